@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* core [--json] [--nodes N] [--jobs N] [--events N]: what one event costs the scheduling core, with
+ * many nodes and many more waiting jobs. Jobs have the shapes that batch sites see: few vCPUs mostly,
+ * memory in steps, limits from a list, a few hundred users. One thread, no I/O; the clock is virtual
+ * and only the CPU time that the core takes is measured, whatever else the machine does. */
+#include "scheduler/core/core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#define SEED            20261120u
+#define NODE_CPUS       64u
+#define NODE_MIB        262144u
+#define SHAPES_PER_USER 10u
+
+typedef struct {
+    BerthCore *core;
+    BerthCoreEffects *effects;
+    GRand *random;
+    gint64 now_usec;
+    guint64 next_job;
+    GArray *running; /* BerthGuestId */
+    GArray *costs;   /* gint64, ns */
+    gboolean measures;
+} Bench;
+
+static void handle(Bench *bench, const BerthCoreEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    berth_core_effects_clear(bench->effects);
+    struct timespec begin, end;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+    if (!berth_core_handle(bench->core, bench->now_usec, event, bench->effects, &error))
+        g_error("%s", error->message);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+    gint64 cost = (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
+    if (bench->measures)
+        g_array_append_val(bench->costs, cost);
+    for (guint i = 0; i < bench->effects->actions->len; i++) {
+        const BerthCoreAction *action = &g_array_index(bench->effects->actions, BerthCoreAction, i);
+        if (action->kind == BERTH_ACTION_START)
+            g_array_append_val(bench->running, action->guest);
+    }
+}
+
+static guint pick(Bench *bench, guint n)
+{
+    return (guint)g_rand_int_range(bench->random, 0, (gint32)n);
+}
+
+static void submit(Bench *bench)
+{
+    static const guint32 vcpus[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 16, 32, 64};
+    static const guint32 hours[] = {1, 1, 2, 4, 4, 8, 12, 24, 24, 48, 72, 168};
+    /* Users submit series: each has a few shapes of his own. */
+    guint32 user = pick(bench, 300);
+    guint32 shape = (user * SHAPES_PER_USER + pick(bench, SHAPES_PER_USER)) * 2654435761u;
+    guint32 cpus = vcpus[(shape >> 8) % G_N_ELEMENTS(vcpus)];
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    event.submitted = (BerthCoreJob){
+        .id = ++bench->next_job,
+        .uid = 1000 + user,
+        .resources = {cpus, (guint64)cpus * 480 * (1 + (shape >> 16) % 8), 10},
+        .time_limit_usec =
+            hours[(shape >> 20) % G_N_ELEMENTS(hours)] * 3600 * (gint64)G_USEC_PER_SEC,
+        .submit_usec = bench->now_usec,
+    };
+    handle(bench, &event);
+}
+
+static BerthGuestId take_running(Bench *bench)
+{
+    guint at = pick(bench, bench->running->len);
+    BerthGuestId id = g_array_index(bench->running, BerthGuestId, at);
+    g_array_remove_index_fast(bench->running, at);
+    return id;
+}
+
+static void exit_one(Bench *bench)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_EXITED, .guest = take_running(bench)};
+    event.exited.start_usec = event.exited.end_usec = bench->now_usec;
+    handle(bench, &event);
+    event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = event.guest};
+    handle(bench, &event);
+}
+
+static void report_one(Bench *bench)
+{
+    guint at = pick(bench, bench->running->len);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_RUNNING,
+                            .guest = g_array_index(bench->running, BerthGuestId, at)};
+    event.running.start_usec = bench->now_usec;
+    handle(bench, &event);
+    event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_REPORTED, .guest = event.guest};
+    event.usage = (BerthCoreUsage){.cpu_milli = pick(bench, 1000), .memory_used_mib = 256};
+    handle(bench, &event);
+}
+
+static int compare_costs(gconstpointer a, gconstpointer b)
+{
+    gint64 cost_a = *(const gint64 *)a;
+    gint64 cost_b = *(const gint64 *)b;
+    return cost_a < cost_b ? -1 : cost_a > cost_b;
+}
+
+static double percentile_us(const GArray *costs, guint permille)
+{
+    guint at = (guint)((guint64)(costs->len - 1) * permille / 1000);
+    return (double)g_array_index(costs, gint64, at) / 1000.0;
+}
+
+/* The first pass over everything that waits: all nodes join while storage is down, then it is up. */
+static double fill(Bench *bench, guint n_nodes, guint n_jobs, double *out_job_bytes,
+                   double *out_node_bytes)
+{
+    gsize before = berth_core_memory_bytes(bench->core);
+    handle(bench, &(BerthCoreEvent){.kind = BERTH_EVENT_STORAGE_DOWN});
+    for (guint i = 0; i < n_nodes; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED,
+                               .node = berth_core_add_node(bench->core, name)};
+        join.joined.info.capacity = (BerthResources){NODE_CPUS, NODE_MIB, 0};
+        handle(bench, &join);
+    }
+    gsize with_nodes = berth_core_memory_bytes(bench->core);
+    for (guint i = 0; i < n_jobs; i++)
+        submit(bench);
+    *out_job_bytes = (double)(berth_core_memory_bytes(bench->core) - with_nodes) / n_jobs;
+    bench->measures = TRUE;
+    handle(bench, &(BerthCoreEvent){.kind = BERTH_EVENT_STORAGE_UP});
+    bench->measures = FALSE;
+    *out_node_bytes = (double)(with_nodes - before) / n_nodes;
+    double seconds = (double)g_array_index(bench->costs, gint64, 0) / 1e9;
+    g_array_set_size(bench->costs, 0);
+    return seconds;
+}
+
+/* REFERENCE: the target; 0 = there is none. */
+static void print_metric(gboolean json, const char *metric, const char *unit, double ours,
+                         double reference, guint runs, double spread)
+{
+    g_autofree char *target = g_strdup(json ? "null" : "-");
+    g_autofree char *ratio = g_strdup(target);
+    if (reference > 0) {
+        g_free(target);
+        g_free(ratio);
+        target = g_strdup_printf("%.3f", reference);
+        ratio = g_strdup_printf("%.4f", ours / reference);
+    }
+    static gboolean is_next;
+    if (json)
+        fputs(is_next ? ",\n" : "[\n", stdout);
+    is_next = TRUE;
+    printf(json
+               ? "  {\"metric\":\"%s\",\"unit\":\"%s\",\"ours\":%.3f,\"reference\":%s,\"ratio\":%s,"
+                 "\"runs\":%u,\"spread\":%.3f}"
+               : "%-22s %-3s %12.3f  target %9s  ratio %7s  runs %6u  spread %.3f\n",
+           metric, unit, ours, target, ratio, runs, spread);
+}
+
+static gint64 option(int argc, char **argv, const char *name, gint64 fallback)
+{
+    guint64 value = 0;
+    for (int i = 1; i + 1 < argc; i++)
+        if (g_strcmp0(argv[i], name) == 0 &&
+            g_ascii_string_to_unsigned(argv[i + 1], 10, 1, 100000000, &value, NULL))
+            return (gint64)value;
+    return fallback;
+}
+
+int main(int argc, char **argv)
+{
+    gboolean json = argc > 1 && g_strv_contains((const char *const *)argv, "--json");
+    guint n_nodes = (guint)option(argc, argv, "--nodes", 10000);
+    guint n_jobs = (guint)option(argc, argv, "--jobs", 1000000);
+    guint n_events = (guint)option(argc, argv, "--events", 30000);
+    BerthCoreConfig config = {.node_timeout_usec = 60 * (gint64)G_USEC_PER_SEC,
+                              .guest_overhead_mib = 128,
+                              .policy = BERTH_POLICY_CONSERVATIVE,
+                              .features = BERTH_FEATURE_ALL};
+    Bench bench = {.core = berth_core_new(&config),
+                   .effects = berth_core_effects_new(),
+                   .random = g_rand_new_with_seed(SEED),
+                   .now_usec = G_USEC_PER_SEC,
+                   .running = g_array_new(FALSE, FALSE, sizeof(BerthGuestId)),
+                   .costs = g_array_new(FALSE, FALSE, sizeof(gint64))};
+    double job_bytes = 0;
+    double node_bytes = 0;
+    double pass_s = fill(&bench, n_nodes, n_jobs, &job_bytes, &node_bytes);
+    bench.measures = TRUE;
+    for (guint i = 0; i < n_events / 3; i++) {
+        bench.now_usec += G_USEC_PER_SEC / 10;
+        submit(&bench);
+        exit_one(&bench);
+        report_one(&bench);
+    }
+    double thirds[3];
+    for (guint i = 0; i < 3; i++) {
+        guint len = bench.costs->len / 3;
+        g_autoptr(GArray) part = g_array_new(FALSE, FALSE, sizeof(gint64));
+        g_array_append_vals(part, &g_array_index(bench.costs, gint64, i * len), len);
+        g_array_sort(part, compare_costs);
+        thirds[i] = percentile_us(part, 500);
+    }
+    double spread =
+        MAX(MAX(thirds[0], thirds[1]), thirds[2]) - MIN(MIN(thirds[0], thirds[1]), thirds[2]);
+    g_array_sort(bench.costs, compare_costs);
+    print_metric(json, "event_median_us", "us", percentile_us(bench.costs, 500), 20,
+                 bench.costs->len, spread);
+    print_metric(json, "event_p99_us", "us", percentile_us(bench.costs, 990), 1000,
+                 bench.costs->len, 0);
+    print_metric(json, "full_pass_s", "s", pass_s, 1, 1, 0);
+    print_metric(json, "bytes_per_pending_job", "B", job_bytes, 200, 1, 0);
+    print_metric(json, "bytes_per_node", "B", node_bytes, 0, 1, 0);
+    if (json)
+        puts("\n]");
+    g_array_unref(bench.running);
+    g_array_unref(bench.costs);
+    g_rand_free(bench.random);
+    berth_core_effects_free(bench.effects);
+    berth_core_free(bench.core);
+    return 0;
+}

@@ -1,0 +1,107 @@
+# bash completion for berth(1)                                  -*- shell-script -*-
+# Jobs, nodes and images are asked from the daemon, within a second or not at all (or within
+# BERTH_COMPLETION_TIMEOUT seconds). Nothing but bash is needed. Functions below use these variables
+# of _berth: cur, prev, program, socket.
+
+_berth_names() { # ARGUMENT...: first column of the table that they print
+    timeout "${BERTH_COMPLETION_TIMEOUT:-1}" "$program" ${socket:+--socket "$socket"} "$@" \
+        2>/dev/null | awk 'NR > 1 { print $1 }'
+}
+
+_berth_words() { # WORD...: those that begin as what is typed
+    mapfile -t COMPREPLY < <(compgen -W "$*" -- "$cur")
+}
+
+_berth_files() {
+    compopt -o filenames 2>/dev/null
+    mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+}
+
+_berth_submission() { # submit, run
+    case $prev in
+    --image | -i) _berth_words $(_berth_names image ls) ;;
+    --node | -w) _berth_words $(_berth_names node ls) ;;
+    --env | -e) _berth_words $(compgen -e) ;;
+    --vcpus | -c | --memory | -m | --disk | -d | --time | -t | --name | -n | --priority | -p | \
+        --grace | --chdir | -D | --key) ;;
+    *)
+        if [[ $cur == -* ]]; then
+            _berth_words --vcpus --memory --disk --time --image --name --env --env-all --input \
+                --output --error --chdir --node --priority --grace --hold --no-requeue --key --help
+        else
+            _berth_files
+        fi ;;
+    esac
+}
+
+_berth_list() { # ls
+    case $prev in
+    --state | -s)
+        _berth_words PENDING RUNNING SUSPENDED COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL \
+            OUT_OF_MEMORY ;;
+    --user | -u) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
+    *) _berth_words --all --all-users --user --state --json --help ;;
+    esac
+}
+
+_berth_image() { # SUBCOMMAND, "" while it is being typed
+    case $1 in
+    "") _berth_words import ls show rm --help ;;
+    import)
+        if [[ $cur == -* ]]; then
+            _berth_words --json --help
+        else
+            _berth_files
+        fi ;;
+    ls) _berth_words --json --help ;;
+    show) _berth_words $(_berth_names image ls) --json --help ;;
+    rm) _berth_words $(_berth_names image ls) --help ;;
+    esac
+}
+
+_berth_verb() { # VERB [SUBCOMMAND]
+    case $1 in
+    submit | run) _berth_submission ;;
+    ls) _berth_list ;;
+    show) _berth_words $(_berth_names ls --all) --json --help ;;
+    wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
+    cancel | hold | release) _berth_words $(_berth_names ls) --json --help ;;
+    logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
+    node)
+        case ${2-} in
+        "") _berth_words ls show --help ;;
+        ls) _berth_words --json --help ;;
+        show) _berth_words $(_berth_names node ls) --json --help ;;
+        esac ;;
+    image) _berth_image "${2-}" ;;
+    version) _berth_words --json --help ;;
+    esac
+}
+
+_berth() {
+    local program=$1 socket= i=1
+    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+    COMPREPLY=()
+    if [[ $cur == = ]]; then # "--image=": bash makes three words of "--image=NAME"
+        cur=
+    elif [[ $prev == = ]]; then
+        prev=${COMP_WORDS[COMP_CWORD - 2]}
+    fi
+    if [[ $prev == --socket ]]; then
+        _berth_files
+        return
+    fi
+    if [[ ${COMP_WORDS[1]} == --socket ]]; then
+        i=3
+        [[ ${COMP_WORDS[2]-} == = ]] && i=4
+        socket=${COMP_WORDS[i - 1]-}
+    fi
+    if ((COMP_CWORD <= i)); then
+        _berth_words submit run ls show logs wait cancel hold release node image version help --help \
+            --version --socket
+    elif ((COMP_CWORD == i + 1)); then
+        _berth_verb "${COMP_WORDS[i]}"
+    else
+        _berth_verb "${COMP_WORDS[i]}" "${COMP_WORDS[i + 1]}"
+    fi
+} && complete -F _berth berth

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what all verbs share in reading options and arguments. */
+#include "cli/cli.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "common/json.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void berth_cli_print_json(const ProtobufCMessage *message)
+{
+    g_autofree char *text = berth_json_print_message(message, BERTH_JSON_WITH_DEFAULTS);
+    puts(text);
+}
+
+gboolean berth_cli_usage_error(int *out_status, GError **error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    *out_status = BERTH_EXIT_USAGE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, message);
+    return FALSE;
+}
+
+void berth_cli_report(const GError *error, int *out_status)
+{
+    fflush(stdout);
+    fprintf(stderr, "%s: %s\n", g_get_prgname(), error->message);
+    *out_status = BERTH_EXIT_FAILED;
+}
+
+gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *synopsis,
+                         const char *description, gpointer user_data, int *out_status,
+                         GError **error)
+{
+    g_autoptr(GOptionContext) context = g_option_context_new(synopsis);
+    g_autoptr(GError) local = NULL;
+    /* The program's name in the usage line is "berth VERB". */
+    g_set_prgname((*argv)[0]);
+    if (description != NULL)
+        g_option_context_set_description(context, description);
+    GOptionGroup *group = g_option_group_new("", "", "", user_data, NULL);
+    if (entries != NULL)
+        g_option_group_add_entries(group, entries);
+    g_option_context_set_main_group(context, group);
+    if (g_option_context_parse(context, argc, argv, &local))
+        return TRUE;
+    return berth_cli_usage_error(out_status, error, "%s (see %s --help)", local->message,
+                                 g_get_prgname());
+}
+
+GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error)
+{
+    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
+    if (argc < 2) {
+        berth_cli_usage_error(out_status, error, "name at least one job (see %s --help)", argv[0]);
+        return NULL;
+    }
+    for (int i = 1; i < argc; i++) {
+        guint64 job;
+        if (!berth_job_id_parse(argv[i], &job, NULL, NULL, error)) {
+            *out_status = BERTH_EXIT_USAGE;
+            return NULL;
+        }
+        g_array_append_val(jobs, job);
+    }
+    return g_steal_pointer(&jobs);
+}

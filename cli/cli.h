@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/rpc.h"
+#include "proto/berth.pb-c.h"
+#include <glib.h>
+
+/* What all verbs share: where the daemon is, how to print, the connection. */
+
+/* Exit statuses. `berth run` and `berth wait` pass the job's own status through instead. */
+enum {
+    BERTH_EXIT_OK = 0,
+    BERTH_EXIT_FAILED = 1,  /* the request was refused or failed */
+    BERTH_EXIT_USAGE = 2,   /* wrong options or arguments */
+    BERTH_EXIT_BERTH = 125, /* run, wait: Berth's own failure, as opposed to the job's */
+};
+
+typedef struct {
+    char *socket_path;
+    gboolean json;
+    BerthRpcPeer *peer;                         /* NULL until first needed; stays when it is lost */
+    void (*connected_func)(gpointer user_data); /* after each new connection; or NULL */
+    gpointer connected_data;
+} BerthCli;
+
+/* A verb. STATUS is BERTH_EXIT_OK when it is called; FALSE with ERROR makes the caller print it
+ * and exit with *out_status or, where that is 0, with BERTH_EXIT_FAILED. */
+typedef gboolean (*BerthVerbFunc)(BerthCli *cli, int argc, char **argv, int *out_status,
+                                  GError **error);
+
+/* Connects if there is no live connection. */
+gboolean berth_cli_connect(BerthCli *cli, GError **error);
+
+/* A unary call on the connection that there is, or on the first one. A connection that was lost is
+ * not replaced: what belongs to it (an import, an upload) is lost with it. (transfer full) */
+ProtobufCMessage *berth_cli_call(BerthCli *cli, const ProtobufCServiceDescriptor *service,
+                                 const char *method, const ProtobufCMessage *request,
+                                 GError **error);
+
+/* Does ATTEMPT, again when the connection was lost meanwhile, until it succeeds or fails for another
+ * reason; if PATIENT, also when the daemon says that it cannot do it now (UNAVAILABLE). Gives up
+ * when the daemon is away for longer than an upgrade or a failover takes, and at once if it does
+ * not run to begin with. */
+typedef gboolean (*BerthAttemptFunc)(BerthCli *cli, gpointer user_data, GError **error);
+gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,
+                           gpointer user_data, GError **error);
+
+/* What the daemon says of itself: to be freed with berth__server_info__free_unpacked(). */
+Berth__ServerInfo *berth_cli_server_info(BerthCli *cli, GError **error);
+
+/* Prints a message as JSON on one line (--json). */
+void berth_cli_print_json(const ProtobufCMessage *message);
+
+/* Reads a verb's options with GOption: SYNOPSIS is what follows the verb in the usage line.
+ * --help prints and exits. FALSE sets *out_status to BERTH_EXIT_USAGE. ARGV[0] must be
+ * "berth VERB". */
+gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *synopsis,
+                         const char *description, gpointer user_data, int *out_status,
+                         GError **error);
+
+/* The ARGC-1 arguments after ARGV[0] as job numbers; at least one. (transfer full, guint64) */
+GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error);
+
+/* Sets a usage error and *out_status. Always FALSE. */
+gboolean berth_cli_usage_error(int *out_status, GError **error, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+
+/* Prints ERROR, which is of one of several arguments and does not keep the verb from the others, and
+ * sets *out_status to BERTH_EXIT_FAILED. */
+void berth_cli_report(const GError *error, int *out_status);
+
+/* --- verbs (cli/<verb>.c), listed in cli/commands.c ------------------------------------------ */
+
+gboolean berth_cli_submit(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_run(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_wait(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_hold(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_release(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_image_import(BerthCli *cli, int argc, char **argv, int *out_status,
+                                GError **error);
+gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_image_show(BerthCli *cli, int argc, char **argv, int *out_status,
+                              GError **error);
+gboolean berth_cli_image_rm(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_version(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the connection to berthd, and the patience with a daemon that is being restarted. */
+#include "cli/cli.h"
+
+#include "common/error.h"
+
+#include <stdio.h>
+
+/* Every unary call of the CLI is answered at once but for commits: a minute is far beyond. */
+#define CALL_TIMEOUT_MSEC 60000
+/* How long a daemon may be away (an upgrade, a failover) before a waiting client gives up; after how
+ * long it says that it waits; and after how long a connection counts as one that holds. */
+#define OUTAGE_MAX_SEC    300
+#define OUTAGE_NOTICE_SEC 2
+#define HELD_SEC          5
+
+gboolean berth_cli_connect(BerthCli *cli, GError **error)
+{
+    if (cli->peer != NULL && !berth_rpc_peer_is_closed(cli->peer))
+        return TRUE;
+    BerthRpcPeer *peer = berth_rpc_connect_unix(cli->socket_path, NULL, error);
+    if (peer == NULL)
+        return FALSE;
+    g_clear_pointer(&cli->peer, berth_rpc_peer_unref);
+    cli->peer = peer;
+    if (cli->connected_func != NULL)
+        cli->connected_func(cli->connected_data);
+    return TRUE;
+}
+
+ProtobufCMessage *berth_cli_call(BerthCli *cli, const ProtobufCServiceDescriptor *service,
+                                 const char *method, const ProtobufCMessage *request,
+                                 GError **error)
+{
+    if (cli->peer == NULL && !berth_cli_connect(cli, error))
+        return NULL;
+    return berth_rpc_peer_call(cli->peer, service, method, request, CALL_TIMEOUT_MSEC, error);
+}
+
+Berth__ServerInfo *berth_cli_server_info(BerthCli *cli, GError **error)
+{
+    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
+    return (Berth__ServerInfo *)berth_cli_call(cli, &berth__server__descriptor, "Info",
+                                               &request.base, error);
+}
+
+/* --- a daemon that is away ------------------------------------------------------------------- */
+
+typedef struct {
+    gint64 since_usec; /* 0 = none */
+    guint wait_msec;
+    gboolean is_said;
+} Outage;
+
+static gboolean quit_loop(gpointer loop)
+{
+    g_main_loop_quit(loop);
+    return G_SOURCE_REMOVE;
+}
+
+/* Between attempts to reach a daemon that is being restarted: there is no event to wait for. */
+static void pause_msec(guint msec)
+{
+    g_autoptr(GMainLoop) loop = g_main_loop_new(NULL, FALSE);
+    g_timeout_add(msec, quit_loop, loop);
+    g_main_loop_run(loop);
+}
+
+/* Waits a little, each time longer. FALSE: it has lasted too long. */
+static gboolean outage_wait(Outage *outage, const GError *error)
+{
+    gint64 now_usec = g_get_monotonic_time();
+    if (outage->since_usec == 0)
+        *outage = (Outage){.since_usec = now_usec, .wait_msec = 50};
+    gint64 lasted_usec = now_usec - outage->since_usec;
+    if (lasted_usec > OUTAGE_MAX_SEC * (gint64)G_USEC_PER_SEC)
+        return FALSE;
+    if (lasted_usec > OUTAGE_NOTICE_SEC * (gint64)G_USEC_PER_SEC && !outage->is_said) {
+        fprintf(stderr, "%s: %s (trying again for %u minutes)\n", g_get_prgname(), error->message,
+                OUTAGE_MAX_SEC / 60);
+        outage->is_said = TRUE;
+    }
+    pause_msec(outage->wait_msec);
+    outage->wait_msec = MIN(outage->wait_msec * 2, 1000);
+    return TRUE;
+}
+
+static gboolean may_pass(const BerthCli *cli, gboolean patient, const GError *error)
+{
+    gboolean is_lost = berth_rpc_peer_is_closed(cli->peer);
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE)
+               ? is_lost || patient
+               : is_lost && g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,
+                           gpointer user_data, GError **error)
+{
+    Outage outage = {0};
+    if (cli->peer == NULL && !berth_cli_connect(cli, error))
+        return FALSE;
+    for (;;) {
+        g_autoptr(GError) local = NULL;
+        gboolean is_connected = berth_cli_connect(cli, &local);
+        gint64 began_usec = g_get_monotonic_time();
+        if (is_connected && attempt(cli, user_data, &local))
+            return TRUE;
+        if (g_get_monotonic_time() - began_usec > HELD_SEC * (gint64)G_USEC_PER_SEC)
+            outage = (Outage){0};
+        if (!may_pass(cli, patient, local) || !outage_wait(&outage, local)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return FALSE;
+        }
+    }
+}

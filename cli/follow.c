@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what waits: for output, for the end of jobs. Nothing here polls: the daemon streams. */
+#include "cli/follow.h"
+
+#include "common/error.h"
+#include "common/types.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+typedef struct {
+    const BerthFollow *follow;
+    guint32 epoch;      /* of the log that the offsets are in; 0 = nothing was read */
+    guint64 offsets[2]; /* next byte of stdout, stderr */
+    GError *error;      /* the output could not be written, or was not what it must be */
+    gboolean no_reader; /* it could not as nobody reads it any more */
+} Position;
+
+/* A descriptor that others made non-blocking (a terminal that is shared) is waited for. */
+static gboolean write_all(int fd, const guint8 *data, gsize length, gboolean *out_no_reader,
+                          GError **error)
+{
+    while (length > 0) {
+        gssize n = write(fd, data, length);
+        if (n < 0 && errno == EAGAIN) {
+            GPollFD writable = {.fd = fd, .events = G_IO_OUT};
+            g_poll(&writable, 1, -1);
+            continue;
+        }
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            *out_no_reader = errno == EPIPE;
+            berth_set_error_errno(error, errno, "cannot write the job's output");
+            return FALSE;
+        }
+        data += n;
+        length -= (gsize)n;
+    }
+    return TRUE;
+}
+
+/* Empties a file of ours; the caller's own standard streams keep what they have, and what is no
+ * regular file cannot be emptied. */
+static void rewind_file(int fd)
+{
+    if (fd > STDERR_FILENO && ftruncate(fd, 0) == 0)
+        lseek(fd, 0, SEEK_SET);
+}
+
+static void begin_epoch(Position *position, guint32 epoch)
+{
+    rewind_file(position->follow->stdout_fd);
+    rewind_file(position->follow->stderr_fd);
+    if (position->offsets[0] + position->offsets[1] > 0)
+        fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " was started again; its output begins anew\n",
+                g_get_prgname(), position->follow->job);
+    position->epoch = epoch;
+    position->offsets[0] = 0;
+    position->offsets[1] = 0;
+}
+
+static gboolean print_chunk(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__LogChunk *chunk = (const Berth__LogChunk *)item;
+    Position *position = user_data;
+    if (chunk->epoch != position->epoch)
+        begin_epoch(position, chunk->epoch);
+    guint64 *next = &position->offsets[chunk->is_stderr];
+    if (chunk->offset != *next) {
+        g_set_error(&position->error, BERTH_ERROR, BERTH_ERROR_PROTOCOL,
+                    "the daemon sent output from byte %" G_GUINT64_FORMAT
+                    " where byte %" G_GUINT64_FORMAT " was due",
+                    chunk->offset, *next);
+        return FALSE;
+    }
+    int fd = chunk->is_stderr ? position->follow->stderr_fd : position->follow->stdout_fd;
+    if (!write_all(fd, chunk->data.data, chunk->data.len, &position->no_reader, &position->error))
+        return FALSE;
+    *next += chunk->data.len;
+    return TRUE;
+}
+
+/* Output that cannot be written here is no reason to try again: it ends the attempt, too. */
+static gboolean read_logs(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Position *position = user_data;
+    Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
+    request.job = position->follow->job;
+    request.task = position->follow->task;
+    request.want_stdout = position->follow->stdout_fd >= 0;
+    request.want_stderr = position->follow->stderr_fd >= 0;
+    request.follow = position->follow->follow;
+    request.epoch = position->epoch;
+    request.stdout_offset = position->offsets[0];
+    request.stderr_offset = position->offsets[1];
+    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Logs", &request.base, 0,
+                                 print_chunk, position, error) ||
+           position->error != NULL;
+}
+
+gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *out_no_reader,
+                           GError **error)
+{
+    Position position = {.follow = follow};
+    *out_no_reader = FALSE;
+    if (!berth_cli_persist(cli, follow->follow, read_logs, &position, error))
+        return FALSE;
+    if (position.error == NULL)
+        return TRUE;
+    *out_no_reader = position.no_reader;
+    g_propagate_error(error, position.error);
+    return FALSE;
+}
+
+Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
+{
+    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
+    request.job = job;
+    return (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
+}
+
+int berth_job_exit_status(const Berth__Job *job)
+{
+    const Berth__Exit *exit = job->n_tasks > 0 ? job->tasks[0]->exit : NULL;
+    if (job->state == BERTH__JOB_STATE__COMPLETED)
+        return BERTH_EXIT_OK;
+    if (exit != NULL && exit->signal != 0)
+        return 128 + (int)exit->signal;
+    if (exit != NULL && exit->status != 0)
+        return (int)exit->status;
+    return BERTH_EXIT_BERTH;
+}
+
+/* --- waiting --------------------------------------------------------------------------------- */
+
+typedef struct {
+    const GArray *jobs; /* guint64, as they were named */
+    GHashTable *left;   /* those of them that have not ended */
+    BerthEndedFunc each;
+    gpointer user_data;
+    guint64 last_seq;
+    guint64 ended; /* an event says that this one has ended; 0 = none */
+} Waiting;
+
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    Waiting *waiting = user_data;
+    gboolean is_end = event->kind == BERTH__EVENT__KIND__TASK_STATE &&
+                      berth_job_state_is_final((BerthJobState)event->state);
+    waiting->last_seq = event->seq;
+    if (!(is_end || event->kind == BERTH__EVENT__KIND__OUTPUT_COPIED) ||
+        !g_hash_table_contains(waiting->left, &event->job))
+        return TRUE;
+    waiting->ended = event->job;
+    return FALSE;
+}
+
+/* It has ended, and whoever waited for it finds its output in the files that it names. */
+static gboolean is_over(const Berth__Job *job)
+{
+    return berth_job_state_is_final((BerthJobState)job->state) &&
+           !(job->n_tasks > 0 && job->tasks[0]->output_pending);
+}
+
+/* Asks how a job stands; reports and forgets it if it is over, or is none. */
+static gboolean look(BerthCli *cli, Waiting *waiting, guint64 number, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    Berth__Job *job = berth_get_job(cli, number, &local);
+    if (job == NULL && g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        waiting->each(NULL, local, waiting->user_data);
+        g_hash_table_remove(waiting->left, &number);
+        return TRUE;
+    }
+    if (job == NULL) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    if (is_over(job)) {
+        waiting->each(job, NULL, waiting->user_data);
+        g_hash_table_remove(waiting->left, &number);
+    }
+    berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
+static gboolean look_at_all(BerthCli *cli, Waiting *waiting, GError **error)
+{
+    for (guint i = 0; i < waiting->jobs->len; i++) {
+        guint64 job = g_array_index(waiting->jobs, guint64, i);
+        if (g_hash_table_contains(waiting->left, &job) && !look(cli, waiting, job, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The events of the one job that is left, or of all: there is no watch for several. */
+static gboolean watch(BerthCli *cli, Waiting *waiting, GError **error)
+{
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    GHashTableIter iter;
+    gpointer job;
+    g_hash_table_iter_init(&iter, waiting->left);
+    g_hash_table_iter_next(&iter, &job, NULL);
+    request.after_seq = waiting->last_seq;
+    request.job = g_hash_table_size(waiting->left) == 1 ? *(guint64 *)job : 0;
+    waiting->ended = 0;
+    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                 take_event, waiting, error) &&
+           (waiting->ended == 0 || look(cli, waiting, waiting->ended, error));
+}
+
+/* One connection's worth of waiting. The cursor is taken before the first look, so that no end falls
+ * between the two. */
+static gboolean wait_attempt(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Waiting *waiting = user_data;
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    waiting->last_seq = info->last_seq;
+    berth__server_info__free_unpacked(info, NULL);
+    if (!look_at_all(cli, waiting, error))
+        return FALSE;
+    while (g_hash_table_size(waiting->left) > 0) {
+        if (!watch(cli, waiting, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
+                         GError **error)
+{
+    g_autoptr(GHashTable) left = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    Waiting waiting = {.jobs = jobs, .left = left, .each = each, .user_data = user_data};
+    for (guint i = 0; i < jobs->len; i++)
+        g_hash_table_add(left, g_memdup2(&g_array_index(jobs, guint64, i), sizeof(guint64)));
+    return berth_cli_persist(cli, TRUE, wait_attempt, &waiting, error);
+}

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how numbers, times and enumerations look to people. */
+#include "cli/format.h"
+
+#include "cli/table.h"
+
+#include <string.h>
+
+static const char *enum_name(const ProtobufCEnumDescriptor *descriptor, int value)
+{
+    const ProtobufCEnumValue *found = protobuf_c_enum_descriptor_get_value(descriptor, value);
+    return found ? found->name : "UNKNOWN";
+}
+
+/* "REASON_TIME_LIMIT" as "time-limit", interned. */
+static const char *words(const char *name, const char *prefix)
+{
+    if (g_str_has_prefix(name, prefix))
+        name += strlen(prefix);
+    g_autofree char *lower = g_ascii_strdown(name, -1);
+    g_strdelimit(lower, "_", '-');
+    return g_intern_string(lower);
+}
+
+const char *berth_job_state_name(Berth__JobState state)
+{
+    return enum_name(&berth__job_state__descriptor, (int)state);
+}
+
+const char *berth_reason_name(Berth__Reason reason)
+{
+    return words(enum_name(&berth__reason__descriptor, (int)reason), "REASON_");
+}
+
+const char *berth_node_state_name(Berth__NodeState state)
+{
+    return words(enum_name(&berth__node_state__descriptor, (int)state), "NODE_");
+}
+
+char *berth_format_time(guint64 usec)
+{
+    if (usec == 0)
+        return NULL;
+    g_autoptr(GDateTime) time = g_date_time_new_from_unix_local((gint64)(usec / G_USEC_PER_SEC));
+    return time ? g_date_time_format(time, "%Y-%m-%d %H:%M:%S") : NULL;
+}
+
+void berth_print_field(const char *label, const char *value)
+{
+    if (value == NULL || *value == '\0')
+        return;
+    g_autofree char *text = berth_printable(value);
+    printf("%-16s %s\n", label, text);
+}
+
+void berth_print_fieldf(const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *value = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    berth_print_field(label, value);
+}

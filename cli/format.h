@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+#include <glib.h>
+#include <stdio.h>
+
+/* Values as people read them (sizes and durations: common/units.h). All strings are (transfer
+ * full) unless they are const. */
+
+const char *berth_job_state_name(Berth__JobState state);   /* "PENDING" */
+const char *berth_reason_name(Berth__Reason reason);       /* "resources" */
+const char *berth_node_state_name(Berth__NodeState state); /* "up" */
+char *berth_format_time(guint64 usec); /* local "2026-03-01 12:00:05", NULL for 0 */
+
+/* One "Label: value" line; nothing if VALUE is NULL or empty. Control characters are replaced. */
+void berth_print_field(const char *label, const char *value);
+void berth_print_fieldf(const char *label, const char *format, ...) G_GNUC_PRINTF(2, 3);

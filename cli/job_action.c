@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth cancel, hold, release: one request per job. A job that refuses does not keep the others
+ * from being asked; each refusal is printed. */
+#include "cli/cli.h"
+
+#include <stdio.h>
+
+/* CancelRequest, HoldRequest and ReleaseRequest have one field, the job. */
+typedef union {
+    ProtobufCMessage base;
+    Berth__CancelRequest cancel;
+    Berth__HoldRequest hold;
+    Berth__ReleaseRequest release;
+} JobRequest;
+
+typedef void (*FillFunc)(JobRequest *request, guint64 job);
+
+static void fill_cancel(JobRequest *request, guint64 job)
+{
+    berth__cancel_request__init(&request->cancel);
+    request->cancel.job = job;
+}
+
+static void fill_hold(JobRequest *request, guint64 job)
+{
+    berth__hold_request__init(&request->hold);
+    request->hold.job = job;
+}
+
+static void fill_release(JobRequest *request, guint64 job)
+{
+    berth__release_request__init(&request->release);
+    request->release.job = job;
+}
+
+static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, FillFunc fill,
+                         int *out_status, GError **error)
+{
+    for (guint i = 0; i < jobs->len; i++) {
+        guint64 job = g_array_index(jobs, guint64, i);
+        JobRequest request;
+        g_autoptr(GError) local = NULL;
+        if (!berth_cli_connect(cli, error))
+            return FALSE;
+        fill(&request, job);
+        Berth__JobReply *reply = (Berth__JobReply *)berth_cli_call(cli, &berth__jobs__descriptor,
+                                                                   method, &request.base, &local);
+        if (reply == NULL) {
+            berth_cli_report(local, out_status);
+            continue;
+        }
+        if (cli->json && reply->job != NULL)
+            berth_cli_print_json(&reply->job->base);
+        berth__job_reply__free_unpacked(reply, NULL);
+    }
+    return TRUE;
+}
+
+static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *method, FillFunc fill,
+                           const char *description, int *out_status, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL}, {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
+        return FALSE;
+    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    return jobs != NULL && ask_each(cli, jobs, method, fill, out_status, error);
+}
+
+gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    return job_action(cli, argc, argv, "Cancel", fill_cancel,
+                      "A running job gets SIGTERM, after its grace SIGKILL. Returns at once; "
+                      "`berth wait` waits\nfor the end.",
+                      out_status, error);
+}
+
+gboolean berth_cli_hold(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    return job_action(cli, argc, argv, "Hold", fill_hold,
+                      "A held job stays pending until `berth release`.", out_status, error);
+}
+
+gboolean berth_cli_release(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    return job_action(cli, argc, argv, "Release", fill_release,
+                      "What an operator holds, only an operator releases.", out_status, error);
+}

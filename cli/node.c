@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth node ls, node show. */
+#include "cli/cli.h"
+#include "cli/format.h"
+#include "cli/table.h"
+#include "common/units.h"
+
+#include <stdio.h>
+
+static const BerthColumn columns[] = {
+    {.title = "NODE", .flexible = TRUE},
+    {.title = "STATE"},
+    {.title = "GUESTS", .right = TRUE, .drop = 1},
+    {.title = "VCPUS", .right = TRUE},
+    {.title = "MEMORY", .right = TRUE},
+    {.title = "ACCEL", .drop = 2},
+    {.title = "VERSION", .drop = 3},
+    {.title = "NOTE", .flexible = TRUE, .drop = 4},
+};
+
+static gboolean is_emulated(const Berth__NodeInfo *info)
+{
+    return g_str_equal(info->acceleration, "tcg");
+}
+
+static void add_row(BerthTable *table, const Berth__Node *node)
+{
+    g_autofree char *reserved = berth_format_size_mib(node->memory_reserved_mib);
+    g_autofree char *memory = berth_format_size_mib(node->info->guest_memory_mib);
+    berth_table_add(table, g_strdup(node->info->name));
+    berth_table_add(table,
+                    g_strdup(*node->closed_reason ? "closed" : berth_node_state_name(node->state)));
+    berth_table_add(table, g_strdup_printf("%u", node->guests));
+    berth_table_add(table, g_strdup_printf("%u/%u", node->vcpus_reserved, node->info->vcpus));
+    berth_table_add(table, g_strdup_printf("%s/%s", reserved, memory));
+    berth_table_add(table, g_strdup(node->info->acceleration));
+    berth_table_add(table, g_strdup(node->info->version));
+    berth_table_add(table, g_strdup(*node->closed_reason      ? node->closed_reason
+                                    : is_emulated(node->info) ? "guests are emulated"
+                                                              : NULL));
+}
+
+/* The nodes after *AFTER, which becomes where the next page begins; "" = there is none. */
+static gboolean list_page(BerthCli *cli, BerthTable *table, char **after, GError **error)
+{
+    Berth__ListNodesRequest request = BERTH__LIST_NODES_REQUEST__INIT;
+    request.after = *after;
+    Berth__ListNodesReply *reply = (Berth__ListNodesReply *)berth_cli_call(
+        cli, &berth__nodes__descriptor, "List", &request.base, error);
+    if (reply == NULL)
+        return FALSE;
+    for (size_t i = 0; i < reply->n_nodes; i++) {
+        if (cli->json)
+            berth_cli_print_json(&reply->nodes[i]->base);
+        else
+            add_row(table, reply->nodes[i]);
+    }
+    g_free(*after);
+    *after = g_strdup(reply->next_after);
+    berth__list_nodes_reply__free_unpacked(reply, NULL);
+    return TRUE;
+}
+
+gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, NULL,
+                         "VCPUS and MEMORY: reserved/offered. A node that is \"closed\" is up but "
+                         "gets no new jobs;\n"
+                         "NOTE says why, or that guests are emulated there (many times slower).",
+                         NULL, out_status, error))
+        return FALSE;
+    if (argc > 1)
+        return berth_cli_usage_error(out_status, error, "\"%s\" is one argument too many", argv[1]);
+    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
+    g_autofree char *after = g_strdup("");
+    do {
+        if (!list_page(cli, table, &after, error))
+            return FALSE;
+    } while (*after != '\0');
+    if (!cli->json)
+        berth_table_print(table, stdout, berth_terminal_width(stdout));
+    return TRUE;
+}
+
+/* What it means comes before what QEMU said. */
+static void print_acceleration(const Berth__NodeInfo *info)
+{
+    berth_print_fieldf(
+        "Acceleration", "%s%s", info->acceleration,
+        is_emulated(info) ? ": guests are emulated, which is many times slower than KVM" : "");
+    berth_print_field(is_emulated(info) ? "Why not KVM" : "KVM", info->acceleration_reason);
+}
+
+static void print_info(const Berth__NodeInfo *info)
+{
+    g_autofree char *memory = berth_format_size_mib(info->memory_mib);
+    g_autofree char *offered = berth_format_size_mib(info->guest_memory_mib);
+    berth_print_fieldf("Host", "%u CPU%s, %s memory", info->cpus, info->cpus == 1 ? "" : "s",
+                       memory);
+    berth_print_fieldf("Offers", "%u vCPU%s, %s memory", info->vcpus, info->vcpus == 1 ? "" : "s",
+                       offered);
+    for (size_t i = 0; i < info->n_cells; i++) {
+        g_autofree char *cell = berth_format_size_mib(info->cells[i]->memory_mib);
+        berth_print_fieldf("NUMA cell", "%u: %u CPUs, %s", info->cells[i]->id, info->cells[i]->cpus,
+                           cell);
+    }
+    berth_print_field("Hypervisor", info->hypervisor);
+    print_acceleration(info);
+    berth_print_fieldf("Guest machine", "%s, CPU %s", info->machine, info->cpu_model);
+    for (size_t i = 0; i < info->n_labels; i++)
+        berth_print_field("Label", info->labels[i]);
+    berth_print_field("Agent", info->version);
+}
+
+static void print_node(const Berth__Node *node)
+{
+    g_autofree char *since = berth_format_time(node->since_usec);
+    g_autofree char *reported = berth_format_time(node->last_report_usec);
+    g_autofree char *reserved = berth_format_size_mib(node->memory_reserved_mib);
+    berth_print_field("Node", node->info->name);
+    berth_print_fieldf("State", "%s since %s", berth_node_state_name(node->state),
+                       since ? since : "-");
+    if (*node->closed_reason)
+        berth_print_fieldf("Closed", "it gets no new jobs: %s", node->closed_reason);
+    berth_print_field("Address", node->address);
+    berth_print_field("Last report", reported);
+    berth_print_fieldf("Guests", "%u, with %u vCPU%s and %s memory reserved", node->guests,
+                       node->vcpus_reserved, node->vcpus_reserved == 1 ? "" : "s", reserved);
+    if (node->usage != NULL) {
+        g_autofree char *free_memory = berth_format_size_mib(node->usage->memory_free_mib);
+        berth_print_fieldf("Load", "%u.%02u, %s memory available", node->usage->load_centi / 100,
+                           node->usage->load_centi % 100, free_memory);
+    }
+    print_info(node->info);
+}
+
+gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print JSON", NULL}, {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, "NODE", NULL, NULL, out_status, error))
+        return FALSE;
+    if (argc != 2)
+        return berth_cli_usage_error(out_status, error, "name one node (see %s --help)", argv[0]);
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = argv[1];
+    Berth__Node *node =
+        (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get", &request.base, error);
+    if (node == NULL)
+        return FALSE;
+    if (cli->json)
+        berth_cli_print_json(&node->base);
+    else
+        print_node(node);
+    berth__node__free_unpacked(node, NULL);
+    return TRUE;
+}

@@ -1,0 +1,467 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the table of job options: one entry serves the command line, the environment and the
+ * #BERTH lines, so that the three cannot differ. */
+#include "cli/options.h"
+
+#include "cli/table.h"
+#include "common/error.h"
+#include "common/units.h"
+
+#include <string.h>
+
+typedef gboolean (*SetFunc)(BerthJobOptions *options, const char *value, GError **error);
+
+typedef struct {
+    const char *name;
+    char letter;
+    const char *argument; /* NULL: a flag */
+    SetFunc set;
+    const char *help;
+    gboolean takes_bytes; /* the value need not be UTF-8 */
+} JobOption;
+
+static gboolean set_vcpus(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 number;
+    if (!berth_parse_uint64(value, 1, 1024, &number, error))
+        return FALSE;
+    options->vcpus = (guint32)number;
+    return TRUE;
+}
+
+/* 0 would be the daemon's default, which is not what it says. */
+static gboolean set_not_zero(guint64 *field, guint64 number, const char *value, const char *least,
+                             GError **error)
+{
+    if (number == 0) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is too little: %s at least (leave the option out for the default)",
+                    value, least);
+        return FALSE;
+    }
+    *field = number;
+    return TRUE;
+}
+
+static gboolean set_memory(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 mib;
+    return berth_parse_size_mib(value, &mib, error) &&
+           set_not_zero(&options->memory_mib, mib, value, "64M", error);
+}
+
+static gboolean set_disk(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 mib;
+    return berth_parse_size_mib(value, &mib, error) &&
+           set_not_zero(&options->disk_mib, mib, value, "1M", error);
+}
+
+static gboolean set_time(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 seconds;
+    return berth_parse_duration_sec(value, &seconds, error) &&
+           set_not_zero(&options->time_limit_sec, seconds, value, "1s", error);
+}
+
+static gboolean set_grace(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 seconds;
+    if (!berth_parse_duration_sec(value, &seconds, error))
+        return FALSE;
+    if (seconds < 1 || seconds > 3600) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not between 1s and 1h", value);
+        return FALSE;
+    }
+    options->grace_sec = (guint32)seconds;
+    return TRUE;
+}
+
+static gboolean set_priority(BerthJobOptions *options, const char *value, GError **error)
+{
+    gint64 number;
+    g_autoptr(GError) local = NULL;
+    if (!g_ascii_string_to_signed(value, 10, -1000000, 1000000, &number, &local)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not a whole number between -1000000 and 1000000", value);
+        return FALSE;
+    }
+    options->priority = (gint32)number;
+    return TRUE;
+}
+
+static gboolean set_text(char **field, const char *value, GError **error)
+{
+    if (*value == '\0') {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the value is empty");
+        return FALSE;
+    }
+    g_free(*field);
+    *field = g_strdup(value);
+    return TRUE;
+}
+
+static gboolean set_image(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->image, value, error);
+}
+
+static gboolean set_name(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->name, value, error);
+}
+
+static gboolean set_chdir(BerthJobOptions *options, const char *value, GError **error)
+{
+    if (*value != '/') {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not an absolute path (it is a directory in the guest)", value);
+        return FALSE;
+    }
+    return set_text(&options->chdir, value, error);
+}
+
+static gboolean set_output(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->output, value, error);
+}
+
+static gboolean set_error(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->error, value, error);
+}
+
+static gboolean set_key(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->idempotency_key, value, error);
+}
+
+static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **error)
+{
+    g_auto(GStrv) nodes = g_strsplit(value, ",", -1);
+    for (char **node = nodes; *node != NULL; node++) {
+        if (**node == '\0') {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "\"%s\" is not a list of node names: n1,n2", value);
+            return FALSE;
+        }
+    }
+    g_strfreev(options->nodes);
+    options->nodes = g_steal_pointer(&nodes);
+    return TRUE;
+}
+
+static gboolean set_environment(BerthJobOptions *options, const char *value, GError **error)
+{
+    const char *equals = strchr(value, '=');
+    if (equals == value || *value == '\0') {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not NAME=VALUE, and not the NAME of a variable that is set", value);
+        return FALSE;
+    }
+    gsize name_length = equals ? (gsize)(equals - value) : strlen(value);
+    for (gsize i = 0; i < name_length; i++) {
+        if (g_ascii_isspace(value[i])) {
+            g_autofree char *name = g_strndup(value, name_length);
+            g_autofree char *shown = berth_printable(name);
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "\"%s\" cannot be the name of a variable: it has a space in it", shown);
+            return FALSE;
+        }
+    }
+    if (equals != NULL) {
+        g_ptr_array_add(options->environment, g_strdup(value));
+        return TRUE;
+    }
+    const char *current = g_getenv(value);
+    if (current == NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "the variable \"%s\" is not set here; give it as %s=VALUE", value, value);
+        return FALSE;
+    }
+    g_ptr_array_add(options->environment, g_strconcat(value, "=", current, NULL));
+    return TRUE;
+}
+
+static gboolean set_input(BerthJobOptions *options, const char *value, GError **error)
+{
+    if (*value == '\0') {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "name a file: PATH or NAME=PATH");
+        return FALSE;
+    }
+    g_ptr_array_add(options->inputs, g_strdup(value));
+    return TRUE;
+}
+
+static gboolean set_flag(gboolean *field, const char *value, GError **error)
+{
+    if (value == NULL || g_str_equal(value, "1") || g_str_equal(value, "yes")) {
+        *field = TRUE;
+        return TRUE;
+    }
+    if (g_str_equal(value, "0") || g_str_equal(value, "no")) {
+        *field = FALSE;
+        return TRUE;
+    }
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "\"%s\" is neither yes (1) nor no (0)", value);
+    return FALSE;
+}
+
+static gboolean set_hold(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_flag(&options->hold, value, error);
+}
+
+static gboolean set_no_requeue(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_flag(&options->no_requeue, value, error);
+}
+
+static gboolean set_environment_all(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_flag(&options->environment_all, value, error);
+}
+
+static const JobOption job_options[] = {
+    {"vcpus", 'c', "N", set_vcpus, "Virtual CPUs of the guest"},
+    {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
+    {"disk", 'd', "SIZE", set_disk, "Free space on the guest's disk, beside the image"},
+    {"time", 't', "TIME", set_time, "Time limit: 90s, 30m, 2h, 1d12h, HH:MM:SS"},
+    {"image", 'i', "NAME", set_image, "Image that the guest boots with"},
+    {"name", 'n', "NAME", set_name, "Name of the job (default: of the script or command)"},
+    {"env", 'e', "NAME[=VALUE]", set_environment, "Variable for the job; may be repeated", TRUE},
+    {"env-all", 'E', NULL, set_environment_all, "Pass on all variables that are exported here"},
+    {"input", 'I', "[NAME=]PATH", set_input,
+     "File for the job's working directory; may be repeated", TRUE},
+    {"output", 'o', "FILE", set_output, "Write the job's standard output to FILE here, too"},
+    {"error", 0, "FILE", set_error, "Write the job's standard error to FILE here, too"},
+    {"chdir", 'D', "DIR", set_chdir, "Working directory in the guest (default: /work)"},
+    {"node", 'w', "NAME[,NAME]", set_nodes, "Run on one of these nodes only"},
+    {"priority", 'p', "N", set_priority, "Higher starts earlier; above 0 for operators only"},
+    {"grace", 0, "TIME", set_grace, "From SIGTERM to SIGKILL when the job must end"},
+    {"hold", 'H', NULL, set_hold, "Do not start before `berth release`"},
+    {"no-requeue", 0, NULL, set_no_requeue, "Do not start again when the node is lost"},
+    {"key", 0, "TEXT", set_key, "Submit once: the same key again gives the same job"},
+};
+
+BerthJobOptions *berth_job_options_new(void)
+{
+    BerthJobOptions *options = g_new0(BerthJobOptions, 1);
+    options->environment = g_ptr_array_new_with_free_func(g_free);
+    options->inputs = g_ptr_array_new_with_free_func(g_free);
+    return options;
+}
+
+void berth_job_options_free(BerthJobOptions *options)
+{
+    g_free(options->image);
+    g_free(options->name);
+    g_free(options->chdir);
+    g_free(options->output);
+    g_free(options->error);
+    g_strfreev(options->nodes);
+    g_ptr_array_unref(options->environment);
+    g_ptr_array_unref(options->inputs);
+    g_free(options->idempotency_key);
+    g_free(options);
+}
+
+static const JobOption *find_option(const char *name)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(job_options); i++) {
+        const JobOption *option = &job_options[i];
+        if (g_str_has_prefix(name, "--") ? g_str_equal(option->name, name + 2)
+                                         : name[0] == '-' && name[1] == option->letter)
+            return option;
+    }
+    return NULL;
+}
+
+/* The option that WORD names, with the value that hangs on it: "--name=x", "-nx". */
+static const JobOption *split_word(const char *word, char **out_name, const char **out_value)
+{
+    const char *equals = strchr(word, '=');
+    gboolean is_long = g_str_has_prefix(word, "--");
+    *out_value = NULL;
+    if (is_long && equals != NULL)
+        *out_value = equals + 1;
+    else if (!is_long && word[2] != '\0')
+        *out_value = word + 2;
+    *out_name = is_long && equals ? g_strndup(word, (gsize)(equals - word))
+                : is_long         ? g_strdup(word)
+                                  : g_strndup(word, 2);
+    return find_option(*out_name);
+}
+
+/* Appends WORD as GOption wants it: "-Hc2" as "-H" "-c" "2". TRUE: its value is the next argument. */
+static gboolean append_word(GPtrArray *words, const char *word)
+{
+    g_autofree char *name = NULL;
+    const char *value;
+    const JobOption *option = split_word(word, &name, &value);
+    if (option != NULL && option->argument != NULL) {
+        g_ptr_array_add(words, g_steal_pointer(&name));
+        if (value != NULL)
+            g_ptr_array_add(words, g_strdup(value));
+        return value == NULL;
+    }
+    if (option != NULL && word[1] != '-' && value != NULL) {
+        g_autofree char *others = g_strconcat("-", value, NULL);
+        g_ptr_array_add(words, g_steal_pointer(&name));
+        return append_word(words, others);
+    }
+    g_ptr_array_add(words, g_strdup(word)); /* a flag, --help, or GOption's to refuse */
+    return FALSE;
+}
+
+GPtrArray *berth_job_option_words(int argc, char **argv, int *out_rest, gboolean *out_dashes)
+{
+    GPtrArray *words = g_ptr_array_new_with_free_func(g_free);
+    int i = 1;
+    g_ptr_array_add(words, g_strdup(argv[0]));
+    for (; i < argc && argv[i][0] == '-' && argv[i][1] != '\0' && !g_str_equal(argv[i], "--");
+         i++) {
+        if (append_word(words, argv[i]) && i + 1 < argc)
+            g_ptr_array_add(words, g_strdup(argv[++i]));
+    }
+    *out_dashes = i < argc && g_str_equal(argv[i], "--");
+    *out_rest = *out_dashes ? i + 1 : i;
+    g_ptr_array_add(words, NULL);
+    return words;
+}
+
+/* VALUE NULL: a flag that stands alone. */
+static gboolean take_value(BerthJobOptions *options, const JobOption *option, const char *value,
+                           GError **error)
+{
+    if (value == NULL || option->takes_bytes || g_utf8_validate(value, -1, NULL))
+        return option->set(options, value, error);
+    g_autofree char *shown = berth_printable(value);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "\"%s\" is not valid UTF-8",
+                shown);
+    return FALSE;
+}
+
+static gboolean option_callback(const char *name, const char *value, gpointer data, GError **error)
+{
+    const JobOption *option = find_option(name);
+    g_autoptr(GError) local = NULL;
+    g_assert(option != NULL);
+    if (take_value(data, option, option->argument ? value : NULL, &local))
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE, "%s: %s", name, local->message);
+    return FALSE;
+}
+
+const GOptionEntry *berth_job_option_entries(void)
+{
+    static GOptionEntry entries[G_N_ELEMENTS(job_options) + 1];
+    for (gsize i = 0; i < G_N_ELEMENTS(job_options); i++) {
+        entries[i].long_name = job_options[i].name;
+        entries[i].short_name = job_options[i].letter;
+        /* Values as they are: GOption would convert others from the locale's character set. */
+        entries[i].flags = job_options[i].argument ? G_OPTION_FLAG_FILENAME : G_OPTION_FLAG_NO_ARG;
+        entries[i].arg = G_OPTION_ARG_CALLBACK;
+        entries[i].arg_data = (gpointer)option_callback;
+        entries[i].description = job_options[i].help;
+        entries[i].arg_description = job_options[i].argument;
+    }
+    return entries;
+}
+
+/* One "#BERTH ..." line: the options on it, as on a command line. */
+static gboolean take_directive(BerthJobOptions *options, const char *line, GError **error)
+{
+    g_auto(GStrv) words = NULL;
+    int argc, rest;
+    gboolean dashes;
+    g_autofree char *command = g_strconcat("#BERTH ", line, NULL);
+    if (!g_shell_parse_argv(command + 1, &argc, &words, error))
+        return FALSE;
+    g_autoptr(GPtrArray) split = berth_job_option_words(argc, words, &rest, &dashes);
+    g_auto(GStrv) options_only = g_strdupv((char **)split->pdata);
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_help_enabled(context, FALSE);
+    GOptionGroup *group = g_option_group_new("", "", "", options, NULL);
+    g_option_group_add_entries(group, berth_job_option_entries());
+    g_option_context_set_main_group(context, group);
+    if (!g_option_context_parse_strv(context, &options_only, error))
+        return FALSE;
+    if (rest == argc)
+        return TRUE;
+    /* Not before: it may be the value of an option that there is not. */
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "\"%s\" is not an option",
+                words[rest]);
+    return FALSE;
+}
+
+/* What begins lines like ours in scripts for other batch systems; NULL: LINE is none of them. */
+static const char *foreign_directive(const char *line)
+{
+    static const char *const words[] = {"#SBATCH", "#PBS", "#BSUB"};
+    for (gsize i = 0; i < G_N_ELEMENTS(words); i++) {
+        if (g_str_has_prefix(line, words[i]) && g_ascii_isspace(line[strlen(words[i])]))
+            return words[i];
+    }
+    return NULL;
+}
+
+static gboolean is_directive(const char *line)
+{
+    return g_str_has_prefix(line, "#BERTH") && g_ascii_isspace(line[strlen("#BERTH")]);
+}
+
+gboolean berth_job_options_from_script(BerthJobOptions *options, const char *script, gsize length,
+                                       const char *name, GError **error)
+{
+    const char *end = script + length;
+    guint number = 0;
+    gboolean is_ours = FALSE;
+    for (const char *line = script; line < end;) {
+        const char *stop = memchr(line, '\n', (gsize)(end - line));
+        if (stop == NULL)
+            stop = end;
+        g_autofree char *text = g_strndup(line, (gsize)(stop - line));
+        g_strstrip(text);
+        number++;
+        line = stop + 1;
+        if (text[0] != '#' && text[0] != '\0')
+            return TRUE;
+        if (!is_directive(text)) {
+            if (!is_ours && options->foreign == NULL)
+                options->foreign = foreign_directive(text);
+            continue;
+        }
+        is_ours = TRUE;
+        options->foreign = NULL; /* a script for both */
+        g_autoptr(GError) local = NULL;
+        if (!take_directive(options, text + strlen("#BERTH"), &local)) {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s:%u: %s", name, number,
+                        local->message);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+gboolean berth_job_options_from_environment(BerthJobOptions *options, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(job_options); i++) {
+        g_autofree char *upper = g_ascii_strup(job_options[i].name, -1);
+        g_strdelimit(upper, "-", '_');
+        g_autofree char *variable = g_strconcat("BERTH_", upper, NULL);
+        const char *value = g_getenv(variable);
+        if (value == NULL || *value == '\0')
+            continue;
+        g_autoptr(GError) local = NULL;
+        if (!take_value(options, &job_options[i], value, &local)) {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "environment variable %s: %s", variable, local->message);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}

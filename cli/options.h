@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <glib.h>
+
+/* What a job is asked to be, gathered from three places, each stronger than the one before:
+ * #BERTH lines at the head of the script, environment variables, options of the command line. */
+
+typedef struct {
+    guint32 vcpus; /* 0 = the daemon's default, as the next three */
+    guint64 memory_mib;
+    guint64 disk_mib;
+    guint64 time_limit_sec;
+    guint32 grace_sec;
+    gint32 priority;
+    char *image; /* NULL = the daemon's default */
+    char *name;  /* NULL = the script's or command's base name */
+    char *chdir;
+    char *output; /* NULL = the job's log only */
+    char *error;
+    char **nodes;
+    gboolean hold;
+    gboolean no_requeue;
+    gboolean environment_all;
+    GPtrArray *environment; /* "NAME=VALUE" */
+    GPtrArray *inputs;      /* "NAME=PATH" or "PATH" */
+    char *idempotency_key;
+    const char *foreign; /* "#SBATCH": whose lines a script without #BERTH lines has; NULL = none */
+} BerthJobOptions;
+
+BerthJobOptions *berth_job_options_new(void);
+void berth_job_options_free(BerthJobOptions *options);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthJobOptions, berth_job_options_free)
+
+/* GOption entries for all of them; the group's user data must be the BerthJobOptions. (static) */
+const GOptionEntry *berth_job_option_entries(void);
+
+/* Takes the #BERTH lines of SCRIPT: those before its first line that is neither blank nor a
+ * comment. NAME is for messages: "NAME:LINE: ...". */
+gboolean berth_job_options_from_script(BerthJobOptions *options, const char *script, gsize length,
+                                       const char *name, GError **error);
+
+/* Takes BERTH_VCPUS, BERTH_MEMORY, ... : BERTH_ and the option's name in capitals. One that is empty
+ * counts as not set. */
+gboolean berth_job_options_from_environment(BerthJobOptions *options, GError **error);
+
+/* The leading options of a command line, with short options parted from their values ("-c2" as
+ * "-c" "2", which GOption does not do itself): ARGV[0], then all up to the first argument that is no
+ * option. *out_rest: index in ARGV of what follows, *out_dashes: "--" stood before it. The array's
+ * strings are its own; NULL-terminated. */
+GPtrArray *berth_job_option_words(int argc, char **argv, int *out_rest, gboolean *out_dashes);

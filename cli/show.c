@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth show: everything about a job, one field per line. */
+#include "cli/cli.h"
+#include "cli/follow.h"
+#include "cli/format.h"
+#include "common/id.h"
+#include "common/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void print_command(const Berth__JobSpec *spec)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < spec->n_command; i++) {
+        const char *word = spec->command[i];
+        gboolean plain = *word != '\0' && word[strspn(word, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+                                                            "abcdefghijklmnopqrstuvwxyz"
+                                                            "0123456789_@%+=:,./-")] == '\0';
+        g_autofree char *quoted = plain ? g_strdup(word) : g_shell_quote(word);
+        g_string_append_printf(text, "%s%s", i > 0 ? " " : "", quoted);
+    }
+    berth_print_field(spec->script ? "Script" : "Command", text->str);
+}
+
+static void print_spec(const Berth__JobSpec *spec, guint64 job)
+{
+    g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
+    print_command(spec);
+    berth_print_field("Directory", spec->working_directory);
+    berth_print_field("Disk", disk);
+    for (size_t i = 0; i < spec->n_inputs; i++)
+        berth_print_fieldf("Input", "%s (%" G_GUINT64_FORMAT " bytes)", spec->inputs[i]->name,
+                           spec->inputs[i]->blob->size_bytes);
+    for (size_t i = 0; i < spec->n_nodes; i++)
+        berth_print_field("May run on", spec->nodes[i]);
+    g_autofree char *output = berth_job_path_format(spec->stdout_path, job);
+    g_autofree char *error = berth_job_path_format(spec->stderr_path, job);
+    berth_print_field("Output file", output);
+    berth_print_field("Error file", error);
+    berth_print_field("Submitted from", spec->submit_host);
+}
+
+static void print_exit(const Berth__Exit *exit)
+{
+    if (exit->signal != 0)
+        berth_print_fieldf("Ended by", "signal %u (%s)", exit->signal,
+                           strsignal((int)exit->signal));
+    else
+        berth_print_fieldf("Exit status", "%u", exit->status);
+    berth_print_field("Exit error", exit->error);
+    if (exit->oom_kills > 0)
+        berth_print_fieldf("OOM kills", "%u", exit->oom_kills);
+    berth_print_fieldf("Output", "%" G_GUINT64_FORMAT " bytes, and %" G_GUINT64_FORMAT " to stderr",
+                       exit->stdout_bytes, exit->stderr_bytes);
+}
+
+static void print_usage(const Berth__Usage *usage)
+{
+    berth_print_fieldf("CPU used", "%.2f s", (double)usage->cpu_usec / G_USEC_PER_SEC);
+    if (usage->memory_total_mib > 0)
+        berth_print_fieldf("Memory used",
+                           "%" G_GUINT64_FORMAT "M at most, of %" G_GUINT64_FORMAT "M",
+                           usage->memory_peak_mib, usage->memory_total_mib);
+}
+
+/* A job that succeeded has no reason, but may have a text: what became of its output. */
+static void print_reason(const Berth__Task *task)
+{
+    gboolean is_named = task->reason != BERTH__REASON__REASON_NONE;
+    berth_print_fieldf("Reason", "%s%s%s", is_named ? berth_reason_name(task->reason) : "",
+                       is_named && *task->reason_text ? ": " : "", task->reason_text);
+}
+
+static void print_task(const Berth__Task *task)
+{
+    g_autofree char *start = berth_format_time(task->start_usec);
+    g_autofree char *end = berth_format_time(task->end_usec);
+    print_reason(task);
+    berth_print_field("Node", task->node);
+    berth_print_field("Started", start);
+    berth_print_field("Ended", end);
+    if (task->start_usec != 0 && task->end_usec >= task->start_usec)
+        berth_print_fieldf("Ran for", "%.3f s",
+                           (double)(task->end_usec - task->start_usec) / G_USEC_PER_SEC);
+    if (task->requeues > 0)
+        berth_print_fieldf("Requeued", "%u time%s", task->requeues, task->requeues == 1 ? "" : "s");
+    if (task->exit != NULL)
+        print_exit(task->exit);
+    if (task->usage != NULL)
+        print_usage(task->usage);
+    if (*task->console_tail != '\0') {
+        puts("Console of the guest, its end:");
+        g_auto(GStrv) lines = g_strsplit(task->console_tail, "\n", -1);
+        for (char **line = lines; *line != NULL; line++)
+            berth_print_field("   ", g_strchomp(*line));
+    }
+}
+
+/* A job that was cancelled while it was held has kept the mark. */
+static const char *hold_note(const Berth__Job *job)
+{
+    if (job->state != BERTH__JOB_STATE__PENDING)
+        return "";
+    return job->held_by_operator ? " (held by an operator)" : job->held ? " (held)" : "";
+}
+
+static void print_job(const Berth__Job *job)
+{
+    g_autofree char *submitted = berth_format_time(job->submit_usec);
+    g_autofree char *memory = berth_format_size_mib(job->memory_mib);
+    g_autofree char *limit = berth_format_duration_sec(job->time_limit_sec);
+    berth_print_fieldf("Job", "%" G_GUINT64_FORMAT, job->id);
+    berth_print_field("Name", job->name);
+    berth_print_fieldf("User", "%s (%u)", job->user, job->uid);
+    berth_print_fieldf("State", "%s%s", berth_job_state_name(job->state), hold_note(job));
+    berth_print_field("Submitted", submitted);
+    berth_print_field("Image", job->image);
+    berth_print_fieldf("Reservation", "%u vCPU%s, %s memory", job->vcpus,
+                       job->vcpus == 1 ? "" : "s", memory);
+    berth_print_field("Time limit", limit);
+    if (job->priority != 0)
+        berth_print_fieldf("Priority", "%d", job->priority);
+    if (job->spec != NULL)
+        print_spec(job->spec, job->id);
+    for (size_t i = 0; i < job->n_tasks; i++)
+        print_task(job->tasks[i]);
+}
+
+/* A job that there is not does not keep the others from being shown. */
+static gboolean show_each(BerthCli *cli, const GArray *jobs, int *out_status, GError **error)
+{
+    guint n_shown = 0;
+    for (guint i = 0; i < jobs->len; i++) {
+        g_autoptr(GError) local = NULL;
+        if (!berth_cli_connect(cli, error))
+            return FALSE;
+        Berth__Job *job = berth_get_job(cli, g_array_index(jobs, guint64, i), &local);
+        if (job == NULL) {
+            berth_cli_report(local, out_status);
+            continue;
+        }
+        if (cli->json) {
+            berth_cli_print_json(&job->base);
+        } else {
+            if (n_shown++ > 0)
+                putchar('\n');
+            print_job(job);
+        }
+        berth__job__free_unpacked(job, NULL);
+    }
+    return TRUE;
+}
+
+gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", NULL, NULL, out_status, error))
+        return FALSE;
+    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    if (jobs == NULL)
+        return FALSE;
+    return show_each(cli, jobs, out_status, error);
+}

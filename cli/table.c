@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the layout of tables. Widths are counted in columns of a terminal, not bytes or characters. */
+#include "cli/table.h"
+
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#define GAP          2u
+#define FLEXIBLE_MIN 8u
+
+struct BerthTable {
+    const BerthColumn *columns;
+    guint n_columns;
+    GPtrArray *cells; /* row by row */
+};
+
+BerthTable *berth_table_new(const BerthColumn *columns, guint n_columns)
+{
+    BerthTable *table = g_new0(BerthTable, 1);
+    table->columns = columns;
+    table->n_columns = n_columns;
+    table->cells = g_ptr_array_new_with_free_func(g_free);
+    return table;
+}
+
+void berth_table_free(BerthTable *table)
+{
+    g_ptr_array_unref(table->cells);
+    g_free(table);
+}
+
+char *berth_printable(const char *text)
+{
+    g_autofree char *valid = g_utf8_make_valid(text, -1);
+    GString *result = g_string_new(NULL);
+    for (const char *p = valid; *p != '\0'; p = g_utf8_next_char(p)) {
+        gunichar c = g_utf8_get_char(p);
+        GUnicodeType type = g_unichar_type(c);
+        if (g_unichar_iscntrl(c) || type == G_UNICODE_FORMAT || type == G_UNICODE_LINE_SEPARATOR ||
+            type == G_UNICODE_PARAGRAPH_SEPARATOR)
+            g_string_append_c(result, '?');
+        else
+            g_string_append_unichar(result, c);
+    }
+    return g_string_free(result, FALSE);
+}
+
+void berth_table_add(BerthTable *table, char *cell)
+{
+    g_autofree char *text = cell;
+    g_ptr_array_add(table->cells, text ? berth_printable(text) : g_strdup("-"));
+}
+
+guint berth_terminal_width(FILE *stream)
+{
+    const char *environment = g_getenv("COLUMNS");
+    guint64 columns;
+    if (environment && g_ascii_string_to_unsigned(environment, 10, 20, 10000, &columns, NULL))
+        return (guint)columns;
+    struct winsize size;
+    if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) != 0)
+        return 0;
+    return size.ws_col >= 20 ? size.ws_col : 80;
+}
+
+static guint char_width(gunichar c)
+{
+    return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
+}
+
+static guint text_width(const char *text)
+{
+    guint width = 0;
+    for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p))
+        width += char_width(g_utf8_get_char(p));
+    return width;
+}
+
+/* Width of each column, 0 = left out. */
+static guint *natural_widths(BerthTable *table, guint drop_limit)
+{
+    guint *widths = g_new0(guint, table->n_columns);
+    for (guint c = 0; c < table->n_columns; c++)
+        widths[c] = text_width(table->columns[c].title);
+    for (guint i = 0; i < table->cells->len; i++) {
+        guint width = text_width(g_ptr_array_index(table->cells, i));
+        guint c = i % table->n_columns;
+        widths[c] = MAX(widths[c], width);
+    }
+    for (guint c = 0; c < table->n_columns; c++) {
+        if (table->columns[c].drop > drop_limit)
+            widths[c] = 0;
+    }
+    return widths;
+}
+
+static guint line_width(BerthTable *table, const guint *widths)
+{
+    guint total = 0;
+    for (guint c = 0; c < table->n_columns; c++) {
+        if (widths[c] > 0)
+            total += widths[c] + (total > 0 ? GAP : 0);
+    }
+    return total;
+}
+
+/* Takes what is too much from the widest flexible column, one character at a time. FALSE: it still
+ * is too much. */
+static gboolean shrink(BerthTable *table, guint *widths, guint width)
+{
+    for (guint total = line_width(table, widths); total > width; total--) {
+        guint widest = table->n_columns;
+        for (guint c = 0; c < table->n_columns; c++) {
+            if (table->columns[c].flexible && widths[c] > FLEXIBLE_MIN &&
+                (widest == table->n_columns || widths[c] > widths[widest]))
+                widest = c;
+        }
+        if (widest == table->n_columns)
+            return FALSE;
+        widths[widest]--;
+    }
+    return TRUE;
+}
+
+/* Widths of the columns so that lines fit into WIDTH, with as few left out as possible. */
+static guint *fit(BerthTable *table, guint width)
+{
+    guint drop_limit = 0;
+    for (guint c = 0; c < table->n_columns; c++)
+        drop_limit = MAX(drop_limit, table->columns[c].drop);
+    for (;; drop_limit--) {
+        g_autofree guint *widths = natural_widths(table, drop_limit);
+        if (width == 0 || shrink(table, widths, width) || drop_limit == 0)
+            return g_steal_pointer(&widths);
+    }
+}
+
+/* TEXT up to WIDTH columns. */
+static char *cut(const char *text, guint width)
+{
+    const char *end = text;
+    for (guint left = width; *end != '\0' && char_width(g_utf8_get_char(end)) <= left;
+         end = g_utf8_next_char(end))
+        left -= char_width(g_utf8_get_char(end));
+    return g_strndup(text, (gsize)(end - text));
+}
+
+static void append_cell(GString *line, const BerthColumn *column, const char *text, guint width)
+{
+    g_autofree char *head = text_width(text) > width ? cut(text, width - 1) : NULL;
+    g_autofree char *shown = head ? g_strconcat(head, "…", NULL) : g_strdup(text);
+    guint pad = width - text_width(shown);
+    if (line->len > 0)
+        g_string_append_printf(line, "%*s", (int)GAP, "");
+    if (column->right)
+        g_string_append_printf(line, "%*s%s", (int)pad, "", shown);
+    else
+        g_string_append_printf(line, "%s%*s", shown, (int)pad, "");
+}
+
+/* One line of the table, of TEXTS or, if that is NULL, of the titles. */
+static void print_line(BerthTable *table, FILE *stream, const guint *widths, char *const *texts)
+{
+    g_autoptr(GString) line = g_string_new(NULL);
+    for (guint c = 0; c < table->n_columns; c++) {
+        if (widths[c] > 0)
+            append_cell(line, &table->columns[c], texts ? texts[c] : table->columns[c].title,
+                        widths[c]);
+    }
+    fprintf(stream, "%s\n", g_strchomp(line->str));
+}
+
+void berth_table_print(BerthTable *table, FILE *stream, guint width)
+{
+    g_assert(table->cells->len % table->n_columns == 0);
+    g_autofree guint *widths = fit(table, width);
+    print_line(table, stream, widths, NULL);
+    for (guint i = 0; i < table->cells->len; i += table->n_columns)
+        print_line(table, stream, widths, (char *const *)&table->cells->pdata[i]);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <glib.h>
+#include <stdio.h>
+
+/* A table for people: columns as wide as their content, cut to fit a terminal. */
+
+typedef struct {
+    const char *title;
+    gboolean right;    /* align right: numbers */
+    gboolean flexible; /* may be shortened (with an ellipsis) when the terminal is narrow */
+    guint drop;        /* left out when that is not enough, largest first; 0 = never */
+} BerthColumn;
+
+typedef struct BerthTable BerthTable;
+/* COLUMNS must outlive the table. */
+BerthTable *berth_table_new(const BerthColumn *columns, guint n_columns);
+void berth_table_free(BerthTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthTable, berth_table_free)
+
+/* Adds one cell (text transfer full, NULL = "-"); n_columns of them make a row. Control characters
+ * in it are shown as '?', so that no job name can play with a terminal. */
+void berth_table_add(BerthTable *table, char *cell);
+/* WIDTH: columns of the terminal, 0 = unlimited (none). Lines are longer only if the columns that are
+ * never dropped do not fit. */
+void berth_table_print(BerthTable *table, FILE *stream, guint width);
+
+/* Columns of the terminal that STREAM is, 0 if it is none. COLUMNS in the environment overrides. */
+guint berth_terminal_width(FILE *stream);
+
+/* Text without what plays with a terminal: control characters, those that change the direction of
+ * text, and invalid UTF-8 are replaced. (transfer full) */
+char *berth_printable(const char *text);

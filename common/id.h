@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Names that Berth makes and reads back. Each has exactly one spelling: what parses is what
+ * formatting would print (no leading zeros, signs or spaces). Parsers fail with INVALID_ARGUMENT
+ * and leave *out_ alone; all strings are (transfer full). */
+
+#include "common/types.h"
+
+/* "123" for a plain job. */
+char *berth_job_id_format(guint64 job);
+/* "123[4]": one task of an array job. */
+char *berth_task_id_format(guint64 job, guint32 task);
+/* Reads both forms. OUT_HAS_TASK and OUT_TASK may be NULL together: then only "123" is allowed.
+ * Job numbers start at 1. */
+gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_has_task,
+                            guint32 *out_task, GError **error);
+
+/* "berth-JOB-TASK-GUEST-EPOCH": the name of a guest's libvirt domain. */
+char *berth_guest_name_format(const BerthGuestId *id);
+gboolean berth_guest_name_parse(const char *text, BerthGuestId *out_id, GError **error);
+
+/* Objects in storage that belong to a guest in one of its lives: "disk-JOB-TASK-GUEST-EPOCH",
+ * "log-JOB-TASK-GUEST-EPOCH". */
+char *berth_disk_id_format(const BerthGuestId *id);
+gboolean berth_disk_id_parse(const char *text, BerthGuestId *out_id, GError **error);
+char *berth_log_id_format(const BerthGuestId *id);
+gboolean berth_log_id_parse(const char *text, BerthGuestId *out_id, GError **error);
+
+/* The path that a user's PATTERN means for a job: "%j" is its number, "%%" a percent sign. The one
+ * thing here that has many spellings and is not read back. */
+char *berth_job_path_format(const char *pattern, guint64 job);
+
+/* Same guest in the same life? */
+gboolean berth_guest_id_equal(const BerthGuestId *a, const BerthGuestId *b);
+/* For GHashTable, with keys of const BerthGuestId *. */
+guint berth_guest_id_hash(gconstpointer id);
+gboolean berth_guest_id_equal_func(gconstpointer a, gconstpointer b);

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The job's control group, /sys/fs/cgroup/job. It keeps a job that takes all memory, processes or CPU from
+ * taking PID 1 with it, which is outside. */
+
+#include "images/init/fault.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Limits of the job's group in a guest of MEMORY_TOTAL_KIB, of which OVERHEAD_KIB were taken by the kernel
+ * and PID 1 before the job began. Pure. */
+uint64_t cgroups_job_memory_bytes(uint64_t memory_total_kib, uint64_t overhead_kib);
+uint64_t cgroups_job_pids(uint64_t memory_total_kib);
+
+/* Makes the job's group and protects the caller from the job. */
+bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault);
+
+/* Sets the job's memory limit anew, for the guest has grown or shrunk. */
+bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib);
+
+/* Opens the job's group, for a process to be made in it. -1 with errno set. */
+int cgroups_open_job(void);
+
+/* Sends SIGNAL to all processes of the job; SIGKILL also reaches those that are being made. */
+void cgroups_signal_job(int signal);
+
+/* Whether any process of the job is left. */
+bool cgroups_job_is_populated(void);
+
+/* Processes of the job that the kernel killed for memory. */
+uint32_t cgroups_job_oom_kills(void);
+
+/* CPU time of the job's processes, the ended ones too, in microseconds. */
+uint64_t cgroups_job_cpu_usec(void);
+
+/* The number after KEY and a space at the start of a line of TEXT; 0 when there is none. Pure. */
+uint64_t cgroups_parse_flat(const char *text, const char *key);

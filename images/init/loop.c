@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the one event loop of PID 1: it carries bytes between the command's pipes, the rings and the
+ * channel, and events between kernel, job and session. It decides nothing about the protocol (session.c)
+ * nor about the job (job.c). Invariants: nothing here blocks; the port is watched edge-triggered,
+ * because it reports a hang-up for as long as no host is there. */
+#include "images/init/loop.h"
+
+#include "images/init/cgroups.h"
+#include "images/init/job.h"
+#include "images/init/link.h"
+#include "images/init/output.h"
+#include "images/init/say.h"
+#include "images/init/session.h"
+#include "images/init/usage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+/* Each stream's buffer is this part of the memory, within bounds. */
+#define RING_MEMORY_PART 256u
+#define RING_MIN_BYTES   (256u * 1024u)
+#define RING_MAX_BYTES   (1024u * 1024u)
+
+/* A command that writes in small pieces is read in batches: after a read of less than BATCH_BYTES the
+ * next comes so much later. The first bytes after a silence are sent at once. */
+#define BATCH_BYTES (64u * 1024u)
+#define BATCH_MSEC  2u
+
+/* What the command left running, a tee in the background say, may finish for so long. */
+#define LEFTOVER_MSEC 1000u
+/* A failed guest ends itself when no host has ended it for so long. */
+#define FAILED_MSEC 60000u
+/* The agent says Hello again after so long at most, until it is answered. */
+#define HELLO_WAIT_USEC 10000000u
+/* When the kernel had no memory to send with. */
+#define RETRY_MSEC 10u
+
+typedef enum {
+    SOURCE_PORT,
+    SOURCE_OUT,
+    SOURCE_ERR,
+    SOURCE_REPORT,
+    SOURCE_SIGNALS,
+    SOURCE_USAGE,    /* timer: measure */
+    SOURCE_LEFTOVER, /* timer: kill what the command left */
+    SOURCE_FAILED,   /* timer: give up */
+    SOURCE_RETRY,    /* timer: write again */
+    SOURCE_BATCH,    /* timer: read the command's output again */
+    N_SOURCES,
+} Source;
+
+struct Loop {
+    int epoll_fd;
+    int fds[N_SOURCES]; /* -1: not watched */
+    bool paused[N_SOURCES];
+    Link *link;
+    Session *session;
+    Job *job;
+    Output outputs[2];
+    size_t ring_bytes;
+    uint64_t memory_total_kib;
+    uint64_t overhead_kib;
+    Berth__Usage usage;
+    bool batching;     /* output is read when the timer says so */
+    bool job_is_empty; /* the command has ended and so has all that it left */
+    bool failure_was_said;
+    bool power_off;
+};
+
+/* ---- watching */
+
+static bool watch(Loop *loop, Source source, int fd, uint32_t events)
+{
+    struct epoll_event event = {.events = events, .data.u32 = source};
+
+    loop->fds[source] = fd;
+    return fd >= 0 && epoll_ctl(loop->epoll_fd, EPOLL_CTL_ADD, fd, &event) == 0;
+}
+
+/* Stops or resumes watching a pipe, whose writer waits meanwhile. */
+static void pause_source(Loop *loop, Source source, bool pause)
+{
+    struct epoll_event event = {.events = pause ? 0 : EPOLLIN, .data.u32 = source};
+
+    if (loop->fds[source] < 0 || loop->paused[source] == pause)
+        return;
+    loop->paused[source] = pause;
+    if (epoll_ctl(loop->epoll_fd, pause ? EPOLL_CTL_DEL : EPOLL_CTL_ADD, loop->fds[source],
+                  &event) != 0)
+        say("cannot watch the command's output: %m");
+}
+
+static void set_timer(Loop *loop, Source source, uint32_t first_msec, uint32_t interval_msec)
+{
+    struct itimerspec when = {
+        .it_value = {first_msec / 1000, (long)(first_msec % 1000) * 1000000},
+        .it_interval = {interval_msec / 1000, (long)(interval_msec % 1000) * 1000000},
+    };
+
+    if (timerfd_settime(loop->fds[source], 0, &when, NULL) != 0)
+        say("cannot set a timer: %m");
+}
+
+static void take_timer(Loop *loop, Source source)
+{
+    uint64_t times;
+
+    if (read(loop->fds[source], &times, sizeof times) < 0)
+        return; /* it was set anew meanwhile */
+}
+
+/* ---- what the session wants */
+
+/* What the host's clock was when a message was sent, which may have waited until this guest had
+ * booted: by now it is there or beyond. So a clock that is behind is set, always, and one that is
+ * ahead only if that is more than a Hello waits before the next is sent. */
+static void set_clock(void *data, uint64_t clock_usec)
+{
+    uint64_t now = job_clock_usec();
+    struct timespec clock = {(time_t)(clock_usec / 1000000), (long)(clock_usec % 1000000) * 1000};
+
+    (void)data;
+    if (clock_usec == 0 || (now >= clock_usec && now - clock_usec <= HELLO_WAIT_USEC))
+        return;
+    if (clock_settime(CLOCK_REALTIME, &clock) != 0)
+        say("cannot set the clock: %m");
+}
+
+static void set_usage_interval(void *data, uint32_t msec)
+{
+    set_timer(data, SOURCE_USAGE, msec, msec);
+}
+
+static bool take_task(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
+                      Fault *fault)
+{
+    return job_take_task(((Loop *)data)->job, task, out_progress, fault);
+}
+
+static FilesResult take_file(void *data, uint32_t index, uint64_t offset, const uint8_t *bytes,
+                             size_t length, FilesProgress *out_progress, Fault *fault)
+{
+    return job_take_file(((Loop *)data)->job, index, offset, bytes, length, out_progress, fault);
+}
+
+static bool start(void *data, Fault *fault)
+{
+    Loop *loop = data;
+    const Process *process;
+
+    if (!job_start(loop->job, loop->ring_bytes, fault))
+        return false;
+    process = job_process(loop->job);
+    loop->outputs[0].fd = process->out_fd;
+    loop->outputs[1].fd = process->err_fd;
+    if (watch(loop, SOURCE_OUT, process->out_fd, EPOLLIN) &&
+        watch(loop, SOURCE_ERR, process->err_fd, EPOLLIN) &&
+        watch(loop, SOURCE_REPORT, process->report_fd, EPOLLIN))
+        return true;
+    fault_set_errno(fault, errno, "cannot watch the command's output");
+    return false;
+}
+
+static void forward_signal(void *data, uint32_t signal)
+{
+    if (signal > 0 && signal < NSIG && job_process(((Loop *)data)->job) != NULL)
+        cgroups_signal_job((int)signal);
+}
+
+static void power_off(void *data)
+{
+    ((Loop *)data)->power_off = true;
+}
+
+static const SessionOps session_ops = {
+    .set_clock = set_clock,
+    .set_usage_interval = set_usage_interval,
+    .take_task = take_task,
+    .take_file = take_file,
+    .start = start,
+    .signal = forward_signal,
+    .power_off = power_off,
+};
+
+/* ---- events */
+
+static void on_port(Loop *loop)
+{
+    while (link_read(loop->link) == LINK_MORE) {
+        Berth__ToGuest *message;
+
+        while ((message = link_next(loop->link)) != NULL) {
+            session_handle(loop->session, message);
+            berth__to_guest__free_unpacked(message, NULL);
+        }
+    }
+}
+
+static void on_report(Loop *loop)
+{
+    uint64_t start_usec = job_check_start(loop->job);
+
+    loop->fds[SOURCE_REPORT] = -1; /* closed when it was read */
+    if (start_usec != 0)
+        session_started(loop->session, start_usec);
+}
+
+static void on_child(Loop *loop)
+{
+    struct signalfd_siginfo info;
+    struct rusage used;
+    int status;
+    pid_t pid;
+
+    while (read(loop->fds[SOURCE_SIGNALS], &info, sizeof info) > 0)
+        ;
+    while ((pid = wait4(-1, &status, WNOHANG, &used)) > 0) {
+        bool was_running = !job_has_ended(loop->job);
+
+        usage_note_resident(&loop->usage, (uint64_t)used.ru_maxrss);
+        job_note_ended(loop->job, pid, status);
+        if (was_running && job_has_ended(loop->job)) {
+            on_report(loop);
+            set_timer(loop, SOURCE_LEFTOVER, LEFTOVER_MSEC, 0);
+        }
+    }
+    if (job_has_ended(loop->job))
+        loop->job_is_empty = !cgroups_job_is_populated();
+}
+
+static void on_usage(Loop *loop)
+{
+    UsageMemory memory = usage_memory();
+
+    take_timer(loop, SOURCE_USAGE);
+    if (memory.total_kib != 0 && memory.total_kib != loop->memory_total_kib) {
+        loop->memory_total_kib = memory.total_kib;
+        (void)cgroups_set_job_memory(memory.total_kib, loop->overhead_kib);
+    }
+    usage_measure(&loop->usage);
+    session_measured(loop->session, &loop->usage);
+}
+
+static size_t read_output(Loop *loop, unsigned stream)
+{
+    size_t bytes = output_read(&loop->outputs[stream]);
+
+    if (loop->outputs[stream].fd < 0)
+        loop->fds[SOURCE_OUT + stream] = -1; /* closed at its end */
+    return bytes;
+}
+
+static void set_batching(Loop *loop, bool batching)
+{
+    loop->batching = batching;
+    if (batching)
+        set_timer(loop, SOURCE_BATCH, BATCH_MSEC, 0);
+}
+
+static void on_batch(Loop *loop)
+{
+    size_t bytes = read_output(loop, 0) + read_output(loop, 1);
+
+    take_timer(loop, SOURCE_BATCH);
+    set_batching(loop, bytes > 0 && bytes < BATCH_BYTES);
+}
+
+static void handle(Loop *loop, Source source)
+{
+    switch (source) {
+    case SOURCE_PORT:
+        on_port(loop);
+        break;
+    case SOURCE_OUT:
+    case SOURCE_ERR:
+        set_batching(loop, read_output(loop, source - SOURCE_OUT) < BATCH_BYTES);
+        break;
+    case SOURCE_BATCH:
+        on_batch(loop);
+        break;
+    case SOURCE_REPORT:
+        on_report(loop);
+        break;
+    case SOURCE_SIGNALS:
+        on_child(loop);
+        break;
+    case SOURCE_USAGE:
+        on_usage(loop);
+        break;
+    case SOURCE_LEFTOVER:
+        take_timer(loop, source);
+        if (!loop->job_is_empty)
+            cgroups_signal_job(SIGKILL);
+        break;
+    case SOURCE_FAILED:
+        loop->power_off = true;
+        break;
+    case SOURCE_RETRY:
+        take_timer(loop, source);
+        break;
+    case N_SOURCES:
+        break;
+    }
+}
+
+/* ---- what follows from the events */
+
+/* The job has ended when none of its processes is left and its pipes are empty. */
+static void check_end(Loop *loop)
+{
+    if (!loop->job_is_empty || session_phase(loop->session) == SESSION_ENDED)
+        return;
+    (void)read_output(loop, 0);
+    (void)read_output(loop, 1);
+    if (!output_is_drained(&loop->outputs[0]) || !output_is_drained(&loop->outputs[1]))
+        return;
+    usage_measure(&loop->usage);
+    session_ended(loop->session, job_exit(loop->job), job_end_usec(loop->job), &loop->usage);
+}
+
+static void check_failure(Loop *loop)
+{
+    if (session_phase(loop->session) != SESSION_FAILED || loop->failure_was_said)
+        return;
+    loop->failure_was_said = true;
+    say("%s", session_failure(loop->session));
+    set_timer(loop, SOURCE_FAILED, FAILED_MSEC, 0);
+}
+
+/* Writes as much as the channel takes. */
+static void send_messages(Loop *loop)
+{
+    for (;;) {
+        const Berth__FromGuest *message;
+        LinkWrite result = link_flush(loop->link);
+
+        if (result == LINK_SHORT)
+            set_timer(loop, SOURCE_RETRY, RETRY_MSEC, 0);
+        if (result != LINK_WRITTEN)
+            return;
+        message = session_next(loop->session);
+        if (message == NULL)
+            return;
+        if (!link_send(loop->link, message))
+            say("a message is too large for the channel");
+    }
+}
+
+void loop_fail(Loop *loop, const char *message)
+{
+    session_fail(loop->session, message);
+}
+
+void loop_set_overhead(Loop *loop, uint64_t overhead_kib)
+{
+    loop->overhead_kib = overhead_kib;
+}
+
+void loop_run(Loop *loop)
+{
+    struct epoll_event events[N_SOURCES];
+
+    while (!loop->power_off) {
+        check_end(loop);
+        check_failure(loop);
+        send_messages(loop);
+        for (unsigned i = 0; i < 2; i++)
+            pause_source(loop, SOURCE_OUT + i,
+                         loop->batching || ring_room(loop->outputs[i].ring) == 0);
+
+        int count = epoll_wait(loop->epoll_fd, events, N_SOURCES, -1);
+
+        for (int i = 0; i < count; i++)
+            if (loop->fds[events[i].data.u32] >= 0)
+                handle(loop, events[i].data.u32);
+    }
+}
+
+/* ---- making it */
+
+static size_t ring_size(uint64_t memory_total_kib)
+{
+    uint64_t bytes = memory_total_kib * 1024 / RING_MEMORY_PART;
+
+    return (size_t)(bytes < RING_MIN_BYTES   ? RING_MIN_BYTES
+                    : bytes > RING_MAX_BYTES ? RING_MAX_BYTES
+                                             : bytes);
+}
+
+static int open_signals(void)
+{
+    sigset_t signals;
+
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGCHLD);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+static bool watch_all(Loop *loop, int port_fd)
+{
+    static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED, SOURCE_RETRY,
+                                    SOURCE_BATCH};
+
+    loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+    if (loop->epoll_fd < 0 || !watch(loop, SOURCE_PORT, port_fd, EPOLLIN | EPOLLOUT | EPOLLET) ||
+        !watch(loop, SOURCE_SIGNALS, open_signals(), EPOLLIN))
+        return false;
+    for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
+        if (!watch(loop, timers[i], timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
+                   EPOLLIN))
+            return false;
+    return true;
+}
+
+static bool allocate(Loop *loop, int port_fd)
+{
+    loop->link = link_new(port_fd);
+    loop->job = job_new();
+    for (unsigned i = 0; i < 2; i++)
+        loop->outputs[i] = (Output){.ring = ring_new(loop->ring_bytes), .fd = -1};
+    if (loop->outputs[0].ring == NULL || loop->outputs[1].ring == NULL)
+        return false;
+    loop->session = session_new(&session_ops, loop, loop->outputs[0].ring, loop->outputs[1].ring);
+    return loop->session != NULL && loop->link != NULL && loop->job != NULL;
+}
+
+Loop *loop_new(int port_fd, uint64_t memory_total_kib, Fault *fault)
+{
+    Loop *loop = calloc(1, sizeof *loop);
+
+    /* PID 1 ends with its guest: what was made before a failure is not taken down. */
+    if (loop == NULL) {
+        fault_set(fault, "not enough memory in the guest for its event loop");
+        return NULL;
+    }
+    for (unsigned i = 0; i < N_SOURCES; i++)
+        loop->fds[i] = -1;
+    berth__usage__init(&loop->usage);
+    loop->memory_total_kib = memory_total_kib;
+    loop->ring_bytes = ring_size(memory_total_kib);
+    if (!allocate(loop, port_fd)) {
+        fault_set(fault, "not enough memory in the guest for its output buffers");
+        return NULL;
+    }
+    if (!watch_all(loop, port_fd)) {
+        fault_set_errno(fault, errno, "cannot set up the guest's event loop");
+        return NULL;
+    }
+    return loop;
+}

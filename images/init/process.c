@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns making the job's first process: pipes, fork, becoming the user, exec. It does not reap and does not
+ * read output. Invariants: the child keeps no descriptor but 0, 1 and 2, no signal mask or handler of
+ * PID 1 and no privilege; between fork and exec it calls only what is safe there. */
+#include "images/init/process.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <grp.h>
+#include <linux/close_range.h>
+#include <linux/sched.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+static void close_pair(int fds[2])
+{
+    close(fds[0]);
+    close(fds[1]);
+}
+
+/* A pipe whose read end does not block, as large as may be up to BYTES. */
+static bool make_pipe(int fds[2], size_t bytes)
+{
+    if (pipe2(fds, O_CLOEXEC) != 0)
+        return false;
+    if (bytes > 0)
+        (void)fcntl(fds[1], F_SETPIPE_SZ, (int)bytes); /* the usual size will do as well */
+    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0)
+        return true;
+    close_pair(fds);
+    return false;
+}
+
+/* ---- in the child */
+
+static void reset_signals(void)
+{
+    sigset_t none;
+
+    for (int number = 1; number < NSIG; number++)
+        (void)signal(number, SIG_DFL); /* SIGKILL, SIGSTOP and libc's own refuse */
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
+static bool set_limits(void)
+{
+    static const struct {
+        __rlimit_resource_t resource;
+        struct rlimit limit;
+    } limits[] = {
+        {RLIMIT_CORE, {0, RLIM_INFINITY}},
+        {RLIMIT_NOFILE, {1024, 524288}},
+        {RLIMIT_NPROC, {RLIM_INFINITY, RLIM_INFINITY}}, /* the control group limits */
+    };
+
+    for (size_t i = 0; i < sizeof limits / sizeof *limits; i++)
+        if (setrlimit(limits[i].resource, &limits[i].limit) != 0 && errno != EPERM)
+            return false;
+    return true;
+}
+
+static bool become_job(const ProcessSpec *spec, int out, int err)
+{
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+
+    reset_signals();
+    umask(022);
+    if (null < 0 || write(score, "0", 1) != 1 || setsid() < 0)
+        return false;
+    (void)setpriority(PRIO_PROCESS, 0, 0);
+    if (dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || !set_limits() ||
+        close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
+        return false;
+    if (geteuid() == 0 && setgroups(spec->n_groups, spec->groups) != 0)
+        return false;
+    return setresgid(spec->gid, spec->gid, spec->gid) == 0 &&
+           setresuid(spec->uid, spec->uid, spec->uid) == 0;
+}
+
+static _Noreturn void run_child(const ProcessSpec *spec, int out, int err, int report_fd)
+{
+    ProcessReport report = {.stage = PROCESS_SETUP};
+
+    if (become_job(spec, out, err)) {
+        report.stage = PROCESS_DIRECTORY;
+        if (chdir(spec->directory) == 0) {
+            report.stage = PROCESS_EXEC;
+            /* A PATH of the job's, and /bin/sh for a file without a #! line: execvp() does both. */
+            environ = (char **)spec->envp;
+            execvp(spec->program, spec->argv);
+        }
+    }
+    report.err = errno;
+    while (write(report_fd, &report, sizeof report) < 0 && errno == EINTR)
+        ;
+    _exit(127);
+}
+
+/* ---- in the parent */
+
+/* A fork into control group CGROUP_FD. Being born there is cheaper than being moved. */
+static pid_t fork_into(int cgroup_fd)
+{
+    struct clone_args args = {
+        .flags = CLONE_INTO_CGROUP,
+        .exit_signal = SIGCHLD,
+        .cgroup = (uint64_t)cgroup_fd,
+    };
+
+    return cgroup_fd < 0 ? fork() : (pid_t)syscall(SYS_clone3, &args, sizeof args);
+}
+
+bool process_start(const ProcessSpec *spec, Process *out_process, Fault *fault)
+{
+    int out[2] = {-1, -1};
+    int err[2] = {-1, -1};
+    int report[2] = {-1, -1};
+    pid_t pid = -1;
+
+    if (make_pipe(out, spec->pipe_bytes) && make_pipe(err, spec->pipe_bytes) &&
+        make_pipe(report, 0))
+        pid = fork_into(spec->cgroup_fd);
+    if (pid == 0)
+        run_child(spec, out[1], err[1], report[1]);
+    if (pid < 0) {
+        fault_set_errno(fault, errno, "cannot make a process for '%s' in the guest", spec->program);
+        close_pair(out);
+        close_pair(err);
+        close_pair(report);
+        return false;
+    }
+    close(out[1]);
+    close(err[1]);
+    close(report[1]);
+    *out_process = (Process){pid, out[0], err[0], report[0]};
+    return true;
+}
+
+int process_report(const Process *process, ProcessReport *out_report)
+{
+    ProcessReport report;
+    ssize_t got;
+
+    do
+        got = read(process->report_fd, &report, sizeof report);
+    while (got < 0 && errno == EINTR);
+    if (got < 0)
+        return 0;
+    /* Its end was closed by exec, or by a signal that came before. */
+    *out_report = got == (ssize_t)sizeof report ? report : (ProcessReport){PROCESS_STARTED, 0};
+    return 1;
+}
+
+/* The interpreter in the #! line of PROGRAM; false when there is none. */
+static bool read_interpreter(const char *program, char *out, size_t size)
+{
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd >= 0 ? read(fd, out, size - 1) : -1;
+    char *start;
+
+    if (fd >= 0)
+        close(fd);
+    if (got < 3 || out[0] != '#' || out[1] != '!')
+        return false;
+    out[got] = '\0';
+    start = out + 2 + strspn(out + 2, " \t");
+    start[strcspn(start, " \t\r\n")] = '\0';
+    memmove(out, start, strlen(start) + 1);
+    return true;
+}
+
+static void explain_exec(const ProcessSpec *spec, int err, Fault *out_why)
+{
+    const char *program = spec->program;
+    char interpreter[256];
+
+    if (err == ENOENT && strchr(program, '/') == NULL)
+        fault_set(out_why, "cannot run '%s': the image has no such command in PATH", program);
+    else if (err == ENOENT && read_interpreter(program, interpreter, sizeof interpreter))
+        fault_set(out_why, "cannot run '%s': its interpreter '%s' is not in the image", program,
+                  interpreter);
+    else if (err == ENOENT && access(program, F_OK) == 0)
+        fault_set(out_why, "cannot run '%s': the image lacks its interpreter or dynamic loader",
+                  program);
+    else if (err == ENOENT)
+        fault_set(out_why, "cannot run '%s': the image has no such file", program);
+    else if (err == E2BIG)
+        fault_set(out_why, "cannot run '%s': its arguments and environment are too long", program);
+    else if (err == EACCES)
+        fault_set(out_why, "cannot run '%s': it is not executable for the user", program);
+    else
+        fault_set_errno(out_why, err, "cannot run '%s'", program);
+}
+
+uint32_t process_explain(const ProcessSpec *spec, const ProcessReport *report, Fault *out_why)
+{
+    switch (report->stage) {
+    case PROCESS_SETUP:
+        fault_set_errno(out_why, report->err, "cannot prepare the process for '%s'", spec->program);
+        return 126;
+    case PROCESS_DIRECTORY:
+        fault_set_errno(out_why, report->err, "cannot enter the working directory '%s'",
+                        spec->directory);
+        return 126;
+    case PROCESS_EXEC:
+        explain_exec(spec, report->err, out_why);
+        return report->err == ENOENT || report->err == ENOTDIR ? 127 : 126;
+    case PROCESS_STARTED:
+        break;
+    }
+    return 0;
+}

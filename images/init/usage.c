@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns measuring inside the guest. Memory is what is not available: page cache is no demand. */
+#include "images/init/usage.h"
+
+#include "images/init/cgroups.h"
+#include "images/init/paths.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/statvfs.h>
+
+/* A write needs blocks for its metadata too, so it fails with a few blocks left. */
+#define DISK_FULL_BYTES (64u * 1024u)
+
+/* The number after KEY at the start of a line. */
+static uint64_t number_after(const char *text, const char *key)
+{
+    size_t length = strlen(key);
+
+    while (*text != '\0') {
+        if (strncmp(text, key, length) == 0)
+            return strtoull(text + length, NULL, 10);
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return 0;
+}
+
+UsageMemory usage_parse_memory(const char *text)
+{
+    return (UsageMemory){number_after(text, "MemTotal:"), number_after(text, "MemAvailable:")};
+}
+
+uint32_t usage_parse_pressure(const char *text, const char *kind)
+{
+    size_t length = strlen(kind);
+    static const char average[] = " avg10=";
+
+    while (*text != '\0') {
+        if (strncmp(text, kind, length) == 0 &&
+            strncmp(text + length, average, sizeof average - 1) == 0) {
+            char *end;
+            unsigned long whole = strtoul(text + length + sizeof average - 1, &end, 10);
+            unsigned long hundredths = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+
+            return (uint32_t)(whole * 100 + hundredths % 100);
+        }
+        text += strcspn(text, "\n");
+        text += *text == '\n';
+    }
+    return 0;
+}
+
+static uint32_t pressure(const char *path, const char *kind)
+{
+    char text[512];
+
+    return path_read_small(path, text, sizeof text) ? usage_parse_pressure(text, kind) : 0;
+}
+
+UsageMemory usage_memory(void)
+{
+    char text[4096];
+
+    return path_read_small("/proc/meminfo", text, sizeof text) ? usage_parse_memory(text)
+                                                               : (UsageMemory){0, 0};
+}
+
+void usage_note_resident(Berth__Usage *usage, uint64_t kib)
+{
+    if (kib / 1024 > usage->memory_peak_mib)
+        usage->memory_peak_mib = kib / 1024;
+}
+
+void usage_measure(Berth__Usage *usage)
+{
+    UsageMemory memory = usage_memory();
+    struct statvfs disk;
+
+    usage->memory_total_mib = memory.total_kib / 1024;
+    usage->memory_available_mib = memory.available_kib / 1024;
+    if (memory.total_kib > memory.available_kib)
+        usage_note_resident(usage, memory.total_kib - memory.available_kib);
+    usage->psi_cpu_some = pressure("/proc/pressure/cpu", "some");
+    usage->psi_memory_some = pressure("/proc/pressure/memory", "some");
+    usage->psi_memory_full = pressure("/proc/pressure/memory", "full");
+    usage->psi_io_some = pressure("/proc/pressure/io", "some");
+    usage->guest_cpu_usec = cgroups_job_cpu_usec();
+    if (statvfs("/", &disk) == 0)
+        usage->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+bool usage_disk_is_full(void)
+{
+    struct statvfs disk;
+
+    if (statvfs("/", &disk) != 0)
+        return false;
+    return (uint64_t)disk.f_bavail * disk.f_frsize < DISK_FULL_BYTES ||
+           (disk.f_files > 0 && disk.f_favail == 0);
+}

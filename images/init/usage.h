@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct {
+    uint64_t total_kib;
+    uint64_t available_kib;
+} UsageMemory;
+
+/* Reads /proc/meminfo's TEXT; absent lines are 0. Pure. */
+UsageMemory usage_parse_memory(const char *text);
+
+/* The 10 s average of line KIND ("some", "full") of a /proc/pressure file's TEXT, in hundredths of a
+ * percent; 0 when there is none. Pure. */
+uint32_t usage_parse_pressure(const char *text, const char *kind);
+
+UsageMemory usage_memory(void);
+
+/* Fills in what the guest can measure now. memory_peak_mib in USAGE is raised, never lowered, so
+ * the same USAGE is to be handed in each time. */
+void usage_measure(Berth__Usage *usage);
+
+/* Raises memory_peak_mib to what one process is known to have had resident. */
+void usage_note_resident(Berth__Usage *usage, uint64_t kib);
+
+/* Whether the root file system has no room left for the job. */
+bool usage_disk_is_full(void);

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Building this tree out of place, for quickstart and run-tests. Needs common.sh and $tree, the top
+# of the source. Called by root through sudo, the files belong to the user all the same.
+
+# The owner of the source tree if that is not us, else nobody.
+build_owner() {
+    local owner
+    owner=$(stat -c %U "$tree")
+    [[ $owner == root || $owner == UNKNOWN ]] || printf '%s\n' "$owner"
+}
+
+# as_owner COMMAND [ARGS...]
+as_owner() {
+    local owner
+    owner=$(build_owner)
+    if [[ -n $owner ]]; then
+        runuser -u "$owner" -- "$@"
+    else
+        "$@"
+    fi
+}
+
+# A source tree that was configured itself cannot be built elsewhere as well: configure refuses.
+build_require_clean_tree() {
+    [[ ! -e $tree/config.status ]] ||
+        die "the source tree itself is configured, so that nothing can be built beside it; first run: make -C $tree distclean"
+}
+
+build_make_directory() {
+    as_owner mkdir -p "$1"
+}
+
+# build_configure DIR [ARGS...]: does nothing if DIR was configured with the same arguments since
+# the last change of configure.ac; make does the rest.
+build_configure() {
+    local dir=$1 wanted
+    shift
+    wanted="$*"
+    if [[ ! -x $tree/configure || $tree/configure -ot $tree/configure.ac ]]; then
+        (cd "$tree" && as_owner ./autogen.sh)
+    fi
+    if [[ -e $dir/Makefile && -e $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
+        return
+    fi
+    (cd "$dir" && as_owner "$tree/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var "$@")
+    printf '%s\n' "$wanted" | as_owner tee "$dir/.configured" >/dev/null
+}
+
+# build_make DIR [TARGETS...]
+build_make() {
+    local dir=$1
+    shift
+    as_owner make -C "$dir" -j "$(nproc)" "$@"
+}
+
+# build_check DIR TARGET: `make TARGET`, which runs tests. They are compiled as the owner, but run as
+# ourselves: as another user, those that need root would skip themselves.
+build_check() {
+    local status=0
+    build_make "$1" check TESTS=
+    make -C "$1" -j "$(nproc)" "$2" || status=$?
+    build_give_back "$1"
+    return "$status"
+}
+
+# build_give_back DIR: what root made in it becomes the owner's.
+build_give_back() {
+    local owner
+    owner=$(build_owner)
+    [[ -z $owner ]] || find "$1" -user root -exec chown -h "$owner:" {} +
+}
+
+# The kernel is kept in /var/cache/berth by its inputs, so root makes it.
+build_guest() {
+    make -C "$1" guest-kernel
+    build_give_back "$1"
+}

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# The files of a node, made before it boots: what it sees as /etc/libvirt and the other directories
+# of libvirt, the secret with the Ceph key, its services. lib/place then boots it.
+
+LIBVIRT_DIRS=(/etc/libvirt /var/lib/libvirt /var/log/libvirt /var/cache/libvirt)
+
+# node_root NODE: its own files; below it, a directory is where the node sees it.
+node_root() {
+    printf '%s\n' "$LAB_DATA/nodes/$1"
+}
+
+# node_prepare NODE: everything but its agent's configuration.
+node_prepare() {
+    local node=$1 root dir
+    root=$(node_root "$node")
+    for dir in "${LIBVIRT_DIRS[@]}"; do
+        mkdir -p "$root$dir"
+    done
+    mkdir -p "$root/var/lib/libvirt/qemu" "$LAB_DATA/log/$node"
+    # QEMU runs as libvirt-qemu and makes its sockets below.
+    chown -R --reference=/var/lib/libvirt/qemu "$root/var/lib/libvirt/qemu"
+    node_write_libvirt_config "$root/etc/libvirt"
+    [[ -z ${LAB_CEPH_KEY:-} ]] || node_write_secret "$root/etc/libvirt/secrets"
+    service_define "$node/virtlogd" /usr/sbin/virtlogd
+    service_define "$node/libvirtd" /usr/sbin/libvirtd
+}
+
+# Of its own: sockets for root only, no networks, no host devices. Guests' files are the lab's.
+node_write_libvirt_config() {
+    cat >"$1/libvirtd.conf" <<END
+listen_tls = 0
+listen_tcp = 0
+auth_unix_rw = "none"
+unix_sock_group = "root"
+unix_sock_rw_perms = "0700"
+host_uuid = "$(uuidgen)"
+log_outputs = "3:stderr"
+END
+    cat >"$1/qemu.conf" <<END
+security_driver = "none"
+namespaces = []
+remember_owner = 0
+stdio_handler = "logd"
+END
+    cat >"$1/virtlogd.conf" <<END
+max_size = 2097152
+max_backups = 1
+log_outputs = "3:stderr"
+END
+}
+
+# As libvirt itself stores a secret; it reads them when it starts.
+node_write_secret() {
+    mkdir -p -m 700 "$1"
+    cat >"$1/$LAB_SECRET_UUID.xml" <<END
+<secret ephemeral='no' private='no'>
+  <uuid>$LAB_SECRET_UUID</uuid>
+  <usage type='ceph'>
+    <name>client.$LAB_CEPH_USER</name>
+  </usage>
+</secret>
+END
+    (umask 077 && printf '%s' "$LAB_CEPH_KEY" >"$1/$LAB_SECRET_UUID.base64")
+}

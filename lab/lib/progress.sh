@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Numbered steps of a long run (quickstart, run-tests): each has its output in a log, shows that it
+# is alive, and ends with its duration. Needs common.sh.
+
+PROGRESS_NUMBER=0
+PROGRESS_TOTAL=0
+PROGRESS_DIR=
+# Of the last step.
+PROGRESS_STATUS=0
+
+# progress_begin TOTAL DIR: DIR gets a log for each step.
+progress_begin() {
+    PROGRESS_TOTAL=$1
+    PROGRESS_DIR=$2
+    mkdir -p "$PROGRESS_DIR"
+}
+
+# progress_log: of the step that runs.
+progress_log() {
+    printf '%s/%02d.log\n' "$PROGRESS_DIR" "$PROGRESS_NUMBER"
+}
+
+# progress_step TEXT COMMAND [ARGS...]: sets PROGRESS_STATUS to COMMAND's status, after showing the
+# end of its log if it failed. COMMAND runs in a subshell, and ends at its first command that fails.
+#
+# Not as a condition (if, &&, ||, !), nor in a function that is called as one: bash ignores set -e in
+# all that runs there, and the step would be as good as its last command.
+progress_step() {
+    local text=$1 start pid
+    PROGRESS_STATUS=0
+    progress_require_errexit "$text"
+    shift
+    PROGRESS_NUMBER=$((PROGRESS_NUMBER + 1))
+    start=$(now_usec)
+    : >"$(progress_log)"
+    (
+        set -e
+        "$@"
+    ) </dev/null >>"$(progress_log)" 2>&1 &
+    pid=$!
+    progress_show "$text" "$start" "$pid"
+    wait "$pid" || PROGRESS_STATUS=$?
+    if ((PROGRESS_STATUS == 0)); then
+        progress_line "$text" "$start" 'done'
+        printf '\n'
+    else
+        progress_line "$text" "$start" FAILED
+        printf '\n'
+        progress_failed "$text"
+    fi
+}
+
+progress_require_errexit() {
+    local status=0
+    (
+        set -e
+        false
+        exit 7
+    ) &
+    wait "$!" || status=$?
+    ((status != 7)) || die "step \"$1\" is called as a condition, so that its failures would go unnoticed"
+}
+
+progress_line() {
+    local head
+    head=$(printf '[%d/%d] %s' "$PROGRESS_NUMBER" "$PROGRESS_TOTAL" "$1")
+    [[ ! -t 1 ]] || printf '\r\033[K'
+    printf '%-56s %-7s %12s' "$head" "$3" "$(format_duration $(($(now_usec) - $2)))"
+}
+
+# On a terminal the line and the newest word of the log, renewed each second; else a line a minute.
+progress_show() {
+    local text=$1 start=$2 pid=$3 next=60 seconds
+    while ! process_ended "$pid"; do
+        if [[ -t 1 ]]; then
+            progress_line "$text" "$start" ...
+            printf '  %.40s' "$(tail -n 1 "$(progress_log)" | tr -cd '[:print:]')"
+        else
+            seconds=$((($(now_usec) - start) / 1000000))
+            if ((seconds >= next)); then
+                progress_line "$text" "$start" runs
+                printf '\n'
+                next=$((next + 60))
+            fi
+        fi
+        sleep 0.2
+    done
+}
+
+progress_failed() {
+    printf '\n--- "%s" failed; the end of %s:\n' "$1" "$(progress_log)"
+    tail -n 30 "$(progress_log)"
+    printf -- '---\n'
+}

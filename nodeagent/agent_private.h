@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Within agent.c, adoption.c, agent_service.c and node_info.c only. */
+
+#include "nodeagent/agent.h"
+#include "nodeagent/meter.h"
+#include "nodeagent/probe.h"
+#include "nodeagent/session.h"
+
+struct BerthAgent {
+    const BerthNodeConfig *config;
+    BerthAgentFuncs funcs;
+    int lock_fd;
+    BerthTlsConfig *tls;
+    BerthStorageLane *lane;
+    BerthHypervisor *hypervisor;
+    BerthHost *host;
+    BerthProbe *probe;
+    BerthProbeResult *acceleration;
+    char *cmdline;
+    BerthGuestContext context;
+    BerthGuestTable *table;
+    ProtobufCService *services[2];
+    BerthMeter *meter;
+    BerthSession *session; /* NULL until all guests are known */
+    gboolean is_ready;     /* guests were adopted */
+    gboolean has_failed;
+    char *lost_reason; /* libvirt is not reached; NULL: it is */
+    guint known_source;
+    guint list_source; /* the domains are to be listed again */
+};
+
+/* --- adoption.c --- */
+
+/* Lists the domains; adopts those that are not known before the agent is ready, and destroys them after. */
+void berth_agent_list_domains(BerthAgent *agent);
+/* A domain of ours that nobody knows: it is destroyed. */
+void berth_agent_destroy_stray(BerthAgent *agent, const char *name);
+/* Removes what guests that are not there any more have left in the directories. */
+void berth_agent_sweep(BerthAgent *agent);
+/* All guests were adopted. In agent.c. */
+void berth_agent_become_ready(BerthAgent *agent);
+/* Why no guest can be started now; NULL: one can. (transfer full) In agent.c. */
+char *berth_agent_cannot_start(const BerthAgent *agent);
+void berth_agent_fail(BerthAgent *agent, const GError *error);
+
+/* --- agent_service.c --- */
+
+ProtobufCService *berth_agent_service_new(BerthAgent *agent);
+
+/* --- node_info.c --- */
+
+/* (transfer full) To be freed with berth_message_free(). */
+Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthHost *host,
+                                     const BerthProbeResult *acceleration, const char *cpu_model,
+                                     const char *storage_client, const char *cannot_start);

@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the service Agent: what the scheduler asks, as calls of guests. */
+#include <config.h>
+
+#include "nodeagent/agent_private.h"
+
+#include "common/error.h"
+
+typedef struct {
+    Berth__Agent_Service base;
+    BerthAgent *agent;
+} AgentService;
+
+static BerthAgent *agent_of(Berth__Agent_Service *service)
+{
+    return ((AgentService *)(void *)service)->agent;
+}
+
+static gboolean read_id(const Berth__GuestId *id, BerthGuestId *out_id, BerthRpcCall *call)
+{
+    if (id != NULL && id->job >= 1 && id->epoch >= 1) {
+        *out_id = (BerthGuestId){id->job, id->task, id->guest, id->epoch};
+        return TRUE;
+    }
+    g_autoptr(GError) error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                                                  "the request names no guest");
+    berth_rpc_call_fail(call, error);
+    return FALSE;
+}
+
+/* The guest, or a new one of that id. */
+static BerthGuest *find_or_add(BerthAgent *agent, const BerthGuestId *id)
+{
+    BerthGuest *guest = berth_guest_table_find(agent->table, id);
+    if (guest == NULL) {
+        guest = berth_guest_new(&agent->context, id);
+        berth_guest_table_add(agent->table, guest);
+    }
+    return guest;
+}
+
+static void answer_start(BerthFault fault, const GError *error, gpointer call)
+{
+    Berth__StartGuestReply reply = BERTH__START_GUEST_REPLY__INIT;
+    Berth__Error reason = BERTH__ERROR__INIT;
+    if (error != NULL) {
+        reason.code = error->domain == BERTH_ERROR ? (Berth__ErrorCode)error->code
+                                                   : BERTH__ERROR_CODE__ERROR_INTERNAL;
+        reason.message = error->message;
+        reply.fault = fault;
+        reply.error = &reason;
+    }
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+/* What cannot be started now is refused before anything is made for it. */
+static BerthFault check_can_start(const BerthAgent *agent, const Berth__StartGuestRequest *request,
+                                  GError **error)
+{
+    if (request->vcpus > agent->host->max_vcpus || request->memory_mib > agent->host->memory_mib) {
+        g_set_error(
+            error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+            "cannot start a guest with %u vCPUs and %" G_GUINT64_FORMAT
+            " MiB here: the host allows %u vCPUs per guest and has %" G_GUINT64_FORMAT " MiB",
+            request->vcpus, request->memory_mib, agent->host->max_vcpus, agent->host->memory_mib);
+        return BERTH_FAULT_NODE;
+    }
+    g_autofree char *why = berth_agent_cannot_start(agent);
+    if (why == NULL)
+        return BERTH_FAULT_NONE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, why);
+    return agent->lost_reason != NULL ? BERTH_FAULT_NODE : BERTH_FAULT_STORAGE;
+}
+
+static void agent_start_guest(Berth__Agent_Service *service,
+                              const Berth__StartGuestRequest *request,
+                              Berth__StartGuestReply_Closure closure, void *closure_data)
+{
+    BerthAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    BerthGuestId id;
+    if (!read_id(request->id, &id, call))
+        return;
+    BerthFault fault = BERTH_FAULT_NONE;
+    if (berth_guest_table_find(agent->table, &id) == NULL)
+        fault = check_can_start(agent, request, &error);
+    if (fault != BERTH_FAULT_NONE)
+        answer_start(fault, error, call);
+    else
+        berth_guest_start(find_or_add(agent, &id), request, answer_start, call);
+}
+
+static void agent_stop_guest(Berth__Agent_Service *service, const Berth__StopGuestRequest *request,
+                             Berth__StopGuestReply_Closure closure, void *closure_data)
+{
+    BerthAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    Berth__StopGuestReply reply = BERTH__STOP_GUEST_REPLY__INIT;
+    BerthGuestId id;
+    if (!read_id(request->id, &id, call))
+        return;
+    BerthGuest *guest = berth_guest_table_find(agent->table, &id);
+    reply.unknown = guest == NULL || !berth_guest_stop(guest, request->grace_msec);
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+static void answer_release(BerthFault fault, const GError *error, gpointer call)
+{
+    Berth__ReleaseGuestReply reply = BERTH__RELEASE_GUEST_REPLY__INIT;
+    if (error != NULL)
+        berth_rpc_call_fail(call, error);
+    else
+        berth_rpc_call_reply(call, &reply.base);
+}
+
+static void agent_release_guest(Berth__Agent_Service *service,
+                                const Berth__ReleaseGuestRequest *request,
+                                Berth__ReleaseGuestReply_Closure closure, void *closure_data)
+{
+    BerthAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id;
+    if (read_id(request->id, &id, call))
+        berth_guest_release(find_or_add(agent, &id), request->disk_id, answer_release, call);
+}
+
+ProtobufCService *berth_agent_service_new(BerthAgent *agent)
+{
+    static const Berth__Agent_Service template = BERTH__AGENT__INIT(agent_);
+    AgentService *service = g_new0(AgentService, 1);
+    service->base = template;
+    service->agent = agent;
+    return &service->base.base;
+}

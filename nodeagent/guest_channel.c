@@ -1,0 +1,643 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the conversation with one guest. Connections come and go below it, sessions with them; what
+ * lasts is in the log writer (output) and in its owner (phase).
+ *
+ * Invariants: nothing of another session changes anything; output is taken only where it continues
+ * what was taken; an acknowledgement never runs ahead of what is durable; the end is passed on only
+ * when every byte before it is durable. */
+#include <config.h>
+
+#include "nodeagent/guest_channel.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "common/backoff.h"
+#include "common/channel.h"
+#include "common/error.h"
+#include "nodeagent/guest_link.h"
+
+/* A Hello without an answer is said again after this long, then after twice as long ... */
+#define HELLO_MSEC     1000u
+#define HELLO_MSEC_MAX 10000u
+/* Hello carries the time. A guest that still booted reads it late: said again, it is right. */
+#define HELLO_LATE_USEC (G_USEC_PER_SEC / 5)
+/* Task, files and acknowledgements are sent while less than this waits in the link: a guest that
+ * does not read makes nothing grow, whatever it says meanwhile. */
+#define SEND_WINDOW_BYTES (256u * 1024u)
+/* What a guest may send beside output: this much at once, and so much per second. Each message
+ * costs some work beside its bytes. */
+#define NOISE_MAX_BYTES     (8u << 20)
+#define NOISE_BYTES_PER_SEC (256u << 10)
+#define NOISE_PER_MESSAGE   256u
+/* What a guest may take for a piece of a file: 64 KiB/s. */
+#define PIECE_USEC (2 * G_USEC_PER_SEC)
+/* A session that held for so long was a good one: the next connection is made at once. */
+#define GOOD_SESSION_USEC (10 * G_USEC_PER_SEC)
+
+struct BerthGuestChannel {
+    char *socket_path;
+    BerthLogWriter *writer;
+    guint64 acked_max[BERTH_N_STREAMS];
+    gboolean may_be_cut; /* a frame of ours, or of an agent before us, may lie there unfinished */
+    guint usage_interval_msec;
+    const BerthGuestChannelFuncs *funcs;
+    gpointer user_data;
+    BerthGuestFiles *files; /* NULL: not there yet, or no longer needed */
+    guint signal;           /* 0 = none */
+    guint violations;
+
+    /* The connection. */
+    BerthGuestLink *link;
+    BerthBackoff connect_backoff;
+    guint connect_source;
+
+    /* The session. */
+    guint64 session;
+    gboolean is_open; /* State has come */
+    gint64 open_usec;
+    guint hello_source;
+    guint hello_msec;
+    gint64 hello_usec;       /* monotonic: when it was said */
+    gboolean was_said_again; /* because of its time, on this connection */
+    gboolean was_open;       /* in any session: the writer's streams have their start */
+    guint64 expected[BERTH_N_STREAMS];
+    guint64 acked[BERTH_N_STREAMS];
+    guint64 noise_bytes;
+    gint64 noise_usec;
+
+    /* Sending the task. */
+    gboolean has_task;   /* the guest has it */
+    gboolean is_started; /* its command runs or has ended: nothing is to be sent */
+    gboolean run_sent;
+    guint file;
+    guint64 file_offset;
+    guint sent_file; /* as far as files were ever sent */
+    guint64 sent_offset;
+    gint64 wait_usec; /* monotonic: storage keeps the piece waiting since then; 0 = it does not */
+    GCancellable *reading; /* NULL: no read of a piece is under way */
+    BerthBackoff read_backoff;
+    guint read_source;
+};
+
+static void connect_later(BerthGuestChannel *channel);
+static void send_more(BerthGuestChannel *channel);
+
+/* --- sending -------------------------------------------------------------------------------- */
+
+static void send_message(BerthGuestChannel *channel, Berth__ToGuest *message)
+{
+    message->session = channel->session;
+    berth_guest_link_send(channel->link, message);
+}
+
+static gboolean has_room(const BerthGuestChannel *channel)
+{
+    return berth_guest_link_queued(channel->link) < SEND_WINDOW_BYTES;
+}
+
+/* Acknowledges what is durable; without room for that, all of it at once when there is. */
+static void send_ack(BerthGuestChannel *channel)
+{
+    if (!has_room(channel))
+        return;
+    guint64 durable[BERTH_N_STREAMS];
+    gboolean is_news = FALSE;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        durable[i] = berth_log_writer_durable(channel->writer, i);
+        is_news = is_news || durable[i] > channel->acked[i];
+        channel->acked[i] = durable[i];
+    }
+    if (!is_news)
+        return;
+    Berth__ToGuest__Ack ack = BERTH__TO_GUEST__ACK__INIT;
+    ack.stdout_bytes = durable[BERTH_STREAM_STDOUT];
+    ack.stderr_bytes = durable[BERTH_STREAM_STDERR];
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_ACK;
+    message.ack = &ack;
+    send_message(channel, &message);
+}
+
+static void send_signal(BerthGuestChannel *channel)
+{
+    Berth__ToGuest__Signal body = BERTH__TO_GUEST__SIGNAL__INIT;
+    body.signal = channel->signal;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_SIGNAL;
+    message.signal = &body;
+    if (channel->signal != 0)
+        send_message(channel, &message);
+}
+
+/* --- files ---------------------------------------------------------------------------------- */
+
+static void stop_reading(BerthGuestChannel *channel)
+{
+    g_clear_handle_id(&channel->read_source, g_source_remove);
+    if (channel->reading != NULL)
+        g_cancellable_cancel(channel->reading);
+    g_clear_object(&channel->reading);
+    channel->wait_usec = 0;
+}
+
+/* Storage has answered, with or without the piece: the guest did not make it wait. A piece that was
+ * sent before is not waited for again. */
+static void end_wait(BerthGuestChannel *channel, gboolean has_piece)
+{
+    gint64 now = g_get_monotonic_time();
+    gboolean is_new =
+        channel->file > channel->sent_file ||
+        (channel->file == channel->sent_file && channel->file_offset >= channel->sent_offset);
+    gint64 waited = now - channel->wait_usec;
+    channel->wait_usec = has_piece ? 0 : now;
+    if (is_new)
+        channel->funcs->delayed(waited + (has_piece ? PIECE_USEC : 0), channel->user_data);
+}
+
+static void send_piece(BerthGuestChannel *channel, GBytes *piece)
+{
+    gsize length;
+    gconstpointer data = g_bytes_get_data(piece, &length);
+    Berth__ToGuest__FileData body = BERTH__TO_GUEST__FILE_DATA__INIT;
+    body.index = channel->file;
+    body.offset = channel->file_offset;
+    body.data = (ProtobufCBinaryData){.len = length, .data = (guint8 *)data};
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_FILE;
+    message.file = &body;
+    channel->file_offset += length;
+    if (channel->file > channel->sent_file)
+        channel->sent_offset = 0;
+    channel->sent_file = MAX(channel->sent_file, channel->file);
+    if (channel->file == channel->sent_file)
+        channel->sent_offset = MAX(channel->sent_offset, channel->file_offset);
+    send_message(channel, &message);
+}
+
+static void on_read_retry(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->read_source = 0;
+    send_more(channel);
+}
+
+static gboolean is_passing(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED);
+}
+
+static void on_piece_read(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) piece = berth_guest_files_read_finish(result, &error);
+    if (g_cancellable_is_cancelled(g_task_get_cancellable(G_TASK(result))))
+        return; /* the session or the channel is gone */
+    BerthGuestChannel *channel = data;
+    g_clear_object(&channel->reading);
+    if (piece != NULL) {
+        berth_backoff_reset(&channel->read_backoff);
+        end_wait(channel, TRUE);
+        send_piece(channel, piece);
+        send_more(channel);
+    } else if (is_passing(error)) {
+        guint wait = berth_backoff_next_msec(&channel->read_backoff, g_random_double());
+        channel->read_source = g_timeout_add_once(wait, on_read_retry, channel);
+        end_wait(channel, FALSE);
+    } else {
+        channel->funcs->failed(error->message, channel->user_data);
+    }
+}
+
+static void send_task(BerthGuestChannel *channel)
+{
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_TASK;
+    message.task = (Berth__GuestTask *)berth_guest_files_task(channel->files);
+    send_message(channel, &message);
+    channel->has_task = TRUE;
+}
+
+static void send_run(BerthGuestChannel *channel)
+{
+    Berth__ToGuest__Run run = BERTH__TO_GUEST__RUN__INIT;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_RUN;
+    message.run = &run;
+    run.clock_usec = (guint64)g_get_real_time();
+    send_message(channel, &message);
+    channel->run_sent = TRUE;
+}
+
+/* Sends what comes next of task, files and Run, as far as the link takes it. */
+static void send_more(BerthGuestChannel *channel)
+{
+    if (!channel->is_open || channel->is_started || channel->files == NULL || channel->run_sent ||
+        channel->reading != NULL || channel->read_source != 0 || !has_room(channel))
+        return;
+    if (!channel->has_task)
+        send_task(channel);
+    guint count = berth_guest_files_count(channel->files);
+    while (channel->file < count &&
+           channel->file_offset >= berth_guest_files_size(channel->files, channel->file)) {
+        channel->file++;
+        channel->file_offset = 0;
+    }
+    if (channel->file >= count) {
+        send_run(channel);
+    } else if (has_room(channel)) {
+        if (channel->wait_usec == 0)
+            channel->wait_usec = g_get_monotonic_time();
+        channel->reading = g_cancellable_new();
+        berth_guest_files_read_async(channel->files, channel->file, channel->file_offset,
+                                     channel->reading, on_piece_read, channel);
+    }
+}
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
+static void end_session(BerthGuestChannel *channel)
+{
+    if (channel->is_open && g_get_monotonic_time() - channel->open_usec > GOOD_SESSION_USEC)
+        berth_backoff_reset(&channel->connect_backoff);
+    channel->is_open = FALSE;
+    stop_reading(channel);
+    g_clear_handle_id(&channel->hello_source, g_source_remove);
+}
+
+static void drop_link(BerthGuestChannel *channel)
+{
+    end_session(channel);
+    g_clear_pointer(&channel->link, berth_guest_link_free);
+    channel->may_be_cut = TRUE;
+}
+
+static void violate(BerthGuestChannel *channel, const char *what)
+{
+    g_debug("%s: the guest broke the protocol: %s", channel->socket_path, what);
+    channel->violations++;
+    drop_link(channel);
+    connect_later(channel);
+}
+
+static void say_hello(BerthGuestChannel *channel);
+
+static void on_hello_due(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->hello_source = 0;
+    if (!has_room(channel)) {
+        channel->hello_source = g_timeout_add_once(HELLO_MSEC_MAX, on_hello_due, channel);
+        return;
+    }
+    channel->hello_msec = MIN(channel->hello_msec * 2, HELLO_MSEC_MAX);
+    /* Whatever a frame that was cut off still waits for: it gets it, and fails its check. */
+    if (channel->may_be_cut && berth_guest_link_queued(channel->link) == 0)
+        berth_guest_link_send_padding(channel->link,
+                                      BERTH_CHANNEL_PAYLOAD_MAX + BERTH_CHANNEL_HEADER_BYTES);
+    say_hello(channel);
+}
+
+static void say_hello(BerthGuestChannel *channel)
+{
+    Berth__ToGuest__Hello hello = BERTH__TO_GUEST__HELLO__INIT;
+    channel->session = (guint64)g_random_int() << 32 | g_random_int();
+    hello.session = channel->session;
+    hello.clock_usec = (guint64)g_get_real_time();
+    hello.usage_interval_msec = channel->usage_interval_msec;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_HELLO;
+    message.hello = &hello;
+    send_message(channel, &message);
+    channel->hello_usec = g_get_monotonic_time();
+    channel->hello_source = g_timeout_add_once(channel->hello_msec, on_hello_due, channel);
+}
+
+/* FALSE: what the guest says cannot be. */
+static gboolean check_acked(BerthGuestChannel *channel, const guint64 acked[BERTH_N_STREAMS])
+{
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        guint64 max = channel->was_open ? berth_log_writer_durable(channel->writer, i)
+                                        : channel->acked_max[i];
+        if (acked[i] > max)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* The first State of a session. */
+static void open_session(BerthGuestChannel *channel, const guint64 acked[BERTH_N_STREAMS])
+{
+    g_clear_handle_id(&channel->hello_source, g_source_remove);
+    channel->is_open = TRUE;
+    channel->open_usec = g_get_monotonic_time();
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        if (!channel->was_open)
+            berth_log_writer_set_start(channel->writer, i, acked[i]);
+        channel->expected[i] = channel->acked[i] = acked[i];
+    }
+    channel->was_open = TRUE;
+    send_ack(channel);
+    send_signal(channel);
+    channel->funcs->answered(channel->user_data);
+}
+
+/* TRUE: the State that has come answers a Hello whose time was old when it was read, so that the
+ * guest's clock is behind; a new Hello was said. Once a connection: a guest that is always slow
+ * cannot be helped. */
+static gboolean correct_clock(BerthGuestChannel *channel)
+{
+    if (channel->is_open || channel->was_said_again ||
+        g_get_monotonic_time() - channel->hello_usec < HELLO_LATE_USEC)
+        return FALSE;
+    channel->was_said_again = TRUE;
+    g_clear_handle_id(&channel->hello_source, g_source_remove);
+    say_hello(channel);
+    return TRUE;
+}
+
+static void handle_state(BerthGuestChannel *channel, const Berth__FromGuest__State *state)
+{
+    const guint64 acked[BERTH_N_STREAMS] = {state->stdout_acked, state->stderr_acked};
+    if (correct_clock(channel))
+        return;
+    if (!channel->is_open && !check_acked(channel, acked)) {
+        violate(channel, "it claims to have had output acknowledged that is not in its log");
+        return;
+    }
+    if (!channel->is_open)
+        open_session(channel, acked);
+    stop_reading(channel);
+    channel->has_task = state->has_task;
+    channel->is_started = state->running || state->ended;
+    channel->file = state->files_complete;
+    channel->file_offset = state->file_bytes;
+    channel->run_sent = FALSE;
+    send_more(channel);
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* Accounts for BYTES that are no output. FALSE: too much, the session was ended. */
+static gboolean account_noise(BerthGuestChannel *channel, gsize bytes)
+{
+    gint64 now = g_get_monotonic_time();
+    guint64 passed = (guint64)(now - channel->noise_usec) * NOISE_BYTES_PER_SEC / G_USEC_PER_SEC;
+    channel->noise_usec = now;
+    channel->noise_bytes -= MIN(channel->noise_bytes, passed);
+    channel->noise_bytes += bytes;
+    if (channel->noise_bytes <= NOISE_MAX_BYTES)
+        return TRUE;
+    channel->noise_bytes = 0;
+    violate(channel, "it floods the channel");
+    return FALSE;
+}
+
+static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Output *output)
+{
+    guint stream = output->is_stderr ? BERTH_STREAM_STDERR : BERTH_STREAM_STDOUT;
+    guint64 accepted = berth_log_writer_accepted(channel->writer, stream);
+    if (output->offset != channel->expected[stream] ||
+        output->data.len > G_MAXINT64 - output->offset) {
+        violate(channel, "its output has a gap");
+        return;
+    }
+    guint64 end = output->offset + output->data.len;
+    channel->expected[stream] = end;
+    if (end > accepted) {
+        gsize known = (gsize)(accepted - output->offset);
+        berth_log_writer_append(channel->writer, stream, output->data.data + known,
+                                output->data.len - known);
+    }
+    if (!berth_log_writer_has_room(channel->writer))
+        berth_guest_link_set_paused(channel->link, TRUE);
+}
+
+static void handle_started(BerthGuestChannel *channel, const Berth__FromGuest__Started *started)
+{
+    channel->is_started = TRUE;
+    stop_reading(channel);
+    g_clear_pointer(&channel->files, berth_guest_files_free);
+    channel->funcs->started(started->start_usec, channel->user_data);
+}
+
+static void handle_ended(BerthGuestChannel *channel, const Berth__FromGuest__Ended *ended)
+{
+    if (ended->exit == NULL ||
+        ended->exit->stdout_bytes != berth_log_writer_durable(channel->writer, 0) ||
+        ended->exit->stderr_bytes != berth_log_writer_durable(channel->writer, 1)) {
+        violate(channel, "it says that its command has ended, but not all its output has come");
+        return;
+    }
+    stop_reading(channel);
+    channel->is_started = TRUE;
+    g_clear_pointer(&channel->files, berth_guest_files_free);
+    channel->funcs->ended(ended, channel->user_data);
+}
+
+static void handle_failure(BerthGuestChannel *channel, const Berth__FromGuest__Failure *failure)
+{
+    g_autofree char *text = berth_guest_channel_text(failure->message);
+    channel->funcs->failed(text, channel->user_data);
+}
+
+static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest *message)
+{
+    switch (message->body_case) {
+    case BERTH__FROM_GUEST__BODY_OUTPUT:
+        handle_output(channel, message->output);
+        break;
+    case BERTH__FROM_GUEST__BODY_STARTED:
+        handle_started(channel, message->started);
+        break;
+    case BERTH__FROM_GUEST__BODY_ENDED:
+        handle_ended(channel, message->ended);
+        break;
+    case BERTH__FROM_GUEST__BODY_USAGE:
+        channel->funcs->usage(message->usage, channel->user_data);
+        break;
+    case BERTH__FROM_GUEST__BODY_FAILURE:
+        handle_failure(channel, message->failure);
+        break;
+    default:
+        break; /* FileDone, which is for people who watch; or of a newer guest */
+    }
+}
+
+static void on_message(const Berth__FromGuest *message, gsize bytes, gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    gboolean is_current = message->session == channel->session;
+    if ((!is_current || message->body_case != BERTH__FROM_GUEST__BODY_OUTPUT ||
+         message->output->data.len == 0) &&
+        !account_noise(channel, bytes + NOISE_PER_MESSAGE))
+        return;
+    if (!is_current)
+        return;
+    if (message->body_case == BERTH__FROM_GUEST__BODY_STATE)
+        handle_state(channel, message->state);
+    else if (channel->is_open)
+        handle_in_session(channel, message);
+}
+
+static void on_noise(gsize bytes, gpointer data)
+{
+    account_noise(data, bytes);
+}
+
+static void on_drained(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    if (channel->is_open)
+        send_ack(channel);
+    send_more(channel);
+}
+
+/* --- the connection ------------------------------------------------------------------------- */
+
+static void on_closed(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    drop_link(channel);
+    connect_later(channel);
+}
+
+void berth_guest_channel_take_fd(BerthGuestChannel *channel, int fd)
+{
+    static const BerthGuestLinkFuncs funcs = {on_message, on_noise, on_drained, on_closed};
+    g_clear_handle_id(&channel->connect_source, g_source_remove);
+    if (channel->link != NULL)
+        drop_link(channel);
+    channel->link = berth_guest_link_new(fd, &funcs, channel);
+    channel->hello_msec = HELLO_MSEC;
+    channel->was_said_again = FALSE;
+    say_hello(channel);
+}
+
+/* -1 with errno set. A unix socket connects at once or not at all. */
+static int connect_socket(const char *path)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    if (g_strlcpy(address.sun_path, path, sizeof address.sun_path) >= sizeof address.sun_path) {
+        errno = ENAMETOOLONG;
+        return -1;
+    }
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 &&
+        connect(fd, (const struct sockaddr *)(const void *)&address, sizeof address) < 0) {
+        int reason = errno;
+        close(fd);
+        errno = reason;
+        return -1;
+    }
+    return fd;
+}
+
+static void on_connect_due(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->connect_source = 0;
+    int fd = connect_socket(channel->socket_path);
+    if (fd < 0)
+        connect_later(channel);
+    else
+        berth_guest_channel_take_fd(channel, fd);
+}
+
+static void connect_later(BerthGuestChannel *channel)
+{
+    guint wait = berth_backoff_next_msec(&channel->connect_backoff, g_random_double());
+    g_clear_handle_id(&channel->connect_source, g_source_remove);
+    channel->connect_source = g_timeout_add_once(wait, on_connect_due, channel);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config,
+                                           const BerthGuestChannelFuncs *funcs, gpointer user_data)
+{
+    BerthGuestChannel *channel = g_new0(BerthGuestChannel, 1);
+    channel->socket_path = g_strdup(config->socket_path);
+    channel->writer = config->writer;
+    memcpy(channel->acked_max, config->acked_max, sizeof channel->acked_max);
+    channel->may_be_cut = config->is_adopted;
+    channel->usage_interval_msec = config->usage_interval_msec;
+    channel->funcs = funcs;
+    channel->user_data = user_data;
+    channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
+    channel->read_backoff = (BerthBackoff){.min_msec = 200, .max_msec = 5000};
+    channel->connect_source = g_idle_add_once(on_connect_due, channel);
+    return channel;
+}
+
+void berth_guest_channel_free(BerthGuestChannel *channel)
+{
+    if (channel == NULL)
+        return;
+    drop_link(channel);
+    g_clear_handle_id(&channel->connect_source, g_source_remove);
+    berth_guest_files_free(channel->files);
+    g_free(channel->socket_path);
+    g_free(channel);
+}
+
+void berth_guest_channel_set_files(BerthGuestChannel *channel, BerthGuestFiles *files)
+{
+    berth_guest_files_free(channel->files);
+    channel->files = files;
+    send_more(channel);
+}
+
+void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal)
+{
+    channel->signal = signal;
+    if (channel->is_open)
+        send_signal(channel);
+}
+
+void berth_guest_channel_log_progress(BerthGuestChannel *channel)
+{
+    if (channel->link == NULL)
+        return;
+    if (channel->is_open)
+        send_ack(channel);
+    if (berth_log_writer_has_room(channel->writer))
+        berth_guest_link_set_paused(channel->link, FALSE);
+}
+
+void berth_guest_channel_renew(BerthGuestChannel *channel)
+{
+    if (channel->link == NULL)
+        return; /* the next connection begins with a session of its own */
+    end_session(channel);
+    channel->hello_msec = HELLO_MSEC;
+    channel->was_said_again = FALSE;
+    say_hello(channel);
+}
+
+gboolean berth_guest_channel_is_open(const BerthGuestChannel *channel)
+{
+    return channel->is_open;
+}
+
+guint berth_guest_channel_violations(const BerthGuestChannel *channel)
+{
+    return channel->violations;
+}
+
+char *berth_guest_channel_text(const char *said)
+{
+    gsize length = strnlen(said, BERTH_GUEST_TEXT_MAX_BYTES);
+    if (said[length] != '\0') { /* not within a character */
+        const char *start = g_utf8_find_prev_char(said, said + length);
+        if (start != NULL && start + g_utf8_skip[(guchar)*start] > said + length)
+            length = (gsize)(start - said);
+    }
+    return g_utf8_make_valid(said, (gssize)length);
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a guest's disk and domain come and go. Whatever fails on the way leads to steps; what was
+ * begun is undone before anybody is told that it failed. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+
+#include <glib/gstdio.h>
+
+#include "common/error.h"
+#include "nodeagent/console.h"
+
+#define CREATE_MSEC      60000u
+#define DESTROY_MSEC     60000u
+#define STATS_PERIOD_SEC 5u
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthGuestAnswerFunc func;
+    gpointer user_data;
+} Answer;
+
+GArray *berth_guest_answers_new(void)
+{
+    return g_array_new(FALSE, FALSE, sizeof(Answer));
+}
+
+void berth_guest_add_answer(GArray *answers, BerthGuestAnswerFunc func, gpointer user_data)
+{
+    Answer answer = {func, user_data};
+    g_array_append_val(answers, answer);
+}
+
+void berth_guest_give_answers(GArray *answers, BerthFault fault, const GError *error)
+{
+    for (guint i = 0; i < answers->len; i++) {
+        const Answer *answer = &g_array_index(answers, Answer, i);
+        answer->func(fault, error, answer->user_data);
+    }
+    g_array_set_size(answers, 0);
+}
+
+/* --- making --------------------------------------------------------------------------------- */
+
+/* ERROR (transfer full). */
+static void fail_start(BerthGuest *guest, BerthFault fault, GError *error)
+{
+    g_clear_error(&guest->start_error);
+    guest->start_error = error;
+    guest->start_fault = fault;
+    berth_guest_take_step(guest, BERTH_STEP_START_FAILED);
+}
+
+/* An image that is damaged is so everywhere; one that is not found may be there for other nodes. */
+static BerthFault fault_of_storage(const GError *error)
+{
+    switch (error->code) {
+    case BERTH_ERROR_UNAVAILABLE:
+    case BERTH_ERROR_DEADLINE_EXCEEDED:
+    case BERTH_ERROR_RESOURCE_EXHAUSTED:
+        return BERTH_FAULT_STORAGE;
+    case BERTH_ERROR_DATA_LOSS:
+        return BERTH_FAULT_JOB;
+    default:
+        return BERTH_FAULT_NODE;
+    }
+}
+
+static void on_disk_made(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    GError *error = NULL;
+    BerthDiskSource *disk = berth_guest_make_disk_finish(result, &error);
+    if (guest->is_closed) {
+        berth_disk_source_free(disk);
+        g_clear_error(&error);
+    } else if (disk == NULL) {
+        fail_start(guest, fault_of_storage(error), error);
+    } else {
+        guest->disk = disk;
+        berth_guest_take_step(guest, BERTH_STEP_DISK_MADE);
+    }
+}
+
+void berth_guest_enter_preparing(BerthGuest *guest)
+{
+    guest->is_busy = TRUE;
+    berth_guest_make_disk(guest, on_disk_made);
+}
+
+static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    GError *error = NULL;
+    gboolean ok = berth_hypervisor_create_finish(result, &error);
+    if (guest->is_closed) {
+        g_clear_error(&error);
+    } else if (!ok) {
+        fail_start(guest, BERTH_FAULT_NODE, error);
+    } else {
+        if (!guest->domain_was_up)
+            berth_guest_domain_started(guest);
+        berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
+    }
+}
+
+void berth_guest_enter_defining(BerthGuest *guest)
+{
+    const BerthGuestContext *context = guest->context;
+    BerthDomainMetadata metadata = {
+        .id = guest->id,
+        .limits = guest->limits,
+        .disk_id = guest->disk_id,
+        .log_id = guest->log_id,
+    };
+    BerthDomainConfig config = {
+        .name = guest->name,
+        .metadata = &metadata,
+        .vcpus = guest->limits.vcpus,
+        .memory_mib = guest->limits.memory_mib,
+        .use_kvm = context->use_kvm,
+        .machine = context->machine,
+        .cpu_model = context->cpu_model,
+        .kernel = context->config->kernel,
+        .initramfs = context->config->initramfs,
+        .cmdline = context->cmdline,
+        .disk = guest->disk,
+        .disk_cache = context->config->disk_cache,
+        .channel_path = guest->channel_path,
+        .console_path = guest->console_path,
+        .partition = context->config->partition,
+        .stats_period_sec = STATS_PERIOD_SEC,
+    };
+    guest->is_busy = TRUE;
+    guest->may_have_domain = berth_hypervisor_is_connected(context->hypervisor);
+    guest->domain_is_up = guest->domain_was_up = FALSE;
+    berth_console_remove(guest->console_path); /* of a start before */
+    berth_hypervisor_create_async(context->hypervisor, &config, CREATE_MSEC, on_domain_made,
+                                  berth_guest_ref(guest));
+}
+
+/* --- destroying ----------------------------------------------------------------------------- */
+
+static void on_retry_due(gpointer data)
+{
+    BerthGuest *guest = data;
+    guest->retry_source = 0;
+    berth_guest_destroy_domain(guest);
+}
+
+static void on_destroyed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_destroy_finish(result, &error);
+    if (guest->is_closed)
+        return;
+    if (ok) {
+        berth_backoff_reset(&guest->retry);
+        guest->may_have_domain = guest->domain_is_up = FALSE;
+        berth_guest_take_step(guest, BERTH_STEP_DESTROYED);
+        return;
+    }
+    if (guest->retry.current_msec == 0)
+        g_warning("%s: trying again until it works: %s", guest->name, error->message);
+    guest->retry_source = g_timeout_add_once(
+        berth_backoff_next_msec(&guest->retry, g_random_double()), on_retry_due, guest);
+}
+
+/* A release is asked for by name, and what could have been made without being known here is looked
+ * for while libvirt is reached. Without libvirt nothing was made: every domain that ever ran has been
+ * adopted or made by a guest that knows it. */
+static gboolean may_be_there(const BerthGuest *guest)
+{
+    return guest->may_have_domain || (guest->phase == BERTH_PHASE_RELEASING &&
+                                      berth_hypervisor_is_connected(guest->context->hypervisor));
+}
+
+void berth_guest_destroy_domain(BerthGuest *guest)
+{
+    berth_guest_stop_timers(guest);
+    guest->is_busy = TRUE;
+    if (!may_be_there(guest)) {
+        berth_guest_take_step(guest, BERTH_STEP_DESTROYED);
+        return;
+    }
+    berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, DESTROY_MSEC,
+                                   on_destroyed, berth_guest_ref(guest));
+}
+
+/* --- cleaning ------------------------------------------------------------------------------- */
+
+static void on_disk_removed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_guest_remove_disk_finish(result, &error);
+    if (guest->is_closed)
+        return;
+    if (!ok)
+        g_warning("the disk of %s is left to the scheduler's collection of garbage: %s",
+                  guest->name, error->message);
+    berth_guest_take_step(guest, BERTH_STEP_CLEANED);
+}
+
+static void answer_start(BerthGuest *guest)
+{
+    g_autoptr(GError) stopped =
+        g_error_new(BERTH_ERROR, BERTH_ERROR_CANCELLED,
+                    "%s was stopped or released before it was started", guest->name);
+    if (guest->start_error != NULL)
+        berth_guest_give_answers(guest->start_answers, guest->start_fault, guest->start_error);
+    else
+        berth_guest_give_answers(guest->start_answers, BERTH_FAULT_NODE, stopped);
+}
+
+/* No QEMU runs any more: who waited for that is told first. */
+void berth_guest_enter_cleaning(BerthGuest *guest)
+{
+    berth_guest_stop_talking(guest);
+    answer_start(guest);
+    berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, NULL);
+    g_unlink(guest->channel_path);
+    berth_console_remove(guest->console_path);
+    guest->is_busy = TRUE;
+    if (guest->disk_id != NULL)
+        berth_guest_remove_disk(guest, on_disk_removed);
+    else
+        berth_guest_take_step(guest, BERTH_STEP_CLEANED);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Within guest.c, guest_disk.c and guest_status.c only. */
+
+#include "common/backoff.h"
+#include "nodeagent/guest.h"
+#include "nodeagent/guest_channel.h"
+
+struct BerthGuest {
+    const BerthGuestContext *context;
+    BerthGuestId id;
+    char *name;
+    char *channel_path;
+    char *console_path;
+    BerthGuestPhaseOnNode phase;
+    BerthGuestPhaseOnNode last_phase; /* before it began to fail or to be released */
+
+    /* What was asked for. */
+    Berth__StartGuestRequest *request; /* NULL: adopted, and not asked for again */
+    BerthResources limits;
+    char *disk_id; /* NULL: not known */
+    char *log_id;  /* NULL: not known */
+    gboolean is_adopted;
+
+    grefcount refs;     /* the owner's, and one for each operation under way */
+    gboolean is_closed; /* by its owner: operations that end change nothing any more */
+
+    /* The operation under way. */
+    GCancellable *cancellable; /* triggered when it is closed */
+    gboolean is_busy;
+    gboolean break_wanted;
+    gboolean release_wanted;
+    gboolean may_have_domain; /* its creation was tried */
+    gboolean domain_is_up;    /* as far as libvirt has told */
+    gboolean domain_was_up;
+    gboolean is_clean; /* disk and files are removed; it is forgotten when its output is durable */
+    BerthDiskSource *disk;
+    guint retry_source;
+    BerthBackoff retry;
+    guint clients_source; /* its disk's clients are to be asked for again */
+    BerthBackoff clients_retry;
+    GArray *start_answers;   /* Answer */
+    GArray *release_answers; /* Answer */
+    GError *start_error;
+    BerthFault start_fault;
+
+    /* The conversation. */
+    BerthLogWriter *writer;
+    BerthGuestChannel *channel;
+    BerthGuestFiles *files; /* until the channel takes them */
+    guint boot_source;
+    gint64 boot_deadline_usec; /* monotonic */
+    gint64 boot_look_usec;     /* monotonic: since when storage is asked; 0 = it is not */
+    gboolean has_booted;       /* it has answered */
+    guint stop_source;
+    guint stop_signal;   /* 0 = it is not being stopped */
+    guint64 kill_bytes;  /* output taken up to its SIGKILL, guest_talk.c's */
+    guint64 kill_looked; /* ... when its end was looked for last */
+
+    /* What there is to report. */
+    guint64 serial;
+    guint64 reported_serial;
+    guint64 start_usec;
+    guint64 end_usec;
+    Berth__Exit *exit; /* owned; NULL until it has ended */
+    gboolean is_end_measured;
+    Berth__Reason reason;
+    char *reason_text;
+    char *console_tail;
+    char **storage_clients;
+    Berth__Usage usage;
+};
+
+/* --- guest.c --- */
+
+/* For an operation's callback: its guest, to be unreffed at the end. */
+BerthGuest *berth_guest_ref(BerthGuest *guest);
+void berth_guest_unref(BerthGuest *guest);
+typedef BerthGuest BerthGuestRef;
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuestRef, berth_guest_unref)
+
+/* Takes STEP: the next phase, and what is to be done on entering it. */
+void berth_guest_take_step(BerthGuest *guest, BerthGuestStep step);
+/* Takes the step that waited for its output to be durable, if it is. */
+void berth_guest_check_drained(BerthGuest *guest);
+/* No good end is to be expected, because of REASON. */
+void berth_guest_break(BerthGuest *guest, Berth__Reason reason, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+/* What is to be reported has changed. */
+void berth_guest_touch(BerthGuest *guest);
+
+/* --- guest_domain.c: making and destroying, and the answers to who asked for it --- */
+
+void berth_guest_enter_preparing(BerthGuest *guest);
+void berth_guest_enter_defining(BerthGuest *guest);
+/* Destroys the domain, however often that takes: FAILING, UNDOING, RELEASING. */
+void berth_guest_destroy_domain(BerthGuest *guest);
+void berth_guest_enter_cleaning(BerthGuest *guest);
+void berth_guest_add_answer(GArray *answers, BerthGuestAnswerFunc func, gpointer user_data);
+void berth_guest_give_answers(GArray *answers, BerthFault fault, const GError *error);
+GArray *berth_guest_answers_new(void);
+
+/* --- guest_talk.c: the channel, and the timers of the command's life --- */
+
+/* The domain runs: connects, at once or when the logs were looked at. */
+void berth_guest_start_talking(BerthGuest *guest);
+/* Deadlines do not matter any more. */
+void berth_guest_stop_timers(BerthGuest *guest);
+/* The channel is closed too. Not from inside its callbacks. */
+void berth_guest_stop_talking(BerthGuest *guest);
+/* Gives the channel the task of guest->request, and the guest its deadline. */
+void berth_guest_give_task(BerthGuest *guest);
+void berth_guest_begin_stop(BerthGuest *guest, guint grace_msec);
+
+/* --- guest_disk.c --- */
+
+/* Makes the disk of guest->request; one that a crashed start has left is made anew. */
+void berth_guest_make_disk(BerthGuest *guest, GAsyncReadyCallback callback);
+BerthDiskSource *berth_guest_make_disk_finish(GAsyncResult *result, GError **error);
+void berth_guest_remove_disk(BerthGuest *guest, GAsyncReadyCallback callback);
+gboolean berth_guest_remove_disk_finish(GAsyncResult *result, GError **error);
+/* Who has the disk open; to be reported while the guest is well. */
+void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback);
+char **berth_guest_find_clients_finish(GAsyncResult *result, GError **error);
+/* Does storage, and the disk in it, answer now? */
+void berth_guest_check_storage(BerthGuest *guest, GAsyncReadyCallback callback);
+gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error);
+/* How much of its output the logs have: guint64[BERTH_N_STREAMS] (transfer full). */
+void berth_guest_size_logs(BerthGuest *guest, GAsyncReadyCallback callback);
+guint64 *berth_guest_size_logs_finish(GAsyncResult *result, GError **error);
+
+/* --- guest_status.c --- */
+
+/* The guest's own measurement; what cannot be is not believed. */
+void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage);
+void berth_guest_take_exit(BerthGuest *guest, const Berth__Exit *exit);

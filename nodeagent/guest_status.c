@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the scheduler is told of a guest, and what of the guest's own words is believed. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+
+#include <signal.h>
+
+#include "common/message.h"
+
+#define PSI_MAX 10000u
+
+void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage)
+{
+    Berth__Usage *ours = &guest->usage;
+    guint64 total = MIN(usage->memory_total_mib, guest->limits.memory_mib);
+    ours->memory_total_mib = total;
+    ours->memory_available_mib = MIN(usage->memory_available_mib, total);
+    guint64 peak = MAX(total - ours->memory_available_mib, MIN(usage->memory_peak_mib, total));
+    ours->memory_peak_mib = MAX(ours->memory_peak_mib, peak);
+    ours->psi_cpu_some = MIN(usage->psi_cpu_some, PSI_MAX);
+    ours->psi_memory_some = MIN(usage->psi_memory_some, PSI_MAX);
+    ours->psi_memory_full = MIN(usage->psi_memory_full, PSI_MAX);
+    ours->psi_io_some = MIN(usage->psi_io_some, PSI_MAX);
+    ours->guest_cpu_usec = usage->guest_cpu_usec;
+    ours->disk_free_bytes = MIN(usage->disk_free_bytes, guest->limits.disk_mib << 20);
+}
+
+/* What is known of an Exit and nothing else: it is stored for good. */
+void berth_guest_take_exit(BerthGuest *guest, const Berth__Exit *exit)
+{
+    g_autofree char *error = berth_guest_channel_text(exit->error);
+    Berth__Exit ours = BERTH__EXIT__INIT;
+    ours.status = exit->status & 0xff;
+    ours.signal = exit->signal < NSIG ? exit->signal : SIGKILL;
+    ours.oom_kills = exit->oom_kills;
+    ours.disk_full = exit->disk_full;
+    ours.stdout_bytes = exit->stdout_bytes;
+    ours.stderr_bytes = exit->stderr_bytes;
+    ours.error = error;
+    berth_message_free(guest->exit == NULL ? NULL : &guest->exit->base);
+    guest->exit = (Berth__Exit *)(void *)berth_message_copy(&ours.base);
+}
+
+static Berth__GuestStatus__Phase phase_to_tell(BerthGuestPhaseOnNode phase)
+{
+    switch (phase) {
+    case BERTH_PHASE_RUNNING:
+        return BERTH__GUEST_STATUS__PHASE__ACTIVE;
+    case BERTH_PHASE_ENDED:
+        return BERTH__GUEST_STATUS__PHASE__ENDED;
+    case BERTH_PHASE_GONE:
+        return BERTH__GUEST_STATUS__PHASE__GONE;
+    default:
+        return BERTH__GUEST_STATUS__PHASE__STARTING;
+    }
+}
+
+/* While it fails or is released, and until its end was measured, it is told of as it was. */
+static BerthGuestPhaseOnNode lasting_phase(const BerthGuest *guest)
+{
+    switch (guest->phase) {
+    case BERTH_PHASE_FAILING:
+    case BERTH_PHASE_DRAINING:
+    case BERTH_PHASE_UNDOING:
+    case BERTH_PHASE_RELEASING:
+    case BERTH_PHASE_CLEANING:
+    case BERTH_PHASE_FORGOTTEN:
+        return guest->last_phase;
+    case BERTH_PHASE_ENDED:
+        return guest->is_end_measured ? guest->phase : guest->last_phase;
+    default:
+        return guest->phase;
+    }
+}
+
+Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
+{
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    id.job = guest->id.job;
+    id.task = guest->id.task;
+    id.guest = guest->id.guest;
+    id.epoch = guest->id.epoch;
+    Berth__Usage usage = guest->usage;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    status.id = &id;
+    status.phase = phase_to_tell(lasting_phase(guest));
+    status.start_usec = guest->start_usec;
+    status.usage = &usage;
+    status.storage_clients = guest->storage_clients;
+    status.n_storage_clients =
+        guest->storage_clients == NULL ? 0 : g_strv_length(guest->storage_clients);
+    if (guest->writer != NULL) {
+        status.stdout_bytes = berth_log_writer_durable(guest->writer, BERTH_STREAM_STDOUT);
+        status.stderr_bytes = berth_log_writer_durable(guest->writer, BERTH_STREAM_STDERR);
+    }
+    if (status.phase == BERTH__GUEST_STATUS__PHASE__ENDED) {
+        status.end_usec = guest->end_usec;
+        status.exit = guest->exit;
+    } else if (status.phase == BERTH__GUEST_STATUS__PHASE__GONE) {
+        status.reason = guest->reason;
+        status.reason_text = guest->reason_text == NULL ? (char *)"" : guest->reason_text;
+        status.console_tail = guest->console_tail == NULL ? (char *)"" : guest->console_tail;
+    }
+    return (Berth__GuestStatus *)(void *)berth_message_copy(&status.base);
+}
+
+guint64 berth_guest_cpu_usec(const BerthGuest *guest)
+{
+    return guest->usage.cpu_usec;
+}

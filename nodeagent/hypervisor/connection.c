@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the connection to libvirt: it is made, watched and made again. Does not own what is done
+ * over it (domains.c).
+ *
+ * `link` is touched in the loop only; a worker gets a reference to the connection of its own.
+ * libvirt's event loop is the default main context. That a connection was closed may be noticed
+ * on any thread, and is handed over to the loop. libvirt holds references to the hypervisor for as
+ * long as it may call back. */
+#include "nodeagent/hypervisor/private.h"
+
+#include <libvirt-glib/libvirt-glib.h>
+
+#include "common/error.h"
+
+/* libvirtd serves max_client_requests (5 by default) of one client at once: more would only wait. */
+#define WORKERS      5u
+#define QUEUE_MAX    4096u
+#define OPEN_MSEC    30000u
+#define RETRY_MSEC   500u
+#define RETRY_MAX    15000u
+#define ALIVE_SEC    5
+#define ALIVE_MISSED 3u
+
+/* A connection with the callbacks that are registered on it. */
+typedef struct {
+    gatomicrefcount refs; /* the owner's, and the close callback's */
+    BerthHypervisor *hypervisor;
+    virConnectPtr connection;
+    int lifecycle_id; /* -1: none */
+    gboolean has_close_callback;
+    GError *broken; /* the loop's: why it was closed by libvirtd; NULL: it was not */
+} Link;
+
+struct BerthHypervisor {
+    gatomicrefcount refs;
+    char *uri;
+    const BerthHypervisorFuncs *funcs;
+    gpointer user_data;
+    BerthWorkPool *pool;
+    GCancellable *stopping;
+    Link *link;              /* NULL while there is none */
+    GHashTable *told_to_end; /* names of domains whose QEMU was told to end, and has not yet */
+    guint retry_msec;
+    guint retry_source;
+};
+
+static void start_open(BerthHypervisor *hypervisor);
+static void on_closed(virConnectPtr connection, int reason, void *data);
+
+static BerthHypervisor *hypervisor_ref(BerthHypervisor *hypervisor)
+{
+    g_atomic_ref_count_inc(&hypervisor->refs);
+    return hypervisor;
+}
+
+static void hypervisor_unref(gpointer data)
+{
+    BerthHypervisor *hypervisor = data;
+    if (!g_atomic_ref_count_dec(&hypervisor->refs))
+        return;
+    g_object_unref(hypervisor->stopping);
+    g_hash_table_unref(hypervisor->told_to_end);
+    g_free(hypervisor->uri);
+    g_free(hypervisor);
+}
+
+static gboolean is_stopping(const BerthHypervisor *hypervisor)
+{
+    return g_cancellable_is_cancelled(hypervisor->stopping);
+}
+
+/* --- losing it ------------------------------------------------------------------------------ */
+
+typedef struct {
+    Link *link;
+    int reason;
+} Closed;
+
+static Link *link_ref(Link *link)
+{
+    g_atomic_ref_count_inc(&link->refs);
+    return link;
+}
+
+static void link_unref(gpointer data)
+{
+    Link *link = data;
+    if (!g_atomic_ref_count_dec(&link->refs))
+        return;
+    hypervisor_unref(link->hypervisor);
+    g_clear_error(&link->broken);
+    g_free(link);
+}
+
+static void closed_free(gpointer data)
+{
+    Closed *closed = data;
+    link_unref(closed->link);
+    g_free(closed);
+}
+
+/* By its owner. On a worker: libvirt may wait for its answers. */
+static void link_free(gpointer data)
+{
+    Link *link = data;
+    if (link->lifecycle_id >= 0)
+        virConnectDomainEventDeregisterAny(link->connection, link->lifecycle_id);
+    if (link->has_close_callback)
+        virConnectUnregisterCloseCallback(link->connection, on_closed);
+    virConnectClose(link->connection);
+    link_unref(link);
+}
+
+static gpointer close_link(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    return NULL; /* the work is done when the input is freed */
+}
+
+static void on_retry_due(gpointer data)
+{
+    BerthHypervisor *hypervisor = data;
+    hypervisor->retry_source = 0;
+    start_open(hypervisor);
+}
+
+static void lose(BerthHypervisor *hypervisor, const GError *reason)
+{
+    if (is_stopping(hypervisor))
+        return;
+    Link *link = g_steal_pointer(&hypervisor->link);
+    g_hash_table_remove_all(hypervisor->told_to_end);
+    if (link != NULL)
+        berth_work_pool_run(hypervisor->pool, "close the connection to libvirt", close_link, link,
+                            link_free, NULL, 0, NULL, NULL, NULL);
+    hypervisor->retry_source = g_timeout_add_once(hypervisor->retry_msec, on_retry_due, hypervisor);
+    hypervisor->retry_msec = MIN(hypervisor->retry_msec * 2, RETRY_MAX);
+    hypervisor->funcs->lost(reason, hypervisor->user_data);
+}
+
+static gboolean on_closed_in_loop(gpointer data)
+{
+    static const char *const reasons[] = {
+        [VIR_CONNECT_CLOSE_REASON_ERROR] = "the connection broke",
+        [VIR_CONNECT_CLOSE_REASON_EOF] = "libvirtd closed the connection",
+        [VIR_CONNECT_CLOSE_REASON_KEEPALIVE] = "libvirtd does not answer",
+        [VIR_CONNECT_CLOSE_REASON_CLIENT] = "closed",
+    };
+    Closed *closed = data;
+    Link *link = closed->link;
+    BerthHypervisor *hypervisor = link->hypervisor;
+    gboolean known = closed->reason >= 0 && closed->reason < (int)G_N_ELEMENTS(reasons);
+    if (link->broken == NULL)
+        link->broken =
+            g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "lost libvirt at %s: %s",
+                        hypervisor->uri, known ? reasons[closed->reason] : "for an unknown reason");
+    if (hypervisor->link == link) /* else on_open_done() finds it so, or it is lost already */
+        lose(hypervisor, link->broken);
+    return G_SOURCE_REMOVE;
+}
+
+/* On any thread. */
+static void on_closed(virConnectPtr connection, int reason, void *data)
+{
+    Closed *closed = g_new0(Closed, 1);
+    closed->link = link_ref(data);
+    closed->reason = reason;
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_closed_in_loop, closed, closed_free);
+}
+
+/* --- having it ------------------------------------------------------------------------------ */
+
+/* How the domain NAME came to its end, of which libvirt gives DETAIL. */
+static BerthDomainEvent end_of(BerthHypervisor *hypervisor, const char *name, int detail)
+{
+    gboolean was_told = g_hash_table_remove(hypervisor->told_to_end, name);
+    switch (detail) {
+    case VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
+        return was_told ? BERTH_DOMAIN_STOPPED : BERTH_DOMAIN_ENDED;
+    case VIR_DOMAIN_EVENT_STOPPED_CRASHED:
+        return BERTH_DOMAIN_ENDED;
+    case VIR_DOMAIN_EVENT_STOPPED_FAILED:
+        return BERTH_DOMAIN_FAILED;
+    default:
+        return BERTH_DOMAIN_STOPPED;
+    }
+}
+
+/* In the loop. */
+static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
+                        void *data)
+{
+    BerthHypervisor *hypervisor = data;
+    const char *name = virDomainGetName(domain);
+    if (is_stopping(hypervisor) || name == NULL)
+        return 0;
+    switch (event) {
+    case VIR_DOMAIN_EVENT_STARTED:
+        hypervisor->funcs->domain(name, BERTH_DOMAIN_STARTED, hypervisor->user_data);
+        break;
+    case VIR_DOMAIN_EVENT_RESUMED:
+        hypervisor->funcs->domain(name, BERTH_DOMAIN_RESUMED, hypervisor->user_data);
+        break;
+    case VIR_DOMAIN_EVENT_SHUTDOWN: /* STOPPED follows, and does not say whose wish it was */
+        if (detail == VIR_DOMAIN_EVENT_SHUTDOWN_HOST)
+            g_hash_table_add(hypervisor->told_to_end, g_strdup(name));
+        break;
+    case VIR_DOMAIN_EVENT_STOPPED:
+        hypervisor->funcs->domain(name, end_of(hypervisor, name, detail), hypervisor->user_data);
+        break;
+    default:
+        break;
+    }
+    return 0;
+}
+
+static gboolean register_callbacks(Link *link, BerthHypervisor *hypervisor, GError **error)
+{
+    if (virConnectSetKeepAlive(link->connection, ALIVE_SEC, ALIVE_MISSED) < 0) {
+        berth_set_error_libvirt(error, "cannot watch the connection to libvirt");
+        return FALSE;
+    }
+    if (virConnectRegisterCloseCallback(link->connection, on_closed, link_ref(link), link_unref) <
+        0) {
+        link_unref(link);
+        berth_set_error_libvirt(error, "cannot watch the connection to libvirt");
+        return FALSE;
+    }
+    link->has_close_callback = TRUE;
+    link->lifecycle_id = virConnectDomainEventRegisterAny(
+        link->connection, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
+        VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), hypervisor_ref(hypervisor), hypervisor_unref);
+    if (link->lifecycle_id < 0) {
+        hypervisor_unref(hypervisor);
+        berth_set_error_libvirt(error, "cannot watch libvirt's domains");
+        return FALSE;
+    }
+    /* Last: what is closed from now on is told of. */
+    if (virConnectIsAlive(link->connection) != 1) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                    "lost libvirt at %s while it was being watched", hypervisor->uri);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* On a worker. */
+static gpointer open_link(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    BerthHypervisor *hypervisor = (BerthHypervisor *)input;
+    virConnectPtr connection = virConnectOpen(hypervisor->uri);
+    if (connection == NULL) {
+        berth_set_error_libvirt(error, "cannot connect to libvirt at %s", hypervisor->uri);
+        g_prefix_error(error, "is libvirtd running (systemctl start libvirtd)? ");
+        return NULL;
+    }
+    Link *link = g_new0(Link, 1);
+    g_atomic_ref_count_init(&link->refs);
+    link->hypervisor = hypervisor_ref(hypervisor);
+    link->connection = connection;
+    link->lifecycle_id = -1;
+    if (register_callbacks(link, hypervisor, error))
+        return link;
+    link_free(link);
+    return NULL;
+}
+
+static void on_open_done(GObject *source, GAsyncResult *result, gpointer data)
+{
+    BerthHypervisor *hypervisor = data;
+    g_autoptr(GError) error = NULL;
+    Link *link = berth_work_finish(result, &error);
+    if (is_stopping(hypervisor)) {
+        g_clear_pointer(&link, link_free);
+    } else if (link == NULL) {
+        lose(hypervisor, error);
+    } else if (link->broken != NULL) {
+        hypervisor->link = link; /* for as long as it takes to lose it */
+        lose(hypervisor, link->broken);
+    } else {
+        hypervisor->link = link;
+        hypervisor->retry_msec = RETRY_MSEC;
+        hypervisor->funcs->connected(hypervisor->user_data);
+    }
+    hypervisor_unref(hypervisor);
+}
+
+static void start_open(BerthHypervisor *hypervisor)
+{
+    berth_work_pool_run(hypervisor->pool, "connect to libvirt", open_link,
+                        hypervisor_ref(hypervisor), hypervisor_unref, link_free, OPEN_MSEC,
+                        hypervisor->stopping, on_open_done, hypervisor_ref(hypervisor));
+}
+
+static void ignore_libvirt_error(void *data, virErrorPtr error)
+{
+    /* Each caller reads its thread's last error; libvirt would print it as well. */
+}
+
+BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFuncs *funcs,
+                                      gpointer user_data)
+{
+    static gsize once = 0;
+    if (g_once_init_enter(&once)) {
+        virSetErrorFunc(NULL, ignore_libvirt_error);
+        gvir_event_register();
+        g_once_init_leave(&once, 1);
+    }
+    BerthHypervisor *hypervisor = g_new0(BerthHypervisor, 1);
+    g_atomic_ref_count_init(&hypervisor->refs);
+    hypervisor->uri = g_strdup(uri);
+    hypervisor->funcs = funcs;
+    hypervisor->user_data = user_data;
+    hypervisor->pool = berth_work_pool_new("libvirt", WORKERS, QUEUE_MAX);
+    hypervisor->stopping = g_cancellable_new();
+    hypervisor->told_to_end = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    hypervisor->retry_msec = RETRY_MSEC;
+    start_open(hypervisor);
+    return hypervisor;
+}
+
+void berth_hypervisor_free(BerthHypervisor *hypervisor)
+{
+    if (hypervisor == NULL)
+        return;
+    g_cancellable_cancel(hypervisor->stopping);
+    g_clear_handle_id(&hypervisor->retry_source, g_source_remove);
+    berth_work_pool_free(g_steal_pointer(&hypervisor->pool));
+    g_clear_pointer(&hypervisor->link, link_free);
+    hypervisor_unref(hypervisor);
+}
+
+gboolean berth_hypervisor_is_connected(const BerthHypervisor *hypervisor)
+{
+    return hypervisor->link != NULL;
+}
+
+/* --- operations over it --------------------------------------------------------------------- */
+
+static void operation_free(gpointer data)
+{
+    BerthOperation *operation = data;
+    if (operation->connection != NULL)
+        virConnectClose(operation->connection);
+    if (operation->data_free != NULL)
+        operation->data_free(operation->data);
+    g_free(operation);
+}
+
+gboolean berth_operation_check(const BerthOperation *operation, const char *what, GError **error)
+{
+    if (operation->connection != NULL)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                "cannot %s: libvirt is not reached; is libvirtd running?", what);
+    return FALSE;
+}
+
+void berth_hypervisor_run(BerthHypervisor *hypervisor, const char *what, BerthWorkFunc func,
+                          gpointer data, GDestroyNotify data_free, GDestroyNotify result_free,
+                          guint timeout_msec, GAsyncReadyCallback callback, gpointer user_data)
+{
+    BerthOperation *operation = g_new0(BerthOperation, 1);
+    operation->data = data;
+    operation->data_free = data_free;
+    if (hypervisor->link != NULL) {
+        operation->connection = hypervisor->link->connection;
+        virConnectRef(operation->connection);
+    }
+    berth_work_pool_run(hypervisor->pool, what, func, operation, operation_free, result_free,
+                        timeout_msec, hypervisor->stopping, callback, user_data);
+}

@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is asked of libvirt about domains and about the host. Each operation is a function for
+ * a worker and the pair of functions that starts it and takes its result. */
+#include "nodeagent/hypervisor/private.h"
+
+#include "common/error.h"
+#include "common/id.h"
+
+#define QUERY_MSEC 30000u
+
+/* --- host ----------------------------------------------------------------------------------- */
+
+static char *format_version(unsigned long version)
+{
+    return g_strdup_printf("%lu.%lu.%lu", version / 1000000, version / 1000 % 1000, version % 1000);
+}
+
+static gpointer query_host(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    if (!berth_operation_check(operation, "ask what the host can do", error))
+        return NULL;
+    virConnectPtr connection = operation->connection;
+    g_autofree char *xml = virConnectGetCapabilities(connection);
+    unsigned long qemu = 0, libvirt = 0;
+    virNodeInfo info;
+    if (xml == NULL || virConnectGetVersion(connection, &qemu) < 0 ||
+        virConnectGetLibVersion(connection, &libvirt) < 0 ||
+        virNodeGetInfo(connection, &info) < 0) {
+        berth_set_error_libvirt(error, "cannot ask libvirt what the host can do");
+        return NULL;
+    }
+    g_autoptr(BerthHost) host = berth_capabilities_parse(xml, strlen(xml), error);
+    if (host == NULL)
+        return NULL;
+    /* What the kernel can use, which a cell's size need not be. */
+    host->cpus = info.cpus;
+    host->memory_mib = info.memory / 1024;
+    host->qemu_version = format_version(qemu);
+    host->libvirt_version = format_version(libvirt);
+    return g_steal_pointer(&host);
+}
+
+static void free_host(gpointer host)
+{
+    berth_host_free(host);
+}
+
+void berth_hypervisor_host_async(BerthHypervisor *hypervisor, GAsyncReadyCallback callback,
+                                 gpointer user_data)
+{
+    berth_hypervisor_run(hypervisor, "ask libvirt what the host can do", query_host, NULL, NULL,
+                         free_host, QUERY_MSEC, callback, user_data);
+}
+
+BerthHost *berth_hypervisor_host_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish(result, error);
+}
+
+/* --- one domain ----------------------------------------------------------------------------- */
+
+/* No result; whether it worked is in the error. */
+static gboolean finish_empty(GAsyncResult *result, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    berth_work_finish(result, &reason);
+    if (reason == NULL)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return FALSE;
+}
+
+typedef struct {
+    char *name;
+    char *xml;
+} CreateInput;
+
+static void create_input_free(gpointer data)
+{
+    CreateInput *input = data;
+    g_free(input->name);
+    g_free(input->xml);
+    g_free(input);
+}
+
+static gpointer create(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const CreateInput *data = operation->data;
+    if (!berth_operation_check(operation, "start a domain", error))
+        return NULL;
+    g_auto(BerthVirDomain) there = virDomainLookupByName(operation->connection, data->name);
+    if (there != NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS, "domain %s runs already",
+                    data->name);
+        return NULL;
+    }
+    if (g_cancellable_is_cancelled(cancellable))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainCreateXML(operation->connection, data->xml, 0);
+    if (domain == NULL)
+        berth_set_error_libvirt(error, "cannot start domain %s", data->name);
+    else if (g_cancellable_is_cancelled(cancellable))
+        virDomainDestroy(domain); /* nobody knows of it: it was given up, and perhaps undone */
+    return NULL;
+}
+
+void berth_hypervisor_create_async(BerthHypervisor *hypervisor, const BerthDomainConfig *config,
+                                   guint timeout_msec, GAsyncReadyCallback callback,
+                                   gpointer user_data)
+{
+    CreateInput *input = g_new0(CreateInput, 1);
+    input->name = g_strdup(config->name);
+    input->xml = berth_domain_xml(config);
+    g_autofree char *what = g_strdup_printf("start domain %s", config->name);
+    berth_hypervisor_run(hypervisor, what, create, input, create_input_free, NULL, timeout_msec,
+                         callback, user_data);
+}
+
+gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+static gpointer destroy(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "destroy a domain", error))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    if (domain != NULL && virDomainDestroy(domain) == 0)
+        return NULL;
+    /* Gone before, or meanwhile. */
+    int code = virGetLastErrorCode();
+    if (code != VIR_ERR_NO_DOMAIN && code != VIR_ERR_OPERATION_INVALID)
+        berth_set_error_libvirt(error, "cannot destroy domain %s", name);
+    return NULL;
+}
+
+void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *name,
+                                    guint timeout_msec, GAsyncReadyCallback callback,
+                                    gpointer user_data)
+{
+    g_autofree char *what = g_strdup_printf("destroy domain %s", name);
+    berth_hypervisor_run(hypervisor, what, destroy, g_strdup(name), g_free, NULL, timeout_msec,
+                         callback, user_data);
+}
+
+gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "resume a domain", error))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    if (domain == NULL || virDomainResume(domain) < 0)
+        berth_set_error_libvirt(error, "cannot resume domain %s", name);
+    return NULL;
+}
+
+void berth_hypervisor_resume_async(BerthHypervisor *hypervisor, const char *name,
+                                   GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_autofree char *what = g_strdup_printf("resume domain %s", name);
+    berth_hypervisor_run(hypervisor, what, resume, g_strdup(name), g_free, NULL, QUERY_MSEC,
+                         callback, user_data);
+}
+
+gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+/* --- all domains ---------------------------------------------------------------------------- */
+
+static void free_domain(gpointer domain)
+{
+    berth_domain_free(domain);
+}
+
+/* Appends DOMAIN if it is one of ours. FALSE: nobody knows whether it is. */
+static gboolean take_domain(GPtrArray *ours, virDomainPtr domain, GError **error)
+{
+    const char *name = virDomainGetName(domain);
+    BerthGuestId id;
+    if (!berth_guest_name_parse(name, &id, NULL))
+        return TRUE;
+    g_autofree char *xml = virDomainGetXMLDesc(domain, 0);
+    if (xml == NULL && virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
+        return TRUE; /* it ended just now */
+    if (xml == NULL) {
+        berth_set_error_libvirt(error, "cannot ask libvirt about domain %s", name);
+        return FALSE;
+    }
+    g_autoptr(GError) reason = NULL;
+    BerthDomain *found = berth_domain_parse(xml, strlen(xml), &reason);
+    if (found != NULL)
+        g_ptr_array_add(ours, found);
+    else if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+        g_debug("domain %s is left alone: %s", name, reason->message);
+    return TRUE;
+}
+
+static gpointer list(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    if (!berth_operation_check(operation, "list the domains", error))
+        return NULL;
+    virDomainPtr *domains = NULL;
+    int n =
+        virConnectListAllDomains(operation->connection, &domains, VIR_CONNECT_LIST_DOMAINS_ACTIVE);
+    if (n < 0) {
+        berth_set_error_libvirt(error, "cannot list libvirt's domains");
+        return NULL;
+    }
+    g_autoptr(GPtrArray) ours = g_ptr_array_new_with_free_func(free_domain);
+    gboolean is_whole = TRUE;
+    for (int i = 0; i < n; i++) {
+        is_whole = is_whole && take_domain(ours, domains[i], error);
+        virDomainFree(domains[i]);
+    }
+    free(domains);
+    return is_whole ? g_steal_pointer(&ours) : NULL;
+}
+
+static void unref_array(gpointer array)
+{
+    g_ptr_array_unref(array);
+}
+
+void berth_hypervisor_list_async(BerthHypervisor *hypervisor, GAsyncReadyCallback callback,
+                                 gpointer user_data)
+{
+    berth_hypervisor_run(hypervisor, "list libvirt's domains", list, NULL, NULL, unref_array,
+                         QUERY_MSEC, callback, user_data);
+}
+
+GPtrArray *berth_hypervisor_list_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish(result, error);
+}
+
+void berth_domain_stats_free(BerthDomainStats *stats)
+{
+    if (stats == NULL)
+        return;
+    g_free(stats->name);
+    g_free(stats);
+}
+
+static void free_stats(gpointer stats)
+{
+    berth_domain_stats_free(stats);
+}
+
+static guint64 get_ullong(virDomainStatsRecordPtr record, const char *name)
+{
+    unsigned long long value = 0;
+    virTypedParamsGetULLong(record->params, record->nparams, name, &value);
+    return value;
+}
+
+static guint64 sum_vcpu_usec(virDomainStatsRecordPtr record)
+{
+    unsigned int vcpus = 0;
+    guint64 nsec = 0;
+    virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
+    for (unsigned int i = 0; i < vcpus; i++) {
+        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
+        g_snprintf(name, sizeof name, "vcpu.%u.time", i);
+        nsec += get_ullong(record, name);
+    }
+    return nsec / 1000;
+}
+
+static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
+{
+    BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
+    int state = VIR_DOMAIN_NOSTATE, reason = 0;
+    virTypedParamsGetInt(record->params, record->nparams, "state.state", &state);
+    virTypedParamsGetInt(record->params, record->nparams, "state.reason", &reason);
+    stats->name = g_strdup(virDomainGetName(record->dom));
+    stats->paused_by_io_error = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
+    stats->cpu_usec = sum_vcpu_usec(record);
+    stats->host_memory_mib = get_ullong(record, "balloon.rss") / 1024;
+    stats->disk_read_bytes = get_ullong(record, "block.0.rd.bytes");
+    stats->disk_write_bytes = get_ullong(record, "block.0.wr.bytes");
+    return stats;
+}
+
+#define STATS                                                                                      \
+    (VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BALLOON |                   \
+     VIR_DOMAIN_STATS_BLOCK)
+
+/* Domains that are busy with something else are not waited for. */
+static gpointer query_stats(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    if (!berth_operation_check(operation, "measure the domains", error))
+        return NULL;
+    virDomainStatsRecordPtr *records = NULL;
+    int n = virConnectGetAllDomainStats(operation->connection, STATS, &records,
+                                        VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE |
+                                            VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
+    if (n < 0) {
+        berth_set_error_libvirt(error, "cannot measure libvirt's domains");
+        return NULL;
+    }
+    GPtrArray *all = g_ptr_array_new_with_free_func(free_stats);
+    for (int i = 0; i < n; i++)
+        g_ptr_array_add(all, read_stats(records[i]));
+    virDomainStatsRecordListFree(records);
+    return all;
+}
+
+void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, GAsyncReadyCallback callback,
+                                  gpointer user_data)
+{
+    berth_hypervisor_run(hypervisor, "measure libvirt's domains", query_stats, NULL, NULL,
+                         unref_array, QUERY_MSEC, callback, user_data);
+}
+
+GPtrArray *berth_hypervisor_stats_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish(result, error);
+}
+
+static gpointer query_domain_stats(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "measure a domain", error))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    virDomainPtr domains[] = {domain, NULL};
+    virDomainStatsRecordPtr *records = NULL;
+    int n = domain == NULL ? -1
+                           : virDomainListGetStats(domains, STATS, &records,
+                                                   VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
+    BerthDomainStats *stats = n > 0 ? read_stats(records[0]) : NULL;
+    if (n < 0)
+        berth_set_error_libvirt(error, "cannot measure domain %s", name);
+    else if (n == 0)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "domain %s does not run", name);
+    if (n >= 0)
+        virDomainStatsRecordListFree(records);
+    return stats;
+}
+
+void berth_hypervisor_domain_stats_async(BerthHypervisor *hypervisor, const char *name,
+                                         guint timeout_msec, GAsyncReadyCallback callback,
+                                         gpointer user_data)
+{
+    g_autofree char *what = g_strdup_printf("measure domain %s", name);
+    berth_hypervisor_run(hypervisor, what, query_domain_stats, g_strdup(name), g_free, free_stats,
+                         timeout_msec, callback, user_data);
+}
+
+BerthDomainStats *berth_hypervisor_domain_stats_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish(result, error);
+}

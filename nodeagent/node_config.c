@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the table of what berth-node.conf may say. The loader is common's; [storage] is storage's.
+ * doc/berth-node.conf.5 describes each key: a test compares them. */
+#include <config.h>
+
+#include "nodeagent/node_config.h"
+
+#include "common/config_warnings.h"
+#include "common/error.h"
+#include "storage/storage_config.h"
+
+#define MEMBER(name) BERTH_CONFIG_MEMBER(BerthNodeConfig, name)
+
+static const char *const cache_names[] = {"writeback", "none", NULL};
+
+/* The name is in certificates, file names and tables. */
+static gboolean check_name(const char *value, GError **error)
+{
+    gsize length = strlen(value);
+    if (length >= 1 && length <= 253 && g_ascii_isalnum(value[0]) &&
+        strspn(value, G_CSET_A_2_Z G_CSET_a_2_z G_CSET_DIGITS "._-") == length)
+        return TRUE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "1 to 253 of A-Z a-z 0-9 . _ -, beginning with a letter or digit");
+    return FALSE;
+}
+
+static gboolean check_partition(const char *value, GError **error)
+{
+    if (value[0] == '/' && value[1] != '\0')
+        return TRUE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "a cgroup that begins with /, as /berth");
+    return FALSE;
+}
+
+static const BerthConfigOption options[] = {
+    {MEMBER(name), .group = "node", .key = "name", .type = BERTH_CONFIG_STRING, .check = check_name,
+     .doc = "name of this node; its certificate must have it too (default: the host's name)"},
+    {MEMBER(labels), .group = "node", .key = "labels", .type = BERTH_CONFIG_STRING_LIST,
+     .check = check_name, .doc = "labels of this node"},
+    {MEMBER(run_dir), .group = "node", .key = "run_dir", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_RUNDIR "-node", .doc = "sockets of guests; at most 60 bytes"},
+    {MEMBER(console_dir), .group = "node", .key = "console_dir", .type = BERTH_CONFIG_PATH,
+     .doc = "consoles of guests (default: \"console\" in run_dir)"},
+    {MEMBER(log_level), .group = "node", .key = "log_level", .type = BERTH_CONFIG_ENUM,
+     .values = berth_log_level_names, .default_value = "info", .doc = "least important message"},
+
+    {MEMBER(scheduler_address), .group = "scheduler", .key = "address", .type = BERTH_CONFIG_STRING,
+     .required = TRUE, .doc = "host name or address of berthd, as its certificate has it"},
+    {MEMBER(scheduler_port), .group = "scheduler", .key = "port", .type = BERTH_CONFIG_UINT,
+     .min = 1, .max = 65535, .default_value = "7440", .doc = "its TCP port for agents"},
+    {MEMBER(certificate), .group = "scheduler", .key = "certificate", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_SYSCONFDIR "/tls/node.crt", .doc = "this node's certificate (PEM)"},
+    {MEMBER(key), .group = "scheduler", .key = "key", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_SYSCONFDIR "/tls/node.key", .doc = "its private key (PEM)"},
+    {MEMBER(ca), .group = "scheduler", .key = "ca", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_SYSCONFDIR "/tls/ca.crt", .doc = "the CA that signed berthd's"},
+
+    {MEMBER(libvirt_uri), .group = "libvirt", .key = "uri", .type = BERTH_CONFIG_STRING,
+     .default_value = "qemu:///system", .doc = "libvirt of this host"},
+    {MEMBER(partition), .group = "libvirt", .key = "partition", .type = BERTH_CONFIG_STRING,
+     .check = check_partition, .doc = "cgroup of all guests (default: libvirt's own, /machine)"},
+
+    {MEMBER(vcpus), .group = "guests", .key = "vcpus", .type = BERTH_CONFIG_UINT, .min = 0,
+     .max = 65536, .default_value = "0", .doc = "vCPUs offered; 0: as many as the host has CPUs"},
+    {MEMBER(memory_mib), .group = "guests", .key = "memory", .type = BERTH_CONFIG_SIZE_MIB,
+     .min = 0, .max = 1u << 30, .default_value = "0",
+     .doc = "memory offered; 0: the host's less memory_reserve"},
+    {MEMBER(reserve_mib), .group = "guests", .key = "memory_reserve", .type = BERTH_CONFIG_SIZE_MIB,
+     .min = 0, .max = 1u << 30, .default_value = "1G",
+     .doc = "memory that the host keeps for itself"},
+    {MEMBER(kernel), .group = "guests", .key = "kernel", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_GUESTDIR "/vmlinux", .doc = "kernel that guests boot"},
+    {MEMBER(initramfs), .group = "guests", .key = "initramfs", .type = BERTH_CONFIG_PATH,
+     .default_value = BERTH_GUESTDIR "/initramfs.cpio", .doc = "initramfs with berth-init"},
+    {MEMBER(extra_cmdline), .group = "guests", .key = "extra_cmdline", .type = BERTH_CONFIG_STRING,
+     .doc = "added to the kernel's command line"},
+    {MEMBER(cpu_model), .group = "guests", .key = "cpu_model", .type = BERTH_CONFIG_STRING,
+     .check = check_name,
+     .doc = "CPU that guests see (default: host-model with KVM, maximum without)"},
+    {MEMBER(disk_cache), .group = "guests", .key = "disk_cache", .type = BERTH_CONFIG_ENUM,
+     .values = cache_names, .default_value = "writeback", .doc = "cache mode of guests' disks"},
+    {MEMBER(allow_emulation), .group = "guests", .key = "allow_emulation",
+     .type = BERTH_CONFIG_BOOL, .default_value = "false",
+     .doc = "run guests in software where KVM does not work"},
+    {MEMBER(probe_deadline_sec), .group = "guests", .key = "probe_deadline",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 600, .default_value = "10s",
+     .doc = "how long the first guest may take to boot before KVM counts as broken"},
+};
+
+const BerthConfigOption *berth_node_config_options(gsize *out_n)
+{
+    *out_n = G_N_ELEMENTS(options);
+    return options;
+}
+
+static BerthConfigTable own_table(BerthNodeConfig *config)
+{
+    return (BerthConfigTable){options, G_N_ELEMENTS(options), config};
+}
+
+/* A socket's path has room for 107 bytes, a guest's name may take 46 of them. */
+static gboolean check_run_dir(const BerthNodeConfig *config, const char *path, GError **error)
+{
+    if (strlen(config->run_dir) <= 60)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "%s: [node] run_dir: \"%s\" is too long for the sockets in it; allowed: 60 bytes",
+                path, config->run_dir);
+    return FALSE;
+}
+
+/* QEMU opens disks by itself, as libvirt's secret lets it. */
+static gboolean check_secret(const BerthNodeConfig *config, const char *path, GError **error)
+{
+    if (!g_str_equal(config->storage.kind, "rbd") || config->storage.secret_uuid != NULL)
+        return TRUE;
+    g_set_error(
+        error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+        "%s: [storage] secret_uuid is missing: kind=rbd needs the libvirt secret with which "
+        "QEMU opens disks; berth-setup(7) says how to make it",
+        path);
+    return FALSE;
+}
+
+BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
+{
+    g_autoptr(BerthNodeConfig) config = g_new0(BerthNodeConfig, 1);
+    const BerthConfigTable tables[] = {
+        own_table(config), berth_storage_config_table(&config->storage), {NULL}};
+    if (!berth_config_load(path, "berth-node.conf(5)", tables, error) ||
+        !berth_storage_config_check(&config->storage, path, error) ||
+        !check_secret(config, path, error) || !check_run_dir(config, path, error))
+        return NULL;
+    if (config->name == NULL)
+        config->name = g_strdup(g_get_host_name());
+    if (config->console_dir == NULL)
+        config->console_dir = g_build_filename(config->run_dir, "console", NULL);
+    return g_steal_pointer(&config);
+}
+
+GPtrArray *berth_node_config_warnings(const BerthNodeConfig *config)
+{
+    GPtrArray *warnings = berth_config_warnings_new();
+    berth_config_warn_tls(warnings, "scheduler", config->certificate, config->key, config->ca);
+    berth_config_warn_file(warnings, "[guests] kernel", config->kernel);
+    berth_config_warn_file(warnings, "[guests] initramfs", config->initramfs);
+    berth_storage_config_warn(&config->storage, warnings);
+    return warnings;
+}
+
+void berth_node_config_free(BerthNodeConfig *config)
+{
+    if (config == NULL)
+        return;
+    const BerthConfigTable tables[] = {
+        own_table(config), berth_storage_config_table(&config->storage), {NULL}};
+    berth_config_clear(tables);
+    g_free(config);
+}

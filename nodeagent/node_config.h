@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* berth-node.conf(5). */
+
+#include "common/config.h"
+#include "common/log.h"
+#include "nodeagent/hypervisor/hypervisor.h"
+#include "storage/storage.h"
+
+typedef struct {
+    char *name; /* of the node; NULL: the host's name */
+    char **labels;
+    char *run_dir;
+    char *console_dir; /* NULL: below run_dir */
+    BerthLogLevel log_level;
+
+    char *scheduler_address;
+    guint scheduler_port;
+    char *certificate;
+    char *key;
+    char *ca;
+
+    char *libvirt_uri;
+    char *partition; /* NULL: libvirt's own */
+
+    guint vcpus;        /* offered; 0 = the host's CPUs */
+    guint64 memory_mib; /* offered; 0 = the host's less the reserve */
+    guint64 reserve_mib;
+    char *kernel;
+    char *initramfs;
+    char *extra_cmdline;
+    char *cpu_model; /* NULL: as the acceleration has it best */
+    BerthDiskCache disk_cache;
+    gboolean allow_emulation;
+    guint probe_deadline_sec;
+
+    BerthStorageConfig storage;
+} BerthNodeConfig;
+
+/* INVALID_ARGUMENT and errno codes, as berth_config_load(). What is NULL above stays NULL only where
+ * it says so: name and console_dir are filled in. */
+BerthNodeConfig *berth_node_config_load(const char *path, GError **error);
+void berth_node_config_free(BerthNodeConfig *config);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthNodeConfig, berth_node_config_free)
+
+/* (transfer full) what CONFIG names and this host lacks; see common/config_warnings.h. */
+GPtrArray *berth_node_config_warnings(const BerthNodeConfig *config);
+
+/* The table, for the test of the man page. */
+const BerthConfigOption *berth_node_config_options(gsize *out_n);

@@ -1,0 +1,407 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the scheduler is told, and that it has heard it. Invariants: a change is told until it is
+ * answered, by GuestChanged, NodeChanged or the next Join; one GuestChanged per guest and one
+ * NodeChanged are under way at a time, so that changes arrive in order. */
+#include <config.h>
+
+#include "nodeagent/session.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "common/log.h"
+#include "common/message.h"
+
+#define JOIN_MSEC    60000u
+#define CHANGED_MSEC 60000u
+#define REPORT_MSEC  30000u
+#define RETRY_MSEC   1000u
+/* Output is told of this much later at most, when there was none for a while. */
+#define OUTPUT_MSEC                  200u
+#define REPORT_INTERVAL_DEFAULT_MSEC 5000u
+
+struct BerthSession {
+    BerthSessionConfig config;
+    BerthRpcDialer *dialer;
+    BerthRpcPeer *peer; /* joined or joining; NULL: none (owned by the dialler) */
+    gboolean is_joined;
+    gboolean was_refused; /* the last Join: logged already */
+    GHashTable *sending;  /* set of BerthGuestId with a GuestChanged under way */
+    GHashTable *output;   /* set of BerthGuestId with output to tell of */
+    guint output_source;
+    guint retry_source;
+    gboolean is_reporting;
+    gboolean is_stale;         /* the node has changed since the scheduler was told of it */
+    gboolean tells_node;       /* a NodeChanged is under way */
+    GCancellable *cancellable; /* of the present connection's calls */
+};
+
+/* A call under way, and which changes it tells. */
+typedef struct {
+    BerthSession *session;
+    GCancellable *cancellable; /* of its connection */
+    GArray *told;              /* Told */
+} Telling;
+
+typedef struct {
+    BerthGuestId id;
+    guint64 serial;
+} Told;
+
+static void tell_changes(BerthSession *session);
+static void tell_node(BerthSession *session);
+
+static Telling *telling_new(BerthSession *session)
+{
+    Telling *telling = g_new0(Telling, 1);
+    telling->session = session;
+    telling->cancellable = g_object_ref(session->cancellable);
+    telling->told = g_array_new(FALSE, FALSE, sizeof(Told));
+    return telling;
+}
+
+static void telling_free(Telling *telling)
+{
+    g_array_unref(telling->told);
+    g_object_unref(telling->cancellable);
+    g_free(telling);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Telling, telling_free)
+
+static void telling_add(Telling *telling, const BerthGuest *guest)
+{
+    Told told = {*berth_guest_id(guest), berth_guest_serial(guest)};
+    g_array_append_val(telling->told, told);
+}
+
+/* The scheduler has heard all of it. */
+static void telling_done(const Telling *telling)
+{
+    for (guint i = 0; i < telling->told->len; i++) {
+        const Told *told = &g_array_index(telling->told, Told, i);
+        BerthGuest *guest = berth_guest_table_find(telling->session->config.table, &told->id);
+        if (guest != NULL)
+            berth_guest_set_reported(guest, told->serial);
+    }
+}
+
+/* It was made over a connection that is gone; the session may be gone too. */
+static gboolean is_over(const Telling *telling)
+{
+    return g_cancellable_is_cancelled(telling->cancellable);
+}
+
+/* --- GuestChanged --------------------------------------------------------------------------- */
+
+static void on_retry_due(gpointer data)
+{
+    BerthSession *session = data;
+    session->retry_source = 0;
+    tell_changes(session);
+    tell_node(session);
+}
+
+static void retry(BerthSession *session, const GError *error)
+{
+    if (!session->is_joined || session->retry_source != 0)
+        return;
+    g_debug("a change was not taken, trying again: %s", error->message);
+    session->retry_source = g_timeout_add_once(RETRY_MSEC, on_retry_due, session);
+}
+
+static void on_change_told(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(Telling) telling = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+    if (is_over(telling))
+        return;
+    BerthSession *session = telling->session;
+    g_hash_table_remove(session->sending, &g_array_index(telling->told, Told, 0).id);
+    if (reply != NULL) {
+        telling_done(telling);
+        tell_changes(session);
+    } else {
+        retry(session, error);
+    }
+}
+
+static void tell_change(BerthSession *session, BerthGuest *guest)
+{
+    const BerthGuestId *id = berth_guest_id(guest);
+    if (berth_guest_is_reported(guest) || g_hash_table_contains(session->sending, id))
+        return;
+    g_hash_table_add(session->sending, g_memdup2(id, sizeof *id));
+    Telling *telling = telling_new(session);
+    telling_add(telling, guest);
+    Berth__GuestChangedRequest request = BERTH__GUEST_CHANGED_REQUEST__INIT;
+    request.status = berth_guest_status(guest);
+    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "GuestChanged",
+                              &request.base, CHANGED_MSEC, session->cancellable, on_change_told,
+                              telling);
+    berth_message_free(&request.status->base);
+}
+
+static void tell_changes(BerthSession *session)
+{
+    if (!session->is_joined)
+        return;
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
+    for (guint i = 0; i < guests->len; i++)
+        tell_change(session, g_ptr_array_index(guests, i));
+}
+
+void berth_session_guest_changed(BerthSession *session, BerthGuest *guest)
+{
+    if (session->is_joined)
+        tell_change(session, guest);
+}
+
+/* --- NodeChanged ---------------------------------------------------------------------------- */
+
+/* The scheduler has what was told last; it may be old news. */
+static void node_is_told(BerthSession *session)
+{
+    if (session->is_stale)
+        tell_node(session);
+    else
+        session->config.known(session->config.user_data);
+}
+
+static void on_node_told(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(Telling) telling = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+    if (is_over(telling))
+        return;
+    BerthSession *session = telling->session;
+    session->tells_node = FALSE;
+    if (reply != NULL) {
+        node_is_told(session);
+    } else {
+        session->is_stale = TRUE;
+        retry(session, error);
+    }
+}
+
+static void tell_node(BerthSession *session)
+{
+    if (!session->is_joined || !session->is_stale || session->tells_node)
+        return;
+    session->is_stale = FALSE;
+    session->tells_node = TRUE;
+    Berth__NodeChangedRequest request = BERTH__NODE_CHANGED_REQUEST__INIT;
+    request.info = session->config.node_info(session->config.user_data);
+    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "NodeChanged",
+                              &request.base, CHANGED_MSEC, session->cancellable, on_node_told,
+                              telling_new(session));
+    berth_message_free(&request.info->base);
+}
+
+void berth_session_node_changed(BerthSession *session)
+{
+    session->is_stale = TRUE;
+    tell_node(session);
+}
+
+/* --- Report --------------------------------------------------------------------------------- */
+
+static void on_reported(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(Telling) telling = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+    if (is_over(telling))
+        return;
+    telling->session->is_reporting = FALSE;
+    if (reply == NULL)
+        g_debug("a report was not taken: %s", error->message);
+}
+
+/* GUESTS: BerthGuest. One at a time: a scheduler that is slow gets fewer. */
+static void report(BerthSession *session, const GPtrArray *guests, const Berth__NodeUsage *node)
+{
+    if (!session->is_joined || session->is_reporting)
+        return;
+    g_autoptr(GPtrArray) statuses =
+        g_ptr_array_new_with_free_func((GDestroyNotify)berth_message_free);
+    for (guint i = 0; i < guests->len; i++)
+        g_ptr_array_add(statuses, berth_guest_status(g_ptr_array_index(guests, i)));
+    Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
+    request.guests = (Berth__GuestStatus **)(void *)statuses->pdata;
+    request.n_guests = statuses->len;
+    request.node = (Berth__NodeUsage *)node;
+    session->is_reporting = TRUE;
+    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "Report", &request.base,
+                              REPORT_MSEC, session->cancellable, on_reported, telling_new(session));
+}
+
+void berth_session_report(BerthSession *session, const Berth__NodeUsage *node)
+{
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
+    report(session, guests, node);
+}
+
+static void on_output_due(gpointer data)
+{
+    BerthSession *session = data;
+    g_autoptr(GPtrArray) guests = g_ptr_array_new();
+    GHashTableIter iter;
+    gpointer id;
+    session->output_source = 0;
+    if (session->is_reporting) { /* the report under way is older */
+        session->output_source = g_timeout_add_once(OUTPUT_MSEC, on_output_due, session);
+        return;
+    }
+    g_hash_table_iter_init(&iter, session->output);
+    while (g_hash_table_iter_next(&iter, &id, NULL)) {
+        BerthGuest *guest = berth_guest_table_find(session->config.table, id);
+        if (guest != NULL)
+            g_ptr_array_add(guests, guest);
+    }
+    g_hash_table_remove_all(session->output);
+    report(session, guests, NULL);
+}
+
+void berth_session_guest_output(BerthSession *session, const BerthGuest *guest)
+{
+    const BerthGuestId *id = berth_guest_id(guest);
+    if (!session->is_joined)
+        return;
+    if (!g_hash_table_contains(session->output, id))
+        g_hash_table_add(session->output, g_memdup2(id, sizeof *id));
+    if (session->output_source == 0)
+        session->output_source = g_timeout_add_once(OUTPUT_MSEC, on_output_due, session);
+}
+
+/* --- Join ----------------------------------------------------------------------------------- */
+
+static void refuse(BerthSession *session, const GError *error)
+{
+    gboolean is_lost = g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE);
+    if (!session->was_refused && !is_lost)
+        g_warning("the scheduler does not let this node join: %s", error->message);
+    session->was_refused = session->was_refused || !is_lost;
+    if (session->peer != NULL)
+        berth_rpc_peer_close(session->peer, FALSE);
+}
+
+static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(Telling) telling = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) message = berth_rpc_peer_call_finish(result, &error);
+    if (is_over(telling))
+        return;
+    BerthSession *session = telling->session;
+    if (message == NULL) {
+        refuse(session, error);
+        return;
+    }
+    const Berth__JoinReply *reply = (const Berth__JoinReply *)(const void *)message;
+    guint interval = reply->report_interval_msec;
+    g_message("joined cluster %s with %u guests", reply->cluster, telling->told->len);
+    session->was_refused = FALSE;
+    session->is_joined = TRUE;
+    telling_done(telling);
+    session->config.joined(interval == 0 ? REPORT_INTERVAL_DEFAULT_MSEC : interval,
+                           session->config.user_data);
+    tell_changes(session);
+    node_is_told(session);
+}
+
+static void join(BerthSession *session)
+{
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
+    g_autoptr(GPtrArray) statuses =
+        g_ptr_array_new_with_free_func((GDestroyNotify)berth_message_free);
+    Telling *telling = telling_new(session);
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        telling_add(telling, guest);
+        g_ptr_array_add(statuses, berth_guest_status(guest));
+    }
+    Berth__JoinRequest request = BERTH__JOIN_REQUEST__INIT;
+    request.info = session->config.node_info(session->config.user_data);
+    session->is_stale = FALSE; /* what changes from now on is told when it has joined */
+    request.guests = (Berth__GuestStatus **)(void *)statuses->pdata;
+    request.n_guests = statuses->len;
+    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "Join", &request.base,
+                              JOIN_MSEC, session->cancellable, on_join_done, telling);
+    berth_message_free(&request.info->base);
+}
+
+void berth_session_join_again(BerthSession *session)
+{
+    if (session->peer == NULL)
+        return; /* it will */
+    session->is_joined = FALSE;
+    berth_rpc_peer_close(session->peer, FALSE);
+}
+
+/* --- the connection ------------------------------------------------------------------------- */
+
+/* What was under way over the last connection is void. */
+static void reset(BerthSession *session)
+{
+    session->peer = NULL;
+    session->is_joined = session->is_reporting = session->tells_node = FALSE;
+    g_cancellable_cancel(session->cancellable);
+    g_object_unref(session->cancellable);
+    session->cancellable = g_cancellable_new();
+    g_hash_table_remove_all(session->sending);
+    g_clear_handle_id(&session->retry_source, g_source_remove);
+}
+
+static void on_connected(BerthRpcPeer *peer, gpointer data)
+{
+    BerthSession *session = data;
+    reset(session);
+    session->peer = peer;
+    join(session);
+}
+
+static void on_dial_failed(const GError *reason, guint retry_msec, gpointer data)
+{
+    static BerthLogLimit limit;
+    BerthSession *session = data;
+    reset(session);
+    berth_log_warning_limited(&limit,
+                              "no session with the scheduler at %s:%u, trying again in %u ms "
+                              "(guests run on): %s",
+                              session->config.config->scheduler_address,
+                              session->config.config->scheduler_port, retry_msec, reason->message);
+}
+
+BerthSession *berth_session_new(const BerthSessionConfig *config)
+{
+    BerthRpcLimits limits = BERTH_RPC_LIMITS_DEFAULT;
+    limits.max_frame_bytes = 16u << 20;
+    limits.keepalive_interval_msec = 5000;
+    limits.keepalive_timeout_msec = 20000;
+    BerthSession *session = g_new0(BerthSession, 1);
+    session->config = *config;
+    session->sending =
+        g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
+    session->output =
+        g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
+    session->cancellable = g_cancellable_new();
+    session->dialer = berth_rpc_dialer_new(
+        config->config->scheduler_address, (guint16)config->config->scheduler_port, config->tls,
+        config->services, &limits, on_connected, on_dial_failed, session);
+    return session;
+}
+
+void berth_session_free(BerthSession *session)
+{
+    if (session == NULL)
+        return;
+    g_cancellable_cancel(session->cancellable);
+    g_clear_handle_id(&session->output_source, g_source_remove);
+    g_clear_handle_id(&session->retry_source, g_source_remove);
+    berth_rpc_dialer_free(session->dialer);
+    g_object_unref(session->cancellable);
+    g_hash_table_unref(session->sending);
+    g_hash_table_unref(session->output);
+    g_free(session);
+}

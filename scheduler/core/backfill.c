@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, with backfill: the first tasks of the order that have to wait get a planned start and
+ * nodes for it; whoever comes after them may start now if it delays none of those. EASY plans one,
+ * conservative as many as plan_depth says.
+ *
+ * A pass costs O(planned + tried classes), each log nodes: behind the planned tasks only those classes
+ * are tried whose first job is new, or which fit on a node that has more room than the last pass saw.
+ * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
+ * so does a plan that is dropped. */
+#include "scheduler/core/class.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/placement.h"
+#include "scheduler/core/plan.h"
+#include "scheduler/core/search.h"
+#include "scheduler/core/slack.h"
+
+/* The tasks of one class that could not start, one after the other. */
+typedef struct {
+    CoreClass *class;
+    gint64 rank;
+    CoreHeapWalk jobs;
+    CoreJob *job; /* whose tasks are next; NULL = no more */
+    guint32 left; /* so many of them */
+} Cursor;
+
+typedef struct {
+    BerthCore *core;
+    guint at; /* in the order: classes before it were tried */
+    GArray *cursors;
+    guint32 *nodes;
+    guint32 n_nodes;
+} Pass;
+
+static gint64 length_of(const BerthCore *core, const CoreClass *class)
+{
+    gint64 limit_usec = class->shape.time_limit_usec;
+    return limit_usec > 0 ? limit_usec : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+}
+
+/* Room to write the nodes of CLASS's guests to. */
+static guint32 *nodes_for(Pass *pass, const CoreClass *class)
+{
+    if (pass->n_nodes < class->shape.guests) {
+        pass->n_nodes = class->shape.guests;
+        pass->nodes = g_renew(guint32, pass->nodes, pass->n_nodes);
+    }
+    return pass->nodes;
+}
+
+/* --- the planned ones ----------------------------------------------------------------------- */
+
+static void cursor_advance(Cursor *cursor)
+{
+    CoreHeapLink *link = core_heap_walk_next(&cursor->jobs);
+    cursor->job = link != NULL ? CORE_CONTAINER_OF(link, CoreJob, waiting) : NULL;
+    cursor->left = cursor->job != NULL ? core_job_n_startable(cursor->job) : 0;
+}
+
+static void add_cursor(Pass *pass, const CoreOrdered *ordered)
+{
+    Cursor cursor = {.class = ordered->class, .rank = ordered->rank};
+    core_heap_walk_begin(&cursor.jobs, &ordered->class->waiting);
+    cursor_advance(&cursor);
+    g_array_append_val(pass->cursors, cursor);
+}
+
+static Cursor *first_cursor(const Pass *pass)
+{
+    Cursor *first = NULL;
+    for (guint i = 0; i < pass->cursors->len; i++) {
+        Cursor *cursor = &g_array_index(pass->cursors, Cursor, i);
+        if (cursor->job == NULL)
+            continue;
+        if (first == NULL || cursor->rank > first->rank ||
+            (cursor->rank == first->rank && cursor->job->id < first->job->id))
+            first = cursor;
+    }
+    return first;
+}
+
+static void plan_next_of(Pass *pass, Cursor *cursor)
+{
+    BerthCore *core = pass->core;
+    guint32 *nodes = nodes_for(pass, cursor->class);
+    gint64 start_usec =
+        core_search_first(core, cursor->class, length_of(core, cursor->class), nodes);
+    if (start_usec == G_MAXINT64) {
+        cursor->job = NULL; /* nor can the others of its class ever, as things are */
+        return;
+    }
+    core_plan_add(core, cursor->job, cursor->rank, start_usec, nodes);
+    cursor->left--;
+    if (cursor->left == 0)
+        cursor_advance(cursor);
+}
+
+/* TRUE: it has, and another class may be in its place. */
+static gboolean try_to_start(Pass *pass, CoreClass *class)
+{
+    BerthCore *core = pass->core;
+    guint32 *nodes = nodes_for(pass, class);
+    if (!core_search_now(core, class, length_of(core, class), core_placement_avoid(class), nodes))
+        return FALSE;
+    core_placement_start(core, class, nodes);
+    return TRUE;
+}
+
+static void make_plan(Pass *pass)
+{
+    BerthCore *core = pass->core;
+    guint depth = core->config.policy == BERTH_POLICY_EASY
+                      ? 1
+                      : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
+    while (core_plan_len(core->plan) < depth) {
+        Cursor *cursor = first_cursor(pass);
+        if (pass->at < core->order->len) {
+            CoreOrdered ordered = g_array_index(core->order, CoreOrdered, pass->at);
+            gboolean is_first = cursor == NULL || ordered.rank > cursor->rank ||
+                                (ordered.rank == cursor->rank && ordered.head < cursor->job->id);
+            if (is_first &&
+                (core_placement_park(core, ordered.class) || try_to_start(pass, ordered.class)))
+                continue;
+            if (is_first) {
+                ordered.class->looked_at = core->pass;
+                add_cursor(pass, &ordered);
+                pass->at++;
+                continue;
+            }
+        }
+        if (cursor == NULL)
+            return;
+        plan_next_of(pass, cursor);
+    }
+}
+
+static void drop_cursors(Pass *pass)
+{
+    for (guint i = 0; i < pass->cursors->len; i++)
+        core_heap_walk_end(&g_array_index(pass->cursors, Cursor, i).jobs);
+    g_array_set_size(pass->cursors, 0);
+}
+
+/* --- the others ----------------------------------------------------------------------------- */
+
+/* The most of each that a fresh node has. */
+static CoreSize fresh_room(const BerthCore *core)
+{
+    CoreSize most = {0, 0};
+    for (guint i = 0; i < core->nodes.fresh->len; i++) {
+        CoreSize room = core_node_free(
+            core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
+        most.vcpus = MAX(most.vcpus, room.vcpus);
+        most.memory_mib = MAX(most.memory_mib, room.memory_mib);
+    }
+    return most;
+}
+
+static gboolean try_fresh(Pass *pass, CoreClass *class)
+{
+    BerthCore *core = pass->core;
+    guint32 *nodes = nodes_for(pass, class);
+    if (!core_search_among(core, class, length_of(core, class), core_placement_avoid(class),
+                           core->nodes.fresh, nodes))
+        return FALSE;
+    core_placement_start(core, class, nodes);
+    return TRUE;
+}
+
+/* Goes through the order behind the planned ones, in a bounded number of tries that fail. */
+static void fill_fresh(Pass *pass)
+{
+    BerthCore *core = pass->core;
+    gint64 failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
+    CoreSize room = fresh_room(core);
+    while (pass->at < core->order->len && failures_left > 0) {
+        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, pass->at);
+        gboolean is_worth_it = core_size_fits(ordered->size, room);
+        if (!is_worth_it && !core->full_pass_wanted) {
+            pass->at++;
+            continue;
+        }
+        CoreClass *class = ordered->class;
+        if (core_placement_park(core, class))
+            continue;
+        if (core->full_pass_wanted ? try_to_start(pass, class) : try_fresh(pass, class)) {
+            room = fresh_room(core);
+        } else {
+            class->looked_at = core->pass;
+            failures_left -= is_worth_it;
+            pass->at++;
+        }
+    }
+}
+
+static int compare_untried(gconstpointer a, gconstpointer b, gpointer user_data)
+{
+    BerthCore *core = user_data;
+    guint place_a = core_order_place(core, *(CoreClass *const *)a);
+    guint place_b = core_order_place(core, *(CoreClass *const *)b);
+    return place_a < place_b ? -1 : place_a > place_b;
+}
+
+static void try_untried(Pass *pass)
+{
+    BerthCore *core = pass->core;
+    g_ptr_array_sort_with_data(core->untried, compare_untried, core);
+    for (guint i = 0; i < core->untried->len; i++) {
+        CoreClass *class = g_ptr_array_index(core->untried, i);
+        while (class->is_ordered && class->looked_at != core->pass)
+            if (!core_placement_park(core, class) && !try_to_start(pass, class))
+                class->looked_at = core->pass;
+    }
+}
+
+/* --- the pass ------------------------------------------------------------------------------- */
+
+/* The plan stands unless there is more room, or somebody comes before its last. */
+static gboolean needs_plan(const BerthCore *core)
+{
+    guint depth = core->config.policy == BERTH_POLICY_EASY
+                      ? 1
+                      : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
+    if (core->full_pass_wanted || core->plan_wanted || core->nodes.fresh->len > 0 ||
+        core_plan_len(core->plan) < depth)
+        return TRUE;
+    for (guint i = 0; i < core->untried->len; i++) {
+        const CoreClass *class = g_ptr_array_index(core->untried, i);
+        if (class->is_ordered && !core_plan_is_before(core->plan, class->rank, class->head))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+void core_backfill_pass(BerthCore *core)
+{
+    Pass pass = {.core = core, .cursors = g_array_new(FALSE, FALSE, sizeof(Cursor))};
+    if (needs_plan(core)) {
+        core_plan_clear(core);
+        make_plan(&pass);
+        drop_cursors(&pass);
+        core_slack_promote_fresh(core);
+        fill_fresh(&pass);
+    }
+    try_untried(&pass);
+    g_array_unref(pass.cursors);
+    g_free(pass.nodes);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the classes: one for each shape of job that is known. A class lives as long as a job refers
+ * to it, waiting or not. The table of them is only looked up in, never walked. */
+#include "scheduler/core/class.h"
+
+#include "scheduler/core/owner.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static guint64 mix(guint64 hash, guint64 value)
+{
+    return (hash ^ value) * 0x9e3779b97f4a7c15u;
+}
+
+static guint64 flags_of(const CoreShape *shape)
+{
+    return (guint64)shape->may_move | (guint64)shape->may_checkpoint << 1 |
+           (guint64)shape->opportunistic << 2 | (guint64)shape->on_timeout << 3 |
+           (guint64)shape->on_limit << 4 | (guint64)shape->ceiling_vcpus << 8;
+}
+
+static guint class_hash(gconstpointer data)
+{
+    const CoreShape *shape = &((const CoreClass *)data)->shape;
+    guint64 hash = mix(shape->size.vcpus, shape->size.memory_mib);
+    hash = mix(hash, (guint64)shape->time_limit_usec);
+    hash = mix(hash, core_owner_account(shape->owner));
+    hash = mix(hash, ((guint64)core_owner_uid(shape->owner) << 32) | shape->qos);
+    hash = mix(hash, flags_of(shape));
+    hash = mix(hash, ((guint64)shape->guests << 32) | (guint32)shape->priority);
+    for (guint32 i = 0; i < shape->n_nodes; i++)
+        hash = mix(hash, shape->nodes[i]);
+    return (guint)(hash >> 32);
+}
+
+static gboolean class_equal(gconstpointer data_a, gconstpointer data_b)
+{
+    const CoreShape *a = &((const CoreClass *)data_a)->shape;
+    const CoreShape *b = &((const CoreClass *)data_b)->shape;
+    return a->size.vcpus == b->size.vcpus && a->size.memory_mib == b->size.memory_mib &&
+           a->memory_mib == b->memory_mib && a->time_limit_usec == b->time_limit_usec &&
+           a->ceiling_memory_mib == b->ceiling_memory_mib && a->priority == b->priority &&
+           a->owner == b->owner && a->qos == b->qos && flags_of(a) == flags_of(b) &&
+           a->guests == b->guests && a->n_nodes == b->n_nodes &&
+           (a->n_nodes == 0 || memcmp(a->nodes, b->nodes, a->n_nodes * sizeof a->nodes[0]) == 0);
+}
+
+static void class_free(gpointer data)
+{
+    CoreClass *class = data;
+    core_heap_clear(&class->waiting);
+    g_free(class->shape.nodes);
+    g_free(class);
+}
+
+void core_classes_init(BerthCore *core)
+{
+    core->classes = g_hash_table_new_full(class_hash, class_equal, class_free, NULL);
+}
+
+static int compare_handles(const void *a, const void *b)
+{
+    guint32 handle_a = *(const guint32 *)a;
+    guint32 handle_b = *(const guint32 *)b;
+    return handle_a < handle_b ? -1 : handle_a > handle_b;
+}
+
+/* (transfer full) */
+static guint32 *sorted_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n)
+{
+    *out_n = 0;
+    if (n_nodes == 0)
+        return NULL;
+    guint32 *set = g_memdup2(nodes, n_nodes * sizeof *nodes);
+    qsort(set, n_nodes, sizeof *set, compare_handles);
+    guint32 n = 0;
+    for (gsize i = 0; i < n_nodes; i++)
+        if (n == 0 || set[n - 1] != set[i])
+            set[n++] = set[i];
+    *out_n = n;
+    return set;
+}
+
+static int compare_waiting(const CoreHeapLink *link_a, const CoreHeapLink *link_b)
+{
+    guint64 a = CORE_CONTAINER_OF(link_a, const CoreJob, waiting)->id;
+    guint64 b = CORE_CONTAINER_OF(link_b, const CoreJob, waiting)->id;
+    return a < b ? -1 : a > b;
+}
+
+CoreClass *core_class_take(BerthCore *core, const CoreShape *shape)
+{
+    CoreClass key = {.shape = *shape};
+    key.shape.nodes = sorted_set(shape->nodes, shape->n_nodes, &key.shape.n_nodes);
+    CoreClass *class = g_hash_table_lookup(core->classes, &key);
+    if (class == NULL) {
+        class = g_memdup2(&key, sizeof key);
+        core_heap_init(&class->waiting, compare_waiting);
+        g_hash_table_add(core->classes, class);
+    } else {
+        g_free(key.shape.nodes);
+    }
+    class->n_jobs++;
+    return class;
+}
+
+void core_class_drop(BerthCore *core, CoreClass *class)
+{
+    class->n_jobs--;
+    if (class->n_jobs > 0)
+        return;
+    if (class->is_untried)
+        g_ptr_array_remove(core->untried, class);
+    if (class->parked != NULL)
+        core_owner_forget_class(class->parked, class);
+    g_hash_table_remove(core->classes, class);
+}
+
+CoreJob *core_class_head(const CoreClass *class)
+{
+    CoreHeapLink *first = core_heap_first(&class->waiting);
+    return first != NULL ? CORE_CONTAINER_OF(first, CoreJob, waiting) : NULL;
+}
+
+gboolean core_class_allows(const CoreClass *class, guint32 node)
+{
+    const CoreShape *shape = &class->shape;
+    return shape->n_nodes == 0 ||
+           bsearch(&node, shape->nodes, shape->n_nodes, sizeof node, compare_handles) != NULL;
+}

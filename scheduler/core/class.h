@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+void core_classes_init(BerthCore *core);
+/* The class of that shape, made if there is none, with one more job that refers to it. NODES of the
+ * shape may be in any order and name a node twice; they are copied. */
+CoreClass *core_class_take(BerthCore *core, const CoreShape *shape);
+/* One job less; the last one frees it. */
+void core_class_drop(BerthCore *core, CoreClass *class);
+/* Its job that is next in the order; NULL = none waits. */
+CoreJob *core_class_head(const CoreClass *class);
+/* TRUE: its constraint names NODE, or there is none. */
+gboolean core_class_allows(const CoreClass *class, guint32 node);

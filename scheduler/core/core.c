@@ -1,0 +1,488 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the entry points: an event goes to the file that knows it, and a pass places what can start
+ * after it. */
+#include "scheduler/core/core.h"
+
+#include "common/error.h"
+#include "scheduler/core/class.h"
+#include "scheduler/core/depend.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/entry.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/limit.h"
+#include "scheduler/core/maintenance.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/placement.h"
+#include "scheduler/core/plan.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/relief.h"
+#include "scheduler/core/requests.h"
+#include "scheduler/core/rounds.h"
+#include "scheduler/core/sessions.h"
+#include "scheduler/core/shapes.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+#include "scheduler/core/tuning.h"
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+BerthCore *berth_core_new(const BerthCoreConfig *config)
+{
+    BerthCore *core = g_new0(BerthCore, 1);
+    core->config = *config;
+    core_tuning_load(core->tunings, config->tunings);
+    core->config.tunings = core->tunings;
+    core_nodes_init(&core->nodes);
+    core_classes_init(core);
+    core_jobs_init(core);
+    core_owners_init(core);
+    core_depends_init(core);
+    core_predict_init(core);
+    core->round.kind = CORE_TIMER_ROUND;
+    core->nodes.keep_cpu_permille = (guint32)core->tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE];
+    core->nodes.keep_memory_permille =
+        (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
+    core->qos = g_array_new(FALSE, TRUE, sizeof(gint32));
+    core->order = g_array_new(FALSE, FALSE, sizeof(CoreOrdered));
+    core->untried = g_ptr_array_new();
+    core->plan = core_plan_new();
+    core->shapes = core_shapes_new();
+    core_timers_init(&core->timers);
+    core->strays = g_array_new(FALSE, FALSE, sizeof(CoreStray));
+    return core;
+}
+
+void berth_core_free(BerthCore *core)
+{
+    core_heap_clear(&core->timers);
+    core_jobs_clear(core);
+    g_array_unref(core->order);
+    g_ptr_array_unref(core->untried);
+    core_plan_free(core->plan);
+    core_shapes_free(core->shapes);
+    g_hash_table_unref(core->classes);
+    core_depends_clear(core);
+    core_predict_clear(core);
+    core_owners_clear(core);
+    g_array_unref(core->qos);
+    core_nodes_clear(&core->nodes);
+    g_array_unref(core->strays);
+    g_free(core);
+}
+
+guint32 berth_core_add_node(BerthCore *core, const char *name)
+{
+    CoreNode *node = core_nodes_find_name(&core->nodes, name);
+    if (node == NULL)
+        node = core_nodes_add(&core->nodes, name);
+    return node->handle;
+}
+
+guint32 berth_core_find_node(BerthCore *core, const char *name)
+{
+    const CoreNode *node = core_nodes_find_name(&core->nodes, name);
+    return node != NULL ? node->handle : 0;
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effects)
+{
+    core_jobs_forget_over(core);
+    core->now_usec = MAX(core->now_usec, now_usec);
+    core->event++;
+    core->effects = effects;
+}
+
+void core_event_end(BerthCore *core)
+{
+    core_depend_end_hopeless(core);
+    core_placement_pass(core);
+    core->effects = NULL;
+}
+
+static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError **error)
+{
+    guint64 job = event->guest.job;
+    gboolean by_operator = event->request.by_operator;
+    switch (event->kind) {
+    case BERTH_EVENT_JOB_SUBMITTED:
+        return core_submit(core, &event->submitted, error);
+    case BERTH_EVENT_JOB_CANCELLED:
+        return core_cancel(core, job, by_operator, error);
+    case BERTH_EVENT_JOB_HELD:
+        return core_hold(core, job, by_operator, error);
+    default:
+        return core_release(core, job, by_operator, error);
+    }
+}
+
+static void on_node(BerthCore *core, const BerthCoreEvent *event)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, event->node);
+    if (node == NULL)
+        return;
+    if (event->kind == BERTH_EVENT_NODE_JOINED)
+        core_session_joined(core, node, &event->joined.info, event->joined.guests,
+                            event->joined.n_guests);
+    else if (event->kind == BERTH_EVENT_NODE_CHANGED)
+        core_session_changed(core, node, &event->changed);
+    else
+        core_session_left(core, node);
+}
+
+/* What an event of a guest says, in the words of its task. */
+static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_input)
+{
+    switch (event->kind) {
+    case BERTH_EVENT_START_TAKEN:
+        return CORE_TASK_START_TAKEN;
+    case BERTH_EVENT_GUEST_RUNNING:
+        out_input->start_usec = event->running.start_usec;
+        return CORE_TASK_RUNNING;
+    case BERTH_EVENT_GUEST_EXITED:
+        out_input->start_usec = event->exited.start_usec;
+        out_input->end_usec = event->exited.end_usec;
+        out_input->exit = event->exited.exit;
+        return CORE_TASK_EXITED;
+    case BERTH_EVENT_GUEST_GONE:
+        out_input->reason = event->gone.reason;
+        return CORE_TASK_GONE;
+    case BERTH_EVENT_START_FAILED:
+        out_input->reason = event->start_failed.reason;
+        out_input->permanent = event->start_failed.permanent;
+        return CORE_TASK_START_FAILED;
+    case BERTH_EVENT_GUEST_RELEASED:
+        return CORE_TASK_RELEASED;
+    case BERTH_EVENT_GUEST_MIGRATED:
+        out_input->ok = event->result.ok;
+        out_input->serial = event->result.serial;
+        return CORE_TASK_MIGRATED;
+    case BERTH_EVENT_GUEST_CHECKPOINTED:
+        out_input->ok = event->result.ok;
+        out_input->serial = event->result.serial;
+        return CORE_TASK_CHECKPOINTED;
+    case BERTH_EVENT_GUEST_FROZEN:
+        out_input->ok = event->result.ok;
+        out_input->serial = event->result.serial;
+        return CORE_TASK_FROZEN;
+    case BERTH_EVENT_GUEST_THAWED:
+        out_input->ok = event->result.ok;
+        out_input->serial = event->result.serial;
+        return CORE_TASK_THAWED;
+    case BERTH_EVENT_GUEST_THAW_WANTED:
+        return CORE_TASK_THAW_WANTED;
+    case BERTH_EVENT_GUEST_RESIZED:
+        out_input->ok = event->result.ok;
+        out_input->serial = event->result.serial;
+        return CORE_TASK_RESIZED;
+    case BERTH_EVENT_GUEST_FENCED:
+        return CORE_TASK_FENCED;
+    default:
+        return CORE_TASK_FENCE_FAILED;
+    }
+}
+
+/* A guest runs on one node, and while it migrates on either of two: what another says of it is about
+ * nothing that is known here. What one end of a migration released is not the guest itself. */
+static gboolean is_believed(const CoreGuest *guest, const BerthCoreEvent *event)
+{
+    if (event->node == 0 || event->node == guest->node)
+        return TRUE;
+    return guest->op == BERTH_OP_MIGRATING && event->node == guest->to &&
+           event->kind != BERTH_EVENT_GUEST_RELEASED;
+}
+
+static void on_guest(BerthCore *core, const BerthCoreEvent *event)
+{
+    const BerthGuestId *id = &event->guest;
+    if (event->kind == BERTH_EVENT_GUEST_RELEASED &&
+        core_session_stray_released(core, id, event->node))
+        return;
+    CoreGuest *guest = core_guest_get(core, id);
+    if (guest == NULL || !is_believed(guest, event))
+        return;
+    CoreTaskInput input = {0};
+    CoreTaskEvent kind = task_event(event, &input);
+    core_guest_handle(core, guest, kind, &input);
+}
+
+static void on_report(BerthCore *core, const BerthCoreEvent *event)
+{
+    CoreGuest *guest = core_guest_get(core, &event->guest);
+    if (guest == NULL || guest->phase != BERTH_GUEST_RUNNING || !is_believed(guest, event))
+        return;
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    core_predict_report(core, guest, &event->usage);
+    core_nodes_slack_changed(&core->nodes, node);
+    core_limit_check(core, guest, &event->usage);
+    core_relief_check(core, node, FALSE);
+    core_relief_room_changed(core, node);
+}
+
+static void on_node_report(BerthCore *core, const BerthCoreEvent *event)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, event->node);
+    if (node != NULL && node->state == BERTH_NODE_UP)
+        core_relief_check(core, node,
+                          event->node_usage.memory_pressure_permille >=
+                              core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE]);
+}
+
+static void on_timer(BerthCore *core)
+{
+    CoreTimer *timer;
+    while ((timer = core_timers_pop_due(core, core->now_usec)) != NULL) {
+        if (timer->kind == CORE_TIMER_ROUND)
+            core_round(core);
+        else if (timer->kind == CORE_TIMER_NODE)
+            core_session_timed_out(core, CORE_CONTAINER_OF(timer, CoreNode, timer));
+        else
+            core_task_handle(core, CORE_CONTAINER_OF(timer, CoreTask, timer), CORE_TASK_TIMER,
+                             NULL);
+    }
+}
+
+static void on_storage(BerthCore *core, gboolean is_down)
+{
+    if (core->storage_down && !is_down) {
+        core->pass_wanted = core->full_pass_wanted = TRUE;
+        core_session_reopen_all(core);
+    }
+    core->storage_down = is_down;
+}
+
+static gboolean set_account(BerthCore *core, const BerthCoreEvent *event, GError **error)
+{
+    if (core_owner_set_account(core, event->account_set.account, event->account_set.parent,
+                               event->account_set.shares, &event->account_set.limits))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "account %" G_GUINT32_FORMAT " cannot be below %" G_GUINT32_FORMAT
+                ": that is itself below it",
+                event->account_set.account, event->account_set.parent);
+    return FALSE;
+}
+
+static gboolean on_setting(BerthCore *core, const BerthCoreEvent *event, GError **error)
+{
+    switch (event->kind) {
+    case BERTH_EVENT_ACCOUNT_SET:
+        return set_account(core, event, error);
+    case BERTH_EVENT_USER_SET:
+        core_owner_set_user(core, event->user_set.account, event->user_set.uid,
+                            event->user_set.shares, &event->user_set.limits);
+        return TRUE;
+    case BERTH_EVENT_QOS_SET:
+        return core_order_set_qos(core, event->qos_set.qos, event->qos_set.priority_permille,
+                                  error);
+    case BERTH_EVENT_MAINTENANCE_SET:
+        core_maintenance_set(core, event->maintenance.id, event->maintenance.nodes,
+                             event->maintenance.n_nodes, event->maintenance.start_usec,
+                             event->maintenance.end_usec);
+        return TRUE;
+    default:
+        core_maintenance_clear(core, event->maintenance.id);
+        return TRUE;
+    }
+}
+
+static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **error)
+{
+    switch (event->kind) {
+    case BERTH_EVENT_JOB_SUBMITTED:
+    case BERTH_EVENT_JOB_CANCELLED:
+    case BERTH_EVENT_JOB_HELD:
+    case BERTH_EVENT_JOB_RELEASED:
+        return on_request(core, event, error);
+    case BERTH_EVENT_NODE_JOINED:
+    case BERTH_EVENT_NODE_LEFT:
+    case BERTH_EVENT_NODE_CHANGED:
+        on_node(core, event);
+        return TRUE;
+    case BERTH_EVENT_STORAGE_DOWN:
+    case BERTH_EVENT_STORAGE_UP:
+        on_storage(core, event->kind == BERTH_EVENT_STORAGE_DOWN);
+        return TRUE;
+    case BERTH_EVENT_TIMER:
+        on_timer(core);
+        return TRUE;
+    case BERTH_EVENT_ACCOUNT_SET:
+    case BERTH_EVENT_USER_SET:
+    case BERTH_EVENT_QOS_SET:
+    case BERTH_EVENT_MAINTENANCE_SET:
+    case BERTH_EVENT_MAINTENANCE_CLEARED:
+        return on_setting(core, event, error);
+    case BERTH_EVENT_GUEST_REPORTED:
+        on_report(core, event);
+        return TRUE;
+    case BERTH_EVENT_NODE_REPORTED:
+        on_node_report(core, event);
+        return TRUE;
+    case BERTH_EVENT_NODE_DRAINED:
+    case BERTH_EVENT_NODE_UNDRAINED:
+        core_round_drain(core, event->node, event->kind == BERTH_EVENT_NODE_DRAINED);
+        return TRUE;
+    default:
+        on_guest(core, event);
+        return TRUE;
+    }
+}
+
+gboolean berth_core_handle(BerthCore *core, gint64 now_usec, const BerthCoreEvent *event,
+                           BerthCoreEffects *effects, GError **error)
+{
+    core_event_begin(core, now_usec, effects);
+    core->more_follow = event->more;
+    gboolean ok = dispatch(core, event, error);
+    core_event_end(core);
+    return ok;
+}
+
+gint64 berth_core_next_timer_usec(BerthCore *core)
+{
+    const CoreHeapLink *first = core_heap_first(&core->timers);
+    return first != NULL ? CORE_CONTAINER_OF(first, const CoreTimer, link)->due_usec : G_MAXINT64;
+}
+
+/* --- looking -------------------------------------------------------------------------------- */
+
+gboolean berth_core_get_task(BerthCore *core, guint64 number, guint32 task, BerthCoreTask *out_task)
+{
+    const CoreJob *job = core_job_get(core, number);
+    return job != NULL && core_job_get_record(job, task, out_task);
+}
+
+gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_job)
+{
+    const CoreJob *job = core_job_get(core, number);
+    if (job == NULL)
+        return FALSE;
+    const CoreShape *shape = &job->class->shape;
+    *out_job = (BerthCoreJob){
+        .id = number,
+        .uid = core_owner_uid(shape->owner),
+        .account = core_owner_account(shape->owner),
+        .qos = shape->qos,
+        .may_move = shape->may_move,
+        .may_checkpoint = shape->may_checkpoint,
+        .opportunistic = shape->opportunistic,
+        .on_timeout = shape->on_timeout,
+        .on_limit = shape->on_limit,
+        .ceiling = {shape->ceiling_vcpus, shape->ceiling_memory_mib, 0},
+        .family = job->name,
+        .resources = {shape->size.vcpus, shape->memory_mib, job->disk_mib},
+        .time_limit_usec = shape->time_limit_usec,
+        .stop_grace_usec = job->stop_grace_usec,
+        .priority = shape->priority,
+        .held = job->held,
+        .held_by_operator = job->held_by_operator,
+        .no_requeue = job->no_requeue,
+        .submit_usec = job->submit_usec,
+        .nodes = shape->nodes,
+        .n_nodes = shape->n_nodes,
+        .guests = shape->guests,
+        .array_size = job->array_size,
+        .array_throttle = job->throttle,
+    };
+    return TRUE;
+}
+
+gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, guint32 guest_index,
+                              BerthCoreGuest *out_guest)
+{
+    const CoreJob *job = core_job_get(core, number);
+    const CoreTask *task = job != NULL ? core_job_task(job, index) : NULL;
+    if (task == NULL || guest_index >= task->n_guests ||
+        task->guests[guest_index].phase == BERTH_GUEST_NONE)
+        return FALSE;
+    const CoreGuest *guest = &task->guests[guest_index];
+    *out_guest = (BerthCoreGuest){
+        .id = core_guest_id(guest),
+        .node = guest->node,
+        .phase = guest->phase,
+        .resources = core_guest_resources(guest),
+        .op = guest->op,
+        .op_serial = guest->op_serial,
+        .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,
+        .is_opportunistic = guest->is_opportunistic,
+        .is_frozen = guest->is_frozen,
+        .predicted_milli = guest->needs.cpu_milli,
+        .predicted_mib = guest->needs.memory_mib,
+    };
+    return TRUE;
+}
+
+gboolean berth_core_get_node(BerthCore *core, guint32 handle, BerthCoreNode *out_node)
+{
+    const CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (node == NULL)
+        return FALSE;
+    *out_node = (BerthCoreNode){
+        .handle = handle,
+        .name = node->name,
+        .state = node->state,
+        .since_usec = node->since_usec,
+        .capacity = node->capacity,
+        .reserved = {.vcpus = node->reserved.vcpus, .memory_mib = node->reserved.memory_mib},
+        .opportunistic = {.vcpus = node->slack.vcpus, .memory_mib = node->slack.memory_mib},
+        .predicted_milli = core_predict_node(node).cpu_milli,
+        .predicted_mib = core_predict_node(node).memory_mib,
+        .draining = node->draining,
+        .cannot_start = node->cannot_start,
+        .closed_until_usec = node->is_closed ? node->timer.due_usec : 0,
+        .strays = node->n_strays,
+        .is_oversubscribed = node->oversubscribed,
+        .guests = node->guests->len,
+    };
+    return TRUE;
+}
+
+gint64 berth_core_planned_usec(BerthCore *core, guint64 job)
+{
+    return core_plan_start_of(core->plan, job);
+}
+
+guint32 berth_core_n_nodes(BerthCore *core)
+{
+    return core->nodes.nodes->len;
+}
+
+static gsize job_bytes(const CoreJob *job)
+{
+    gsize bytes = sizeof *job + g_bit_storage(job->n_tasks) * sizeof job->tasks[0];
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        bytes += sizeof(CoreTask) + job->tasks[i]->n_guests * sizeof(CoreGuest);
+    return bytes;
+}
+
+static gsize node_bytes(const CoreNode *node)
+{
+    return sizeof *node + node->guests->len * sizeof(gpointer) +
+           node->steps->len * sizeof(CoreStep);
+}
+
+/* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */
+#define SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
+
+gsize berth_core_memory_bytes(BerthCore *core)
+{
+    gsize bytes = sizeof *core + core_plan_bytes(core->plan) + core_shapes_bytes(core->shapes);
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, core->jobs);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        bytes += job_bytes(key) + SET_ENTRY_BYTES;
+    g_hash_table_iter_init(&iter, core->classes);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const CoreClass *class = key;
+        bytes += sizeof *class + class->waiting.allocated * sizeof(gpointer) +
+                 class->shape.n_nodes * sizeof(guint32) + SET_ENTRY_BYTES + sizeof(CoreOrdered);
+    }
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+        bytes += node_bytes(core_nodes_get(&core->nodes, handle)) + SET_ENTRY_BYTES;
+    return bytes + 2 * core->nodes.width * (sizeof(CoreSpan) + sizeof(CoreNeeds)) +
+           core->nodes.changes->len * sizeof(guint32);
+}

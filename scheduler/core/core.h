@@ -1,0 +1,566 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/types.h"
+
+/* The scheduling core: state × now × event → actions. Deterministic: no I/O, no clock, no
+ * logging, no globals, no dependence on hash order. Whoever drives it (berthd, the simulator, a
+ * test) feeds it events in one order and gets the same actions every time.
+ *
+ * The driver's duties:
+ *  - make an event's changes durable before any of its actions leaves;
+ *  - answer each action with a result event, however often it had to send it;
+ *  - send TIMER at or after berth_core_next_timer_usec().
+ * An action that was not answered is emitted again when its node joins again (after a restart of
+ * either side too), so that the driver keeps no list of its own. Actions and events name the
+ * guest with its epoch; what comes from an older epoch changes nothing.
+ *
+ * All times are microseconds of the driver's clock and never go back: NOW_USEC below that of an
+ * earlier event is taken as equal to it. */
+
+typedef struct BerthCore BerthCore;
+
+/* Who may start before whom (policy 2 of DESIGN.md). All go through the waiting jobs in order. */
+typedef enum {
+    BERTH_POLICY_FCFS = 0,     /* who waits keeps every node that it could use */
+    BERTH_POLICY_EASY = 1,     /* the first that waits has a planned start that nobody may delay */
+    BERTH_POLICY_CONSERVATIVE, /* so have the first BERTH_TUNING_PLAN_DEPTH */
+} BerthCorePolicy;
+
+/* Parts of the policy that can be switched off, for a driver that cannot do what they ask for and
+ * to see what each is worth. None are needed to keep a promise. */
+typedef enum {
+    BERTH_FEATURE_OPPORTUNISTIC = 1 << 0, /* starts in slack; needs one of the next two */
+    BERTH_FEATURE_MIGRATION = 1 << 1,
+    BERTH_FEATURE_CHECKPOINT = 1 << 2,
+    BERTH_FEATURE_PREDICTION = 1 << 3,    /* off: a guest needs what it reserved */
+    BERTH_FEATURE_SIBLING_PRIOR = 1 << 4, /* off: a new guest needs what it reserved */
+    BERTH_FEATURE_PROMOTION = 1 << 5,     /* moves to where the whole reservation is backed */
+    BERTH_FEATURE_BALANCING = 1 << 6,
+    BERTH_FEATURE_GROWTH = 1 << 7,   /* towards a ceiling */
+    BERTH_FEATURE_FREEZING = 1 << 8, /* a guest at its limit is frozen where its job says so */
+    BERTH_FEATURE_ALL = (1 << 9) - 1,
+} BerthCoreFeature;
+
+/* Every constant of the policy; berth_core_tuning() says what each means, its unit, its bounds and
+ * where its default comes from. */
+typedef enum {
+    /* planning */
+    BERTH_TUNING_PLAN_DEPTH,
+    BERTH_TUNING_BACKFILL_DEPTH,
+    BERTH_TUNING_ASSUMED_LIMIT_USEC,
+    /* order */
+    BERTH_TUNING_WEIGHT_FAIR_SHARE,
+    BERTH_TUNING_WEIGHT_AGE,
+    BERTH_TUNING_WEIGHT_QOS,
+    BERTH_TUNING_AGE_MAX_USEC,
+    BERTH_TUNING_HALF_LIFE_USEC,
+    BERTH_TUNING_RANK_INTERVAL_USEC,
+    /* prediction */
+    BERTH_TUNING_SETTLE_USEC,
+    BERTH_TUNING_DECAY_HALF_LIFE_USEC,
+    BERTH_TUNING_PEAK_MARGIN_PERMILLE,
+    BERTH_TUNING_PRIOR_SIBLINGS_MIN,
+    /* opportunistic placement */
+    BERTH_TUNING_CPU_HEADROOM_PERMILLE,
+    BERTH_TUNING_MEMORY_HEADROOM_PERMILLE,
+    BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE,
+    BERTH_TUNING_CHECKPOINT_SPACE_MIB,
+    /* pressure */
+    BERTH_TUNING_PRESSURE_PSI_PERMILLE,
+    BERTH_TUNING_COOLDOWN_USEC,
+    BERTH_TUNING_NEAR_END_USEC,
+    /* costs */
+    BERTH_TUNING_MIGRATE_MIB_PER_SEC,
+    BERTH_TUNING_CHECKPOINT_MIB_PER_SEC,
+    BERTH_TUNING_MIGRATE_FIXED_USEC,
+    BERTH_TUNING_CHECKPOINT_FIXED_USEC,
+    /* balancing */
+    BERTH_TUNING_BALANCE_INTERVAL_USEC,
+    BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE,
+    BERTH_TUNING_BACKOFF_DOUBLINGS_MAX,
+    BERTH_TUNING_MOVES_PER_NODE,
+    BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE,
+    /* limits */
+    BERTH_TUNING_LIMIT_PSI_PERMILLE,
+    BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE,
+    BERTH_TUNING_GROW_STEP_PERMILLE,
+    BERTH_TUNING_N,
+} BerthCoreTuning;
+
+typedef struct {
+    const char *name; /* as in a configuration file */
+    const char *unit; /* "us", "MiB", "permille", "" */
+    gint64 value;     /* the default */
+    gint64 min, max;
+    const char *meaning;
+    const char *source; /* why this value */
+} BerthCoreTuningInfo;
+const BerthCoreTuningInfo *berth_core_tuning(BerthCoreTuning tuning);
+
+typedef struct {
+    gint64 node_timeout_usec;   /* without a session for this long, a node's guests are given up */
+    gint64 stop_grace_usec;     /* from SIGTERM to SIGKILL where a job names none */
+    guint64 guest_overhead_mib; /* of the host per guest: QEMU, page tables, buffers */
+    guint32 requeues_max;       /* a task that lost its guest is requeued this often; the next
+                                 * loss ends it NODE_FAIL */
+    guint32 start_retries_max;  /* passing start failures in a row that are tried again; one more
+                                 * ends the task FAILED/START_FAILED. STORAGE_UNAVAILABLE does
+                                 * not count: an outage ends no job. */
+    gint64 start_backoff_usec;  /* pause after the first passing start failure, or after a failed
+                                 * FENCE; doubles with each counted failure, up to 64 times */
+    gboolean can_fence;         /* storage can cut a lost node's guests off (rbd) */
+    BerthCorePolicy policy;     /* FCFS unless said otherwise */
+    guint32 features;           /* BerthCoreFeature that are on */
+    const gint64 *tunings;      /* BERTH_TUNING_N values, copied; NULL = the table's defaults */
+} BerthCoreConfig;
+
+/* Where a task's guest stands. Stored with the task; a task without a guest has NONE. */
+typedef enum {
+    BERTH_GUEST_NONE = 0,
+    BERTH_GUEST_STARTING = 1,  /* START is in flight, or the guest boots */
+    BERTH_GUEST_RUNNING = 2,   /* the command runs */
+    BERTH_GUEST_STOPPING = 3,  /* STOP is in flight, or its effect */
+    BERTH_GUEST_RELEASING = 4, /* RELEASE is in flight; the outcome is decided */
+    BERTH_GUEST_FENCING = 5,   /* FENCE is in flight; node lost */
+} BerthGuestPhase;
+
+/* What is being done to a running guest. One thing at a time; cleared by its result. */
+typedef enum {
+    BERTH_OP_NONE = 0,
+    BERTH_OP_MIGRATING = 1, /* room is held at both ends */
+    BERTH_OP_CHECKPOINTING = 2,
+    BERTH_OP_RESIZING = 3, /* the larger of both sizes is held */
+    BERTH_OP_FREEZING = 4,
+    BERTH_OP_THAWING = 5,
+} BerthGuestOp;
+
+typedef enum {
+    BERTH_ON_LIMIT_FREEZE = 0,
+    BERTH_ON_LIMIT_NOTIFY = 1, /* only its user is told */
+    BERTH_ON_LIMIT_KILL = 2,
+} BerthOnLimit;
+
+typedef enum {
+    BERTH_ON_TIMEOUT_KILL = 0,
+    BERTH_ON_TIMEOUT_CHECKPOINT = 1, /* needs BERTH_FEATURE_CHECKPOINT; else as KILL */
+} BerthOnTimeout;
+
+/* A task as the core knows it, and as the store gives it back. The driver stores it whenever it
+ * is reported as changed. */
+typedef struct {
+    guint64 job;
+    guint32 task;
+    BerthJobState state;
+    BerthReason reason;
+    BerthGuestPhase phase;
+    BerthReason stop_reason; /* why it is being stopped; NONE when it is not */
+    guint32 node;            /* handle of the node, 0 = none; see berth_core_add_node() */
+    guint32 epoch;           /* of the newest guest; 0 = never started */
+    gboolean start_taken;    /* a node of it has answered START: its command may have run */
+    guint32 requeues;
+    guint32 start_failures; /* since the last start that worked */
+    gint64 not_before_usec; /* backing off until then */
+    gint64 start_usec;      /* of the command, newest epoch; 0 = not yet */
+    gint64 end_usec;
+    guint32 checkpoint_epoch; /* of the guest that its checkpoint was taken of; 0 = has none: the
+                               * next guest starts by RESTORE */
+    gint64 ran_usec;          /* of its time limit, up to that checkpoint */
+} BerthCoreTask;
+/* Which states and phases go together:
+ *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
+ *            it waits again after that
+ *   RUNNING  STARTING (the flag "booting"), RUNNING, STOPPING
+ *   final    RELEASING, FENCING: its guest is being removed; NONE: done, the core forgets it
+ * NODE stays that of the last guest when there is none any more. A RUNNING or STARTING task with a
+ * STOP_REASON is to be stopped, and its node is away: STOP leaves when the node joins again. */
+
+/* When a job may start, seen from another job of the store. One that is not known any more has
+ * ended, as OUTCOME says. */
+typedef enum {
+    BERTH_AFTER_ANY = 1,    /* it has ended */
+    BERTH_AFTER_OK = 2,     /* it has ended, all of its tasks COMPLETED */
+    BERTH_AFTER_NOT_OK = 3, /* it has ended otherwise */
+    BERTH_AFTER_START = 4,  /* all of its tasks have started, or it has ended */
+    BERTH_SINGLETON = 5,    /* no earlier sibling is unfinished; JOB is not used */
+} BerthDependencyKind;
+
+typedef struct {
+    BerthDependencyKind kind;
+    guint64 job;
+    BerthJobState outcome; /* of JOB, if the driver knows that it has ended; 0 = unknown: one that
+                            * the core does not know counts as ended badly */
+} BerthCoreDependency;
+
+/* A job as the core needs it: no strings but the node constraint. */
+typedef struct {
+    guint64 id;
+    guint32 uid;
+    BerthResources resources;
+    gint64 time_limit_usec; /* from the command's start; 0 = none */
+    gint64 stop_grace_usec; /* 0 = the configuration's */
+    gint32 priority;        /* higher first; ties by lower id */
+    gboolean held;
+    gboolean held_by_operator;
+    gboolean no_requeue;
+    gint64 submit_usec;
+    const guint32 *nodes; /* handles; NULL with n_nodes 0 = any. Copied. */
+    gsize n_nodes;
+    /* All below: 0, NULL and FALSE mean none of it. */
+    guint32 guests;         /* per task, RESOURCES each, placed all or none; 0 = 1 */
+    guint32 array_size;     /* tasks 0..n-1; 0 = a plain job, of one */
+    guint32 array_throttle; /* of which so many run at a time */
+    guint32 account;        /* see ACCOUNT_SET */
+    guint32 qos;            /* see QOS_SET */
+    guint64 family; /* jobs of one user with the same are siblings: a digest of the job's name */
+    BerthResources ceiling; /* may be grown up to it; below RESOURCES = not */
+    BerthOnLimit on_limit;
+    BerthOnTimeout on_timeout;
+    gboolean may_move;       /* live, while it runs */
+    gboolean may_checkpoint; /* and be restored anywhere */
+    gboolean opportunistic;  /* may start in slack, if it also may be moved or checkpointed */
+    const BerthCoreDependency *dependencies; /* all must be met. Copied. */
+    gsize n_dependencies;
+} BerthCoreJob;
+
+typedef struct {
+    guint32 vcpus;
+    guint64 memory_mib;
+} BerthCoreCell;
+
+#define BERTH_CELLS_MAX 8u
+
+typedef struct {
+    BerthResources capacity; /* offered to guests; disk is not counted (thin) */
+    gboolean cannot_start;   /* it says so itself: it gets no new guests until it says otherwise */
+    /* NUMA: a guest that fits in a cell is placed in one. 0 = not told: the node is one cell. */
+    guint32 n_cells;
+    BerthCoreCell cells[BERTH_CELLS_MAX];
+    /* Where it is: nodes of the same rack are nearer to each other than the others, and those of
+     * the same fabric nearer than the rest. 0 = not told. */
+    guint32 rack, fabric;
+} BerthCoreNodeInfo;
+
+typedef enum {
+    BERTH_NODE_UP = 1,
+    BERTH_NODE_DOWN = 2, /* no session */
+    BERTH_NODE_LOST = 3, /* no session for node_timeout */
+} BerthNodeState;
+
+typedef struct {
+    guint32 handle;
+    const char *name; /* (transfer none) */
+    BerthNodeState state;
+    gint64 since_usec; /* of the state */
+    BerthResources capacity;
+    BerthResources reserved; /* by guaranteed guests and by moves, overhead included */
+    guint32 guests;
+    BerthResources opportunistic; /* reserved by the guests that run in slack */
+    guint32 predicted_milli;      /* vCPUs that its guests are predicted to use, in 1/1000 */
+    guint64 predicted_mib;
+    gboolean draining;
+    /* Why it gets no new guests although it is UP. */
+    gboolean cannot_start;
+    gint64 closed_until_usec;   /* starts failed on it, see BERTH_NODE_FAILURES_MAX; 0 = open */
+    guint32 strays;             /* guests that are to be removed first */
+    gboolean is_oversubscribed; /* it came back smaller than what runs on it */
+} BerthCoreNode;
+
+/* After so many failed starts in a row, of different jobs, a node that is not shut off from storage
+ * together with all others gets no new guests for a pause (eight start_backoffs; twice as long each
+ * time, up to 64), and then one chance more. A start that works makes it good again, and so does a
+ * new session. Three: two could be the same bad luck, and each costs a job a backoff. */
+#define BERTH_NODE_FAILURES_MAX 3u
+
+/* One guest of a task that has any; a plain task's is guest 0 and says what its task says. */
+typedef struct {
+    BerthGuestId id;
+    guint32 node;
+    BerthGuestPhase phase;
+    BerthGuestOp op;
+    guint32 op_serial;        /* of the latest */
+    guint32 to;               /* MIGRATING: the other node */
+    BerthResources resources; /* what it has now */
+    gboolean is_opportunistic;
+    gboolean is_frozen;
+    guint32 predicted_milli;
+    guint64 predicted_mib;
+} BerthCoreGuest;
+
+/* --- events -------------------------------------------------------------------------------- */
+
+typedef enum {
+    BERTH_EVENT_JOB_SUBMITTED = 1,
+    BERTH_EVENT_JOB_CANCELLED,
+    BERTH_EVENT_JOB_HELD,
+    BERTH_EVENT_JOB_RELEASED,
+    BERTH_EVENT_NODE_JOINED, /* a session began; GUESTS is all that it has */
+    BERTH_EVENT_NODE_LEFT,   /* its session ended */
+    BERTH_EVENT_NODE_CHANGED, /* what it offers, and whether it can start guests, within its session */
+    BERTH_EVENT_START_TAKEN,    /* START was answered: the node has taken the guest on */
+    BERTH_EVENT_GUEST_RUNNING,  /* the command's first instruction */
+    BERTH_EVENT_GUEST_EXITED,   /* the command ended; the guest waits for its release */
+    BERTH_EVENT_GUEST_GONE,     /* the guest is no more, and its command's end was not seen */
+    BERTH_EVENT_START_FAILED,   /* START was refused or failed */
+    BERTH_EVENT_GUEST_RELEASED, /* RELEASE is done: nothing of it runs on the node */
+    BERTH_EVENT_GUEST_FENCED,   /* FENCE is done: it cannot write any more */
+    BERTH_EVENT_FENCE_FAILED,   /* to be tried again after a pause */
+    BERTH_EVENT_STORAGE_DOWN,   /* storage does not answer: nothing is started until it does;
+                                   what waits has the reason STORAGE_UNAVAILABLE */
+    BERTH_EVENT_STORAGE_UP,     /* the default; either may come again without effect */
+    BERTH_EVENT_TIMER,
+    BERTH_EVENT_GUEST_REPORTED,     /* what it uses */
+    BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use */
+    BERTH_EVENT_GUEST_MIGRATED,     /* MIGRATE is done, and it runs on TO; or not, and it runs where
+                                       it was */
+    BERTH_EVENT_GUEST_CHECKPOINTED, /* CHECKPOINT is done and the guest stands still, to be released;
+                                       or not, and it runs on */
+    BERTH_EVENT_GUEST_FROZEN,
+    BERTH_EVENT_GUEST_THAWED,
+    BERTH_EVENT_GUEST_RESIZED, /* it has the size that RESIZE named; or not, and has the old one */
+    BERTH_EVENT_GUEST_THAW_WANTED, /* its user wants it to go on, at the limit or not */
+    BERTH_EVENT_NODE_DRAINED, /* an operator wants it empty: no new guests, and those that may be
+                                 moved leave */
+    BERTH_EVENT_NODE_UNDRAINED,
+    BERTH_EVENT_ACCOUNT_SET, /* an account is new or has changed */
+    BERTH_EVENT_USER_SET,    /* so is a user within an account */
+    BERTH_EVENT_QOS_SET,
+    BERTH_EVENT_MAINTENANCE_SET, /* nodes are needed for something else for a time */
+    BERTH_EVENT_MAINTENANCE_CLEARED,
+} BerthEventKind;
+
+/* Since the guest's previous report. */
+typedef struct {
+    guint32 cpu_milli;                /* vCPUs used, in 1/1000 */
+    guint64 memory_used_mib;          /* total minus available: page cache is not demand */
+    guint64 memory_available_mib;     /* 0 with USED 0 = not told */
+    guint32 cpu_pressure_permille;    /* "some" of /proc/pressure/cpu in the guest */
+    guint32 memory_pressure_permille; /* likewise memory */
+    guint32 throttled_permille;       /* of the time it wanted to run and its quota was used up */
+    guint32 dirty_mib_per_sec;        /* 0 = not told */
+    guint64 touched_mib;              /* host memory it occupies: what a move has to copy; 0 = not
+                                       * told: as much as it reserved */
+} BerthCoreUsage;
+
+typedef struct {
+    guint32 cpu_milli;
+    guint64 memory_used_mib; /* by guests; what is shared or free in them is not used */
+    guint32 cpu_pressure_permille;
+    guint32 memory_pressure_permille;
+} BerthCoreNodeUsage;
+
+/* Limits of an account or user, over all its running tasks; 0 = none. */
+typedef struct {
+    guint32 running_tasks;
+    guint32 vcpus;
+    guint64 memory_mib;
+    guint32 jobs; /* unfinished ones; one more is refused */
+} BerthCoreLimits;
+
+/* How a command ended. */
+typedef struct {
+    guint32 status;
+    guint32 signal;
+    guint32 oom_kills;
+    gboolean disk_full;
+    gboolean not_started; /* the command could not be executed */
+} BerthCoreExit;
+
+typedef enum {
+    BERTH_FOUND_STARTING = 1,
+    BERTH_FOUND_RUNNING,
+    BERTH_FOUND_EXITED,
+    BERTH_FOUND_GONE,
+} BerthFoundPhase;
+
+/* One guest of a joining node. The core acts on each as if its event had just come, counts a guest
+ * that it expected and that is missing as gone (GUEST_VANISHED), and releases one that it does not
+ * expect; the node takes no new guest until such strays are released. A guest whose START was not
+ * answered and that is missing is no loss, and not counted as a requeue: what may be left of it is
+ * released, and it starts again with a new epoch. */
+typedef struct {
+    BerthGuestId id;
+    BerthFoundPhase phase;
+    gint64 start_usec; /* RUNNING, EXITED */
+    gint64 end_usec;   /* EXITED */
+    BerthCoreExit exit;
+    BerthReason reason; /* GONE */
+} BerthFoundGuest;
+
+typedef struct {
+    BerthEventKind kind;
+    BerthGuestId guest; /* GUEST_*, START_FAILED; JOB_*: .job */
+    guint32 node;       /* NODE_*; GUEST_RELEASED: which node says so, 0 = not told, which is only
+                         * right of guests that were never migrated */
+    gboolean more;      /* another event of this instant follows at once: nothing is placed before
+                         * the last of them, so that their order does not decide who gets the room */
+    union {
+        BerthCoreJob submitted;
+        struct {
+            gboolean by_operator;
+        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED */
+        struct {
+            BerthCoreNodeInfo info;
+            const BerthFoundGuest *guests;
+            gsize n_guests;
+        } joined;
+        BerthCoreNodeInfo changed; /* NODE_CHANGED */
+        struct {
+            gint64 start_usec;
+        } running;
+        struct {
+            gint64 start_usec;
+            gint64 end_usec;
+            BerthCoreExit exit;
+        } exited;
+        struct {
+            /* BOOT_DEADLINE, GUEST_CRASHED: FAILED. GUEST_VANISHED: requeued where allowed.
+             * START_FAILED, STORAGE_UNAVAILABLE while it starts: as START_FAILED, passing. */
+            BerthReason reason;
+        } gone;
+        struct {
+            /* STORAGE_UNAVAILABLE: the node does not reach storage, which counts for the node and
+             * not for the job. What the job waits for is storage only if STORAGE_DOWN said so. */
+            BerthReason reason;
+            gboolean permanent; /* the job's fault: trying again, here or elsewhere, would not help.
+                                 * All else counts for the node. */
+        } start_failed;
+        BerthCoreUsage usage;          /* GUEST_REPORTED */
+        BerthCoreNodeUsage node_usage; /* NODE_REPORTED */
+        struct {
+            gboolean ok;
+            BerthReason reason; /* not ok; for the log only */
+            guint32 serial;     /* of the action that this answers; 0 = the latest */
+        } result;               /* GUEST_MIGRATED, _CHECKPOINTED, _FROZEN, _THAWED, _RESIZED */
+        struct {
+            guint32 account; /* from 1; 0 = the root, above all */
+            guint32 parent;
+            guint32 shares; /* of what its parent has, beside its siblings; 0 = 1 */
+            BerthCoreLimits limits;
+        } account_set;
+        struct {
+            guint32 account, uid;
+            guint32 shares;
+            BerthCoreLimits limits;
+        } user_set;
+        struct {
+            guint32 qos;
+            gint32 priority_permille; /* -1000 .. 1000, times BERTH_TUNING_WEIGHT_QOS */
+        } qos_set;
+        struct {
+            guint32 id;           /* the same sets it anew */
+            const guint32 *nodes; /* handles */
+            gsize n_nodes;
+            gint64 start_usec, end_usec;
+        } maintenance; /* MAINTENANCE_SET; CLEARED: .id */
+    };
+} BerthCoreEvent;
+
+/* --- actions ------------------------------------------------------------------------------- */
+
+typedef enum {
+    BERTH_ACTION_START = 1,  /* answered by START_TAKEN or START_FAILED, GUEST_RUNNING,
+                              * GUEST_EXITED, GUEST_GONE */
+    BERTH_ACTION_STOP,       /* answered by GUEST_EXITED or GUEST_GONE */
+    BERTH_ACTION_RELEASE,    /* answered by GUEST_RELEASED; also for guests the core never knew */
+    BERTH_ACTION_FENCE,      /* answered by GUEST_FENCED or FENCE_FAILED */
+    BERTH_ACTION_MIGRATE,    /* from NODE to TO; answered by GUEST_MIGRATED, or as RUNNING is */
+    BERTH_ACTION_CHECKPOINT, /* answered by GUEST_CHECKPOINTED, or as RUNNING is */
+    BERTH_ACTION_RESTORE,    /* the checkpoint of FROM_EPOCH; answered as START is */
+    BERTH_ACTION_FREEZE,     /* answered by GUEST_FROZEN */
+    BERTH_ACTION_THAW,       /* answered by GUEST_THAWED */
+    BERTH_ACTION_RESIZE,     /* to RESOURCES; answered by GUEST_RESIZED */
+} BerthActionKind;
+/* A guest that exits, vanishes or is stopped while something is done to it: its end is the answer,
+ * and what was to be done is not done any more. Where it ended in the midst of a migration, RELEASE
+ * leaves for both nodes. */
+
+typedef struct {
+    BerthActionKind kind;
+    BerthGuestId guest;
+    guint32 node;
+    BerthReason reason;
+    gint64 grace_usec;  /* STOP */
+    guint32 to;         /* MIGRATE */
+    guint32 from_epoch; /* RESTORE */
+    guint32 serial; /* MIGRATE, CHECKPOINT, RESIZE: which of the guest's; the result names it, so
+                     * that a late one is not taken for the answer to another */
+    BerthResources resources;  /* RESIZE; START and RESTORE: what the guest gets */
+    gboolean is_opportunistic; /* START, RESTORE, MIGRATE: it has the low CPU weight there */
+} BerthCoreAction;
+
+typedef struct {
+    GArray *actions; /* BerthCoreAction, in the order in which they are to leave */
+    GArray *changed; /* BerthGuestId: job and task of each task that changed, once per event */
+    GArray *nodes;   /* guint32: nodes whose state changed */
+} BerthCoreEffects;
+
+/* (transfer full) */
+BerthCoreEffects *berth_core_effects_new(void);
+void berth_core_effects_clear(BerthCoreEffects *effects);
+void berth_core_effects_free(BerthCoreEffects *effects);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthCoreEffects, berth_core_effects_free)
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+BerthCore *berth_core_new(const BerthCoreConfig *config);
+void berth_core_free(BerthCore *core);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthCore, berth_core_free)
+
+/* Makes a node known, DOWN, without capacity until it joins; the same name gives the same handle.
+ * Handles count from 1 in the order of the calls. */
+guint32 berth_core_add_node(BerthCore *core, const char *name);
+guint32 berth_core_find_node(BerthCore *core, const char *name); /* 0 = unknown */
+
+/* Puts back what the store had, before the first event: nodes (LOST stays LOST; the others are
+ * DOWN, and have node_timeout from the resume on to come back), then unfinished jobs with their
+ * tasks (by index; those that never started are left out). INFO NULL: never joined. Nothing is decided. */
+void berth_core_restore_node(BerthCore *core, guint32 node, BerthNodeState state, gint64 since_usec,
+                             const BerthCoreNodeInfo *info);
+void berth_core_restore_job(BerthCore *core, const BerthCoreJob *job, const BerthCoreTask *tasks,
+                            gsize n_tasks);
+/* Where the other guests of a restored gang are: without it they are where its task's NODE says. */
+void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *guest);
+/* After the last restore: the first decisions, and FENCE actions that were in flight. All other
+ * outstanding actions leave when their nodes join. Also needed when there was nothing to restore. */
+void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effects);
+
+/* Takes one event. EFFECTS is appended to. FALSE: the event was refused, nothing changed, ERROR
+ * says why in words for its user:
+ *   JOB_SUBMITTED  INVALID_ARGUMENT: larger than any known node that it may use (names the
+ *                  largest), no resources, unknown node handle; while no such node has said what
+ *                  it offers, everything is accepted. ALREADY_EXISTS: the number is in use
+ *   JOB_CANCELLED, JOB_HELD, JOB_RELEASED  NOT_FOUND; FAILED_PRECONDITION (already ended; running
+ *                  jobs cannot be held; a user may not release what an operator holds)
+ * Events of guests and nodes are never refused: a stale one changes nothing. */
+gboolean berth_core_handle(BerthCore *core, gint64 now_usec, const BerthCoreEvent *event,
+                           BerthCoreEffects *effects, GError **error);
+
+/* When TIMER is wanted next; G_MAXINT64 = not at all. */
+gint64 berth_core_next_timer_usec(BerthCore *core);
+
+/* --- looking ------------------------------------------------------------------------------- */
+
+/* FALSE: unknown (never submitted, or ended and forgotten). */
+gboolean berth_core_get_task(BerthCore *core, guint64 job, guint32 task, BerthCoreTask *out_task);
+/* The job with its present holds; NODES is (transfer none). FALSE: as above. */
+gboolean berth_core_get_job(BerthCore *core, guint64 job, BerthCoreJob *out_job);
+gboolean berth_core_get_node(BerthCore *core, guint32 node, BerthCoreNode *out_node);
+guint32 berth_core_n_nodes(BerthCore *core); /* handles are 1..n */
+/* FALSE: the task has no such guest now. */
+gboolean berth_core_get_guest(BerthCore *core, guint64 job, guint32 task, guint32 guest,
+                              BerthCoreGuest *out_guest);
+/* When a pending job is planned to start, if it is among those that are; 0 = it is not. */
+gint64 berth_core_planned_usec(BerthCore *core, guint64 job);
+/* Memory that the core holds, in bytes, without the allocator's overhead. */
+gsize berth_core_memory_bytes(BerthCore *core);
+/* A job leaves the core's memory once it has ended, its guest was released, and the effects that
+ * say so were taken; the driver reads its last record with get_task before the next event. */
+
+/* The reason for which a pending task waits now; computed when asked, so that a pass need not
+ * touch every waiting job. */
+BerthReason berth_core_pending_reason(BerthCore *core, guint64 job, guint32 task);
+
+/* Checks every invariant of DESIGN.md that can be seen from inside; aborts with what is wrong.
+ * For tests: costs O(everything). */
+void berth_core_assert_invariants(BerthCore *core);

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* What must have come of other jobs before one may start. */
+void core_depends_init(BerthCore *core);
+void core_depends_clear(BerthCore *core);
+/* JOB, just made, comes after SOURCE's dependencies, and is one of its family. */
+void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
+/* JOB is forgotten. */
+void core_depend_remove(BerthCore *core, CoreJob *job);
+/* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
+void core_depend_started(BerthCore *core, CoreJob *job);
+void core_depend_ended(BerthCore *core, CoreJob *job);
+/* Ends those of which it is known by now that they can never start. */
+void core_depend_end_hopeless(BerthCore *core);

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the answer to "why does it wait": computed when asked, from what the latest pass left. */
+#include "scheduler/core/class.h"
+#include "scheduler/core/fit.h"
+#include "scheduler/core/job.h"
+
+static BerthReason reason_in_order(BerthCore *core, const CoreJob *job)
+{
+    const CoreClass *class = job->class;
+    CoreBarriers none = {NULL, 0};
+    gboolean is_first =
+        core->order->len > 0 && g_array_index(core->order, CoreOrdered, 0).class == class;
+    if (!core_fit_could(core, class, none))
+        return BERTH_REASON_NODE_UNAVAILABLE;
+    if (core->config.policy != BERTH_POLICY_FCFS)
+        return is_first && core_class_head(class) == job ? BERTH_REASON_RESOURCES
+                                                         : BERTH_REASON_PRIORITY;
+    /* The first of its class, with a node that is kept for nobody before it. */
+    gboolean is_next =
+        core_class_head(class) == job && class->looked_at == core->pass && !class->is_blocked;
+    return is_next ? BERTH_REASON_RESOURCES : BERTH_REASON_PRIORITY;
+}
+
+BerthReason berth_core_pending_reason(BerthCore *core, guint64 number, guint32 index)
+{
+    const CoreJob *job = core_job_get(core, number);
+    BerthCoreTask record;
+    if (job == NULL || !core_job_get_record(job, index, &record))
+        return BERTH_REASON_NONE;
+    if (record.state != BERTH_JOB_PENDING)
+        return record.reason;
+    if (job->held)
+        return core_job_hold_reason(job);
+    if (core->storage_down)
+        return BERTH_REASON_STORAGE_UNAVAILABLE;
+    if (job->n_unmet > 0)
+        return BERTH_REASON_DEPENDENCY;
+    const CoreTask *task = core_job_task(job, index);
+    if (task != NULL && !task->is_returned)
+        return record.reason; /* backing off, or its last guest is being removed */
+    if (!core_heap_has(&job->waiting))
+        return BERTH_REASON_ARRAY_THROTTLE;
+    if (job->class->parked != NULL)
+        return BERTH_REASON_ACCOUNT_LIMIT;
+    return reason_in_order(core, job);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the check of everything that the other files promise. For tests. */
+#include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/fit.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+
+#include <stdlib.h>
+
+#define CHECK(condition, ...)                                                                      \
+    G_STMT_START                                                                                   \
+    {                                                                                              \
+        if (!(condition))                                                                          \
+            complain(__LINE__, #condition, g_strdup_printf(__VA_ARGS__));                          \
+    }                                                                                              \
+    G_STMT_END
+
+G_NORETURN static void complain(int line, const char *condition, char *where)
+{
+    g_autofree char *message = g_strdup_printf("%s: not (%s)", where, condition);
+    g_free(where);
+    g_assertion_message("berth", __FILE__, line, "berth_core_assert_invariants", message);
+    abort();
+}
+
+/* --- tasks ---------------------------------------------------------------------------------- */
+
+static gboolean state_allows_phase(BerthJobState state, BerthGuestPhase phase)
+{
+    switch (phase) {
+    case BERTH_GUEST_NONE:
+        return state != BERTH_JOB_RUNNING;
+    case BERTH_GUEST_STARTING:
+    case BERTH_GUEST_RUNNING:
+    case BERTH_GUEST_STOPPING:
+        return state == BERTH_JOB_RUNNING ||
+               (state == BERTH_JOB_SUSPENDED && phase != BERTH_GUEST_STARTING);
+    case BERTH_GUEST_RELEASING:
+    case BERTH_GUEST_FENCING:
+        return state == BERTH_JOB_PENDING || berth_job_state_is_final(state);
+    }
+    return FALSE;
+}
+
+static gboolean is_over(const BerthCore *core, const CoreTask *task)
+{
+    return g_ptr_array_find(core->over, task, NULL);
+}
+
+/* A PENDING task without a guest is among the waiting, backs off, or is held: never nowhere. */
+static void check_waits_somewhere(const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gboolean waits = record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE;
+    gboolean backs_off = core_heap_has(&task->timer.link);
+    CHECK(!task->is_returned || (waits && !task->job->held), "job %" G_GUINT64_FORMAT, record->job);
+    if (waits)
+        CHECK(task->is_returned + backs_off + task->job->held == 1, "job %" G_GUINT64_FORMAT,
+              record->job);
+    if (record->state == BERTH_JOB_PENDING)
+        CHECK(record->start_usec == 0 && record->end_usec == 0, "job %" G_GUINT64_FORMAT,
+              record->job);
+}
+
+static void check_guest(const BerthCore *core, const CoreGuest *guest)
+{
+    const BerthCoreTask *record = &guest->task->record;
+    const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    CHECK(node != NULL && record->epoch > 0, "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(g_ptr_array_index(node->guests, guest->place) == guest, "job %" G_GUINT64_FORMAT,
+          record->job);
+    CHECK(core_class_allows(guest->task->job->class, node->handle), "job %" G_GUINT64_FORMAT,
+          record->job);
+    CHECK((guest->phase == BERTH_GUEST_FENCING) == (node->state == BERTH_NODE_LOST),
+          "job %" G_GUINT64_FORMAT " on %s", record->job, node->name);
+    CHECK(guest->phase == record->phase || record->phase == BERTH_GUEST_RELEASING,
+          "job %" G_GUINT64_FORMAT, record->job);
+}
+
+static void check_guests(const BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gboolean all_up = TRUE;
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        const CoreGuest *guest = &task->guests[i];
+        if (guest->phase == BERTH_GUEST_NONE)
+            continue;
+        check_guest(core, guest);
+        all_up &= core_nodes_get(&core->nodes, guest->node)->state == BERTH_NODE_UP;
+    }
+    if (record->phase == BERTH_GUEST_STOPPING)
+        CHECK(record->stop_reason != BERTH_REASON_NONE, "job %" G_GUINT64_FORMAT, record->job);
+    if (record->phase == BERTH_GUEST_STARTING || record->phase == BERTH_GUEST_RUNNING)
+        CHECK(!all_up || record->stop_reason == BERTH_REASON_NONE, "job %" G_GUINT64_FORMAT,
+              record->job);
+    if (record->phase == BERTH_GUEST_RUNNING)
+        CHECK(core_heap_has(&task->timer.link) == (task->job->class->shape.time_limit_usec > 0 &&
+                                                   !(task->guests[0].op == BERTH_OP_CHECKPOINTING &&
+                                                     !core_heap_has(&task->timer.link)) &&
+                                                   record->stop_reason == BERTH_REASON_NONE),
+              "job %" G_GUINT64_FORMAT, record->job);
+}
+
+static void check_task(const BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    CHECK(state_allows_phase(record->state, record->phase), "job %" G_GUINT64_FORMAT, record->job);
+    if (berth_job_state_is_final(record->state))
+        CHECK(is_over(core, task) == (record->phase == BERTH_GUEST_NONE) && record->end_usec > 0,
+              "job %" G_GUINT64_FORMAT, record->job);
+    check_waits_somewhere(task);
+    check_guests(core, task);
+}
+
+static void check_job(const BerthCore *core, const CoreJob *job)
+{
+    guint32 active = 0;
+    guint32 returned = 0;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const CoreTask *task = job->tasks[i];
+        check_task(core, task);
+        CHECK(i == 0 || job->tasks[i - 1]->record.task < task->record.task,
+              "job %" G_GUINT64_FORMAT, job->id);
+        active += task->record.phase != BERTH_GUEST_NONE;
+        returned += task->is_returned;
+    }
+    CHECK(active == job->n_active && returned == job->n_returned, "job %" G_GUINT64_FORMAT,
+          job->id);
+    CHECK(job->throttle == 0 || active <= job->throttle, "job %" G_GUINT64_FORMAT, job->id);
+    CHECK(core_heap_has(&job->waiting) == (core_job_n_startable(job) > 0), "job %" G_GUINT64_FORMAT,
+          job->id);
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static void check_tree(const CoreNodes *nodes)
+{
+    for (guint i = 0; i < nodes->nodes->len; i++) {
+        const CoreNode *node = g_ptr_array_index(nodes->nodes, i);
+        CoreSize free_size = core_node_free(node);
+        const CoreSpan *leaf = &nodes->spans[nodes->width + i];
+        CHECK(leaf->max_free.vcpus == free_size.vcpus &&
+                  leaf->max_free.memory_mib == free_size.memory_mib,
+              "node %s", node->name);
+        for (guint at = (nodes->width + i) / 2; at > 0; at /= 2)
+            CHECK(core_size_fits(leaf->max_free, nodes->spans[at].max_free) &&
+                      core_size_fits(leaf->max_capacity, nodes->spans[at].max_capacity) &&
+                      core_size_fits(nodes->spans[at].min_capacity, leaf->min_capacity),
+                  "node %s", node->name);
+    }
+}
+
+static void check_node(const BerthCore *core, const CoreNode *node)
+{
+    CoreSize sum = {0, 0};
+    CoreSize in_slack = {0, 0};
+    CoreNeeds needs = {0, 0};
+    for (guint i = 0; i < node->guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        CHECK(guest->node == node->handle && guest->phase != BERTH_GUEST_NONE,
+              "job %" G_GUINT64_FORMAT " on %s", guest->task->record.job, node->name);
+        CoreSize *part = guest->is_opportunistic ? &in_slack : &sum;
+        *part = core_size_add(*part, guest->size);
+        needs.cpu_milli += guest->needs.cpu_milli;
+        needs.memory_mib += guest->needs.memory_mib;
+    }
+    for (guint i = 0; i < node->incoming->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
+        CHECK(guest->op == BERTH_OP_MIGRATING && guest->to == node->handle &&
+                  guest->to_place == i && guest->node != node->handle,
+              "job %" G_GUINT64_FORMAT " to %s", guest->task->record.job, node->name);
+        CoreSize *part = guest->is_opportunistic_there ? &in_slack : &sum;
+        *part = core_size_add(*part, guest->size);
+        needs.cpu_milli += guest->held.cpu_milli;
+        needs.memory_mib += guest->held.memory_mib;
+    }
+    CHECK(in_slack.vcpus == node->slack.vcpus && in_slack.memory_mib == node->slack.memory_mib,
+          "node %s", node->name);
+    CHECK(needs.cpu_milli == node->needs.cpu_milli && needs.memory_mib == node->needs.memory_mib,
+          "node %s", node->name);
+    CHECK(sum.vcpus == node->reserved.vcpus && sum.memory_mib == node->reserved.memory_mib,
+          "node %s", node->name);
+    CHECK(node->oversubscribed || core_size_fits(sum, core_node_capacity(node)), "node %s",
+          node->name);
+    CHECK(core_heap_has(&node->timer.link) == (node->state == BERTH_NODE_DOWN || node->is_closed) ||
+              !node->has_joined,
+          "node %s", node->name);
+    CHECK(!node->is_closed || node->state == BERTH_NODE_UP, "node %s", node->name);
+    CHECK(!node->is_hidden, "node %s", node->name);
+    guint strays = 0;
+    for (guint i = 0; i < core->strays->len; i++)
+        strays += g_array_index(core->strays, CoreStray, i).node == node->handle;
+    CHECK(strays == node->n_strays && (strays == 0 || node->state == BERTH_NODE_UP), "node %s",
+          node->name);
+}
+
+/* --- order ---------------------------------------------------------------------------------- */
+
+static void check_heap(const CoreHeap *heap)
+{
+    for (guint place = 1; place <= heap->n; place++) {
+        CHECK(heap->links[place]->place == place, "heap place %u", place);
+        CHECK(place == 1 || heap->compare(heap->links[place / 2], heap->links[place]) < 0,
+              "heap place %u", place);
+    }
+}
+
+/* Nothing that could start is left waiting: the first in the order never fits. */
+static void check_first_waits_for_room(BerthCore *core)
+{
+    CoreBarriers none = {NULL, 0};
+    if (core->order->len == 0 || core->pass_wanted)
+        return;
+    for (guint i = 0; i < core->nodes.nodes->len; i++)
+        if (((const CoreNode *)g_ptr_array_index(core->nodes.nodes, i))->blocks != NULL)
+            return;
+    const CoreClass *class = g_array_index(core->order, CoreOrdered, 0).class;
+    g_autofree guint32 *nodes = g_new(guint32, class->shape.guests);
+    CHECK(!core_fit(core, class, 0, none, nodes), "job %" G_GUINT64_FORMAT,
+          core_class_head(class)->id);
+}
+
+static void check_order(const BerthCore *core)
+{
+    for (guint i = 0; i < core->order->len; i++) {
+        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, i);
+        CHECK(ordered->class->is_ordered && ordered->head == core_class_head(ordered->class)->id,
+              "place %u", i);
+        CHECK(core_order_place(core, ordered->class) == i, "place %u", i);
+    }
+}
+
+static void check_classes(const BerthCore *core)
+{
+    GHashTableIter iter;
+    gpointer key;
+    guint waiting = 0;
+    guint references = 0;
+    g_hash_table_iter_init(&iter, core->classes);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const CoreClass *class = key;
+        check_heap(&class->waiting);
+        CHECK(class->is_ordered == (class->waiting.n > 0 && class->parked == NULL),
+              "class of %u vCPUs", class->shape.size.vcpus);
+        waiting += class->is_ordered;
+        references += class->n_jobs;
+    }
+    CHECK(waiting == core->order->len, "%u classes wait", waiting);
+    CHECK(references == g_hash_table_size(core->jobs), "%u jobs in classes", references);
+}
+
+void berth_core_assert_invariants(BerthCore *core)
+{
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, core->jobs);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        check_job(core, key);
+    for (guint i = 0; i < core->nodes.nodes->len; i++)
+        check_node(core, g_ptr_array_index(core->nodes.nodes, i));
+    check_tree(&core->nodes);
+    check_order(core);
+    check_heap(&core->timers);
+    check_classes(core);
+    check_first_waits_for_room(core);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the jobs in memory, from their submission until the last event of their last task was taken,
+ * and the records of their tasks. A task that never started has none: an array of a million costs as
+ * much as one job. */
+#include "scheduler/core/job.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/depend.h"
+#include "scheduler/core/owner.h"
+
+#include <string.h>
+
+static void job_free(gpointer data)
+{
+    CoreJob *job = data;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        g_free(job->tasks[i]);
+    g_free(job->tasks);
+    g_free(job);
+}
+
+void core_jobs_init(BerthCore *core)
+{
+    /* The key is the job itself: its number comes first in it. */
+    G_STATIC_ASSERT(offsetof(CoreJob, id) == 0);
+    core->jobs = g_hash_table_new_full(g_int64_hash, g_int64_equal, job_free, NULL);
+    core->over = g_ptr_array_new();
+}
+
+void core_jobs_clear(BerthCore *core)
+{
+    g_ptr_array_unref(core->over);
+    g_hash_table_unref(core->jobs);
+}
+
+CoreSize core_size_of(const BerthCore *core, const BerthResources *resources)
+{
+    guint64 overhead = core->config.guest_overhead_mib;
+    guint64 memory = resources->memory_mib > G_MAXUINT64 - overhead
+                         ? G_MAXUINT64
+                         : resources->memory_mib + overhead;
+    return (CoreSize){resources->vcpus, memory};
+}
+
+CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
+{
+    CoreJob *job = g_new0(CoreJob, 1);
+    CoreShape shape = {.size = core_size_of(core, &source->resources),
+                       .memory_mib = source->resources.memory_mib,
+                       .time_limit_usec = source->time_limit_usec,
+                       .owner = core_owner_of_user(core, source->account, source->uid),
+                       .priority = source->priority,
+                       .qos = source->qos,
+                       .may_move = source->may_move != FALSE,
+                       .may_checkpoint = source->may_checkpoint != FALSE,
+                       .opportunistic = source->opportunistic != FALSE,
+                       .on_timeout = source->on_timeout,
+                       .on_limit = source->on_limit,
+                       .ceiling_vcpus = source->ceiling.vcpus,
+                       .ceiling_memory_mib = source->ceiling.memory_mib,
+                       .guests = MAX(source->guests, 1),
+                       .nodes = (guint32 *)source->nodes,
+                       .n_nodes = (guint32)source->n_nodes};
+    job->id = source->id;
+    job->class = core_class_take(core, &shape);
+    job->submit_usec = source->submit_usec;
+    job->stop_grace_usec = source->stop_grace_usec;
+    job->disk_mib = source->resources.disk_mib;
+    job->name = source->family;
+    job->array_size = MAX(source->array_size, 1);
+    job->throttle = source->array_throttle;
+
+    job->held = source->held != FALSE;
+    job->held_by_operator = source->held && source->held_by_operator;
+    job->no_requeue = source->no_requeue != FALSE;
+    g_hash_table_add(core->jobs, job);
+    core_depend_add(core, job, source);
+    return job;
+}
+
+CoreJob *core_job_get(const BerthCore *core, guint64 job)
+{
+    return g_hash_table_lookup(core->jobs, &job);
+}
+
+BerthReason core_job_hold_reason(const CoreJob *job)
+{
+    if (!job->held)
+        return BERTH_REASON_NONE;
+    return job->held_by_operator ? BERTH_REASON_HELD_BY_OPERATOR : BERTH_REASON_HELD_BY_USER;
+}
+
+/* --- tasks ---------------------------------------------------------------------------------- */
+
+/* The place of INDEX among those that have a record, or where it would be. */
+static guint32 place_of(const CoreJob *job, guint32 index)
+{
+    guint32 low = 0;
+    guint32 high = job->n_tasks;
+    while (low < high) {
+        guint32 middle = low + (high - low) / 2;
+        if (job->tasks[middle]->record.task < index)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+CoreTask *core_job_task(const CoreJob *job, guint32 index)
+{
+    guint32 place = place_of(job, index);
+    if (place >= job->n_tasks || job->tasks[place]->record.task != index)
+        return NULL;
+    return job->tasks[place];
+}
+
+CoreTask *core_job_add_task(CoreJob *job, guint32 index)
+{
+    guint32 n_guests = job->class->shape.guests;
+    CoreTask *task = g_malloc0(sizeof *task + n_guests * sizeof task->guests[0]);
+    task->record = (BerthCoreTask){.job = job->id,
+                                   .task = index,
+                                   .state = BERTH_JOB_PENDING,
+                                   .reason = core_job_hold_reason(job)};
+    task->job = job;
+    task->timer.kind = CORE_TIMER_TASK;
+    task->changed_at = index == 0 ? job->changed_at : 0;
+    task->n_guests = n_guests;
+    for (guint32 i = 0; i < n_guests; i++) {
+        task->guests[i].task = task;
+        task->guests[i].index = i;
+    }
+    /* Grown to powers of two. */
+    if ((job->n_tasks & (job->n_tasks - 1)) == 0)
+        job->tasks = g_renew(CoreTask *, job->tasks, MAX(1, 2 * job->n_tasks));
+    guint32 place = place_of(job, index);
+    memmove(&job->tasks[place + 1], &job->tasks[place],
+            (job->n_tasks - place) * sizeof job->tasks[0]);
+    job->tasks[place] = task;
+    job->n_tasks++;
+    job->next = MAX(job->next, index + 1);
+    return task;
+}
+
+gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record)
+{
+    const CoreTask *task = core_job_task(job, index);
+    if (task != NULL) {
+        *out_record = task->record;
+        return TRUE;
+    }
+    if (index < job->next || index >= job->array_size)
+        return FALSE;
+    *out_record = (BerthCoreTask){.job = job->id,
+                                  .task = index,
+                                  .state = BERTH_JOB_PENDING,
+                                  .reason = core_job_hold_reason(job)};
+    return TRUE;
+}
+
+CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id)
+{
+    const CoreJob *job = core_job_get(core, id->job);
+    CoreTask *task = job != NULL ? core_job_task(job, id->task) : NULL;
+    if (task == NULL || id->guest >= task->n_guests || id->epoch != task->record.epoch)
+        return NULL;
+    return &task->guests[id->guest];
+}
+
+guint32 core_job_n_startable(const CoreJob *job)
+{
+    if (job->held || job->n_unmet > 0)
+        return 0;
+    guint32 n_waiting = job->array_size - job->next + job->n_returned;
+    if (job->throttle == 0)
+        return n_waiting;
+    return MIN(n_waiting, job->throttle - MIN(job->throttle, job->n_active));
+}
+
+void core_task_over(BerthCore *core, CoreTask *task)
+{
+    CoreJob *job = task->job;
+    g_ptr_array_add(core->over, task);
+    job->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
+    job->n_over++;
+    if (job->next < job->array_size || job->n_over < job->n_tasks)
+        return;
+    core_owner_remove_job(job->class->shape.owner);
+    core_depend_ended(core, job);
+}
+
+static void forget(BerthCore *core, CoreTask *task)
+{
+    CoreJob *job = task->job;
+    guint32 place = place_of(job, task->record.task);
+    memmove(&job->tasks[place], &job->tasks[place + 1],
+            (job->n_tasks - place - 1) * sizeof job->tasks[0]);
+    job->n_tasks--;
+    job->n_over--;
+    g_free(task);
+    if (job->n_tasks > 0 || job->next < job->array_size)
+        return;
+    core_depend_remove(core, job);
+    core_class_drop(core, job->class);
+    g_hash_table_remove(core->jobs, &job->id);
+}
+
+void core_jobs_forget_over(BerthCore *core)
+{
+    for (guint i = 0; i < core->over->len; i++)
+        forget(core, g_ptr_array_index(core->over, i));
+    g_ptr_array_set_size(core->over, 0);
+}

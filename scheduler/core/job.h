@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+void core_jobs_init(BerthCore *core);
+void core_jobs_clear(BerthCore *core);
+/* What a guest with RESOURCES takes from a node; a sum that would overflow is as large as can be. */
+CoreSize core_size_of(const BerthCore *core, const BerthResources *resources);
+/* Makes JOB known, with tasks that never ran. Its number is new. */
+CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job);
+CoreJob *core_job_get(const BerthCore *core, guint64 job); /* NULL = unknown */
+/* HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
+BerthReason core_job_hold_reason(const CoreJob *job);
+
+/* The record of its task INDEX; NULL = that has none of its own. */
+CoreTask *core_job_task(const CoreJob *job, guint32 index);
+/* Gives the task INDEX, which has none, a record of its own. */
+CoreTask *core_job_add_task(CoreJob *job, guint32 index);
+/* TRUE: INDEX is one of its tasks and not over; then *OUT is as it stands. */
+gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record);
+/* The guest in its present life; NULL = unknown, or of another epoch. */
+CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id);
+/* Tasks that could start now as far as the job itself is concerned. */
+guint32 core_job_n_startable(const CoreJob *job);
+/* TASK is done with: forgotten at the next event, and with the last one the job. */
+void core_task_over(BerthCore *core, CoreTask *task);
+/* Frees what ended in earlier events. */
+void core_jobs_forget_over(BerthCore *core);

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, at the limit: a guest that is pressed for memory, or whose vCPUs are used up, is grown
+ * towards its ceiling by a step, where its node can back that on the spot. One that is at its ceiling
+ * and short of memory is dealt with as its job says; short of vCPUs it is just slow. */
+#include "scheduler/core/limit.h"
+
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/task.h"
+
+static gboolean lacks_memory(const BerthCore *core, const BerthCoreUsage *usage)
+{
+    guint64 total_mib = usage->memory_used_mib + usage->memory_available_mib;
+    guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE];
+    return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE] ||
+           (total_mib > 0 && usage->memory_available_mib > 0 &&
+            usage->memory_available_mib * 1000 < total_mib * least);
+}
+
+static gboolean lacks_vcpus(const BerthCore *core, const BerthCoreUsage *usage)
+{
+    return usage->throttled_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE];
+}
+
+/* A step up from NOW, at least 1, to MOST at most. */
+static guint64 grown(const BerthCore *core, guint64 now, guint64 most)
+{
+    guint64 step = now * (guint64)core->tunings[BERTH_TUNING_GROW_STEP_PERMILLE] / 1000;
+    return MAX(now, MIN(now + MAX(step, 1), most));
+}
+
+/* FALSE: it is as large as it may be, or its node has no room. */
+static gboolean grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean vcpus)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    CoreSize size = guest->size;
+    if (!(core->config.features & BERTH_FEATURE_GROWTH) || guest->is_opportunistic)
+        return FALSE;
+    if (memory)
+        size.memory_mib = grown(core, size.memory_mib,
+                                shape->ceiling_memory_mib + core->config.guest_overhead_mib);
+    if (vcpus)
+        size.vcpus = (guint32)grown(core, size.vcpus, shape->ceiling_vcpus);
+    CoreSize more = core_size_sub(size, guest->size);
+    const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    if ((more.vcpus == 0 && more.memory_mib == 0) || !core_size_fits(more, core_node_free(node)))
+        return FALSE;
+    core_move_resize(core, guest, size);
+    return TRUE;
+}
+
+void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
+{
+    gboolean memory = lacks_memory(core, usage);
+    gboolean vcpus = lacks_vcpus(core, usage);
+    if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
+        grow(core, guest, memory, vcpus) || !memory)
+        return;
+    switch (guest->task->job->class->shape.on_limit) {
+    case BERTH_ON_LIMIT_FREEZE:
+        if (core->config.features & BERTH_FEATURE_FREEZING)
+            core_move_freeze(core, guest, TRUE);
+        break;
+    case BERTH_ON_LIMIT_KILL:
+        core_task_stop(core, guest->task, BERTH_REASON_MEMORY_LIMIT);
+        break;
+    case BERTH_ON_LIMIT_NOTIFY:
+        break;
+    }
+}

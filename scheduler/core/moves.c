@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is under way with running guests, what it costs, and how much of it there may be.
+ *
+ * Invariant: one thing at a time per guest; a migrating guest is in the incoming ones of the node
+ * that it goes to, and its room is held there until the result or its end. */
+#include "scheduler/core/moves.h"
+
+#include "scheduler/core/effects.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/sessions.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+
+/* --- costs ---------------------------------------------------------------------------------- */
+
+static guint64 to_copy_mib(const CoreGuest *guest)
+{
+    guint64 all_mib = guest->task->job->class->shape.memory_mib;
+    return guest->touched_mib > 0 ? MIN(guest->touched_mib, all_mib) : all_mib;
+}
+
+/* Pre-copy sends what was dirtied meanwhile again: with rate R and bandwidth B it sends M / (1 - R/B)
+ * in all (Clark et al., NSDI 2005); a guest that dirties faster than half of B is slowed down
+ * (auto-converge), so that it is never more than twice M. */
+gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 per_sec = core->tunings[BERTH_TUNING_MIGRATE_MIB_PER_SEC];
+    gint64 dirty = MIN((gint64)guest->dirty_mib_per_sec, per_sec / 2);
+    gint64 copy_usec =
+        (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec - dirty, 1);
+    return core_time_add(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], copy_usec);
+}
+
+/* The guest stands still: nothing is copied twice. */
+gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC /
+                       core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
+    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
+}
+
+gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
+{
+    gint64 cluster = (gint64)core->nodes.nodes->len *
+                     core->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
+    return node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
+           core->n_moves < MAX(cluster, 1);
+}
+
+/* --- may ------------------------------------------------------------------------------------ */
+
+gboolean core_move_is_at_rest(const CoreGuest *guest)
+{
+    return guest->phase == BERTH_GUEST_RUNNING && guest->op == BERTH_OP_NONE &&
+           guest->task->record.stop_reason == BERTH_REASON_NONE && guest->task->n_guests == 1;
+}
+
+gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest)
+{
+    return (core->config.features & BERTH_FEATURE_MIGRATION) && core_move_is_at_rest(guest) &&
+           guest->task->job->class->shape.may_move;
+}
+
+gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest)
+{
+    return (core->config.features & BERTH_FEATURE_CHECKPOINT) && core_move_is_at_rest(guest) &&
+           guest->task->job->class->shape.may_checkpoint;
+}
+
+/* --- beginning ------------------------------------------------------------------------------ */
+
+static gboolean is_move(BerthGuestOp op)
+{
+    return op == BERTH_OP_MIGRATING || op == BERTH_OP_CHECKPOINTING;
+}
+
+static void count_move(BerthCore *core, CoreGuest *guest, gint sign)
+{
+    core->n_moves += sign;
+    core_nodes_get(&core->nodes, guest->node)->n_moves += sign;
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_get(&core->nodes, guest->to)->n_moves += sign;
+}
+
+static void emit_op(BerthCore *core, const CoreGuest *guest)
+{
+    static const BerthActionKind kinds[] = {[BERTH_OP_MIGRATING] = BERTH_ACTION_MIGRATE,
+                                            [BERTH_OP_CHECKPOINTING] = BERTH_ACTION_CHECKPOINT,
+                                            [BERTH_OP_RESIZING] = BERTH_ACTION_RESIZE,
+                                            [BERTH_OP_FREEZING] = BERTH_ACTION_FREEZE,
+                                            [BERTH_OP_THAWING] = BERTH_ACTION_THAW};
+    BerthCoreAction action = core_action(core, kinds[guest->op], guest, guest->op_reason);
+    action.serial = guest->op_serial;
+    if (guest->op == BERTH_OP_MIGRATING)
+        action.to = guest->to;
+    if (guest->op == BERTH_OP_RESIZING)
+        action.resources = core_guest_resources(guest);
+    action.is_opportunistic =
+        guest->op == BERTH_OP_MIGRATING ? guest->is_opportunistic_there : guest->is_opportunistic;
+    core_emit_action(core, &action);
+}
+
+static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason)
+{
+    guest->op = op;
+    guest->op_serial++;
+    guest->op_reason = reason;
+    if (is_move(op))
+        count_move(core, guest, 1);
+    core_emit_changed(core, guest->task);
+    emit_op(core, guest);
+}
+
+void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
+                       BerthReason reason)
+{
+    guest->is_opportunistic_there = is_opportunistic;
+    core_nodes_hold(&core->nodes, to, guest);
+    begin(core, guest, BERTH_OP_MIGRATING, reason);
+}
+
+void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
+{
+    begin(core, guest, BERTH_OP_CHECKPOINTING, reason);
+}
+
+void core_move_promote(BerthCore *core, CoreGuest *guest)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    core_nodes_unreserve(&core->nodes, node, guest);
+    guest->is_opportunistic = FALSE;
+    guest->old_size = guest->size;
+    core->space_mib -= guest->task->job->class->shape.memory_mib;
+    core_nodes_reserve(&core->nodes, node, guest);
+    begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_PROMOTION);
+}
+
+static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    core_nodes_unreserve(&core->nodes, node, guest);
+    guest->size = size;
+    core_nodes_reserve(&core->nodes, node, guest);
+}
+
+void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size)
+{
+    guest->old_size = guest->size;
+    set_size(core, guest, size);
+    begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_AT_LIMIT);
+}
+
+void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze)
+{
+    begin(core, guest, freeze ? BERTH_OP_FREEZING : BERTH_OP_THAWING,
+          freeze ? BERTH_REASON_AT_LIMIT : BERTH_REASON_NONE);
+}
+
+void core_move_again(BerthCore *core, const CoreGuest *guest)
+{
+    if (guest->op != BERTH_OP_NONE)
+        emit_op(core, guest);
+}
+
+void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source)
+{
+    guest->op_serial = source->op_serial;
+    if (source->op == BERTH_OP_NONE || guest->phase > BERTH_GUEST_STOPPING)
+        return;
+    CoreNode *to = core_nodes_get(&core->nodes, source->to);
+    if (source->op == BERTH_OP_MIGRATING && to == NULL)
+        return;
+    guest->is_opportunistic_there = guest->is_opportunistic;
+    if (source->op == BERTH_OP_MIGRATING)
+        core_nodes_hold(&core->nodes, to, guest);
+    guest->op = source->op;
+    if (is_move(guest->op))
+        count_move(core, guest, 1);
+    guest->old_size = guest->size;
+}
+
+/* --- ending --------------------------------------------------------------------------------- */
+
+static void end(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
+    if (is_move(guest->op))
+        count_move(core, guest, -1);
+    guest->op = BERTH_OP_NONE;
+    guest->cooldown_usec = core_time_add(
+        core->now_usec, MAX(core->tunings[BERTH_TUNING_COOLDOWN_USEC], guest->pause_usec));
+    guest->pause_usec = 0;
+    core_emit_changed(core, guest->task);
+    core->pass_wanted = TRUE;
+}
+
+void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
+{
+    CoreSize old_size = guest->old_size;
+    end(core, guest);
+    if (!ok)
+        set_size(core, guest, old_size);
+}
+
+void core_move_op_done(BerthCore *core, CoreGuest *guest)
+{
+    end(core, guest);
+}
+
+void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
+{
+    CoreNode *to = core_nodes_get(&core->nodes, guest->to);
+    end(core, guest);
+    if (!ok)
+        return;
+    core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
+    if (guest->is_opportunistic && !guest->is_opportunistic_there)
+        core->space_mib -= guest->task->job->class->shape.memory_mib;
+    guest->is_opportunistic = guest->is_opportunistic_there;
+    core_nodes_reserve(&core->nodes, to, guest);
+    guest->task->record.node = to->handle;
+}
+
+void core_move_drop_op(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->op == BERTH_OP_NONE)
+        return;
+    guint32 to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0;
+    end(core, guest);
+    if (to != 0)
+        core_session_expect_stray(core, core_nodes_get(&core->nodes, to), guest);
+}

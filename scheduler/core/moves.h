@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* What is done to running guests: migrations, checkpoints, changes of weight. */
+
+/* Whether GUEST could be moved, or checkpointed, as far as it, its job and the features say. */
+gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest);
+gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest);
+/* Room is held on TO from now on. */
+void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
+                       BerthReason reason);
+void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason);
+/* GUEST, in slack, is backed by its node from now on. */
+void core_move_promote(BerthCore *core, CoreGuest *guest);
+/* GUEST gets SIZE, overhead included; the larger of both is held. */
+void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size);
+void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
+/* Nothing is being done to it, and nothing is in the way of it. */
+gboolean core_move_is_at_rest(const CoreGuest *guest);
+/* The op's result. Migrated: GUEST is where it says. */
+void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok);
+void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok);
+void core_move_op_done(BerthCore *core, CoreGuest *guest);
+/* GUEST is being removed: nothing is done to it any more. */
+void core_move_drop_op(BerthCore *core, CoreGuest *guest);
+/* Restored: what was under way with GUEST still is. */
+void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source);
+/* The node joined: what was not answered leaves again. */
+void core_move_again(BerthCore *core, const CoreGuest *guest);
+/* How long moving or checkpointing GUEST takes. */
+gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
+gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
+/* TRUE: one more may be under way at NODE, and in the cluster. */
+gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the node table: capacity, what is reserved on each node, and the tree by which the first
+ * node with enough room is found. Knows nothing of why a node is up or hidden.
+ *
+ * Invariants: reserved is the sum over guests; spans[i] summarises spans[2i] and spans[2i+1], and
+ * a leaf is what core_node_free() and core_node_is_open() say of its node. A node that is not open
+ * has neither capacity nor room in the tree, and counts as infinitely large for the smallest:
+ * whatever is behind a barrier, it is not in the way. */
+#include "scheduler/core/nodes.h"
+
+#include <string.h>
+
+#define FIRST_WIDTH      8u
+#define CHANGES_PER_NODE 4u
+#define CHANGES_MIN      1024u
+
+static const CoreSpan closed_span = {.min_capacity = {G_MAXUINT32, G_MAXUINT64}};
+
+/* --- one node ------------------------------------------------------------------------------- */
+
+CoreSize core_node_capacity(const CoreNode *node)
+{
+    return (CoreSize){node->capacity.vcpus, node->capacity.memory_mib};
+}
+
+gboolean core_node_is_open(const CoreNode *node)
+{
+    return node->state == BERTH_NODE_UP && !node->is_hidden && !node->draining &&
+           !node->cannot_start && !node->is_closed;
+}
+
+guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room)
+{
+    return ((guint64)room.vcpus << nodes->vcpu_shift) + room.memory_mib;
+}
+
+CoreSize core_node_free(const CoreNode *node)
+{
+    if (!core_node_is_open(node) || node->n_strays > 0)
+        return (CoreSize){0, 0};
+    CoreSize capacity = core_node_capacity(node);
+    return (CoreSize){capacity.vcpus - MIN(capacity.vcpus, node->reserved.vcpus),
+                      capacity.memory_mib - MIN(capacity.memory_mib, node->reserved.memory_mib)};
+}
+
+static CoreSize size_max(CoreSize a, CoreSize b)
+{
+    return (CoreSize){MAX(a.vcpus, b.vcpus), MAX(a.memory_mib, b.memory_mib)};
+}
+
+static CoreSize size_min(CoreSize a, CoreSize b)
+{
+    return (CoreSize){MIN(a.vcpus, b.vcpus), MIN(a.memory_mib, b.memory_mib)};
+}
+
+static CoreSpan span_of_node(const CoreNode *node)
+{
+    if (!core_node_is_open(node))
+        return closed_span;
+    CoreSize capacity = core_node_capacity(node);
+    return (CoreSpan){core_node_free(node), capacity, capacity};
+}
+
+CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
+{
+    if (!core_node_is_open(node) || node->n_strays > 0)
+        return (CoreNeeds){0, 0};
+    guint64 cpu_milli = (guint64)node->capacity.vcpus * (1000 - nodes->keep_cpu_permille);
+    guint64 memory_mib = node->capacity.memory_mib * (1000 - nodes->keep_memory_permille) / 1000;
+    guint64 needed_milli = (guint64)node->needs.cpu_milli * node->coincidence >> 16;
+    return (CoreNeeds){(guint32)(cpu_milli - MIN(cpu_milli, needed_milli)),
+                       memory_mib - MIN(memory_mib, node->needs.memory_mib)};
+}
+
+void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node)
+{
+    guint at = nodes->width + node->handle - 1;
+    nodes->slacks[at] = core_node_slack(nodes, node);
+    for (at /= 2; at > 0; at /= 2) {
+        const CoreNeeds *left = &nodes->slacks[2 * at];
+        const CoreNeeds *right = &nodes->slacks[2 * at + 1];
+        nodes->slacks[at] = (CoreNeeds){MAX(left->cpu_milli, right->cpu_milli),
+                                        MAX(left->memory_mib, right->memory_mib)};
+    }
+}
+
+static void update_spans(CoreNodes *nodes, const CoreNode *node)
+{
+    core_nodes_slack_changed(nodes, node);
+    guint at = nodes->width + node->handle - 1;
+    nodes->spans[at] = span_of_node(node);
+    for (at /= 2; at > 0; at /= 2) {
+        const CoreSpan *left = &nodes->spans[2 * at];
+        const CoreSpan *right = &nodes->spans[2 * at + 1];
+        nodes->spans[at] = (CoreSpan){size_max(left->max_free, right->max_free),
+                                      size_max(left->max_capacity, right->max_capacity),
+                                      size_min(left->min_capacity, right->min_capacity)};
+    }
+}
+
+/* --- table ---------------------------------------------------------------------------------- */
+
+static void node_free(gpointer data)
+{
+    CoreNode *node = data;
+    g_ptr_array_unref(node->guests);
+    g_ptr_array_unref(node->incoming);
+    g_array_unref(node->steps);
+    g_clear_pointer(&node->blocks, g_array_unref);
+    g_free(node->name);
+    g_free(node);
+}
+
+void core_nodes_init(CoreNodes *nodes)
+{
+    nodes->nodes = g_ptr_array_new_with_free_func(node_free);
+    nodes->by_name = g_hash_table_new(g_str_hash, g_str_equal);
+    nodes->width = 0;
+    nodes->spans = NULL;
+    nodes->slacks = NULL;
+    nodes->keep_cpu_permille = nodes->keep_memory_permille = 0;
+    nodes->changes = g_array_new(FALSE, FALSE, sizeof(guint32));
+    nodes->first_change = 1;
+    nodes->total_vcpus = nodes->total_mib = 0;
+    nodes->vcpu_shift = 0;
+    nodes->fresh = g_array_new(FALSE, FALSE, sizeof(guint32));
+}
+
+void core_nodes_clear(CoreNodes *nodes)
+{
+    g_clear_pointer(&nodes->by_name, g_hash_table_unref);
+    g_clear_pointer(&nodes->nodes, g_ptr_array_unref);
+    g_clear_pointer(&nodes->spans, g_free);
+    g_clear_pointer(&nodes->slacks, g_free);
+    g_clear_pointer(&nodes->changes, g_array_unref);
+    g_clear_pointer(&nodes->fresh, g_array_unref);
+}
+
+static void grow(CoreNodes *nodes)
+{
+    nodes->width = nodes->width == 0 ? FIRST_WIDTH : nodes->width * 2;
+    nodes->spans = g_renew(CoreSpan, nodes->spans, 2 * nodes->width);
+    nodes->slacks = g_renew(CoreNeeds, nodes->slacks, 2 * nodes->width);
+    memset(nodes->slacks, 0, 2 * nodes->width * sizeof nodes->slacks[0]);
+    for (guint i = 0; i < 2 * nodes->width; i++)
+        nodes->spans[i] = closed_span;
+    for (guint i = 0; i < nodes->nodes->len; i++)
+        update_spans(nodes, g_ptr_array_index(nodes->nodes, i));
+}
+
+CoreNode *core_nodes_add(CoreNodes *nodes, const char *name)
+{
+    CoreNode *node = g_new0(CoreNode, 1);
+    node->handle = nodes->nodes->len + 1;
+    node->name = g_strdup(name);
+    node->state = BERTH_NODE_DOWN;
+    node->guests = g_ptr_array_new();
+    node->incoming = g_ptr_array_new();
+    node->coincidence = 65536;
+    node->steps = g_array_new(FALSE, FALSE, sizeof(CoreStep));
+    node->steps_are_old = TRUE;
+    node->timer.kind = CORE_TIMER_NODE;
+    g_ptr_array_add(nodes->nodes, node);
+    g_hash_table_insert(nodes->by_name, node->name, node);
+    if (nodes->nodes->len > nodes->width)
+        grow(nodes);
+    return node;
+}
+
+CoreNode *core_nodes_get(const CoreNodes *nodes, guint32 handle)
+{
+    if (handle == 0 || handle > nodes->nodes->len)
+        return NULL;
+    return g_ptr_array_index(nodes->nodes, handle - 1);
+}
+
+CoreNode *core_nodes_find_name(const CoreNodes *nodes, const char *name)
+{
+    return g_hash_table_lookup(nodes->by_name, name);
+}
+
+/* --- reserving ------------------------------------------------------------------------------ */
+
+static CoreSize *part_of(CoreNode *node, gboolean is_opportunistic)
+{
+    return is_opportunistic ? &node->slack : &node->reserved;
+}
+
+static void add_needs(CoreNode *node, CoreNeeds needs, gint sign)
+{
+    node->needs.cpu_milli += (guint32)sign * needs.cpu_milli;
+    node->needs.memory_mib += (guint64)(gint64)sign * needs.memory_mib;
+}
+
+static void add_used(CoreNode *node, CoreNeeds used, gint sign)
+{
+    node->used.cpu_milli += (guint32)sign * used.cpu_milli;
+    node->used.memory_mib += (guint64)(gint64)sign * used.memory_mib;
+}
+
+void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
+{
+    CoreSize *part = part_of(node, guest->is_opportunistic);
+    guest->node = node->handle;
+    guest->place = node->guests->len;
+    g_ptr_array_add(node->guests, guest);
+    *part = core_size_add(*part, guest->size);
+    add_needs(node, guest->needs, 1);
+    add_used(node, guest->used, 1);
+    node->n_waiting_for_room += guest->waits_for_room;
+    core_nodes_changed(nodes, node);
+}
+
+void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
+{
+    CoreSize *part = part_of(node, guest->is_opportunistic);
+    g_ptr_array_remove_index_fast(node->guests, guest->place);
+    if (guest->place < node->guests->len) {
+        CoreGuest *moved = g_ptr_array_index(node->guests, guest->place);
+        moved->place = guest->place;
+    }
+    *part = core_size_sub(*part, guest->size);
+    add_needs(node, guest->needs, -1);
+    add_used(node, guest->used, -1);
+    node->n_waiting_for_room -= guest->waits_for_room;
+    if (core_size_fits(node->reserved, core_node_capacity(node)))
+        node->oversubscribed = FALSE;
+    core_nodes_changed(nodes, node);
+    core_nodes_fresh(nodes, node);
+}
+
+void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
+{
+    CoreSize *part = part_of(to, guest->is_opportunistic_there);
+    guest->to = to->handle;
+    guest->to_place = to->incoming->len;
+    guest->held = guest->needs;
+    g_ptr_array_add(to->incoming, guest);
+    *part = core_size_add(*part, guest->size);
+    add_needs(to, guest->held, 1);
+    core_nodes_changed(nodes, to);
+}
+
+void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
+{
+    CoreSize *part = part_of(to, guest->is_opportunistic_there);
+    g_ptr_array_remove_index_fast(to->incoming, guest->to_place);
+    if (guest->to_place < to->incoming->len) {
+        CoreGuest *moved = g_ptr_array_index(to->incoming, guest->to_place);
+        moved->to_place = guest->to_place;
+    }
+    *part = core_size_sub(*part, guest->size);
+    add_needs(to, guest->held, -1);
+    core_nodes_changed(nodes, to);
+    core_nodes_fresh(nodes, to);
+}
+
+static int compare_guests(gconstpointer a, gconstpointer b)
+{
+    const CoreGuest *guest_a = *(CoreGuest *const *)a;
+    const CoreGuest *guest_b = *(CoreGuest *const *)b;
+    const BerthCoreTask *task_a = &guest_a->task->record;
+    const BerthCoreTask *task_b = &guest_b->task->record;
+    if (task_a->job != task_b->job)
+        return task_a->job < task_b->job ? -1 : 1;
+    if (task_a->task != task_b->task)
+        return task_a->task < task_b->task ? -1 : 1;
+    return guest_a->index < guest_b->index ? -1 : guest_a->index > guest_b->index;
+}
+
+GPtrArray *core_node_guests_sorted(const CoreNode *node)
+{
+    GPtrArray *guests = g_ptr_array_copy(node->guests, NULL, NULL);
+    g_ptr_array_sort(guests, compare_guests);
+    return guests;
+}
+
+/* --- the tree ------------------------------------------------------------------------------- */
+
+void core_nodes_set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity)
+{
+    nodes->total_vcpus += capacity->vcpus;
+    nodes->total_vcpus -= node->capacity.vcpus;
+    nodes->total_mib += capacity->memory_mib;
+    nodes->total_mib -= node->capacity.memory_mib;
+    node->capacity = *capacity;
+    guint shift = g_bit_storage(nodes->total_mib / MAX(nodes->total_vcpus, 1)) - 1;
+    if (shift == nodes->vcpu_shift)
+        return;
+    /* All that was reckoned with the old one is old. */
+    nodes->vcpu_shift = shift;
+    nodes->first_change += nodes->changes->len + 1;
+    g_array_set_size(nodes->changes, 0);
+}
+
+/* Readers of the log that are further behind look at all nodes, which costs them no more. */
+static void log_change(CoreNodes *nodes, guint32 handle)
+{
+    if (nodes->changes->len > CHANGES_PER_NODE * nodes->nodes->len + CHANGES_MIN) {
+        nodes->first_change += nodes->changes->len;
+        g_array_set_size(nodes->changes, 0);
+    }
+    g_array_append_val(nodes->changes, handle);
+}
+
+void core_nodes_changed(CoreNodes *nodes, CoreNode *node)
+{
+    node->steps_are_old = TRUE;
+    log_change(nodes, node->handle);
+    update_spans(nodes, node);
+}
+
+void core_nodes_fresh(CoreNodes *nodes, CoreNode *node)
+{
+    if (node->is_fresh)
+        return;
+    node->is_fresh = TRUE;
+    g_array_append_val(nodes->fresh, node->handle);
+}
+
+gboolean core_barriers_close(CoreBarriers barriers, CoreSize capacity)
+{
+    for (guint i = 0; i < barriers.n; i++)
+        if (core_size_fits(barriers.sizes[i], capacity))
+            return TRUE;
+    return FALSE;
+}
+
+static CoreNode *first_below(const CoreNodes *nodes, guint at, CoreSize need, CoreLookAt look_at,
+                             CoreBarriers barriers)
+{
+    const CoreSpan *span = &nodes->spans[at];
+    CoreSize most = look_at == CORE_LOOK_AT_FREE ? span->max_free : span->max_capacity;
+    if (!core_size_fits(need, most) || core_barriers_close(barriers, span->min_capacity))
+        return NULL;
+    if (at >= nodes->width)
+        return g_ptr_array_index(nodes->nodes, at - nodes->width);
+    CoreNode *left = first_below(nodes, 2 * at, need, look_at, barriers);
+    return left != NULL ? left : first_below(nodes, 2 * at + 1, need, look_at, barriers);
+}
+
+CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,
+                           CoreBarriers barriers)
+{
+    return nodes->width == 0 ? NULL : first_below(nodes, 1, need, look_at, barriers);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+void core_nodes_init(CoreNodes *nodes);
+void core_nodes_clear(CoreNodes *nodes);
+CoreNode *core_nodes_add(CoreNodes *nodes, const char *name);
+CoreNode *core_nodes_get(const CoreNodes *nodes, guint32 handle); /* NULL = unknown */
+CoreNode *core_nodes_find_name(const CoreNodes *nodes, const char *name);
+
+CoreSize core_node_capacity(const CoreNode *node);
+/* What a new guest could get now: nothing unless it is UP, clean and not hidden. */
+CoreSize core_node_free(const CoreNode *node);
+/* How much ROOM is, in MiB: a vCPU counts as the memory that the cluster has for each, to a power of
+ * two. The less a fit leaves, the better it is. */
+guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room);
+void core_nodes_set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity);
+/* May be waited for: UP and not hidden. */
+gboolean core_node_is_open(const CoreNode *node);
+
+/* To be called after anything that the three functions above depend on was changed, or when a guest
+ * there is thought to leave. */
+void core_nodes_changed(CoreNodes *nodes, CoreNode *node);
+/* NODE may have more room than it had: the next pass looks at it. */
+void core_nodes_fresh(CoreNodes *nodes, CoreNode *node);
+
+/* GUEST takes, or no longer takes, its part of NODE. */
+void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest);
+void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest);
+/* GUEST, on its way, will take its part of TO. */
+void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest);
+void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest);
+/* What of NODE is neither predicted to be needed nor kept. */
+CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node);
+/* NODE's needs have changed. */
+void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node);
+/* Guests' ids rising, so that nothing depends on history. (transfer container) */
+GPtrArray *core_node_guests_sorted(const CoreNode *node);
+
+/* Nodes with at least the capacity of any barrier are closed. */
+typedef struct {
+    const CoreSize *sizes;
+    guint n;
+} CoreBarriers;
+gboolean core_barriers_close(CoreBarriers barriers, CoreSize capacity);
+
+typedef enum {
+    CORE_LOOK_AT_FREE,
+    CORE_LOOK_AT_CAPACITY,
+} CoreLookAt;
+/* The first open node, by handle, with room for NEED that is not behind a barrier; NULL = none.
+ * About O(log n): whole parts of the table are passed over by their largest and smallest nodes. */
+CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,
+                           CoreBarriers barriers);

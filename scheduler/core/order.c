@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ORDER: who is looked at first. Knows neither nodes nor room.
+ *
+ * Two levels: within a class by number, and the classes by rank and their first job's number, in a
+ * sorted array: a pass walks it from the front. Invariant: a class is in it exactly while one of its
+ * jobs waits, at the place that its HEAD says. */
+#include "scheduler/core/order.h"
+
+#include "common/error.h"
+#include "scheduler/core/class.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/owner.h"
+
+#define QOS_MAX 1024u
+
+/* Points below 2^32 between two priorities of jobs. */
+#define PRIORITY_SHIFT 32
+
+static gint64 age_points(const BerthCore *core, const CoreClass *class)
+{
+    gint64 max_usec = core->tunings[BERTH_TUNING_AGE_MAX_USEC];
+    gint64 age_usec = core->ranked_usec - core_class_head(class)->submit_usec;
+    return CLAMP(age_usec, 0, max_usec) / 1000 * core->tunings[BERTH_TUNING_WEIGHT_AGE] /
+           MAX(max_usec / 1000, 1);
+}
+
+/* Priority first; then fair share, age and QOS, weighted. */
+static gint64 rank_of(BerthCore *core, const CoreClass *class)
+{
+    const CoreShape *shape = &class->shape;
+    gint64 points = 0;
+    if (core->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] > 0)
+        points +=
+            core->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] * core_owner_factor(core, shape->owner) >>
+            16;
+    if (core->tunings[BERTH_TUNING_WEIGHT_AGE] > 0)
+        points += age_points(core, class);
+    if (shape->qos < core->qos->len)
+        points += core->tunings[BERTH_TUNING_WEIGHT_QOS] *
+                  g_array_index(core->qos, gint32, shape->qos) / 1000;
+    return shape->priority * ((gint64)1 << PRIORITY_SHIFT) + points;
+}
+
+static gboolean comes_before(const CoreOrdered *a, const CoreOrdered *b)
+{
+    return a->rank != b->rank ? a->rank > b->rank : a->head < b->head;
+}
+
+/* Where ORDERED is, or would be. */
+static guint place_of(const GArray *order, const CoreOrdered *ordered)
+{
+    guint low = 0;
+    guint high = order->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (comes_before(&g_array_index(order, CoreOrdered, middle), ordered))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+guint core_order_place(const BerthCore *core, const CoreClass *class)
+{
+    CoreOrdered ordered = {.rank = class->rank, .head = class->head};
+    return class->is_ordered ? place_of(core->order, &ordered) : core->order->len;
+}
+
+void core_order_put_class(BerthCore *core, CoreClass *class)
+{
+    const CoreJob *head = core_class_head(class);
+    CoreOrdered ordered = {class, class->shape.size, class->rank, class->head};
+    if (head != NULL && class->is_ordered && class->parked == NULL && class->head == head->id)
+        return;
+    if (class->is_ordered)
+        g_array_remove_index(core->order, place_of(core->order, &ordered));
+    class->is_ordered = head != NULL && class->parked == NULL;
+    if (!class->is_ordered)
+        return;
+    class->head = ordered.head = head->id;
+    class->rank = ordered.rank = rank_of(core, class);
+    g_array_insert_val(core->order, place_of(core->order, &ordered), ordered);
+}
+
+static void want_to_try(BerthCore *core, CoreClass *class)
+{
+    core->pass_wanted = TRUE;
+    if (class->is_untried)
+        return;
+    class->is_untried = TRUE;
+    g_ptr_array_add(core->untried, class);
+}
+
+void core_order_update(BerthCore *core, CoreJob *job)
+{
+    CoreClass *class = job->class;
+    gboolean should_wait = core_job_n_startable(job) > 0;
+    gboolean waits = core_heap_has(&job->waiting);
+    const CoreJob *old_head = core_class_head(class);
+    if (should_wait && !waits)
+        core_heap_push(&class->waiting, &job->waiting);
+    if (!should_wait && waits)
+        core_heap_remove(&class->waiting, &job->waiting);
+    core_order_put_class(core, class);
+    if (should_wait == waits)
+        return;
+    const CoreJob *head = core_class_head(class);
+    if (head != old_head && head != NULL)
+        want_to_try(core, class);
+    /* Whom it kept from starting may now. */
+    if (old_head == job && !should_wait)
+        core->pass_wanted = core->plan_wanted = TRUE;
+}
+
+void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner)
+{
+    class->parked = owner;
+    core_owner_park(owner, class);
+    core_order_put_class(core, class);
+}
+
+void core_order_unpark(BerthCore *core, CoreClass *class)
+{
+    class->parked = NULL;
+    core_order_put_class(core, class);
+    if (class->is_ordered)
+        want_to_try(core, class);
+}
+
+/* --- ranking -------------------------------------------------------------------------------- */
+
+static int compare_ordered(gconstpointer a, gconstpointer b)
+{
+    const CoreOrdered *ordered_a = a;
+    const CoreOrdered *ordered_b = b;
+    if (ordered_a->rank != ordered_b->rank)
+        return ordered_a->rank > ordered_b->rank ? -1 : 1;
+    return ordered_a->head < ordered_b->head ? -1 : ordered_a->head > ordered_b->head;
+}
+
+static void rank_all(BerthCore *core)
+{
+    core->ranking++;
+    core->ranked_usec = core->now_usec;
+    for (guint i = 0; i < core->order->len; i++) {
+        CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, i);
+        ordered->class->rank = ordered->rank = rank_of(core, ordered->class);
+    }
+    g_array_sort(core->order, compare_ordered);
+    core->plan_wanted = TRUE;
+}
+
+void core_order_rank(BerthCore *core)
+{
+    gboolean changes = core->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] > 0 ||
+                       core->tunings[BERTH_TUNING_WEIGHT_AGE] > 0;
+    if (changes &&
+        core->now_usec - core->ranked_usec >= core->tunings[BERTH_TUNING_RANK_INTERVAL_USEC])
+        rank_all(core);
+}
+
+gboolean core_order_set_qos(BerthCore *core, guint32 qos, gint32 priority_permille, GError **error)
+{
+    if (qos >= QOS_MAX || priority_permille < -1000 || priority_permille > 1000) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "a QOS has a number below %u and a priority from -1000 to 1000", QOS_MAX);
+        return FALSE;
+    }
+    if (qos >= core->qos->len)
+        g_array_set_size(core->qos, qos + 1);
+    g_array_index(core->qos, gint32, qos) = priority_permille;
+    rank_all(core);
+    core->pass_wanted = TRUE;
+    return TRUE;
+}

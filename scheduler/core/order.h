@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* The order in which waiting jobs are looked at: rank, higher first, then number. */
+
+/* JOB is or is no longer among those that wait, as core_job_n_startable() says. Wants a pass if that
+ * could let somebody start. */
+void core_order_update(BerthCore *core, CoreJob *job);
+/* Makes CLASS be where its first job belongs. */
+void core_order_put_class(BerthCore *core, CoreClass *class);
+/* CLASS, parked, is to be looked at again. */
+void core_order_unpark(BerthCore *core, CoreClass *class);
+/* CLASS is not looked at until OWNER runs less. */
+void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner);
+/* Ranks all classes anew if that is due. */
+void core_order_rank(BerthCore *core);
+gboolean core_order_set_qos(BerthCore *core, guint32 qos, gint32 priority_permille, GError **error);
+/* How many are before it. */
+guint core_order_place(const BerthCore *core, const CoreClass *class);

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the accounts and users: their running tasks, limits, and past usage, which decays by half
+ * lives. All in integers, so that every compiler ranks alike.
+ *
+ * Invariant: what an account runs and has is the sum over those below it. */
+#include "scheduler/core/owner.h"
+
+#include "scheduler/core/order.h"
+
+#define ONE 65536u
+
+struct CoreOwner {
+    guint32 account;
+    guint32 uid;
+    gboolean is_user;
+    CoreOwner *parent; /* NULL = the root */
+    guint32 shares;
+    guint64 child_shares; /* of those below that have a job */
+    guint32 n_jobs;
+    BerthCoreLimits limits;
+    BerthCoreLimits running;
+    guint64 rate_mib; /* what runs: dominant resource, in MiB */
+    guint64 used;     /* MiB * seconds, decayed to USED_AT */
+    gint64 used_at_usec;
+    guint64 ranking;   /* in which FACTOR was reckoned */
+    guint64 effective; /* usage with its part of what those above use, in 1/65536 of all */
+    guint64 share;     /* of all, in 1/65536 */
+    guint32 factor;
+    GPtrArray *parked; /* CoreClass that wait for its limits */
+};
+
+/* --- arithmetic ----------------------------------------------------------------------------- */
+
+guint32 core_exp2_neg(guint64 x)
+{
+    /* 2^(-1/2), 2^(-1/4), ... in 1/2^32. */
+    static const guint32 roots[16] = {
+        3037000500u, 3611622603u, 3938502376u, 4112874773u, 4202935003u, 4248701965u,
+        4271771996u, 4283353945u, 4289156690u, 4292061010u, 4293513907u, 4294240540u,
+        4294603903u, 4294785595u, 4294876445u, 4294921870u,
+    };
+    guint64 whole = x >> 16;
+    guint64 value = G_MAXUINT32;
+    if (whole >= 17)
+        return 0;
+    for (guint bit = 0; bit < 16; bit++)
+        if (x & (0x8000u >> bit))
+            value = value * roots[bit] >> 32;
+    return (guint32)((value + 0x8000u) >> 16 >> whole);
+}
+
+/* Up to now: decayed, and with what ran meanwhile. */
+static void settle(const BerthCore *core, CoreOwner *owner)
+{
+    gint64 passed_usec = core->now_usec - owner->used_at_usec;
+    if (passed_usec <= 0)
+        return;
+    gint64 half_life_usec = core->tunings[BERTH_TUNING_HALF_LIFE_USEC];
+    gint64 lives = passed_usec / half_life_usec;
+    gint64 rest_usec = passed_usec % half_life_usec;
+    guint64 x = lives >= 64 ? 64 * (guint64)ONE
+                            : (guint64)lives * ONE + (guint64)(rest_usec / (half_life_usec >> 16));
+    guint64 kept = core_exp2_neg(x);
+    owner->used = (owner->used >> 16) * kept + ((owner->used & 0xffff) * kept >> 16);
+    owner->used += owner->rate_mib * (guint64)(passed_usec / 1000) / 1000;
+    owner->used_at_usec = core->now_usec;
+}
+
+/* --- the tree ------------------------------------------------------------------------------- */
+
+static guint owner_hash(gconstpointer data)
+{
+    const CoreOwner *owner = data;
+    return (owner->account * 1000003u + owner->uid) * 2u + (owner->is_user != FALSE);
+}
+
+static gboolean owner_equal(gconstpointer data_a, gconstpointer data_b)
+{
+    const CoreOwner *a = data_a;
+    const CoreOwner *b = data_b;
+    return a->account == b->account && a->uid == b->uid && a->is_user == b->is_user;
+}
+
+static void owner_free(gpointer data)
+{
+    CoreOwner *owner = data;
+    g_ptr_array_unref(owner->parked);
+    g_free(owner);
+}
+
+void core_owners_init(BerthCore *core)
+{
+    core->owners = g_hash_table_new_full(owner_hash, owner_equal, owner_free, NULL);
+}
+
+void core_owners_clear(BerthCore *core)
+{
+    g_hash_table_unref(core->owners);
+}
+
+static CoreOwner *get(BerthCore *core, guint32 account, guint32 uid, gboolean is_user)
+{
+    CoreOwner key = {.account = account, .uid = uid, .is_user = is_user};
+    CoreOwner *owner = g_hash_table_lookup(core->owners, &key);
+    if (owner != NULL)
+        return owner;
+    owner = g_memdup2(&key, sizeof key);
+    owner->shares = 1;
+    owner->used_at_usec = core->now_usec;
+    owner->parked = g_ptr_array_new();
+    g_hash_table_add(core->owners, owner);
+    if (is_user || account != 0)
+        owner->parent = get(core, is_user ? account : 0, 0, FALSE);
+    return owner;
+}
+
+CoreOwner *core_owner_of_user(BerthCore *core, guint32 account, guint32 uid)
+{
+    return get(core, account, uid, TRUE);
+}
+
+static void count_shares(CoreOwner *owner, gboolean counts)
+{
+    if (owner->parent == NULL || owner->n_jobs == 0)
+        return;
+    if (counts)
+        owner->parent->child_shares += owner->shares;
+    else
+        owner->parent->child_shares -= owner->shares;
+}
+
+/* All that waits for its limits is tried again. */
+static void unpark(BerthCore *core, CoreOwner *owner)
+{
+    for (guint i = 0; i < owner->parked->len; i++)
+        core_order_unpark(core, g_ptr_array_index(owner->parked, i));
+    g_ptr_array_set_size(owner->parked, 0);
+}
+
+static void set(BerthCore *core, CoreOwner *owner, guint32 shares, const BerthCoreLimits *limits)
+{
+    count_shares(owner, FALSE);
+    owner->shares = MAX(shares, 1);
+    count_shares(owner, TRUE);
+    owner->limits = *limits;
+    unpark(core, owner);
+}
+
+void core_owner_set_user(BerthCore *core, guint32 account, guint32 uid, guint32 shares,
+                         const BerthCoreLimits *limits)
+{
+    set(core, get(core, account, uid, TRUE), shares, limits);
+}
+
+static void add_to(CoreOwner *above, const CoreOwner *owner, gint sign)
+{
+    for (; above != NULL; above = above->parent) {
+        count_shares(above, FALSE);
+        above->n_jobs += (guint32)sign * owner->n_jobs;
+        count_shares(above, TRUE);
+        above->running.running_tasks += (guint32)sign * owner->running.running_tasks;
+        above->running.vcpus += (guint32)sign * owner->running.vcpus;
+        above->running.memory_mib += (guint64)(gint64)sign * owner->running.memory_mib;
+        above->rate_mib += (guint64)(gint64)sign * owner->rate_mib;
+    }
+}
+
+gboolean core_owner_set_account(BerthCore *core, guint32 account, guint32 parent, guint32 shares,
+                                const BerthCoreLimits *limits)
+{
+    CoreOwner *owner = get(core, account, 0, FALSE);
+    CoreOwner *above = account != 0 ? get(core, parent, 0, FALSE) : NULL;
+    for (const CoreOwner *up = above; up != NULL; up = up->parent)
+        if (up == owner)
+            return FALSE;
+    if (owner->parent != above) {
+        count_shares(owner, FALSE);
+        add_to(owner->parent, owner, -1);
+        owner->parent = above;
+        add_to(owner->parent, owner, 1);
+        count_shares(owner, TRUE);
+    }
+    set(core, owner, shares, limits);
+    return TRUE;
+}
+
+/* --- what they have and run ------------------------------------------------------------------ */
+
+gboolean core_owner_may_add_job(const CoreOwner *owner)
+{
+    for (const CoreOwner *up = owner; up != NULL; up = up->parent)
+        if (up->limits.jobs > 0 && up->n_jobs >= up->limits.jobs)
+            return FALSE;
+    return TRUE;
+}
+
+void core_owner_add_job(CoreOwner *owner)
+{
+    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+        up->n_jobs++;
+        if (up->n_jobs == 1)
+            count_shares(up, TRUE);
+    }
+}
+
+void core_owner_remove_job(CoreOwner *owner)
+{
+    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+        if (up->n_jobs == 1)
+            count_shares(up, FALSE);
+        up->n_jobs--;
+    }
+}
+
+/* The dominant resource, so that neither memory nor vCPUs come free. */
+static guint64 rate_of(const BerthCore *core, CoreSize size, guint32 guests)
+{
+    return guests * MAX((guint64)size.vcpus << core->nodes.vcpu_shift, size.memory_mib);
+}
+
+void core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
+{
+    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+        settle(core, up);
+        up->running.running_tasks++;
+        up->running.vcpus += guests * size.vcpus;
+        up->running.memory_mib += guests * size.memory_mib;
+        up->rate_mib += rate_of(core, size, guests);
+    }
+}
+
+void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
+{
+    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+        settle(core, up);
+        up->running.running_tasks--;
+        up->running.vcpus -= guests * size.vcpus;
+        up->running.memory_mib -= guests * size.memory_mib;
+        /* The worth of a vCPU may have changed since it started. */
+        up->rate_mib -= MIN(up->rate_mib, rate_of(core, size, guests));
+        unpark(core, up);
+    }
+}
+
+CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests)
+{
+    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+        const BerthCoreLimits *limits = &up->limits;
+        if ((limits->running_tasks > 0 && up->running.running_tasks >= limits->running_tasks) ||
+            (limits->vcpus > 0 && up->running.vcpus + guests * size.vcpus > limits->vcpus) ||
+            (limits->memory_mib > 0 &&
+             up->running.memory_mib + guests * size.memory_mib > limits->memory_mib))
+            return up;
+    }
+    return NULL;
+}
+
+void core_owner_park(CoreOwner *owner, CoreClass *class)
+{
+    g_ptr_array_add(owner->parked, class);
+}
+
+void core_owner_forget_class(CoreOwner *owner, CoreClass *class)
+{
+    g_ptr_array_remove(owner->parked, class);
+}
+
+guint32 core_owner_uid(const CoreOwner *owner)
+{
+    return owner->uid;
+}
+
+guint32 core_owner_account(const CoreOwner *owner)
+{
+    return owner->account;
+}
+
+/* --- fair share ----------------------------------------------------------------------------- */
+
+static void reckon(BerthCore *core, CoreOwner *owner, const CoreOwner *root)
+{
+    if (owner->ranking == core->ranking)
+        return;
+    owner->ranking = core->ranking;
+    settle(core, owner);
+    if (owner->parent == NULL) {
+        owner->effective = owner->share = owner->factor = ONE;
+        return;
+    }
+    reckon(core, owner->parent, root);
+    const CoreOwner *parent = owner->parent;
+    guint64 of_shares = owner->shares * (guint64)ONE / MAX(parent->child_shares, owner->shares);
+    guint64 own = owner->used / MAX(root->used >> 16, 1);
+    own = MIN(own, parent->effective);
+    owner->share = parent->share * of_shares >> 16;
+    owner->effective = own + ((parent->effective - own) * of_shares >> 16);
+    owner->factor = core_exp2_neg((owner->effective << 16) / MAX(owner->share, 1));
+}
+
+guint32 core_owner_factor(BerthCore *core, CoreOwner *owner)
+{
+    CoreOwner *root = get(core, 0, 0, FALSE);
+    settle(core, root);
+    reckon(core, owner, root);
+    return owner->factor;
+}

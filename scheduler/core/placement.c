@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE: when there is a pass, and what a start is. The policies have a file each. */
+#include "scheduler/core/placement.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/slack.h"
+#include "scheduler/core/task.h"
+
+/* The lowest of those that wait to start again and those that never started; NULL = one of the
+ * latter, without a record. */
+static CoreTask *next_with_record(const CoreJob *job)
+{
+    for (guint32 i = 0; job->n_returned > 0 && i < job->n_tasks; i++)
+        if (job->tasks[i]->is_returned)
+            return job->tasks[i];
+    return NULL;
+}
+
+/* After a failed start another node is better than the same one, whether it counted or not. */
+guint32 core_placement_avoid(const CoreClass *class)
+{
+    const CoreTask *task = next_with_record(core_class_head(class));
+    gboolean has_failed = task != NULL && (task->record.start_failures > 0 ||
+                                           task->record.reason == BERTH_REASON_STARTING_LATER);
+    return has_failed ? task->record.node : 0;
+}
+
+gboolean core_placement_park(BerthCore *core, CoreClass *class)
+{
+    const CoreShape *shape = &class->shape;
+    CoreOwner *owner = core_owner_hinders(shape->owner, shape->size, shape->guests);
+    if (owner == NULL)
+        return FALSE;
+    core_order_park(core, class, owner);
+    return TRUE;
+}
+
+static void start(BerthCore *core, CoreClass *class, const guint32 *nodes,
+                  gboolean is_opportunistic)
+{
+    CoreJob *job = core_class_head(class);
+    CoreTask *task = next_with_record(job);
+    if (task == NULL)
+        task = core_job_add_task(job, job->next);
+    core_task_wait_no_more(core, task);
+    core_task_start(core, task, nodes, is_opportunistic);
+    /* What is behind it in its class is not new to this pass. */
+    gboolean was_untried = class->is_untried;
+    core_order_update(core, job);
+    if (class->is_untried && !was_untried) {
+        class->is_untried = FALSE;
+        g_ptr_array_set_size(core->untried, (gint)core->untried->len - 1);
+    }
+}
+
+void core_placement_start(BerthCore *core, CoreClass *class, const guint32 *nodes)
+{
+    start(core, class, nodes, FALSE);
+}
+
+void core_placement_start_in_slack(BerthCore *core, CoreClass *class, guint32 node)
+{
+    start(core, class, &node, TRUE);
+}
+
+static void end_pass(BerthCore *core)
+{
+    for (guint i = 0; i < core->nodes.fresh->len; i++)
+        core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i))->is_fresh =
+            FALSE;
+    g_array_set_size(core->nodes.fresh, 0);
+    for (guint i = 0; i < core->untried->len; i++)
+        ((CoreClass *)g_ptr_array_index(core->untried, i))->is_untried = FALSE;
+    g_ptr_array_set_size(core->untried, 0);
+    core->pass_wanted = core->plan_wanted = core->full_pass_wanted = FALSE;
+}
+
+void core_placement_pass(BerthCore *core)
+{
+    if (!core->pass_wanted || core->more_follow || core->storage_down)
+        return;
+    core_order_rank(core);
+    do {
+        core->pass++;
+        if (core->config.policy == BERTH_POLICY_FCFS)
+            core_fcfs_pass(core);
+        else
+            core_backfill_pass(core);
+        /* Who starts in slack no longer keeps anything from others. */
+        core->plan_wanted = TRUE;
+    } while ((core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0) &&
+             core_slack_pass(core));
+    core->slack_wanted = FALSE;
+    end_pass(core);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the planned starts: which waiting task, when, on which nodes. */
+#include "scheduler/core/plan.h"
+
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/timers.h"
+
+typedef struct {
+    guint64 job;
+    gint64 rank;
+    gint64 start_usec;
+} Planned;
+
+typedef struct {
+    guint32 node;
+    GArray *reservations; /* CoreReservation, in the order in which they were planned */
+} Touched;
+
+struct CorePlan {
+    GArray *planned; /* Planned, in the order of the jobs */
+    GArray *touched; /* Touched */
+};
+
+CorePlan *core_plan_new(void)
+{
+    CorePlan *plan = g_new(CorePlan, 1);
+    plan->planned = g_array_new(FALSE, FALSE, sizeof(Planned));
+    plan->touched = g_array_new(FALSE, FALSE, sizeof(Touched));
+    return plan;
+}
+
+static void drop_touched(CorePlan *plan)
+{
+    for (guint i = 0; i < plan->touched->len; i++)
+        g_array_unref(g_array_index(plan->touched, Touched, i).reservations);
+    g_array_set_size(plan->touched, 0);
+}
+
+void core_plan_free(CorePlan *plan)
+{
+    drop_touched(plan);
+    g_array_unref(plan->planned);
+    g_array_unref(plan->touched);
+    g_free(plan);
+}
+
+void core_plan_clear(BerthCore *core)
+{
+    CorePlan *plan = core->plan;
+    for (guint i = 0; i < plan->touched->len; i++) {
+        CoreNode *node =
+            core_nodes_get(&core->nodes, g_array_index(plan->touched, Touched, i).node);
+        node->planned = 0;
+        core_nodes_fresh(&core->nodes, node);
+    }
+    drop_touched(plan);
+    g_array_set_size(plan->planned, 0);
+}
+
+const GArray *core_plan_reservations(const BerthCore *core, const CoreNode *node)
+{
+    if (node->planned == 0)
+        return NULL;
+    return g_array_index(core->plan->touched, Touched, node->planned - 1).reservations;
+}
+
+static GArray *touch(BerthCore *core, CoreNode *node)
+{
+    CorePlan *plan = core->plan;
+    if (node->planned == 0) {
+        Touched touched = {node->handle, g_array_new(FALSE, FALSE, sizeof(CoreReservation))};
+        g_array_append_val(plan->touched, touched);
+        node->planned = plan->touched->len;
+    }
+    return g_array_index(plan->touched, Touched, node->planned - 1).reservations;
+}
+
+void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 start_usec,
+                   const guint32 *nodes)
+{
+    const CoreShape *shape = &job->class->shape;
+    gint64 limit_usec = shape->time_limit_usec > 0 ? shape->time_limit_usec
+                                                   : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+    Planned planned = {job->id, rank, start_usec};
+    g_array_append_val(core->plan->planned, planned);
+    for (guint32 i = 0; i < shape->guests; i++) {
+        CoreReservation reservation = {start_usec, core_time_add(start_usec, limit_usec),
+                                       shape->size};
+        g_array_append_val(touch(core, core_nodes_get(&core->nodes, nodes[i])), reservation);
+    }
+}
+
+guint core_plan_len(const CorePlan *plan)
+{
+    return plan->planned->len;
+}
+
+gboolean core_plan_is_before(const CorePlan *plan, gint64 rank, guint64 job)
+{
+    if (plan->planned->len == 0)
+        return FALSE;
+    const Planned *last = &g_array_index(plan->planned, Planned, plan->planned->len - 1);
+    return last->rank != rank ? last->rank > rank : last->job < job;
+}
+
+gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
+{
+    for (guint i = 0; i < plan->planned->len; i++) {
+        const Planned *planned = &g_array_index(plan->planned, Planned, i);
+        if (planned->job == job)
+            return planned->start_usec;
+    }
+    return 0;
+}
+
+gsize core_plan_bytes(const CorePlan *plan)
+{
+    return sizeof *plan + plan->planned->len * sizeof(Planned) +
+           plan->touched->len * (sizeof(Touched) + sizeof(CoreReservation));
+}

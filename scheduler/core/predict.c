@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* PREDICT: what a guest will need, from what it is measured to use and what its siblings needed.
+ *
+ * A guest's prediction is a peak with a margin: it jumps up to what is measured and sinks towards it
+ * by half lives (as in Autopilot: Rzadca et al., EuroSys 2020), and it is never more than the
+ * reservation. Until a new guest has settled it does not fall below where it began. For a node, the
+ * peaks of guests do not coincide: the share of their sum that is used at once is predicted in the
+ * same way (as in Bashir et al., Take it to the limit, EuroSys 2021). */
+#include "scheduler/core/predict.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/owner.h"
+
+/* However seldom its guests have been seen busy together, half of their peaks may be. */
+#define COINCIDENCE_MIN 32768u
+#define ONE             65536u
+
+/* What the siblings that ended needed at most. */
+typedef struct {
+    guint32 uid; /* with name: the key */
+    guint64 name;
+    guint32 n;
+    CoreNeeds peak;
+} Prior;
+
+static guint prior_hash(gconstpointer data)
+{
+    const Prior *prior = data;
+    return (guint)(((prior->name ^ prior->uid) * 0x9e3779b97f4a7c15u) >> 32);
+}
+
+static gboolean prior_equal(gconstpointer data_a, gconstpointer data_b)
+{
+    const Prior *a = data_a;
+    const Prior *b = data_b;
+    return a->uid == b->uid && a->name == b->name;
+}
+
+void core_predict_init(BerthCore *core)
+{
+    core->priors = g_hash_table_new_full(prior_hash, prior_equal, g_free, NULL);
+}
+
+void core_predict_clear(BerthCore *core)
+{
+    g_hash_table_unref(core->priors);
+}
+
+/* Tasks of an array are siblings; so are jobs of one user and name. */
+static gboolean key_of(const CoreJob *job, Prior *out_key)
+{
+    *out_key = (Prior){.uid = core_owner_uid(job->class->shape.owner),
+                       .name = job->name != 0 ? job->name : job->id};
+    return job->name != 0 || job->array_size > 1;
+}
+
+static CoreNeeds whole(const CoreJob *job)
+{
+    const CoreShape *shape = &job->class->shape;
+    return (CoreNeeds){shape->size.vcpus * 1000u, shape->size.memory_mib};
+}
+
+static CoreNeeds whole_of(const CoreGuest *guest)
+{
+    return (CoreNeeds){guest->size.vcpus * 1000u, guest->size.memory_mib};
+}
+
+static CoreNeeds at_most(CoreNeeds a, CoreNeeds b)
+{
+    return (CoreNeeds){MIN(a.cpu_milli, b.cpu_milli), MIN(a.memory_mib, b.memory_mib)};
+}
+
+static CoreNeeds with_margin(const BerthCore *core, CoreNeeds needs)
+{
+    guint64 margin = 1000 + (guint64)core->tunings[BERTH_TUNING_PEAK_MARGIN_PERMILLE];
+    return (CoreNeeds){(guint32)(needs.cpu_milli * margin / 1000),
+                       needs.memory_mib * margin / 1000};
+}
+
+CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job)
+{
+    Prior key;
+    guint32 wanted = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
+    if ((core->config.features & wanted) != wanted || !key_of(job, &key))
+        return whole(job);
+    const Prior *prior = g_hash_table_lookup(core->priors, &key);
+    if (prior == NULL || prior->n < core->tunings[BERTH_TUNING_PRIOR_SIBLINGS_MIN])
+        return whole(job);
+    return at_most(with_margin(core, prior->peak), whole(job));
+}
+
+void core_predict_learn(BerthCore *core, const CoreGuest *guest)
+{
+    Prior key;
+    if (guest->reports == 0 || !key_of(guest->task->job, &key))
+        return;
+    Prior *prior = g_hash_table_lookup(core->priors, &key);
+    if (prior == NULL) {
+        prior = g_memdup2(&key, sizeof key);
+        g_hash_table_add(core->priors, prior);
+    }
+    prior->n++;
+    prior->peak.cpu_milli = MAX(prior->peak.cpu_milli, guest->peak.cpu_milli);
+    prior->peak.memory_mib = MAX(prior->peak.memory_mib, guest->peak.memory_mib);
+}
+
+/* --- guests --------------------------------------------------------------------------------- */
+
+void core_predict_begin(BerthCore *core, CoreGuest *guest)
+{
+    guest->needs = guest->floor = core_predict_new(core, guest->task->job);
+    guest->used = guest->peak = (CoreNeeds){0, 0};
+    guest->reports = 0;
+    guest->touched_mib = 0;
+    guest->reported_usec = guest->began_usec = core->now_usec;
+}
+
+/* OLD sinks towards MEASURED, KEPT 65536ths of the way are left; it rises at once. */
+static guint64 follow(guint64 old, guint64 measured, guint64 kept)
+{
+    if (measured >= old)
+        return measured;
+    return measured + ((old - measured) * kept >> 16);
+}
+
+static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    node->needs.cpu_milli += needs.cpu_milli - guest->needs.cpu_milli;
+    node->needs.memory_mib += needs.memory_mib - guest->needs.memory_mib;
+    guest->needs = needs;
+}
+
+static void note_coincidence(CoreNode *node, guint64 kept)
+{
+    if (node->needs.cpu_milli == 0)
+        return;
+    guint64 now = MIN(((guint64)node->used.cpu_milli << 16) / node->needs.cpu_milli, ONE);
+    node->coincidence = (guint32)MAX(follow(node->coincidence, now, kept), COINCIDENCE_MIN);
+}
+
+void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    guint64 overhead_mib = core->config.guest_overhead_mib;
+    CoreNeeds used = at_most((CoreNeeds){usage->cpu_milli, usage->memory_used_mib + overhead_mib},
+                             whole_of(guest));
+    gint64 passed_usec = core->now_usec - guest->reported_usec;
+    gint64 half_life_usec = core->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC];
+    guint64 kept = core_exp2_neg(((guint64)MIN(passed_usec / 1000, G_MAXINT32) << 16) /
+                                 (guint64)MAX(half_life_usec / 1000, 1));
+    node->used.cpu_milli += used.cpu_milli - guest->used.cpu_milli;
+    node->used.memory_mib += used.memory_mib - guest->used.memory_mib;
+    guest->used = used;
+    guest->reports++;
+    guest->reported_usec = core->now_usec;
+    guest->touched_mib = usage->touched_mib;
+    guest->dirty_mib_per_sec = usage->dirty_mib_per_sec;
+    guest->peak.cpu_milli = (guint32)follow(guest->peak.cpu_milli, used.cpu_milli, kept);
+    guest->peak.memory_mib = follow(guest->peak.memory_mib, used.memory_mib, kept);
+    if (!(core->config.features & BERTH_FEATURE_PREDICTION))
+        return;
+    CoreNeeds needs = at_most(with_margin(core, guest->peak), whole_of(guest));
+    if (core->now_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]) {
+        needs.cpu_milli = MAX(needs.cpu_milli, guest->floor.cpu_milli);
+        needs.memory_mib = MAX(needs.memory_mib, guest->floor.memory_mib);
+    }
+    set_needs(core, guest, needs);
+    note_coincidence(node, kept);
+}
+
+CoreNeeds core_predict_node(const CoreNode *node)
+{
+    return (CoreNeeds){(guint32)((guint64)node->needs.cpu_milli * node->coincidence >> 16),
+                       node->needs.memory_mib};
+}

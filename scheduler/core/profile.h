@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* Room that a waiting task is planned to take on a node. */
+typedef struct {
+    gint64 start_usec, end_usec;
+    CoreSize size;
+} CoreReservation;
+
+/* What a guest asks of a node in time. */
+typedef struct {
+    CoreSize size;
+    gint64 length_usec;
+    gboolean may_move; /* maintenance of the node does not matter to it */
+} CoreNeed;
+
+/* When NODE first has room for SIZE if its guests leave when they are thought to and none come;
+ * G_MAXINT64 = never. At or before now: not while a guest overstays, unless it fits now. */
+gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize size);
+/* How many guests that need NEED could be on NODE from FROM_USEC on, beside what is reserved there;
+ * at most MAX. */
+guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                           gint64 from_usec, guint32 max);
+/* When COUNT of them first could; G_MAXINT64 = never. After now. */
+gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                          guint32 count);
+/* How many of SIZE fit in ROOM, at most MAX. */
+guint32 core_size_count(CoreSize size, CoreSize room, guint32 max);

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, relief: which guests in slack leave a node whose memory is needed, and how: moved to where
+ * there is room, else checkpointed. Nothing is killed; a guest that has not begun to run is simply
+ * started again elsewhere. CPU needs no relief: weights let backed guests go first. */
+#include "scheduler/core/relief.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/slack.h"
+#include "scheduler/core/task.h"
+
+static guint64 copy_mib(const CoreGuest *guest)
+{
+    return MAX(
+        guest->touched_mib > 0 ? guest->touched_mib : guest->task->job->class->shape.memory_mib, 1);
+}
+
+static gboolean is_leaving(const CoreGuest *guest)
+{
+    return guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_CHECKPOINTING ||
+           guest->phase > BERTH_GUEST_RUNNING;
+}
+
+static gboolean can_leave(const BerthCore *core, const CoreGuest *guest)
+{
+    return guest->phase == BERTH_GUEST_STARTING || core_move_may_migrate(core, guest) ||
+           core_move_may_checkpoint(core, guest);
+}
+
+/* Most relief per MiB to copy; who has not begun to run costs nothing. Then the younger job. */
+static gboolean is_better_victim(const CoreGuest *a, const CoreGuest *b)
+{
+    gboolean starts_a = a->phase == BERTH_GUEST_STARTING;
+    gboolean starts_b = b->phase == BERTH_GUEST_STARTING;
+    if (starts_a != starts_b)
+        return starts_a;
+    guint64 worth_a = a->needs.memory_mib * copy_mib(b);
+    guint64 worth_b = b->needs.memory_mib * copy_mib(a);
+    if (worth_a != worth_b)
+        return worth_a > worth_b;
+    return a->task->record.job != b->task->record.job ? a->task->record.job > b->task->record.job
+                                                      : a->task->record.task > b->task->record.task;
+}
+
+static gboolean is_exempt(const BerthCore *core, const CoreGuest *guest)
+{
+    return guest->cooldown_usec > core->now_usec || guest->task->planned_end_usec - core->now_usec <
+                                                        core->tunings[BERTH_TUNING_NEAR_END_USEC];
+}
+
+/* Those in cooldown or about to end only if there is nobody else. */
+static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
+{
+    CoreGuest *best = NULL;
+    for (guint i = 0; i < node->guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (!guest->is_opportunistic || is_leaving(guest) || !can_leave(core, guest))
+            continue;
+        gboolean exempt = is_exempt(core, guest);
+        gboolean best_exempt = best != NULL && is_exempt(core, best);
+        if (best == NULL || (best_exempt && !exempt) ||
+            (best_exempt == exempt && is_better_victim(guest, best)))
+            best = guest;
+    }
+    return best;
+}
+
+/* FALSE: it cannot, for now. */
+static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    if (guest->phase == BERTH_GUEST_STARTING) {
+        core_task_handle(core, guest->task, CORE_TASK_EVICT, NULL);
+        return TRUE;
+    }
+    CoreNode *to = core_move_may_migrate(core, guest)
+                       ? core_slack_find(core, guest->task->job->class, guest->needs, guest->node)
+                       : NULL;
+    if (to != NULL && core_move_is_below_caps(core, node) && core_move_is_below_caps(core, to))
+        core_move_migrate(core, guest, to, TRUE, reason);
+    else if (core_move_may_checkpoint(core, guest))
+        core_move_checkpoint(core, guest, reason);
+    else
+        return FALSE;
+    return TRUE;
+}
+
+static guint64 leaving_mib(const CoreNode *node)
+{
+    guint64 sum = 0;
+    for (guint i = 0; i < node->guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (guest->is_opportunistic && is_leaving(guest))
+            sum += guest->needs.memory_mib;
+    }
+    return sum;
+}
+
+/* Evicts until what stays needs no more than ROOM_MIB. */
+static void relieve(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReason reason)
+{
+    CoreGuest *victim;
+    while (node->needs.memory_mib > room_mib + leaving_mib(node) &&
+           (victim = victim_on(core, node)) != NULL && evict(core, victim, reason))
+        ;
+}
+
+gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
+{
+    guint64 room_mib = node->capacity.memory_mib;
+    if (node->slack.memory_mib == 0 || node->needs.memory_mib <= room_mib)
+        return TRUE;
+    relieve(core, node, room_mib, BERTH_REASON_ROOM_NEEDED);
+    return node->needs.memory_mib <= room_mib;
+}
+
+void core_relief_room_changed(BerthCore *core, CoreNode *node)
+{
+    if (node->n_waiting_for_room == 0 || !core_relief_make_room(core, node))
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++)
+        core_task_room_is_free(core, g_ptr_array_index(guests, i));
+}
+
+void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
+{
+    guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
+    guint64 safe_mib = node->capacity.memory_mib * (1000 - headroom) / 1000;
+    guint64 half_mib = node->capacity.memory_mib * (2000 - headroom) / 2000;
+    if (node->slack.memory_mib == 0)
+        return;
+    /* Begins when half of the headroom is used up, and ends when all of it is there again. */
+    if (node->needs.memory_mib > half_mib)
+        relieve(core, node, safe_mib, BERTH_REASON_PRESSURE);
+    else if (pressed && leaving_mib(node) == 0)
+        relieve(core, node, node->needs.memory_mib - 1, BERTH_REASON_PRESSURE);
+}

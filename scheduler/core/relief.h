@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* Getting guests in slack out of the way. */
+
+/* Makes room in NODE's memory for its backed guests, if their needs and those of the guests in slack
+ * are more than it has. TRUE: enough, or all that can be, is out of the way. */
+gboolean core_relief_make_room(BerthCore *core, CoreNode *node);
+/* Something left NODE, or is known not to leave: starts that waited for the room go on. */
+void core_relief_room_changed(BerthCore *core, CoreNode *node);
+/* The needs of NODE's guests, or what it says of itself, have changed. PRESSED: it lacks memory. */
+void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed);

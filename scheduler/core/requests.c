@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the answers to what people ask for: submit, cancel, hold, release. */
+#include "scheduler/core/requests.h"
+
+#include "common/error.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/profile.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+
+/* --- submit --------------------------------------------------------------------------------- */
+
+/* Among the nodes that JOB may use: whether one is large enough or has not said how large it is,
+ * and the largest. */
+typedef struct {
+    guint32 places; /* as many guests fit between them, up to those of a task */
+    gboolean has_room;
+    gboolean has_unknown;
+    const CoreNode *largest;
+} Candidates;
+
+static gboolean is_larger(const CoreNode *a, const CoreNode *b)
+{
+    CoreSize size_a = core_node_capacity(a);
+    CoreSize size_b = core_node_capacity(b);
+    if (size_a.memory_mib != size_b.memory_mib)
+        return size_a.memory_mib > size_b.memory_mib;
+    return size_a.vcpus > size_b.vcpus;
+}
+
+static void consider(Candidates *candidates, const CoreNode *node, CoreSize need, guint32 guests)
+{
+    if (!node->has_joined) {
+        candidates->has_unknown = TRUE;
+        return;
+    }
+    candidates->places +=
+        core_size_count(need, core_node_capacity(node), guests - candidates->places);
+    candidates->has_room = candidates->places == guests;
+    if (candidates->largest == NULL || is_larger(node, candidates->largest))
+        candidates->largest = node;
+}
+
+static void set_error_too_large(const BerthCore *core, const BerthCoreJob *job,
+                                const CoreNode *largest, GError **error)
+{
+    guint64 overhead = core->config.guest_overhead_mib;
+    guint64 memory = largest->capacity.memory_mib;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "no node is large enough for %" G_GUINT32_FORMAT " vCPUs and %" G_GUINT64_FORMAT
+                " MiB: the largest%s, %s, has %" G_GUINT32_FORMAT " vCPUs and %" G_GUINT64_FORMAT
+                " MiB for one guest; ask for less",
+                job->resources.vcpus, job->resources.memory_mib,
+                job->n_nodes > 0 ? " of those that you named" : "", largest->name,
+                largest->capacity.vcpus, memory - MIN(memory, overhead));
+}
+
+static gboolean check_fits_some_node(const BerthCore *core, const BerthCoreJob *job, GError **error)
+{
+    Candidates candidates = {0};
+    CoreSize need = core_size_of(core, &job->resources);
+    guint32 guests = MAX(job->guests, 1);
+    if (job->n_nodes == 0) {
+        for (guint32 handle = 1; handle <= core->nodes.nodes->len && !candidates.has_room; handle++)
+            consider(&candidates, core_nodes_get(&core->nodes, handle), need, guests);
+        /* One that never joined says nothing about what the others can hold. */
+        candidates.has_unknown = candidates.largest == NULL;
+    }
+    for (gsize i = 0; i < job->n_nodes && !candidates.has_room; i++)
+        consider(&candidates, core_nodes_get(&core->nodes, job->nodes[i]), need, guests);
+    if (candidates.has_room || candidates.has_unknown)
+        return TRUE;
+    if (candidates.places > 0)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "there is no room for so many guests: all nodes%s together hold %u of that "
+                    "size, not %u; ask for fewer or smaller ones",
+                    job->n_nodes > 0 ? " that you named" : "", candidates.places, guests);
+    else
+        set_error_too_large(core, job, candidates.largest, error);
+    return FALSE;
+}
+
+static gboolean check_job(const BerthCore *core, const BerthCoreJob *job, GError **error)
+{
+    if (job->resources.vcpus == 0 || job->resources.memory_mib == 0) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "a job needs at least 1 vCPU and 1 MiB of memory");
+        return FALSE;
+    }
+    for (gsize i = 0; i < job->n_nodes; i++) {
+        if (core_nodes_get(&core->nodes, job->nodes[i]) == NULL) {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "no node has the handle %" G_GUINT32_FORMAT, job->nodes[i]);
+            return FALSE;
+        }
+    }
+    if (job->id == 0 || core_job_get(core, job->id) != NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS,
+                    "the job number %" G_GUINT64_FORMAT " is in use", job->id);
+        return FALSE;
+    }
+    return check_fits_some_node(core, job, error);
+}
+
+gboolean core_submit(BerthCore *core, const BerthCoreJob *source, GError **error)
+{
+    if (!check_job(core, source, error))
+        return FALSE;
+    CoreOwner *owner = core_owner_of_user(core, source->account, source->uid);
+    if (!core_owner_may_add_job(owner)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "the user or the account has as many unfinished jobs as it may; wait for some "
+                    "to end");
+        return FALSE;
+    }
+    core_owner_add_job(owner);
+    CoreJob *job = core_job_add(core, source);
+    core_emit_job_changed(core, job);
+    core_order_update(core, job);
+    return TRUE;
+}
+
+/* --- cancel, hold, release ------------------------------------------------------------------ */
+
+static const char *state_name(BerthJobState state)
+{
+    static const char *const names[] = {
+        [BERTH_JOB_COMPLETED] = "COMPLETED", [BERTH_JOB_FAILED] = "FAILED",
+        [BERTH_JOB_CANCELLED] = "CANCELLED", [BERTH_JOB_TIMEOUT] = "TIMEOUT",
+        [BERTH_JOB_NODE_FAIL] = "NODE_FAIL", [BERTH_JOB_OUT_OF_MEMORY] = "OUT_OF_MEMORY",
+    };
+    return names[state];
+}
+
+/* The state of the task that says most about a job all of whose tasks have ended, or PENDING. */
+static BerthJobState final_state(const CoreJob *job)
+{
+    if (job->next < job->array_size)
+        return BERTH_JOB_PENDING;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (!berth_job_state_is_final(job->tasks[i]->record.state))
+            return BERTH_JOB_PENDING;
+    return job->tasks[0]->record.state;
+}
+
+static CoreJob *get_unfinished(BerthCore *core, guint64 number, GError **error)
+{
+    CoreJob *job = core_job_get(core, number);
+    if (job == NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "no unfinished job %" G_GUINT64_FORMAT "; berth ls --all shows those that have "
+                    "ended",
+                    number);
+        return NULL;
+    }
+    BerthJobState state = final_state(job);
+    if (berth_job_state_is_final(state)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " has already ended (%s): there is nothing to change; "
+                    "submit it again to run it again",
+                    number, state_name(state));
+        return NULL;
+    }
+    return job;
+}
+
+/* Tasks that never started end together: only the first of them gets a record, and is reported for
+ * all. */
+static void cancel_rest(BerthCore *core, CoreJob *job, const CoreTaskInput *input)
+{
+    if (job->next >= job->array_size)
+        return;
+    core_emit_job_changed(core, job);
+    CoreTask *task = core_job_add_task(job, job->next);
+    job->next = job->array_size;
+    core_task_handle(core, task, CORE_TASK_CANCEL, input);
+}
+
+gboolean core_cancel(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    CoreJob *job = get_unfinished(core, number, error);
+    if (job == NULL)
+        return FALSE;
+    CoreTaskInput input = {.reason = by_operator ? BERTH_REASON_CANCELLED_BY_OPERATOR
+                                                 : BERTH_REASON_CANCELLED_BY_USER};
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        core_task_handle(core, job->tasks[i], CORE_TASK_CANCEL, &input);
+    cancel_rest(core, job, &input);
+    return TRUE;
+}
+
+void core_end_hopeless(BerthCore *core, CoreJob *job)
+{
+    static const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER};
+    cancel_rest(core, job, &never);
+}
+
+static gboolean has_pending(const CoreJob *job)
+{
+    if (job->next < job->array_size)
+        return TRUE;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i]->record.state == BERTH_JOB_PENDING)
+            return TRUE;
+    return FALSE;
+}
+
+/* HELD has changed: tells all tasks that are not running. */
+static void apply_hold(BerthCore *core, CoreJob *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        CoreTask *task = job->tasks[i];
+        if (task->record.state != BERTH_JOB_PENDING)
+            continue;
+        task->record.reason = core_job_hold_reason(job);
+        if (task->record.phase == BERTH_GUEST_NONE) {
+            core_task_wait_no_more(core, task);
+            core_task_wait(core, task);
+        }
+        core_emit_changed(core, task);
+    }
+    core_emit_job_changed(core, job);
+    core_order_update(core, job);
+}
+
+gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    CoreJob *job = get_unfinished(core, number, error);
+    if (job == NULL)
+        return FALSE;
+    if (!has_pending(job)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " is running: only waiting jobs can be held", number);
+        return FALSE;
+    }
+    if (job->held && (job->held_by_operator || !by_operator))
+        return TRUE;
+    job->held = TRUE;
+    job->held_by_operator = by_operator != FALSE;
+    apply_hold(core, job);
+    return TRUE;
+}
+
+gboolean core_release(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    CoreJob *job = get_unfinished(core, number, error);
+    if (job == NULL)
+        return FALSE;
+    if (!job->held)
+        return TRUE;
+    if (job->held_by_operator && !by_operator) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " is held by an operator, who alone can release it",
+                    number);
+        return FALSE;
+    }
+    job->held = FALSE;
+    job->held_by_operator = FALSE;
+    apply_hold(core, job);
+    return TRUE;
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way back from the store. What is put back is taken as it is; a record that contradicts
+ * its node (a guest being fenced on a node that is not lost) is led to where both agree. */
+#include "scheduler/core/core.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/entry.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/sessions.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+
+void berth_core_restore_node(BerthCore *core, guint32 handle, BerthNodeState state,
+                             gint64 since_usec, const BerthCoreNodeInfo *info)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, handle);
+    g_return_if_fail(node != NULL);
+    node->state = state;
+    node->since_usec = since_usec;
+    if (info != NULL) {
+        core_nodes_set_capacity(&core->nodes, node, &info->capacity);
+        node->cannot_start = info->cannot_start;
+        node->has_joined = TRUE;
+    }
+}
+
+/* The first guest stands where its task says; the others of a gang are told one by one. */
+static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, BerthGuestPhase phase)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (phase == BERTH_GUEST_FENCING && node->state != BERTH_NODE_LOST)
+        phase = guest->task->record.phase = BERTH_GUEST_RELEASING;
+    if (guest->phase != BERTH_GUEST_NONE)
+        core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
+    guest->size = guest->task->job->class->shape.size;
+    guest->phase = phase;
+    core_predict_begin(core, guest);
+    if (phase != BERTH_GUEST_NONE)
+        core_nodes_reserve(&core->nodes, node, guest);
+}
+
+void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
+{
+    CoreGuest *guest = core_guest_get(core, &source->id);
+    g_return_if_fail(guest != NULL && core_nodes_get(&core->nodes, source->node) != NULL);
+    restore_guest(core, guest, source->node, source->phase);
+    if (guest->phase == BERTH_GUEST_NONE)
+        return;
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    core_nodes_unreserve(&core->nodes, node, guest);
+    guest->is_opportunistic = source->is_opportunistic;
+    guest->is_frozen = source->is_frozen;
+    if (source->resources.vcpus > 0)
+        guest->size = core_size_of(core, &source->resources);
+    if (guest->is_opportunistic)
+        core->space_mib += guest->task->job->class->shape.memory_mib;
+    core_nodes_reserve(&core->nodes, node, guest);
+    core_move_restore(core, guest, source);
+}
+
+static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *source)
+{
+    CoreTask *task = core_job_add_task(job, source->task);
+    task->record = *source;
+    task->record.job = job->id;
+    if (source->phase != BERTH_GUEST_NONE) {
+        for (guint32 i = 0; i < task->n_guests; i++)
+            restore_guest(core, &task->guests[i], source->node, source->phase);
+        core_task_restored(core, task);
+    } else if (berth_job_state_is_final(source->state)) {
+        core_task_over(core, task);
+    } else {
+        core_task_wait(core, task);
+    }
+}
+
+void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const BerthCoreTask *tasks,
+                            gsize n_tasks)
+{
+    g_return_if_fail(n_tasks <= MAX(source->array_size, 1) &&
+                     core_job_get(core, source->id) == NULL);
+    for (gsize i = 0; i < source->n_nodes; i++)
+        g_return_if_fail(core_nodes_get(&core->nodes, source->nodes[i]) != NULL);
+    for (gsize i = 0; i < n_tasks; i++)
+        g_return_if_fail(tasks[i].phase == BERTH_GUEST_NONE ||
+                         core_nodes_get(&core->nodes, tasks[i].node) != NULL);
+    core_owner_add_job(core_owner_of_user(core, source->account, source->uid));
+    CoreJob *job = core_job_add(core, source);
+    for (gsize i = 0; i < n_tasks; i++)
+        restore_task(core, job, &tasks[i]);
+    core_order_update(core, job);
+}
+
+static void resume_node(BerthCore *core, CoreNode *node)
+{
+    node->oversubscribed = !core_size_fits(node->reserved, core_node_capacity(node));
+    core_nodes_fresh(&core->nodes, node);
+    if (node->state == BERTH_NODE_LOST) {
+        core_session_give_up_guests(core, node);
+        return;
+    }
+    if (node->state == BERTH_NODE_UP) {
+        node->state = BERTH_NODE_DOWN;
+        node->since_usec = core->now_usec;
+        core_emit_node(core, node);
+    }
+    core_nodes_changed(&core->nodes, node);
+    if (node->has_joined)
+        core_timer_set(core, &node->timer,
+                       core_time_add(core->now_usec, core->config.node_timeout_usec));
+}
+
+void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effects)
+{
+    core_event_begin(core, now_usec, effects);
+    core->pass_wanted = core->full_pass_wanted = TRUE;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+        resume_node(core, core_nodes_get(&core->nodes, handle));
+    core_event_end(core);
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, in rounds: moves that nobody waits for, so that they can be few and sure. A guest moves
+ * only if two rounds in a row want it on the same node (as Linux's NUMA balancing wants two faults
+ * from one node), within the caps of moves under way, and not in its cooldown; each move for balance
+ * doubles that. */
+#include "scheduler/core/rounds.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/relief.h"
+#include "scheduler/core/search.h"
+#include "scheduler/core/slack.h"
+#include "scheduler/core/timers.h"
+
+void core_arm_round(BerthCore *core)
+{
+    guint32 wanted =
+        BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION;
+    if ((core->config.features & wanted) && !core_heap_has(&core->round.link))
+        core_timer_set(
+            core, &core->round,
+            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC]));
+}
+
+static gboolean is_movable_now(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 left_usec = guest->task->planned_end_usec - core->now_usec;
+    return core_move_may_migrate(core, guest) && guest->cooldown_usec <= core->now_usec &&
+           left_usec >= core->tunings[BERTH_TUNING_NEAR_END_USEC] &&
+           left_usec / 2 >= core_move_migrate_usec(core, guest);
+}
+
+/* The second round in a row that wants GUEST on TO moves it there. TRUE: it has. */
+static gboolean want_on(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
+                        BerthReason reason)
+{
+    const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
+    gboolean again = guest->wanted_to == to->handle && guest->wanted_round + 1 == core->rounds;
+    if (guest->wanted_round == core->rounds)
+        return FALSE; /* something better was wanted in this one */
+    guest->wanted_round = core->rounds;
+    guest->wanted_to = to->handle;
+    if (!again || !core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
+        return FALSE;
+    guest->wanted_to = 0;
+    core_move_migrate(core, guest, to, is_opportunistic, reason);
+    return TRUE;
+}
+
+/* --- promotion ------------------------------------------------------------------------------ */
+
+static void promote_by_move(BerthCore *core, CoreGuest *guest)
+{
+    guint32 handle = 0;
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    if (!guest->is_opportunistic || !is_movable_now(core, guest))
+        return;
+    if (core_search_now(core, guest->task->job->class, left_usec, 0, &handle) &&
+        handle != guest->node)
+        want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
+}
+
+/* --- balancing ------------------------------------------------------------------------------ */
+
+/* Of its vCPUs, in permille. */
+static guint64 load_of(const CoreNode *node)
+{
+    return (guint64)core_predict_node(node).cpu_milli / MAX(node->capacity.vcpus, 1);
+}
+
+static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNode **out_idlest)
+{
+    *out_busiest = *out_idlest = NULL;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (!core_node_is_open(node))
+            continue;
+        if (*out_busiest == NULL || load_of(node) > load_of(*out_busiest))
+            *out_busiest = node;
+        if (*out_idlest == NULL || load_of(node) < load_of(*out_idlest))
+            *out_idlest = node;
+    }
+}
+
+/* What the load of the busier of both nodes sinks by if GUEST moves; 0 = the move makes it worse. */
+static guint64 gain_of(const CoreGuest *guest, const CoreNode *from, const CoreNode *to)
+{
+    guint64 busier = load_of(from);
+    guint64 there = load_of(to) + guest->needs.cpu_milli / MAX(to->capacity.vcpus, 1);
+    return there < busier
+               ? MIN(busier - there, guest->needs.cpu_milli / MAX(from->capacity.vcpus, 1))
+               : 0;
+}
+
+static void balance(BerthCore *core)
+{
+    CoreNode *from;
+    CoreNode *to;
+    CoreGuest *best = NULL;
+    find_extremes(core, &from, &to);
+    if (!(core->config.features & BERTH_FEATURE_BALANCING) || from == NULL || from == to ||
+        load_of(from) - load_of(to) <
+            (guint64)core->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE])
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(from);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        if (guest->is_opportunistic && is_movable_now(core, guest) &&
+            core_class_allows(guest->task->job->class, to->handle) &&
+            gain_of(guest, from, to) > (best != NULL ? gain_of(best, from, to) : 0))
+            best = guest;
+    }
+    if (best == NULL ||
+        core_slack_find(core, best->task->job->class, best->needs, from->handle) == NULL ||
+        core_node_slack(&core->nodes, to).memory_mib < best->needs.memory_mib)
+        return;
+    guint32 doublings =
+        MIN(best->balanced, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
+    if (want_on(core, best, to, TRUE, BERTH_REASON_BALANCE)) {
+        best->balanced++;
+        best->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
+    }
+}
+
+/* --- drains --------------------------------------------------------------------------------- */
+
+static void drain(BerthCore *core, CoreNode *node)
+{
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+        const CoreClass *class = guest->task->job->class;
+        guint32 handle = 0;
+        if (!core_move_may_migrate(core, guest))
+            continue;
+        CoreNode *slack = guest->is_opportunistic
+                              ? core_slack_find(core, class, guest->needs, node->handle)
+                              : NULL;
+        if (core_search_now(core, class, left_usec, 0, &handle))
+            core_move_migrate(core, guest, core_nodes_get(&core->nodes, handle), FALSE,
+                              BERTH_REASON_DRAIN);
+        else if (slack != NULL)
+            core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+    }
+}
+
+void core_round_drain(BerthCore *core, guint32 handle, gboolean draining)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (node == NULL || node->draining == draining)
+        return;
+    node->draining = draining;
+    core_nodes_changed(&core->nodes, node);
+    core_nodes_fresh(&core->nodes, node);
+    core_emit_node(core, node);
+    core->pass_wanted = core->plan_wanted = TRUE;
+    if (draining)
+        drain(core, node);
+    core_arm_round(core);
+}
+
+/* --- the round ------------------------------------------------------------------------------ */
+
+static gboolean look_at(BerthCore *core, CoreNode *node)
+{
+    if (node->draining)
+        drain(core, node);
+    core_relief_check(core, node, FALSE);
+    core_relief_room_changed(core, node);
+    if (node->slack.memory_mib > 0 && (core->config.features & BERTH_FEATURE_PROMOTION)) {
+        g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+        for (guint i = 0; i < guests->len; i++)
+            promote_by_move(core, g_ptr_array_index(guests, i));
+    }
+    return node->guests->len > 0;
+}
+
+void core_round(BerthCore *core)
+{
+    gboolean any = FALSE;
+    core->rounds++;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+        any |= look_at(core, core_nodes_get(&core->nodes, handle));
+    balance(core);
+    core->pass_wanted = core->slack_wanted = TRUE;
+    if (any)
+        core_arm_round(core);
+}

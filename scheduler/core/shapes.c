@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns an index over the nodes per size of guest: a tournament tree of keys. A key is the room that
+ * a node has left if the size fits now, else LATER plus the instant at which it will.
+ *
+ * Sizes are rounded down to few, so that a lasting few dozen of trees answers for all jobs. A tree
+ * takes in the changes of nodes when it is used next. */
+#include "scheduler/core/shapes.h"
+
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/profile.h"
+
+/* Trees of 16 bytes per node: 64 of them answer for most queues, and cost 1 KiB per node. */
+#define TREES_MAX 64u
+#define LATER     ((guint64)1 << 61)
+#define NEVER     G_MAXUINT64
+/* Of the leading bits of a size, so many count. */
+#define BITS 3u
+
+typedef struct {
+    CoreSize size;
+    guint64 *keys; /* root at 1, leaves from WIDTH */
+    guint width;
+    guint n_nodes;
+    guint64 seen; /* changes of nodes up to this one are in it */
+    guint64 used; /* the walk that last used it */
+} Tree;
+
+struct CoreShapes {
+    GPtrArray *trees;
+    guint64 walks;
+};
+
+typedef struct {
+    guint64 key;
+    guint first; /* leaf below AT with the lowest handle */
+    guint at;
+} Front;
+
+struct CoreWalk {
+    const CoreNodes *nodes;
+    const Tree *tree;
+    GArray *front; /* Front, a heap */
+};
+
+/* --- keys ----------------------------------------------------------------------------------- */
+
+static guint64 round_down(guint64 value)
+{
+    guint bits = g_bit_storage(value);
+    if (bits <= BITS)
+        return value;
+    return value >> (bits - BITS) << (bits - BITS);
+}
+
+static guint64 key_of(const BerthCore *core, CoreNode *node, CoreSize size)
+{
+    gint64 earliest_usec = core_profile_earliest(core, node, size);
+    if (earliest_usec == G_MAXINT64)
+        return NEVER;
+    if (earliest_usec != G_MININT64)
+        return LATER + (guint64)MAX(earliest_usec, 0);
+    return core_nodes_left(&core->nodes, core_node_free(node));
+}
+
+/* --- trees ---------------------------------------------------------------------------------- */
+
+static void tree_free(gpointer data)
+{
+    Tree *tree = data;
+    g_free(tree->keys);
+    g_free(tree);
+}
+
+static void fill(const BerthCore *core, Tree *tree)
+{
+    const CoreNodes *nodes = &core->nodes;
+    tree->width = nodes->width;
+    tree->n_nodes = nodes->nodes->len;
+    tree->keys = g_renew(guint64, tree->keys, 2 * tree->width);
+    for (guint i = 0; i < tree->width; i++)
+        tree->keys[tree->width + i] =
+            i < tree->n_nodes ? key_of(core, g_ptr_array_index(nodes->nodes, i), tree->size)
+                              : NEVER;
+    for (guint at = tree->width - 1; at > 0; at--)
+        tree->keys[at] = MIN(tree->keys[2 * at], tree->keys[2 * at + 1]);
+}
+
+static void refresh(const BerthCore *core, Tree *tree, guint32 handle)
+{
+    guint at = tree->width + handle - 1;
+    guint64 key = key_of(core, core_nodes_get(&core->nodes, handle), tree->size);
+    if (tree->keys[at] == key)
+        return;
+    tree->keys[at] = key;
+    for (at /= 2; at > 0; at /= 2) {
+        guint64 least = MIN(tree->keys[2 * at], tree->keys[2 * at + 1]);
+        if (tree->keys[at] == least)
+            return;
+        tree->keys[at] = least;
+    }
+}
+
+static void catch_up(const BerthCore *core, Tree *tree)
+{
+    const CoreNodes *nodes = &core->nodes;
+    guint64 newest = nodes->first_change + nodes->changes->len;
+    if (tree->seen < nodes->first_change || tree->width != nodes->width ||
+        tree->n_nodes != nodes->nodes->len) {
+        fill(core, tree);
+    } else {
+        for (guint64 i = tree->seen; i < newest; i++)
+            refresh(core, tree,
+                    g_array_index(nodes->changes, guint32, (guint)(i - nodes->first_change)));
+    }
+    tree->seen = newest;
+}
+
+static Tree *take_tree(CoreShapes *shapes, CoreSize size)
+{
+    Tree *oldest = NULL;
+    for (guint i = 0; i < shapes->trees->len; i++) {
+        Tree *tree = g_ptr_array_index(shapes->trees, i);
+        if (tree->size.vcpus == size.vcpus && tree->size.memory_mib == size.memory_mib)
+            return tree;
+        if (oldest == NULL || tree->used < oldest->used)
+            oldest = tree;
+    }
+    if (shapes->trees->len < TREES_MAX) {
+        oldest = g_new0(Tree, 1);
+        g_ptr_array_add(shapes->trees, oldest);
+    }
+    oldest->size = size;
+    oldest->width = 0;
+    return oldest;
+}
+
+CoreShapes *core_shapes_new(void)
+{
+    CoreShapes *shapes = g_new0(CoreShapes, 1);
+    shapes->trees = g_ptr_array_new_with_free_func(tree_free);
+    return shapes;
+}
+
+void core_shapes_free(CoreShapes *shapes)
+{
+    g_ptr_array_unref(shapes->trees);
+    g_free(shapes);
+}
+
+gsize core_shapes_bytes(const CoreShapes *shapes)
+{
+    gsize bytes = sizeof *shapes;
+    for (guint i = 0; i < shapes->trees->len; i++)
+        bytes += sizeof(Tree) +
+                 2 * sizeof(guint64) * ((const Tree *)g_ptr_array_index(shapes->trees, i))->width;
+    return bytes;
+}
+
+/* --- walks ---------------------------------------------------------------------------------- */
+
+static gboolean front_before(const Front *a, const Front *b)
+{
+    return a->key != b->key ? a->key < b->key : a->first < b->first;
+}
+
+static void front_push(GArray *heap, Front front)
+{
+    guint at = heap->len;
+    g_array_append_val(heap, front);
+    Front *fronts = (Front *)(void *)heap->data;
+    for (; at > 0 && front_before(&front, &fronts[(at - 1) / 2]); at = (at - 1) / 2)
+        fronts[at] = fronts[(at - 1) / 2];
+    fronts[at] = front;
+}
+
+static Front front_pop(GArray *heap)
+{
+    Front *fronts = (Front *)(void *)heap->data;
+    Front first = fronts[0];
+    Front last = fronts[heap->len - 1];
+    g_array_set_size(heap, heap->len - 1);
+    guint at = 0;
+    for (guint child = 1; child < heap->len; child = 2 * at + 1) {
+        if (child + 1 < heap->len && front_before(&fronts[child + 1], &fronts[child]))
+            child++;
+        if (!front_before(&fronts[child], &last))
+            break;
+        fronts[at] = fronts[child];
+        at = child;
+    }
+    if (heap->len > 0)
+        fronts[at] = last;
+    return first;
+}
+
+CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
+{
+    CoreSize rounded = {(guint32)round_down(size.vcpus), round_down(size.memory_mib)};
+    CoreWalk *walk = g_new0(CoreWalk, 1);
+    walk->nodes = &core->nodes;
+    walk->front = g_array_new(FALSE, FALSE, sizeof(Front));
+    if (core->nodes.width == 0)
+        return walk;
+    Tree *tree = take_tree(core->shapes, rounded);
+    tree->used = ++core->shapes->walks;
+    catch_up(core, tree);
+    walk->tree = tree;
+    front_push(walk->front, (Front){tree->keys[1], 0, 1});
+    return walk;
+}
+
+CoreNode *core_walk_next(CoreWalk *walk, gint64 *out_earliest_usec)
+{
+    const Tree *tree = walk->tree;
+    while (walk->front->len > 0) {
+        Front front = front_pop(walk->front);
+        if (front.key == NEVER)
+            return NULL;
+        if (front.at >= tree->width) {
+            *out_earliest_usec = front.key < LATER ? G_MININT64 : (gint64)(front.key - LATER);
+            return g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
+        }
+        guint left = 2 * front.at;
+        guint leaves = tree->width >> (g_bit_storage(left) - 1);
+        front_push(walk->front, (Front){tree->keys[left], front.first, left});
+        front_push(walk->front, (Front){tree->keys[left + 1], front.first + leaves, left + 1});
+    }
+    return NULL;
+}
+
+void core_walk_free(CoreWalk *walk)
+{
+    g_array_unref(walk->front);
+    g_free(walk);
+}

@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, opportunistic placement: a task that cannot be backed now may start where the node's
+ * predicted needs, its own and the headroom leave room, if it can be moved or checkpointed when
+ * that is needed. Of one guest only: a gang would have to leave as a whole. */
+#include "scheduler/core/slack.h"
+
+#include "scheduler/core/class.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/placement.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/profile.h"
+#include "scheduler/core/task.h"
+
+static gboolean has_room(const BerthCore *core, const CoreNode *node, const CoreClass *class,
+                         CoreNeeds needs)
+{
+    CoreNeeds room = core_node_slack(&core->nodes, node);
+    guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib;
+    guint64 most = node->capacity.memory_mib *
+                   (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
+    return needs.cpu_milli <= room.cpu_milli && needs.memory_mib <= room.memory_mib &&
+           reserved + class->shape.size.memory_mib <= most &&
+           class->shape.size.vcpus <= node->capacity.vcpus;
+}
+
+static CoreNode *find_below(const BerthCore *core, guint at, const CoreClass *class,
+                            CoreNeeds needs, guint32 except)
+{
+    const CoreNodes *nodes = &core->nodes;
+    const CoreNeeds *most = &nodes->slacks[at];
+    if (needs.cpu_milli > most->cpu_milli || needs.memory_mib > most->memory_mib)
+        return NULL;
+    if (at >= nodes->width) {
+        CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
+        return node->handle != except && has_room(core, node, class, needs) ? node : NULL;
+    }
+    /* To where there is more memory first: that keeps the needs of the nodes apart. */
+    guint first = 2 * at;
+    if (nodes->slacks[first + 1].memory_mib > nodes->slacks[first].memory_mib)
+        first++;
+    CoreNode *node = find_below(core, first, class, needs, except);
+    return node != NULL ? node : find_below(core, first ^ 1, class, needs, except);
+}
+
+CoreNode *core_slack_find(BerthCore *core, const CoreClass *class, CoreNeeds needs, guint32 except)
+{
+    if (class->shape.n_nodes == 0)
+        return core->nodes.width > 0 ? find_below(core, 1, class, needs, except) : NULL;
+    for (guint32 i = 0; i < class->shape.n_nodes; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, class->shape.nodes[i]);
+        if (node->handle != except && has_room(core, node, class, needs))
+            return node;
+    }
+    return NULL;
+}
+
+/* --- the pass ------------------------------------------------------------------------------- */
+
+static gboolean may_be_opportunistic(const BerthCore *core, const CoreClass *class)
+{
+    const CoreShape *shape = &class->shape;
+    gboolean can_leave =
+        (shape->may_move && (core->config.features & BERTH_FEATURE_MIGRATION)) ||
+        (shape->may_checkpoint && (core->config.features & BERTH_FEATURE_CHECKPOINT));
+    return shape->opportunistic && shape->guests == 1 && can_leave;
+}
+
+static gboolean has_space(const BerthCore *core, const CoreClass *class)
+{
+    return core->space_mib + class->shape.memory_mib <=
+           (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
+}
+
+static gboolean try_in_slack(BerthCore *core, CoreClass *class)
+{
+    CoreNeeds needs = core_predict_new(core, core_class_head(class));
+    if (!has_space(core, class))
+        return FALSE;
+    CoreNode *node = core_slack_find(core, class, needs, core_placement_avoid(class));
+    if (node == NULL)
+        return FALSE;
+    core_placement_start_in_slack(core, class, node->handle);
+    return TRUE;
+}
+
+gboolean core_slack_pass(BerthCore *core)
+{
+    gboolean any = FALSE;
+    gint64 failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
+    guint at = 0;
+    if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) || core->nodes.width == 0)
+        return FALSE;
+    while (at < core->order->len && failures_left > 0) {
+        CoreClass *class = g_array_index(core->order, CoreOrdered, at).class;
+        if (!may_be_opportunistic(core, class)) {
+            at++;
+        } else if (core_placement_park(core, class)) {
+            continue;
+        } else if (try_in_slack(core, class)) {
+            any = TRUE;
+        } else {
+            failures_left--;
+            at++;
+        }
+    }
+    return any;
+}
+
+/* --- promotion in place --------------------------------------------------------------------- */
+
+static void promote_on(BerthCore *core, CoreNode *node)
+{
+    if (node->slack.memory_mib == 0 || core_node_free(node).memory_mib == 0)
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
+            guest->phase != BERTH_GUEST_RUNNING)
+            continue;
+        CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE};
+        need.length_usec = MAX(need.length_usec, 1);
+        if (core_profile_count(core, node, &need, core->now_usec, 1) == 1)
+            core_move_promote(core, guest);
+    }
+}
+
+void core_slack_promote_fresh(BerthCore *core)
+{
+    if (!(core->config.features & BERTH_FEATURE_PROMOTION))
+        return;
+    for (guint i = 0; i < core->nodes.fresh->len; i++)
+        promote_on(core,
+                   core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
+}

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the core keeps, for its own files only. Each struct is written by the file named at it. */
+
+#include "scheduler/core/core.h"
+#include "scheduler/core/heap.h"
+
+typedef struct CoreClass CoreClass;
+typedef struct CoreJob CoreJob;
+typedef struct CoreTask CoreTask;
+typedef struct CoreGuest CoreGuest;
+typedef struct CoreNode CoreNode;
+typedef struct CoreOwner CoreOwner;
+typedef struct CoreFamily CoreFamily;
+
+/* What a guest takes from a node: overhead included. */
+typedef struct {
+    guint32 vcpus;
+    guint64 memory_mib;
+} CoreSize;
+
+static inline gboolean core_size_fits(CoreSize need, CoreSize room)
+{
+    return need.vcpus <= room.vcpus && need.memory_mib <= room.memory_mib;
+}
+
+static inline CoreSize core_size_add(CoreSize a, CoreSize b)
+{
+    return (CoreSize){a.vcpus + b.vcpus, a.memory_mib + b.memory_mib};
+}
+
+/* What is left of A without B; nothing where B is larger. */
+static inline CoreSize core_size_sub(CoreSize a, CoreSize b)
+{
+    return (CoreSize){a.vcpus - MIN(a.vcpus, b.vcpus),
+                      a.memory_mib - MIN(a.memory_mib, b.memory_mib)};
+}
+
+/* What guests are thought to use at most; overhead included. */
+typedef struct {
+    guint32 cpu_milli;
+    guint64 memory_mib;
+} CoreNeeds;
+
+typedef enum {
+    CORE_TIMER_NODE, /* fires first among equals: what it frees can be used at once */
+    CORE_TIMER_TASK,
+    CORE_TIMER_ROUND, /* of promotion and balancing: one for all */
+} CoreTimerKind;
+
+/* timers.c */
+typedef struct {
+    gint64 due_usec;
+    CoreHeapLink link;
+    CoreTimerKind kind;
+} CoreTimer;
+
+/* Jobs of one shape: all that decides whether and where they can start is the same. What one of
+ * them cannot do now, none can, so that a pass looks at each class once. class.c; WAITING and PLACE
+ * by order.c. */
+typedef struct {
+    CoreSize size;      /* of each guest */
+    guint64 memory_mib; /* as asked for, without overhead */
+    gint64 time_limit_usec;
+    CoreOwner *owner;
+    gint32 priority;
+    guint32 qos;
+    gboolean may_move, may_checkpoint, opportunistic;
+    BerthOnTimeout on_timeout;
+    BerthOnLimit on_limit;
+    guint32 ceiling_vcpus;
+    guint64 ceiling_memory_mib; /* as asked for */
+    guint32 guests;             /* per task */
+    guint32 n_nodes;            /* 0 = any node */
+    guint32 *nodes;             /* handles, rising */
+} CoreShape;
+
+struct CoreClass {
+    CoreShape shape;
+    guint n_jobs;        /* that refer to it */
+    CoreHeap waiting;    /* CoreJob.waiting, by id */
+    guint64 head;        /* id of its first job when it was put in the order */
+    gint64 rank;         /* then */
+    gboolean is_ordered; /* in BerthCore.order */
+    CoreOwner *parked;   /* waits for the limits of this one; not in the order meanwhile */
+    gboolean is_untried; /* in BerthCore.untried */
+    guint64 looked_at;   /* the pass that last tried to place it */
+    gboolean is_blocked; /* ... and found all its nodes kept for others */
+};
+
+/* A job: one record for all of its tasks. Tasks get a record of their own when they first start.
+ * job.c, requests.c. */
+struct CoreJob {
+    guint64 id; /* first: the key of BerthCore.jobs */
+    CoreClass *class;
+    gint64 submit_usec;
+    gint64 stop_grace_usec;
+    guint64 disk_mib;
+    guint64 changed_at; /* event that last reported it, while it has no task of its own */
+    CoreTask **tasks;   /* that have started or ended, by index */
+    guint32 n_tasks;    /* in TASKS */
+    guint32 array_size;
+    guint32 next;         /* tasks from here on never started */
+    guint32 throttle;     /* 0 = none */
+    guint32 n_active;     /* tasks that have a guest */
+    guint32 n_over;       /* tasks in TASKS that are done with */
+    guint32 n_returned;   /* tasks in TASKS that wait to start again */
+    guint64 name;         /* family, as submitted; 0 = none */
+    CoreFamily *family;   /* depend.c */
+    CoreHeapLink sibling; /* in family->jobs until it has ended */
+    guint32 n_unmet;      /* dependencies */
+    CoreHeapLink waiting; /* in class->waiting: a task of it can start */
+    guint8 held : 1;
+    guint8 held_by_operator : 1;
+    guint8 no_requeue : 1;
+    guint8 is_singleton : 1;     /* waits for its elder siblings */
+    guint8 waits_for_others : 1; /* is in BerthCore.waited */
+    guint8 has_failed : 1;       /* a task of it has ended otherwise than COMPLETED */
+    guint8 has_ended : 1;        /* all of them have */
+};
+
+/* One guest of a task: task.c; place by nodes.c. */
+struct CoreGuest {
+    CoreTask *task;
+    guint32 index;
+    guint32 node;  /* handle; of the last one when it has none */
+    guint32 place; /* in CoreNode.guests while its phase is not NONE */
+    BerthGuestPhase phase;
+    gboolean heard; /* it has been running */
+    gboolean has_exited;
+    guint64 found_at;   /* event (NODE_JOINED) that last named it */
+    guint64 removed_at; /* event in which RELEASE was last wanted for it */
+    CoreSize size;      /* held on NODE */
+    CoreSize old_size;  /* RESIZING: to which it falls back */
+    gboolean is_frozen;
+    gboolean is_opportunistic; /* in NODE's slack */
+    gboolean waits_for_room;   /* START leaves when guests in slack have made room */
+    /* moves.c */
+    BerthGuestOp op;
+    BerthReason op_reason;
+    guint32 op_serial; /* of the latest */
+    guint32 to;        /* MIGRATING: handle */
+    guint32 to_place;  /* in its incoming */
+    gboolean is_opportunistic_there;
+    CoreNeeds held;       /* there */
+    gint64 cooldown_usec; /* not moved again until then, if others can be */
+    guint32 wanted_round; /* that one */
+    guint32 wanted_to;    /* the latest round would have moved it there */
+    gint64 pause_usec;    /* its next cooldown, if longer than others */
+    guint32 balanced;     /* so often for balance */
+    /* predict.c */
+    CoreNeeds needs, floor, used, peak;
+    guint64 touched_mib;
+    guint32 dirty_mib_per_sec;
+    guint32 reports;
+    gint64 reported_usec, began_usec;
+};
+
+struct CoreTask {
+    BerthCoreTask record; /* its phase is the least advanced of its guests' */
+    CoreJob *job;
+    CoreTimer timer;         /* backoff, time limit, or next try to fence: never two at once */
+    guint64 changed_at;      /* event that last reported it as changed */
+    gint64 planned_end_usec; /* when its guests are thought to leave */
+    gint64 end_usec;         /* latest end that a guest of it reported */
+    gboolean is_returned;    /* waits to start again: counted in job->n_returned */
+    guint32 n_guests;
+    CoreGuest guests[];
+};
+
+/* From START_USEC on a node has so much left, as far as its guests' time limits say. */
+typedef struct {
+    gint64 start_usec;
+    CoreSize room;
+} CoreStep;
+
+/* nodes.c; state and strays by sessions.c; steps by profile.c. */
+struct CoreNode {
+    guint32 handle;
+    BerthNodeState state;
+    char *name;
+    gint64 since_usec;
+    BerthResources capacity;
+    CoreSize reserved; /* by guests that it backs, and by such that come */
+    CoreSize slack;    /* reserved by guests in its slack, and by such that come */
+    CoreNeeds needs;   /* predicted, sums over guests; used: reported */
+    CoreNeeds used;
+    guint32 coincidence; /* so much of the sum of needs is used at once, in 1/65536 */
+    guint n_moves;       /* under way to and from it */
+    guint n_waiting_for_room;
+    gboolean draining;
+    GPtrArray *incoming; /* CoreGuest that is migrating here */
+    GPtrArray *guests;   /* CoreGuest that is, or may be, here */
+    CoreTimer timer;     /* until it is LOST; of an UP one: until it is open again */
+    guint n_strays;      /* guests found here that are to go: no new ones until then */
+    gboolean has_joined;
+    gboolean is_hidden;      /* kept for a waiting job during a pass */
+    gboolean oversubscribed; /* came back smaller than what runs on it */
+    gboolean cannot_start;   /* it says so */
+    gboolean is_closed;      /* starts failed on it: until its timer */
+    guint start_failures;    /* in a row, each of another job than the one before */
+    guint closings;          /* since a start worked */
+    guint64 failed_job;      /* the latest of them */
+    gboolean steps_are_old;
+    GArray *steps;     /* CoreStep, rising in time */
+    GArray *blocks;    /* CoreBlock; NULL = never any. maintenance.c */
+    guint32 planned;   /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
+    gboolean is_fresh; /* in CoreNodes.fresh */
+};
+
+/* What a part of the node table has: nodes in order of their handles, a tree over them. */
+typedef struct {
+    CoreSize max_free;
+    CoreSize max_capacity;
+    CoreSize min_capacity;
+} CoreSpan;
+
+typedef struct {
+    GPtrArray *nodes;                                /* CoreNode, handle - 1 */
+    GHashTable *by_name;                             /* name -> CoreNode */
+    CoreSpan *spans;                                 /* root at 1, leaves from WIDTH */
+    guint width;                                     /* power of two, >= number of nodes */
+    CoreNeeds *slacks;                               /* likewise: the most slack of each */
+    guint32 keep_cpu_permille, keep_memory_permille; /* of each node, out of its slack */
+    GArray *changes;                /* guint32: handles of nodes that changed, oldest first */
+    guint64 total_vcpus, total_mib; /* of all that ever joined */
+    guint vcpu_shift;               /* a vCPU counts as 1 << this MiB */
+    guint64 first_change;           /* number of the oldest that is still in CHANGES */
+    GArray *fresh;                  /* guint32: nodes with more room than the last pass saw */
+} CoreNodes;
+
+typedef struct {
+    BerthGuestId guest;
+    guint32 node;
+} CoreStray;
+
+/* A class in the order, with what a scan needs of it. order.c */
+typedef struct {
+    CoreClass *class;
+    CoreSize size;
+    gint64 rank;  /* higher first */
+    guint64 head; /* then lower first */
+} CoreOrdered;
+
+typedef struct CorePlan CorePlan;
+typedef struct CoreShapes CoreShapes;
+
+struct BerthCore {
+    BerthCoreConfig config;
+    gint64 tunings[BERTH_TUNING_N];
+    gint64 now_usec;
+    guint64 event;             /* number of the one under way */
+    guint64 pass;              /* number of the latest */
+    BerthCoreEffects *effects; /* of the event under way; NULL between */
+    CoreNodes nodes;
+    GHashTable *jobs;     /* CoreJob by id */
+    GHashTable *classes;  /* CoreClass by shape */
+    GHashTable *owners;   /* owner.c */
+    GHashTable *waited;   /* depend.c */
+    GHashTable *families; /* likewise */
+    GArray *hopeless;     /* guint64: jobs that can never start */
+    GArray *qos;          /* gint32: priority in permille, by number */
+    guint64 ranking;      /* number of the latest */
+    gint64 ranked_usec;
+    GArray *order;      /* CoreOrdered: classes in which a job waits, first first */
+    CoreHeap timers;    /* CoreTimer.link */
+    GPtrArray *over;    /* CoreTask that are forgotten at the next event */
+    GArray *strays;     /* CoreStray */
+    GPtrArray *untried; /* CoreClass whose head is new since the last pass */
+    CorePlan *plan;
+    CoreShapes *shapes;
+    GHashTable *priors; /* predict.c */
+    guint64 space_mib;  /* of checkpoint storage that guests in slack may need */
+    gint n_moves;       /* under way */
+    CoreTimer round;
+    guint32 rounds;        /* number of the latest */
+    gboolean slack_wanted; /* a pass in slack, because more may fit */
+    gboolean more_follow;  /* the event under way is not the last of its instant */
+    gboolean pass_wanted;
+    gboolean plan_wanted;      /* ... with a new plan */
+    gboolean full_pass_wanted; /* ... in which more than UNTRIED and fresh nodes matter */
+    gboolean storage_down;
+};

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the results of migrations, checkpoints and the like mean for a task. */
+#include "scheduler/core/task_steps.h"
+
+#include "scheduler/core/effects.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/outcome.h"
+#include "scheduler/core/relief.h"
+#include "scheduler/core/timers.h"
+
+static gboolean answers(const CoreGuest *guest, BerthGuestOp op, const CoreTaskInput *input)
+{
+    return guest->op == op && (input->serial == 0 || input->serial == guest->op_serial);
+}
+
+void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    if (!answers(guest, BERTH_OP_MIGRATING, input))
+        return;
+    CoreNode *from = core_step_node_of(core, guest);
+    core_move_migrated(core, guest, input->ok);
+    core_relief_room_changed(core, from);
+    if (core_step_node_of(core, guest)->state == BERTH_NODE_LOST)
+        core_guest_handle(core, guest, CORE_TASK_NODE_LOST, NULL);
+    else if (input->ok && guest->phase == BERTH_GUEST_STOPPING)
+        core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
+}
+
+/* It stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
+void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                          const CoreTaskInput *input)
+{
+    BerthCoreTask *record = &task->record;
+    BerthReason reason = guest->op_reason;
+    if (!answers(guest, BERTH_OP_CHECKPOINTING, input))
+        return;
+    core_move_op_done(core, guest);
+    if (input->ok) {
+        record->checkpoint_epoch = record->epoch;
+        record->ran_usec = core_time_add(record->ran_usec, core->now_usec - record->start_usec);
+    }
+    if (record->stop_reason != BERTH_REASON_NONE) {
+        if (input->ok)
+            core_step_end_by_stop(core, task, 0);
+        return;
+    }
+    if (!input->ok && reason == BERTH_REASON_TIME_LIMIT) {
+        core_task_stop(core, task, reason);
+    } else if (!input->ok) {
+        core_task_arm(core, task);
+        core_relief_room_changed(core, core_step_node_of(core, guest));
+    } else if (reason == BERTH_REASON_TIME_LIMIT) {
+        core_step_finish(core, task, (CoreOutcome){BERTH_JOB_TIMEOUT, reason}, 0);
+        core_step_release(core, task);
+    } else {
+        core_step_set_pending(core, task, BERTH_REASON_EVICTED);
+        core_step_release(core, task);
+    }
+}
+
+void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    if (answers(guest, BERTH_OP_RESIZING, input))
+        core_move_resized(core, guest, input->ok);
+}
+
+/* Frozen it keeps its memory, and its time limit runs on. */
+static void set_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, gboolean is_frozen)
+{
+    guest->is_frozen = is_frozen;
+    task->record.state = is_frozen ? BERTH_JOB_SUSPENDED : BERTH_JOB_RUNNING;
+    task->record.reason = is_frozen ? BERTH_REASON_AT_LIMIT : BERTH_REASON_NONE;
+    core_emit_changed(core, task);
+}
+
+void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    if (!answers(guest, BERTH_OP_FREEZING, input))
+        return;
+    core_move_op_done(core, guest);
+    if (input->ok)
+        set_frozen(core, task, guest, TRUE);
+}
+
+void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    if (!answers(guest, BERTH_OP_THAWING, input))
+        return;
+    core_move_op_done(core, guest);
+    if (input->ok)
+        set_frozen(core, task, guest, FALSE);
+}
+
+void core_on_thaw_wanted(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                         const CoreTaskInput *input)
+{
+    if (guest->is_frozen && core_move_is_at_rest(guest))
+        core_move_freeze(core, guest, FALSE);
+}
+
+void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                            const CoreTaskInput *input)
+{
+    core_step_set_pending(core, task, BERTH_REASON_EVICTED);
+    core_step_release(core, task);
+}

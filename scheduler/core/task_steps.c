@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the steps of which the transitions of a task are made, and its start. */
+#include "scheduler/core/task_steps.h"
+
+#include "scheduler/core/depend.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/outcome.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/predict.h"
+#include "scheduler/core/relief.h"
+#include "scheduler/core/rounds.h"
+#include "scheduler/core/timers.h"
+
+void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint64 end_usec)
+{
+    BerthCoreTask *record = &task->record;
+    record->state = outcome.state;
+    record->reason = outcome.reason;
+    record->not_before_usec = 0;
+    record->end_usec =
+        end_usec > 0 ? CLAMP(end_usec, MIN(record->start_usec, core->now_usec), core->now_usec)
+                     : core->now_usec;
+    core_emit_changed(core, task);
+}
+
+static void set_record_phase(BerthCore *core, CoreTask *task, BerthGuestPhase phase)
+{
+    if (task->record.phase == phase)
+        return;
+    task->record.phase = phase;
+    core_emit_changed(core, task);
+}
+
+/* All guests go on to PHASE. */
+void core_step_set_phase(BerthCore *core, CoreTask *task, BerthGuestPhase phase)
+{
+    core_timer_clear(core, &task->timer);
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        task->guests[i].phase = phase;
+        task->guests[i].heard = FALSE;
+    }
+    set_record_phase(core, task, phase);
+}
+
+/* Guests are being removed: the task's phase is that of the one with most left to do. */
+void core_step_update_phase(BerthCore *core, CoreTask *task)
+{
+    gboolean releasing = FALSE;
+    gboolean fencing = FALSE;
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        BerthGuestPhase phase = task->guests[i].phase;
+        fencing |= phase == BERTH_GUEST_FENCING;
+        /* In the midst of an event the others are still to follow. */
+        releasing |= phase != BERTH_GUEST_FENCING && phase != BERTH_GUEST_NONE;
+    }
+    set_record_phase(core, task,
+                     releasing ? BERTH_GUEST_RELEASING
+                     : fencing ? BERTH_GUEST_FENCING
+                               : BERTH_GUEST_NONE);
+}
+
+/* It is thought to be gone any moment: nobody is to be started in its place whom only its time
+ * limit would let end in time. */
+void core_step_release_guest(BerthCore *core, CoreGuest *guest)
+{
+    core_move_drop_op(core, guest);
+    guest->phase = BERTH_GUEST_RELEASING;
+    guest->removed_at = core->event;
+    guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
+    core_nodes_changed(&core->nodes, core_step_node_of(core, guest));
+    core_emit_changed(core, guest->task);
+    core_emit(core, BERTH_ACTION_RELEASE, guest, guest->task->record.reason);
+}
+
+void core_step_release(BerthCore *core, CoreTask *task)
+{
+    core_timer_clear(core, &task->timer);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (task->guests[i].phase != BERTH_GUEST_NONE)
+            core_step_release_guest(core, &task->guests[i]);
+    core_step_update_phase(core, task);
+}
+
+void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
+{
+    task->record.state = BERTH_JOB_PENDING;
+    task->record.reason = reason;
+    task->record.stop_reason = BERTH_REASON_NONE;
+    task->record.start_usec = 0;
+    task->record.end_usec = 0;
+    core_emit_changed(core, task);
+}
+
+/* The guest was lost through no fault of the job: again from the start, where that is allowed. */
+void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason)
+{
+    if (task->job->no_requeue || task->record.requeues >= core->config.requeues_max) {
+        core_step_finish(core, task, (CoreOutcome){BERTH_JOB_NODE_FAIL, reason}, 0);
+        return;
+    }
+    task->record.requeues++;
+    core_step_set_pending(core, task, BERTH_REASON_REQUEUED);
+}
+
+CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest)
+{
+    return core_nodes_get(&core->nodes, guest->node);
+}
+
+void core_step_stop_now(BerthCore *core, CoreTask *task)
+{
+    core_step_set_phase(core, task, BERTH_GUEST_STOPPING);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        core_emit(core, BERTH_ACTION_STOP, &task->guests[i], task->record.stop_reason);
+}
+
+gboolean core_step_all_nodes_are_up(const BerthCore *core, const CoreTask *task)
+{
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (core_step_node_of(core, &task->guests[i])->state != BERTH_NODE_UP)
+            return FALSE;
+    return TRUE;
+}
+
+/* STOP leaves at once, or when the last of the nodes joins. */
+void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
+{
+    if (task->record.stop_reason != BERTH_REASON_NONE)
+        return;
+    task->record.stop_reason = reason;
+    core_timer_clear(core, &task->timer);
+    core_emit_changed(core, task);
+    if (core_step_all_nodes_are_up(core, task))
+        core_step_stop_now(core, task);
+}
+
+/* Nothing of the guest is left: its room is free; after the last the task is over or waits again. */
+void core_step_free_guest(BerthCore *core, CoreGuest *guest)
+{
+    CoreTask *task = guest->task;
+    CoreNode *node = core_step_node_of(core, guest);
+    core_move_drop_op(core, guest);
+    core_nodes_unreserve(&core->nodes, node, guest);
+    if (guest->is_opportunistic)
+        core->space_mib -= guest->task->job->class->shape.memory_mib;
+    guest->is_opportunistic = guest->waits_for_room = FALSE;
+    core->pass_wanted = TRUE;
+    guest->phase = BERTH_GUEST_NONE;
+    core_relief_room_changed(core, node);
+    core_emit_changed(core, task);
+    core_step_update_phase(core, task);
+    if (task->record.phase != BERTH_GUEST_NONE)
+        return;
+    core_timer_clear(core, &task->timer);
+    task->job->n_active--;
+    core_owner_end(core, task->job->class->shape.owner, task->job->class->shape.size,
+                   task->n_guests);
+    if (berth_job_state_is_final(task->record.state)) {
+        core_task_over(core, task);
+        core_order_update(core, task->job);
+    } else {
+        core_task_wait(core, task);
+    }
+}
+
+void core_step_fence(BerthCore *core, CoreGuest *guest)
+{
+    core_timer_clear(core, &guest->task->timer);
+    core_move_drop_op(core, guest);
+    guest->phase = BERTH_GUEST_FENCING;
+    core_emit_changed(core, guest->task);
+    guest->found_at = core->event;
+    core_step_update_phase(core, guest->task);
+    core_emit(core, BERTH_ACTION_FENCE, guest, BERTH_REASON_NODE_LOST);
+}
+
+/* --- the guest starts and runs -------------------------------------------------------------- */
+
+gint64 core_task_time_left_usec(const BerthCore *core, const CoreTask *task)
+{
+    gint64 limit_usec = task->job->class->shape.time_limit_usec;
+    if (limit_usec == 0)
+        limit_usec = core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+    return MAX(limit_usec - task->record.ran_usec, 0);
+}
+
+/* When it is thought to leave has changed. */
+void core_step_plan_end(BerthCore *core, CoreTask *task, gint64 start_usec)
+{
+    task->planned_end_usec = core_time_add(start_usec, core_task_time_left_usec(core, task));
+    for (guint32 i = 0; i < task->n_guests; i++)
+        core_nodes_changed(&core->nodes, core_step_node_of(core, &task->guests[i]));
+}
+
+BerthResources core_guest_resources(const CoreGuest *guest)
+{
+    const CoreJob *job = guest->task->job;
+    guint64 overhead_mib = job->class->shape.size.memory_mib - job->class->shape.memory_mib;
+    return (BerthResources){guest->size.vcpus, guest->size.memory_mib - overhead_mib,
+                            job->disk_mib};
+}
+
+void core_step_emit_start(BerthCore *core, const CoreGuest *guest)
+{
+    gboolean restores = guest->task->record.checkpoint_epoch != 0;
+    BerthCoreAction action = core_action(core, restores ? BERTH_ACTION_RESTORE : BERTH_ACTION_START,
+                                         guest, BERTH_REASON_NONE);
+    action.is_opportunistic = guest->is_opportunistic;
+    if (!guest->waits_for_room)
+        core_emit_action(core, &action);
+}
+
+void core_task_room_is_free(BerthCore *core, CoreGuest *guest)
+{
+    if (!guest->waits_for_room)
+        return;
+    guest->waits_for_room = FALSE;
+    core_step_node_of(core, guest)->n_waiting_for_room--;
+    if (guest->phase == BERTH_GUEST_STARTING &&
+        guest->task->record.stop_reason == BERTH_REASON_NONE)
+        core_step_emit_start(core, guest);
+}
+
+/* START leaves now, or when guests in slack have made room for a backed one. */
+static void begin_guest(BerthCore *core, CoreGuest *guest)
+{
+    CoreNode *node = core_step_node_of(core, guest);
+    if (!guest->is_opportunistic && !core_relief_make_room(core, node)) {
+        guest->waits_for_room = TRUE;
+        node->n_waiting_for_room++;
+    }
+    core_step_emit_start(core, guest);
+}
+
+static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolean is_opportunistic)
+{
+    guest->size = guest->task->job->class->shape.size;
+    guest->has_exited = guest->is_frozen = FALSE;
+    guest->is_opportunistic = is_opportunistic;
+    if (is_opportunistic)
+        core->space_mib += guest->task->job->class->shape.memory_mib;
+    core_predict_begin(core, guest);
+    core_nodes_reserve(&core->nodes, core_nodes_get(&core->nodes, node), guest);
+}
+
+void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
+                     gboolean is_opportunistic)
+{
+    BerthCoreTask *record = &task->record;
+    record->state = BERTH_JOB_RUNNING;
+    record->reason = BERTH_REASON_NONE;
+    record->stop_reason = BERTH_REASON_NONE;
+    record->node = nodes[0];
+    record->epoch++;
+    record->start_taken = FALSE;
+    record->not_before_usec = 0;
+    record->start_usec = 0;
+    record->end_usec = 0;
+    task->end_usec = 0;
+    task->job->n_active++;
+    core_owner_start(core, task->job->class->shape.owner, task->job->class->shape.size,
+                     task->n_guests);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        place_guest(core, &task->guests[i], nodes[i], is_opportunistic);
+    core_step_plan_end(core, task, core->now_usec);
+    core_step_set_phase(core, task, BERTH_GUEST_STARTING);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        begin_guest(core, &task->guests[i]);
+    core_arm_round(core);
+    core_depend_started(core, task->job);
+}
+
+void core_step_end_by_stop(BerthCore *core, CoreTask *task, gint64 end_usec)
+{
+    core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), end_usec);
+    core_step_release(core, task);
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+void core_task_wait(BerthCore *core, CoreTask *task)
+{
+    CoreJob *job = task->job;
+    if (!job->held && task->record.not_before_usec > core->now_usec) {
+        core_timer_set(core, &task->timer, task->record.not_before_usec);
+    } else if (!job->held) {
+        task->is_returned = TRUE;
+        job->n_returned++;
+    }
+    core_order_update(core, job);
+}
+
+void core_task_wait_no_more(BerthCore *core, CoreTask *task)
+{
+    core_timer_clear(core, &task->timer);
+    if (task->is_returned)
+        task->job->n_returned--;
+    task->is_returned = FALSE;
+}
+
+void core_task_arm(BerthCore *core, CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    if (record->phase == BERTH_GUEST_RUNNING && task->job->class->shape.time_limit_usec > 0 &&
+        record->stop_reason == BERTH_REASON_NONE)
+        core_timer_set(core, &task->timer,
+                       core_time_add(record->start_usec, core_task_time_left_usec(core, task)));
+}
+
+void core_task_restored(BerthCore *core, CoreTask *task)
+{
+    gint64 start_usec = task->record.start_usec;
+    task->job->n_active++;
+    core_owner_start(core, task->job->class->shape.owner, task->job->class->shape.size,
+                     task->n_guests);
+    core_step_plan_end(core, task, start_usec > 0 ? start_usec : core->now_usec);
+    core_task_arm(core, task);
+}

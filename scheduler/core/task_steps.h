@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/outcome.h"
+#include "scheduler/core/task.h"
+
+/* Between the files of the task: steps that several transitions share, and those transitions that
+ * have a file of their own. */
+
+void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint64 end_usec);
+void core_step_set_phase(BerthCore *core, CoreTask *task, BerthGuestPhase phase);
+void core_step_update_phase(BerthCore *core, CoreTask *task);
+void core_step_release_guest(BerthCore *core, CoreGuest *guest);
+void core_step_release(BerthCore *core, CoreTask *task);
+void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason);
+void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason);
+CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest);
+void core_step_stop_now(BerthCore *core, CoreTask *task);
+gboolean core_step_all_nodes_are_up(const BerthCore *core, const CoreTask *task);
+void core_step_free_guest(BerthCore *core, CoreGuest *guest);
+void core_step_fence(BerthCore *core, CoreGuest *guest);
+void core_step_plan_end(BerthCore *core, CoreTask *task, gint64 start_usec);
+void core_step_emit_start(BerthCore *core, const CoreGuest *guest);
+void core_step_end_by_stop(BerthCore *core, CoreTask *task, gint64 end_usec);
+
+/* Transitions: task_ops.c, task_lost.c, and one of task.c. */
+void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                      const CoreTaskInput *input);
+void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                          const CoreTaskInput *input);
+void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
+void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
+void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
+void core_on_thaw_wanted(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                         const CoreTaskInput *input);
+void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                            const CoreTaskInput *input);
+void core_on_found_alive(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                         const CoreTaskInput *input);
+void core_on_found_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                            const CoreTaskInput *input);
+void core_on_missing_while_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                                    const CoreTaskInput *input);
+void core_on_missing(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
+void core_on_joined_while_removing(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                                   const CoreTaskInput *input);
+void core_on_node_lost(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                       const CoreTaskInput *input);
+void core_on_node_lost_while_removing(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                                      const CoreTaskInput *input);
+void core_on_fence_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                          const CoreTaskInput *input);
+void core_on_fence_again(BerthCore *core, CoreTask *task, CoreGuest *guest,
+                         const CoreTaskInput *input);
+void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);

@@ -1,0 +1,139 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the one table of the policy's constants: what each means, and why it has its value. */
+#include "scheduler/core/tuning.h"
+
+#define SECOND_USEC ((gint64)G_USEC_PER_SEC)
+#define HOUR_USEC   (3600 * SECOND_USEC)
+#define DAY_USEC    (24 * HOUR_USEC)
+#define YEAR_USEC   (365 * DAY_USEC)
+
+static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
+    [BERTH_TUNING_PLAN_DEPTH] =
+        {"plan_depth", "", 32, 1, 4096, "waiting tasks with a planned start (conservative)",
+         "planning costs time for each, and estimates make plans far ahead worthless: users "
+         "overestimate run times severalfold (Mu'alem and Feitelson 2001), so that hardly a "
+         "planned start beyond the first few dozen comes to pass"},
+    [BERTH_TUNING_BACKFILL_DEPTH] =
+        {"backfill_depth", "", 256, 1, 1000000,
+         "classes of waiting jobs tried per pass behind the planned ones",
+         "bounds a pass; about as many as Slurm's bf_max_job_test has jobs (500), but of classes"},
+    [BERTH_TUNING_ASSUMED_LIMIT_USEC] =
+        {"assumed_limit_usec", "us", DAY_USEC, SECOND_USEC, YEAR_USEC,
+         "how long a task without a time limit is planned for",
+         "a day: common default limit of batch sites; without one nothing could be planned"},
+    [BERTH_TUNING_WEIGHT_FAIR_SHARE] = {"weight_fair_share", "", 0, 0, 1000000,
+                                        "points of a full fair-share factor",
+                                        "0: order by number, until accounts are set up"},
+    [BERTH_TUNING_WEIGHT_AGE] = {"weight_age", "", 0, 0, 1000000, "points after age_max of waiting",
+                                 "as fair share"},
+    [BERTH_TUNING_WEIGHT_QOS] = {"weight_qos", "", 1000, 0, 1000000,
+                                 "points of a QOS of 1000 permille",
+                                 "a QOS that nobody set has 0 permille and no points"},
+    [BERTH_TUNING_AGE_MAX_USEC] = {"age_max_usec", "us", 7 * DAY_USEC, SECOND_USEC, YEAR_USEC,
+                                   "age counts up to this", "Slurm's PriorityMaxAge: 7 days"},
+    [BERTH_TUNING_HALF_LIFE_USEC] = {"half_life_usec", "us", 7 * DAY_USEC, 60 * SECOND_USEC,
+                                     YEAR_USEC, "in which past usage counts half",
+                                     "Slurm's PriorityDecayHalfLife: 7 days"},
+    [BERTH_TUNING_RANK_INTERVAL_USEC] =
+        {"rank_interval_usec", "us", 60 * SECOND_USEC, SECOND_USEC, HOUR_USEC,
+         "after which fair share and age are counted anew",
+         "a minute changes a factor with half-life of days by less than 0.01 %"},
+    [BERTH_TUNING_SETTLE_USEC] =
+        {"settle_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
+         "a guest without a prior is taken at its reservation for this long",
+         "Autopilot (Rzadca et al. 2020) samples in windows of 5 minutes"},
+    [BERTH_TUNING_DECAY_HALF_LIFE_USEC] =
+        {"decay_half_life_usec", "us", 12 * HOUR_USEC, SECOND_USEC, YEAR_USEC,
+         "in which a predicted peak sinks halfway to what is measured",
+         "Autopilot: half-life of 12 h for CPU; longer for memory makes moves rarer, not safer"},
+    [BERTH_TUNING_PEAK_MARGIN_PERMILLE] = {"peak_margin_permille", "permille", 100, 0, 2000,
+                                           "added to a measured peak",
+                                           "Autopilot: 10-15 % over the peak"},
+    [BERTH_TUNING_PRIOR_SIBLINGS_MIN] = {"prior_siblings_min", "", 3, 1, 1000,
+                                         "finished siblings that make a prior",
+                                         "below three, one outlier would be the rule"},
+    [BERTH_TUNING_CPU_HEADROOM_PERMILLE] =
+        {"cpu_headroom_permille", "permille", 50, 0, 900, "of a node's vCPUs kept free of slack",
+         "weights give guaranteed guests their CPU within a scheduling period; the rest is for the "
+         "host's own bursts"},
+    [BERTH_TUNING_MEMORY_HEADROOM_PERMILLE] =
+        {"memory_headroom_permille", "permille", 100, 0, 900,
+         "of a node's memory kept free of slack",
+         "must last while one guest is moved away: a tenth of a 64 GiB node at 1000 MiB/s of copy "
+         "covers growth of 6 GiB in the time that it takes to copy 6 GiB"},
+    [BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] =
+        {"overcommit_max_permille", "permille", 3000, 1000, 10000,
+         "reservations on a node, guaranteed and in slack, over its capacity",
+         "a bound on what must be moved when all of them grow at once; three times covers "
+         "use of a third, the least of the traces measured (mason: 29-38 %)"},
+    [BERTH_TUNING_CHECKPOINT_SPACE_MIB] = {"checkpoint_space_mib", "MiB", G_MAXINT64 / 2, 0,
+                                           G_MAXINT64 / 2, "of storage for checkpoints",
+                                           "no bound unless the storage has one"},
+    [BERTH_TUNING_PRESSURE_PSI_PERMILLE] =
+        {"pressure_psi_permille", "permille", 100, 1, 1000,
+         "memory pressure of a node from which guests have to leave",
+         "systemd-oomd acts at 60 % for services; guests that stall a tenth of their time are "
+         "visibly slow, and relief must come before harm"},
+    [BERTH_TUNING_COOLDOWN_USEC] =
+        {"cooldown_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
+         "after a move or restore a guest is not moved again for this long",
+         "as long as predictions take to settle"},
+    [BERTH_TUNING_NEAR_END_USEC] =
+        {"near_end_usec", "us", 60 * SECOND_USEC, 0, DAY_USEC,
+         "a guest whose time limit is nearer than this is not worth a move",
+         "a move costs seconds to a minute itself"},
+    [BERTH_TUNING_MIGRATE_MIB_PER_SEC] = {"migrate_mib_per_sec", "MiB/s", 1000, 1, 1000000,
+                                          "bandwidth of a live migration",
+                                          "a 10 GbE link, less protocol; measure and set"},
+    [BERTH_TUNING_CHECKPOINT_MIB_PER_SEC] =
+        {"checkpoint_mib_per_sec", "MiB/s", 400, 1, 1000000, "bandwidth to checkpoint storage",
+         "three replicas written over the same link; measure and set"},
+    [BERTH_TUNING_MIGRATE_FIXED_USEC] = {"migrate_fixed_usec", "us", 2 * SECOND_USEC, 0, HOUR_USEC,
+                                         "of a migration apart from copying",
+                                         "start of the other QEMU and switch-over"},
+    [BERTH_TUNING_CHECKPOINT_FIXED_USEC] = {"checkpoint_fixed_usec", "us", 5 * SECOND_USEC, 0,
+                                            HOUR_USEC,
+                                            "of a checkpoint or restore apart from copying",
+                                            "disk snapshot, start of QEMU"},
+    [BERTH_TUNING_BALANCE_INTERVAL_USEC] =
+        {"balance_interval_usec", "us", 60 * SECOND_USEC, SECOND_USEC, DAY_USEC,
+         "between rounds of balancing and promotion; two must agree before anything moves",
+         "the longest scan period of Linux NUMA balancing (numa_balancing_scan_period_max_ms)"},
+    [BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE] =
+        {"balance_gain_min_permille", "permille", 250, 1, 1000,
+         "difference of load between two nodes that is worth a move",
+         "Linux's imbalance_pct for NUMA domains: 125, halves of the difference move"},
+    [BERTH_TUNING_BACKOFF_DOUBLINGS_MAX] =
+        {"backoff_doublings_max", "", 6, 0, 16, "of a guest's cooldown, one per balancing move",
+         "64 cooldowns of 5 minutes: 5 hours, longer than most jobs run"},
+    [BERTH_TUNING_MOVES_PER_NODE] =
+        {"moves_per_node", "", 2, 1, 64, "moves and checkpoints under way at a node",
+         "they share one link; more make each slower and the node's guests with them"},
+    [BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] =
+        {"moves_per_cluster_permille", "permille", 100, 1, 1000,
+         "of nodes (at least 1) with a move under way",
+         "a tenth of the links, so that a storm leaves the fabric to the jobs"},
+    [BERTH_TUNING_LIMIT_PSI_PERMILLE] =
+        {"limit_psi_permille", "permille", 100, 1, 1000,
+         "memory pressure or throttling of a guest that is at its limit", "as for nodes"},
+    [BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE] =
+        {"limit_available_permille", "permille", 50, 0, 1000,
+         "available memory below which a guest is at its limit",
+         "the kernel's own reserves and reclaim begin at a few percent"},
+    [BERTH_TUNING_GROW_STEP_PERMILLE] = {"grow_step_permille", "permille", 250, 1, 10000,
+                                         "of its present size by which a guest is grown",
+                                         "a quarter: 4 steps more than double it"},
+};
+
+const BerthCoreTuningInfo *berth_core_tuning(BerthCoreTuning tuning)
+{
+    g_return_val_if_fail((guint)tuning < BERTH_TUNING_N, NULL);
+    return &tunings[tuning];
+}
+
+void core_tuning_load(gint64 out_values[BERTH_TUNING_N], const gint64 *values)
+{
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        out_values[i] =
+            values != NULL ? CLAMP(values[i], tunings[i].min, tunings[i].max) : tunings[i].value;
+}

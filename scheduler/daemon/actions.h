@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* Carries the core's actions out, after their commit: START, STOP and RELEASE by the node's
+ * session, FENCE by storage. Results go back as events. An action whose node has no session is
+ * dropped: the core decides it again when the node joins. */
+
+BerthActions *berth_actions_new(BerthDaemon *daemon);
+void berth_actions_free(BerthActions *actions);
+
+void berth_actions_act(BerthActions *actions, const BerthCoreAction *action);
+/* A guest on NODE that nobody wants: has it removed. */
+void berth_actions_release_stray(BerthActions *actions, guint32 node, const BerthGuestId *id);
+
+/* Is it pointless to prepare a start again whose preparation here has failed with CODE? */
+gboolean berth_actions_start_is_hopeless(int code);

@@ -1,0 +1,300 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the removal of what nobody needs. Lists are made on workers, judged on the loop, and removed
+ * on workers again: a disk or image that is garbage once stays garbage, as epochs only rise and ids
+ * are made once; uploads may be wanted again, so blob_guard.h keeps them while they are fresh, and
+ * one must be found unused in two rounds. */
+#include "config.h"
+
+#include "scheduler/daemon/collector.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/image_table.h"
+
+typedef enum { DISKS, IMAGES, BLOBS, N_KINDS } Kind;
+
+struct BerthCollector {
+    BerthDaemon *daemon;
+    Kind kind; /* of the round under way */
+    gboolean is_running;
+    guint timer;
+    GHashTable *suspects; /* hex digests of blobs that the last round found unused */
+};
+
+typedef struct {
+    BerthStore *store;
+    Kind kind;
+    char **names; /* to be removed; NULL when listing */
+} Task;
+
+static const char *const kind_names[N_KINDS] = {"disk", "image", "upload"};
+
+BerthCollector *berth_collector_new(BerthDaemon *daemon)
+{
+    BerthCollector *collector = g_new0(BerthCollector, 1);
+    collector->daemon = daemon;
+    collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return collector;
+}
+
+void berth_collector_free(BerthCollector *collector)
+{
+    g_clear_handle_id(&collector->timer, g_source_remove);
+    g_hash_table_unref(collector->suspects);
+    g_free(collector);
+}
+
+/* --- on workers --------------------------------------------------------------------------------- */
+
+static void task_free(gpointer data)
+{
+    Task *task = data;
+    g_strfreev(task->names);
+    g_free(task);
+}
+
+/* Blobs that no job refers to. */
+static char **list_unused_blobs(BerthStorage *storage, BerthStore *store, GError **error)
+{
+    g_auto(GStrv) all = berth_storage_blob_list(storage, error);
+    g_autoptr(GStrvBuilder) unused = g_strv_builder_new();
+    for (gsize i = 0; all && all[i]; i++) {
+        guint8 digest[BERTH_SHA256_BYTES];
+        gboolean is_used = TRUE;
+        if (!berth_digest_from_hex(all[i], digest)) {
+            continue;
+        }
+        if (!berth_store_blob_is_used(store, digest, &is_used, error)) {
+            return NULL;
+        }
+        if (!is_used) {
+            g_strv_builder_add(unused, all[i]);
+        }
+    }
+    return all ? g_strv_builder_end(unused) : NULL;
+}
+
+static gpointer list_names(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Task *task = input;
+    switch (task->kind) {
+    case DISKS:
+        return berth_storage_disk_list(storage, error);
+    case IMAGES:
+        return berth_storage_image_list(storage, error);
+    default:
+        return list_unused_blobs(storage, task->store, error);
+    }
+}
+
+static gboolean remove_blob(BerthStorage *storage, BerthStore *store, const char *hex,
+                            GError **error)
+{
+    guint8 digest[BERTH_SHA256_BYTES];
+    gboolean is_used = TRUE;
+    if (!berth_digest_from_hex(hex, digest) ||
+        !berth_store_blob_is_used(store, digest, &is_used, error)) {
+        return FALSE;
+    }
+    return is_used || berth_storage_blob_remove(storage, digest, error);
+}
+
+static gboolean remove_one(BerthStorage *storage, const Task *task, const char *name,
+                           GError **error)
+{
+    switch (task->kind) {
+    case DISKS:
+        return berth_storage_disk_remove(storage, name, error);
+    case IMAGES:
+        return berth_storage_image_remove(storage, name, error);
+    default:
+        return remove_blob(storage, task->store, name, error);
+    }
+}
+
+/* What is in use is left for the next round; anything else ends this one. */
+static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Task *task = input;
+    for (gsize i = 0; task->names[i]; i++) {
+        g_autoptr(GError) failed = NULL;
+        if (!remove_one(storage, task, task->names[i], &failed) &&
+            !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION) &&
+            !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+/* --- judging ------------------------------------------------------------------------------------ */
+
+gboolean berth_collector_is_dead_disk(BerthCore *core, guint64 next_job, const char *disk_id)
+{
+    BerthGuestId id;
+    BerthCoreTask task;
+    if (!berth_disk_id_parse(disk_id, &id, NULL) || id.job >= next_job) {
+        return FALSE;
+    }
+    if (!berth_core_get_task(core, id.job, id.task, &task)) {
+        return TRUE;
+    }
+    return task.epoch != id.epoch || task.phase == BERTH_GUEST_NONE;
+}
+
+static gboolean is_dead_blob(BerthCollector *collector, GHashTable *before, const char *hex)
+{
+    guint8 digest[BERTH_SHA256_BYTES];
+    if (!berth_digest_from_hex(hex, digest)) {
+        return FALSE;
+    }
+    g_hash_table_add(collector->suspects, g_strdup(hex));
+    return g_hash_table_contains(before, hex) &&
+           berth_blob_guard_begin_removal(collector->daemon->blob_guard, digest);
+}
+
+static gboolean is_dead(BerthCollector *collector, GHashTable *before, const char *name)
+{
+    BerthDaemon *daemon = collector->daemon;
+    switch (collector->kind) {
+    case DISKS:
+        return berth_collector_is_dead_disk(daemon->core, daemon->next_job, name);
+    case IMAGES:
+        return !berth_image_table_has_id(daemon->images, name);
+    default:
+        return is_dead_blob(collector, before, name);
+    }
+}
+
+/* The names of what is to go (transfer full). */
+static char **judge(BerthCollector *collector, char **names)
+{
+    g_autoptr(GStrvBuilder) dead = g_strv_builder_new();
+    g_autoptr(GHashTable) before = NULL;
+    if (collector->kind == BLOBS) {
+        before = g_steal_pointer(&collector->suspects);
+        collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+        berth_blob_guard_sweep(collector->daemon->blob_guard);
+    }
+    for (gsize i = 0; names[i]; i++) {
+        if (is_dead(collector, before, names[i])) {
+            g_strv_builder_add(dead, names[i]);
+        }
+    }
+    return g_strv_builder_end(dead);
+}
+
+/* --- a round ------------------------------------------------------------------------------------ */
+
+static void list(BerthCollector *collector);
+
+static gboolean on_timer(gpointer user_data)
+{
+    BerthCollector *collector = user_data;
+    collector->timer = 0;
+    berth_collector_run(collector);
+    return G_SOURCE_REMOVE;
+}
+
+static void end_round(BerthCollector *collector, const GError *error)
+{
+    if (error) {
+        g_info("collecting %ss that nobody needs stopped: %s", kind_names[collector->kind],
+               error->message);
+    }
+    collector->is_running = FALSE;
+    g_clear_handle_id(&collector->timer, g_source_remove);
+    collector->timer =
+        g_timeout_add_seconds(collector->daemon->config->gc_interval_sec, on_timer, collector);
+}
+
+static void next_kind(BerthCollector *collector)
+{
+    collector->kind++;
+    if (collector->kind == N_KINDS || berth_engine_is_stopped(collector->daemon->engine)) {
+        end_round(collector, NULL);
+        return;
+    }
+    list(collector);
+}
+
+typedef struct {
+    BerthCollector *collector;
+    char **names;
+} Removing;
+
+static void release_blobs(const Removing *removing)
+{
+    for (gsize i = 0; removing->names[i]; i++) {
+        guint8 digest[BERTH_SHA256_BYTES];
+        if (berth_digest_from_hex(removing->names[i], digest)) {
+            berth_blob_guard_end_removal(removing->collector->daemon->blob_guard, digest);
+        }
+    }
+}
+
+static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autofree Removing *removing = user_data;
+    BerthCollector *collector = removing->collector;
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    if (collector->kind == BLOBS) {
+        release_blobs(removing);
+    }
+    if (error) {
+        end_round(collector, error);
+    } else {
+        g_info("removed up to %u %s(s) from storage that nobody needs",
+               g_strv_length(removing->names), kind_names[collector->kind]);
+        next_kind(collector);
+    }
+    g_strfreev(removing->names);
+}
+
+static Task *task_new(BerthCollector *collector, char **names)
+{
+    Task *task = g_new0(Task, 1);
+    *task = (Task){collector->daemon->store, collector->kind, names};
+    return task;
+}
+
+static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthCollector *collector = user_data;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) names = berth_work_finish(result, &error);
+    if (!names) {
+        end_round(collector, error);
+        return;
+    }
+    g_auto(GStrv) dead = judge(collector, names);
+    if (!dead[0]) {
+        next_kind(collector);
+        return;
+    }
+    Removing *removing = g_new(Removing, 1);
+    *removing = (Removing){collector, g_strdupv(dead)};
+    berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "collect garbage",
+                           remove_names, task_new(collector, g_steal_pointer(&dead)), task_free,
+                           NULL, on_removed, removing);
+}
+
+static void list(BerthCollector *collector)
+{
+    berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "look for garbage",
+                           list_names, task_new(collector, NULL), task_free,
+                           (GDestroyNotify)g_strfreev, on_listed, collector);
+}
+
+void berth_collector_run(BerthCollector *collector)
+{
+    if (collector->is_running) {
+        return;
+    }
+    collector->is_running = TRUE;
+    collector->kind = DISKS;
+    list(collector);
+}

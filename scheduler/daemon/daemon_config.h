@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/config.h"
+#include "common/log.h"
+#include "storage/storage.h"
+
+/* What berthd.conf(5) describes. Strings are owned; see the option table for ranges. */
+typedef struct {
+    /* [berthd] */
+    char *cluster;
+    char *socket;
+    char *socket_mode_text; /* as written, octal */
+    guint socket_mode;      /* permission bits */
+    char *operators_group;  /* or NULL: root alone */
+    char *state;            /* path or "file:" URI */
+    BerthLogLevel log_level;
+    /* [agents] */
+    char *agents_address;
+    guint agents_port;
+    char *certificate;
+    char *key;
+    char *ca;
+    guint node_timeout_sec;
+    guint report_interval_sec;
+    /* [defaults] of a job */
+    char *default_image;
+    guint default_vcpus;
+    guint64 default_memory_mib;
+    guint64 default_disk_mib;
+    guint64 default_time_limit_sec;
+    /* [guests] */
+    guint stop_grace_sec;
+    guint boot_deadline_sec;
+    guint requeues_max;
+    guint start_retries_max;
+    guint start_backoff_sec;
+    guint64 guest_overhead_mib;
+    /* [limits] */
+    guint64 input_file_max_mib;
+    guint64 inputs_max_mib; /* of one job, together */
+    guint inputs_max;       /* files of one job */
+    guint64 image_max_mib;
+    guint command_max_bytes;
+    guint environment_max_bytes;
+    guint user_jobs_max; /* unfinished jobs of one user */
+    guint user_connections_max;
+    guint page_size; /* jobs in one answer */
+    /* [storage], beside what storage.h describes */
+    guint storage_check_interval_sec;
+    guint gc_interval_sec;
+    BerthStorageConfig storage;
+} BerthDaemonConfig;
+
+/* Reads PATH. Errors: those of berth_config_load(). */
+BerthDaemonConfig *berth_daemon_config_load(const char *path, GError **error);
+void berth_daemon_config_free(BerthDaemonConfig *config);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDaemonConfig, berth_daemon_config_free)
+
+/* (transfer full) what CONFIG names and this host lacks; see common/config_warnings.h. */
+GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config);
+
+/* The table of all options but [storage]'s own, for tests and --help. */
+const BerthConfigOption *berth_daemon_config_options(gsize *out_n);

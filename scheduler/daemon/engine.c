@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the order of things: an event is decided by the core, its effects are committed, and only
+ * then do replies and actions leave. Does not know what an action or a reply is made of.
+ *
+ * Invariants:
+ *  - a turn's followers run after its commit and after those of every earlier turn;
+ *  - event numbers have no gaps, and are given out in the order of the commits;
+ *  - after a failed commit nothing is committed, acted on or acknowledged any more. */
+#include "config.h"
+
+#include "scheduler/daemon/engine.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/clock.h"
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/records.h"
+
+/* A timer is never further away than this: the loop's clock stands still while the host sleeps, and
+ * ours may pass a little faster. */
+#define TIMER_MAX_USEC (30 * G_USEC_PER_SEC)
+
+typedef struct {
+    BerthTurnFunc func;
+    gpointer user_data;
+} Follower;
+
+struct BerthTurn {
+    BerthEngine *engine;
+    BerthStoreBatch *batch;
+    GArray *actions;   /* BerthCoreAction */
+    GArray *changed;   /* BerthGuestId */
+    GPtrArray *events; /* Berth__Event, owned */
+    GArray *followers; /* Follower */
+};
+
+struct BerthEngine {
+    BerthCore *core;
+    BerthStore *store;
+    BerthJobTable *jobs;
+    BerthNodeTable *nodes;
+    BerthEngineHooks hooks;
+    gpointer hooks_data;
+    BerthCoreEffects *effects; /* scratch */
+    GQueue in_flight;          /* BerthTurn: committing, oldest first */
+    guint64 last_seq;
+    guint64 committed_seq;
+    gint64 now_usec;
+    BerthClock clock;
+    GSource *timer;
+    gboolean is_started;
+    gboolean is_stopping;
+    gboolean is_ending; /* followers run: turns that end meanwhile wait for them */
+    GError *failure;    /* of the store */
+};
+
+/* --- life ---------------------------------------------------------------------------------- */
+
+BerthEngine *berth_engine_new(BerthCore *core, BerthStore *store, BerthJobTable *jobs,
+                              BerthNodeTable *nodes, guint64 last_seq, gint64 last_usec)
+{
+    BerthEngine *engine = g_new0(BerthEngine, 1);
+    engine->core = core;
+    engine->store = store;
+    engine->jobs = jobs;
+    engine->nodes = nodes;
+    engine->effects = berth_core_effects_new();
+    engine->last_seq = last_seq;
+    engine->committed_seq = last_seq;
+    berth_clock_start(&engine->clock, berth_clock_boot_usec(), g_get_real_time(), last_usec);
+    g_queue_init(&engine->in_flight);
+    return engine;
+}
+
+static void disarm_timer(BerthEngine *engine)
+{
+    if (engine->timer) {
+        g_source_destroy(engine->timer);
+        g_clear_pointer(&engine->timer, g_source_unref);
+    }
+}
+
+void berth_engine_free(BerthEngine *engine)
+{
+    g_return_if_fail(g_queue_is_empty(&engine->in_flight));
+    disarm_timer(engine);
+    berth_core_effects_free(engine->effects);
+    g_clear_error(&engine->failure);
+    g_free(engine);
+}
+
+void berth_engine_set_hooks(BerthEngine *engine, const BerthEngineHooks *hooks, gpointer user_data)
+{
+    engine->hooks = *hooks;
+    engine->hooks_data = user_data;
+}
+
+gint64 berth_engine_now_usec(BerthEngine *engine)
+{
+    engine->now_usec = berth_clock_step(&engine->clock, berth_clock_boot_usec(), g_get_real_time());
+    return engine->now_usec;
+}
+
+guint64 berth_engine_committed_seq(BerthEngine *engine)
+{
+    return engine->committed_seq;
+}
+
+guint64 berth_engine_last_seq(BerthEngine *engine)
+{
+    return engine->last_seq;
+}
+
+gboolean berth_engine_is_stopped(BerthEngine *engine)
+{
+    return engine->is_stopping || engine->failure;
+}
+
+/* --- a turn -------------------------------------------------------------------------------- */
+
+BerthTurn *berth_engine_begin(BerthEngine *engine)
+{
+    BerthTurn *turn = g_new0(BerthTurn, 1);
+    turn->engine = engine;
+    turn->batch = berth_store_batch_new();
+    turn->actions = g_array_new(FALSE, FALSE, sizeof(BerthCoreAction));
+    turn->changed = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
+    turn->events = g_ptr_array_new_with_free_func((GDestroyNotify)berth__event_drop);
+    turn->followers = g_array_new(FALSE, FALSE, sizeof(Follower));
+    return turn;
+}
+
+static void turn_free(BerthTurn *turn)
+{
+    if (turn->batch) {
+        berth_store_batch_free(turn->batch);
+    }
+    g_array_unref(turn->actions);
+    g_array_unref(turn->changed);
+    g_ptr_array_unref(turn->events);
+    g_array_unref(turn->followers);
+    g_free(turn);
+}
+
+BerthStoreBatch *berth_turn_batch(BerthTurn *turn)
+{
+    return turn->batch;
+}
+
+void berth_turn_then(BerthTurn *turn, BerthTurnFunc func, gpointer user_data)
+{
+    Follower follower = {func, user_data};
+    g_array_append_val(turn->followers, follower);
+}
+
+void berth_turn_log(BerthTurn *turn, Berth__Event *event)
+{
+    event->seq = ++turn->engine->last_seq;
+    event->time_usec = (guint64)berth_engine_now_usec(turn->engine);
+    const BerthJobEntry *job = berth_job_table_find(turn->engine->jobs, event->job);
+    event->owner_uid = job ? job->job->uid : 0;
+    berth_store_batch_add_event(turn->batch, event);
+    g_ptr_array_add(turn->events, berth_pb_dup(&event->base));
+}
+
+/* --- from effects to records ----------------------------------------------------------------- */
+
+static void log_task(BerthTurn *turn, const BerthTaskEntry *entry)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_task_state(entry->stored, &event);
+    berth_turn_log(turn, &event);
+}
+
+void berth_turn_put_task(BerthTurn *turn, guint64 job, guint32 task)
+{
+    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, job, task);
+    g_return_if_fail(entry);
+    berth_store_batch_put_task(turn->batch, entry->stored, FALSE);
+}
+
+static void log_output(BerthTurn *turn, const Berth__Task *task, const char *failure)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__OUTPUT_COPIED;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    if (failure) {
+        event.text = (char *)failure;
+    }
+    berth_turn_log(turn, &event);
+}
+
+void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failure)
+{
+    BerthEngine *engine = turn->engine;
+    BerthJobEntry *job = berth_job_table_find(engine->jobs, number);
+    g_return_if_fail(job);
+    job->wants_output = FALSE;
+    Berth__StoredTask *stored = job->tasks[0].stored;
+    stored->output_copied = TRUE;
+    log_output(turn, stored->task, failure);
+    gboolean is_done = berth_job_state_is_final((BerthJobState)stored->task->state) &&
+                       stored->phase == BERTH_GUEST_NONE;
+    berth_store_batch_put_task(turn->batch, stored, is_done);
+    if (is_done) {
+        berth_job_table_remove(engine->jobs, number);
+    }
+}
+
+/* Brings the record of one task up to what the core says, and drops the job once it is done. */
+static void write_task(BerthTurn *turn, const BerthGuestId *id)
+{
+    BerthEngine *engine = turn->engine;
+    BerthCoreTask task;
+    BerthJobEntry *job = berth_job_table_find(engine->jobs, id->job);
+    BerthTaskEntry *entry = berth_job_table_find_task(engine->jobs, id->job, id->task);
+    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task)) {
+        return;
+    }
+    Berth__Task *record = entry->stored->task;
+    gboolean is_new_state = record->state != (Berth__JobState)task.state ||
+                            record->reason != (Berth__Reason)task.reason;
+    if (task.epoch > record->epoch) {
+        entry->started_at_usec = engine->now_usec;
+    }
+    berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node));
+    Berth__JobState old_state = job->job->state;
+    Berth__Reason old_reason = job->job->reason;
+    berth_record_roll_up(job);
+    gboolean is_final = berth_job_state_is_final(task.state);
+    /* Once it has ended, others may have added to the text (outputs.c). */
+    if (is_new_state || !is_final) {
+        berth_record_describe(job, entry);
+    }
+    gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
+    berth_store_batch_put_task(turn->batch, entry->stored, is_done);
+    if (job->job->state != old_state || job->job->reason != old_reason) {
+        berth_store_batch_update_job(turn->batch, job->job);
+    }
+    if (is_new_state) {
+        log_task(turn, entry);
+    }
+    g_array_append_val(turn->changed, *id);
+    if (is_final) {
+        berth_job_table_finished(engine->jobs, id->job);
+    }
+    if (is_done) {
+        berth_job_table_remove(engine->jobs, id->job);
+    }
+}
+
+void berth_turn_put_node(BerthTurn *turn, guint32 handle)
+{
+    BerthEngine *engine = turn->engine;
+    BerthCoreNode node;
+    const BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
+    if (!entry || !berth_core_get_node(engine->core, handle, &node)) {
+        return;
+    }
+    Berth__StoredNode stored = BERTH__STORED_NODE__INIT;
+    stored.info = entry->info;
+    stored.state = (Berth__NodeState)node.state;
+    stored.since_usec = (guint64)node.since_usec;
+    berth_store_batch_put_node(turn->batch, &stored);
+}
+
+static void write_node(BerthTurn *turn, guint32 handle)
+{
+    BerthCoreNode node;
+    if (!berth_node_table_find(turn->engine->nodes, handle) ||
+        !berth_core_get_node(turn->engine->core, handle, &node)) {
+        return;
+    }
+    berth_turn_put_node(turn, handle);
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_node_state(node.name, node.state, &event);
+    berth_turn_log(turn, &event);
+}
+
+static void write_action(BerthTurn *turn, const BerthCoreAction *action)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    const char *node = berth_node_table_name(turn->engine->nodes, action->node);
+    if (berth_event_action(action, node, &event)) {
+        berth_turn_log(turn, &event);
+    }
+    g_array_append_val(turn->actions, *action);
+}
+
+static gboolean has_effects(const BerthCoreEffects *effects)
+{
+    return effects->actions->len > 0 || effects->changed->len > 0 || effects->nodes->len > 0;
+}
+
+static void take_effects(BerthTurn *turn)
+{
+    const BerthCoreEffects *effects = turn->engine->effects;
+    for (guint i = 0; i < effects->nodes->len; i++) {
+        write_node(turn, g_array_index(effects->nodes, guint32, i));
+    }
+    for (guint i = 0; i < effects->changed->len; i++) {
+        write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
+    }
+    for (guint i = 0; i < effects->actions->len; i++) {
+        write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
+    }
+}
+
+/* Brings the holds of a job's record up to what the core says. */
+static void write_holds(BerthTurn *turn, guint64 number)
+{
+    BerthCoreJob job;
+    BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
+    if (!entry || !berth_core_get_job(turn->engine->core, number, &job)) {
+        return;
+    }
+    entry->job->held = job.held;
+    entry->job->held_by_operator = job.held_by_operator;
+    berth_store_batch_update_job(turn->batch, entry->job);
+}
+
+static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **error)
+{
+    BerthEngine *engine = turn->engine;
+    berth_core_effects_clear(engine->effects);
+    return berth_core_handle(engine->core, berth_engine_now_usec(engine), event, engine->effects,
+                             error);
+}
+
+/* What a node sends twice changes nothing, and is not worth an entry. */
+static void log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
+{
+    Berth__Event cause = BERTH__EVENT__INIT;
+    const char *node = berth_node_table_name(turn->engine->nodes, event->node);
+    if (berth_event_cause(event, node, user, &cause) &&
+        (has_effects(turn->engine->effects) || berth_event_is_request(event->kind))) {
+        berth_turn_log(turn, &cause);
+    }
+}
+
+gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
+                          GError **error)
+{
+    if (!decide(turn, event, error)) {
+        return FALSE;
+    }
+    log_cause(turn, event, user);
+    if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED) {
+        write_holds(turn, event->guest.job);
+    }
+    take_effects(turn);
+    return TRUE;
+}
+
+gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const Berth__Job *job,
+                           const Berth__JobSpec *spec, const char *idempotency_key, GError **error)
+{
+    if (!decide(turn, event, error)) {
+        return FALSE;
+    }
+    BerthJobEntry *entry =
+        berth_job_table_add(turn->engine->jobs, berth_pb_dup(&job->base), NULL, 1);
+    entry->wants_output = *spec->stdout_path || *spec->stderr_path;
+    berth_store_batch_add_job(turn->batch, job, spec, idempotency_key);
+    berth_store_batch_put_task(turn->batch, entry->tasks[0].stored, FALSE);
+    log_cause(turn, event, job->user);
+    take_effects(turn);
+    return TRUE;
+}
+
+/* --- commit, then act ------------------------------------------------------------------------ */
+
+static void arm_timer(BerthEngine *engine);
+
+static void run_followers(BerthTurn *turn, const GError *error)
+{
+    for (guint i = 0; i < turn->followers->len; i++) {
+        Follower follower = g_array_index(turn->followers, Follower, i);
+        follower.func(error, follower.user_data);
+    }
+}
+
+static void publish(BerthTurn *turn)
+{
+    BerthEngine *engine = turn->engine;
+    for (guint i = 0; i < turn->events->len; i++) {
+        const Berth__Event *event = g_ptr_array_index(turn->events, i);
+        engine->committed_seq = event->seq;
+        if (engine->hooks.event) {
+            engine->hooks.event(event, engine->hooks_data);
+        }
+    }
+    for (guint i = 0; i < turn->changed->len && engine->hooks.task_changed; i++) {
+        const BerthGuestId *id = &g_array_index(turn->changed, BerthGuestId, i);
+        engine->hooks.task_changed(id->job, id->task, engine->hooks_data);
+    }
+    for (guint i = 0; i < turn->actions->len && engine->hooks.act; i++) {
+        engine->hooks.act(&g_array_index(turn->actions, BerthCoreAction, i), engine->hooks_data);
+    }
+}
+
+static void fail(BerthEngine *engine, const GError *error)
+{
+    if (engine->failure) {
+        return;
+    }
+    engine->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                                  "the daemon cannot write its state and ends: %s; whether this "
+                                  "took effect shows when it runs again",
+                                  error->message);
+    disarm_timer(engine);
+    if (engine->hooks.failed) {
+        engine->hooks.failed(error, engine->hooks_data);
+    }
+}
+
+/* Ends every turn at the head of the queue that has nothing left to wait for. Its actions (a fence
+ * that is tried again changes no record) leave like those of any other turn. */
+static void end_empty_turns(BerthEngine *engine)
+{
+    BerthTurn *turn;
+    while (!engine->is_ending && (turn = g_queue_peek_head(&engine->in_flight)) && turn->batch) {
+        g_queue_pop_head(&engine->in_flight);
+        engine->is_ending = TRUE;
+        if (!engine->failure) {
+            publish(turn);
+        }
+        run_followers(turn, engine->failure);
+        engine->is_ending = FALSE;
+        turn_free(turn);
+    }
+}
+
+static void on_committed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthTurn *turn = user_data;
+    BerthEngine *engine = turn->engine;
+    g_autoptr(GError) error = NULL;
+    g_queue_pop_head(&engine->in_flight);
+    if (!berth_store_commit_finish(engine->store, result, &error)) {
+        fail(engine, error);
+    }
+    engine->is_ending = TRUE;
+    if (!engine->failure) {
+        publish(turn);
+    }
+    run_followers(turn, engine->failure);
+    engine->is_ending = FALSE;
+    turn_free(turn);
+    end_empty_turns(engine);
+}
+
+void berth_turn_commit(BerthTurn *turn)
+{
+    BerthEngine *engine = turn->engine;
+    g_queue_push_tail(&engine->in_flight, turn);
+    /* A turn without a commit of its own keeps its (empty) batch: see end_empty_turns(). */
+    if (!berth_store_batch_is_empty(turn->batch) && !engine->failure) {
+        BerthStoreBatch *batch = g_steal_pointer(&turn->batch);
+        berth_store_commit_async(engine->store, batch, on_committed, turn);
+    }
+    end_empty_turns(engine);
+    if (!berth_engine_is_stopped(engine)) {
+        arm_timer(engine);
+    }
+}
+
+/* --- time ------------------------------------------------------------------------------------ */
+
+static gboolean on_timer(gpointer user_data)
+{
+    BerthEngine *engine = user_data;
+    disarm_timer(engine);
+    BerthTurn *turn = berth_engine_begin(engine);
+    if (berth_core_next_timer_usec(engine->core) <= berth_engine_now_usec(engine)) {
+        BerthCoreEvent event = {.kind = BERTH_EVENT_TIMER};
+        g_autoptr(GError) error = NULL;
+        if (!berth_turn_event(turn, &event, NULL, &error)) {
+            g_critical("the core refused a timer: %s", error->message);
+        }
+    }
+    berth_turn_commit(turn);
+    return G_SOURCE_REMOVE;
+}
+
+static void arm_timer(BerthEngine *engine)
+{
+    if (!engine->is_started) {
+        return;
+    }
+    disarm_timer(engine);
+    gint64 due_usec = berth_core_next_timer_usec(engine->core);
+    if (due_usec == G_MAXINT64) {
+        return;
+    }
+    gint64 wait_usec = CLAMP(due_usec - berth_engine_now_usec(engine), 0, TIMER_MAX_USEC);
+    engine->timer = g_timeout_source_new((guint)((wait_usec + 999) / 1000));
+    g_source_set_callback(engine->timer, on_timer, engine, NULL);
+    g_source_attach(engine->timer, g_main_context_get_thread_default());
+}
+
+void berth_engine_start(BerthEngine *engine)
+{
+    engine->is_started = TRUE;
+    BerthTurn *turn = berth_engine_begin(engine);
+    berth_core_effects_clear(engine->effects);
+    berth_core_resume(engine->core, berth_engine_now_usec(engine), engine->effects);
+    take_effects(turn);
+    berth_turn_commit(turn);
+}
+
+void berth_engine_stop(BerthEngine *engine)
+{
+    engine->is_stopping = TRUE;
+    disarm_timer(engine);
+    while (!g_queue_is_empty(&engine->in_flight)) {
+        g_main_context_iteration(g_main_context_get_thread_default(), TRUE);
+    }
+}

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what the event log says. Pure. Numbers and times are the engine's. */
+#include "config.h"
+
+#include "scheduler/daemon/event_log.h"
+
+static Berth__Event__Kind cause_kind(BerthEventKind kind)
+{
+    switch (kind) {
+    case BERTH_EVENT_JOB_SUBMITTED:
+        return BERTH__EVENT__KIND__JOB_SUBMITTED;
+    case BERTH_EVENT_JOB_CANCELLED:
+        return BERTH__EVENT__KIND__JOB_CANCEL_REQUESTED;
+    case BERTH_EVENT_JOB_HELD:
+        return BERTH__EVENT__KIND__JOB_HELD;
+    case BERTH_EVENT_JOB_RELEASED:
+        return BERTH__EVENT__KIND__JOB_RELEASED;
+    case BERTH_EVENT_GUEST_RUNNING:
+        return BERTH__EVENT__KIND__GUEST_RUNNING;
+    case BERTH_EVENT_GUEST_EXITED:
+    case BERTH_EVENT_GUEST_GONE:
+        return BERTH__EVENT__KIND__GUEST_EXITED;
+    case BERTH_EVENT_START_FAILED:
+        return BERTH__EVENT__KIND__GUEST_START_FAILED;
+    case BERTH_EVENT_GUEST_RELEASED:
+        return BERTH__EVENT__KIND__GUEST_RELEASED;
+    case BERTH_EVENT_GUEST_FENCED:
+        return BERTH__EVENT__KIND__GUEST_FENCED;
+    default: /* nodes by their states, storage by who watches it, a timer by what it causes */
+        return BERTH__EVENT__KIND__EVENT_UNSPECIFIED;
+    }
+}
+
+gboolean berth_event_is_request(BerthEventKind kind)
+{
+    return kind == BERTH_EVENT_JOB_SUBMITTED || kind == BERTH_EVENT_JOB_CANCELLED ||
+           kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED;
+}
+
+static guint64 job_of(const BerthCoreEvent *event)
+{
+    return event->kind == BERTH_EVENT_JOB_SUBMITTED ? event->submitted.id : event->guest.job;
+}
+
+gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const char *user,
+                           Berth__Event *out_event)
+{
+    Berth__Event__Kind kind = cause_kind(event->kind);
+    if (kind == BERTH__EVENT__KIND__EVENT_UNSPECIFIED) {
+        return FALSE;
+    }
+    out_event->kind = kind;
+    out_event->job = job_of(event);
+    out_event->task = event->guest.task;
+    out_event->epoch = event->guest.epoch;
+    out_event->node = (char *)node;
+    if (user) {
+        out_event->user = (char *)user;
+    }
+    if (event->kind == BERTH_EVENT_GUEST_GONE) {
+        out_event->reason = (Berth__Reason)event->gone.reason;
+    } else if (event->kind == BERTH_EVENT_START_FAILED) {
+        out_event->reason = (Berth__Reason)event->start_failed.reason;
+    }
+    return TRUE;
+}
+
+gboolean berth_event_action(const BerthCoreAction *action, const char *node,
+                            Berth__Event *out_event)
+{
+    if (action->kind == BERTH_ACTION_START) {
+        out_event->kind = BERTH__EVENT__KIND__GUEST_START;
+    } else if (action->kind == BERTH_ACTION_STOP) {
+        out_event->kind = BERTH__EVENT__KIND__GUEST_STOP;
+    } else {
+        return FALSE; /* GUEST_RELEASED and GUEST_FENCED say that it was done */
+    }
+    out_event->job = action->guest.job;
+    out_event->task = action->guest.task;
+    out_event->epoch = action->guest.epoch;
+    out_event->node = (char *)node;
+    out_event->reason = (Berth__Reason)action->reason;
+    return TRUE;
+}
+
+void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event)
+{
+    const Berth__Task *task = stored->task;
+    out_event->kind = BERTH__EVENT__KIND__TASK_STATE;
+    out_event->job = task->job;
+    out_event->task = task->index;
+    out_event->epoch = task->epoch;
+    out_event->node = task->node;
+    out_event->state = task->state;
+    out_event->reason = task->reason;
+    out_event->text = task->reason_text;
+}
+
+void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event *out_event)
+{
+    out_event->node = (char *)name;
+    switch (state) {
+    case BERTH_NODE_UP:
+        out_event->kind = BERTH__EVENT__KIND__NODE_UP;
+        break;
+    case BERTH_NODE_DOWN:
+        out_event->kind = BERTH__EVENT__KIND__NODE_DOWN;
+        break;
+    case BERTH_NODE_LOST:
+        out_event->kind = BERTH__EVENT__KIND__NODE_LOST;
+        break;
+    }
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+#include "scheduler/core/core.h"
+
+/* What is written into the event log for what came, what was decided and what changed. The
+ * strings of OUT_EVENT are those of the arguments (transfer none). */
+
+/* FALSE: this kind of event has no entry of its own. NODE: name of event->node. */
+gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const char *user,
+                           Berth__Event *out_event);
+/* Did a person ask for it? Such an event is logged also when it changed no task. */
+gboolean berth_event_is_request(BerthEventKind kind);
+/* FALSE: this kind of action has no entry of its own. */
+gboolean berth_event_action(const BerthCoreAction *action, const char *node,
+                            Berth__Event *out_event);
+void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event);
+void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event *out_event);

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how reports of nodes become events of the core. Nodes are trusted with their own guests
+ * only; their clocks are not trusted at all.
+ *
+ * Invariant: a record changes only by the node on which its newest epoch is, and an outcome that
+ * the core has taken is not changed by a report that comes again. */
+#include "config.h"
+
+#include "scheduler/daemon/guest_reports.h"
+
+#include "common/id.h"
+#include "scheduler/daemon/actions.h"
+#include "scheduler/daemon/logs.h"
+#include "scheduler/daemon/records.h"
+
+#include <string.h>
+
+static BerthGuestId guest_id(const Berth__GuestId *id)
+{
+    return (BerthGuestId){.job = id->job, .task = id->task, .guest = id->guest, .epoch = id->epoch};
+}
+
+/* The record of the guest ID if it lives on NODE in this epoch; OUT_TASK says how the core sees it.
+ * NULL: it is nothing of ours (any more). */
+static BerthTaskEntry *find_entry(BerthDaemon *daemon, guint32 node, const BerthGuestId *id,
+                                  BerthCoreTask *out_task)
+{
+    if (id->guest != 0 || !berth_core_get_task(daemon->core, id->job, id->task, out_task) ||
+        out_task->epoch != id->epoch || out_task->node != node ||
+        out_task->phase == BERTH_GUEST_NONE) {
+        return NULL;
+    }
+    return berth_job_table_find_task(daemon->jobs, id->job, id->task);
+}
+
+/* Between its start was decided and now, whatever the node's clock says. */
+static gint64 believable_usec(BerthDaemon *daemon, const BerthTaskEntry *entry, guint64 said_usec)
+{
+    gint64 now_usec = berth_engine_now_usec(daemon->engine);
+    gint64 said = said_usec > G_MAXINT64 ? G_MAXINT64 : (gint64)said_usec;
+    if (said == 0) {
+        return now_usec;
+    }
+    gint64 earliest = entry ? entry->started_at_usec : 0;
+    return CLAMP(said, MIN(earliest, now_usec), now_usec);
+}
+
+static BerthReason gone_reason(const Berth__GuestStatus *status)
+{
+    switch (status->reason) {
+    case BERTH__REASON__REASON_BOOT_DEADLINE:
+    case BERTH__REASON__REASON_GUEST_CRASHED:
+    case BERTH__REASON__REASON_START_FAILED:
+    case BERTH__REASON__REASON_STORAGE_UNAVAILABLE:
+        return (BerthReason)status->reason;
+    default:
+        return BERTH_REASON_GUEST_VANISHED;
+    }
+}
+
+/* Takes what STATUS says into the record, unless the guest's outcome is decided. */
+static void take_status(BerthDaemon *daemon, BerthTurn *turn, const BerthGuestId *id,
+                        const BerthCoreTask *task, BerthTaskEntry *entry,
+                        const Berth__GuestStatus *status)
+{
+    if (task->phase == BERTH_GUEST_RELEASING || task->phase == BERTH_GUEST_FENCING) {
+        return;
+    }
+    guint64 stdout_bytes = entry->stdout_bytes;
+    guint64 stderr_bytes = entry->stderr_bytes;
+    if (berth_record_take_status(entry, status)) {
+        berth_turn_put_task(turn, id->job, id->task);
+    }
+    if (entry->stdout_bytes != stdout_bytes || entry->stderr_bytes != stderr_bytes) {
+        berth_logs_wake(daemon->log_followers, id->job, id->task);
+    }
+}
+
+static void give_to_core(BerthTurn *turn, const BerthCoreEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    if (!berth_turn_event(turn, event, NULL, &error)) {
+        g_critical("the core refused what a node said: %s", error->message);
+    }
+}
+
+/* --- Join --------------------------------------------------------------------------------------- */
+
+static gboolean found_phase(const Berth__GuestStatus *status, BerthFoundPhase *out_phase)
+{
+    switch (status->phase) {
+    case BERTH__GUEST_STATUS__PHASE__STARTING:
+        *out_phase = BERTH_FOUND_STARTING;
+        return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__ACTIVE:
+        *out_phase = BERTH_FOUND_RUNNING;
+        return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__ENDED:
+        *out_phase = BERTH_FOUND_EXITED;
+        return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__GONE:
+        *out_phase = BERTH_FOUND_GONE;
+        return TRUE;
+    default:
+        return FALSE;
+    }
+}
+
+static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                      const Berth__GuestStatus *status, GArray *found)
+{
+    BerthFoundGuest guest = {.id = guest_id(status->id)};
+    BerthCoreTask task;
+    if (!found_phase(status, &guest.phase)) {
+        return;
+    }
+    BerthTaskEntry *entry = find_entry(daemon, node, &guest.id, &task);
+    if (entry) {
+        take_status(daemon, turn, &guest.id, &task, entry, status);
+    }
+    guest.start_usec = believable_usec(daemon, entry, status->start_usec);
+    guest.end_usec = believable_usec(daemon, entry, status->end_usec);
+    guest.reason = gone_reason(status);
+    berth_record_exit_to_core(status->exit, &guest.exit);
+    g_array_append_val(found, guest);
+}
+
+static BerthCoreNodeInfo core_info(const Berth__NodeInfo *info)
+{
+    return (BerthCoreNodeInfo){
+        .capacity = {.vcpus = info->vcpus, .memory_mib = info->guest_memory_mib},
+        .cannot_start = *info->cannot_start != '\0'};
+}
+
+void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                              const Berth__JoinRequest *request)
+{
+    g_autoptr(GArray) found = g_array_new(FALSE, FALSE, sizeof(BerthFoundGuest));
+    g_autoptr(GHashTable) seen =
+        g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
+    for (gsize i = 0; i < request->n_guests; i++) {
+        const Berth__GuestStatus *status = request->guests[i];
+        if (!status->id) {
+            continue;
+        }
+        BerthGuestId *key = g_new(BerthGuestId, 1);
+        *key = guest_id(status->id);
+        if (g_hash_table_add(seen, key)) {
+            add_found(daemon, turn, node, status, found);
+        }
+    }
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
+    event.joined.info = core_info(request->info);
+    event.joined.guests = (const BerthFoundGuest *)(void *)found->data;
+    event.joined.n_guests = found->len;
+    give_to_core(turn, &event);
+}
+
+void berth_guest_reports_node(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                              const Berth__NodeInfo *info)
+{
+    BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, node);
+    gboolean is_news = strcmp(entry->info->cannot_start, info->cannot_start) != 0;
+    berth_node_entry_set_info(entry, info);
+    berth_turn_put_node(turn, node);
+    if (is_news) {
+        Berth__Event cause = BERTH__EVENT__INIT;
+        cause.kind = BERTH__EVENT__KIND__NODE_CHANGED;
+        cause.node = entry->name;
+        cause.text = info->cannot_start;
+        berth_turn_log(turn, &cause);
+    }
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_CHANGED, .node = node};
+    event.changed = core_info(info);
+    give_to_core(turn, &event);
+}
+
+/* --- GuestChanged ------------------------------------------------------------------------------- */
+
+static gboolean change_event(BerthDaemon *daemon, const BerthTaskEntry *entry,
+                             const Berth__GuestStatus *status, BerthCoreEvent *event)
+{
+    switch (status->phase) {
+    case BERTH__GUEST_STATUS__PHASE__ACTIVE:
+        event->kind = BERTH_EVENT_GUEST_RUNNING;
+        event->running.start_usec = believable_usec(daemon, entry, status->start_usec);
+        return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__ENDED:
+        event->kind = BERTH_EVENT_GUEST_EXITED;
+        event->exited.start_usec = believable_usec(daemon, entry, status->start_usec);
+        event->exited.end_usec = believable_usec(daemon, entry, status->end_usec);
+        berth_record_exit_to_core(status->exit, &event->exited.exit);
+        return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__GONE:
+        event->kind = BERTH_EVENT_GUEST_GONE;
+        event->gone.reason = gone_reason(status);
+        return TRUE;
+    default:
+        return FALSE; /* STARTING: no news */
+    }
+}
+
+typedef struct {
+    BerthDaemon *daemon;
+    guint32 node;
+    BerthGuestId guest;
+} Stray;
+
+static void on_stray_settled(const GError *error, gpointer user_data)
+{
+    g_autofree Stray *stray = user_data;
+    if (!error) {
+        berth_actions_release_stray(stray->daemon->actions, stray->node, &stray->guest);
+    }
+}
+
+/* Fenced, requeued or never known: it must not go on. That it is not wanted may have been decided
+ * just now: it is told to go once that is durable. */
+static void release_stray(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                          const BerthGuestId *guest)
+{
+    Stray *stray = g_new(Stray, 1);
+    *stray = (Stray){daemon, node, *guest};
+    berth_turn_then(turn, on_stray_settled, stray);
+}
+
+void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                const Berth__GuestStatus *status)
+{
+    BerthCoreEvent event = {.guest = guest_id(status->id), .node = node};
+    BerthCoreTask task;
+    BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
+    if (!entry) {
+        release_stray(daemon, turn, node, &event.guest);
+        return;
+    }
+    take_status(daemon, turn, &event.guest, &task, entry, status);
+    if (change_event(daemon, entry, status, &event)) {
+        give_to_core(turn, &event);
+    }
+    berth_logs_wake(daemon->log_followers, event.guest.job, event.guest.task);
+}
+
+/* --- Report ------------------------------------------------------------------------------------- */
+
+void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                 const Berth__ReportRequest *request)
+{
+    BerthNodeEntry *node_entry = berth_node_table_find(daemon->nodes, node);
+    node_entry->last_report_usec = berth_engine_now_usec(daemon->engine);
+    if (request->node) {
+        berth__node_usage__free_unpacked(node_entry->usage, NULL);
+        node_entry->usage = berth_pb_dup(&request->node->base);
+    }
+    for (gsize i = 0; i < request->n_guests; i++) {
+        const Berth__GuestStatus *status = request->guests[i];
+        BerthCoreTask task;
+        if (!status->id) {
+            continue;
+        }
+        BerthGuestId id = guest_id(status->id);
+        BerthTaskEntry *entry = find_entry(daemon, node, &id, &task);
+        if (entry) {
+            take_status(daemon, turn, &id, &task, entry, status);
+        }
+    }
+}

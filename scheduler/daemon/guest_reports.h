@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* What nodes say of their guests, for the core and for the records. What a node says of a guest
+ * that is not its own, or of an older epoch, changes no record. */
+
+/* The node has joined: everything that it has. */
+void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                              const Berth__JoinRequest *request);
+/* One guest has changed its phase. STATUS names a guest. May come several times. */
+void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                const Berth__GuestStatus *status);
+/* What the node says of itself has changed. INFO is of the right node. */
+void berth_guest_reports_node(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                              const Berth__NodeInfo *info);
+/* Measurements. */
+void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                 const Berth__ReportRequest *request);

@@ -1,0 +1,544 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the service Images: imports, which stream into storage, and the images that came of them.
+ * What is in an image is of no concern here.
+ *
+ * Invariants: an import belongs to its connection, and its name is reserved until nothing of it is
+ * written any more; an image exists for users from the commit of its record to that of its
+ * removal, and its object in storage exists at least as long. */
+#include "config.h"
+
+#include "scheduler/daemon/services.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/clients.h"
+#include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/serial.h"
+#include "scheduler/daemon/spec_check.h"
+
+#include <string.h>
+
+#define PIECE_MAX_BYTES  (1u << 20)
+#define PIECES_MAX       16u
+#define IMPORTS_MAX      4u
+#define SOURCE_MAX_BYTES 4096u
+
+typedef BERTH_SERVICE(Berth__Images_Service) ImagesService;
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthSerial *serial;
+    char *import_id; /* and name of the object in storage */
+    Berth__Image *image;
+    char *user;
+    gboolean is_committing;
+} Import;
+
+/* One call on an import. */
+typedef struct {
+    BerthRpcCall *call;
+    Import *import; /* valid unless the operation was cancelled */
+    const Berth__ImportWriteRequest *write;
+} Step;
+
+static BerthDaemon *daemon_of(Berth__Images_Service *service)
+{
+    return ((ImagesService *)(void *)service)->daemon;
+}
+
+/* --- imports ------------------------------------------------------------------------------------ */
+
+static void on_import_closed(gpointer user_data)
+{
+    Import *import = user_data;
+    berth_image_table_unreserve(import->daemon->images, import->image->name);
+    berth__image__free_unpacked(import->image, NULL);
+    g_free(import->import_id);
+    g_free(import->user);
+    g_free(import);
+}
+
+static void import_close(gpointer data)
+{
+    Import *import = data;
+    berth_serial_close(import->serial, on_import_closed, import);
+}
+
+static void writer_free(gpointer writer)
+{
+    berth_image_writer_free(writer);
+}
+
+/* Ends an import that is still its connection's. */
+static void drop_import(const Step *step)
+{
+    BerthClientHoldings *holdings = berth_client_holdings(step->call);
+    if (holdings && holdings->imports) {
+        g_hash_table_remove(holdings->imports, step->import->import_id);
+    }
+}
+
+static void fail_step(Step *step, const GError *error)
+{
+    berth_rpc_call_fail(step->call, error);
+    g_free(step);
+}
+
+/* A step that failed ends the import; one that was cancelled is the end of it already. */
+static gboolean step_failed(Step *step, const GError *error)
+{
+    if (!error) {
+        return FALSE;
+    }
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED)) {
+        drop_import(step);
+    }
+    fail_step(step, error);
+    return TRUE;
+}
+
+static void run_step(Import *import, BerthRpcCall *call, const Berth__ImportWriteRequest *write,
+                     const char *what, BerthSerialFunc func, BerthSerialDone done)
+{
+    Step *step = g_new0(Step, 1);
+    *step = (Step){call, import, write};
+    berth_serial_run(import->serial, what, func, step, done, step);
+}
+
+/* The caller's import; NULL with ERROR. */
+static Import *find_import(BerthRpcCall *call, const char *import_id, GError **error)
+{
+    const BerthClientHoldings *holdings = berth_client_holdings(call);
+    Import *import =
+        holdings && holdings->imports ? g_hash_table_lookup(holdings->imports, import_id) : NULL;
+    if (!import || import->is_committing) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                            "there is no such import on this connection: it has failed, was ended, "
+                            "or was begun elsewhere; begin it again");
+        return NULL;
+    }
+    return import;
+}
+
+/* --- ImportBegin -------------------------------------------------------------------------------- */
+
+static gboolean create_image(BerthStorage *storage, gpointer *object, gconstpointer input,
+                             GError **error)
+{
+    const Step *step = input;
+    *object = berth_storage_image_create(storage, step->import->import_id,
+                                         step->import->image->size_bytes, error);
+    return *object != NULL;
+}
+
+static void on_created(const GError *error, gpointer user_data)
+{
+    Step *step = user_data;
+    if (step_failed(step, error)) {
+        return;
+    }
+    Berth__ImportBeginReply reply = BERTH__IMPORT_BEGIN_REPLY__INIT;
+    reply.import_id = step->import->import_id;
+    berth_rpc_call_reply(step->call, &reply.base);
+    g_free(step);
+}
+
+static gboolean check_begin(BerthDaemon *daemon, const Berth__ImportBeginRequest *request,
+                            GError **error)
+{
+    guint64 max_bytes = daemon->config->image_max_mib << 20;
+    if (!berth_image_name_check(request->name, error)) {
+        return FALSE;
+    }
+    if (request->size_bytes == 0 || request->size_bytes > max_bytes) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "an image of %" G_GUINT64_FORMAT " bytes cannot be imported: 1 to "
+                    "%" G_GUINT64_FORMAT " bytes are allowed (image_max)",
+                    request->size_bytes, max_bytes);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static Berth__Image *new_image(BerthDaemon *daemon, const Berth__ImportBeginRequest *request,
+                               const char *id)
+{
+    Berth__Image image = BERTH__IMAGE__INIT;
+    image.name = request->name;
+    image.size_bytes = request->size_bytes;
+    image.created_usec = (guint64)berth_engine_now_usec(daemon->engine);
+    image.id = (char *)id;
+    Berth__Image *copy = berth_pb_dup(&image.base);
+    berth_pb_set_text(&copy->source, request->source, SOURCE_MAX_BYTES, FALSE);
+    return copy;
+}
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+    const Berth__ImportBeginRequest *request;
+} Begin;
+
+static gboolean begin_import(const Begin *begin, const char *user, GError **error)
+{
+    BerthDaemon *daemon = begin->daemon;
+    BerthClientHoldings *holdings = berth_client_holdings(begin->call);
+    if (!holdings) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED, "the connection has closed");
+        return FALSE;
+    }
+    if (!holdings->imports) {
+        holdings->imports = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, import_close);
+    }
+    if (g_hash_table_size(holdings->imports) >= IMPORTS_MAX) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "%u imports are under way on this connection already; finish one first",
+                    IMPORTS_MAX);
+        return FALSE;
+    }
+    g_autofree char *id =
+        g_strdup_printf("%s-%08x%08x", begin->request->name, g_random_int(), g_random_int());
+    if (!berth_image_table_reserve(daemon->images, begin->request->name, id, error)) {
+        return FALSE;
+    }
+    Import *import = g_new0(Import, 1);
+    import->daemon = daemon;
+    import->serial =
+        berth_serial_new(daemon->storage, berth_rpc_call_identity(begin->call)->uid, writer_free);
+    import->image = new_image(daemon, begin->request, id);
+    berth_pb_set_string(&import->image->created_by, user);
+    import->import_id = g_steal_pointer(&id);
+    import->user = g_strdup(user);
+    g_hash_table_insert(holdings->imports, import->import_id, import);
+    run_step(import, begin->call, NULL, "begin an import", create_image, on_created);
+    return TRUE;
+}
+
+static void on_user(const char *name, const GError *unnamed, gpointer user_data)
+{
+    g_autofree Begin *begin = user_data;
+    g_autoptr(GError) error = NULL;
+    if (!begin_import(begin, name, &error)) {
+        berth_rpc_call_fail(begin->call, error);
+    }
+}
+
+static void images_import_begin(Berth__Images_Service *service,
+                                const Berth__ImportBeginRequest *request,
+                                Berth__ImportBeginReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    const BerthRpcIdentity *who = berth_rpc_call_identity(call);
+    g_autoptr(GError) error = NULL;
+    if (!berth_permission_check_operator(&daemon->operators, who, "import images", &error) ||
+        !check_begin(daemon, request, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    Begin *begin = g_new0(Begin, 1);
+    *begin = (Begin){daemon, call, request};
+    berth_users_name(daemon->users, who->uid, on_user, begin);
+}
+
+/* --- ImportWrite -------------------------------------------------------------------------------- */
+
+static gboolean write_image(BerthStorage *storage, gpointer *object, gconstpointer input,
+                            GError **error)
+{
+    const Berth__ImportWriteRequest *request = ((const Step *)input)->write;
+    return berth_image_writer_write(*object, request->offset, request->data.data, request->data.len,
+                                    error);
+}
+
+static void on_written(const GError *error, gpointer user_data)
+{
+    Step *step = user_data;
+    if (step_failed(step, error)) {
+        return;
+    }
+    Berth__ImportWriteReply reply = BERTH__IMPORT_WRITE_REPLY__INIT;
+    berth_rpc_call_reply(step->call, &reply.base);
+    g_free(step);
+}
+
+static gboolean check_write(Import *import, const Berth__ImportWriteRequest *request,
+                            GError **error)
+{
+    guint64 size_bytes = import->image->size_bytes;
+    gsize length = request->data.len;
+    if (length == 0 || length > PIECE_MAX_BYTES || request->offset > size_bytes ||
+        length > size_bytes - request->offset) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "a piece of %zu bytes at offset %" G_GUINT64_FORMAT " does not belong into an "
+                    "image of %" G_GUINT64_FORMAT " bytes (pieces have 1 to %u bytes)",
+                    length, request->offset, size_bytes, PIECE_MAX_BYTES);
+        return FALSE;
+    }
+    if (berth_serial_queued(import->serial) >= PIECES_MAX) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "%u pieces of this import wait already; send the next when one was answered",
+                    PIECES_MAX);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static void images_import_write(Berth__Images_Service *service,
+                                const Berth__ImportWriteRequest *request,
+                                Berth__ImportWriteReply_Closure closure, void *closure_data)
+{
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    Import *import = find_import(call, request->import_id, &error);
+    if (!import || !check_write(import, request, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    run_step(import, call, request, "write an image", write_image, on_written);
+}
+
+/* --- ImportCommit ------------------------------------------------------------------------------- */
+
+static void on_record_committed(const GError *error, gpointer user_data)
+{
+    Step *step = user_data;
+    if (error) {
+        berth_rpc_call_fail(step->call, error);
+    } else {
+        berth_rpc_call_reply(step->call, &step->import->image->base);
+    }
+    import_close(step->import);
+    g_free(step);
+}
+
+static void log_image(BerthTurn *turn, Berth__Event__Kind kind, const char *name, const char *user)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = kind;
+    event.text = (char *)name;
+    event.user = (char *)user;
+    berth_turn_log(turn, &event);
+}
+
+static gboolean commit_image(BerthStorage *storage, gpointer *object, gconstpointer input,
+                             GError **error)
+{
+    return berth_image_writer_commit(*object, error);
+}
+
+static void on_image_committed(const GError *error, gpointer user_data)
+{
+    Step *step = user_data;
+    if (step_failed(step, error)) {
+        return;
+    }
+    Import *import = step->import;
+    BerthDaemon *daemon = import->daemon;
+    /* From here on it is no longer its connection's. */
+    g_hash_table_steal(berth_client_holdings(step->call)->imports, import->import_id);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_store_batch_put_image(berth_turn_batch(turn), import->image);
+    log_image(turn, BERTH__EVENT__KIND__IMAGE_IMPORTED, import->image->name, import->user);
+    berth_image_table_put(daemon->images, berth_pb_dup(&import->image->base));
+    berth_turn_then(turn, on_record_committed, step);
+    berth_turn_commit(turn);
+}
+
+static void images_import_commit(Berth__Images_Service *service,
+                                 const Berth__ImportCommitRequest *request,
+                                 Berth__Image_Closure closure, void *closure_data)
+{
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    Import *import = find_import(call, request->import_id, &error);
+    if (!import) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    import->is_committing = TRUE;
+    run_step(import, call, NULL, "finish an image", commit_image, on_image_committed);
+}
+
+/* --- ImportAbort -------------------------------------------------------------------------------- */
+
+static void images_import_abort(Berth__Images_Service *service,
+                                const Berth__ImportAbortRequest *request,
+                                Berth__ImportAbortReply_Closure closure, void *closure_data)
+{
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    if (!find_import(call, request->import_id, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    g_hash_table_remove(berth_client_holdings(call)->imports, request->import_id);
+    Berth__ImportAbortReply reply = BERTH__IMPORT_ABORT_REPLY__INIT;
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+/* --- List, Get ---------------------------------------------------------------------------------- */
+
+/* Fills in what is counted when it is asked for. */
+static Berth__Image *shown(BerthDaemon *daemon, Berth__Image *image)
+{
+    image->jobs = berth_job_table_count_image(daemon->jobs, image->name);
+    return image;
+}
+
+/* Where the page after AFTER begins. */
+static guint first_after(const GPtrArray *images, const char *after)
+{
+    guint first = 0;
+    while (*after && first < images->len &&
+           strcmp(((const Berth__Image *)g_ptr_array_index(images, first))->name, after) <= 0) {
+        first++;
+    }
+    return first;
+}
+
+/* An image's record is small: names and numbers of limited length. */
+static void images_list(Berth__Images_Service *service, const Berth__ListImagesRequest *request,
+                        Berth__ListImagesReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    g_autoptr(GPtrArray) images = berth_image_table_list(daemon->images);
+    guint page_size = daemon->config->page_size;
+    guint limit = request->limit == 0 ? page_size : MIN(request->limit, page_size);
+    guint first = first_after(images, request->after);
+    Berth__ListImagesReply reply = BERTH__LIST_IMAGES_REPLY__INIT;
+    reply.images = (Berth__Image **)images->pdata + first;
+    reply.n_images = MIN(images->len - first, limit);
+    for (gsize i = 0; i < reply.n_images; i++) {
+        shown(daemon, reply.images[i]);
+    }
+    if (first + reply.n_images < images->len) {
+        reply.next_after = reply.images[reply.n_images - 1]->name;
+    }
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+}
+
+static void images_get(Berth__Images_Service *service, const Berth__GetImageRequest *request,
+                       Berth__Image_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    Berth__Image *image = berth_image_table_get(daemon->images, request->name, &error);
+    if (!image) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    berth_rpc_call_reply(call, &shown(daemon, image)->base);
+}
+
+/* --- Remove ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+    char *name;
+    char *id;
+} Removal;
+
+static void removal_free(Removal *removal)
+{
+    g_free(removal->name);
+    g_free(removal->id);
+    g_free(removal);
+}
+
+static gpointer remove_object(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    berth_storage_image_remove(storage, input, error);
+    return NULL;
+}
+
+static void on_object_removed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    if (error) {
+        g_info("an image that was removed stays in storage until the next collection of garbage: "
+               "%s",
+               error->message);
+    }
+}
+
+static void on_removal_committed(const GError *error, gpointer user_data)
+{
+    Removal *removal = user_data;
+    if (error) {
+        berth_rpc_call_fail(removal->call, error);
+    } else {
+        Berth__RemoveImageReply reply = BERTH__REMOVE_IMAGE_REPLY__INIT;
+        berth_rpc_call_reply(removal->call, &reply.base);
+        berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
+                               "remove an image", remove_object, g_strdup(removal->id), g_free,
+                               NULL, on_object_removed, NULL);
+    }
+    removal_free(removal);
+}
+
+static gboolean remove_image(Removal *removal, const char *user, GError **error)
+{
+    BerthDaemon *daemon = removal->daemon;
+    const Berth__Image *image = berth_image_table_get(daemon->images, removal->name, error);
+    if (!image) {
+        return FALSE;
+    }
+    guint jobs = berth_job_table_count_image(daemon->jobs, removal->name);
+    if (jobs > 0) {
+        g_set_error(
+            error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+            "image \"%s\" is needed by %u job%s that ha%s not ended; wait for %s, or cancel "
+            "%s",
+            removal->name, jobs, jobs == 1 ? "" : "s", jobs == 1 ? "s" : "ve",
+            jobs == 1 ? "it" : "them", jobs == 1 ? "it" : "them");
+        return FALSE;
+    }
+    removal->id = g_strdup(image->id);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_store_batch_remove_image(berth_turn_batch(turn), removal->name);
+    log_image(turn, BERTH__EVENT__KIND__IMAGE_REMOVED, removal->name, user);
+    berth_image_table_remove(daemon->images, removal->name);
+    berth_turn_then(turn, on_removal_committed, removal);
+    berth_turn_commit(turn);
+    return TRUE;
+}
+
+static void on_remover(const char *name, const GError *unnamed, gpointer user_data)
+{
+    Removal *removal = user_data;
+    g_autoptr(GError) error = NULL;
+    if (!remove_image(removal, name, &error)) {
+        berth_rpc_call_fail(removal->call, error);
+        removal_free(removal);
+    }
+}
+
+static void images_remove(Berth__Images_Service *service, const Berth__RemoveImageRequest *request,
+                          Berth__RemoveImageReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    const BerthRpcIdentity *who = berth_rpc_call_identity(call);
+    g_autoptr(GError) error = NULL;
+    if (!berth_permission_check_operator(&daemon->operators, who, "remove images", &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    Removal *removal = g_new0(Removal, 1);
+    removal->daemon = daemon;
+    removal->call = call;
+    removal->name = g_strdup(request->name);
+    berth_users_name(daemon->users, who->uid, on_remover, removal);
+}
+
+ProtobufCService *berth_images_service_new(BerthDaemon *daemon)
+{
+    static const Berth__Images_Service template = BERTH__IMAGES__INIT(images_);
+    ImagesService *service = g_new0(ImagesService, 1);
+    service->base = template;
+    service->daemon = daemon;
+    return &service->base.base;
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* What people do to jobs that are there. KIND: JOB_CANCELLED, JOB_HELD or JOB_RELEASED. Takes CALL
+ * on and ends it with a JobReply, after the commit. */
+void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, BerthRpcCall *call);

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a stored job is shown. Changes nothing but the copy that it is given. */
+#include "config.h"
+
+#include "scheduler/daemon/job_view.h"
+
+#include "scheduler/daemon/reason_text.h"
+
+static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task,
+                            const BerthTaskEntry *entry)
+{
+    task->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, task->job, task->index);
+    BerthReasonFacts facts = {
+        .reason = task->reason,
+        .vcpus = job->vcpus,
+        .memory_mib = job->memory_mib,
+        .time_limit_sec = job->time_limit_sec,
+        .requeues = task->requeues,
+        .start_failures = entry->stored->start_failures,
+        .node = task->node,
+        .detail = entry->detail,
+    };
+    g_autofree char *text = berth_reason_text(&facts);
+    berth_pb_set_string(&task->reason_text, text);
+}
+
+static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
+{
+    const Berth__Usage *usage = entry->stored->task->usage;
+    if (!usage) {
+        return;
+    }
+    if (task->usage) {
+        berth__usage__free_unpacked(task->usage, NULL);
+    }
+    task->usage = berth_pb_dup(&usage->base);
+}
+
+void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
+{
+    for (gsize i = 0; i < job->n_tasks; i++) {
+        Berth__Task *task = job->tasks[i];
+        const BerthTaskEntry *entry =
+            berth_job_table_find_task(daemon->jobs, task->job, task->index);
+        if (!entry || entry->stored->task->state != task->state ||
+            entry->stored->task->epoch != task->epoch) {
+            continue;
+        }
+        if (task->state == BERTH__JOB_STATE__PENDING) {
+            refresh_pending(daemon, job, task, entry);
+            job->reason = task->reason;
+        } else if (task->state == BERTH__JOB_STATE__RUNNING) {
+            refresh_usage(task, entry);
+        } else if (berth_job_state_is_final((BerthJobState)task->state)) {
+            task->output_pending = berth_job_table_find(daemon->jobs, task->job)->wants_output;
+        }
+    }
+}
+
+static void hide_details(const Berth__Job *job, Berth__Task *task)
+{
+    berth_pb_set_string(&task->console_tail, NULL);
+    if (task->exit) {
+        berth_pb_set_string(&task->exit->error, NULL);
+    }
+    BerthReasonFacts facts = {
+        .reason = task->reason,
+        .exit = task->exit,
+        .vcpus = job->vcpus,
+        .memory_mib = job->memory_mib,
+        .time_limit_sec = job->time_limit_sec,
+        .requeues = task->requeues,
+        .node = task->node,
+    };
+    g_autofree char *text = berth_reason_text(&facts);
+    berth_pb_set_string(&task->reason_text, text);
+}
+
+void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job)
+{
+    if (berth_permission_check_job(&daemon->operators, who, job->id, job->uid, NULL)) {
+        return;
+    }
+    if (job->spec) {
+        berth__job_spec__free_unpacked(job->spec, NULL);
+        job->spec = NULL;
+    }
+    for (gsize i = 0; i < job->n_tasks; i++) {
+        hide_details(job, job->tasks[i]);
+    }
+}

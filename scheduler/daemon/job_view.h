@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/pb.h"
+
+/* Brings a record that was read from the store up to what only memory knows: why a pending task
+ * waits now, and the newest usage of a running one. A task that has moved on since it was read is
+ * left alone: the caller sees one moment. */
+void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job);
+/* Takes away what WHO may not see of somebody else's job: its specification, what its guest wrote,
+ * and what names its files or command. */
+void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job);

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns recovery from the store. Decides nothing: the core does, once everything is back.
+ *
+ * Invariant: what is restored is what a daemon that had not ended would know, but for usage and
+ * log sizes, which the next report brings. */
+#include "config.h"
+
+#include "scheduler/daemon/loader.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/records.h"
+
+static guint32 add_node(BerthDaemon *daemon, const char *name)
+{
+    guint32 handle = berth_core_add_node(daemon->core, name);
+    berth_node_table_add(daemon->nodes, handle, name);
+    return handle;
+}
+
+static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, GError **error)
+{
+    BerthDaemon *daemon = user_data;
+    if (!stored->info || !*stored->info->name) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                            "a record of a node in the state database has no name; put a backup of "
+                            "the database in its place");
+        return FALSE;
+    }
+    guint32 handle = add_node(daemon, stored->info->name);
+    berth_node_entry_set_info(berth_node_table_find(daemon->nodes, handle), stored->info);
+    BerthCoreNodeInfo info = {
+        .capacity = {.vcpus = stored->info->vcpus, .memory_mib = stored->info->guest_memory_mib},
+        .cannot_start = *stored->info->cannot_start != '\0'};
+    berth_core_restore_node(daemon->core, handle, (BerthNodeState)stored->state,
+                            (gint64)stored->since_usec, &info);
+    return TRUE;
+}
+
+static gboolean load_image(const Berth__Image *image, gpointer user_data, GError **error)
+{
+    BerthDaemon *daemon = user_data;
+    berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    return TRUE;
+}
+
+static BerthJobEntry *add_entry(BerthDaemon *daemon, const Berth__Job *job,
+                                Berth__StoredTask *const *tasks, guint32 n_tasks)
+{
+    g_autofree Berth__StoredTask **copies = g_new0(Berth__StoredTask *, n_tasks);
+    for (guint32 i = 0; i < n_tasks; i++) {
+        copies[i] = berth_pb_dup(&tasks[i]->base);
+    }
+    BerthJobEntry *entry =
+        berth_job_table_add(daemon->jobs, berth_pb_dup(&job->base), copies, n_tasks);
+    if (berth_job_state_is_final((BerthJobState)job->state)) {
+        berth_job_table_finished(daemon->jobs, job->id);
+    }
+    return entry;
+}
+
+static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Berth__JobSpec *spec,
+                            const BerthJobEntry *entry)
+{
+    g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
+    g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks);
+    BerthCoreJob core_job;
+    for (gsize i = 0; i < spec->n_nodes; i++) {
+        nodes[i] = add_node(daemon, spec->nodes[i]);
+    }
+    for (guint32 i = 0; i < entry->n_tasks; i++) {
+        const Berth__StoredTask *stored = entry->tasks[i].stored;
+        guint32 node = *stored->task->node ? add_node(daemon, stored->task->node) : 0;
+        berth_record_to_core(stored, node, &tasks[i]);
+    }
+    berth_record_job_to_core(job, spec, nodes, spec->n_nodes, &core_job);
+    berth_core_restore_job(daemon->core, &core_job, tasks, entry->n_tasks);
+}
+
+static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
+                         Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
+                         GError **error)
+{
+    BerthDaemon *daemon = user_data;
+    if (n_tasks != 1 || !tasks[0]->task || tasks[0]->task->job != job->id) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                    "the records of job %" G_GUINT64_FORMAT
+                    " in the state database contradict each "
+                    "other (%zu tasks, where one of that job is due); put a backup of the database "
+                    "in its place",
+                    job->id, n_tasks);
+        return FALSE;
+    }
+    BerthJobEntry *entry = add_entry(daemon, job, tasks, (guint32)n_tasks);
+    entry->wants_output = (*spec->stdout_path || *spec->stderr_path) && !tasks[0]->output_copied;
+    if (tasks[0]->phase == BERTH_GUEST_NONE &&
+        berth_job_state_is_final((BerthJobState)tasks[0]->task->state)) {
+        return TRUE; /* nothing of it runs: it is here because its output is still to be copied */
+    }
+    restore_in_core(daemon, job, spec, entry);
+    return TRUE;
+}
+
+gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters, GError **error)
+{
+    static const BerthStoreLoader loader = {
+        .node = load_node, .image = load_image, .job = load_job};
+    return berth_store_load(daemon->store, &loader, daemon, out_counters, error);
+}

@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* Recovery: puts what the store has into the core and the tables. Before the engine exists.
+ * Errors: those of the store; DATA_LOSS for records that contradict each other. */
+gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters, GError **error);

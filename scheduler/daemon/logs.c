@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the streams of output: what is read next, when a stream waits and when it ends. The log of
+ * a task is written by its node; its name changes with every new life of the guest.
+ *
+ * Invariants: one read at a time for each stream; nothing is read while the reader's connection is
+ * full; the end of a task is looked at before the end of its log, so that nothing that was written
+ * before the task ended is missed. */
+#include "config.h"
+
+#include "scheduler/daemon/logs.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/pb.h"
+
+#include <string.h>
+
+#define PIECE_BYTES (256u * 1024u)
+
+enum { OUT, ERR, N_STREAMS };
+
+struct BerthLogFollowers {
+    BerthDaemon *daemon;
+    GHashTable *by_job; /* guint64 -> GPtrArray of Stream */
+};
+
+/* What is known of a task's log. */
+typedef struct {
+    gboolean is_final;
+    guint32 uid;
+    guint32 epoch;
+    char *log_id; /* "" before it has run */
+} Facts;
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+    guint64 job;
+    guint32 task;
+    gboolean follow;
+    gboolean is_wanted[N_STREAMS];
+    guint32 epoch; /* of the log being read; before it is known, the reader's */
+    guint64 offset[N_STREAMS];
+    gboolean is_at_end[N_STREAMS];
+    gboolean has_grown[N_STREAMS]; /* since the newest read of it began */
+    char *log_id;                  /* being read; "" before the task has run */
+    char *next_log_id;             /* to be read after it: the task runs again; or NULL */
+    guint32 next_epoch;
+    gboolean is_final; /* the task has ended: no more will be written */
+    gboolean is_asking;
+    gboolean is_stale; /* the task's record has changed since it was asked for */
+    gboolean is_reading;
+    gboolean is_blocked;
+    gboolean is_cancelled;
+    guint turn; /* which stream is read next */
+} Stream;
+
+BerthLogFollowers *berth_log_followers_new(BerthDaemon *daemon)
+{
+    BerthLogFollowers *followers = g_new0(BerthLogFollowers, 1);
+    followers->daemon = daemon;
+    followers->by_job = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                              (GDestroyNotify)g_ptr_array_unref);
+    return followers;
+}
+
+void berth_log_followers_free(BerthLogFollowers *followers)
+{
+    g_hash_table_unref(followers->by_job);
+    g_free(followers);
+}
+
+static void add_follower(Stream *stream)
+{
+    GHashTable *by_job = stream->daemon->log_followers->by_job;
+    GPtrArray *list = g_hash_table_lookup(by_job, &stream->job);
+    if (!list) {
+        guint64 *key = g_new(guint64, 1);
+        *key = stream->job;
+        list = g_ptr_array_new();
+        g_hash_table_insert(by_job, key, list);
+    }
+    g_ptr_array_add(list, stream);
+}
+
+static void remove_follower(Stream *stream)
+{
+    GHashTable *by_job = stream->daemon->log_followers->by_job;
+    GPtrArray *list = g_hash_table_lookup(by_job, &stream->job);
+    g_ptr_array_remove_fast(list, stream);
+    if (list->len == 0) {
+        g_hash_table_remove(by_job, &stream->job);
+    }
+}
+
+static void finish(Stream *stream, const GError *error)
+{
+    remove_follower(stream);
+    if (error) {
+        berth_rpc_call_fail(stream->call, error);
+    } else {
+        berth_rpc_call_end(stream->call);
+    }
+    g_free(stream->log_id);
+    g_free(stream->next_log_id);
+    g_free(stream);
+}
+
+static void go_on(Stream *stream);
+
+/* --- the task ------------------------------------------------------------------------------------ */
+
+static void facts_free(gpointer data)
+{
+    Facts *facts = data;
+    g_free(facts->log_id);
+    g_free(facts);
+}
+
+static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
+{
+    Facts *facts = g_new0(Facts, 1);
+    facts->is_final = berth_job_state_is_final((BerthJobState)stored->task->state);
+    facts->uid = uid;
+    facts->epoch = stored->task->epoch;
+    facts->log_id = g_strdup(stored->log_id);
+    return facts;
+}
+
+static gpointer read_facts(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const Stream *stream = input;
+    BerthStore *store = stream->daemon->store;
+    g_autoptr(Berth__Job) job = berth_store_get_job(store, stream->job, error);
+    if (!job) {
+        return NULL;
+    }
+    g_autoptr(Berth__StoredTask) stored =
+        berth_store_get_task(store, stream->job, stream->task, error);
+    return stored ? facts_new(stored, job->uid) : NULL;
+}
+
+static void begin_log(Stream *stream, char *log_id, guint32 epoch)
+{
+    g_free(stream->log_id);
+    stream->log_id = log_id;
+    if (stream->epoch != 0 && stream->epoch != epoch) {
+        stream->offset[OUT] = 0; /* where the reader stood in another log */
+        stream->offset[ERR] = 0;
+    }
+    stream->epoch = epoch;
+}
+
+/* What has been read is still good if the log is the same; another log follows it. */
+static void take_log_id(Stream *stream, const Facts *facts)
+{
+    if (!*facts->log_id) {
+        return;
+    }
+    if (!*stream->log_id) {
+        begin_log(stream, g_strdup(facts->log_id), facts->epoch);
+    } else if (strcmp(stream->log_id, facts->log_id) != 0) {
+        g_free(stream->next_log_id);
+        stream->next_log_id = g_strdup(facts->log_id);
+        stream->next_epoch = facts->epoch;
+    }
+}
+
+static void take_facts(Stream *stream, const Facts *facts)
+{
+    take_log_id(stream, facts);
+    stream->is_final = facts->is_final;
+    stream->is_at_end[OUT] = FALSE;
+    stream->is_at_end[ERR] = FALSE;
+}
+
+static gboolean check_permission(Stream *stream, const Facts *facts, GError **error)
+{
+    return berth_permission_check_job(&stream->daemon->operators,
+                                      berth_rpc_call_identity(stream->call), stream->job,
+                                      facts->uid, error);
+}
+
+static void on_facts(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Stream *stream = user_data;
+    g_autoptr(GError) error = NULL;
+    Facts *facts = berth_work_finish(result, &error);
+    stream->is_asking = FALSE;
+    if (!facts || !check_permission(stream, facts, &error)) {
+        finish(stream, error);
+        g_clear_pointer(&facts, facts_free);
+        return;
+    }
+    take_facts(stream, facts);
+    facts_free(facts);
+    go_on(stream);
+}
+
+static void ask(Stream *stream)
+{
+    stream->is_asking = TRUE;
+    stream->is_stale = FALSE;
+    berth_workers_run_for(stream->daemon->workers, BERTH_LANE_READ,
+                          berth_rpc_call_identity(stream->call)->uid, "look for a log", read_facts,
+                          stream, NULL, facts_free, 0, on_facts, stream);
+}
+
+/* --- the log ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *name;
+    guint64 offset;
+} Piece;
+
+static void piece_free(gpointer data)
+{
+    Piece *piece = data;
+    g_free(piece->name);
+    g_free(piece);
+}
+
+static gpointer read_piece(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Piece *piece = input;
+    return berth_storage_log_read(storage, piece->name, piece->offset, PIECE_BYTES, error);
+}
+
+static void send_piece(Stream *stream, guint which, GBytes *content)
+{
+    gsize length = 0;
+    const void *data = g_bytes_get_data(content, &length);
+    Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    chunk.is_stderr = which == ERR;
+    chunk.epoch = stream->epoch;
+    chunk.offset = stream->offset[which];
+    chunk.data.data = (uint8_t *)data;
+    chunk.data.len = length;
+    stream->offset[which] += length;
+    if (!berth_rpc_call_send_item(stream->call, &chunk.base)) {
+        stream->is_blocked = TRUE;
+    }
+}
+
+static void on_piece(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Stream *stream = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) content = berth_work_finish(result, &error);
+    if (!content) {
+        finish(stream, error);
+        return;
+    }
+    guint which = stream->turn;
+    if (g_bytes_get_size(content) == 0) {
+        stream->is_at_end[which] = !stream->has_grown[which];
+    } else if (!berth_rpc_call_has_room(stream->call)) {
+        stream->is_blocked = TRUE; /* others were faster: it is read again */
+    } else if (!stream->is_cancelled) {
+        send_piece(stream, which, content);
+    }
+    stream->is_reading = FALSE;
+    go_on(stream);
+}
+
+static void read_next(Stream *stream, guint which)
+{
+    Piece *piece = g_new0(Piece, 1);
+    piece->name = g_strconcat(stream->log_id, which == ERR ? ".err" : ".out", NULL);
+    piece->offset = stream->offset[which];
+    stream->turn = which;
+    stream->is_reading = TRUE;
+    stream->has_grown[which] = FALSE;
+    berth_storage_link_run_for(stream->daemon->storage, BERTH_LANE_STORAGE_DATA,
+                               berth_rpc_call_identity(stream->call)->uid, "read a log", read_piece,
+                               piece, piece_free, (GDestroyNotify)g_bytes_unref, on_piece, stream);
+}
+
+/* The stream that is to be read now, the other one than last time if both are; N_STREAMS: none. */
+static guint choose(const Stream *stream)
+{
+    for (guint i = 1; i <= N_STREAMS; i++) {
+        guint which = (stream->turn + i) % N_STREAMS;
+        if (*stream->log_id && stream->is_wanted[which] && !stream->is_at_end[which]) {
+            return which;
+        }
+    }
+    return N_STREAMS;
+}
+
+static void begin_next_log(Stream *stream)
+{
+    begin_log(stream, g_steal_pointer(&stream->next_log_id), stream->next_epoch);
+    stream->is_at_end[OUT] = FALSE;
+    stream->is_at_end[ERR] = FALSE;
+}
+
+static void go_on(Stream *stream)
+{
+    if (stream->is_reading || stream->is_asking) {
+        return;
+    }
+    if (stream->is_cancelled) {
+        finish(stream, NULL);
+        return;
+    }
+    if (stream->is_blocked) {
+        return;
+    }
+    guint which = choose(stream);
+    if (which == N_STREAMS && stream->next_log_id) {
+        begin_next_log(stream);
+        which = choose(stream);
+    }
+    if (which != N_STREAMS) {
+        read_next(stream, which);
+    } else if (!stream->follow || stream->is_final) {
+        finish(stream, NULL);
+    } else if (stream->is_stale) {
+        ask(stream);
+    }
+}
+
+/* --- waking -------------------------------------------------------------------------------------- */
+
+static void note_growth(Stream *stream, guint which, guint64 size_bytes)
+{
+    if (size_bytes > stream->offset[which]) {
+        stream->has_grown[which] = TRUE;
+        stream->is_at_end[which] = FALSE;
+    }
+}
+
+static void wake(Stream *stream, const BerthTaskEntry *entry)
+{
+    if (entry && strcmp(entry->stored->log_id, stream->log_id) == 0 &&
+        !berth_job_state_is_final((BerthJobState)entry->stored->task->state)) {
+        note_growth(stream, OUT, entry->stdout_bytes);
+        note_growth(stream, ERR, entry->stderr_bytes);
+    } else {
+        stream->is_stale = TRUE;
+    }
+    go_on(stream);
+}
+
+void berth_logs_wake(BerthLogFollowers *followers, guint64 job, guint32 task)
+{
+    GPtrArray *list = g_hash_table_lookup(followers->by_job, &job);
+    if (!list) {
+        return;
+    }
+    const BerthTaskEntry *entry = berth_job_table_find_task(followers->daemon->jobs, job, task);
+    g_autoptr(GPtrArray) streams = g_ptr_array_copy(list, NULL, NULL);
+    for (guint i = 0; i < streams->len; i++) {
+        Stream *stream = g_ptr_array_index(streams, i);
+        if (stream->task == task && stream->follow) {
+            wake(stream, entry);
+        }
+    }
+}
+
+static void on_ready(BerthRpcCall *call, gpointer user_data)
+{
+    Stream *stream = user_data;
+    stream->is_blocked = FALSE;
+    go_on(stream);
+}
+
+static void on_cancelled(BerthRpcCall *call, gpointer user_data)
+{
+    Stream *stream = user_data;
+    stream->is_cancelled = TRUE;
+    go_on(stream);
+}
+
+void berth_logs_stream(BerthDaemon *daemon, const Berth__LogsRequest *request, BerthRpcCall *call)
+{
+    Stream *stream = g_new0(Stream, 1);
+    stream->daemon = daemon;
+    stream->call = call;
+    stream->job = request->job;
+    stream->task = request->task;
+    stream->follow = request->follow;
+    stream->epoch = request->epoch;
+    gboolean wants_both = !request->want_stdout && !request->want_stderr;
+    stream->is_wanted[OUT] = request->want_stdout || wants_both;
+    stream->is_wanted[ERR] = request->want_stderr || wants_both;
+    stream->offset[OUT] = request->stdout_offset;
+    stream->offset[ERR] = request->stderr_offset;
+    stream->log_id = g_strdup("");
+    add_follower(stream);
+    berth_rpc_call_set_ready_func(call, on_ready, stream);
+    berth_rpc_call_set_cancelled_func(call, on_cancelled, stream);
+    ask(stream);
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+#include "scheduler/daemon/pb.h"
+
+/* What is known of each node beside the core's accounts. */
+
+typedef struct {
+    guint32 handle;          /* the core's */
+    char *name;              /* owned, never changes */
+    Berth__NodeInfo *info;   /* as it last joined; never NULL */
+    Berth__NodeUsage *usage; /* newest report, or NULL */
+    gint64 last_report_usec; /* 0 = none since berthd started */
+    char *address;           /* of its session, or NULL */
+    char *start_error;       /* of the newest start that failed on it through its fault, or NULL */
+} BerthNodeEntry;
+
+typedef struct BerthNodeTable BerthNodeTable;
+BerthNodeTable *berth_node_table_new(void);
+void berth_node_table_free(BerthNodeTable *table);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthNodeTable, berth_node_table_free)
+
+/* The entry of HANDLE, made if needed. Entries never move and are never removed. */
+BerthNodeEntry *berth_node_table_add(BerthNodeTable *table, guint32 handle, const char *name);
+BerthNodeEntry *berth_node_table_find(BerthNodeTable *table, guint32 handle); /* NULL: unknown */
+/* "" for an unknown handle and for 0. */
+const char *berth_node_table_name(BerthNodeTable *table, guint32 handle);
+void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *info);
+
+/* Entries sorted by name (transfer container). */
+GPtrArray *berth_node_table_list(BerthNodeTable *table);

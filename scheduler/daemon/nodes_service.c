@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the service Nodes: what everybody may see of the nodes. Their accounts are the core's. */
+#include "config.h"
+
+#include "scheduler/daemon/services.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/pb.h"
+
+#include <string.h>
+
+/* One answer stays well below the limit of a frame. */
+#define REPLY_MAX_BYTES (2u << 20)
+
+typedef BERTH_SERVICE(Berth__Nodes_Service) NodesService;
+
+static BerthDaemon *daemon_of(Berth__Nodes_Service *service)
+{
+    return ((NodesService *)(void *)service)->daemon;
+}
+
+/* Why it gets no new guests although it is UP. (transfer full) */
+static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
+                           const BerthCoreNode *node)
+{
+    if (node->state != BERTH_NODE_UP) {
+        return g_strdup("");
+    }
+    if (node->cannot_start) {
+        return g_strdup(entry->info->cannot_start);
+    }
+    if (node->closed_until_usec > 0) {
+        gint64 left_usec = node->closed_until_usec - berth_engine_now_usec(daemon->engine);
+        return g_strdup_printf("starts fail on it, one is tried again in %" G_GINT64_FORMAT
+                               " s; the latest: %s",
+                               (MAX(left_usec, 0) + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC,
+                               entry->start_error ? entry->start_error : "unknown");
+    }
+    if (node->strays > 0) {
+        return g_strdup_printf("%u guest%s that nobody wants any more %s being removed from it",
+                               node->strays, node->strays == 1 ? "" : "s",
+                               node->strays == 1 ? "is" : "are");
+    }
+    if (node->is_oversubscribed) {
+        return g_strdup("the guests that run on it have reserved more than it offers now");
+    }
+    return g_strdup("");
+}
+
+/* Strings and messages of OUT_NODE are ENTRY's, but for closed_reason: see clear_node(). */
+static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__Node *out_node)
+{
+    BerthCoreNode node = {0};
+    berth__node__init(out_node);
+    out_node->info = entry->info;
+    out_node->usage = entry->usage;
+    out_node->last_report_usec = (guint64)entry->last_report_usec;
+    if (entry->address) {
+        out_node->address = entry->address;
+    }
+    if (berth_core_get_node(daemon->core, entry->handle, &node)) {
+        out_node->state = (Berth__NodeState)node.state;
+        out_node->since_usec = (guint64)node.since_usec;
+        out_node->vcpus_reserved = node.reserved.vcpus;
+        out_node->memory_reserved_mib = node.reserved.memory_mib;
+        out_node->guests = node.guests;
+        out_node->closed_reason = closed_reason(daemon, entry, &node);
+    }
+}
+
+static void clear_node(Berth__Node *node)
+{
+    if (node->closed_reason != protobuf_c_empty_string) {
+        g_free(node->closed_reason);
+    }
+}
+
+/* The nodes of one page: those after REQUEST->after, up to its limit and to what one answer holds.
+ * *OUT_MORE: there are further ones. */
+static guint fill_page(BerthDaemon *daemon, const Berth__ListNodesRequest *request,
+                       const GPtrArray *entries, Berth__Node *nodes, gboolean *out_more)
+{
+    guint page_size = daemon->config->page_size;
+    guint limit = request->limit == 0 ? page_size : MIN(request->limit, page_size);
+    gsize size = 0;
+    guint n = 0;
+    *out_more = FALSE;
+    for (guint i = 0; i < entries->len && !*out_more; i++) {
+        const BerthNodeEntry *entry = g_ptr_array_index(entries, i);
+        if (*request->after && strcmp(entry->name, request->after) <= 0) {
+            continue;
+        }
+        if (n == limit || size > REPLY_MAX_BYTES) {
+            *out_more = TRUE;
+            continue;
+        }
+        fill_node(daemon, entry, &nodes[n]);
+        size += berth__node__get_packed_size(&nodes[n++]);
+    }
+    return n;
+}
+
+static void nodes_list(Berth__Nodes_Service *service, const Berth__ListNodesRequest *request,
+                       Berth__ListNodesReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    g_autoptr(GPtrArray) entries = berth_node_table_list(daemon->nodes);
+    g_autofree Berth__Node *nodes = g_new0(Berth__Node, entries->len + 1);
+    g_autofree Berth__Node **pointers = g_new0(Berth__Node *, entries->len + 1);
+    gboolean has_more = FALSE;
+    guint n = fill_page(daemon, request, entries, nodes, &has_more);
+    for (guint i = 0; i < n; i++) {
+        pointers[i] = &nodes[i];
+    }
+    Berth__ListNodesReply reply = BERTH__LIST_NODES_REPLY__INIT;
+    reply.nodes = pointers;
+    reply.n_nodes = n;
+    if (has_more) {
+        reply.next_after = nodes[n - 1].info->name;
+    }
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+    for (guint i = 0; i < n; i++) {
+        clear_node(&nodes[i]);
+    }
+}
+
+static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,
+                      Berth__Node_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    guint32 handle = berth_core_find_node(daemon->core, request->name);
+    const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, handle);
+    if (!entry) {
+        g_autoptr(GError) error = g_error_new(
+            BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+            "there is no node \"%s\"; berth node ls shows those that there are", request->name);
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    Berth__Node node;
+    fill_node(daemon, entry, &node);
+    berth_rpc_call_reply(call, &node.base);
+    clear_node(&node);
+}
+
+ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon)
+{
+    static const Berth__Nodes_Service template = BERTH__NODES__INIT(nodes_);
+    NodesService *service = g_new0(NodesService, 1);
+    service->base = template;
+    service->daemon = daemon;
+    return &service->base.base;
+}

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns when output is copied to users' files, and what becomes of a copy that fails: storage that
+ * does not answer is asked again, anything else is noted in the task's reason. */
+#include "config.h"
+
+#include "scheduler/daemon/outputs.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "common/log.h"
+#include "scheduler/daemon/output_file.h"
+#include "scheduler/daemon/pb.h"
+
+#include <string.h>
+
+#define PIECE_BYTES (1u << 20)
+#define RETRY_SEC   10u
+
+struct BerthOutputs {
+    BerthDaemon *daemon;
+    GHashTable *under_way; /* guint64 -> nothing */
+    GHashTable *waiting;   /* set of guint64: for the next retry */
+    guint timer;
+};
+
+/* One job's copy; immutable while a worker has it. */
+typedef struct {
+    BerthOutputs *outputs;
+    guint64 job;
+    guint32 gid;
+    guint32 uid;
+    char *user;
+    char *log_id;
+} Copy;
+
+BerthOutputs *berth_outputs_new(BerthDaemon *daemon)
+{
+    BerthOutputs *outputs = g_new0(BerthOutputs, 1);
+    outputs->daemon = daemon;
+    outputs->under_way = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    outputs->waiting = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    return outputs;
+}
+
+void berth_outputs_free(BerthOutputs *outputs)
+{
+    g_clear_handle_id(&outputs->timer, g_source_remove);
+    g_hash_table_unref(outputs->under_way);
+    g_hash_table_unref(outputs->waiting);
+    g_free(outputs);
+}
+
+/* --- on a worker -------------------------------------------------------------------------------- */
+
+static gboolean copy_log(BerthStorage *storage, const char *name, BerthOutputFile *file,
+                         GError **error)
+{
+    for (guint64 offset = 0;;) {
+        g_autoptr(GBytes) content =
+            berth_storage_log_read(storage, name, offset, PIECE_BYTES, error);
+        if (!content) {
+            return FALSE;
+        }
+        if (g_bytes_get_size(content) == 0) {
+            return TRUE;
+        }
+        if (!berth_output_file_write(file, content, error)) {
+            return FALSE;
+        }
+        offset += g_bytes_get_size(content);
+    }
+}
+
+/* Copies the logs with SUFFIXES, one after the other, into one file. */
+static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pattern,
+                        const char *const *suffixes, GArray *groups, GError **error)
+{
+    g_autofree char *path = berth_job_path_format(pattern, copy->job);
+    if (!*path || strcmp(path, "/dev/null") == 0) {
+        return TRUE;
+    }
+    g_autoptr(BerthOutputFile) file = berth_output_file_open(
+        path, copy->uid, copy->gid, (const gid_t *)(void *)groups->data, groups->len, error);
+    if (!file) {
+        return FALSE;
+    }
+    for (gsize i = 0; suffixes[i]; i++) {
+        g_autofree char *name = g_strconcat(copy->log_id, suffixes[i], NULL);
+        if (!copy_log(storage, name, file, error)) {
+            return FALSE;
+        }
+    }
+    return berth_output_file_close(g_steal_pointer(&file), error);
+}
+
+static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    static const char *const both[] = {".out", ".err", NULL};
+    static const char *const out[] = {".out", NULL};
+    static const char *const err[] = {".err", NULL};
+    const Copy *copy = input;
+    g_autoptr(Berth__JobSpec) spec =
+        berth_store_get_spec(copy->outputs->daemon->store, copy->job, error);
+    if (!spec) {
+        return NULL;
+    }
+    g_autoptr(GArray) groups = berth_user_groups(copy->user, copy->gid, error);
+    if (!groups) {
+        return NULL;
+    }
+    gboolean is_one = strcmp(spec->stdout_path, spec->stderr_path) == 0;
+    if (copy_to(storage, copy, spec->stdout_path, is_one ? both : out, groups, error) && !is_one) {
+        copy_to(storage, copy, spec->stderr_path, err, groups, error);
+    }
+    return NULL;
+}
+
+/* --- on the loop -------------------------------------------------------------------------------- */
+
+static void copy_free(Copy *copy)
+{
+    g_free(copy->user);
+    g_free(copy->log_id);
+    g_free(copy);
+}
+
+static guint64 *new_number(guint64 job)
+{
+    guint64 *number = g_new(guint64, 1);
+    *number = job;
+    return number;
+}
+
+static gboolean on_retry(gpointer user_data)
+{
+    BerthOutputs *outputs = user_data;
+    outputs->timer = 0;
+    g_autoptr(GHashTable) waiting = g_steal_pointer(&outputs->waiting);
+    outputs->waiting = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    GHashTableIter iter;
+    gpointer number;
+    g_hash_table_iter_init(&iter, waiting);
+    while (g_hash_table_iter_next(&iter, &number, NULL)) {
+        berth_outputs_consider(outputs, *(const guint64 *)number);
+    }
+    return G_SOURCE_REMOVE;
+}
+
+static gboolean is_passing(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+static void try_later(BerthOutputs *outputs, guint64 job)
+{
+    g_hash_table_add(outputs->waiting, new_number(job));
+    if (outputs->timer == 0) {
+        outputs->timer = g_timeout_add_seconds(RETRY_SEC, on_retry, outputs);
+    }
+}
+
+/* Whoever submits jobs decides how many of them fail here: the log is not theirs to fill. */
+static void note_failure(const BerthJobEntry *entry, const GError *error)
+{
+    static BerthLogLimit limit;
+    berth_log_warning_limited(&limit,
+                              "the output of job %" G_GUINT64_FORMAT " of %s was not copied: %s",
+                              entry->job->id, entry->job->user, error->message);
+    Berth__Task *task = entry->tasks[0].stored->task;
+    g_autofree char *text =
+        g_strdup_printf("%s%sits output was not copied: %s (berth logs has it)", task->reason_text,
+                        *task->reason_text ? "; " : "", error->message);
+    berth_pb_set_string(&task->reason_text, text);
+}
+
+static void settle(BerthOutputs *outputs, guint64 job, const GError *error)
+{
+    BerthDaemon *daemon = outputs->daemon;
+    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
+    if (!entry || berth_engine_is_stopped(daemon->engine)) {
+        return;
+    }
+    if (error && is_passing(error)) {
+        try_later(outputs, job);
+        return;
+    }
+    if (error) {
+        note_failure(entry, error);
+    }
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_turn_output_copied(turn, job, error ? error->message : NULL);
+    berth_turn_commit(turn);
+}
+
+static void on_copied(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Copy *copy = user_data;
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    g_hash_table_remove(copy->outputs->under_way, &copy->job);
+    settle(copy->outputs, copy->job, error);
+    copy_free(copy);
+}
+
+void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
+{
+    BerthDaemon *daemon = outputs->daemon;
+    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
+    if (!entry || !entry->wants_output ||
+        !berth_job_state_is_final((BerthJobState)entry->job->state) ||
+        g_hash_table_contains(outputs->under_way, &job)) {
+        return;
+    }
+    const Berth__StoredTask *stored = entry->tasks[0].stored;
+    if (!*stored->log_id) {
+        settle(outputs, job, NULL); /* it never ran */
+        return;
+    }
+    Copy *copy = g_new0(Copy, 1);
+    copy->outputs = outputs;
+    copy->job = job;
+    copy->uid = entry->job->uid;
+    copy->gid = entry->job->gid;
+    copy->user = g_strdup(entry->job->user);
+    copy->log_id = g_strdup(stored->log_id);
+    g_hash_table_add(outputs->under_way, new_number(job));
+    berth_storage_link_run_for(daemon->storage, BERTH_LANE_OUTPUT, copy->uid, "copy a job's output",
+                               copy_output, copy, NULL, NULL, on_copied, copy);
+}
+
+void berth_outputs_consider_all(BerthOutputs *outputs)
+{
+    g_autoptr(GArray) numbers = berth_job_table_numbers(outputs->daemon->jobs);
+    for (guint i = 0; i < numbers->len; i++) {
+        berth_outputs_consider(outputs, g_array_index(numbers, guint64, i));
+    }
+}

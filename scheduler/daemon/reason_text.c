@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the words for each Reason. Pure: the same facts give the same text. */
+#include "config.h"
+
+#include "scheduler/daemon/reason_text.h"
+
+#include <string.h>
+
+static char *duration_text(guint64 seconds)
+{
+    if (seconds < 60) {
+        return g_strdup_printf("%" G_GUINT64_FORMAT " s", seconds);
+    }
+    return g_strdup_printf("%" G_GUINT64_FORMAT ":%02u:%02u", seconds / 3600,
+                           (guint)(seconds / 60 % 60), (guint)(seconds % 60));
+}
+
+static char *exit_text(const BerthReasonFacts *facts)
+{
+    return g_strdup_printf("the command ended with status %u",
+                           facts->exit ? facts->exit->status : 0);
+}
+
+static char *signal_text(const BerthReasonFacts *facts)
+{
+    guint32 number = facts->exit ? facts->exit->signal : 0;
+    const char *name = number > 0 && number < 65 ? strsignal((int)number) : NULL;
+    if (!name) {
+        return g_strdup_printf("the command was ended by signal %u", number);
+    }
+    return g_strdup_printf("the command was ended by signal %u (%s)", number, name);
+}
+
+static char *resources_text(const BerthReasonFacts *facts)
+{
+    return g_strdup_printf("no node has enough left for %u vCPU%s and %" G_GUINT64_FORMAT
+                           " MiB of memory; waits for running jobs to end",
+                           facts->vcpus, facts->vcpus == 1 ? "" : "s", facts->memory_mib);
+}
+
+static char *memory_text(const BerthReasonFacts *facts)
+{
+    guint32 kills = facts->exit ? facts->exit->oom_kills : 0;
+    return g_strdup_printf("the guest ran out of its %" G_GUINT64_FORMAT
+                           " MiB of memory and its kernel ended %u process%s; ask for more with "
+                           "--memory",
+                           facts->memory_mib, kills, kills == 1 ? "" : "es");
+}
+
+static char *time_text(const BerthReasonFacts *facts)
+{
+    g_autofree char *limit = duration_text(facts->time_limit_sec);
+    return g_strdup_printf("it reached its time limit of %s; ask for more with --time", limit);
+}
+
+/* Why something was done to a guest. */
+static const char *policy_text(Berth__Reason reason)
+{
+    switch (reason) {
+    case BERTH__REASON__REASON_PRESSURE:
+        return "its node ran short of memory or CPU";
+    case BERTH__REASON__REASON_ROOM_NEEDED:
+        return "a guaranteed start needed its room";
+    case BERTH__REASON__REASON_PROMOTION:
+        return "its whole reservation is backed there";
+    case BERTH__REASON__REASON_BALANCE:
+        return "its node had much more to do than another";
+    case BERTH__REASON__REASON_DRAIN:
+        return "its node is to be empty";
+    case BERTH__REASON__REASON_AT_LIMIT:
+        return "it reached its reservation";
+    case BERTH__REASON__REASON_BELOW_LIMIT:
+        return "it does not need the room that it was grown to";
+    default:
+        return "";
+    }
+}
+
+/* What needs no facts. */
+static const char *fixed_text(Berth__Reason reason)
+{
+    switch (reason) {
+    case BERTH__REASON__REASON_PRIORITY:
+        return "jobs before it in the order wait for the same nodes";
+    case BERTH__REASON__REASON_HELD_BY_USER:
+        return "held by its user; berth release lets it go";
+    case BERTH__REASON__REASON_HELD_BY_OPERATOR:
+        return "held by an operator";
+    case BERTH__REASON__REASON_NODE_UNAVAILABLE:
+        return "the nodes that it may use are down, absent or closed; "
+               "berth node ls says which and why";
+    case BERTH__REASON__REASON_REQUEUED:
+        return "its node or guest was lost; waits to start again";
+    case BERTH__REASON__REASON_STARTING_LATER:
+        return "its start failed for a passing reason; it will be tried again";
+    case BERTH__REASON__REASON_STORAGE_UNAVAILABLE:
+        return "storage does not answer; nothing is started until it does";
+    case BERTH__REASON__REASON_CANCELLED_BY_USER:
+        return "cancelled by its user";
+    case BERTH__REASON__REASON_CANCELLED_BY_OPERATOR:
+        return "cancelled by an operator";
+    case BERTH__REASON__REASON_BOOT_DEADLINE:
+        return "the guest did not boot in time";
+    case BERTH__REASON__REASON_GUEST_CRASHED:
+        return "the guest crashed";
+    case BERTH__REASON__REASON_GUEST_VANISHED:
+        return "the guest was gone when its node reported again";
+    case BERTH__REASON__REASON_NODE_LOST:
+        return "its node was lost while it ran";
+    case BERTH__REASON__REASON_START_FAILED:
+        return "the node could not start its guest";
+    case BERTH__REASON__REASON_COMMAND_NOT_FOUND:
+        return "the command could not be executed in the image";
+    case BERTH__REASON__REASON_DISK_FULL:
+        return "the command failed while the guest's disk was full; ask for more with --disk";
+    case BERTH__REASON__REASON_DEPENDENCY:
+        return "waits for the jobs that it comes after";
+    case BERTH__REASON__REASON_ACCOUNT_LIMIT:
+        return "its user or account runs as much as it may at a time";
+    case BERTH__REASON__REASON_ARRAY_THROTTLE:
+        return "as many tasks of its array run as may at a time";
+    case BERTH__REASON__REASON_MAINTENANCE:
+        return "it would still run when its nodes are needed for maintenance";
+    case BERTH__REASON__REASON_EVICTED:
+        return "checkpointed to make room; goes on where there is some";
+    case BERTH__REASON__REASON_DEPENDENCY_NEVER:
+        return "a job that it comes after did not end as it must have";
+    default:
+        return policy_text(reason);
+    }
+}
+
+static char *base_text(const BerthReasonFacts *facts)
+{
+    switch (facts->reason) {
+    case BERTH__REASON__REASON_EXIT_STATUS:
+        return exit_text(facts);
+    case BERTH__REASON__REASON_SIGNAL:
+        return signal_text(facts);
+    case BERTH__REASON__REASON_RESOURCES:
+        return resources_text(facts);
+    case BERTH__REASON__REASON_MEMORY_LIMIT:
+        return memory_text(facts);
+    case BERTH__REASON__REASON_TIME_LIMIT:
+        return time_text(facts);
+    default:
+        return g_strdup(fixed_text(facts->reason));
+    }
+}
+
+/* Reasons that are about a node, whose name helps to find out more. */
+static gboolean names_node(Berth__Reason reason)
+{
+    return reason == BERTH__REASON__REASON_BOOT_DEADLINE ||
+           reason == BERTH__REASON__REASON_GUEST_CRASHED ||
+           reason == BERTH__REASON__REASON_GUEST_VANISHED ||
+           reason == BERTH__REASON__REASON_NODE_LOST ||
+           reason == BERTH__REASON__REASON_START_FAILED;
+}
+
+/* Reasons about which a node may have said something. */
+static const char *detail_of(const BerthReasonFacts *facts)
+{
+    if (facts->reason == BERTH__REASON__REASON_COMMAND_NOT_FOUND && facts->exit &&
+        *facts->exit->error) {
+        return facts->exit->error;
+    }
+    if ((names_node(facts->reason) || facts->reason == BERTH__REASON__REASON_STARTING_LATER ||
+         facts->reason == BERTH__REASON__REASON_REQUEUED ||
+         facts->reason == BERTH__REASON__REASON_STORAGE_UNAVAILABLE) &&
+        facts->detail && *facts->detail) {
+        return facts->detail;
+    }
+    return NULL;
+}
+
+char *berth_reason_text(const BerthReasonFacts *facts)
+{
+    GString *text = g_string_new(NULL);
+    g_autofree char *base = base_text(facts);
+    g_string_append(text, base);
+    if (names_node(facts->reason) && facts->node && *facts->node) {
+        g_string_append_printf(text, " (node %s)", facts->node);
+    }
+    const char *detail = detail_of(facts);
+    if (detail) {
+        g_string_append_printf(text, ": %s", detail);
+    }
+    return g_string_free(text, FALSE);
+}

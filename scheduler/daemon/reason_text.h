@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+#include <glib.h>
+
+/* What a reason is put into words from. Strings may be NULL or empty. */
+typedef struct {
+    Berth__Reason reason;
+    const Berth__Exit *exit; /* or NULL */
+    guint32 vcpus;
+    guint64 memory_mib;
+    guint64 time_limit_sec;
+    guint32 requeues;
+    guint32 start_failures;
+    const char *node;
+    const char *detail; /* what the node said about it */
+} BerthReasonFacts;
+
+/* One line for a person: what happened, on what, why. "" for REASON_NONE (transfer full). */
+char *berth_reason_text(const BerthReasonFacts *facts);

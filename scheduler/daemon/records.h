@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+#include "scheduler/daemon/job_table.h"
+#include "scheduler/daemon/pb.h"
+
+/* Between the core's structs, the stored records and what nodes report. Pure. */
+
+/* What the core knows of a task, into its stored record and back. NODE_NAME: of task->node. A
+ * raised epoch begins a new life: exit, usage, console and storage clients of the last are
+ * dropped, and the guest gets the names of its disk and log. */
+void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task,
+                            const char *node_name);
+void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCoreTask *out_task);
+
+/* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes. */
+void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
+                              const guint32 *nodes, gsize n_nodes, BerthCoreJob *out_job);
+
+/* State and reason of a job from those of its tasks: running if any runs, pending if any waits,
+ * else what went worst. */
+void berth_record_roll_up(BerthJobEntry *entry);
+
+/* Writes reason_text into the entry's record. */
+void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task);
+
+void berth_record_exit_to_core(const Berth__Exit *exit, BerthCoreExit *out_exit);
+
+/* Takes what a node reported of a guest into its task's entry: usage, exit, console, log sizes,
+ * storage clients. TRUE if something changed that must be stored (storage clients). */
+gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatus *status);
+
+/* A copy of what a user gave, that may be written without its task: (transfer full). */
+Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, const char *user,
+                                 guint32 uid, guint32 gid, gint64 submit_usec);

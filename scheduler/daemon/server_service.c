@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the service Server: what clients need to know of this daemon before they ask for more. */
+#include "config.h"
+
+#include "scheduler/daemon/services.h"
+
+typedef BERTH_SERVICE(Berth__Server_Service) ServerService;
+
+static void server_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
+                        Berth__ServerInfo_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = ((ServerService *)(void *)service)->daemon;
+    const BerthDaemonConfig *config = daemon->config;
+    const char *storage_error = berth_storage_link_error(daemon->storage);
+    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
+    info.version = (char *)PACKAGE_VERSION;
+    info.protocol = BERTH_RPC_PROTOCOL;
+    info.start_usec = (guint64)daemon->start_usec;
+    info.cluster = config->cluster;
+    info.storage = (char *)berth_storage_link_kind(daemon->storage);
+    info.default_image = config->default_image;
+    info.default_memory_mib = config->default_memory_mib;
+    info.default_vcpus = config->default_vcpus;
+    info.default_time_limit_sec = config->default_time_limit_sec;
+    info.input_file_max_bytes = config->input_file_max_mib << 20;
+    info.last_seq = berth_engine_committed_seq(daemon->engine);
+    info.storage_ok = !storage_error;
+    if (storage_error) {
+        info.storage_error = (char *)storage_error;
+    }
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
+}
+
+ProtobufCService *berth_server_service_new(BerthDaemon *daemon)
+{
+    static const Berth__Server_Service template = BERTH__SERVER__INIT(server_);
+    ServerService *service = g_new0(ServerService, 1);
+    service->base = template;
+    service->daemon = daemon;
+    return &service->base.base;
+}

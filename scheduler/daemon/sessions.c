@@ -1,0 +1,369 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns which connection speaks for which node, from its acceptance to its end. What nodes say of
+ * their guests is guest_reports.c's.
+ *
+ * Invariants: a node has at most one session; a connection speaks for the node that its certificate
+ * names, and for no other; the core hears NODE_LEFT once for every NODE_JOINED. */
+#include "config.h"
+
+#include "scheduler/daemon/sessions.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/guest_reports.h"
+#include "scheduler/daemon/services.h"
+
+#include <string.h>
+
+#define JOIN_WAIT_SEC       30u
+#define NODE_NAME_MAX_BYTES 253u
+#define GUESTS_MAX          100000u
+#define INFO_MAX_BYTES      65536u
+
+typedef BERTH_SERVICE(Berth__Sessions_Service) SessionsService;
+
+struct BerthSessions {
+    BerthDaemon *daemon;
+    GHashTable *links;   /* set of Link, owned: all connections of agents */
+    GHashTable *by_node; /* handle -> Link */
+};
+
+/* One connection of an agent. */
+typedef struct {
+    BerthSessions *sessions;
+    BerthRpcPeer *peer; /* a reference */
+    guint32 node;       /* 0 = has not joined */
+    guint join_timer;
+} Link;
+
+static BerthDaemon *daemon_of(Berth__Sessions_Service *service)
+{
+    return ((SessionsService *)(void *)service)->daemon;
+}
+
+static void link_free(gpointer data)
+{
+    Link *link = data;
+    g_clear_handle_id(&link->join_timer, g_source_remove);
+    berth_rpc_peer_set_closed_func(link->peer, NULL, NULL);
+    berth_rpc_peer_set_data(link->peer, NULL, NULL);
+    berth_rpc_peer_unref(link->peer);
+    g_free(link);
+}
+
+BerthSessions *berth_sessions_new(BerthDaemon *daemon)
+{
+    BerthSessions *sessions = g_new0(BerthSessions, 1);
+    sessions->daemon = daemon;
+    sessions->links = g_hash_table_new_full(NULL, NULL, link_free, NULL);
+    sessions->by_node = g_hash_table_new(NULL, NULL);
+    return sessions;
+}
+
+void berth_sessions_free(BerthSessions *sessions)
+{
+    g_hash_table_unref(sessions->by_node);
+    g_hash_table_unref(sessions->links);
+    g_free(sessions);
+}
+
+void berth_sessions_close(BerthSessions *sessions)
+{
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, sessions->links);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        Link *link = key;
+        berth_rpc_peer_set_closed_func(link->peer, NULL, NULL);
+        berth_rpc_peer_close(link->peer, TRUE);
+    }
+    g_hash_table_remove_all(sessions->by_node);
+    g_hash_table_remove_all(sessions->links);
+}
+
+BerthRpcPeer *berth_sessions_peer(BerthSessions *sessions, guint32 node)
+{
+    const Link *link = g_hash_table_lookup(sessions->by_node, GUINT_TO_POINTER(node));
+    return link ? link->peer : NULL;
+}
+
+/* --- the end of a connection -------------------------------------------------------------------- */
+
+/* The node has no session any more. */
+static void leave(Link *link)
+{
+    BerthDaemon *daemon = link->sessions->daemon;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_LEFT, .node = link->node};
+    g_autoptr(GError) error = NULL;
+    g_hash_table_remove(link->sessions->by_node, GUINT_TO_POINTER(link->node));
+    link->node = 0;
+    if (berth_engine_is_stopped(daemon->engine)) {
+        return;
+    }
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    if (!berth_turn_event(turn, &event, NULL, &error)) {
+        g_critical("the core refused the end of a session: %s", error->message);
+    }
+    berth_turn_commit(turn);
+}
+
+static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
+{
+    Link *link = user_data;
+    const char *who = berth_rpc_peer_identity(peer)->description;
+    if (link->node != 0) {
+        g_message("node %s has no session any more: %s", who, reason->message);
+        leave(link);
+    } else {
+        g_info("connection of %s ended: %s", who, reason->message);
+    }
+    g_hash_table_remove(link->sessions->links, link);
+}
+
+/* --- the beginning ------------------------------------------------------------------------------- */
+
+static gboolean on_join_timeout(gpointer user_data)
+{
+    Link *link = user_data;
+    link->join_timer = 0;
+    g_warning("%s has connected but did not join within %u s: closing its connection",
+              berth_rpc_peer_identity(link->peer)->description, JOIN_WAIT_SEC);
+    berth_rpc_peer_close(link->peer, TRUE);
+    return G_SOURCE_REMOVE;
+}
+
+void berth_sessions_accept(BerthSessions *sessions, BerthRpcPeer *peer)
+{
+    Link *link = g_new0(Link, 1);
+    link->sessions = sessions;
+    link->peer = peer;
+    link->join_timer = g_timeout_add_seconds(JOIN_WAIT_SEC, on_join_timeout, link);
+    g_hash_table_add(sessions->links, link);
+    berth_rpc_peer_set_data(peer, link, NULL);
+    berth_rpc_peer_set_closed_func(peer, on_closed, link);
+}
+
+static gboolean check_info(const BerthRpcIdentity *who, const Berth__NodeInfo *info, GError **error)
+{
+    if (!info || !*info->name || strlen(info->name) > NODE_NAME_MAX_BYTES ||
+        berth__node_info__get_packed_size(info) > INFO_MAX_BYTES) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "the request names no node, or says far too much of it");
+        return FALSE;
+    }
+    if (g_strcmp0(who->node_name, info->name) != 0) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
+                    "the certificate was issued for \"%s\", but the node calls itself \"%s\"; give "
+                    "it a certificate with its own name, or set its name in berth-node.conf",
+                    who->node_name ? who->node_name : "(nobody)", info->name);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean check_join(const BerthRpcIdentity *who, const Berth__JoinRequest *request,
+                           GError **error)
+{
+    if (request->n_guests > GUESTS_MAX) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "the request to join names more than %u guests", GUESTS_MAX);
+        return FALSE;
+    }
+    return check_info(who, request->info, error);
+}
+
+/* Whatever session the node had is over. */
+static void replace(BerthSessions *sessions, guint32 node, Link *by)
+{
+    Link *old = g_hash_table_lookup(sessions->by_node, GUINT_TO_POINTER(node));
+    if (!old) {
+        return;
+    }
+    leave(old);
+    if (old != by) {
+        g_message("node %s has opened a new session: closing the one before",
+                  berth_node_table_name(sessions->daemon->nodes, node));
+        berth_rpc_peer_close(old->peer, TRUE);
+    }
+}
+
+static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__NodeInfo *info)
+{
+    BerthDaemon *daemon = sessions->daemon;
+    guint32 node = berth_core_add_node(daemon->core, info->name);
+    replace(sessions, node, link);
+    BerthNodeEntry *entry = berth_node_table_add(daemon->nodes, node, info->name);
+    berth_node_entry_set_info(entry, info);
+    g_free(entry->address);
+    entry->address = g_strdup(berth_rpc_peer_identity(link->peer)->description);
+    entry->last_report_usec = berth_engine_now_usec(daemon->engine);
+    link->node = node;
+    g_clear_handle_id(&link->join_timer, g_source_remove);
+    g_hash_table_insert(sessions->by_node, GUINT_TO_POINTER(node), link);
+    return node;
+}
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+} Joining;
+
+static void on_joined(const GError *error, gpointer user_data)
+{
+    g_autofree Joining *joining = user_data;
+    Berth__JoinReply reply = BERTH__JOIN_REPLY__INIT;
+    reply.cluster = joining->daemon->config->cluster;
+    reply.report_interval_msec = joining->daemon->config->report_interval_sec * 1000;
+    if (error) {
+        berth_rpc_call_fail(joining->call, error);
+    } else {
+        berth_rpc_call_reply(joining->call, &reply.base);
+    }
+}
+
+static void log_join(const Berth__JoinRequest *request)
+{
+    const Berth__NodeInfo *info = request->info;
+    g_message("node %s has joined: %u vCPUs, %" G_GUINT64_FORMAT " MiB, %s, berth-node %s, %zu "
+              "guests",
+              info->name, info->vcpus, info->guest_memory_mib, info->acceleration, info->version,
+              request->n_guests);
+}
+
+static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinRequest *request,
+                          Berth__JoinReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    Link *link = berth_rpc_peer_get_data(berth_rpc_call_peer(call));
+    g_autoptr(GError) error = NULL;
+    if (!link || berth_engine_is_stopped(daemon->engine)) {
+        g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the daemon is ending");
+    }
+    if (error || !check_join(berth_rpc_call_identity(call), request, &error)) {
+        g_warning("%s cannot join: %s", berth_rpc_call_identity(call)->description, error->message);
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    log_join(request);
+    guint32 node = register_node(daemon->sessions, link, request->info);
+    Joining *joining = g_new(Joining, 1);
+    *joining = (Joining){daemon, call};
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_guest_reports_join(daemon, turn, node, request);
+    berth_turn_then(turn, on_joined, joining);
+    berth_turn_commit(turn);
+}
+
+/* --- what a session says -------------------------------------------------------------------------- */
+
+/* The node that CALL speaks for; 0 with ERROR: its connection has not joined. */
+static guint32 node_of(BerthDaemon *daemon, BerthRpcCall *call, GError **error)
+{
+    const Link *link = berth_rpc_peer_get_data(berth_rpc_call_peer(call));
+    if (link && link->node != 0 && !berth_engine_is_stopped(daemon->engine)) {
+        return link->node;
+    }
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                        "this connection has no session: call Sessions.Join first");
+    return 0;
+}
+
+static void on_change_committed(const GError *error, gpointer user_data)
+{
+    BerthRpcCall *call = user_data;
+    Berth__GuestChangedReply reply = BERTH__GUEST_CHANGED_REPLY__INIT;
+    if (error) {
+        berth_rpc_call_fail(call, error);
+    } else {
+        berth_rpc_call_reply(call, &reply.base);
+    }
+}
+
+static void sessions_guest_changed(Berth__Sessions_Service *service,
+                                   const Berth__GuestChangedRequest *request,
+                                   Berth__GuestChangedReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    guint32 node = node_of(daemon, call, &error);
+    if (node != 0 && !(request->status && request->status->id)) {
+        g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "the request names no guest");
+    }
+    if (error) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_guest_reports_change(daemon, turn, node, request->status);
+    berth_turn_then(turn, on_change_committed, call);
+    berth_turn_commit(turn);
+}
+
+static void on_node_committed(const GError *error, gpointer user_data)
+{
+    BerthRpcCall *call = user_data;
+    Berth__NodeChangedReply reply = BERTH__NODE_CHANGED_REPLY__INIT;
+    if (error) {
+        berth_rpc_call_fail(call, error);
+    } else {
+        berth_rpc_call_reply(call, &reply.base);
+    }
+}
+
+static void log_change(BerthDaemon *daemon, guint32 node, const Berth__NodeInfo *info)
+{
+    const char *before = berth_node_table_find(daemon->nodes, node)->info->cannot_start;
+    if (*info->cannot_start && strcmp(before, info->cannot_start) != 0) {
+        g_warning("node %s gets no new guests: %s", info->name, info->cannot_start);
+    } else if (*before && !*info->cannot_start) {
+        g_message("node %s can start guests again", info->name);
+    }
+}
+
+static void sessions_node_changed(Berth__Sessions_Service *service,
+                                  const Berth__NodeChangedRequest *request,
+                                  Berth__NodeChangedReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    guint32 node = node_of(daemon, call, &error);
+    if (node == 0 || !check_info(berth_rpc_call_identity(call), request->info, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    log_change(daemon, node, request->info);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_guest_reports_node(daemon, turn, node, request->info);
+    berth_turn_then(turn, on_node_committed, call);
+    berth_turn_commit(turn);
+}
+
+static void sessions_report(Berth__Sessions_Service *service, const Berth__ReportRequest *request,
+                            Berth__ReportReply_Closure closure, void *closure_data)
+{
+    BerthDaemon *daemon = daemon_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    g_autoptr(GError) error = NULL;
+    guint32 node = node_of(daemon, call, &error);
+    if (node == 0) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_guest_reports_measure(daemon, turn, node, request);
+    berth_turn_commit(turn);
+    Berth__ReportReply reply = BERTH__REPORT_REPLY__INIT;
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+ProtobufCService *berth_sessions_service_new(BerthDaemon *daemon)
+{
+    static const Berth__Sessions_Service template = BERTH__SESSIONS__INIT(sessions_);
+    SessionsService *service = g_new0(SessionsService, 1);
+    service->base = template;
+    service->daemon = daemon;
+    return &service->base.base;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon_config.h"
+#include "scheduler/daemon/pb.h"
+
+/* Whether what a user submits makes sense in itself. Pure: whether its image, nodes and blobs
+ * exist is looked up elsewhere. */
+
+#define BERTH_BLOB_INLINE_MAX_BYTES (64u * 1024u)
+
+/* Fills what SPEC (a heap message) leaves to the daemon: image, vCPUs, memory, disk, time limit. */
+void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *config);
+
+/* INVALID_ARGUMENT, or PERMISSION_DENIED for what only operators may ask for; the message names
+ * the field, what is wrong, and what is allowed. */
+gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                          gboolean is_operator, GError **error);
+
+/* Is the disk, with an image of IMAGE_BYTES, one that storage can hold? INVALID_ARGUMENT if not.
+ * berth_spec_check() does not know the image, and asks with 0. */
+gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error);
+
+/* NAME=VALUE entries, each ended by a NUL; names are not empty. */
+gboolean berth_environment_check(const guint8 *data, gsize length, GError **error);
+
+/* A path below the working directory: relative, no empty part, no "." or "..". */
+gboolean berth_input_name_check(const char *name, GError **error);
+
+/* Names of images: [A-Za-z0-9][A-Za-z0-9._-]*, at most 64 bytes. */
+gboolean berth_image_name_check(const char *name, GError **error);
+
+/* Every blob that SPEC names: environment, script, inputs, in this order (transfer container). */
+GPtrArray *berth_spec_blobs(const Berth__JobSpec *spec);

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a stored job becomes a guest's task. */
+#include "config.h"
+
+#include "scheduler/daemon/start_request.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/submit_blobs.h"
+
+#include <string.h>
+
+#define DEFAULT_WORKING_DIRECTORY "/work"
+/* The longest that they can be. */
+#define USER_MAX_BYTES 256u
+#define NODE_MAX_BYTES 253u
+#define BYTES_PER_MIB  ((guint64)1 << 20)
+
+/* --- the request -------------------------------------------------------------------------------- */
+
+static void add_variable(GPtrArray *entries, const char *name, const char *format, ...)
+    G_GNUC_PRINTF(3, 4);
+static void add_variable(GPtrArray *entries, const char *name, const char *format, ...)
+{
+    va_list args;
+    va_start(args, format);
+    g_autofree char *value = g_strdup_vprintf(format, args);
+    va_end(args);
+    g_ptr_array_add(entries, g_strdup_printf("%s=%s", name, value));
+}
+
+/* What a job may want to know about itself. */
+static GPtrArray *build_environment(const Berth__JobSpec *spec, const BerthStartFacts *facts)
+{
+    GPtrArray *entries = g_ptr_array_new_with_free_func(g_free);
+    add_variable(entries, "BERTH_JOB_ID", "%" G_GUINT64_FORMAT, facts->id.job);
+    add_variable(entries, "BERTH_TASK_ID", "%u", facts->id.task);
+    add_variable(entries, "BERTH_EPOCH", "%u", facts->id.epoch);
+    add_variable(entries, "BERTH_JOB_NAME", "%s", spec->name);
+    add_variable(entries, "BERTH_JOB_USER", "%s", facts->user);
+    add_variable(entries, "BERTH_NODE", "%s", facts->node);
+    add_variable(entries, "BERTH_IMAGE", "%s", spec->image);
+    add_variable(entries, "BERTH_VCPUS", "%u", spec->vcpus);
+    add_variable(entries, "BERTH_MEMORY_MIB", "%" G_GUINT64_FORMAT, spec->memory_mib);
+    add_variable(entries, "BERTH_TIME_LIMIT_SEC", "%" G_GUINT64_FORMAT, spec->time_limit_sec);
+    add_variable(entries, "BERTH_SUBMIT_HOST", "%s", spec->submit_host);
+    return entries;
+}
+
+static Berth__GuestFile **build_inputs(const Berth__JobSpec *spec)
+{
+    Berth__GuestFile **files = g_new0(Berth__GuestFile *, spec->n_inputs + 1);
+    for (gsize i = 0; i < spec->n_inputs; i++) {
+        files[i] = g_new(Berth__GuestFile, 1);
+        berth__guest_file__init(files[i]);
+        files[i]->path = spec->inputs[i]->name;
+        files[i]->mode = spec->inputs[i]->mode;
+        files[i]->blob = spec->inputs[i]->blob;
+    }
+    return files;
+}
+
+static void inputs_free(Berth__GuestFile **files, gsize n)
+{
+    for (gsize i = 0; i < n; i++) {
+        g_free(files[i]);
+    }
+    g_free(files);
+}
+
+static void fill_task(const Berth__JobSpec *spec, const BerthStartFacts *facts,
+                      Berth__GuestTask *task)
+{
+    task->command = spec->command;
+    task->n_command = spec->n_command;
+    task->environment = spec->environment;
+    task->script = spec->script;
+    task->working_directory =
+        *spec->working_directory ? spec->working_directory : (char *)DEFAULT_WORKING_DIRECTORY;
+    task->uid = facts->uid;
+    task->gid = facts->gid;
+    task->groups = (guint32 *)facts->groups;
+    task->n_groups = facts->n_groups;
+    task->user = (char *)facts->user;
+}
+
+Berth__StartGuestRequest *berth_start_request_build(const Berth__JobSpec *spec,
+                                                    const BerthStartFacts *facts)
+{
+    g_autoptr(GPtrArray) environment = build_environment(spec, facts);
+    g_autofree char *hostname = g_strdup_printf("job-%" G_GUINT64_FORMAT, facts->id.job);
+    g_autofree char *disk_id = berth_disk_id_format(&facts->id);
+    g_autofree char *log_id = berth_log_id_format(&facts->id);
+    Berth__GuestTask task = BERTH__GUEST_TASK__INIT;
+    fill_task(spec, facts, &task);
+    task.inputs = build_inputs(spec);
+    task.n_inputs = spec->n_inputs;
+    task.hostname = hostname;
+    task.extra_environment = (char **)environment->pdata;
+    task.n_extra_environment = environment->len;
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    id.job = facts->id.job;
+    id.task = facts->id.task;
+    id.guest = facts->id.guest;
+    id.epoch = facts->id.epoch;
+    Berth__StartGuestRequest request = BERTH__START_GUEST_REQUEST__INIT;
+    request.id = &id;
+    request.image_id = (char *)facts->image_id;
+    request.disk_bytes = facts->image_bytes + spec->disk_mib * BYTES_PER_MIB;
+    request.vcpus = spec->vcpus;
+    request.memory_mib = spec->memory_mib;
+    request.task = &task;
+    request.boot_deadline_sec = facts->boot_deadline_sec;
+    request.disk_id = disk_id;
+    request.log_id = log_id;
+    Berth__StartGuestRequest *copy = berth_pb_dup(&request.base);
+    inputs_free(task.inputs, spec->n_inputs);
+    return copy;
+}
+
+gsize berth_start_request_task_bytes_max(const Berth__JobSpec *spec)
+{
+    g_autofree char *user = g_strnfill(USER_MAX_BYTES, 'x');
+    g_autofree char *node = g_strnfill(NODE_MAX_BYTES, 'x');
+    g_autofree guint32 *groups = g_new(guint32, BERTH_USER_GROUPS_MAX);
+    for (guint i = 0; i < BERTH_USER_GROUPS_MAX; i++) {
+        groups[i] = G_MAXUINT32;
+    }
+    BerthStartFacts facts = {
+        .id = {.job = G_MAXUINT64, .task = G_MAXUINT32, .epoch = G_MAXUINT32},
+        .user = user,
+        .uid = G_MAXUINT32,
+        .gid = G_MAXUINT32,
+        .groups = groups,
+        .n_groups = BERTH_USER_GROUPS_MAX,
+        .node = node,
+        .image_id = "",
+    };
+    Berth__StartGuestRequest *request = berth_start_request_build(spec, &facts);
+    gsize size = berth__guest_task__get_packed_size(request->task);
+    berth__start_guest_request__free_unpacked(request, NULL);
+    return size;
+}
+
+/* --- on a worker -------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthStore *store;
+    BerthStartFacts facts; /* its strings are the next three */
+    char *user;
+    char *node;
+    char *image_id;
+} Input;
+
+static void input_free(gpointer data)
+{
+    Input *input = data;
+    g_free(input->user);
+    g_free(input->node);
+    g_free(input->image_id);
+    g_free(input);
+}
+
+static void add_inline_blobs(const GPtrArray *places, Berth__StartGuestRequest *request)
+{
+    request->inline_blobs = g_new0(ProtobufCBinaryData, places->len + 1);
+    for (guint i = 0; i < places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(places, i);
+        if (place->to_storage) {
+            continue;
+        }
+        gsize length = 0;
+        gconstpointer data = g_bytes_get_data(place->content, &length);
+        ProtobufCBinaryData *blob = &request->inline_blobs[request->n_inline_blobs++];
+        blob->data = length > 0 ? g_memdup2(data, length) : NULL;
+        blob->len = length;
+    }
+}
+
+static gpointer make_request(gconstpointer data, GCancellable *cancellable, GError **error)
+{
+    const Input *input = data;
+    g_autoptr(Berth__JobSpec) spec = berth_store_get_spec(input->store, input->facts.id.job, error);
+    if (!spec) {
+        return NULL;
+    }
+    g_autoptr(GPtrArray) places = berth_submit_blobs_recall(spec, input->store, error);
+    if (!places) {
+        return NULL;
+    }
+    g_autoptr(GArray) groups = berth_user_groups(input->user, input->facts.gid, error);
+    if (!groups) {
+        return NULL;
+    }
+    BerthStartFacts facts = input->facts;
+    facts.groups = (const guint32 *)(void *)groups->data;
+    facts.n_groups = groups->len;
+    Berth__StartGuestRequest *request = berth_start_request_build(spec, &facts);
+    add_inline_blobs(places, request);
+    return request;
+}
+
+static void request_free(gpointer request)
+{
+    berth__start_guest_request__free_unpacked(request, NULL);
+}
+
+/* --- on the loop -------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthStartRequestFunc func;
+    gpointer user_data;
+} Making;
+
+static void on_made(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autofree Making *making = user_data;
+    g_autoptr(GError) error = NULL;
+    Berth__StartGuestRequest *request = berth_work_finish(result, &error);
+    making->func(request, error, making->user_data);
+}
+
+static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, id->job);
+    const BerthTaskEntry *task = berth_job_table_find_task(daemon->jobs, id->job, id->task);
+    const Berth__Image *image =
+        job ? berth_image_table_find(daemon->images, job->job->image) : NULL;
+    if (!task || !image) {
+        return NULL;
+    }
+    Input *input = g_new0(Input, 1);
+    input->store = daemon->store;
+    input->user = g_strdup(job->job->user);
+    input->node = g_strdup(task->stored->task->node);
+    input->image_id = g_strdup(image->id);
+    input->facts = (BerthStartFacts){
+        .id = *id,
+        .user = input->user,
+        .uid = job->job->uid,
+        .gid = job->job->gid,
+        .node = input->node,
+        .image_id = input->image_id,
+        .image_bytes = image->size_bytes,
+        .boot_deadline_sec = daemon->config->boot_deadline_sec,
+    };
+    return input;
+}
+
+void berth_start_request_make(BerthDaemon *daemon, const BerthGuestId *id,
+                              BerthStartRequestFunc func, gpointer user_data)
+{
+    Input *input = input_new(daemon, id);
+    if (!input) {
+        g_autoptr(GError) error = g_error_new(
+            BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+            "the image of job %" G_GUINT64_FORMAT " is not in the daemon's state", id->job);
+        func(NULL, error, user_data);
+        return;
+    }
+    Making *making = g_new(Making, 1);
+    *making = (Making){func, user_data};
+    berth_workers_run(daemon->workers, BERTH_LANE_START, "prepare a start", make_request, input,
+                      input_free, request_free, 0, on_made, making);
+}

@@ -1,0 +1,287 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the connection to storage: when it is opened, whether it answers, and how it is
+ * used from the loop. Does not know what storage is used for.
+ *
+ * Invariants: storage is touched on workers only; one attempt or check runs at a time; work has the
+ * handle of the moment at which it was dispatched, and whoever uses one last closes it. One that is
+ * worn is replaced when the next check is due. */
+#include "config.h"
+
+#include "scheduler/daemon/storage_link.h"
+
+#include "common/error.h"
+
+#define RETRY_MIN_SEC 1u
+/* A check is given up after this many times the time that one operation may take. */
+#define CHECK_TIMEOUT_OPS 2u
+/* While storage is slow, each handle is worn soon. */
+#define REPLACE_EVERY_USEC ((gint64)60 * G_USEC_PER_SEC)
+
+struct BerthStorageLink {
+    const BerthStorageConfig *config;
+    guint check_interval_sec;
+    BerthWorkers *workers;
+    BerthStorage *storage; /* NULL until it was opened */
+    GQueue early;          /* Work that came before the first attempt to open it has ended */
+    char *error;           /* NULL: it answers */
+    gboolean is_known;     /* the first attempt has ended */
+    gboolean is_stopped;
+    guint retry_sec;
+    gint64 replaced_usec; /* when a worn handle was replaced; 0: never */
+    guint timer;
+    BerthStorageChangedFunc changed_func;
+    gpointer changed_data;
+};
+
+BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, BerthWorkers *workers,
+                                         guint check_interval_sec)
+{
+    BerthStorageLink *link = g_new0(BerthStorageLink, 1);
+    link->config = config;
+    link->check_interval_sec = check_interval_sec;
+    link->workers = workers;
+    g_queue_init(&link->early);
+    link->error = g_strdup("it is being opened");
+    link->retry_sec = RETRY_MIN_SEC;
+    return link;
+}
+
+void berth_storage_link_free(BerthStorageLink *link)
+{
+    berth_storage_link_stop(link);
+    if (link->storage) {
+        berth_storage_free(link->storage);
+    }
+    g_free(link->error);
+    g_free(link);
+}
+
+const char *berth_storage_link_kind(BerthStorageLink *link)
+{
+    return link->config->kind;
+}
+
+BerthWorkers *berth_storage_link_workers(BerthStorageLink *link)
+{
+    return link->workers;
+}
+
+const char *berth_storage_link_error(BerthStorageLink *link)
+{
+    return link->error;
+}
+
+/* --- use ------------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthStorage *storage; /* a reference; NULL: not open */
+    char *why_not;
+    BerthStorageFunc func;
+    gpointer input;
+    GDestroyNotify input_free;
+    /* the loop's */
+    BerthLane lane;
+    guint32 uid;
+    char *what;
+    GDestroyNotify result_free;
+    GAsyncReadyCallback callback;
+    gpointer user_data;
+} Work;
+
+static void work_free(gpointer data)
+{
+    Work *work = data;
+    if (work->input_free) {
+        work->input_free(work->input);
+    }
+    berth_storage_free(work->storage);
+    g_free(work->why_not);
+    g_free(work->what);
+    g_free(work);
+}
+
+static gpointer run_work(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const Work *work = input;
+    if (!work->storage) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                    "storage cannot be reached: %s; try again when it answers", work->why_not);
+        return NULL;
+    }
+    return work->func(work->storage, work->input, error);
+}
+
+static void dispatch(BerthStorageLink *link, Work *work)
+{
+    work->storage = link->storage ? berth_storage_ref(link->storage) : NULL;
+    work->why_not = link->storage ? NULL : g_strdup(link->error);
+    berth_workers_run_for(link->workers, work->lane, work->uid, work->what, run_work, work,
+                          work_free, work->result_free, 0, work->callback, work->user_data);
+}
+
+static void dispatch_early(BerthStorageLink *link)
+{
+    Work *work;
+    while ((work = g_queue_pop_head(&link->early))) {
+        dispatch(link, work);
+    }
+}
+
+void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *what,
+                            BerthStorageFunc func, gpointer input, GDestroyNotify input_free,
+                            GDestroyNotify result_free, GAsyncReadyCallback callback,
+                            gpointer user_data)
+{
+    berth_storage_link_run_for(link, lane, BERTH_WORKERS_SELF, what, func, input, input_free,
+                               result_free, callback, user_data);
+}
+
+void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 uid,
+                                const char *what, BerthStorageFunc func, gpointer input,
+                                GDestroyNotify input_free, GDestroyNotify result_free,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+    Work *work = g_new0(Work, 1);
+    work->func = func;
+    work->input = input;
+    work->input_free = input_free;
+    work->lane = lane;
+    work->uid = uid;
+    work->what = g_strdup(what);
+    work->result_free = result_free;
+    work->callback = callback;
+    work->user_data = user_data;
+    if (link->is_known || link->is_stopped) {
+        dispatch(link, work);
+    } else {
+        g_queue_push_tail(&link->early, work);
+    }
+}
+
+/* --- opening and checking -------------------------------------------------------------------- */
+
+void berth_storage_link_stop(BerthStorageLink *link)
+{
+    link->is_stopped = TRUE;
+    g_clear_handle_id(&link->timer, g_source_remove);
+    dispatch_early(link);
+}
+
+static void attempt(BerthStorageLink *link);
+
+static gboolean on_due(gpointer user_data)
+{
+    BerthStorageLink *link = user_data;
+    link->timer = 0;
+    attempt(link);
+    return G_SOURCE_REMOVE;
+}
+
+static void settle(BerthStorageLink *link, const GError *error)
+{
+    gboolean was_ok = !link->error;
+    gboolean is_news = !link->is_known || was_ok != !error;
+    link->is_known = TRUE;
+    g_free(link->error);
+    link->error = error ? g_strdup(error->message) : NULL;
+    guint wait_sec = link->check_interval_sec;
+    if (error) {
+        wait_sec = MIN(link->retry_sec, link->check_interval_sec);
+        link->retry_sec = MIN(link->retry_sec * 2, link->check_interval_sec);
+    } else {
+        link->retry_sec = RETRY_MIN_SEC;
+    }
+    link->timer = g_timeout_add_seconds(wait_sec, on_due, link);
+    if (is_news) {
+        link->changed_func(error, link->changed_data);
+    }
+    dispatch_early(link);
+}
+
+static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    return berth_storage_open(input, error);
+}
+
+static void free_storage(gpointer storage)
+{
+    berth_storage_free(storage);
+}
+
+static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    berth_storage_check((BerthStorage *)input, error);
+    return NULL;
+}
+
+static gpointer close_storage(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    return NULL; /* the work is done when the input is freed */
+}
+
+static void on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    berth_work_finish(result, NULL);
+}
+
+static void use_storage(BerthStorageLink *link, BerthStorage *storage)
+{
+    if (link->storage) {
+        g_message("storage was opened anew, as an operation that ran out of time may have left "
+                  "something open");
+        link->replaced_usec = g_get_monotonic_time();
+        berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "close storage", close_storage,
+                          link->storage, free_storage, NULL, 0, on_closed, NULL);
+    }
+    link->storage = storage;
+}
+
+static gboolean is_to_be_replaced(BerthStorageLink *link)
+{
+    return berth_storage_is_worn(link->storage) &&
+           (link->replaced_usec == 0 ||
+            g_get_monotonic_time() - link->replaced_usec >= REPLACE_EVERY_USEC);
+}
+
+static void on_attempted(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthStorageLink *link = user_data;
+    g_autoptr(GError) error = NULL;
+    BerthStorage *storage = berth_work_finish(result, &error);
+    if (storage) {
+        use_storage(link, storage);
+    }
+    if (!link->is_stopped) {
+        settle(link, error);
+    }
+}
+
+static void attempt(BerthStorageLink *link)
+{
+    if (!link->storage || is_to_be_replaced(link)) {
+        /* Without a deadline: a handle that comes late is not to be lost. */
+        berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "open storage", open_storage,
+                          (gpointer)link->config, NULL, free_storage, 0, on_attempted, link);
+        return;
+    }
+    berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "check storage", check_storage,
+                      berth_storage_ref(link->storage), free_storage, NULL,
+                      CHECK_TIMEOUT_OPS * 1000 * link->config->op_timeout_sec, on_attempted, link);
+}
+
+void berth_storage_link_doubt(BerthStorageLink *link)
+{
+    if (link->timer == 0 || link->error) {
+        return; /* it is being looked at, or known not to answer */
+    }
+    g_clear_handle_id(&link->timer, g_source_remove);
+    attempt(link);
+}
+
+void berth_storage_link_start(BerthStorageLink *link, BerthStorageChangedFunc func,
+                              gpointer user_data)
+{
+    link->changed_func = func;
+    link->changed_data = user_data;
+    attempt(link);
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/workers.h"
+#include "storage/storage.h"
+
+/* The daemon's way to storage: opened in the background and again until it works, checked from
+ * time to time, and used on worker threads only. */
+
+typedef struct BerthStorageLink BerthStorageLink;
+
+/* CONFIG and WORKERS outlive the link. CHECK_INTERVAL_SEC: between checks while storage answers; while it
+ * does not, it is tried after 1 s, and then twice as long each time up to this. */
+BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, BerthWorkers *workers,
+                                         guint check_interval_sec);
+/* Nothing may be under way: see berth_workers_drain(). */
+void berth_storage_link_free(BerthStorageLink *link);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorageLink, berth_storage_link_free)
+
+/* Begins to open it. FUNC after the first attempt, and whenever the answer changes; ERROR is NULL
+ * while storage answers. */
+typedef void (*BerthStorageChangedFunc)(const GError *error, gpointer user_data);
+void berth_storage_link_start(BerthStorageLink *link, BerthStorageChangedFunc func,
+                              gpointer user_data);
+/* A node says that it does not answer: looks now, and not only when the next check is due. */
+void berth_storage_link_doubt(BerthStorageLink *link);
+/* No more attempts and checks. */
+void berth_storage_link_stop(BerthStorageLink *link);
+
+/* "rbd" or "dir", as configured. */
+const char *berth_storage_link_kind(BerthStorageLink *link);
+/* (transfer none) */
+BerthWorkers *berth_storage_link_workers(BerthStorageLink *link);
+/* NULL while storage answers, else why it does not. */
+const char *berth_storage_link_error(BerthStorageLink *link);
+
+/* FUNC on a worker of a STORAGE lane, with INPUT that nobody else touches; the result comes by berth_work_finish().
+ * What comes before the first attempt to open storage has ended waits for it. UNAVAILABLE while
+ * storage was never open. UID as in berth_workers_run_for(), INPUT_FREE and RESULT_FREE as in
+ * berth_work_pool_run(). */
+typedef gpointer (*BerthStorageFunc)(BerthStorage *storage, gconstpointer input, GError **error);
+void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 uid,
+                                const char *what, BerthStorageFunc func, gpointer input,
+                                GDestroyNotify input_free, GDestroyNotify result_free,
+                                GAsyncReadyCallback callback, gpointer user_data);
+/* The same for the daemon itself. */
+void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *what,
+                            BerthStorageFunc func, gpointer input, GDestroyNotify input_free,
+                            GDestroyNotify result_free, GAsyncReadyCallback callback,
+                            gpointer user_data);

@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* The way of a submission: checked, its blobs made sure of, decided, committed, answered. */
+
+BerthSubmissions *berth_submissions_new(BerthDaemon *daemon);
+/* None may be under way. */
+void berth_submissions_free(BerthSubmissions *submissions);
+
+/* Takes CALL on and ends it. */
+void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, BerthRpcCall *call);

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the rule by which a blob is either in the store (small) or in storage, and its use when a
+ * job is submitted. */
+#include "config.h"
+
+#include "scheduler/daemon/submit_blobs.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/spec_check.h"
+
+#include <string.h>
+
+static void place_free(gpointer data)
+{
+    BerthBlobPlace *place = data;
+    g_clear_pointer(&place->content, g_bytes_unref);
+    g_free(place);
+}
+
+static guint digest_hash(gconstpointer digest)
+{
+    guint hash;
+    memcpy(&hash, digest, sizeof hash);
+    return hash;
+}
+
+static gboolean digest_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, BERTH_SHA256_BYTES) == 0;
+}
+
+static gboolean add_place(GPtrArray *places, GHashTable *by_digest, const Berth__BlobRef *blob,
+                          GError **error)
+{
+    const BerthBlobPlace *known = g_hash_table_lookup(by_digest, blob->sha256.data);
+    if (known && known->size_bytes != blob->size_bytes) {
+        g_autofree char *text = berth_blob_text(&blob->sha256);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "%s is named with two different sizes", text);
+        return FALSE;
+    }
+    if (!known) {
+        BerthBlobPlace *place = g_new0(BerthBlobPlace, 1);
+        memcpy(place->digest, blob->sha256.data, BERTH_SHA256_BYTES);
+        place->size_bytes = blob->size_bytes;
+        g_ptr_array_add(places, place);
+        g_hash_table_insert(by_digest, place->digest, place);
+    }
+    return TRUE;
+}
+
+static gboolean take_inline(GHashTable *by_digest, const ProtobufCBinaryData *content,
+                            GError **error)
+{
+    if (content->len > BERTH_BLOB_INLINE_MAX_BYTES) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "an inline content has %zu bytes; at most %u are allowed: upload it with "
+                    "Blobs.Put",
+                    content->len, BERTH_BLOB_INLINE_MAX_BYTES);
+        return FALSE;
+    }
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_checksum_update(checksum, content->data, (gssize)content->len);
+    guint8 digest[BERTH_SHA256_BYTES];
+    gsize length = sizeof digest;
+    g_checksum_get_digest(checksum, digest, &length);
+    BerthBlobPlace *place = g_hash_table_lookup(by_digest, digest);
+    if (!place || place->size_bytes != content->len) {
+        ProtobufCBinaryData data = {sizeof digest, digest};
+        g_autofree char *text = berth_blob_text(&data);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "an inline content (%s, %zu bytes) is not named by the job", text,
+                    content->len);
+        return FALSE;
+    }
+    if (!place->content) {
+        place->content = g_bytes_new(content->data, content->len);
+        place->is_new = TRUE;
+    }
+    return TRUE;
+}
+
+/* What is small and in the store already need not be asked of anybody else. */
+static gboolean look_up(BerthBlobPlace *place, BerthStore *store, GError **error)
+{
+    if (place->size_bytes > BERTH_BLOB_INLINE_MAX_BYTES) {
+        return TRUE;
+    }
+    GError *failed = NULL;
+    g_autoptr(GBytes) stored = berth_store_get_blob(store, place->digest, &failed);
+    if (failed) {
+        g_propagate_error(error, failed);
+        return FALSE;
+    }
+    if (stored) {
+        g_clear_pointer(&place->content, g_bytes_unref);
+        place->content = g_steal_pointer(&stored);
+        place->is_new = FALSE;
+    }
+    return TRUE;
+}
+
+GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCBinaryData *contents,
+                                    gsize n_contents, BerthStore *store, GError **error)
+{
+    g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
+    g_autoptr(GHashTable) by_digest = g_hash_table_new(digest_hash, digest_equal);
+    g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
+    for (guint i = 0; i < blobs->len; i++) {
+        if (!add_place(places, by_digest, g_ptr_array_index(blobs, i), error)) {
+            return NULL;
+        }
+    }
+    for (gsize i = 0; i < n_contents; i++) {
+        if (!take_inline(by_digest, &contents[i], error)) {
+            return NULL;
+        }
+    }
+    gsize budget = BERTH_INLINE_BUDGET_BYTES;
+    for (guint i = 0; i < places->len; i++) {
+        BerthBlobPlace *place = g_ptr_array_index(places, i);
+        if (!look_up(place, store, error)) {
+            return NULL;
+        }
+        place->to_storage = !place->content || place->size_bytes > budget;
+        if (!place->to_storage) {
+            budget -= (gsize)place->size_bytes;
+        }
+    }
+    return g_steal_pointer(&places);
+}
+
+static const BerthBlobPlace *find_place(const GPtrArray *places, const Berth__BlobRef *blob)
+{
+    for (guint i = 0; i < places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(places, i);
+        if (digest_equal(place->digest, blob->sha256.data)) {
+            return place;
+        }
+    }
+    return NULL;
+}
+
+void berth_submit_blobs_note(Berth__JobSpec *spec, const GPtrArray *places)
+{
+    g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
+    for (guint i = 0; i < blobs->len; i++) {
+        Berth__BlobRef *blob = g_ptr_array_index(blobs, i);
+        const BerthBlobPlace *place = find_place(places, blob);
+        blob->in_state = place && !place->to_storage;
+    }
+}
+
+static gboolean recall(BerthBlobPlace *place, BerthStore *store, GError **error)
+{
+    GError *failed = NULL;
+    place->content = berth_store_get_blob(store, place->digest, &failed);
+    if (failed) {
+        g_propagate_error(error, failed);
+        return FALSE;
+    }
+    if (!place->content) {
+        g_autofree char *hex = berth_digest_to_hex(place->digest);
+        g_set_error(
+            error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+            "the content sha256:%s of the job is not in the daemon's state any more; submit "
+            "the job again",
+            hex);
+        return FALSE;
+    }
+    return TRUE;
+}
+
+GPtrArray *berth_submit_blobs_recall(const Berth__JobSpec *spec, BerthStore *store, GError **error)
+{
+    g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
+    g_autoptr(GHashTable) by_digest = g_hash_table_new(digest_hash, digest_equal);
+    g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
+    for (guint i = 0; i < blobs->len; i++) {
+        const Berth__BlobRef *blob = g_ptr_array_index(blobs, i);
+        guint known = places->len;
+        if (!add_place(places, by_digest, blob, error)) {
+            return NULL;
+        }
+        if (places->len == known) {
+            continue;
+        }
+        BerthBlobPlace *place = g_ptr_array_index(places, known);
+        place->to_storage = !blob->in_state;
+        if (blob->in_state && !recall(place, store, error)) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&places);
+}
+
+gboolean berth_submit_blobs_need_storage(const GPtrArray *places)
+{
+    for (guint i = 0; i < places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(places, i);
+        if (place->to_storage) {
+            return TRUE;
+        }
+    }
+    return FALSE;
+}
+
+static gboolean write_blob(const BerthBlobPlace *place, BerthStorage *storage, GError **error)
+{
+    g_autoptr(BerthBlobWriter) writer =
+        berth_storage_blob_create(storage, place->digest, place->size_bytes, error);
+    gsize length = 0;
+    const void *data = g_bytes_get_data(place->content, &length);
+    return writer && berth_blob_writer_append(writer, data, length, error) &&
+           berth_blob_writer_commit(writer, error);
+}
+
+gboolean berth_submit_blobs_settle(const GPtrArray *places, BerthStorage *storage, GError **error)
+{
+    for (guint i = 0; i < places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(places, i);
+        gboolean exists = FALSE;
+        if (!place->to_storage) {
+            continue;
+        }
+        if (!berth_storage_blob_exists(storage, place->digest, &exists, error)) {
+            return FALSE;
+        }
+        if (!exists && !place->content) {
+            g_autofree char *hex = berth_digest_to_hex(place->digest);
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                        "the content sha256:%s (%" G_GUINT64_FORMAT " bytes) that the job names "
+                        "was not uploaded: upload it with Blobs.Put and submit again",
+                        hex, place->size_bytes);
+            return FALSE;
+        }
+        if (!exists && !write_blob(place, storage, error)) {
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+GBytes *berth_submit_blobs_environment(const Berth__JobSpec *spec, const GPtrArray *places,
+                                       BerthStorage *storage, GError **error)
+{
+    if (!spec->environment) {
+        return NULL;
+    }
+    for (guint i = 0; i < places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(places, i);
+        if (digest_equal(place->digest, spec->environment->sha256.data) && place->content) {
+            return g_bytes_ref(place->content);
+        }
+    }
+    if (!storage) {
+        return NULL;
+    }
+    return berth_storage_blob_read(storage, spec->environment->sha256.data, 0,
+                                   (gsize)spec->environment->size_bytes, error);
+}

@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns one run of the program: opens the trace, simulates each policy, and hands the results to
+ * whoever shows them. */
+#include "config.h"
+
+#include "scheduler/sim/app.h"
+
+#include "common/error.h"
+#include "scheduler/sim/bound.h"
+#include "scheduler/sim/plot.h"
+#include "scheduler/sim/progress.h"
+#include "scheduler/sim/replay.h"
+#include "scheduler/sim/report.h"
+
+#include <errno.h>
+#include <glib/gstdio.h>
+#include <stdio.h>
+
+typedef struct {
+    SimOptions *options;
+    SimTrace *trace;
+    SimTrace *shapes_trace;
+    SimWorkload *workload;
+    SimUsageModel usage;
+    SimResult results[SIM_POLICY_N];
+    guint n_results;
+    SimPlot *plot;
+    SimProgress *progress;
+    SimPolicy policy; /* under way */
+    FILE *journal;    /* of it; NULL = none */
+} App;
+
+/* --- what a run tells --------------------------------------------------------------------------- */
+
+static void on_progress(guint64 n_arrived, guint64 n_ended, gint64 now_usec, gpointer user_data)
+{
+    App *app = user_data;
+    sim_progress_tell(app->progress, sim_policy_name(app->policy), n_arrived, n_ended,
+                      sim_workload_survey(app->workload)->n_jobs, now_usec);
+}
+
+static void on_segment(const SimJob *job, guint32 guest, guint32 node, gint64 from_usec,
+                       gint64 to_usec, gboolean is_opportunistic, gboolean moved,
+                       gpointer user_data)
+{
+    App *app = user_data;
+    sim_plot_segment(app->plot, app->policy, job, node, from_usec, to_usec, is_opportunistic,
+                     moved);
+}
+
+static void on_explain(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data)
+{
+    const App *app = user_data;
+    sim_progress_clear(app->progress);
+    printf("%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
+           (double)now_usec / (double)G_USEC_PER_SEC, job->number, text);
+}
+
+static void on_journal(const char *text, gpointer user_data)
+{
+    App *app = user_data;
+    fputs(text, app->journal); /* errors are seen when it is closed */
+}
+
+/* --- the core's log ---------------------------------------------------------------------------- */
+
+static gboolean open_journal(App *app, GError **error)
+{
+    if (app->options->journal == NULL || app->policy == SIM_POLICY_BOUND)
+        return TRUE;
+    g_autofree char *name = g_strconcat(sim_policy_name(app->policy), ".log", NULL);
+    g_autofree char *path = g_build_filename(app->options->journal, name, NULL);
+    if (g_mkdir_with_parents(app->options->journal, 0777) == 0)
+        app->journal = g_fopen(path, "we");
+    if (app->journal == NULL)
+        berth_set_error_errno(error, errno, "cannot write %s", path);
+    return app->journal != NULL;
+}
+
+static gboolean close_journal(App *app, GError **error)
+{
+    if (app->journal == NULL)
+        return TRUE;
+    gboolean failed = ferror(app->journal) != 0;
+    failed |= fclose(g_steal_pointer(&app->journal)) != 0;
+    if (failed)
+        berth_set_error_errno(error, errno, "cannot write all of the log below %s",
+                              app->options->journal);
+    return !failed;
+}
+
+/* --- inputs ------------------------------------------------------------------------------------- */
+
+static gboolean open_shapes(App *app, GError **error)
+{
+    if (app->usage.kind != SIM_USAGE_SHAPES)
+        return TRUE;
+    const char *paths[] = {app->options->shapes, NULL};
+    app->shapes_trace = sim_trace_open(paths, SIM_FORMAT_AUTO, error);
+    if (app->shapes_trace == NULL) {
+        g_prefix_error(error, "--usage: ");
+        return FALSE;
+    }
+    app->usage.shapes = sim_trace_series(app->shapes_trace);
+    if (app->usage.shapes != NULL && app->usage.shapes->series->len > 0)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "--usage %s: no VM series in it; allowed are reserved, trace, or a file that has",
+                app->options->shapes);
+    return FALSE;
+}
+
+static gboolean open_inputs(App *app, GError **error)
+{
+    SimOptions *options = app->options;
+    app->usage.kind = options->usage;
+    app->usage.seed = options->sim.seed;
+    app->trace = sim_trace_open((const char *const *)options->traces, options->format, error);
+    if (app->trace == NULL || !open_shapes(app, error))
+        return FALSE;
+    app->workload = sim_workload_new(app->trace, &options->workload, error);
+    if (app->workload == NULL)
+        return FALSE;
+    app->usage.own = sim_workload_series(app->workload);
+    return TRUE;
+}
+
+/* --- runs --------------------------------------------------------------------------------------- */
+
+static gboolean run_policy(App *app, SimPolicy policy, GError **error)
+{
+    SimConfig config = app->options->sim;
+    SimResult *result = &app->results[app->n_results];
+    config.policy = policy;
+    config.tunings = app->options->tunings;
+    config.hooks = (SimHooks){.segment = app->plot != NULL ? on_segment : NULL,
+                              .explain = on_explain,
+                              .progress = on_progress,
+                              .user_data = app};
+    app->policy = policy;
+    result->policy = policy;
+    if (!open_journal(app, error))
+        return FALSE;
+    config.hooks.journal = app->journal != NULL ? on_journal : NULL;
+    gboolean ok = policy == SIM_POLICY_BOUND
+                      ? sim_bound_run(&config, app->workload, &app->usage, &result->metrics, error)
+                      : sim_run(&config, app->workload, &app->usage, &result->metrics, error);
+    sim_progress_clear(app->progress);
+    app->n_results += ok;
+    return close_journal(app, ok ? error : NULL) && ok;
+}
+
+static gboolean run_all(App *app, GError **error)
+{
+    if (app->options->plot != NULL) {
+        app->plot = sim_plot_new(app->options->plot, error);
+        if (app->plot == NULL)
+            return FALSE;
+    }
+    for (guint i = 0; i < SIM_POLICY_N; i++)
+        if (app->options->policies[i] && !run_policy(app, (SimPolicy)i, error))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean show(App *app, GError **error)
+{
+    const char *file = app->options->json;
+    g_autofree char *json =
+        sim_report_json(app->workload, &app->options->sim, app->results, app->n_results);
+    g_autofree char *table = sim_report_table(app->workload, app->results, app->n_results);
+    fputs(file != NULL && g_str_equal(file, "-") ? json : table, stdout);
+    if (file != NULL && !g_str_equal(file, "-") && !g_file_set_contents(file, json, -1, error))
+        return FALSE;
+    return app->plot == NULL ||
+           sim_plot_draw(app->plot, app->workload, app->results, app->n_results, error);
+}
+
+static void clear(App *app)
+{
+    for (guint i = 0; i < app->n_results; i++)
+        sim_metrics_clear(&app->results[i].metrics);
+    sim_plot_free(app->plot);
+    sim_workload_free(app->workload);
+    sim_trace_close(app->shapes_trace);
+    sim_trace_close(app->trace);
+    sim_progress_free(app->progress);
+}
+
+static void on_difference(const char *text, gpointer user_data)
+{
+    fputs(text, stdout);
+}
+
+static gboolean replay(const char *path, GError **error)
+{
+    SimReplay counts;
+    if (!sim_replay_run(path, on_difference, NULL, &counts, error))
+        return FALSE;
+    printf("%" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT
+           " actions; decisions differ after %" G_GUINT64_FORMAT " events\n",
+           counts.n_events, counts.n_actions, counts.n_different);
+    if (counts.n_different == 0)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "%s: this core decides otherwise than the one that wrote it", path);
+    return FALSE;
+}
+
+gboolean sim_app_run(SimOptions *options, GError **error)
+{
+    if (options->replay != NULL)
+        return replay(options->replay, error);
+
+    App *app = g_new0(App, 1);
+    app->options = options;
+    app->progress = sim_progress_new(options->quiet);
+    gboolean ok = open_inputs(app, error) && run_all(app, error) && show(app, error);
+    clear(app);
+    g_free(app);
+    return ok;
+}

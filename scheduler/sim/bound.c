@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the upper bound. Jobs that are offered at the moment are in a heap of the instants at which
+ * their demand changes; once one has ended, or the trace has, its work is summed up by its ratio of
+ * CPU to memory, and nothing else is kept of it. */
+#include "config.h"
+
+#include "scheduler/sim/bound.h"
+
+#include "scheduler/core/heap.h"
+
+#include <math.h>
+
+/* Ratios of CPU to memory work in buckets: 64 for each doubling, from 2^-64 to 2^64. */
+#define RATIO_SUBS      64
+#define RATIO_EXPONENTS 128
+#define RATIO_BUCKETS   (RATIO_SUBS * RATIO_EXPONENTS)
+
+typedef struct {
+    CoreHeapLink link;
+    gint64 due_usec; /* its demand changes, or it ends */
+    SimJob job;
+    SimUsage usage;
+    SimDemand demand;  /* of each guest */
+    SimSum cpu, mem;   /* offered so far, up to the trace's end */
+    gint64 since_usec; /* of the sums */
+} Offer;
+
+/* Divisible work that comes at RATE and is served at CAPACITY at most. */
+typedef struct {
+    double capacity, rate, backlog, served;
+} Fluid;
+
+typedef struct {
+    double cpu, mem;
+} Share;
+
+typedef struct {
+    SimWorkload *workload;
+    const SimUsageModel *usage;
+    SimMetrics *metrics;
+    CoreHeap offers; /* Offer.link */
+    gint64 now_usec, end_usec;
+    Fluid cpu, mem;
+    guint64 wanted_milli, wanted_mib;
+    guint64 n_offers;
+    Share shares[RATIO_BUCKETS];
+} Bound;
+
+static int compare(const CoreHeapLink *a, const CoreHeapLink *b)
+{
+    const Offer *x = CORE_CONTAINER_OF(a, const Offer, link);
+    const Offer *y = CORE_CONTAINER_OF(b, const Offer, link);
+    if (x->due_usec != y->due_usec)
+        return x->due_usec < y->due_usec ? -1 : 1;
+    return x->job.id < y->job.id ? -1 : x->job.id > y->job.id;
+}
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+static void fluid_pass(Fluid *fluid, double length_s)
+{
+    double offered = fluid->backlog + fluid->rate * length_s;
+    double done = MIN(offered, fluid->capacity * length_s);
+    fluid->served += done;
+    fluid->backlog = offered - done;
+}
+
+static double fluid_speed(const Fluid *fluid)
+{
+    return fluid->backlog > 0 ? fluid->capacity : MIN(fluid->rate, fluid->capacity);
+}
+
+static void pass(Bound *bound, gint64 to_usec)
+{
+    gint64 length = to_usec - bound->now_usec;
+    if (length <= 0)
+        return;
+    SimTotals totals = {.cpu_served_milli = (guint64)(fluid_speed(&bound->cpu) * 1000),
+                        .cpu_wanted_milli = bound->wanted_milli,
+                        .memory_held_mib = (guint64)fluid_speed(&bound->mem),
+                        .running = bound->n_offers};
+    bound->now_usec = to_usec;
+    sim_metrics_pass(bound->metrics, &totals, to_usec, length);
+    fluid_pass(&bound->cpu, (double)length / (double)G_USEC_PER_SEC);
+    fluid_pass(&bound->mem, (double)length / (double)G_USEC_PER_SEC);
+}
+
+/* --- the knapsack ------------------------------------------------------------------------------- */
+
+static guint bucket_of(double ratio)
+{
+    int exponent;
+    double fraction = frexp(ratio, &exponent); /* [0.5, 1) */
+    exponent = CLAMP(exponent + RATIO_EXPONENTS / 2, 0, RATIO_EXPONENTS - 1);
+    return (guint)(exponent * RATIO_SUBS) + (guint)((fraction - 0.5) * 2 * RATIO_SUBS);
+}
+
+/* Upper end of the bucket's ratios. */
+static double ratio_of(guint bucket)
+{
+    int exponent = (int)(bucket / RATIO_SUBS) - RATIO_EXPONENTS / 2;
+    return ldexp(0.5 + (double)(bucket % RATIO_SUBS + 1) / (2 * RATIO_SUBS), exponent);
+}
+
+static void sum_up(Bound *bound, const Offer *offer)
+{
+    double cpu = (double)offer->cpu / 1e9, mem = (double)offer->mem / (double)G_USEC_PER_SEC;
+    if (offer->cpu == 0)
+        return;
+    Share *share = &bound->shares[bucket_of(cpu / MAX(mem, 1e-9))];
+    share->cpu += cpu;
+    share->mem += mem;
+}
+
+/* The most CPU work that MEM_LEFT of memory-time can hold. */
+static double knapsack(const Bound *bound, double mem_left)
+{
+    double cpu = 0;
+    for (guint i = RATIO_BUCKETS; i-- > 0 && mem_left > 0;) {
+        const Share *share = &bound->shares[i];
+        cpu += share->mem <= mem_left ? share->cpu : MIN(share->cpu, mem_left * ratio_of(i));
+        mem_left -= share->mem;
+    }
+    return cpu;
+}
+
+/* --- offers ------------------------------------------------------------------------------------- */
+
+static void set_rates(Bound *bound, const Offer *offer, gboolean plus)
+{
+    guint64 milli = (guint64)offer->demand.cpu_milli * offer->job.guests;
+    guint64 mib = offer->demand.memory_mib * offer->job.guests;
+    bound->wanted_milli += plus ? milli : (guint64)0 - milli;
+    bound->wanted_mib += plus ? mib : (guint64)0 - mib;
+    bound->cpu.rate = (double)bound->wanted_milli / 1000;
+    bound->mem.rate = (double)bound->wanted_mib;
+}
+
+static void count(const Bound *bound, Offer *offer)
+{
+    gint64 to = MIN(bound->now_usec, bound->end_usec);
+    if (to <= offer->since_usec)
+        return;
+    SimSum length = (SimSum)(to - offer->since_usec) * offer->job.guests;
+    offer->cpu += length * offer->demand.cpu_milli;
+    offer->mem += length * offer->demand.memory_mib;
+    offer->since_usec = to;
+}
+
+static void expect(Bound *bound, Offer *offer)
+{
+    gint64 until;
+    gint64 progress = bound->now_usec - offer->job.submit_usec;
+    offer->demand = sim_usage_at(&offer->usage, progress, &until);
+    offer->due_usec = offer->job.submit_usec + MIN(until, offer->job.run_usec);
+    set_rates(bound, offer, TRUE);
+    core_heap_push(&bound->offers, &offer->link);
+}
+
+static void arrive(Bound *bound, const SimJob *job)
+{
+    gint64 delay = (gint64)(bound->cpu.backlog / bound->cpu.capacity * (double)G_USEC_PER_SEC);
+    Offer *offer = g_new0(Offer, 1);
+    SimOutcome outcome = {.start_usec = job->submit_usec + delay,
+                          .end_usec = job->submit_usec + delay + job->run_usec,
+                          .is_completed = TRUE};
+    offer->job = *job;
+    offer->since_usec = bound->now_usec;
+    sim_usage_init(bound->usage, job, &offer->usage);
+    bound->n_offers++;
+    expect(bound, offer);
+    sim_metrics_add_job(bound->metrics, job, &outcome);
+}
+
+static void change(Bound *bound, Offer *offer)
+{
+    core_heap_remove(&bound->offers, &offer->link);
+    count(bound, offer);
+    set_rates(bound, offer, FALSE);
+    if (bound->now_usec - offer->job.submit_usec < offer->job.run_usec) {
+        expect(bound, offer);
+        return;
+    }
+    sum_up(bound, offer);
+    bound->n_offers--;
+    g_free(offer);
+}
+
+static Offer *first_offer(const Bound *bound)
+{
+    CoreHeapLink *first = core_heap_first(&bound->offers);
+    return first != NULL ? CORE_CONTAINER_OF(first, Offer, link) : NULL;
+}
+
+static void go_to(Bound *bound, gint64 to_usec)
+{
+    Offer *offer;
+    while ((offer = first_offer(bound)) != NULL && offer->due_usec <= to_usec) {
+        pass(bound, offer->due_usec);
+        change(bound, offer);
+    }
+    pass(bound, to_usec);
+}
+
+/* --- the whole ---------------------------------------------------------------------------------- */
+
+static gboolean offer_all(Bound *bound, const SimConfig *config, GError **error)
+{
+    const SimHooks *hooks = &config->hooks;
+    for (guint64 n = 1;; n++) {
+        SimJob job;
+        gboolean end;
+        if (!sim_workload_next(bound->workload, &job, &end, error))
+            return FALSE;
+        if (end)
+            return TRUE;
+        go_to(bound, job.submit_usec);
+        arrive(bound, &job);
+        if (hooks->progress != NULL && n % 16384 == 0)
+            hooks->progress(n, n - bound->n_offers, bound->now_usec, hooks->user_data);
+    }
+}
+
+static void take_end(Bound *bound)
+{
+    SimMetrics *metrics = bound->metrics;
+    Offer *offer;
+    double span_s = (double)bound->end_usec / (double)G_USEC_PER_SEC;
+    go_to(bound, bound->end_usec);
+    while ((offer = first_offer(bound)) != NULL) {
+        core_heap_remove(&bound->offers, &offer->link);
+        count(bound, offer);
+        sum_up(bound, offer);
+        g_free(offer);
+    }
+    metrics->useful_cpu_end_s =
+        MIN(bound->cpu.served, knapsack(bound, metrics->capacity_mib * span_s));
+    metrics->useful_mib_end_s = bound->mem.served;
+    metrics->useful_cpu_s = metrics->useful_cpu_end_s;
+    metrics->useful_mib_s = metrics->useful_mib_end_s;
+}
+
+static void free_offers(Bound *bound)
+{
+    Offer *offer;
+    while ((offer = first_offer(bound)) != NULL) {
+        core_heap_remove(&bound->offers, &offer->link);
+        g_free(offer);
+    }
+    core_heap_clear(&bound->offers);
+}
+
+gboolean sim_bound_run(const SimConfig *config, SimWorkload *workload, const SimUsageModel *usage,
+                       SimMetrics *out_metrics, GError **error)
+{
+    Bound *bound = g_new0(Bound, 1);
+    const SimMachine *machine = sim_workload_machine(workload);
+    sim_metrics_init(out_metrics);
+    out_metrics->capacity_vcpus = (double)machine->nodes * machine->vcpus;
+    out_metrics->capacity_mib = (double)machine->nodes * (double)machine->memory_mib;
+    out_metrics->trace_end_usec = sim_workload_survey(workload)->end_usec;
+    bound->workload = workload;
+    bound->usage = usage;
+    bound->metrics = out_metrics;
+    bound->end_usec = out_metrics->trace_end_usec;
+    bound->cpu.capacity = out_metrics->capacity_vcpus;
+    bound->mem.capacity = out_metrics->capacity_mib;
+    core_heap_init(&bound->offers, compare);
+    gboolean ok = sim_workload_rewind(workload, error) && offer_all(bound, config, error);
+    if (ok)
+        take_end(bound);
+    else
+        sim_metrics_clear(out_metrics);
+    free_offers(bound);
+    g_free(bound);
+    return ok;
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the table of costs and their formulas. */
+#include "config.h"
+
+#include "scheduler/sim/costs.h"
+
+#include "common/error.h"
+
+#include <string.h>
+
+#define COPIES_MAX 4
+
+static const SimCostInfo costs_table[SIM_COST_N] = {
+    [SIM_COST_BOOT_USEC] = {"boot_usec", 1500000, "from START to the command's first instruction",
+                            "1.1 s of boot and power-off under TCG and 0.4 s of libvirt, measured"},
+    [SIM_COST_STOP_USEC] = {"stop_usec", 1000000, "from STOP to the end of the command",
+                            "a command that ends at SIGTERM; assumed"},
+    [SIM_COST_RELEASE_USEC] = {"release_usec", 2000000, "until a guest that ended is gone",
+                               "libvirt waits 2.0 s for QEMU to exit, measured"},
+    [SIM_COST_FENCE_USEC] = {"fence_usec", 1000000, "to blocklist a client", "assumed"},
+    [SIM_COST_MIGRATE_FIXED_USEC] = {"migrate_fixed_usec", 2300000,
+                                     "of a migration apart from copying",
+                                     "2.0-2.5 s for a guest of 128-512 MiB under TCG, measured"},
+    [SIM_COST_MIGRATE_PAUSE_USEC] = {"migrate_pause_usec", 60000,
+                                     "the guest stands still at the end",
+                                     "46-72 ms under TCG, measured"},
+    [SIM_COST_MIGRATE_MIB_PER_SEC] = {"migrate_mib_per_sec", 1000, "bandwidth of a node's link",
+                                      "10 GbE less protocol; assumed"},
+    [SIM_COST_DIRTY_MIB_PER_CPU_SEC] = {"dirty_mib_per_cpu_sec", 50,
+                                        "memory dirtied per second and busy vCPU", "assumed"},
+    [SIM_COST_CHECKPOINT_FIXED_USEC] = {"checkpoint_fixed_usec", 1900000,
+                                        "of a checkpoint apart from copying",
+                                        "save of 512 MiB with 30 MiB touched, TCG, measured"},
+    [SIM_COST_RESTORE_FIXED_USEC] = {"restore_fixed_usec", 500000,
+                                     "of a restore apart from copying",
+                                     "0.44-0.5 s of the same guest, measured"},
+    [SIM_COST_CHECKPOINT_MIB_PER_SEC] = {"checkpoint_mib_per_sec", 400,
+                                         "bandwidth of a node to checkpoint storage",
+                                         "three replicas over 10 GbE; assumed"},
+    [SIM_COST_FREEZE_USEC] = {"freeze_usec", 10000, "to stop or continue vCPUs", "assumed"},
+    [SIM_COST_RESIZE_USEC] = {"resize_usec", 1000000, "until the guest has its new size",
+                              "hotplug and onlining in the guest; assumed"},
+};
+
+const SimCostInfo *sim_cost_info(SimCost cost)
+{
+    g_return_val_if_fail((guint)cost < SIM_COST_N, NULL);
+    return &costs_table[cost];
+}
+
+void sim_costs_of_guests(SimCosts *out_costs)
+{
+    for (guint i = 0; i < SIM_COST_N; i++)
+        out_costs->values[i] = costs_table[i].value;
+}
+
+void sim_costs_of_processes(SimCosts *out_costs)
+{
+    sim_costs_of_guests(out_costs);
+    out_costs->values[SIM_COST_BOOT_USEC] = 0;
+    out_costs->values[SIM_COST_STOP_USEC] = 0;
+    out_costs->values[SIM_COST_RELEASE_USEC] = 0;
+}
+
+gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error)
+{
+    const char *equals = strchr(text, '=');
+    for (guint i = 0; equals != NULL && i < SIM_COST_N; i++) {
+        const char *name = costs_table[i].name;
+        guint64 value;
+        if (strlen(name) != (gsize)(equals - text) || !g_str_has_prefix(text, name))
+            continue;
+        guint64 least = g_str_has_suffix(name, "mib_per_sec") ? 1 : 0;
+        if (!g_ascii_string_to_unsigned(equals + 1, 10, least, G_GUINT64_CONSTANT(1) << 40, &value,
+                                        error)) {
+            g_prefix_error(error, "--cost %s: ", text);
+            return FALSE;
+        }
+        costs->values[i] = (gint64)value;
+        return TRUE;
+    }
+    g_autoptr(GString) names = g_string_new(NULL);
+    for (guint i = 0; i < SIM_COST_N; i++)
+        g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", costs_table[i].name);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "--cost %s: wants NAME=NUMBER; names: %s", text, names->str);
+    return FALSE;
+}
+
+static gint64 copy_usec(guint64 memory_mib, guint64 mib_per_sec, guint n_transfers)
+{
+    return (gint64)(memory_mib * G_USEC_PER_SEC / mib_per_sec * MAX(n_transfers, 1u));
+}
+
+gint64 sim_costs_migrate_usec(const SimCosts *costs, guint64 memory_mib, guint32 cpu_milli,
+                              guint n_transfers)
+{
+    guint64 link = (guint64)costs->values[SIM_COST_MIGRATE_MIB_PER_SEC];
+    guint64 own = MAX(link / MAX(n_transfers, 1u), 1);
+    guint64 dirty = (guint64)costs->values[SIM_COST_DIRTY_MIB_PER_CPU_SEC] * cpu_milli / 1000;
+    guint64 copied = COPIES_MAX * memory_mib;
+    if (dirty < own)
+        copied = MIN(copied, memory_mib * own / (own - dirty));
+    return costs->values[SIM_COST_MIGRATE_FIXED_USEC] + copy_usec(copied, link, n_transfers);
+}
+
+gint64 sim_costs_checkpoint_usec(const SimCosts *costs, guint64 memory_mib, guint n_transfers)
+{
+    return costs->values[SIM_COST_CHECKPOINT_FIXED_USEC] +
+           copy_usec(memory_mib, (guint64)costs->values[SIM_COST_CHECKPOINT_MIB_PER_SEC],
+                     n_transfers);
+}
+
+gint64 sim_costs_restore_usec(const SimCosts *costs, guint64 memory_mib, guint n_transfers)
+{
+    return costs->values[SIM_COST_RESTORE_FIXED_USEC] +
+           copy_usec(memory_mib, (guint64)costs->values[SIM_COST_CHECKPOINT_MIB_PER_SEC],
+                     n_transfers);
+}

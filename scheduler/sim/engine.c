@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns virtual time: takes the next thing that happens, whatever it is, until all jobs have ended.
+ * Nothing here costs more than O(log n) but what a node's or a gang's guests cost; a job that has
+ * ended leaves nothing behind but its share of the metrics. */
+#include "config.h"
+
+#include "common/error.h"
+#include "scheduler/sim/state.h"
+
+#include <string.h>
+
+#define PROGRESS_STEPS 16384u
+/* Without an arrival or an end for this long there will be none any more. */
+#define STUCK_USEC (1000 * 86400 * (gint64)G_USEC_PER_SEC)
+
+static const char *const policy_names[SIM_POLICY_N] = {"fcfs",     "easy",  "conservative",
+                                                       "reserved", "berth", "bound"};
+
+const char *sim_policy_name(SimPolicy policy)
+{
+    return policy_names[policy];
+}
+
+/* --- arrivals ----------------------------------------------------------------------------------- */
+
+static gboolean expect_arrival(Sim *sim, GError **error)
+{
+    gboolean end;
+    if (!sim_workload_next(sim->workload, &sim->next_job, &end, error))
+        return FALSE;
+    if (!end)
+        sim_timer_set(sim, &sim->arrival, SIM_TIMER_ARRIVAL,
+                      MAX(sim->next_job.submit_usec, sim->now_usec));
+    return TRUE;
+}
+
+static gboolean arrive(Sim *sim, GError **error)
+{
+    SimRun *run = sim_run_new(sim, &sim->next_job);
+    sim->n_arrived++;
+    sim_explain(sim, &run->job, "submitted: %u guests of %u vCPUs and %" G_GUINT64_FORMAT " MiB",
+                run->job.guests, run->job.vcpus, run->job.memory_mib);
+    sim_core_submit(sim, run);
+    return expect_arrival(sim, error);
+}
+
+/* --- time --------------------------------------------------------------------------------------- */
+
+static void settle_runs(Sim *sim)
+{
+    GHashTableIter iter;
+    gpointer run;
+    g_hash_table_iter_init(&iter, sim->runs);
+    while (g_hash_table_iter_next(&iter, NULL, &run))
+        sim_run_advance(sim, run);
+}
+
+static double cpu_s(SimSum milli_usec)
+{
+    return (double)milli_usec / 1e9;
+}
+
+static void pass(Sim *sim, gint64 to_usec)
+{
+    if (to_usec <= sim->now_usec)
+        return;
+    gint64 length = to_usec - sim->now_usec;
+    sim->now_usec = to_usec;
+    sim_metrics_pass(sim->metrics, &sim->totals, to_usec, length);
+}
+
+static void take_trace_end(Sim *sim)
+{
+    pass(sim, sim->metrics->trace_end_usec);
+    settle_runs(sim);
+    sim->metrics->useful_cpu_end_s = cpu_s(sim->useful_cpu);
+    sim->metrics->useful_mib_end_s = (double)sim->useful_mem / (double)G_USEC_PER_SEC;
+}
+
+static void go_to(Sim *sim, gint64 to_usec)
+{
+    gint64 end = sim->metrics->trace_end_usec;
+    if (sim->now_usec < end && to_usec >= end)
+        take_trace_end(sim);
+    pass(sim, to_usec);
+}
+
+/* --- what happens ------------------------------------------------------------------------------- */
+
+static gboolean happen(Sim *sim, SimTimer *timer, GError **error)
+{
+    BerthCoreEvent tick = {.kind = BERTH_EVENT_TIMER};
+    switch (timer->kind) {
+    case SIM_TIMER_RUN:
+        sim_run_due(sim, CORE_CONTAINER_OF(timer, SimRun, timer));
+        break;
+    case SIM_TIMER_ORDER:
+        sim_orders_due(sim, CORE_CONTAINER_OF(timer, SimOrder, timer));
+        break;
+    case SIM_TIMER_NODE:
+        sim_failures_due(sim, CORE_CONTAINER_OF(timer, SimNode, timer));
+        break;
+    case SIM_TIMER_REPORT:
+        sim_reports_due(sim, CORE_CONTAINER_OF(timer, SimGuest, report));
+        break;
+    case SIM_TIMER_NODE_REPORT:
+        sim_reports_node_due(sim, CORE_CONTAINER_OF(timer, SimNode, report));
+        break;
+    case SIM_TIMER_ARRIVAL:
+        return arrive(sim, error);
+    case SIM_TIMER_CORE:
+        sim_send(sim, &tick);
+        break;
+    }
+    return TRUE;
+}
+
+/* What was to follow did not concern the core. */
+static void settle_pass(Sim *sim)
+{
+    BerthCoreEvent tick = {.kind = BERTH_EVENT_TIMER};
+    const SimTimer *next = sim_timer_first(sim);
+    if (sim->owes_pass && (next == NULL || next->due_usec > sim->now_usec))
+        sim_send(sim, &tick);
+}
+
+static void explain_waiting(Sim *sim)
+{
+    GHashTableIter iter;
+    gpointer run;
+    if (sim->config->explain == 0)
+        return;
+    g_hash_table_iter_init(&iter, sim->runs);
+    while (g_hash_table_iter_next(&iter, NULL, &run))
+        sim_explain_waiting(sim, run);
+}
+
+static gboolean stuck(const Sim *sim, GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL,
+                "policy %s: %u jobs have not ended, and nothing is going to happen; this is a "
+                "defect",
+                sim_policy_name(sim->config->policy), g_hash_table_size(sim->runs));
+    return FALSE;
+}
+
+static gboolean step(Sim *sim, GError **error)
+{
+    SimTimer *timer = sim_timer_first(sim);
+    if (timer == NULL || timer->due_usec - sim->now_usec > STUCK_USEC)
+        return stuck(sim, error);
+    go_to(sim, timer->due_usec);
+    sim_timer_clear(sim, timer);
+    if (!happen(sim, timer, error))
+        return FALSE;
+    settle_pass(sim);
+    explain_waiting(sim);
+    if (sim->config->check) {
+        sim_world_check(sim);
+        berth_core_assert_invariants(sim->core);
+    }
+    return TRUE;
+}
+
+static void tell_progress(const Sim *sim)
+{
+    const SimHooks *hooks = &sim->config->hooks;
+    if (hooks->progress != NULL)
+        hooks->progress(sim->n_arrived, sim->metrics->jobs + sim->metrics->refused, sim->now_usec,
+                        hooks->user_data);
+}
+
+/* Virtual days without any job that ends: something goes round in a circle. */
+static gboolean loop(Sim *sim, GError **error)
+{
+    gint64 ended_usec = sim->now_usec;
+    guint64 n_ended = 0;
+    for (guint64 n = 0; g_hash_table_size(sim->runs) > 0 || core_heap_has(&sim->arrival.link);
+         n++) {
+        if (!step(sim, error))
+            return FALSE;
+        if (n % PROGRESS_STEPS == 0)
+            tell_progress(sim);
+        guint64 ended = sim->metrics->jobs + sim->n_arrived;
+        if (ended != n_ended)
+            ended_usec = sim->now_usec;
+        n_ended = ended;
+        if (sim->now_usec - ended_usec > STUCK_USEC)
+            return stuck(sim, error);
+    }
+    if (sim->now_usec < sim->metrics->trace_end_usec || sim->metrics->trace_end_usec == 0)
+        go_to(sim, sim->metrics->trace_end_usec);
+    settle_runs(sim);
+    sim->metrics->useful_cpu_s = cpu_s(sim->useful_cpu);
+    sim->metrics->useful_mib_s = (double)sim->useful_mem / (double)G_USEC_PER_SEC;
+    sim->metrics->lost_cpu_s = cpu_s(sim->lost_cpu);
+    return TRUE;
+}
+
+/* --- life --------------------------------------------------------------------------------------- */
+
+static void init(Sim *sim, const SimConfig *config)
+{
+    gboolean has_guests =
+        config->policy == SIM_POLICY_RESERVED || config->policy == SIM_POLICY_BERTH;
+    sim->config = config;
+    sim->machine = *sim_workload_machine(sim->workload);
+    sim->overhead_mib = has_guests ? config->overhead_mib : 0;
+    sim->costs = config->costs;
+    if (!has_guests)
+        sim_costs_of_processes(&sim->costs);
+    sim->runs = g_hash_table_new(g_int64_hash, g_int64_equal);
+    core_heap_init(&sim->timers, sim_timer_compare);
+    sim->metrics->capacity_vcpus = (double)sim->machine.nodes * sim->machine.vcpus;
+    sim->metrics->capacity_mib = (double)sim->machine.nodes * (double)sim->machine.memory_mib;
+    sim->metrics->trace_end_usec = sim_workload_survey(sim->workload)->end_usec;
+    sim_world_init(sim);
+}
+
+static void free_run(gpointer key, gpointer value, gpointer user_data)
+{
+    SimRun *run = value;
+    for (guint32 i = 0; i < run->job.guests; i++) {
+        g_free(run->guests[i].order);
+        g_free(run->guests[i].stop);
+    }
+    sim_run_free(run);
+}
+
+/* Orders that belong to no guest: RELEASE and FENCE. */
+static void free_orders(Sim *sim)
+{
+    SimTimer *timer;
+    while ((timer = sim_timer_first(sim)) != NULL) {
+        sim_timer_clear(sim, timer);
+        if (timer->kind != SIM_TIMER_ORDER)
+            continue;
+        SimOrder *order = CORE_CONTAINER_OF(timer, SimOrder, timer);
+        if (order->action.kind == BERTH_ACTION_RELEASE || order->action.kind == BERTH_ACTION_FENCE)
+            g_free(order);
+    }
+}
+
+static void clear(Sim *sim)
+{
+    free_orders(sim);
+    g_hash_table_foreach(sim->runs, free_run, NULL);
+    g_hash_table_unref(sim->runs);
+    core_heap_clear(&sim->timers);
+    sim_world_clear(sim);
+    g_clear_pointer(&sim->effects, berth_core_effects_free);
+    g_clear_pointer(&sim->core, berth_core_free);
+    g_string_free(sim->journal, TRUE);
+}
+
+gboolean sim_run(const SimConfig *config, SimWorkload *workload, const SimUsageModel *usage,
+                 SimMetrics *out_metrics, GError **error)
+{
+    Sim sim = {.workload = workload, .usage = usage, .metrics = out_metrics};
+    g_return_val_if_fail(config->policy != SIM_POLICY_BOUND, FALSE);
+    sim_metrics_init(out_metrics);
+    init(&sim, config);
+    sim_core_begin(&sim);
+    sim_failures_begin(&sim);
+    gboolean ok =
+        sim_workload_rewind(workload, error) && expect_arrival(&sim, error) && loop(&sim, error);
+    tell_progress(&sim);
+    clear(&sim);
+    if (!ok)
+        sim_metrics_clear(out_metrics);
+    return ok;
+}

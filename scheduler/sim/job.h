@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A job as it is simulated: guests that fit the nodes, times from the start of the simulation. */
+
+#include <glib.h>
+
+#define SIM_UNKNOWN G_MAXUINT32
+
+typedef struct {
+    guint64 id;     /* from 1, in order of arrival: the core's number */
+    guint64 number; /* the trace's */
+    gint64 submit_usec;
+    gint64 run_usec; /* with all the CPU that it wants */
+    gint64 limit_usec;
+    guint32 guests; /* > 1: a gang */
+    guint32 vcpus;  /* of each guest, as the next three */
+    guint64 memory_mib;
+    guint32 cpu_used_milli;  /* mean; SIM_UNKNOWN */
+    guint64 memory_used_mib; /* peak; 0 = unknown */
+    guint32 user, name;
+    guint32 series; /* index + 1 into the trace's own series; 0 = has none */
+} SimJob;
+
+static inline guint64 sim_job_width(const SimJob *job)
+{
+    return (guint64)job->guests * job->vcpus;
+}

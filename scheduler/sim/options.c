@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the command line: strict, each value with its bounds. doc/berth-sim.1 describes it. */
+#include "config.h"
+
+#include "scheduler/sim/options.h"
+
+#include "common/error.h"
+#include "common/units.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define OVERHEAD_MIB_DEFAULT 96u /* berthd.conf(5), guests.overhead */
+#define REPORT_SEC_DEFAULT   5u  /* berthd.conf(5), agents.report_interval */
+
+/* As given: NULL = not. */
+typedef struct {
+    char *format, *policy, *nodes, *vcpus, *memory, *load, *usage, *seed, *json, *plot, *explain,
+        *replay, *journal, *max_jobs, *mtbf, *mttr, *fail_actions, *overhead, *report_interval,
+        *without;
+    char **tune, **cost, **traces;
+    gboolean pool, check, quiet, version;
+} Given;
+
+static const struct {
+    const char *name;
+    BerthCoreFeature feature;
+} features[] = {{"opportunistic", BERTH_FEATURE_OPPORTUNISTIC},
+                {"migration", BERTH_FEATURE_MIGRATION},
+                {"checkpoint", BERTH_FEATURE_CHECKPOINT},
+                {"prediction", BERTH_FEATURE_PREDICTION},
+                {"sibling-prior", BERTH_FEATURE_SIBLING_PRIOR},
+                {"promotion", BERTH_FEATURE_PROMOTION},
+                {"balancing", BERTH_FEATURE_BALANCING},
+                {"growth", BERTH_FEATURE_GROWTH},
+                {"freezing", BERTH_FEATURE_FREEZING}};
+
+static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static gboolean refuse(GError **error, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, message);
+    return FALSE;
+}
+
+/* --- single values ------------------------------------------------------------------------------ */
+
+static gboolean number(const char *option, const char *text, guint64 min, guint64 max,
+                       guint64 *value, GError **error)
+{
+    if (text == NULL || berth_parse_uint64(text, min, max, value, error))
+        return TRUE;
+    g_prefix_error(error, "%s: ", option);
+    return FALSE;
+}
+
+static gboolean number32(const char *option, const char *text, guint32 max, guint32 *value,
+                         GError **error)
+{
+    guint64 wide = *value;
+    if (!number(option, text, 1, max, &wide, error))
+        return FALSE;
+    *value = (guint32)wide;
+    return TRUE;
+}
+
+static gboolean size(const char *option, const char *text, guint64 min_mib, guint64 *mib,
+                     GError **error)
+{
+    if (text == NULL)
+        return TRUE;
+    if (!berth_parse_size_mib(text, mib, error)) {
+        g_prefix_error(error, "%s: ", option);
+        return FALSE;
+    }
+    if (*mib >= min_mib && *mib <= G_GUINT64_CONSTANT(1) << 34)
+        return TRUE;
+    return refuse(error, "%s %s: from %" G_GUINT64_FORMAT "M to 16384T is allowed", option, text,
+                  min_mib);
+}
+
+static gboolean duration(const char *option, const char *text, gint64 *usec, GError **error)
+{
+    guint64 sec;
+    if (text == NULL)
+        return TRUE;
+    if (!berth_parse_duration_sec(text, &sec, error)) {
+        g_prefix_error(error, "%s: ", option);
+        return FALSE;
+    }
+    if (sec == 0 || sec > 1000 * 86400)
+        return refuse(error, "%s %s: from 1s to 1000d is allowed", option, text);
+    *usec = (gint64)sec * (gint64)G_USEC_PER_SEC;
+    return TRUE;
+}
+
+static gboolean load(const char *text, double *value, GError **error)
+{
+    char *end;
+    if (text == NULL)
+        return TRUE;
+    *value = g_ascii_strtod(text, &end);
+    if (end != text && *end == '\0' && *value >= 0.001 && *value <= 1000)
+        return TRUE;
+    return refuse(error, "--load '%s': a number from 0.001 to 1000 is allowed", text);
+}
+
+/* --- lists -------------------------------------------------------------------------------------- */
+
+static gboolean policies(const char *text, gboolean out_policies[SIM_POLICY_N], GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    for (guint i = 0; names[i] != NULL; i++) {
+        guint k = 0;
+        while (k < SIM_POLICY_N && !g_str_equal(names[i], sim_policy_name((SimPolicy)k)))
+            k++;
+        if (k == SIM_POLICY_N)
+            return refuse(error,
+                          "--policy '%s': allowed are fcfs, easy, conservative, reserved, berth "
+                          "and bound, with commas between",
+                          names[i]);
+        if (out_policies[k])
+            return refuse(error, "--policy: %s is named twice", names[i]);
+        out_policies[k] = TRUE;
+    }
+    return names[0] != NULL || refuse(error, "--policy: names no policy");
+}
+
+static gboolean without(const char *text, guint32 *features_off, GError **error)
+{
+    g_auto(GStrv) names = g_strsplit(text != NULL ? text : "", ",", -1);
+    for (guint i = 0; names[i] != NULL; i++) {
+        guint k = 0;
+        while (k < G_N_ELEMENTS(features) && !g_str_equal(names[i], features[k].name))
+            k++;
+        if (k == G_N_ELEMENTS(features))
+            return refuse(error,
+                          "--without '%s': allowed are opportunistic, migration, checkpoint, "
+                          "prediction, sibling-prior, promotion, balancing, growth and freezing",
+                          names[i]);
+        *features_off |= features[k].feature;
+    }
+    return TRUE;
+}
+
+static gboolean tune(const char *text, gint64 tunings[BERTH_TUNING_N], GError **error)
+{
+    const char *equals = strchr(text, '=');
+    for (guint i = 0; equals != NULL && i < BERTH_TUNING_N; i++) {
+        const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)i);
+        guint64 value;
+        if (strlen(info->name) != (gsize)(equals - text) || !g_str_has_prefix(text, info->name))
+            continue;
+        if (!berth_parse_uint64(equals + 1, (guint64)info->min, (guint64)info->max, &value,
+                                error)) {
+            g_prefix_error(error, "--tune %s: ", text);
+            return FALSE;
+        }
+        tunings[i] = (gint64)value;
+        return TRUE;
+    }
+    return refuse(error, "--tune %s: wants NAME=NUMBER; the names are in berth-sim(1)", text);
+}
+
+static gboolean lists(const Given *given, SimOptions *options, GError **error)
+{
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        options->tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    for (guint i = 0; given->tune != NULL && given->tune[i] != NULL; i++)
+        if (!tune(given->tune[i], options->tunings, error))
+            return FALSE;
+    sim_costs_of_guests(&options->sim.costs);
+    for (guint i = 0; given->cost != NULL && given->cost[i] != NULL; i++)
+        if (!sim_costs_parse(&options->sim.costs, given->cost[i], error))
+            return FALSE;
+    return policies(given->policy != NULL ? given->policy
+                                          : "fcfs,easy,conservative,reserved,berth,bound",
+                    options->policies, error) &&
+           (given->without == NULL || without(given->without, &options->sim.features_off, error));
+}
+
+/* --- all together ------------------------------------------------------------------------------- */
+
+static void usage_kind(const char *text, SimOptions *options)
+{
+    options->usage = SIM_USAGE_TRACE;
+    if (text == NULL || g_str_equal(text, "trace"))
+        return;
+    options->usage = g_str_equal(text, "reserved") ? SIM_USAGE_RESERVED : SIM_USAGE_SHAPES;
+    if (options->usage == SIM_USAGE_SHAPES)
+        options->shapes = g_strdup(text);
+}
+
+static gboolean world_options(const Given *given, SimOptions *options, GError **error)
+{
+    SimWorkloadConfig *workload = &options->workload;
+    SimFailures *failures = &options->sim.failures;
+    gint64 interval = REPORT_SEC_DEFAULT * (gint64)G_USEC_PER_SEC;
+    failures->mttr_usec = 3600 * (gint64)G_USEC_PER_SEC;
+    workload->overhead_mib = OVERHEAD_MIB_DEFAULT;
+    if (!number32("--nodes", given->nodes, 1000000, &workload->machine.nodes, error) ||
+        !number32("--vcpus", given->vcpus, 65536, &workload->machine.vcpus, error) ||
+        !size("--memory", given->memory, 64, &workload->machine.memory_mib, error) ||
+        !size("--overhead", given->overhead, 0, &workload->overhead_mib, error) ||
+        !load(given->load, &workload->load, error) ||
+        !number("--max-jobs", given->max_jobs, 1, G_MAXINT64, &workload->jobs_max, error) ||
+        !duration("--mtbf", given->mtbf, &failures->mtbf_usec, error) ||
+        !duration("--mttr", given->mttr, &failures->mttr_usec, error) ||
+        !duration("--report-interval", given->report_interval, &interval, error))
+        return FALSE;
+    workload->is_pool = given->pool;
+    options->sim.overhead_mib = workload->overhead_mib;
+    options->sim.report_interval_usec = interval;
+    return TRUE;
+}
+
+static gboolean other_options(const Given *given, SimOptions *options, GError **error)
+{
+    guint64 permille = 0;
+    options->sim.seed = 1;
+    if (!number("--seed", given->seed, 0, G_MAXUINT64, &options->sim.seed, error) ||
+        !number("--explain", given->explain, 1, G_MAXUINT64, &options->sim.explain, error) ||
+        !number("--fail-actions", given->fail_actions, 0, 900, &permille, error))
+        return FALSE;
+    options->sim.failures.action_permille = (guint32)permille;
+    options->sim.check = given->check;
+    options->quiet = given->quiet;
+    options->json = g_strdup(given->json);
+    options->plot = g_strdup(given->plot);
+    options->replay = g_strdup(given->replay);
+    options->journal = g_strdup(given->journal);
+    return TRUE;
+}
+
+static gboolean take(const Given *given, SimOptions *options, GError **error)
+{
+    if (given->format != NULL && !sim_format_parse(given->format, &options->format, error))
+        return FALSE;
+    usage_kind(given->usage, options);
+    if (!lists(given, options, error) || !world_options(given, options, error) ||
+        !other_options(given, options, error))
+        return FALSE;
+    if (given->replay != NULL && given->traces != NULL)
+        return refuse(error, "--replay takes an event log instead of a trace");
+    if (given->replay == NULL && given->traces == NULL)
+        return refuse(error, "no trace is named; try berth-sim --help");
+    options->traces = g_strdupv(given->traces);
+    return TRUE;
+}
+
+static void given_clear(Given *given)
+{
+    char **single[] = {&given->format,       &given->policy,   &given->nodes,
+                       &given->vcpus,        &given->memory,   &given->load,
+                       &given->usage,        &given->seed,     &given->json,
+                       &given->plot,         &given->explain,  &given->replay,
+                       &given->max_jobs,     &given->mtbf,     &given->mttr,
+                       &given->fail_actions, &given->overhead, &given->report_interval,
+                       &given->without,      &given->journal};
+    for (guint i = 0; i < G_N_ELEMENTS(single); i++)
+        g_free(*single[i]);
+    g_strfreev(given->tune);
+    g_strfreev(given->cost);
+    g_strfreev(given->traces);
+}
+
+#define TEXT(name, member, value, what)                                                            \
+    {                                                                                              \
+        name, 0, 0, G_OPTION_ARG_STRING, &given->member, what, value                               \
+    }
+#define FLAG(name, member, what)                                                                   \
+    {                                                                                              \
+        name, 0, 0, G_OPTION_ARG_NONE, &given->member, what, NULL                                  \
+    }
+
+static gboolean parse(Given *given, int argc, char **argv, GError **error)
+{
+    const GOptionEntry entries[] = {
+        TEXT("format", format, "FORMAT", "auto (default), swf, torque or vmseries"),
+        TEXT("policy", policy, "LIST",
+             "fcfs,easy,conservative,reserved,berth,bound (default: all)"),
+        TEXT("nodes", nodes, "N", "nodes (default: the trace's)"),
+        TEXT("vcpus", vcpus, "C", "vCPUs of each node"),
+        TEXT("memory", memory, "SIZE", "memory of each node"),
+        FLAG("pool", pool, "one node with the capacity of all"),
+        TEXT("load", load, "L", "scale arrivals so that this share of capacity is reserved"),
+        TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
+        TEXT("seed", seed, "S", "of all chance (default: 1)"),
+        TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),
+        TEXT("plot", plot, "DIR", "draw charts into DIR (needs gnuplot)"),
+        TEXT("explain", explain, "JOB", "tell what happened to this job of the trace, and why"),
+        TEXT("replay", replay, "LOG", "run a log of the core again and compare decisions"),
+        TEXT("journal", journal, "DIR", "write the core's log of each policy into DIR"),
+        TEXT("max-jobs", max_jobs, "N", "only the first N jobs of the trace"),
+        TEXT("mtbf", mtbf, "TIME", "mean time between failures of a node (default: none fail)"),
+        TEXT("mttr", mttr, "TIME", "mean time to its repair (default: 1h)"),
+        TEXT("fail-actions", fail_actions, "N", "of 1000 actions so many fail (default: 0)"),
+        TEXT("overhead", overhead, "SIZE", "memory that each guest takes besides (default: 96M)"),
+        TEXT("report-interval", report_interval, "TIME", "between reports of usage (default: 5s)"),
+        TEXT("without", without, "LIST", "parts of policy berth that are switched off"),
+        {"tune", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->tune, "set a constant of the core",
+         "NAME=N"},
+        {"cost", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->cost, "set a cost of the world",
+         "NAME=N"},
+        FLAG("check", check, "check all invariants after every step (slow)"),
+        FLAG("quiet", quiet, "no progress on standard error"),
+        FLAG("version", version, "print the version"),
+        {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &given->traces, NULL, "TRACE..."},
+        {NULL}};
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_auto(GStrv) copy = g_new0(char *, (gsize)argc + 1);
+    for (int i = 0; i < argc; i++)
+        copy[i] = g_strdup(argv[i]);
+    char **rest = g_memdup2(copy, sizeof(char *) * ((gsize)argc + 1));
+    g_option_context_set_summary(
+        context, "Replays workload traces through the scheduler in virtual time. Manual: "
+                 "berth-sim(1).");
+    g_option_context_add_main_entries(context, entries, NULL);
+    gboolean ok = g_option_context_parse(context, &argc, &rest, error);
+    g_free(rest);
+    return ok;
+}
+
+gboolean sim_options_parse(int argc, char **argv, SimOptions *out_options, gboolean *out_stop,
+                           GError **error)
+{
+    Given given = {0};
+    g_autoptr(GError) problem = NULL;
+    *out_options = (SimOptions){0};
+    *out_stop = FALSE;
+    gboolean ok = parse(&given, argc, argv, &problem);
+    if (!ok)
+        refuse(error, "%s; try berth-sim --help", problem->message);
+    else if (given.version)
+        *out_stop = printf("berth-sim %s\n", PACKAGE_VERSION) > 0;
+    else
+        ok = take(&given, out_options, error);
+    given_clear(&given);
+    if (!ok)
+        sim_options_clear(out_options);
+    return ok;
+}
+
+void sim_options_clear(SimOptions *options)
+{
+    g_free(options->shapes);
+    g_free(options->json);
+    g_free(options->plot);
+    g_free(options->replay);
+    g_free(options->journal);
+    g_strfreev(options->traces);
+    *options = (SimOptions){0};
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The command line of berth-sim, checked. */
+
+#include "scheduler/sim/sim.h"
+
+typedef struct {
+    SimFormat format;
+    gboolean policies[SIM_POLICY_N];
+    SimWorkloadConfig workload;
+    SimUsageKind usage;
+    char *shapes; /* file, for SIM_USAGE_SHAPES */
+    SimConfig sim;
+    gint64 tunings[BERTH_TUNING_N];
+    char *json;    /* file, "-" = standard output; NULL = none */
+    char *plot;    /* directory; NULL = none */
+    char *replay;  /* log of the core; NULL = none */
+    char *journal; /* directory for such logs, POLICY.log; NULL = none */
+    gboolean quiet;
+    char **traces; /* NULL-terminated, at least one unless REPLAY */
+} SimOptions;
+
+/* *OUT_STOP: --help or --version was answered on standard output. Errors: INVALID_ARGUMENT. */
+gboolean sim_options_parse(int argc, char **argv, SimOptions *out_options, gboolean *out_stop,
+                           GError **error);
+void sim_options_clear(SimOptions *options);

@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how results are shown: derived figures, a table, JSON. */
+#include "config.h"
+
+#include "scheduler/sim/report.h"
+
+#include <json-glib/json-glib.h>
+
+static double per(double part, double whole)
+{
+    return whole > 0 ? part / whole : 0;
+}
+
+void sim_figures(const SimMetrics *metrics, SimFigures *out_figures)
+{
+    double jobs = (double)metrics->jobs;
+    double span_s = (double)metrics->trace_end_usec / (double)G_USEC_PER_SEC;
+    gint64 makespan = metrics->jobs > 0 ? metrics->last_end_usec - metrics->first_submit_usec : 0;
+    *out_figures = (SimFigures){
+        .mean_wait_s = per(metrics->wait_sum_s, jobs),
+        .p50_wait_s = sim_quantiles_get(metrics->waits, 0.50),
+        .p95_wait_s = sim_quantiles_get(metrics->waits, 0.95),
+        .mean_start_wait_s = per(metrics->start_wait_sum_s, jobs),
+        .mean_bounded_slowdown = per(metrics->slowdown_sum, jobs),
+        .makespan_s = (double)makespan / (double)G_USEC_PER_SEC,
+        .useful_cpu_utilisation = per(metrics->useful_cpu_end_s, metrics->capacity_vcpus * span_s),
+        .useful_memory_utilisation = per(metrics->useful_mib_end_s, metrics->capacity_mib * span_s),
+        .work_done_cpu_s = metrics->useful_cpu_end_s,
+        .guaranteed_cpu_shortfall =
+            per((double)metrics->guaranteed_short_cpu, (double)metrics->guaranteed_wanted_cpu),
+        .guaranteed_memory_shortfall =
+            per((double)metrics->guaranteed_short_mem, (double)metrics->guaranteed_wanted_mem),
+    };
+}
+
+/* --- table -------------------------------------------------------------------------------------- */
+
+static void add_head(GString *text, const SimWorkload *workload)
+{
+    const SimMachine *machine = sim_workload_machine(workload);
+    const SimSurvey *survey = sim_workload_survey(workload);
+    g_string_append_printf(text,
+                           "machine: %u nodes of %u vCPUs and %.1f GiB; load %.3f (the trace's: "
+                           "%.3f)\njobs: %" G_GUINT64_FORMAT " over %.2f days; %" G_GUINT64_FORMAT
+                           " more never ran",
+                           machine->nodes, machine->vcpus, (double)machine->memory_mib / 1024,
+                           survey->load, survey->trace_load, survey->n_jobs,
+                           (double)survey->end_usec / 86400e6, survey->n_never_ran);
+    if (survey->n_memory_cut > 0)
+        g_string_append_printf(text,
+                               "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
+                               survey->n_memory_cut);
+    g_string_append(text, "\n\n");
+}
+
+static void add_row(GString *text, const SimResult *result)
+{
+    const SimMetrics *metrics = &result->metrics;
+    SimFigures figures;
+    sim_figures(metrics, &figures);
+    g_string_append_printf(
+        text,
+        "%-12s %8" G_GUINT64_FORMAT
+        " %10.0f %10.0f %9.2f %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
+        " %9.4f %9.4f %6" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT "\n",
+        sim_policy_name(result->policy), metrics->jobs, figures.mean_wait_s, figures.p95_wait_s,
+        figures.mean_bounded_slowdown, figures.makespan_s / 86400,
+        100 * figures.useful_cpu_utilisation, 100 * figures.useful_memory_utilisation,
+        figures.work_done_cpu_s / 3600, metrics->migrations, metrics->checkpoints,
+        100 * figures.guaranteed_cpu_shortfall, 100 * figures.guaranteed_memory_shortfall,
+        metrics->kills, metrics->refused);
+}
+
+char *sim_report_table(const SimWorkload *workload, const SimResult *results, guint n)
+{
+    GString *text = g_string_new(NULL);
+    add_head(text, workload);
+    g_string_append_printf(
+        text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s\n", "policy",
+        "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %", "mem %", "work cpu-h", "moves",
+        "ckpts", "g.cpu -%", "g.mem -%", "kills", "refused");
+    for (guint i = 0; i < n; i++)
+        add_row(text, &results[i]);
+    return g_string_free(text, FALSE);
+}
+
+/* --- JSON --------------------------------------------------------------------------------------- */
+
+static void add_double(JsonBuilder *json, const char *name, double value)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_add_double_value(json, value);
+}
+
+static void add_int(JsonBuilder *json, const char *name, guint64 value)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_add_int_value(json, (gint64)MIN(value, (guint64)G_MAXINT64));
+}
+
+static void add_figures(JsonBuilder *json, const SimMetrics *metrics)
+{
+    SimFigures figures;
+    sim_figures(metrics, &figures);
+    add_int(json, "jobs", metrics->jobs);
+    add_double(json, "mean_wait_s", figures.mean_wait_s);
+    add_double(json, "p50_wait_s", figures.p50_wait_s);
+    add_double(json, "p95_wait_s", figures.p95_wait_s);
+    add_double(json, "mean_start_wait_s", figures.mean_start_wait_s);
+    add_double(json, "mean_bounded_slowdown", figures.mean_bounded_slowdown);
+    add_double(json, "makespan_s", figures.makespan_s);
+    add_double(json, "useful_cpu_utilisation", figures.useful_cpu_utilisation);
+    add_double(json, "useful_memory_utilisation", figures.useful_memory_utilisation);
+    add_double(json, "work_done_cpu_s", figures.work_done_cpu_s);
+    add_double(json, "guaranteed_cpu_shortfall", figures.guaranteed_cpu_shortfall);
+    add_double(json, "guaranteed_memory_shortfall", figures.guaranteed_memory_shortfall);
+}
+
+static void add_counts(JsonBuilder *json, const SimMetrics *metrics)
+{
+    add_int(json, "migrations", metrics->migrations);
+    add_int(json, "checkpoints", metrics->checkpoints);
+    add_int(json, "kills", metrics->kills);
+    add_int(json, "restores", metrics->restores);
+    add_int(json, "freezes", metrics->freezes);
+    add_int(json, "resizes", metrics->resizes);
+    add_int(json, "guest_starts", metrics->guest_starts);
+    add_int(json, "opportunistic_starts", metrics->opportunistic_starts);
+    add_int(json, "refused", metrics->refused);
+    add_int(json, "node_failures", metrics->node_failures);
+    add_int(json, "failed_actions", metrics->failed_actions);
+    add_int(json, "lost_jobs", metrics->lost);
+    add_double(json, "lost_cpu_s", metrics->lost_cpu_s);
+    add_double(json, "total_work_cpu_s", metrics->useful_cpu_s);
+    add_int(json, "steps", metrics->steps);
+}
+
+static void add_widths(JsonBuilder *json, const SimMetrics *metrics)
+{
+    json_builder_set_member_name(json, "waits_by_width");
+    json_builder_begin_array(json);
+    for (guint i = 0; i < SIM_WIDTH_CLASSES; i++) {
+        double jobs = metrics->waits_by_width[i]->total;
+        json_builder_begin_object(json);
+        json_builder_set_member_name(json, "vcpus");
+        json_builder_add_string_value(json, sim_width_name(i));
+        add_int(json, "jobs", (guint64)jobs);
+        add_double(json, "mean_wait_s", per(metrics->wait_sum_by_width_s[i], jobs));
+        add_double(json, "p95_wait_s", sim_quantiles_get(metrics->waits_by_width[i], 0.95));
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+}
+
+static void add_setting(JsonBuilder *json, const SimWorkload *workload, const SimConfig *config)
+{
+    const SimMachine *machine = sim_workload_machine(workload);
+    const SimSurvey *survey = sim_workload_survey(workload);
+    add_int(json, "nodes", machine->nodes);
+    add_int(json, "vcpus_per_node", machine->vcpus);
+    add_int(json, "memory_mib_per_node", machine->memory_mib);
+    add_double(json, "load", survey->load);
+    add_double(json, "trace_end_s", (double)survey->end_usec / (double)G_USEC_PER_SEC);
+    add_int(json, "never_ran", survey->n_never_ran);
+    add_int(json, "memory_cut", survey->n_memory_cut);
+    add_int(json, "seed", config->seed);
+}
+
+char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
+                      const SimResult *results, guint n)
+{
+    g_autoptr(JsonBuilder) json = json_builder_new();
+    json_builder_begin_array(json);
+    for (guint i = 0; i < n; i++) {
+        json_builder_begin_object(json);
+        json_builder_set_member_name(json, "policy");
+        json_builder_add_string_value(json, sim_policy_name(results[i].policy));
+        add_figures(json, &results[i].metrics);
+        add_counts(json, &results[i].metrics);
+        add_widths(json, &results[i].metrics);
+        add_setting(json, workload, config);
+        json_builder_end_object(json);
+    }
+    json_builder_end_array(json);
+    g_autoptr(JsonGenerator) generator = json_generator_new();
+    g_autoptr(JsonNode) root = json_builder_get_root(json);
+    json_generator_set_root(generator, root);
+    json_generator_set_pretty(generator, TRUE);
+    g_autofree char *text = json_generator_to_data(generator, NULL);
+    return g_strconcat(text, "\n", NULL);
+}

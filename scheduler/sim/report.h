@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What came out, for people and for programs. */
+
+#include "scheduler/sim/sim.h"
+
+typedef struct {
+    SimPolicy policy;
+    SimMetrics metrics;
+} SimResult;
+
+/* The figures that both show, derived from METRICS. 0 where there is nothing to divide by. */
+typedef struct {
+    double mean_wait_s, p50_wait_s, p95_wait_s, mean_start_wait_s, mean_bounded_slowdown;
+    double makespan_s;
+    /* over the time from the first arrival to the last (the trace's end) */
+    double useful_cpu_utilisation, useful_memory_utilisation, work_done_cpu_s;
+    double guaranteed_cpu_shortfall, guaranteed_memory_shortfall; /* not served / demand */
+} SimFigures;
+void sim_figures(const SimMetrics *metrics, SimFigures *out_figures);
+
+/* (transfer full) */
+char *sim_report_table(const SimWorkload *workload, const SimResult *results, guint n);
+/* An array with one object per policy (transfer full). */
+char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
+                      const SimResult *results, guint n);

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* One simulation: a workload, a policy, a world; and what came out. */
+
+#include "scheduler/core/core.h"
+#include "scheduler/sim/costs.h"
+#include "scheduler/sim/metrics.h"
+#include "scheduler/sim/usage.h"
+#include "scheduler/sim/workload.h"
+
+typedef enum {
+    SIM_POLICY_FCFS,
+    SIM_POLICY_EASY,
+    SIM_POLICY_CONSERVATIVE,
+    SIM_POLICY_RESERVED,
+    SIM_POLICY_BERTH,
+    SIM_POLICY_BOUND,
+    SIM_POLICY_N,
+} SimPolicy;
+
+const char *sim_policy_name(SimPolicy policy);
+
+typedef struct {
+    gint64 mtbf_usec;        /* of each node, exponential; 0 = nodes do not fail */
+    gint64 mttr_usec;        /* likewise its repair */
+    guint32 action_permille; /* of actions that fail */
+} SimFailures;
+
+/* Where a run tells what happens; each may be NULL. */
+typedef struct {
+    /* A guest was on NODE from FROM to TO; MOVED: it came by a move. */
+    void (*segment)(const SimJob *job, guint32 guest, guint32 node, gint64 from_usec,
+                    gint64 to_usec, gboolean is_opportunistic, gboolean moved, gpointer user_data);
+    /* Something about the job with the number EXPLAIN. */
+    void (*explain)(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data);
+    /* Entries of the core's log (scheduler/core/journal.h), complete lines. */
+    void (*journal)(const char *text, gpointer user_data);
+    void (*progress)(guint64 n_arrived, guint64 n_ended, gint64 now_usec, gpointer user_data);
+    gpointer user_data;
+} SimHooks;
+
+typedef struct {
+    SimPolicy policy;
+    guint32 features_off;  /* BerthCoreFeature, of BERTH */
+    const gint64 *tunings; /* of the core; NULL = its defaults */
+    SimCosts costs;        /* of guests: RESERVED and BERTH */
+    guint64 overhead_mib;  /* per guest; likewise */
+    SimFailures failures;
+    guint64 seed;
+    gint64 report_interval_usec;
+    guint64 explain; /* job number in the trace; 0 = none */
+    gboolean check;  /* all invariants after every step */
+    SimHooks hooks;
+} SimConfig;
+
+/* Runs WORKLOAD from its first arrival until all jobs have ended. Errors: the trace's; INTERNAL
+ * (jobs wait, and nothing will ever happen). BOUND is sim_bound_run()'s. */
+gboolean sim_run(const SimConfig *config, SimWorkload *workload, const SimUsageModel *usage,
+                 SimMetrics *out_metrics, GError **error);

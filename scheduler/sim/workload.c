@@ -1,0 +1,250 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a trace becomes a workload: the machine, the shape of guests, memory where the trace has
+ * none, time limits, and the scaling of arrivals.
+ *
+ * Machine: what the user says; else the trace's: SWF's MaxNodes and MaxProcs, or NAME.machines
+ * beside it, or the nodes and cores in Torque's exec_host. SWF that names processors only has nodes
+ * of 16, or the largest power of two below that divides them. Memory that nobody says is 16 GiB per
+ * vCPU for Torque (Mason's nodes: 32 cores, 512 GiB) and 4 GiB for the rest.
+ * Guests: Torque says nodes and cores on each. SWF says processors: the fewest equal guests that
+ * make exactly that number and fit a node.
+ * Memory: what the trace says, at most what an empty node can give; where it says nothing, as much
+ * per vCPU as lets guests fill all vCPUs of a node.
+ * Time limit: what was asked for, at least the run time (the log shows that it was allowed). */
+#include "config.h"
+
+#include "scheduler/sim/workload.h"
+
+#include "common/error.h"
+
+#define TORQUE_MIB_PER_VCPU  (16u * 1024u)
+#define UNKNOWN_MIB_PER_VCPU (4u * 1024u)
+#define MEMORY_MIN_MIB       16u
+
+struct SimWorkload {
+    SimTrace *trace;
+    SimWorkloadConfig config;
+    SimMachine machine;
+    guint32 split_vcpus; /* of a real node: for the shape of guests */
+    gint64 first_sec;
+    double stretch; /* of the times between arrivals */
+    guint64 n_given;
+    SimSurvey survey;
+};
+
+static gboolean refuse(GError **error, const char *why)
+{
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, why);
+    return FALSE;
+}
+
+/* --- machine ------------------------------------------------------------------------------------ */
+
+static guint32 vcpus_of_trace(const SimTraceMachine *said)
+{
+    if (said->vcpus_per_node > 0)
+        return said->vcpus_per_node;
+    if (said->nodes > 0 && said->procs > 0)
+        return MAX(said->procs / said->nodes, 1);
+    for (guint32 vcpus = 16; said->procs > 0 && vcpus > 0; vcpus /= 2)
+        if (said->procs % vcpus == 0)
+            return vcpus;
+    return 0;
+}
+
+static gboolean choose_machine(SimWorkload *workload, GError **error)
+{
+    SimTraceMachine said = sim_trace_machine(workload->trace);
+    SimMachine machine = workload->config.machine;
+    if (machine.vcpus == 0)
+        machine.vcpus = vcpus_of_trace(&said);
+    if (machine.nodes == 0)
+        machine.nodes = said.nodes > 0              ? said.nodes
+                        : vcpus_of_trace(&said) > 0 ? said.procs / vcpus_of_trace(&said)
+                                                    : 0;
+    if (machine.nodes == 0 || machine.vcpus == 0)
+        return refuse(error, "the trace does not say what machine it is from; say --nodes, --vcpus "
+                             "and --memory");
+    if (machine.memory_mib == 0 && said.memory_mib_per_node > 0)
+        machine.memory_mib = said.memory_mib_per_node;
+    if (machine.memory_mib == 0)
+        machine.memory_mib =
+            (guint64)machine.vcpus * (sim_trace_format(workload->trace) == SIM_FORMAT_TORQUE
+                                          ? TORQUE_MIB_PER_VCPU
+                                          : UNKNOWN_MIB_PER_VCPU);
+    if (machine.memory_mib / machine.vcpus < workload->config.overhead_mib + MEMORY_MIN_MIB)
+        return refuse(error, "nodes with so little memory per vCPU cannot run guests on all their "
+                             "vCPUs; say more with --memory");
+    workload->split_vcpus = machine.vcpus;
+    if (workload->config.is_pool && (guint64)machine.nodes * machine.vcpus > G_MAXINT32)
+        return refuse(error, "more vCPUs than one node can have");
+    if (workload->config.is_pool)
+        machine = (SimMachine){1, machine.nodes * machine.vcpus,
+                               (guint64)machine.nodes * machine.memory_mib};
+    workload->machine = machine;
+    return TRUE;
+}
+
+/* --- jobs --------------------------------------------------------------------------------------- */
+
+/* The fewest equal guests of at most VCPUS that make PROCS. */
+static guint32 split(guint32 procs, guint32 vcpus)
+{
+    guint32 guests = (procs + vcpus - 1) / vcpus;
+    while (procs % guests != 0)
+        guests++;
+    return guests;
+}
+
+static void shape(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+{
+    guint32 vcpus = workload->split_vcpus;
+    if (workload->config.is_pool)
+        job->guests = 1;
+    else if (from->nodes > 0 && from->procs % from->nodes == 0)
+        job->guests = from->nodes * split(from->procs / from->nodes, vcpus);
+    else
+        job->guests = split(from->procs, vcpus);
+    job->vcpus = from->procs / job->guests;
+}
+
+static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, const SimJob *job,
+                         gboolean *out_is_cut)
+{
+    guint64 overhead = workload->config.overhead_mib;
+    guint64 most = workload->machine.memory_mib - overhead;
+    guint64 wanted = (from->memory_kib + 1023) / 1024;
+    wanted = (wanted + job->guests - 1) / job->guests;
+    if (from->memory_kib == 0)
+        wanted = job->vcpus * (workload->machine.memory_mib / workload->machine.vcpus - overhead);
+    *out_is_cut = wanted > most;
+    return CLAMP(wanted, MEMORY_MIN_MIB, most);
+}
+
+static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+{
+    gboolean is_cut;
+    double since = (double)(from->submit_sec - workload->first_sec);
+    *job = (SimJob){
+        .number = from->number,
+        .submit_usec = (gint64)(since * workload->stretch * (double)G_USEC_PER_SEC + 0.5),
+        .run_usec = from->run_sec * (gint64)G_USEC_PER_SEC,
+        .limit_usec = MAX(from->limit_sec, from->run_sec) * (gint64)G_USEC_PER_SEC,
+        .cpu_used_milli = SIM_UNKNOWN,
+        .user = from->user,
+        .name = from->name,
+        .series = from->series,
+    };
+    shape(workload, from, job);
+    job->memory_mib = memory_of(workload, from, job, &is_cut);
+    if (from->cpu_sec >= 0) {
+        double mean = (double)from->cpu_sec * 1000 / (double)from->run_sec / job->guests;
+        job->cpu_used_milli = (guint32)MIN(mean + 0.5, (double)job->vcpus * 1000);
+    }
+    if (from->memory_used_kib > 0)
+        job->memory_used_mib =
+            CLAMP(from->memory_used_kib / 1024 / job->guests, 1, job->memory_mib);
+    return is_cut;
+}
+
+/* --- first reading ------------------------------------------------------------------------------ */
+
+static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, double *out_core_sec,
+                         GError **error)
+{
+    SimTraceJob from;
+    gboolean end;
+    gint64 last_sec = 0;
+    *out_core_sec = 0;
+    for (;;) {
+        if (!sim_trace_next(workload->trace, &from, &end, error))
+            return FALSE;
+        guint64 most = workload->config.jobs_max;
+        if (end || (most > 0 && workload->survey.n_jobs == most))
+            break;
+        if (workload->survey.n_jobs++ == 0)
+            workload->first_sec = from.submit_sec;
+        last_sec = from.submit_sec;
+        *out_core_sec += (double)from.procs * (double)from.run_sec;
+    }
+    if (workload->survey.n_jobs == 0)
+        return refuse(error, "the trace has no job that ran");
+    workload->survey.n_never_ran = sim_trace_n_never_ran(workload->trace);
+    *out_span_sec = last_sec - workload->first_sec;
+    return TRUE;
+}
+
+static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, GError **error)
+{
+    double capacity = (double)workload->machine.nodes * workload->machine.vcpus;
+    workload->stretch = 1;
+    if (span_sec > 0)
+        workload->survey.trace_load = core_sec / (capacity * (double)span_sec);
+    workload->survey.load = workload->survey.trace_load;
+    workload->survey.end_usec = span_sec * (gint64)G_USEC_PER_SEC;
+    if (workload->config.load <= 0)
+        return TRUE;
+    if (span_sec <= 0)
+        return refuse(error, "all jobs arrive at once: there is no load to be scaled");
+    workload->stretch = workload->survey.trace_load / workload->config.load;
+    workload->survey.load = workload->config.load;
+    workload->survey.end_usec =
+        (gint64)((double)span_sec * workload->stretch * (double)G_USEC_PER_SEC + 0.5);
+    return TRUE;
+}
+
+SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error)
+{
+    g_autoptr(SimWorkload) workload = g_new0(SimWorkload, 1);
+    gint64 span_sec;
+    double core_sec;
+    workload->trace = trace;
+    workload->config = *config;
+    if (!sim_trace_rewind(trace, error) || !read_all(workload, &span_sec, &core_sec, error) ||
+        !choose_machine(workload, error) || !scale(workload, span_sec, core_sec, error))
+        return NULL;
+    return g_steal_pointer(&workload);
+}
+
+void sim_workload_free(SimWorkload *workload)
+{
+    g_free(workload);
+}
+
+gboolean sim_workload_rewind(SimWorkload *workload, GError **error)
+{
+    workload->n_given = 0;
+    workload->survey.n_memory_cut = 0;
+    return sim_trace_rewind(workload->trace, error);
+}
+
+gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out_end,
+                           GError **error)
+{
+    SimTraceJob from;
+    *out_end = workload->n_given >= workload->survey.n_jobs;
+    if (*out_end)
+        return TRUE;
+    if (!sim_trace_next(workload->trace, &from, out_end, error))
+        return FALSE;
+    if (*out_end)
+        return refuse(error, "the trace became shorter while it was read");
+    workload->survey.n_memory_cut += convert(workload, &from, out_job);
+    out_job->id = ++workload->n_given;
+    return TRUE;
+}
+
+const SimMachine *sim_workload_machine(const SimWorkload *workload)
+{
+    return &workload->machine;
+}
+
+const SimSurvey *sim_workload_survey(const SimWorkload *workload)
+{
+    return &workload->survey;
+}
+
+const SimSeriesSet *sim_workload_series(const SimWorkload *workload)
+{
+    return sim_trace_series(workload->trace);
+}

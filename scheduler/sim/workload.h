@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A trace on a machine: its jobs as guests that fit the nodes, their arrivals scaled to a load. */
+
+#include "scheduler/sim/job.h"
+#include "scheduler/sim/trace.h"
+
+typedef struct {
+    guint32 nodes;
+    guint32 vcpus;      /* of each node */
+    guint64 memory_mib; /* of each node */
+} SimMachine;
+
+typedef struct {
+    SimMachine machine;   /* 0 = the trace's own, member by member */
+    gboolean is_pool;     /* one node of all the capacity: the machine of the literature */
+    double load;          /* 0 = as in the trace */
+    guint64 jobs_max;     /* 0 = all */
+    guint64 overhead_mib; /* of a node's memory for each guest, kept when memory is shared out */
+} SimWorkloadConfig;
+
+/* What a first reading of the trace found; times as scaled. */
+typedef struct {
+    guint64 n_jobs;
+    guint64 n_never_ran;
+    guint64 n_memory_cut; /* jobs whose memory was cut to what a node can give a guest */
+    gint64 end_usec;      /* last arrival: the trace's end */
+    double trace_load;    /* before scaling */
+    double load;          /* after it */
+} SimSurvey;
+
+typedef struct SimWorkload SimWorkload;
+
+/* Reads TRACE (kept, not owned) once to its end. Errors: the trace's; INVALID_ARGUMENT (no job; no
+ * machine; a load that cannot be had). */
+SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error);
+void sim_workload_free(SimWorkload *workload);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimWorkload, sim_workload_free)
+
+/* From the first job on; then one after the other in order of arrival. */
+gboolean sim_workload_rewind(SimWorkload *workload, GError **error);
+gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out_end,
+                           GError **error);
+
+const SimMachine *sim_workload_machine(const SimWorkload *workload);
+const SimSurvey *sim_workload_survey(const SimWorkload *workload);
+const SimSeriesSet *sim_workload_series(const SimWorkload *workload); /* NULL: none */

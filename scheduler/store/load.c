@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a starting daemon reads: everything that is not over yet, and the counters. */
+#include "common/error.h"
+#include "scheduler/store/read.h"
+#include "scheduler/store/tasks.h"
+
+typedef struct {
+    const BerthStoreLoader *loader;
+    gpointer user_data;
+    BerthStoreCounters counters;
+} Load;
+
+/* Hands each record of SQL, unpacked, to the loader. */
+typedef gboolean (*RecordFunc)(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                               StoreStatement *row, GError **error);
+
+static gboolean load_each(StoreDb *db, const char *sql, const char *what,
+                          const ProtobufCMessageDescriptor *descriptor, RecordFunc func, Load *load,
+                          GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return FALSE;
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, what, &row, error))
+            return FALSE;
+        if (!row)
+            return TRUE;
+        ProtobufCMessage *message = store_column_message(select, 0, descriptor, what, error);
+        if (message == NULL)
+            return FALSE;
+        gboolean ok = func(db, load, message, select, error);
+        protobuf_c_message_free_unpacked(message, NULL);
+        if (!ok)
+            return FALSE;
+    }
+}
+
+static gboolean load_node(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                          StoreStatement *row, GError **error)
+{
+    return load->loader->node((const Berth__StoredNode *)message, load->user_data, error);
+}
+
+static gboolean load_image(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                           StoreStatement *row, GError **error)
+{
+    return load->loader->image((const Berth__Image *)message, load->user_data, error);
+}
+
+static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                         StoreStatement *row, GError **error)
+{
+    const Berth__Job *job = (const Berth__Job *)message;
+    g_autoptr(GPtrArray) tasks = store_tasks_read(db, job->id, error);
+    if (tasks == NULL)
+        return FALSE;
+    Berth__JobSpec *spec =
+        store_column_message(row, 1, &berth__job_spec__descriptor, "load a job", error);
+    if (spec == NULL)
+        return FALSE;
+    gboolean ok = load->loader->job(job, spec, (Berth__StoredTask *const *)tasks->pdata, tasks->len,
+                                    load->user_data, error);
+    berth__job_spec__free_unpacked(spec, NULL);
+    return ok;
+}
+
+static gboolean load_last_time(StoreDb *db, gint64 *out_usec, GError **error)
+{
+    static const char what[] = "read the newest event";
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT record FROM event ORDER BY seq DESC LIMIT 1", error);
+    gboolean row = FALSE;
+    *out_usec = 0;
+    if (select == NULL || !store_db_step(db, select, what, &row, error))
+        return FALSE;
+    if (!row)
+        return TRUE;
+    Berth__Event *event = store_column_message(select, 0, &berth__event__descriptor, what, error);
+    if (event == NULL)
+        return FALSE;
+    *out_usec = (gint64)event->time_usec;
+    berth__event__free_unpacked(event, NULL);
+    return TRUE;
+}
+
+static gboolean load_counters(StoreDb *db, BerthStoreCounters *counters, GError **error)
+{
+    gint64 job = 0;
+    gint64 seq = 0;
+    if (!store_db_get_int64(db, "SELECT seq FROM sqlite_sequence WHERE name = 'job'",
+                            "read the last job number", &job, error) ||
+        !store_db_get_int64(db, "SELECT seq FROM sqlite_sequence WHERE name = 'event'",
+                            "read the last event number", &seq, error))
+        return FALSE;
+    counters->next_job = (guint64)job + 1;
+    counters->last_seq = (guint64)seq;
+    return load_last_time(db, &counters->last_usec, error);
+}
+
+static gboolean load_all(StoreDb *db, gpointer data, GError **error)
+{
+    Load *load = data;
+    return load_each(db, "SELECT record FROM node ORDER BY name", "load a node",
+                     &berth__stored_node__descriptor, load_node, load, error) &&
+           load_each(db, "SELECT record FROM image ORDER BY name", "load an image",
+                     &berth__image__descriptor, load_image, load, error) &&
+           load_each(db,
+                     "SELECT job.record, spec.record FROM job LEFT JOIN spec ON spec.job = job.id"
+                     " WHERE job.open = 1 ORDER BY job.id",
+                     "load a job", &berth__job__descriptor, load_job, load, error) &&
+           load_counters(db, &load->counters, error);
+}
+
+gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpointer user_data,
+                          BerthStoreCounters *out_counters, GError **error)
+{
+    Load load = {.loader = loader, .user_data = user_data};
+    if (!store_read(store, load_all, &load, error))
+        return FALSE;
+    *out_counters = load.counters;
+    return TRUE;
+}

@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the questions that a running daemon asks: jobs, tasks, lists, events, blobs. Each is
+ * answered from one snapshot, in whatever thread asks. */
+#include "scheduler/store/read.h"
+
+#include "common/error.h"
+#include "scheduler/store/tasks.h"
+
+#define LIMIT_MAX    10000u
+#define SHA256_BYTES 32
+/* Bit N = JobState N exists. */
+#define KNOWN_STATES ((2u << BERTH__JOB_STATE__OUT_OF_MEMORY) - 1)
+
+/* --- one job -------------------------------------------------------------------------------- */
+
+typedef struct {
+    guint64 job;
+    guint32 number;
+    gpointer out; /* the message that was found */
+} Lookup;
+
+static gboolean set_error_no_job(guint64 job, GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "no job %" G_GUINT64_FORMAT, job);
+    return FALSE;
+}
+
+static gboolean read_spec(StoreDb *db, gpointer data, GError **error)
+{
+    Lookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT record FROM spec WHERE job = ?1", error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, lookup->job);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, "read a job's specification", &row, error))
+        return FALSE;
+    if (!row)
+        return set_error_no_job(lookup->job, error);
+    lookup->out = store_column_message(select, 0, &berth__job_spec__descriptor,
+                                       "read a job's specification", error);
+    return lookup->out != NULL;
+}
+
+Berth__JobSpec *berth_store_get_spec(BerthStore *store, guint64 job, GError **error)
+{
+    Lookup lookup = {.job = job};
+    return store_read(store, read_spec, &lookup, error) ? lookup.out : NULL;
+}
+
+static gboolean read_job(StoreDb *db, gpointer data, GError **error)
+{
+    Lookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT record FROM job WHERE id = ?1", error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, lookup->job);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, "read a job", &row, error))
+        return FALSE;
+    if (!row)
+        return set_error_no_job(lookup->job, error);
+    g_autoptr(StoreJob) job =
+        store_column_message(select, 0, &berth__job__descriptor, "read a job", error);
+    if (job == NULL || !store_tasks_attach(db, job, error))
+        return FALSE;
+    Lookup spec = {.job = lookup->job};
+    if (!read_spec(db, &spec, error))
+        return FALSE;
+    job->spec = spec.out;
+    lookup->out = g_steal_pointer(&job);
+    return TRUE;
+}
+
+Berth__Job *berth_store_get_job(BerthStore *store, guint64 job, GError **error)
+{
+    Lookup lookup = {.job = job};
+    return store_read(store, read_job, &lookup, error) ? lookup.out : NULL;
+}
+
+static gboolean read_task(StoreDb *db, gpointer data, GError **error)
+{
+    Lookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT record FROM task WHERE job = ?1 AND number = ?2", error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, lookup->job);
+    sqlite3_bind_int64(select, 2, lookup->number);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, "read a task", &row, error))
+        return FALSE;
+    if (!row) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "no task %" G_GUINT32_FORMAT " of job %" G_GUINT64_FORMAT, lookup->number,
+                    lookup->job);
+        return FALSE;
+    }
+    lookup->out = store_column_task(select, 0, error);
+    return lookup->out != NULL;
+}
+
+Berth__StoredTask *berth_store_get_task(BerthStore *store, guint64 job, guint32 index,
+                                        GError **error)
+{
+    Lookup lookup = {.job = job, .number = index};
+    return store_read(store, read_task, &lookup, error) ? lookup.out : NULL;
+}
+
+/* --- lists of jobs -------------------------------------------------------------------------- */
+
+typedef struct {
+    const BerthStoreQuery *query;
+    GPtrArray *jobs; /* Berth__Job */
+    gboolean more;
+} JobList;
+
+static guint32 limit_of(guint32 limit)
+{
+    return CLAMP(limit, 1, LIMIT_MAX);
+}
+
+/* Bit N = state N is wanted. */
+static guint state_mask(const BerthStoreQuery *query)
+{
+    if (query->states == NULL)
+        return ~0u;
+    guint mask = 0;
+    for (gsize i = 0; i < query->n_states; i++)
+        if (query->states[i] >= 0 && query->states[i] < 32)
+            mask |= 1u << query->states[i];
+    return mask;
+}
+
+static void add_filter(GString *sql, const BerthStoreQuery *query)
+{
+    g_string_append(sql, "id > ?1");
+    if (!query->any_uid)
+        g_string_append(sql, " AND uid = ?3");
+    if (query->jobs != NULL)
+        g_string_append(sql, " AND id IN (SELECT value FROM json_each(?4))");
+}
+
+/* One walk for each state, each along an index and no longer than the page: whatever the states,
+ * and however many other jobs there are. */
+static char *list_states_sql(const BerthStoreQuery *query, guint mask)
+{
+    GString *sql = g_string_new("SELECT record FROM job WHERE id IN (SELECT id FROM (");
+    gboolean is_first = TRUE;
+    for (guint state = 0; state < 32; state++) {
+        if (!(mask >> state & 1))
+            continue;
+        g_string_append_printf(sql, "%sSELECT id FROM (SELECT id FROM job WHERE state = %u AND ",
+                               is_first ? "" : " UNION ALL ", state);
+        add_filter(sql, query);
+        g_string_append(sql, " ORDER BY id LIMIT ?5)");
+        is_first = FALSE;
+    }
+    if (is_first)
+        g_string_append(sql, "SELECT id FROM job WHERE 0");
+    g_string_append(sql, ") ORDER BY id LIMIT ?5) ORDER BY id");
+    return g_string_free(sql, FALSE);
+}
+
+/* The text differs only in what lets SQLite use an index; values of the user are always bound. */
+static char *list_sql(const BerthStoreQuery *query)
+{
+    guint mask = state_mask(query) & KNOWN_STATES;
+    if (query->states != NULL && mask != KNOWN_STATES)
+        return list_states_sql(query, mask);
+    GString *sql = g_string_new("SELECT record FROM job WHERE ");
+    add_filter(sql, query);
+    g_string_append(sql, " ORDER BY id LIMIT ?5");
+    return g_string_free(sql, FALSE);
+}
+
+static char *numbers_as_json(const guint64 *numbers, gsize n)
+{
+    GString *json = g_string_new("[");
+    for (gsize i = 0; i < n; i++)
+        g_string_append_printf(json, "%s%" G_GUINT64_FORMAT, i > 0 ? "," : "",
+                               MIN(numbers[i], (guint64)G_MAXINT64));
+    g_string_append_c(json, ']');
+    return g_string_free(json, FALSE);
+}
+
+static gboolean collect_jobs(StoreDb *db, StoreStatement *select, JobList *list, GError **error)
+{
+    guint32 limit = limit_of(list->query->limit);
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, "list jobs", &row, error))
+            return FALSE;
+        if (!row)
+            return TRUE;
+        if (list->jobs->len == limit) {
+            list->more = TRUE;
+            return TRUE;
+        }
+        Berth__Job *job =
+            store_column_message(select, 0, &berth__job__descriptor, "list jobs", error);
+        if (job == NULL)
+            return FALSE;
+        g_ptr_array_add(list->jobs, job);
+        if (!store_tasks_attach(db, job, error))
+            return FALSE;
+    }
+}
+
+static gboolean read_list(StoreDb *db, gpointer data, GError **error)
+{
+    JobList *list = data;
+    const BerthStoreQuery *query = list->query;
+    g_autofree char *sql = list_sql(query);
+    g_autofree char *numbers = NULL;
+    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, query->after_job);
+    if (!query->any_uid)
+        sqlite3_bind_int64(select, 3, query->uid);
+    if (query->jobs != NULL) {
+        numbers = numbers_as_json(query->jobs, query->n_jobs);
+        sqlite3_bind_text(select, 4, numbers, -1, SQLITE_STATIC);
+    }
+    sqlite3_bind_int64(select, 5, limit_of(query->limit) + 1);
+    store_db_set_stop(db, query->stop);
+    gboolean ok = collect_jobs(db, select, list, error);
+    store_db_set_stop(db, NULL);
+    return ok;
+}
+
+GPtrArray *berth_store_list_jobs(BerthStore *store, const BerthStoreQuery *query,
+                                 gboolean *out_more, GError **error)
+{
+    g_autoptr(GPtrArray) jobs = g_ptr_array_new_with_free_func((GDestroyNotify)store_job_free);
+    JobList list = {.query = query, .jobs = jobs};
+    if (!store_read(store, read_list, &list, error))
+        return NULL;
+    *out_more = list.more;
+    return g_steal_pointer(&jobs);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+typedef struct {
+    guint64 after_seq;
+    guint64 job;
+    guint32 limit;
+    GPtrArray *events; /* Berth__Event */
+} EventList;
+
+static void event_free(Berth__Event *event)
+{
+    berth__event__free_unpacked(event, NULL);
+}
+
+static gboolean read_events(StoreDb *db, gpointer data, GError **error)
+{
+    EventList *list = data;
+    const char *sql = list->job == 0
+                          ? "SELECT record FROM event WHERE seq > ?1 ORDER BY seq LIMIT ?2"
+                          : "SELECT record FROM event WHERE job <> 0 AND job = ?3 AND seq > ?1"
+                            " ORDER BY seq LIMIT ?2";
+    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, list->after_seq);
+    sqlite3_bind_int64(select, 2, list->limit);
+    if (list->job != 0)
+        store_bind_uint64(select, 3, list->job);
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, "list events", &row, error))
+            return FALSE;
+        if (!row)
+            return TRUE;
+        Berth__Event *event =
+            store_column_message(select, 0, &berth__event__descriptor, "list events", error);
+        if (event == NULL)
+            return FALSE;
+        g_ptr_array_add(list->events, event);
+    }
+}
+
+GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64 job, guint32 limit,
+                                   GError **error)
+{
+    g_autoptr(GPtrArray) events = g_ptr_array_new_with_free_func((GDestroyNotify)event_free);
+    EventList list = {
+        .after_seq = after_seq, .job = job, .limit = limit_of(limit), .events = events};
+    return store_read(store, read_events, &list, error) ? g_steal_pointer(&events) : NULL;
+}
+
+/* --- keys and blobs ------------------------------------------------------------------------- */
+
+typedef struct {
+    guint32 uid;
+    const char *key;
+    guint64 job;
+} KeyLookup;
+
+static gboolean read_key(StoreDb *db, gpointer data, GError **error)
+{
+    KeyLookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT job FROM idempotency WHERE uid = ?1 AND key = ?2", error);
+    if (select == NULL)
+        return FALSE;
+    sqlite3_bind_int64(select, 1, lookup->uid);
+    sqlite3_bind_text(select, 2, lookup->key, -1, SQLITE_STATIC);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, "look up an idempotency key", &row, error))
+        return FALSE;
+    lookup->job = row ? (guint64)sqlite3_column_int64(select, 0) : 0;
+    return TRUE;
+}
+
+guint64 berth_store_find_idempotency_key(BerthStore *store, guint32 uid, const char *key,
+                                         GError **error)
+{
+    KeyLookup lookup = {.uid = uid, .key = key};
+    return store_read(store, read_key, &lookup, error) ? lookup.job : 0;
+}
+
+typedef struct {
+    const guint8 *sha256;
+    GBytes *content;
+    gboolean used;
+} BlobLookup;
+
+static gboolean read_blob(StoreDb *db, gpointer data, GError **error)
+{
+    BlobLookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT content FROM blob WHERE sha256 = ?1", error);
+    if (select == NULL)
+        return FALSE;
+    sqlite3_bind_blob(select, 1, lookup->sha256, SHA256_BYTES, SQLITE_STATIC);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, "read a blob", &row, error))
+        return FALSE;
+    if (row)
+        lookup->content =
+            g_bytes_new(sqlite3_column_blob(select, 0), (gsize)sqlite3_column_bytes(select, 0));
+    return TRUE;
+}
+
+GBytes *berth_store_get_blob(BerthStore *store, const guint8 sha256[32], GError **error)
+{
+    BlobLookup lookup = {.sha256 = sha256};
+    return store_read(store, read_blob, &lookup, error) ? lookup.content : NULL;
+}
+
+static gboolean read_blob_use(StoreDb *db, gpointer data, GError **error)
+{
+    BlobLookup *lookup = data;
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT 1 FROM job_blob WHERE sha256 = ?1 LIMIT 1", error);
+    if (select == NULL)
+        return FALSE;
+    sqlite3_bind_blob(select, 1, lookup->sha256, SHA256_BYTES, SQLITE_STATIC);
+    return store_db_step(db, select, "look for uses of a blob", &lookup->used, error);
+}
+
+gboolean berth_store_blob_is_used(BerthStore *store, const guint8 sha256[32], gboolean *out_used,
+                                  GError **error)
+{
+    BlobLookup lookup = {.sha256 = sha256};
+    if (!store_read(store, read_blob_use, &lookup, error))
+        return FALSE;
+    *out_used = lookup.used;
+    return TRUE;
+}

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/store/db.h"
+
+/* What the database at PATH is, and how it is made. */
+
+/* Makes the tables in an empty database. */
+gboolean store_schema_create(StoreDb *db, GError **error);
+/* TRUE in *OUT_EMPTY: nothing was ever created in it. Reads the file for the first time: what is
+ * no database fails here with DATA_LOSS. */
+gboolean store_schema_is_empty(StoreDb *db, gboolean *out_empty, GError **error);
+/* Application, version and integrity. */
+gboolean store_schema_check(StoreDb *db, const char *path, GError **error);

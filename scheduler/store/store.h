@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+#include <gio/gio.h>
+
+/* The scheduler's durable state in one SQLite database: jobs, tasks, nodes, images, small blobs,
+ * the event log, and the counters of job numbers and events.
+ *
+ * Writing: the loop fills a batch (an immutable list of changes once handed over) and commits it;
+ * the store's own thread puts all batches that wait into one transaction (group commit), syncs,
+ * and calls back in the order of the commits. Reading: on worker threads of the caller, each call
+ * sees all that was committed before it. Nobody shares a connection across threads.
+ *
+ * A store that cannot write (disk full, I/O error) fails the commit and every later one with the
+ * same error: the daemon must end, and nothing that was acknowledged is lost. */
+
+typedef struct BerthStore BerthStore;
+
+#define BERTH_STORE_SCHEMA_VERSION 1
+
+/* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
+ * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). Errors: NOT_FOUND (no such
+ * directory), FAILED_PRECONDITION (another berthd has it open: says which
+ * pid where it can; the schema is newer than this build: names both versions), DATA_LOSS (not a
+ * database, or fails its check: says how to recover from a backup), RESOURCE_EXHAUSTED,
+ * PERMISSION_DENIED. */
+BerthStore *berth_store_open(const char *path, GError **error);
+/* Waits for the commits under way. */
+void berth_store_close(BerthStore *store);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStore, berth_store_close)
+
+/* --- loading, before the first commit ------------------------------------------------------ */
+
+typedef struct {
+    guint64 next_job; /* smallest number never given out */
+    guint64 last_seq; /* of the newest event */
+    gint64 last_usec; /* its time; 0 = there is none */
+} BerthStoreCounters;
+
+/* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
+ * tasks are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
+ * while berth_store_load() waits, maybe in another thread; must not call the store. */
+typedef struct {
+    gboolean (*node)(const Berth__StoredNode *node, gpointer user_data, GError **error);
+    gboolean (*image)(const Berth__Image *image, gpointer user_data, GError **error);
+    gboolean (*job)(const Berth__Job *job, const Berth__JobSpec *spec,
+                    Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
+                    GError **error);
+} BerthStoreLoader;
+/* Nodes, images, then the unfinished jobs (not final, or with a guest that is not released yet)
+ * in order of their numbers. */
+gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpointer user_data,
+                          BerthStoreCounters *out_counters, GError **error);
+
+/* --- writing ------------------------------------------------------------------------------- */
+
+typedef struct BerthStoreBatch BerthStoreBatch;
+BerthStoreBatch *berth_store_batch_new(void);
+void berth_store_batch_free(BerthStoreBatch *batch); /* one that was not committed */
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStoreBatch, berth_store_batch_free)
+gboolean berth_store_batch_is_empty(const BerthStoreBatch *batch);
+
+/* Each copies (packs) its arguments. A job's spec is written once and never changed, and what it
+ * names as script, environment and inputs is noted as its blobs. The record of a job is kept
+ * without its spec and tasks, as they have records of their own. IDEMPOTENCY_KEY: NULL or "" =
+ * none; the caller has made sure that the user has no such key yet, in the store or on its way. */
+void berth_store_batch_add_job(BerthStoreBatch *batch, const Berth__Job *job,
+                               const Berth__JobSpec *spec, const char *idempotency_key);
+/* Lists select by the state written here: to be called whenever the job's state changes. */
+void berth_store_batch_update_job(BerthStoreBatch *batch, const Berth__Job *job);
+/* IS_DONE: final and its guest released, so that it need not be loaded again. */
+void berth_store_batch_put_task(BerthStoreBatch *batch, const Berth__StoredTask *task,
+                                gboolean is_done);
+void berth_store_batch_put_node(BerthStoreBatch *batch, const Berth__StoredNode *node);
+void berth_store_batch_put_image(BerthStoreBatch *batch, const Berth__Image *image);
+void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name);
+/* Kept while a job refers to it. */
+void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32], GBytes *content);
+void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *event);
+
+/* Takes BATCH (transfer full). CALLBACK in the caller's thread-default main context once it is
+ * durable; callbacks come in the order of the commits. Every failure is final for the store, also
+ * that of a batch which contradicts what is stored (a number or key used twice, a change of an
+ * unknown job): what the caller has in memory is no longer what is on disk. */
+void berth_store_commit_async(BerthStore *store, BerthStoreBatch *batch,
+                              GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_store_commit_finish(BerthStore *store, GAsyncResult *result, GError **error);
+
+/* --- reading, from any thread --------------------------------------------------------------- */
+
+/* (transfer full) by the berth__..._free_unpacked() functions. NOT_FOUND. With its spec and tasks. */
+Berth__Job *berth_store_get_job(BerthStore *store, guint64 job, GError **error);
+Berth__JobSpec *berth_store_get_spec(BerthStore *store, guint64 job, GError **error);
+
+/* With log_id, disk_id and the like. NOT_FOUND. */
+Berth__StoredTask *berth_store_get_task(BerthStore *store, guint64 job, guint32 index,
+                                        GError **error);
+
+typedef struct {
+    guint64 after_job;
+    guint32 limit;     /* 1..10000 */
+    const int *states; /* JobState values; NULL = all */
+    gsize n_states;
+    gboolean any_uid;
+    guint32 uid;         /* unless any_uid */
+    const guint64 *jobs; /* only these; NULL = all */
+    gsize n_jobs;
+    GCancellable *stop; /* triggered: give up, with CANCELLED; may be NULL */
+} BerthStoreQuery;
+/* Jobs with their tasks, without specs, by rising number. *out_more: there are further ones. */
+GPtrArray *berth_store_list_jobs(BerthStore *store, const BerthStoreQuery *query,
+                                 gboolean *out_more, GError **error);
+
+/* Events with seq > AFTER_SEQ, at most LIMIT (GPtrArray of Berth__Event, owning). JOB 0 = all. */
+GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64 job, guint32 limit,
+                                   GError **error);
+
+/* 0 with no error set: no such key of that user. */
+guint64 berth_store_find_idempotency_key(BerthStore *store, guint32 uid, const char *key,
+                                         GError **error);
+
+/* NULL without ERROR: not here (it is in storage, or nowhere). (transfer full) */
+GBytes *berth_store_get_blob(BerthStore *store, const guint8 sha256[32], GError **error);
+/* TRUE in *out_used if any job (ended ones too) refers to it: for collecting garbage in storage. */
+gboolean berth_store_blob_is_used(BerthStore *store, const guint8 sha256[32], gboolean *out_used,
+                                  GError **error);

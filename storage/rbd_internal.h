@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What the files of the "rbd" storage share. Its layout in the pool:
+ *
+ *   RBD image img-ID           with the protected snapshot "berth" once it is committed
+ *   RBD image disk-ID          clone of that snapshot; metadata "berth.ready" once it is made
+ *   namespace "blobs"  HEX                      index (blob_index.h): the blob is there
+ *                      HEX:UPLOAD:CHUNK         content, BERTH_RBD_CHUNK_BYTES each
+ *   namespace "logs"   ID                       the first chunk; attribute "last": see rbd_log.c
+ *                      ID:CHUNK                 the others
+ *   namespace "check"  USER                     what berth_storage_check() writes
+ *
+ * UPLOAD is 16 and CHUNK 8 or more hex digits. Names have no colon, so that these cannot clash.
+ *
+ * One connection and one I/O context per namespace are shared by all threads: librados allows
+ * that as long as the namespace of a context is left alone, and it is. */
+
+#include <rados/librados.h>
+#include <rbd/librbd.h>
+
+#include "storage/storage_backend.h"
+
+#define BERTH_RBD_CHUNK_BYTES ((guint64)4 * 1024 * 1024)
+
+typedef struct {
+    BerthStorage base;
+    char *ceph_conf;
+    char *user;
+    char *pool;
+    char *secret_uuid;
+    guint op_timeout_sec;
+    gint *is_fenced; /* atomic: an operation was refused because this client is blocklisted */
+    gint *is_worn;   /* atomic: berth_storage_is_worn() */
+    rados_t cluster;
+    rados_ioctx_t images; /* RBD images, in the default namespace */
+    rados_ioctx_t blobs;
+    rados_ioctx_t logs;
+    rados_ioctx_t probe;
+} BerthRbdStorage;
+
+/* --- errors: RESULT is what librados or librbd returned, a negative errno value ------------- */
+
+void berth_rbd_set_error(const BerthRbdStorage *self, int result, GError **error,
+                         const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* --- RBD images ------------------------------------------------------------------------------ */
+
+static inline void berth_rbd_close_image(rbd_image_t *image)
+{
+    if (*image != NULL)
+        rbd_close(*image);
+    *image = NULL;
+}
+#define BERTH_RBD_AUTO_IMAGE __attribute__((cleanup(berth_rbd_close_image))) rbd_image_t
+
+static inline void berth_rbd_destroy_options(rbd_image_options_t *options)
+{
+    rbd_image_options_destroy(*options);
+}
+#define BERTH_RBD_AUTO_OPTIONS                                                                     \
+    __attribute__((cleanup(berth_rbd_destroy_options))) rbd_image_options_t
+
+#define BERTH_RBD_SNAPSHOT "berth"
+
+/* Options that images and disks have in common. */
+void berth_rbd_set_options(rbd_image_options_t options);
+/* Takes the RESULT of an operation that watches an image's header, and returns it: librbd has to give
+ * up its watch, too, when it runs out of time, and that can fail. */
+int berth_rbd_watched(const BerthRbdStorage *self, int result);
+/* The same for closing an image that is open for writing; *IMAGE is NULL then. */
+static inline int berth_rbd_close_watched(const BerthRbdStorage *self, rbd_image_t *image)
+{
+    int result = *image != NULL ? rbd_close(*image) : 0;
+    *image = NULL;
+    return berth_rbd_watched(self, result);
+}
+/* IDs of the RBD images whose names start with PREFIX, added to IDS. */
+gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrArray *ids,
+                               GError **error);
+/* Addresses of the clients that have it open for writing (transfer full). Result below 0: failed. */
+int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses);
+/* --- byte streams in chunks ------------------------------------------------------------------ */
+
+/* One stream: chunk N is object NAME(STREAM, N). */
+typedef struct BerthRbdStream BerthRbdStream;
+struct BerthRbdStream {
+    rados_ioctx_t io;
+    const char *id;
+    guint64 upload_id; /* blobs */
+    char *(*name)(const BerthRbdStream *stream, guint64 chunk);
+};
+
+/* All return 0 or the first error; several chunks are under way at a time. */
+/* NEEDS_CHUNKS: -ENOENT if a chunk but the first is not there and is not written from its start. */
+int berth_rbd_stream_write(const BerthRbdStream *stream, guint64 offset, const guint8 *data,
+                           gsize length, gboolean needs_chunks);
+/* What no object has reads as zeroes; *out_complete is the length up to the first such byte. */
+int berth_rbd_stream_read(const BerthRbdStream *stream, guint64 offset, guint8 *data, gsize length,
+                          gsize *out_complete);
+/* Chunks FIRST to END - 1; those that are not there are no error. */
+int berth_rbd_stream_remove(const BerthRbdStream *stream, guint64 first, guint64 end);
+
+/* Calls VISIT for the name of each object. Result below 0: failed. */
+int berth_rbd_visit_objects(rados_ioctx_t io, void (*visit)(const char *name, gpointer data),
+                            gpointer data);
+
+/* --- the backend's functions, by file --------------------------------------------------------- */
+
+BerthImageWriter *berth_rbd_image_create(BerthStorage *storage, const char *image_id,
+                                         guint64 size_bytes, GError **error);
+gboolean berth_rbd_image_write(BerthImageWriter *writer, guint64 offset, const guint8 *data,
+                               gsize length, GError **error);
+gboolean berth_rbd_image_zero(BerthImageWriter *writer, guint64 offset, gsize length,
+                              GError **error);
+gboolean berth_rbd_image_commit(BerthImageWriter *writer, GError **error);
+void berth_rbd_image_writer_free(BerthImageWriter *writer);
+gboolean berth_rbd_image_remove(BerthStorage *storage, const char *image_id, GError **error);
+gboolean berth_rbd_image_list(BerthStorage *storage, GPtrArray *names, GError **error);
+
+BerthDiskSource *berth_rbd_disk_create(BerthStorage *storage, const char *disk_id,
+                                       const char *image_id, guint64 size_bytes, GError **error);
+BerthDiskSource *berth_rbd_disk_source(BerthStorage *storage, const char *disk_id, GError **error);
+gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id, GError **error);
+gboolean berth_rbd_disk_list(BerthStorage *storage, GPtrArray *names, GError **error);
+char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
+
+BerthBlobWriter *berth_rbd_blob_create(BerthStorage *storage, const char *hex, guint64 size_bytes,
+                                       GError **error);
+gboolean berth_rbd_blob_append(BerthBlobWriter *writer, const guint8 *data, gsize length,
+                               GError **error);
+gboolean berth_rbd_blob_commit(BerthBlobWriter *writer, GBytes *index, GError **error);
+void berth_rbd_blob_writer_free(BerthBlobWriter *writer);
+GBytes *berth_rbd_blob_read_index(BerthStorage *storage, const char *hex, guint64 offset,
+                                  gsize length, GError **error);
+GBytes *berth_rbd_blob_read_data(BerthStorage *storage, const char *hex, guint64 upload_id,
+                                 guint64 offset, gsize length, GError **error);
+gboolean berth_rbd_blob_remove(BerthStorage *storage, const char *hex, GError **error);
+gboolean berth_rbd_blob_list(BerthStorage *storage, GPtrArray *names, GError **error);
+
+gboolean berth_rbd_log_write(BerthStorage *storage, const char *log_id, guint64 offset,
+                             const guint8 *data, gsize length, GError **error);
+GBytes *berth_rbd_log_read(BerthStorage *storage, const char *log_id, guint64 offset, gsize length,
+                           GError **error);
+gboolean berth_rbd_log_size(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
+                            GError **error);
+gboolean berth_rbd_log_remove(BerthStorage *storage, const char *log_id, GError **error);
+gboolean berth_rbd_log_list(BerthStorage *storage, GPtrArray *names, GError **error);

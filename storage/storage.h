@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <gio/gio.h>
+
+/* Where images, job disks, blobs and logs live: one interface, two implementations.
+ *
+ *   rbd  Ceph: images and disks are RBD images (a disk is a clone of depth 1 of the image's
+ *        protected snapshot), blobs and logs are RADOS objects
+ *   dir  a directory of one machine or of a shared file system: sparse files, qcow2 overlays
+ *
+ * All functions block (up to op_timeout_sec each) and are called on worker threads; one
+ * BerthStorage may be used by many threads at once; a writer by one at a time. Nothing is cached
+ * here. What a crashed writer left behind is swept when it is older than a day, by opening (dir)
+ * and by the lists; images of rbd are listed instead.
+ *
+ * Names (image ids, disk ids, log ids) are made by Berth: [A-Za-z0-9._-], 1 to 128 bytes, not
+ * starting with a dot. INVALID_ARGUMENT for others.
+ *
+ * Errors of every function: UNAVAILABLE or DEADLINE_EXCEEDED while storage cannot be reached
+ * (try again), RESOURCE_EXHAUSTED when it is full, NOT_FOUND, ALREADY_EXISTS,
+ * FAILED_PRECONDITION (in use), UNSUPPORTED (dir cannot do it), DATA_LOSS (corrupt). */
+
+typedef struct {
+    char *kind; /* "rbd" or "dir" */
+    /* rbd */
+    char *ceph_conf;   /* path of ceph.conf */
+    char *ceph_user;   /* "client." is added: "berth" */
+    char *keyring;     /* path, or NULL: as ceph.conf says */
+    char *pool;        /* images, disks, blobs, logs */
+    char *secret_uuid; /* of the libvirt secret with the key, for berth-node */
+    /* dir */
+    char *path;
+    /* both */
+    guint op_timeout_sec; /* 1..600 */
+} BerthStorageConfig;
+
+typedef struct BerthStorage BerthStorage;
+
+/* Connects. Checks that the pool or directory exists and can be written. */
+BerthStorage *berth_storage_open(const BerthStorageConfig *config, GError **error);
+/* One more reference, for another thread or a later moment. (transfer full) */
+BerthStorage *berth_storage_ref(BerthStorage *storage);
+/* Drops a reference; the last one closes it, which blocks. A writer has one of its own. */
+void berth_storage_free(BerthStorage *storage);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorage, berth_storage_free)
+
+const char *berth_storage_kind(BerthStorage *storage);
+/* One small read and write: TRUE if storage answers now. */
+gboolean berth_storage_check(BerthStorage *storage, GError **error);
+/* This process's own client address, for fencing a whole agent; "" where there is none.
+ * (transfer full) */
+char *berth_storage_client_address(BerthStorage *storage);
+/* Has an operation failed because this process was cut off (berth_storage_fence())? Then all others
+ * will: only storage that is opened anew can be used. */
+gboolean berth_storage_is_fenced(BerthStorage *storage);
+/* May this handle keep a disk from ever being removed? An operation on an RBD image that ran out of
+ * time, or that came to nothing for another reason, can leave a watch of its header in Ceph's client,
+ * which keeps it alive for as long as the client lives: removing then says FAILED_PRECONDITION to
+ * everybody. TRUE, and for good, once such an operation timed out, or nobody but this client itself
+ * had a disk open that could not be removed. All else works on; open storage anew, free this handle,
+ * and what could not be removed can be 30 s later. */
+gboolean berth_storage_is_worn(BerthStorage *storage);
+
+/* --- images: written once, then immutable ------------------------------------------------- */
+
+/* An image that is being written; not visible in lists until committed. */
+typedef struct BerthImageWriter BerthImageWriter;
+BerthImageWriter *berth_storage_image_create(BerthStorage *storage, const char *image_id,
+                                             guint64 size_bytes, GError **error);
+/* Any range, any order, repeatedly. Zeroes take no space. */
+gboolean berth_image_writer_write(BerthImageWriter *writer, guint64 offset, const void *data,
+                                  gsize length, GError **error);
+/* Flushes and makes it immutable (rbd: protected snapshot). The writer is to be freed after. */
+gboolean berth_image_writer_commit(BerthImageWriter *writer, GError **error);
+/* Not committed: removes what was written. */
+void berth_image_writer_free(BerthImageWriter *writer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthImageWriter, berth_image_writer_free)
+
+/* FAILED_PRECONDITION while a disk depends on it; NOT_FOUND. */
+gboolean berth_storage_image_remove(BerthStorage *storage, const char *image_id, GError **error);
+/* NULL-terminated, sorted (transfer full). Includes what a crashed import left behind. */
+char **berth_storage_image_list(BerthStorage *storage, GError **error);
+
+/* --- disks: writable, copy-on-write from an image ------------------------------------------ */
+
+/* What a hypervisor attaches. */
+typedef struct {
+    gboolean is_rbd;
+    char *rbd_pool;
+    char *rbd_image;
+    char **rbd_monitors; /* "host:port" */
+    char *rbd_user;
+    char *rbd_secret_uuid;
+    char *file_path;   /* dir */
+    char *file_format; /* "qcow2" */
+} BerthDiskSource;
+void berth_disk_source_free(BerthDiskSource *source);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDiskSource, berth_disk_source_free)
+
+/* SIZE_BYTES at least the image's. Already there: ALREADY_EXISTS. */
+BerthDiskSource *berth_storage_disk_create(BerthStorage *storage, const char *disk_id,
+                                           const char *image_id, guint64 size_bytes,
+                                           GError **error);
+BerthDiskSource *berth_storage_disk_source(BerthStorage *storage, const char *disk_id,
+                                           GError **error);
+/* Removing what does not exist is not an error. FAILED_PRECONDITION while a client has it open. */
+gboolean berth_storage_disk_remove(BerthStorage *storage, const char *disk_id, GError **error);
+char **berth_storage_disk_list(BerthStorage *storage, GError **error);
+/* Addresses of the clients that have it open now, NULL-terminated; empty for dir. */
+char **berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
+
+/* Cuts the clients at ADDRESSES off, for 24 hours: by then they must have been ended. Whoever
+ * connects after this returned sees none of their writes any more. Never cuts STORAGE itself off,
+ * which may be among the clients of a disk (berth_storage_is_worn()). UNSUPPORTED for dir. An empty
+ * list is not an error. */
+gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses, GError **error);
+
+/* --- blobs: content-addressed, immutable --------------------------------------------------- */
+
+#define BERTH_SHA256_BYTES 32
+typedef struct BerthBlobWriter BerthBlobWriter;
+/* Appends; at commit the content must have DIGEST and SIZE_BYTES, else INVALID_ARGUMENT. */
+BerthBlobWriter *berth_storage_blob_create(BerthStorage *storage,
+                                           const guint8 digest[BERTH_SHA256_BYTES],
+                                           guint64 size_bytes, GError **error);
+gboolean berth_blob_writer_append(BerthBlobWriter *writer, const void *data, gsize length,
+                                  GError **error);
+gboolean berth_blob_writer_commit(BerthBlobWriter *writer, GError **error);
+void berth_blob_writer_free(BerthBlobWriter *writer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthBlobWriter, berth_blob_writer_free)
+gboolean berth_storage_blob_exists(BerthStorage *storage, const guint8 digest[BERTH_SHA256_BYTES],
+                                   gboolean *out_exists, GError **error);
+/* Up to LENGTH bytes from OFFSET, fewer only at the end (transfer full). Checked against sums made
+ * at commit: DATA_LOSS if it is not what was written. */
+GBytes *berth_storage_blob_read(BerthStorage *storage, const guint8 digest[BERTH_SHA256_BYTES],
+                                guint64 offset, gsize length, GError **error);
+/* Removing what does not exist is not an error. */
+gboolean berth_storage_blob_remove(BerthStorage *storage, const guint8 digest[BERTH_SHA256_BYTES],
+                                   GError **error);
+/* Lower-case hex digests, NULL-terminated. */
+char **berth_storage_blob_list(BerthStorage *storage, GError **error);
+
+/* --- logs: byte streams written at explicit offsets ----------------------------------------- */
+
+/* Durable when it returns. Writing the same range again with the same bytes changes nothing. */
+gboolean berth_storage_log_write(BerthStorage *storage, const char *log_id, guint64 offset,
+                                 const void *data, gsize length, GError **error);
+/* Up to LENGTH bytes from OFFSET; an empty GBytes at or past the end or if there is no such log. */
+GBytes *berth_storage_log_read(BerthStorage *storage, const char *log_id, guint64 offset,
+                               gsize length, GError **error);
+/* End of what was written; 0 if there is no such log. */
+gboolean berth_storage_log_size(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
+                                GError **error);
+/* Removing what does not exist is not an error. */
+gboolean berth_storage_log_remove(BerthStorage *storage, const char *log_id, GError **error);
+char **berth_storage_log_list(BerthStorage *storage, GError **error);

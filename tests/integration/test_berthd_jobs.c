@@ -1,0 +1,489 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs through a real berthd, over its socket, on a node that is fake: how each can end, and what
+ * people do to them. */
+#include "tests/lib/berthd_test.h"
+
+#include "scheduler/daemon/pb.h"
+
+static const ProtobufCServiceDescriptor *const jobs = &berth__jobs__descriptor;
+
+static Berth__JobReply *change(BerthdTest *test, const char *method, guint64 job)
+{
+    Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
+    Berth__HoldRequest hold = BERTH__HOLD_REQUEST__INIT;
+    Berth__ReleaseRequest release = BERTH__RELEASE_REQUEST__INIT;
+    const ProtobufCMessage *message = &request.base;
+    request.job = hold.job = release.job = job;
+    if (strcmp(method, "Hold") == 0) {
+        message = &hold.base;
+    } else if (strcmp(method, "Release") == 0) {
+        message = &release.base;
+    }
+    return berthd_fixture_call(test->berthd, jobs, method, message);
+}
+
+/* --- how a job can end ------------------------------------------------------------------------- */
+
+static void submit_plain_completes(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.out = "hello\n", .err = "oops\n"};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    const Berth__Task *task = berthd_test_task(record);
+    assert_int_equal(record->state, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(task->exit->stdout_bytes, 6);
+    assert_string_equal(task->node, "n1");
+    assert_int_equal(task->epoch, 1);
+    assert_true(task->start_usec >= record->submit_usec && task->end_usec >= task->start_usec);
+    assert_int_equal(fake_agent_runs(test->agent, job), 1);
+    assert_int_equal(fake_agent_n_guests(test->agent), 0);
+    g_autofree char *out = berthd_fixture_logs(test->berthd, job, FALSE, FALSE);
+    g_autofree char *err = berthd_fixture_logs(test->berthd, job, TRUE, TRUE);
+    assert_string_equal(out, "hello\n");
+    assert_string_equal(err, "oops\n");
+}
+
+typedef struct {
+    FakePlan plan;
+    Berth__JobState state;
+    Berth__Reason reason;
+    const char *text;
+} EndCase;
+
+static const EndCase ends[] = {
+    {{.status = 3}, BERTH__JOB_STATE__FAILED, BERTH__REASON__REASON_EXIT_STATUS, "status 3"},
+    {{.signal = 11}, BERTH__JOB_STATE__FAILED, BERTH__REASON__REASON_SIGNAL, "signal 11"},
+    {{.signal = 9, .oom_kills = 1},
+     BERTH__JOB_STATE__OUT_OF_MEMORY,
+     BERTH__REASON__REASON_MEMORY_LIMIT,
+     "64 MiB"},
+    {{.status = 127, .error = "no such file: tru"},
+     BERTH__JOB_STATE__FAILED,
+     BERTH__REASON__REASON_COMMAND_NOT_FOUND,
+     "no such file: tru"},
+    {{.gone = BERTH__REASON__REASON_BOOT_DEADLINE, .console_tail = "Kernel panic"},
+     BERTH__JOB_STATE__FAILED,
+     BERTH__REASON__REASON_BOOT_DEADLINE,
+     "did not boot in time (node n1)"},
+    {{.gone = BERTH__REASON__REASON_GUEST_CRASHED, .console_tail = "Kernel panic"},
+     BERTH__JOB_STATE__FAILED,
+     BERTH__REASON__REASON_GUEST_CRASHED,
+     "crashed (node n1)"},
+    {{.refuse = BERTH__START_GUEST_REPLY__FAULT__JOB},
+     BERTH__JOB_STATE__FAILED,
+     BERTH__REASON__REASON_START_FAILED,
+     "the fake node refuses"},
+};
+
+static void guest_ends_job_says_why(void **state)
+{
+    BerthdTest *test = *state;
+    for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {
+        test->plan = ends[i].plan;
+        guint64 job = berthd_fixture_submit_plain(test->berthd);
+        berthd_fixture_wait_state(test->berthd, job, ends[i].state);
+        g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+        const Berth__Task *task = berthd_test_task(record);
+        assert_int_equal(task->reason, ends[i].reason);
+        assert_non_null(strstr(task->reason_text, ends[i].text));
+        if (ends[i].plan.console_tail) {
+            assert_string_equal(task->console_tail, ends[i].plan.console_tail);
+        }
+    }
+}
+
+static void time_limit_reached_stops(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.time_limit_sec = 1;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__TIMEOUT);
+    assert_int_equal(fake_agent_n_stops(test->agent), 1);
+}
+
+static void start_refused_for_a_while_is_tried_again(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.refuse = BERTH__START_GUEST_REPLY__FAULT__NODE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_START_FAILED, job);
+    test->plan = (FakePlan){0};
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_true(berthd_test_task(record)->epoch > 1);
+    assert_int_equal(fake_agent_runs(test->agent, job), 1);
+}
+
+static int setup_quick_retry(void **state)
+{
+    return berthd_test_setup_with(state, "[guests]\nstart_backoff = 1s\n");
+}
+
+/* --- what people do ---------------------------------------------------------------------------- */
+
+static void cancel_running_stops(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    berth_message_free(&change(test, "Cancel", job)->base);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__CANCELLED);
+    assert_int_equal(fake_agent_n_stops(test->agent), 1);
+    Berth__CancelRequest again = BERTH__CANCEL_REQUEST__INIT;
+    again.job = job;
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    g_autoptr(GError) error = berthd_fixture_call_error(test->berthd, jobs, "Cancel", &again.base);
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "has ended already (CANCELLED)");
+}
+
+/* Its guest is gone and nobody has said so: as when its start never left. */
+static void cancel_of_unknown_guest_ends_job(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    fake_agent_crash(test->agent);
+    berth_message_free(&change(test, "Cancel", job)->base);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__CANCELLED);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+}
+
+static void cancel_crosses_failing_start_ends_job(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan =
+        (FakePlan){.refuse = BERTH__START_GUEST_REPLY__FAULT__NODE, .refuse_on_stop = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    run_until(fake_agent_start(test->agent, job) != NULL);
+    berth_message_free(&change(test, "Cancel", job)->base);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__CANCELLED);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+}
+
+static void hold_pending_waits_until_released(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.hold = TRUE;
+    guint64 held = berthd_fixture_submit(test->berthd, &spec);
+    guint64 other = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, other, BERTH__JOB_STATE__COMPLETED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, held);
+    assert_int_equal(record->state, BERTH__JOB_STATE__PENDING);
+    assert_int_equal(berthd_test_task(record)->reason, BERTH__REASON__REASON_HELD_BY_USER);
+    assert_true(record->held);
+    Berth__JobReply *reply = change(test, "Release", held);
+    assert_false(reply->job->held);
+    berth_message_free(&reply->base);
+    berthd_fixture_wait_state(test->berthd, held, BERTH__JOB_STATE__COMPLETED);
+}
+
+static void cancel_pending_never_starts(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.hold = TRUE;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    Berth__JobReply *reply = change(test, "Cancel", job);
+    assert_int_equal(reply->job->state, BERTH__JOB_STATE__CANCELLED);
+    berth_message_free(&reply->base);
+    assert_int_equal(fake_agent_runs(test->agent, job), 0);
+}
+
+static void change_unknown_is_not_found(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
+    request.job = 4711;
+    g_autoptr(GError) error =
+        berthd_fixture_call_error(test->berthd, jobs, "Cancel", &request.base);
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "4711");
+}
+
+/* --- submitting -------------------------------------------------------------------------------- */
+
+static void submit_absurd_is_refused(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.vcpus = 1000;
+    g_autoptr(GError) large = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(large, BERTH_ERROR_INVALID_ARGUMENT, "n1");
+    spec = berthd_fixture_spec();
+    spec.image = (char *)"none";
+    g_autoptr(GError) image = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(image, BERTH_ERROR_NOT_FOUND, "there are: tiny");
+    char *nodes[] = {(char *)"n9"};
+    spec = berthd_fixture_spec();
+    spec.nodes = nodes;
+    spec.n_nodes = 1;
+    g_autoptr(GError) node = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(node, BERTH_ERROR_INVALID_ARGUMENT, "no node \"n9\"");
+    guint64 next = berthd_fixture_submit_plain(test->berthd);
+    assert_int_equal(next, 1); /* refused ones took no number */
+}
+
+static void submit_same_key_is_same_job(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    request.spec = &spec;
+    request.idempotency_key = (char *)"once";
+    g_autoptr(ProtobufCMessage) first =
+        berthd_fixture_call(test->berthd, jobs, "Submit", &request.base);
+    g_autoptr(ProtobufCMessage) second =
+        berthd_fixture_call(test->berthd, jobs, "Submit", &request.base);
+    assert_int_equal(((Berth__SubmitReply *)first)->job, ((Berth__SubmitReply *)second)->job);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    g_autoptr(ProtobufCMessage) third =
+        berthd_fixture_call(test->berthd, jobs, "Submit", &request.base);
+    assert_int_equal(((Berth__SubmitReply *)first)->job, ((Berth__SubmitReply *)third)->job);
+}
+
+static void store_reply(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+    assert_no_error(error);
+    guint64 number = ((Berth__SubmitReply *)reply)->job;
+    g_array_append_val((GArray *)user_data, number);
+}
+
+static void submit_same_key_at_once_is_same_job(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(GArray) numbers = g_array_new(FALSE, FALSE, sizeof(guint64));
+    Berth__JobSpec spec = berthd_fixture_spec();
+    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    request.spec = &spec;
+    request.idempotency_key = (char *)"at once";
+    for (guint i = 0; i < 20; i++) {
+        berth_rpc_peer_call_async(berthd_fixture_client(test->berthd), jobs, "Submit",
+                                  &request.base, 0, NULL, store_reply, numbers);
+    }
+    run_until(numbers->len == 20);
+    for (guint i = 0; i < 20; i++) {
+        assert_int_equal(g_array_index(numbers, guint64, i), 1);
+    }
+}
+
+static Berth__BlobRef blob_of(const char *data, gsize length, guint8 digest[32])
+{
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize digest_length = 32;
+    g_checksum_update(checksum, (const guchar *)data, (gssize)length);
+    g_checksum_get_digest(checksum, digest, &digest_length);
+    Berth__BlobRef blob = BERTH__BLOB_REF__INIT;
+    blob.sha256 = (ProtobufCBinaryData){32, digest};
+    blob.size_bytes = length;
+    return blob;
+}
+
+static void submit_with_payloads_reaches_the_node(void **state)
+{
+    BerthdTest *test = *state;
+    static const char script[] = "#!/bin/sh\necho hello\n";
+    static const char environment[] = "A=1\0B=2";
+    guint8 script_digest[32], environment_digest[32];
+    Berth__BlobRef script_blob = blob_of(script, strlen(script), script_digest);
+    Berth__BlobRef environment_blob = blob_of(environment, sizeof environment, environment_digest);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.script = &script_blob;
+    spec.environment = &environment_blob;
+    ProtobufCBinaryData contents[] = {{strlen(script), (uint8_t *)script},
+                                      {sizeof environment, (uint8_t *)environment}};
+    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    request.spec = &spec;
+    request.inline_blobs = contents;
+    request.n_inline_blobs = 2;
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, jobs, "Submit", &request.base);
+    guint64 job = ((Berth__SubmitReply *)reply)->job;
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    const Berth__StartGuestRequest *start = fake_agent_start(test->agent, job);
+    assert_int_equal(start->n_inline_blobs, 2);
+    assert_int_equal(start->disk_bytes, 2u << 20);
+    assert_string_equal(start->task->hostname, "job-1");
+    assert_string_equal(start->task->working_directory, "/work");
+    assert_memory_equal(start->inline_blobs[0].data, environment, sizeof environment);
+    assert_memory_equal(start->inline_blobs[1].data, script, strlen(script));
+    assert_true(g_strv_contains((const char *const[]){start->task->extra_environment[0], NULL},
+                                "BERTH_JOB_ID=1"));
+}
+
+static void submit_missing_payload_is_not_found(void **state)
+{
+    BerthdTest *test = *state;
+    guint8 digest[32];
+    Berth__BlobRef blob = blob_of("never sent", 10, digest);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.script = &blob;
+    g_autoptr(GError) error = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "was not uploaded");
+}
+
+static Berth__PutBlobReply *put(BerthdTest *test, Berth__BlobRef *blob, const char *data,
+                                guint64 offset, gsize length)
+{
+    Berth__PutBlobRequest request = BERTH__PUT_BLOB_REQUEST__INIT;
+    request.blob = blob;
+    request.offset = offset;
+    request.data = (ProtobufCBinaryData){length, (uint8_t *)data + offset};
+    return berthd_fixture_call(test->berthd, &berth__blobs__descriptor, "Put", &request.base);
+}
+
+static void submit_uploaded_input_is_accepted(void **state)
+{
+    BerthdTest *test = *state;
+    gsize length = (1u << 20) + 1000;
+    g_autofree char *data = g_strnfill(length, 'x');
+    guint8 digest[32];
+    Berth__BlobRef blob = blob_of(data, length, digest);
+    Berth__PutBlobReply *first = put(test, &blob, data, 0, 1u << 20);
+    assert_false(first->complete);
+    berth_message_free(&first->base);
+    Berth__PutBlobReply *last = put(test, &blob, data, 1u << 20, 1000);
+    assert_true(last->complete);
+    berth_message_free(&last->base);
+    Berth__StatBlobRequest stat = BERTH__STAT_BLOB_REQUEST__INIT;
+    stat.blob = &blob;
+    g_autoptr(ProtobufCMessage) known =
+        berthd_fixture_call(test->berthd, &berth__blobs__descriptor, "Stat", &stat.base);
+    assert_true(((Berth__StatBlobReply *)known)->present);
+    Berth__InputFile input = BERTH__INPUT_FILE__INIT, *inputs[] = {&input};
+    input.name = (char *)"data/x";
+    input.mode = 0644;
+    input.blob = &blob;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.inputs = inputs;
+    spec.n_inputs = 1;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(fake_agent_start(test->agent, job)->n_inline_blobs, 0);
+}
+
+static void put_wrong_content_is_refused(void **state)
+{
+    BerthdTest *test = *state;
+    guint8 digest[32];
+    Berth__BlobRef blob = blob_of("what was promised", 17, digest);
+    Berth__PutBlobRequest request = BERTH__PUT_BLOB_REQUEST__INIT;
+    request.blob = &blob;
+    request.data = (ProtobufCBinaryData){17, (uint8_t *)"something else..."};
+    g_autoptr(GError) error =
+        berthd_fixture_call_error(test->berthd, &berth__blobs__descriptor, "Put", &request.base);
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "SHA-256");
+}
+
+/* --- lists ------------------------------------------------------------------------------------- */
+
+static void list_pages_show_each_job_once(void **state)
+{
+    BerthdTest *test = *state;
+    for (guint i = 0; i < 25; i++) {
+        berthd_fixture_submit_plain(test->berthd);
+    }
+    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
+    request.all_states = TRUE;
+    request.limit = 10;
+    guint64 expected = 1;
+    do {
+        Berth__ListJobsReply *page = berthd_fixture_call(test->berthd, jobs, "List", &request.base);
+        for (gsize i = 0; i < page->n_jobs; i++) {
+            assert_int_equal(page->jobs[i]->id, expected++);
+            assert_null(page->jobs[i]->spec);
+        }
+        request.after_job = page->next_after_job;
+        berth_message_free(&page->base);
+    } while (request.after_job != 0);
+    assert_int_equal(expected, 26);
+}
+
+static gboolean reason_has(BerthdTest *test, guint64 job, const char *text)
+{
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    return strstr(berthd_test_task(record)->reason_text, text) != NULL;
+}
+
+static void output_files_are_written(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.out = "to out\n", .err = "to err\n"};
+    fake_agent_set_delay(test->agent, 500); /* its guest is released after the copy */
+    g_autofree char *pattern =
+        g_build_filename(berthd_fixture_dir(test->berthd), "out-%j.txt", NULL);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.stdout_path = pattern;
+    spec.stderr_path = (char *)"/nonexistent/err.txt";
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "out-1.txt", NULL);
+    g_autofree char *text = NULL;
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__OUTPUT_COPIED, job);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    assert_true(reason_has(test, job, "/nonexistent/err.txt"));
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    assert_string_equal(text, "to out\n");
+}
+
+/* What the user does with the file after the copy is the user's. */
+static void output_file_is_copied_once_over_a_restart(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.out = "to out\n"};
+    fake_agent_set_delay(test->agent, 3000); /* its guest is released long after the copy */
+    g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "out.txt", NULL);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.stdout_path = path;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__OUTPUT_COPIED, job);
+    g_autofree char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    assert_string_equal(text, "to out\n");
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_false(record->tasks[0]->output_pending);
+    assert_true(g_file_set_contents(path, "mine now\n", -1, NULL));
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    g_autofree char *after = NULL;
+    assert_true(g_file_get_contents(path, &after, NULL, NULL));
+    assert_string_equal(after, "mine now\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BERTHD_TEST(submit_plain_completes),
+        BERTHD_TEST(guest_ends_job_says_why),
+        BERTHD_TEST(time_limit_reached_stops),
+        cmocka_unit_test_setup_teardown(start_refused_for_a_while_is_tried_again, setup_quick_retry,
+                                        berthd_test_teardown),
+        BERTHD_TEST(cancel_running_stops),
+        BERTHD_TEST(cancel_of_unknown_guest_ends_job),
+        BERTHD_TEST(cancel_crosses_failing_start_ends_job),
+        BERTHD_TEST(hold_pending_waits_until_released),
+        BERTHD_TEST(cancel_pending_never_starts),
+        BERTHD_TEST(change_unknown_is_not_found),
+        BERTHD_TEST(submit_absurd_is_refused),
+        BERTHD_TEST(submit_same_key_is_same_job),
+        BERTHD_TEST(submit_same_key_at_once_is_same_job),
+        BERTHD_TEST(submit_with_payloads_reaches_the_node),
+        BERTHD_TEST(submit_missing_payload_is_not_found),
+        BERTHD_TEST(submit_uploaded_input_is_accepted),
+        BERTHD_TEST(put_wrong_content_is_refused),
+        BERTHD_TEST(list_pages_show_each_job_once),
+        BERTHD_TEST(output_files_are_written),
+        BERTHD_TEST(output_file_is_copied_once_over_a_restart),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* `berth` with a daemon that does what a script says: answers that are lost or late, at exactly the
+ * moment that matters. */
+#include "tests/lib/assert.h"
+#include "tests/lib/cli_process.h"
+
+#include "common/message.h"
+#include "common/rpc.h"
+
+#include <glib/gstdio.h>
+#include <signal.h>
+
+#define JOB 42u
+
+/* What becomes of a request. */
+typedef enum {
+    ANSWER,
+    HOLD,   /* until the test answers */
+    LOSE,   /* the connection ends instead */
+    REFUSE, /* "not now" */
+} Manner;
+
+typedef struct {
+    Berth__Jobs_Service jobs; /* first: handlers get its address */
+    Berth__Server_Service server;
+    ProtobufCService *services[3];
+    BerthRpcListener *listener;
+    char *dir;
+    char *socket;
+    Manner submit, cancel, logs; /* for the next one of each */
+    BerthRpcCall *held;
+    GPtrArray *keys; /* of the submissions that came */
+    guint n_cancels;
+    guint n_logs;
+    guint n_watches;
+    guint64 stdout_offset; /* that the newest Logs asked from */
+    Berth__JobState state;
+    gboolean output_pending; /* until it is watched */
+} Script;
+
+static Script *script_of(Berth__Jobs_Service *service)
+{
+    return (Script *)(void *)service;
+}
+
+/* Takes the manner of this request; those that follow are answered. TRUE: answer it. */
+static gboolean take(Script *script, Manner *manner, BerthRpcCall *call)
+{
+    Manner now = *manner;
+    *manner = ANSWER;
+    if (now == HOLD) {
+        script->held = call;
+    } else if (now == LOSE) {
+        berth_rpc_peer_close(berth_rpc_call_peer(call), TRUE);
+        berth_rpc_call_end(call);
+    } else if (now == REFUSE) {
+        g_autoptr(GError) error =
+            g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "storage cannot be reached");
+        berth_rpc_call_fail(call, error);
+    }
+    return now == ANSWER;
+}
+
+/* --- the daemon --------------------------------------------------------------------------------- */
+
+static void reply_submit(BerthRpcCall *call)
+{
+    Berth__SubmitReply reply = BERTH__SUBMIT_REPLY__INIT;
+    reply.job = JOB;
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+static void on_submit(Berth__Jobs_Service *service, const Berth__SubmitRequest *request,
+                      Berth__SubmitReply_Closure closure, void *closure_data)
+{
+    Script *script = script_of(service);
+    g_ptr_array_add(script->keys, g_strdup(request->idempotency_key));
+    if (take(script, &script->submit, BERTH_RPC_CALL(closure_data))) {
+        reply_submit(BERTH_RPC_CALL(closure_data));
+    }
+}
+
+static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
+                   Berth__Job_Closure closure, void *closure_data)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    job.id = request->job;
+    job.state = script_of(service)->state;
+    Berth__Task task = BERTH__TASK__INIT, *tasks[] = {&task};
+    task.output_pending = script_of(service)->output_pending;
+    job.n_tasks = 1;
+    job.tasks = tasks;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &job.base);
+}
+
+static void on_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    Script *script = script_of(service);
+    Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
+    assert_int_equal(request->job, JOB);
+    script->n_cancels++;
+    if (take(script, &script->cancel, BERTH_RPC_CALL(closure_data))) {
+        script->state = BERTH__JOB_STATE__CANCELLED;
+        berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+        if (script->held) {
+            berth_rpc_call_end(g_steal_pointer(&script->held)); /* of Logs: the job has ended */
+        }
+    }
+}
+
+/* "01234", or the rest of it. */
+static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,
+                    Berth__LogChunk_Closure closure, void *closure_data)
+{
+    static const char text[] = "01234";
+    Script *script = script_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    script->n_logs++;
+    script->stdout_offset = request->stdout_offset;
+    assert_true(request->stdout_offset < sizeof text);
+    chunk.epoch = 1;
+    chunk.offset = request->stdout_offset;
+    chunk.data.data = (guint8 *)&text[request->stdout_offset];
+    chunk.data.len = request->stdout_offset == 0 ? 3 : strlen(text) - request->stdout_offset;
+    berth_rpc_call_send_item(call, &chunk.base);
+    if (script->state == BERTH__JOB_STATE__CANCELLED) {
+        script->logs = ANSWER; /* nothing to hold for */
+    }
+    if (take(script, &script->logs, call)) {
+        berth_rpc_call_end(call);
+    }
+}
+
+static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *request,
+                     Berth__Event_Closure closure, void *closure_data)
+{
+    Script *script = script_of(service);
+    Berth__Event event = BERTH__EVENT__INIT;
+    if (!script->output_pending) {
+        fail_msg("Watch was not expected: every job has ended when it is looked at");
+    }
+    event.kind = BERTH__EVENT__KIND__OUTPUT_COPIED;
+    event.seq = 7;
+    event.job = JOB;
+    script->output_pending = FALSE;
+    script->n_watches++;
+    berth_rpc_call_send_item(BERTH_RPC_CALL(closure_data), &event.base);
+    berth_rpc_call_end(BERTH_RPC_CALL(closure_data));
+}
+
+/* Verbs of this test do not use these. */
+static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
+                    Berth__ListJobsReply_Closure closure, void *closure_data)
+{
+    fail_msg("List was not expected");
+}
+
+static void on_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
+                    Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Hold was not expected");
+}
+
+static void on_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest *request,
+                       Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Release was not expected");
+}
+
+static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
+                    Berth__ServerInfo_Closure closure, void *closure_data)
+{
+    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
+}
+
+static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
+{
+    berth_rpc_peer_unref(peer);
+}
+
+static void on_peer(BerthRpcPeer *peer, gpointer user_data)
+{
+    berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
+}
+
+static int setup(void **state)
+{
+    static const Berth__Jobs_Service jobs = BERTH__JOBS__INIT(on_);
+    static const Berth__Server_Service server = BERTH__SERVER__INIT(on_);
+    g_autoptr(GError) error = NULL;
+    Script *script = g_new0(Script, 1);
+    script->jobs = jobs;
+    script->server = server;
+    script->services[0] = &script->jobs.base;
+    script->services[1] = &script->server.base;
+    script->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
+    script->socket = g_build_filename(script->dir, "sock", NULL);
+    script->keys = g_ptr_array_new_with_free_func(g_free);
+    script->state = BERTH__JOB_STATE__COMPLETED;
+    script->listener = berth_rpc_listener_new_unix(script->socket, 0600, script->services, NULL,
+                                                   on_peer, NULL, NULL, &error);
+    assert_no_error(error);
+    *state = script;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Script *script = *state;
+    berth_rpc_listener_free(script->listener);
+    while (g_main_context_iteration(NULL, FALSE)) {
+        /* connections that end */
+    }
+    g_autoptr(GDir) dir = g_dir_open(script->dir, 0, NULL);
+    for (const char *name; (name = g_dir_read_name(dir));) {
+        g_autofree char *path = g_build_filename(script->dir, name, NULL);
+        g_unlink(path);
+    }
+    g_rmdir(script->dir);
+    g_ptr_array_unref(script->keys);
+    g_free(script->dir);
+    g_free(script->socket);
+    g_free(script);
+    return 0;
+}
+
+static CliProcess *start(Script *script, const char *verb)
+{
+    return cli_start(script->socket, (const char *const[]){verb, "--", "true", NULL}, NULL);
+}
+
+/* --- submitting --------------------------------------------------------------------------------- */
+
+/* It may have been committed: only the same key makes asking again safe. */
+static void submit_lost_answer_is_asked_for_with_the_same_key(void **state)
+{
+    Script *script = *state;
+    script->submit = LOSE;
+    g_autoptr(CliProcess) cli = start(script, "submit");
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_out(cli), "42\n");
+    assert_string_equal(cli_err(cli), "");
+    assert_int_equal(script->keys->len, 2);
+    assert_true(strlen(g_ptr_array_index(script->keys, 0)) > 20);
+    assert_string_equal(g_ptr_array_index(script->keys, 0), g_ptr_array_index(script->keys, 1));
+    g_autoptr(CliProcess) other = start(script, "submit");
+    assert_cli_status(other, 0);
+    assert_string_not_equal(g_ptr_array_index(script->keys, 0), g_ptr_array_index(script->keys, 2));
+}
+
+static void submit_refused_for_now_is_an_error(void **state)
+{
+    Script *script = *state;
+    script->submit = REFUSE;
+    g_autoptr(CliProcess) cli = start(script, "submit");
+    assert_cli_status(cli, 1);
+    assert_string_equal(cli_err(cli), "berth submit: storage cannot be reached\n");
+    assert_int_equal(script->keys->len, 1);
+}
+
+/* --- cancelling --------------------------------------------------------------------------------- */
+
+static void run_sigint_before_the_number_is_known_cancels(void **state)
+{
+    Script *script = *state;
+    script->submit = HOLD;
+    g_autoptr(CliProcess) cli = start(script, "run");
+    run_until(script->held);
+    cli_signal(cli, SIGINT);
+    run_until(strstr(cli_err(cli), "cancelling the job"));
+    BerthRpcCall *submit = g_steal_pointer(&script->held);
+    script->logs = HOLD; /* the job runs until it is cancelled */
+    reply_submit(submit);
+    assert_cli_status(cli, 125);
+    assert_int_equal(script->n_cancels, 1);
+    assert_contains(cli_err(cli), "ended CANCELLED");
+}
+
+static void run_two_sigints_before_the_number_is_known_say_what_is_not_known(void **state)
+{
+    Script *script = *state;
+    script->submit = HOLD;
+    g_autoptr(CliProcess) cli = start(script, "run");
+    run_until(script->held);
+    cli_signal(cli, SIGINT);
+    run_until(strstr(cli_err(cli), "cancelling the job"));
+    cli_signal(cli, SIGINT);
+    assert_cli_status(cli, 125);
+    assert_contains(cli_err(cli), "may have been submitted");
+    berth_rpc_call_end(g_steal_pointer(&script->held));
+}
+
+static void run_lost_cancel_is_sent_again(void **state)
+{
+    Script *script = *state;
+    script->logs = HOLD;
+    script->cancel = LOSE;
+    g_autoptr(CliProcess) cli = start(script, "run");
+    run_until(g_str_equal(cli_out(cli), "012"));
+    cli_signal(cli, SIGINT);
+    run_until(script->n_cancels == 1);
+    berth_rpc_call_end(g_steal_pointer(&script->held)); /* it went with its connection */
+    script->logs = HOLD;
+    assert_cli_status(cli, 125);
+    assert_int_equal(script->n_cancels, 2);
+    assert_string_equal(cli_out(cli), "01234");
+}
+
+/* --- output ------------------------------------------------------------------------------------- */
+
+static void run_goes_on_where_it_stopped(void **state)
+{
+    static const Manner manners[] = {LOSE, REFUSE};
+    for (gsize i = 0; i < G_N_ELEMENTS(manners); i++) {
+        Script *script = *state;
+        script->logs = manners[i];
+        script->n_logs = 0;
+        g_autoptr(CliProcess) cli = start(script, "run");
+        assert_cli_status(cli, 0);
+        assert_string_equal(cli_out(cli), "01234");
+        assert_int_equal(script->n_logs, 2);
+        if (manners[i] == REFUSE) { /* what was sent before a loss may be lost with it */
+            assert_int_equal(script->stdout_offset, 3);
+        }
+    }
+}
+
+/* Who only asks for what there is wants to know at once. */
+static void logs_refused_for_now_is_an_error(void **state)
+{
+    Script *script = *state;
+    script->logs = REFUSE;
+    g_autoptr(CliProcess) cli =
+        cli_start(script->socket, (const char *const[]){"logs", "42", NULL}, NULL);
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "storage cannot be reached");
+    assert_int_equal(script->n_logs, 1);
+}
+
+/* --- waiting ------------------------------------------------------------------------------------ */
+
+static void wait_for_ended_job_waits_for_its_output(void **state)
+{
+    Script *script = *state;
+    script->output_pending = TRUE;
+    g_autoptr(CliProcess) cli =
+        cli_start(script->socket, (const char *const[]){"wait", "42", NULL}, NULL);
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_out(cli), "42 COMPLETED\n");
+    assert_int_equal(script->n_watches, 1);
+}
+
+#define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        SCRIPTED(submit_lost_answer_is_asked_for_with_the_same_key),
+        SCRIPTED(submit_refused_for_now_is_an_error),
+        SCRIPTED(run_sigint_before_the_number_is_known_cancels),
+        SCRIPTED(run_two_sigints_before_the_number_is_known_say_what_is_not_known),
+        SCRIPTED(run_lost_cancel_is_sent_again),
+        SCRIPTED(run_goes_on_where_it_stopped),
+        SCRIPTED(logs_refused_for_now_is_an_error),
+        SCRIPTED(wait_for_ended_job_waits_for_its_output),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The daemon's way to storage on a real Ceph cluster: what an operation left open in Ceph's client
+ * does not stay, and what is being written meanwhile is finished. */
+#include "scheduler/daemon/storage_link.h"
+#include "tests/lib/storage_cluster.h"
+#include "tests/lib/storage_conformance.h"
+
+#define MIB ((gsize)1024 * 1024)
+
+typedef struct {
+    gboolean is_done;
+    gpointer value;
+    GError *error;
+} Answer;
+
+static void on_done(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Answer *answer = user_data;
+    answer->value = berth_work_finish(result, &answer->error);
+    answer->is_done = TRUE;
+}
+
+static gpointer run(BerthStorageLink *link, BerthStorageFunc func, gpointer input, GError **error)
+{
+    Answer answer = {FALSE, NULL, NULL};
+    berth_storage_link_run(link, BERTH_LANE_STORAGE_DATA, "test", func, input, NULL, NULL, on_done,
+                           &answer);
+    run_until(answer.is_done);
+    if (answer.error)
+        g_propagate_error(error, answer.error);
+    return answer.value;
+}
+
+static gpointer note_address(BerthStorage *storage, gconstpointer unused, GError **error)
+{
+    return berth_storage_client_address(storage);
+}
+
+static gpointer leave_watch(BerthStorage *storage, gconstpointer disk_id, GError **error)
+{
+    cluster_leave_watch(storage, disk_id);
+    return NULL;
+}
+
+static gpointer remove_disk(BerthStorage *storage, gconstpointer disk_id, GError **error)
+{
+    berth_storage_disk_remove(storage, disk_id, error);
+    return NULL;
+}
+
+static gpointer begin_image(BerthStorage *storage, gconstpointer image_id, GError **error)
+{
+    return berth_storage_image_create(storage, image_id, MIB, error);
+}
+
+static void on_changed(const GError *error, gpointer user_data)
+{
+}
+
+static gboolean uses_another(BerthStorageLink *link, const char *before)
+{
+    g_autofree char *now = run(link, note_address, NULL, NULL);
+    return now && strcmp(now, before) != 0;
+}
+
+static void link_whose_own_watch_keeps_a_disk_is_opened_anew(void **state)
+{
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(BerthWorkers) workers = berth_workers_new();
+    BerthStorageLink *link = berth_storage_link_new(&config, workers, 1);
+    g_autoptr(GError) error = NULL;
+    berth_storage_link_start(link, on_changed, NULL);
+    g_autofree char *before = run(link, note_address, NULL, &error);
+    assert_no_error(error);
+    conformance_image(conformance_storage, "worn", MIB, (const guint8 *)"w", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "worn", "worn", MIB, NULL);
+    assert_non_null(disk);
+    BerthImageWriter *writer = run(link, begin_image, (gpointer) "import", &error);
+    assert_no_error(error);
+
+    run(link, leave_watch, (gpointer) "worn", NULL);
+    run(link, remove_disk, (gpointer) "worn", &error);
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "in use");
+    g_clear_error(&error);
+    run_until(uses_another(link, before));
+    assert_null(berth_storage_link_error(link));
+    /* A write that began with the old client goes on. */
+    assert_true(berth_image_writer_write(writer, 0, "w", 1, &error));
+    assert_true(berth_image_writer_commit(writer, &error));
+    berth_image_writer_free(writer);
+    cluster_remove_disk("worn");
+    assert_true(berth_storage_image_remove(conformance_storage, "worn", NULL));
+    assert_true(berth_storage_image_remove(conformance_storage, "import", NULL));
+    berth_storage_link_stop(link);
+    assert_true(berth_workers_drain(workers, 60000));
+    berth_storage_link_free(link);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test(link_whose_own_watch_keeps_a_disk_is_opened_anew),
+    };
+    return cluster_run("link", tests, G_N_ELEMENTS(tests));
+}

@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Storage of kind "rbd" against a real Ceph cluster. */
+#include "tests/lib/storage_cluster.h"
+#include "tests/lib/storage_conformance.h"
+
+#include <glib/gstdio.h>
+#include <time.h>
+
+#define MIB ((gsize)1024 * 1024)
+
+static time_t clock_ahead_sec;
+
+/* Linked with --wrap=time: uploads of yesterday cannot be had otherwise. */
+time_t __real_time(time_t *out);
+time_t __wrap_time(time_t *out);
+time_t __wrap_time(time_t *out)
+{
+    time_t now = __real_time(NULL) + clock_ahead_sec;
+    if (out != NULL)
+        *out = now;
+    return now;
+}
+
+/* --- storage ------------------------------------------------------------------------------------ */
+
+static void open_of_unusable_configuration_says_what_to_check(void **state)
+{
+    const BerthStorageConfig right = cluster_config();
+    const char *ceph_conf = right.ceph_conf, *keyring = right.keyring;
+    g_autofree char *other_key = g_build_filename(cluster_directory(), "wrong.keyring", NULL);
+    g_autofree char *nowhere = g_build_filename(cluster_directory(), "nowhere.conf", NULL);
+    g_autofree char *garbage = g_build_filename(cluster_directory(), "garbage.conf", NULL);
+    assert_true(g_file_set_contents(
+        other_key, "[client.berth]\n\tkey = AQCa2ABrIHn2KRAAEgeaz0rcLYGEEjjCiZ+62Q==\n", -1, NULL));
+    assert_true(
+        g_file_set_contents(nowhere, "[global]\nmon host = [v2:127.0.0.1:9/0]\n", -1, NULL));
+    assert_true(g_file_set_contents(garbage, "[global\n=\n\x01", -1, NULL));
+    const struct {
+        const char *conf, *user, *keyring, *pool;
+        BerthErrorCode code;
+        const char *text;
+    } cases[] = {
+        {"/no.conf", "berth", keyring, "berth", BERTH_ERROR_NOT_FOUND, "/no.conf"},
+        {ceph_conf, "berth", "/no.keyring", "berth", BERTH_ERROR_NOT_FOUND, "/no.keyring"},
+        {ceph_conf, "berth", other_key, "berth", BERTH_ERROR_PERMISSION_DENIED, other_key},
+        {ceph_conf, "nobody", keyring, "berth", BERTH_ERROR_PERMISSION_DENIED, "client.nobody"},
+        {ceph_conf, "berth", keyring, "other", BERTH_ERROR_NOT_FOUND, "no pool other"},
+        {nowhere, "berth", keyring, "berth", BERTH_ERROR_UNAVAILABLE, "ceph -s"},
+        {garbage, "berth", keyring, "berth", BERTH_ERROR_INVALID_ARGUMENT, garbage},
+        {NULL, "berth", keyring, "berth", BERTH_ERROR_INVALID_ARGUMENT, "needs ceph_conf"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthStorageConfig config = right;
+        config.ceph_conf = (char *)cases[i].conf;
+        config.ceph_user = (char *)cases[i].user;
+        config.keyring = (char *)cases[i].keyring;
+        config.pool = (char *)cases[i].pool;
+        config.op_timeout_sec = 3;
+        g_autoptr(GError) error = NULL;
+        assert_null(berth_storage_open(&config, &error));
+        assert_berth_error(error, cases[i].code, cases[i].text);
+    }
+    g_unlink(other_key);
+    g_unlink(nowhere);
+    g_unlink(garbage);
+}
+
+/* --- images and disks ------------------------------------------------------------------------- */
+
+static void image_of_crashed_import_is_listed_and_removable(void **state)
+{
+    g_free(cluster_admin("rbd create berth/img-crashed --size 8"));
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) images = berth_storage_image_list(conformance_storage, &error);
+    assert_no_error(error);
+    assert_true(g_strv_contains((const char *const *)images, "crashed"));
+    assert_null(berth_storage_image_create(conformance_storage, "crashed", MIB, &error));
+    assert_berth_error(error, BERTH_ERROR_ALREADY_EXISTS, "crashed import");
+    g_clear_error(&error);
+    assert_null(berth_storage_disk_create(conformance_storage, "c", "crashed", 8 * MIB, &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "no image crashed");
+    assert_true(berth_storage_image_remove(conformance_storage, "crashed", NULL));
+}
+
+static void image_remove_during_import_is_failed_precondition(void **state)
+{
+    g_autoptr(BerthImageWriter) writer =
+        berth_storage_image_create(conformance_storage, "importing", MIB, NULL);
+    assert_non_null(writer);
+    g_autoptr(GError) error = NULL;
+    assert_false(berth_storage_image_remove(conformance_storage, "importing", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "being written");
+    assert_true(berth_image_writer_commit(writer, NULL));
+    g_clear_pointer(&writer, berth_image_writer_free);
+    assert_true(berth_storage_image_remove(conformance_storage, "importing", NULL));
+}
+
+static void disk_of_crashed_creation_is_made_anew(void **state)
+{
+    conformance_image(conformance_storage, "parent", MIB, (const guint8 *)"p", 1);
+    g_free(cluster_admin("rbd clone berth/img-parent@berth berth/disk-half"));
+    g_autoptr(GError) error = NULL;
+    assert_null(berth_storage_disk_source(conformance_storage, "half", &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "half");
+    g_clear_error(&error);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "half", "parent", 3 * MIB, &error);
+    assert_no_error(error);
+    g_autofree char *info = cluster_admin("rbd info berth/disk-half");
+    assert_non_null(strstr(info, "size 3 MiB"));
+    assert_true(berth_storage_disk_remove(conformance_storage, "half", NULL));
+    assert_true(berth_storage_image_remove(conformance_storage, "parent", NULL));
+}
+
+static void disk_source_has_all_that_libvirt_needs(void **state)
+{
+    conformance_image(conformance_storage, "source", MIB, (const guint8 *)"s", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "s1", "source", MIB, NULL);
+    assert_non_null(disk);
+    assert_true(disk->is_rbd);
+    assert_string_equal(disk->rbd_pool, "berth");
+    assert_string_equal(disk->rbd_image, "disk-s1");
+    assert_string_equal(disk->rbd_user, "berth");
+    assert_string_equal(disk->rbd_secret_uuid, "9bdfd2fa-6f4a-4a52-bb29-1de27c25a4d9");
+    assert_int_equal(g_strv_length(disk->rbd_monitors), 1);
+    assert_true(g_regex_match_simple("^127\\.0\\.0\\.1:[0-9]+$", disk->rbd_monitors[0], 0, 0));
+    assert_true(berth_storage_disk_remove(conformance_storage, "s1", NULL));
+    assert_true(berth_storage_image_remove(conformance_storage, "source", NULL));
+}
+
+/* TEXT with each PART replaced by BY (transfer full). */
+static char *replace(const char *text, const char *part, const char *by)
+{
+    g_auto(GStrv) parts = g_strsplit(text, part, -1);
+    return g_strjoinv(by, parts);
+}
+
+static guint count_lines(const char *text)
+{
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    return g_strv_length(lines);
+}
+
+/* --- a client like QEMU --------------------------------------------------------------------------- */
+
+typedef struct {
+    GSubprocess *process;
+    GOutputStream *commands;
+    GDataInputStream *answers;
+} Client;
+
+static void client_start(Client *client, const BerthDiskSource *disk)
+{
+    g_autofree char *monitor = replace(disk->rbd_monitors[0], ":", "\\:");
+    g_autofree char *target = g_strdup_printf("rbd:berth/%s:mon_host=%s:id=berth:keyring=%s",
+                                              disk->rbd_image, monitor, cluster_config().keyring);
+    g_autoptr(GError) error = NULL;
+    client->process =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE |
+                             G_SUBPROCESS_FLAGS_STDERR_MERGE,
+                         &error, "qemu-io", "-f", "raw", "-n", target, NULL);
+    assert_no_error(error);
+    client->commands = g_subprocess_get_stdin_pipe(client->process);
+    client->answers = g_data_input_stream_new(g_subprocess_get_stdout_pipe(client->process));
+}
+
+/* What qemu-io says to a durable write: its first line with "wrote" or "fail". */
+static char *client_write(Client *client)
+{
+    static const char command[] = "write -f -P 5 0 4096\n";
+    g_autoptr(GError) error = NULL;
+    g_output_stream_write_all(client->commands, command, strlen(command), NULL, NULL, &error);
+    assert_no_error(error);
+    g_output_stream_flush(client->commands, NULL, &error);
+    for (;;) {
+        char *line = g_data_input_stream_read_line(client->answers, NULL, NULL, &error);
+        assert_no_error(error);
+        assert_non_null(line);
+        if (strstr(line, "wrote ") != NULL || strstr(line, "fail") != NULL)
+            return line;
+        g_free(line);
+    }
+}
+
+static void client_end(Client *client)
+{
+    g_subprocess_force_exit(client->process);
+    g_subprocess_wait(client->process, NULL, NULL);
+    g_object_unref(client->answers);
+    g_object_unref(client->process);
+}
+
+static void fence_of_a_disks_client_makes_its_writes_fail(void **state)
+{
+    conformance_image(conformance_storage, "fenced", 8 * MIB, (const guint8 *)"f", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "f1", "fenced", 8 * MIB, NULL);
+    g_autoptr(BerthDiskSource) other =
+        berth_storage_disk_create(conformance_storage, "f2", "fenced", 8 * MIB, NULL);
+    assert_non_null(disk);
+    assert_non_null(other);
+    Client victim, bystander;
+    client_start(&victim, disk);
+    client_start(&bystander, other);
+    g_autofree char *before = client_write(&victim);
+    g_autofree char *bystander_before = client_write(&bystander);
+    assert_non_null(strstr(before, "wrote 4096/4096"));
+    assert_non_null(strstr(bystander_before, "wrote 4096/4096"));
+    g_autoptr(GError) error = NULL;
+    assert_false(berth_storage_disk_remove(conformance_storage, "f1", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "in use");
+    g_clear_error(&error);
+    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "f1", &error);
+    assert_no_error(error);
+    assert_int_equal(g_strv_length(clients), 1);
+
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
+    g_autofree char *after = client_write(&victim);
+    assert_non_null(strstr(after, "fail"));
+    g_autofree char *bystander_after = client_write(&bystander);
+    assert_non_null(strstr(bystander_after, "wrote 4096/4096"));
+    client_end(&victim);
+    client_end(&bystander);
+    /* A fenced client has the disk open no more; the other was killed, so Ceph waits for it. */
+    assert_true(berth_storage_disk_remove(conformance_storage, "f1", NULL));
+    g_auto(GStrv) left = berth_storage_disk_clients(conformance_storage, "f2", &error);
+    assert_no_error(error);
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)left, NULL));
+    assert_true(berth_storage_disk_remove(conformance_storage, "f2", NULL));
+    assert_true(berth_storage_image_remove(conformance_storage, "fenced", NULL));
+}
+
+static void fence_of_an_agent_makes_its_writes_fail(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) agent = cluster_open(30, &error);
+    assert_no_error(error);
+    assert_true(berth_storage_log_write(agent, "agent", 0, "a", 1, NULL));
+    g_autofree char *address = berth_storage_client_address(agent);
+    const char *const addresses[] = {address, NULL};
+    assert_true(berth_storage_fence(conformance_storage, addresses, &error));
+    assert_no_error(error);
+    assert_false(berth_storage_log_write(agent, "agent", 1, "b", 1, &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "cut off");
+    guint64 bytes = 0;
+    assert_true(berth_storage_log_size(conformance_storage, "agent", &bytes, NULL));
+    assert_int_equal(bytes, 1);
+    assert_true(berth_storage_log_remove(conformance_storage, "agent", NULL));
+}
+
+static void fence_of_garbage_is_invalid_argument(void **state)
+{
+    const char *const addresses[] = {"not an address", NULL};
+    g_autoptr(GError) error = NULL;
+    assert_false(berth_storage_fence(conformance_storage, addresses, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "not an address");
+}
+
+/* --- blobs ------------------------------------------------------------------------------------ */
+
+static void blob_with_damaged_objects_is_data_loss(void **state)
+{
+    const gsize size = 5 * MIB;
+    g_autofree guint8 *data = conformance_pattern(70, size);
+    guint8 digest[BERTH_SHA256_BYTES];
+    conformance_sha256(data, size, digest);
+    g_autofree char *hex = g_compute_checksum_for_data(G_CHECKSUM_SHA256, data, size);
+    static const struct {
+        const char *suffix; /* of the object's name */
+        const char *command;
+    } cases[] = {
+        {":00000000", "rm %s"},
+        {":00000001", "truncate %s 1000"},
+        {":00000001", "put %s /etc/hostname"},
+        {"", "truncate %s 20"},
+        {"", "truncate %s 40"},
+        {"", "put %s /etc/hostname"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        conformance_blob(conformance_storage, digest, data, size);
+        g_autofree char *listing = cluster_admin("rados -p berth -N blobs ls");
+        g_auto(GStrv) objects = g_strsplit(listing, "\n", -1);
+        const char *victim = hex;
+        for (guint at = 0; cases[i].suffix[0] != '\0' && objects[at] != NULL; at++) {
+            if (g_str_has_suffix(objects[at], cases[i].suffix))
+                victim = objects[at];
+        }
+        g_autofree char *command = replace(cases[i].command, "%s", victim);
+        g_free(cluster_admin("rados -p berth -N blobs %s", command));
+        g_autoptr(GError) error = NULL;
+        assert_null(berth_storage_blob_read(conformance_storage, digest, 0, size, &error));
+        assert_berth_error(error, BERTH_ERROR_DATA_LOSS, "corrupt");
+        assert_true(berth_storage_blob_remove(conformance_storage, digest, NULL));
+    }
+    /* Where the index was damaged, its chunks stay until they are swept. */
+    clock_ahead_sec = 25 * 3600;
+    g_strfreev(berth_storage_blob_list(conformance_storage, NULL));
+    clock_ahead_sec = 0;
+}
+
+static void list_sweeps_uploads_of_crashed_writers(void **state)
+{
+    guint8 digest[BERTH_SHA256_BYTES];
+    g_autofree guint8 *data = conformance_pattern(71, 9 * MIB);
+    conformance_sha256(data, 9 * MIB, digest);
+    conformance_blob(conformance_storage, digest, data, 9 * MIB);
+    g_autofree char *hex = g_compute_checksum_for_data(G_CHECKSUM_SHA256, data, 9 * MIB);
+    const char *others[] = {hex, "00000000000000000000000000000000"
+                                 "00000000000000000000000000000000"};
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        g_free(cluster_admin("rados -p berth -N blobs put %s:0123456789abcdef:00000000 %s",
+                             others[i], cluster_config().ceph_conf));
+        g_free(cluster_admin("rados -p berth -N blobs put %s:0123456789abcdef:00000001 %s",
+                             others[i], cluster_config().ceph_conf));
+    }
+    g_auto(GStrv) young = berth_storage_blob_list(conformance_storage, NULL);
+    assert_int_equal(g_strv_length(young), 1);
+    g_autofree char *with = cluster_admin("rados -p berth -N blobs ls");
+    clock_ahead_sec = 25 * 3600;
+    g_auto(GStrv) old = berth_storage_blob_list(conformance_storage, NULL);
+    clock_ahead_sec = 0;
+    assert_int_equal(g_strv_length(old), 1);
+    g_autofree char *without = cluster_admin("rados -p berth -N blobs ls");
+    assert_int_equal(count_lines(with) - 4, count_lines(without));
+    assert_null(strstr(without, "0123456789abcdef"));
+    g_autoptr(GBytes) read = berth_storage_blob_read(conformance_storage, digest, 0, 9 * MIB, NULL);
+    assert_non_null(read);
+    assert_memory_equal(g_bytes_get_data(read, NULL), data, 9 * MIB);
+    assert_true(berth_storage_blob_remove(conformance_storage, digest, NULL));
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void storage_after_all_tests_is_clean(void **state)
+{
+    const char *const namespaces[] = {"blobs", "logs"};
+    for (guint i = 0; i < G_N_ELEMENTS(namespaces); i++) {
+        g_autofree char *objects = cluster_admin("rados -p berth -N %s ls", namespaces[i]);
+        assert_string_equal(objects, "");
+    }
+    g_autofree char *images = cluster_admin("rbd ls berth");
+    assert_string_equal(images, "");
+}
+
+int main(void)
+{
+    static const struct CMUnitTest own[] = {
+        cmocka_unit_test(open_of_unusable_configuration_says_what_to_check),
+        cmocka_unit_test(image_of_crashed_import_is_listed_and_removable),
+        cmocka_unit_test(image_remove_during_import_is_failed_precondition),
+        cmocka_unit_test(disk_of_crashed_creation_is_made_anew),
+        cmocka_unit_test(disk_source_has_all_that_libvirt_needs),
+        cmocka_unit_test(fence_of_a_disks_client_makes_its_writes_fail),
+        cmocka_unit_test(fence_of_an_agent_makes_its_writes_fail),
+        cmocka_unit_test(fence_of_garbage_is_invalid_argument),
+        cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
+        cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),
+        cmocka_unit_test(storage_after_all_tests_is_clean),
+    };
+    g_autoptr(GArray) tests = g_array_new(FALSE, FALSE, sizeof(struct CMUnitTest));
+    g_array_append_vals(tests, conformance_tests, (guint)conformance_n_tests);
+    g_array_append_vals(tests, own, G_N_ELEMENTS(own));
+    return cluster_run("storage_rbd", (const struct CMUnitTest *)(void *)tests->data, tests->len);
+}

@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+# shellcheck shell=bash
+#
+# Counting test cases, and showing those that failed: of automake's results (cmocka cases where a
+# program has them), and of "ok"/"not ok" lines.
+
+# count_automake DIR: prints "PASSED FAILED SKIPPED" of all *.trs below DIR.
+count_automake() {
+    local trs passed=0 failed=0 skipped=0 p f s
+    while read -r trs; do
+        read -r p f s < <(count_program "$trs")
+        passed=$((passed + p)) failed=$((failed + f)) skipped=$((skipped + s))
+    done < <(find "$1" -name '*.trs' | sort)
+    printf '%d %d %d\n' "$passed" "$failed" "$skipped"
+}
+
+# One program. A program that ended badly counts as a failure even if its cases say otherwise.
+count_program() {
+    local result
+    result=$(sed -n 's/^:global-test-result: //p' "$1")
+    awk -v result="$result" '
+        /^\[       OK \] / { passed++ }
+        /^\[  FAILED  \] [0-9]+ test\(s\)/ { failed += $4 }
+        /^\[  SKIPPED \] [0-9]+ test\(s\)/ { skipped += $4 }
+        END {
+            if (result !~ /^(PASS|SKIP)$/ && !failed) failed = 1
+            if (passed + failed + skipped == 0) { if (result == "SKIP") skipped = 1; else passed = 1 }
+            printf "%d %d %d\n", passed, failed, skipped
+        }' "${1%.trs}.log"
+}
+
+# skipped_programs BUILD: those that ran none of their cases, as paths in BUILD.
+skipped_programs() {
+    local trs
+    while read -r trs; do
+        trs=${trs#"$1/"}
+        printf '%s\n' "${trs%.trs}"
+    done < <(find "$1/tests" -name '*.trs' -exec grep -l '^:global-test-result: SKIP$' {} + | sort)
+}
+
+# show_failed_programs DIR: of each program below DIR that failed, the cases that failed and why, or
+# the end of its log if it names none.
+show_failed_programs() {
+    local trs log why
+    while read -r trs; do
+        log=${trs%.trs}.log
+        printf -- '--- %s failed:\n' "${trs%.trs}"
+        why=$(grep -B 8 '^\[  FAILED  \] [^0-9]' "$log" | sed '/^\[       OK \]/d' | head -n 80) || true
+        printf '%s\n' "${why:-$(tail -n 40 "$log")}"
+    done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
+}
+
+# show_failed_lines FILE: the "not ok" lines, each with the remarks around it.
+show_failed_lines() {
+    grep -B 12 -A 25 '^not ok ' "$1" | head -n 160 || true
+}
+
+# count_lines FILE: prints "PASSED FAILED SKIPPED" of its "ok" and "not ok" lines.
+count_lines() {
+    awk '/^ok .*# SKIP/ { s++; next } /^ok / { p++ } /^not ok / { f++ }
+        END { printf "%d %d %d\n", p, f, s }' "$1"
+}

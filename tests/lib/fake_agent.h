@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/rpc.h"
+#include "common/types.h"
+#include "proto/berth.pb-c.h"
+#include "storage/storage.h"
+
+/* A node without a hypervisor: it speaks the real protocol of agents over real TLS, and its guests
+ * are entries of a table that do what a plan says. The table outlives connections, as libvirt's
+ * domains do. Everything happens in the main context in which it was made; nothing blocks but log
+ * writes, which go to a directory. */
+
+typedef struct FakeAgent FakeAgent;
+
+/* What a guest does once the node was told to start it. */
+typedef struct {
+    Berth__StartGuestReply__Fault refuse; /* StartGuest fails through it; FAULT_NONE = does not */
+    gboolean refuse_on_stop;              /* only then: right after the stop was answered */
+    guint boot_msec;                      /* until its command runs */
+    gboolean runs_on;   /* until it is stopped (ends with SIGTERM) or told to end */
+    guint run_msec;     /* else its command ends after this */
+    Berth__Reason gone; /* instead of running it is gone for this reason; 0 = no */
+    guint32 status;     /* its exit */
+    guint32 signal;
+    guint32 oom_kills;
+    const char *error; /* the command could not be executed; NULL = it could */
+    const char *out;   /* what it writes; NULL = nothing */
+    const char *err;
+    const char *console_tail;   /* with gone */
+    const char *storage_client; /* address that it reports for fencing; NULL = none */
+} FakePlan;
+
+/* Fills OUT_PLAN (zeroed: ends at once with status 0) for a guest. */
+typedef void (*FakePlanFunc)(const Berth__StartGuestRequest *request, FakePlan *out_plan,
+                             gpointer user_data);
+
+typedef struct {
+    const char *name;   /* of the node */
+    const char *claims; /* name that it gives when it joins; NULL = NAME */
+    guint16 port;       /* of berthd, on 127.0.0.1 */
+    const char *certificate;
+    const char *key;
+    const char *ca;
+    guint32 vcpus;
+    guint64 memory_mib;
+    BerthStorage *storage; /* where output goes; NULL = nowhere */
+    FakePlanFunc plan;     /* NULL = all zeroes */
+    gpointer user_data;
+} FakeAgentConfig;
+
+/* CONFIG's strings and storage outlive the agent. It dials at once. */
+FakeAgent *fake_agent_new(const FakeAgentConfig *config);
+void fake_agent_free(FakeAgent *agent);
+
+/* Has it joined on the connection that it has now? */
+gboolean fake_agent_is_joined(FakeAgent *agent);
+/* Why the newest connection, dial or Join failed; NULL = it did not. */
+const GError *fake_agent_error(FakeAgent *agent);
+
+/* --- faults ---------------------------------------------------------------------------------- */
+
+/* Ends the connection; the agent dials again by itself. */
+void fake_agent_drop(FakeAgent *agent);
+/* As if the network were cut: no connection until healed. Guests run on. */
+void fake_agent_cut(FakeAgent *agent);
+/* Dials at once, without the pause that follows a lost connection. */
+void fake_agent_heal(FakeAgent *agent);
+/* The host dies: all guests are gone, without a word. */
+void fake_agent_crash(FakeAgent *agent);
+/* Can start no guests because of WHY, "" = it can: says so now, and when it joins. */
+void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
+/* From now on each GuestChanged is sent this often (1 is normal), each answer to an action comes
+ * after DELAY_MSEC. */
+void fake_agent_set_repeats(FakeAgent *agent, guint repeats);
+void fake_agent_set_delay(FakeAgent *agent, guint delay_msec);
+
+/* --- guests ---------------------------------------------------------------------------------- */
+
+guint fake_agent_n_guests(FakeAgent *agent);
+/* Guests that it was asked to stop, in order. */
+guint fake_agent_n_stops(FakeAgent *agent);
+/* Ends the command of each guest of JOB that runs. FALSE: there is none. */
+gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status);
+/* The guest of JOB writes more, and the node reports it. */
+void fake_agent_write(FakeAgent *agent, guint64 job, gboolean is_stderr, const char *text);
+/* Sends what its guests measure now. */
+void fake_agent_report(FakeAgent *agent);
+/* Commands of JOB that began to run on this node, whatever became of them. */
+guint fake_agent_runs(FakeAgent *agent, guint64 job);
+/* The newest StartGuest of JOB as it came (transfer none), or NULL. */
+const Berth__StartGuestRequest *fake_agent_start(FakeAgent *agent, guint64 job);
+/* Sends GuestChanged with any STATUS, whether it has such a guest or not. */
+void fake_agent_say(FakeAgent *agent, const Berth__GuestStatus *status);
+/* GuestChanged calls that were answered. */
+guint fake_agent_n_answers(FakeAgent *agent);

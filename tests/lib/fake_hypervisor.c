@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns a hypervisor in memory (tests/lib/fake_hypervisor.h). */
+#include <config.h>
+
+#include "tests/lib/fake_hypervisor.h"
+
+#include "common/error.h"
+#include "common/id.h"
+
+static BerthHypervisor *newest;
+
+BerthHypervisor *fake_hypervisor(void)
+{
+    return newest;
+}
+
+/* --- answers -------------------------------------------------------------------------------- */
+
+typedef struct {
+    GTask *task;
+    gpointer value; /* NULL: just yes */
+    GDestroyNotify value_free;
+    GError *error;
+} Answer;
+
+static void answer_give(Answer *answer)
+{
+    if (answer->error != NULL)
+        g_task_return_error(answer->task, answer->error);
+    else
+        g_task_return_pointer(answer->task, answer->value, answer->value_free);
+    g_object_unref(answer->task);
+    g_free(answer);
+}
+
+static gboolean on_answers_due(gpointer data)
+{
+    BerthHypervisor *fake = data;
+    Answer *answer = g_queue_pop_head(&fake->answers);
+    if (answer != NULL) {
+        answer_give(answer);
+        return G_SOURCE_CONTINUE;
+    }
+    fake->source = 0;
+    return G_SOURCE_REMOVE;
+}
+
+/* ERROR and VALUE (transfer full). */
+static void answer_later(BerthHypervisor *fake, GAsyncReadyCallback callback, gpointer user_data,
+                         GError *error, gpointer value, GDestroyNotify value_free)
+{
+    Answer *answer = g_new0(Answer, 1);
+    *answer = (Answer){g_task_new(NULL, NULL, callback, user_data), value, value_free, error};
+    if (answer->error == NULL && !fake->is_connected)
+        answer->error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "no libvirt");
+    if (answer->error != NULL && value != NULL && value_free != NULL)
+        value_free(value);
+    g_queue_push_tail(&fake->answers, answer);
+    if (fake->source == 0)
+        fake->source = g_idle_add(on_answers_due, fake);
+}
+
+static gboolean finish_empty(GAsyncResult *result, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    g_task_propagate_pointer(G_TASK(result), &reason);
+    if (reason == NULL)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return FALSE;
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
+
+static void free_domain(gpointer domain)
+{
+    berth_domain_free(domain);
+}
+
+static gboolean on_connect_due(gpointer data)
+{
+    fake_hypervisor_connect(data);
+    return G_SOURCE_REMOVE;
+}
+
+BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFuncs *funcs,
+                                      gpointer user_data)
+{
+    BerthHypervisor *fake = g_new0(BerthHypervisor, 1);
+    fake->funcs = funcs;
+    fake->user_data = user_data;
+    fake->domains = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_domain);
+    g_queue_init(&fake->answers);
+    g_idle_add(on_connect_due, fake);
+    newest = fake;
+    return fake;
+}
+
+void berth_hypervisor_free(BerthHypervisor *fake)
+{
+    if (fake == NULL)
+        return;
+    g_clear_handle_id(&fake->source, g_source_remove);
+    for (Answer *answer; (answer = g_queue_pop_head(&fake->answers)) != NULL;) {
+        if (answer->value != NULL && answer->error == NULL)
+            answer->value_free(answer->value);
+        g_clear_error(&answer->error);
+        answer->error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_CANCELLED, "it ends");
+        answer_give(answer);
+    }
+    g_hash_table_unref(fake->domains);
+    g_free(fake->destroyed);
+    g_free(fake);
+}
+
+gboolean berth_hypervisor_is_connected(const BerthHypervisor *fake)
+{
+    return fake->is_connected;
+}
+
+void fake_hypervisor_connect(BerthHypervisor *fake)
+{
+    fake->is_connected = TRUE;
+    fake->funcs->connected(fake->user_data);
+}
+
+void fake_hypervisor_lose(BerthHypervisor *fake)
+{
+    g_autoptr(GError) reason =
+        g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "lost libvirt");
+    fake->is_connected = FALSE;
+    fake->funcs->lost(reason, fake->user_data);
+}
+
+/* --- domains -------------------------------------------------------------------------------- */
+
+static BerthDomain *domain_new(const char *name, const BerthGuestId *id, const char *channel_path,
+                               const char *console_path)
+{
+    BerthDomain *domain = g_new0(BerthDomain, 1);
+    domain->name = g_strdup(name);
+    domain->metadata.id = *id;
+    domain->metadata.limits = (BerthResources){.vcpus = 1, .memory_mib = 64, .disk_mib = 16};
+    domain->metadata.disk_id = berth_disk_id_format(id);
+    domain->metadata.log_id = berth_log_id_format(id);
+    domain->channel_path = g_strdup(channel_path);
+    domain->console_path = g_strdup(console_path);
+    return domain;
+}
+
+void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const char *channel_path,
+                         const char *console_path)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    BerthDomain *domain = domain_new(name, id, channel_path, console_path);
+    g_hash_table_replace(fake->domains, domain->name, domain);
+}
+
+void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
+{
+    const BerthGuestId none = {0};
+    BerthDomain *domain = domain_new(name, &none, NULL, NULL);
+    g_hash_table_replace(fake->domains, domain->name, domain);
+}
+
+void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    g_hash_table_remove(fake->domains, name);
+}
+
+void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    fake->funcs->domain(name, event, fake->user_data);
+}
+
+void berth_hypervisor_create_async(BerthHypervisor *fake, const BerthDomainConfig *config,
+                                   guint timeout_msec, GAsyncReadyCallback callback,
+                                   gpointer user_data)
+{
+    fake->creates++;
+    if (fake->is_connected && config->metadata == NULL) {
+        fake_hypervisor_add_named(fake, config->name);
+    } else if (fake->is_connected) {
+        fake_hypervisor_add(fake, &config->metadata->id, config->channel_path,
+                            config->console_path);
+    }
+    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+}
+
+gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+void berth_hypervisor_destroy_async(BerthHypervisor *fake, const char *name, guint timeout_msec,
+                                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    fake->destroys++;
+    g_free(fake->destroyed);
+    fake->destroyed = g_strdup(name);
+    if (fake->is_connected)
+        g_hash_table_remove(fake->domains, name);
+    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+}
+
+gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
+                                   GAsyncReadyCallback callback, gpointer user_data)
+{
+    fake->resumes++;
+    fake->paused_by_io_error = FALSE;
+    fake->funcs->domain(name, BERTH_DOMAIN_RESUMED, fake->user_data);
+    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+}
+
+gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+static void unref_array(gpointer array)
+{
+    g_ptr_array_unref(array);
+}
+
+void berth_hypervisor_list_async(BerthHypervisor *fake, GAsyncReadyCallback callback,
+                                 gpointer user_data)
+{
+    GHashTableIter iter;
+    gpointer value;
+    fake->lists++;
+    if (fake->failing_lists > 0) {
+        fake->failing_lists--;
+        answer_later(
+            fake, callback, user_data,
+            g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "cannot ask about a domain"),
+            NULL, NULL);
+        return;
+    }
+    GPtrArray *all = g_ptr_array_new_with_free_func(free_domain);
+    g_hash_table_iter_init(&iter, fake->domains);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const BerthDomain *domain = value;
+        g_ptr_array_add(all, domain_new(domain->name, &domain->metadata.id, domain->channel_path,
+                                        domain->console_path));
+    }
+    answer_later(fake, callback, user_data, NULL, all, unref_array);
+}
+
+GPtrArray *berth_hypervisor_list_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+/* --- what it measures ----------------------------------------------------------------------- */
+
+static void free_host(gpointer host)
+{
+    berth_host_free(host);
+}
+
+void berth_hypervisor_host_async(BerthHypervisor *fake, GAsyncReadyCallback callback,
+                                 gpointer user_data)
+{
+    BerthHost *host = g_new0(BerthHost, 1);
+    host->cpus = 4;
+    host->memory_mib = 4096;
+    host->cells = g_array_new(FALSE, TRUE, sizeof(BerthHostCell));
+    host->machine = g_strdup("pc-q35-7.2");
+    host->max_vcpus = 4;
+    host->qemu_version = g_strdup("7.2.0");
+    host->libvirt_version = g_strdup("9.0.0");
+    answer_later(fake, callback, user_data, NULL, host, free_host);
+}
+
+BerthHost *berth_hypervisor_host_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void berth_domain_stats_free(BerthDomainStats *stats)
+{
+    if (stats == NULL)
+        return;
+    g_free(stats->name);
+    g_free(stats);
+}
+
+static void free_stats(gpointer stats)
+{
+    berth_domain_stats_free(stats);
+}
+
+static BerthDomainStats *stats_of(BerthHypervisor *fake, const char *name)
+{
+    BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
+    stats->name = g_strdup(name);
+    stats->cpu_usec = fake->cpu_usec;
+    stats->paused_by_io_error = fake->paused_by_io_error;
+    return stats;
+}
+
+void berth_hypervisor_domain_stats_async(BerthHypervisor *fake, const char *name,
+                                         guint timeout_msec, GAsyncReadyCallback callback,
+                                         gpointer user_data)
+{
+    answer_later(fake, callback, user_data, NULL, stats_of(fake, name), free_stats);
+}
+
+BerthDomainStats *berth_hypervisor_domain_stats_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void berth_hypervisor_stats_async(BerthHypervisor *fake, GAsyncReadyCallback callback,
+                                  gpointer user_data)
+{
+    GHashTableIter iter;
+    gpointer name;
+    GPtrArray *all = g_ptr_array_new_with_free_func(free_stats);
+    fake->stats++;
+    g_hash_table_iter_init(&iter, fake->domains);
+    while (g_hash_table_iter_next(&iter, &name, NULL))
+        g_ptr_array_add(all, stats_of(fake, name));
+    answer_later(fake, callback, user_data, NULL, all, unref_array);
+}
+
+GPtrArray *berth_hypervisor_stats_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* nodeagent/hypervisor/hypervisor.h without libvirt: domains in memory, and a connection that is as bad
+ * as the test wants. A program that links it gets it instead of the real one. What is asked is
+ * answered from the loop, in order. */
+
+#include "nodeagent/hypervisor/hypervisor.h"
+
+struct BerthHypervisor {
+    const BerthHypervisorFuncs *funcs;
+    gpointer user_data;
+    gboolean is_connected;
+    GHashTable *domains; /* name -> BerthDomain */
+    GQueue answers;      /* answers due */
+    guint source;
+    /* How often it was asked. */
+    guint creates, destroys, resumes, lists, stats;
+    char *destroyed; /* name of the domain that was to be destroyed last */
+    /* What goes wrong: this many lists more fail with UNAVAILABLE. */
+    guint failing_lists;
+    /* What is measured of every domain. */
+    guint64 cpu_usec;
+    gboolean paused_by_io_error; /* until it is resumed */
+};
+
+/* The one that berth_hypervisor_new() has made last. */
+BerthHypervisor *fake_hypervisor(void);
+
+/* A domain runs from now on; nobody is told. */
+void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const char *channel_path,
+                         const char *console_path);
+/* A domain that is no guest, the same. */
+void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name);
+/* It runs no more. */
+void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id);
+/* Tells of it, at once. */
+void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event);
+/* The connection is lost, or is there again. */
+void fake_hypervisor_lose(BerthHypervisor *fake);
+void fake_hypervisor_connect(BerthHypervisor *fake);

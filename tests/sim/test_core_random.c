@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core in a random world. Each seed is one history; a failing one is printed and can be run
+ * alone with BERTH_TEST_SEED=N. One seed of each run is new. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/sim/world.h"
+
+#define N_SEEDS 1000
+#define N_STEPS 1500
+
+/* All of them, or all but one. */
+static guint32 features_of(guint32 seed)
+{
+    return BERTH_FEATURE_ALL & ~(seed / 16 % 2 == 0 ? 0 : 1u << (seed / 32 % 9));
+}
+
+static WorldConfig config_of(guint32 seed)
+{
+    return (WorldConfig){.seed = seed,
+                         .n_nodes = 1 + seed % 6,
+                         .n_jobs = 10 + seed % 90,
+                         .policy = (BerthCorePolicy)(seed / 5 % 3),
+                         .features = seed % 2 == 0 ? 0 : features_of(seed),
+                         .can_fence = seed % 3 != 0,
+                         .failures = seed % 7 != 0};
+}
+
+static World *run(guint32 seed)
+{
+    WorldConfig config = config_of(seed);
+    World *world = world_new(&config);
+    for (guint i = 0; i < N_STEPS; i++)
+        world_step(world);
+    world_settle(world);
+    return world;
+}
+
+static guint32 seed_from_environment(void)
+{
+    const char *text = g_getenv("BERTH_TEST_SEED");
+    guint64 seed = 0;
+    if (text != NULL)
+        assert_true(g_ascii_string_to_unsigned(text, 10, 1, G_MAXUINT32, &seed, NULL));
+    return (guint32)seed;
+}
+
+static void random_histories_keep_every_invariant(void **state)
+{
+    static const char *const covered[] = {"start",        "start again", "start failed", "stop",
+                                          "stray",        "reboot",      "restart",      "fenced",
+                                          "fence failed", "end",         "completed",    "slack",
+                                          "migrate",      "migrated",    "checkpoint",   "restore",
+                                          "promoted",     "room needed", "pressure"};
+    guint counts[G_N_ELEMENTS(covered)] = {0};
+    guint32 only = seed_from_environment();
+    for (guint32 i = 1; i <= N_SEEDS; i++) {
+        guint32 seed = only != 0 ? only : i < N_SEEDS ? i : g_random_int();
+        if (only != 0 || i == N_SEEDS)
+            print_message("seed %u\n", seed);
+        g_autoptr(World) world = run(seed);
+        for (guint k = 0; k < G_N_ELEMENTS(covered); k++)
+            counts[k] += world_count(world, covered[k]);
+        if (only != 0)
+            return;
+    }
+    for (guint k = 0; k < G_N_ELEMENTS(covered); k++) {
+        print_message("%s: %u\n", covered[k], counts[k]);
+        if (counts[k] < 20)
+            fail_msg("only %u times: %s", counts[k], covered[k]);
+    }
+}
+
+static void same_seed_gives_same_actions(void **state)
+{
+    for (guint32 seed = 1; seed <= 8; seed++) {
+        g_autoptr(World) first = run(seed);
+        g_autoptr(World) second = run(seed);
+        assert_string_equal(world_log(first), world_log(second));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(random_histories_keep_every_invariant),
+        cmocka_unit_test(same_seed_gives_same_actions),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

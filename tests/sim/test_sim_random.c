@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random workloads through every policy, with nodes and actions that fail, and every invariant of
+ * core and world checked after each step. A failing seed is printed and can be run alone with
+ * BERTH_TEST_SEED=N. */
+#include "tests/lib/sim_fixture.h"
+#include "tests/lib/tempdir.h"
+
+#define N_SEEDS 60
+#define N_JOBS  60
+
+static const SimPolicy policies[] = {SIM_POLICY_FCFS, SIM_POLICY_EASY, SIM_POLICY_CONSERVATIVE,
+                                     SIM_POLICY_RESERVED, SIM_POLICY_BERTH};
+
+/* Jobs that use half of what they reserve: there is slack. Returns the CPU that they use, s. */
+static char *random_trace(guint32 seed, double *out_cpu_s)
+{
+    GString *text = g_string_new("; MaxNodes: 6\n; MaxProcs: 24\n");
+    gint64 now = 0;
+    *out_cpu_s = 0;
+    for (guint i = 0; i < N_JOBS; i++) {
+        guint64 drawn = sim_mix(seed, i);
+        guint64 run = 60 + drawn % 4000, procs = 1 + (drawn >> 48) % 12;
+        guint64 used = run * (1 + (drawn >> 8) % 4) / 4;
+        now += (gint64)((drawn >> 16) % 400);
+        *out_cpu_s += (double)(used * procs);
+        g_string_append_printf(text, "%u %d -1 %u %u %u %u %u %u 1048576 1 %u 1 %u 1 -1 -1 -1\n",
+                               i + 1, (int)now, (guint)run, (guint)procs, (guint)used,
+                               200000 + (guint)((drawn >> 24) % 800000), (guint)procs,
+                               (guint)(2 * run), 1 + (guint)(drawn % 5), (guint)(drawn % 7) + 1);
+    }
+    return g_string_free(text, FALSE);
+}
+
+static SimFixtureRun *run_seed(const char *dir, guint32 seed, SimPolicy policy, gboolean fails,
+                               double *out_cpu_s)
+{
+    SimConfig config;
+    SimUsageModel usage = {.kind = SIM_USAGE_TRACE};
+    SimWorkloadConfig workload = {.machine = {0, 0, 8192}};
+    sim_fixture_config(policy, &config);
+    config.seed = seed;
+    if (fails) {
+        config.failures = (SimFailures){.mtbf_usec = 20000 * (gint64)G_USEC_PER_SEC,
+                                        .mttr_usec = 600 * (gint64)G_USEC_PER_SEC,
+                                        .action_permille = 100};
+    }
+    g_autofree char *text = random_trace(seed, out_cpu_s);
+    return sim_fixture_run(dir, text, &config, &workload, &usage);
+}
+
+static guint32 only_seed(void)
+{
+    const char *text = g_getenv("BERTH_TEST_SEED");
+    guint64 seed = 0;
+    if (text != NULL)
+        assert_true(g_ascii_string_to_unsigned(text, 10, 1, G_MAXUINT32, &seed, NULL));
+    return (guint32)seed;
+}
+
+/* The mean that a trace gives is rounded to 1/1000 vCPU. */
+static void check_work(const SimMetrics *metrics, double cpu_s)
+{
+    double off = ABS(metrics->useful_cpu_s - cpu_s) / cpu_s;
+    if (metrics->kills + metrics->lost == 0 && off > 0.002)
+        fail_msg("%.1f CPU seconds were to be done, %.1f were", cpu_s, metrics->useful_cpu_s);
+}
+
+static void no_job_is_lost_and_work_adds_up(void **state)
+{
+    guint32 only = only_seed();
+    for (guint32 seed = only > 0 ? only : 1; seed <= (only > 0 ? only : N_SEEDS); seed++) {
+        for (guint i = 0; i < G_N_ELEMENTS(policies); i++) {
+            double cpu_s;
+            if (only > 0)
+                print_message("seed %u, %s\n", seed, sim_policy_name(policies[i]));
+            g_autoptr(SimFixtureRun) run =
+                run_seed(*state, seed, policies[i], seed % 2 == 0, &cpu_s);
+            if (run->metrics.jobs != N_JOBS || run->metrics.refused != 0)
+                fail_msg("seed %u, %s: %u of %u jobs ended", seed, sim_policy_name(policies[i]),
+                         (guint)run->metrics.jobs, N_JOBS);
+            check_work(&run->metrics, cpu_s);
+            /* A guest in slack can be so slow that its time limit comes first. */
+            if (seed % 2 != 0 && policies[i] != SIM_POLICY_BERTH &&
+                run->metrics.kills + run->metrics.lost > 0)
+                fail_msg("seed %u, %s: %u jobs killed, %u lost", seed, sim_policy_name(policies[i]),
+                         (guint)run->metrics.kills, (guint)run->metrics.lost);
+        }
+    }
+}
+
+static void guaranteed_guests_get_all_where_there_are_no_others(void **state)
+{
+    for (guint32 seed = 1; seed <= 8; seed++) {
+        double cpu_s;
+        g_autoptr(SimFixtureRun) run = run_seed(*state, seed, SIM_POLICY_RESERVED, FALSE, &cpu_s);
+        assert_true(run->metrics.guaranteed_short_cpu == 0);
+        assert_true(run->metrics.guaranteed_short_mem == 0);
+        assert_true(run->metrics.guaranteed_wanted_cpu > 0);
+    }
+}
+
+static void same_seed_gives_the_same_stays(void **state)
+{
+    for (guint32 seed = 1; seed <= 6; seed++) {
+        double cpu_s;
+        g_autoptr(SimFixtureRun) first = run_seed(*state, seed, SIM_POLICY_BERTH, TRUE, &cpu_s);
+        g_autoptr(SimFixtureRun) second = run_seed(*state, seed, SIM_POLICY_BERTH, TRUE, &cpu_s);
+        assert_true(first->log->len > 0);
+        assert_string_equal(first->log->str, second->log->str);
+    }
+}
+
+static void failing_nodes_cost_work_and_time(void **state)
+{
+    guint64 failures = 0;
+    double lost = 0;
+    for (guint32 seed = 1; seed <= 8; seed++) {
+        double cpu_s;
+        g_autoptr(SimFixtureRun) run = run_seed(*state, seed, SIM_POLICY_RESERVED, TRUE, &cpu_s);
+        failures += run->metrics.node_failures;
+        lost += run->metrics.lost_cpu_s;
+    }
+    assert_true(failures > 0);
+    assert_true(lost > 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(no_job_is_lost_and_work_adds_up, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(guaranteed_guests_get_all_where_there_are_no_others,
+                                        tempdir_make, tempdir_remove),
+        cmocka_unit_test_setup_teardown(same_seed_gives_the_same_stays, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(failing_nodes_cost_work_and_time, tempdir_make,
+                                        tempdir_remove),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

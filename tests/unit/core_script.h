@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Plays the core by a script: one line an event, and what must come of it. After each line the
+ * core's invariants are checked. Include after cmocka.h.
+ *
+ *   EVENT                     no action may follow
+ *   EVENT -> ACTION ACTION    these must, in that order: START 1.1@2 is job 1, epoch 1, node 2;
+ *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack
+ *   EVENT ! WORDS             it must be refused with WORDS in the message
+ *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
+ *   why JOB REASON            why a pending task waits
+ *   planned JOB SECONDS|never when it is planned to start
+ *   next SECONDS|never        when TIMER is wanted
+ *
+ * Events: node ID VCPUS MEMORY (made known if new, and joins, without guests), left ID,
+ *   join ID [JOB.EPOCH:starting|running|exited[:STATUS]|gone[:REASON]]...
+ *   submit ID [v=] [m=] [p=] [limit=] [nodes=1,2] [held] [held-op] [no-requeue]
+ *   [guests=] [array=] [throttle=]
+ *   [may-checkpoint] [slack] [save] [kill|notify] [vmax=] [mmax=]
+ *   [uid=] [account=] [qos=] [family=] [may-move] [ok:JOB|any:JOB|not:JOB|start:JOB|singleton]
+ *   account|user NUMBER [parent=|account=] [shares=] [tasks=] [v=] [m=] [jobs=], qos NUMBER p=,
+ *   maintenance NUMBER node= from= to= (without to=: cleared)
+ *   cancel|hold|release JOB [op]
+ *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
+ *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
+ *   (with on=NODE: that node says so, whoever runs it),
+ *   report JOB.EPOCH cpu= mem= left= throttled=, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
+ *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] (start guests)
+ *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
+ *   this one reported; nodes are DOWN). */
+
+#include "scheduler/core/core.h"
+
+/* Second 0 of a script; v=1 m=100 p=0 limit=1000 where a submit says nothing. */
+void core_script_run(const BerthCoreConfig *config, const char *script);
+/* Timeout 60 s, grace 10 s, no overhead, 2 requeues, 2 retries, 4 s backoff, fencing. */
+extern const BerthCoreConfig core_script_config;

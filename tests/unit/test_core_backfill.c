@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Backfill: small cases that can be checked by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+static void run(BerthCorePolicy policy, const char *script)
+{
+    BerthCoreConfig config = core_script_config;
+    config.policy = policy;
+    core_script_run(&config, script);
+}
+
+/* One node of 10: 1 runs until 100 on 6; 2 needs 8 from then on. */
+#define HEAD_WAITS                                                                                 \
+    "node 1 10 1000\n"                                                                             \
+    "submit 1 v=6 m=1 limit=100 -> START 1.1@1\n"                                                  \
+    "running 1.1\n"                                                                                \
+    "submit 2 v=8 m=1 limit=100\n"                                                                 \
+    "planned 2 100\n"                                                                              \
+    "why 2 resources\n"
+
+static void easy_starts_what_ends_before_the_head(void **state)
+{
+    run(BERTH_POLICY_EASY, HEAD_WAITS "submit 3 v=4 m=1 limit=100 -> START 3.1@1\n"
+                                      "submit 4 v=1 m=1 limit=1\n"
+                                      "why 4 priority\n");
+}
+
+static void easy_holds_what_would_delay_the_head(void **state)
+{
+    run(BERTH_POLICY_EASY, HEAD_WAITS "submit 3 v=4 m=1 limit=101\n"
+                                      "submit 4 v=3 m=1 limit=1000\n"
+                                      "planned 3 never\n");
+}
+
+static void easy_starts_long_jobs_beside_the_head(void **state)
+{
+    run(BERTH_POLICY_EASY, HEAD_WAITS "submit 3 v=2 m=1 limit=1000 -> START 3.1@1\n"
+                                      "submit 4 v=1 m=1 limit=1000\n");
+}
+
+static void easy_knows_memory_too(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 10 1000\n"
+                           "submit 1 v=1 m=600 limit=100 -> START 1.1@1\n"
+                           "submit 2 v=1 m=700 limit=100\n"
+                           "planned 2 100\n"
+                           "submit 3 v=1 m=301 limit=200\n"
+                           "submit 4 v=1 m=300 limit=200 -> START 4.1@1\n");
+}
+
+/* 3 may delay 4 under EASY, and not under conservative backfill. */
+static void conservative_keeps_every_planned_start(void **state)
+{
+    const char *script = HEAD_WAITS "submit 3 v=10 m=1 limit=50\n"
+                                    "submit 4 v=2 m=1 limit=";
+    g_autofree char *easy = g_strconcat(script, "1000 -> START 4.1@1\n", NULL);
+    run(BERTH_POLICY_EASY, easy);
+    g_autofree char *held = g_strconcat(script, "201\nplanned 3 200\nplanned 4 250\n", NULL);
+    run(BERTH_POLICY_CONSERVATIVE, held);
+    g_autofree char *fits = g_strconcat(script, "200 -> START 4.1@1\nplanned 3 200\n", NULL);
+    run(BERTH_POLICY_CONSERVATIVE, fits);
+}
+
+static void conservative_moves_plans_up_when_a_job_ends_early(void **state)
+{
+    run(BERTH_POLICY_CONSERVATIVE, HEAD_WAITS "submit 3 v=10 m=1 limit=50\n"
+                                              "planned 3 200\n"
+                                              "at 40\n"
+                                              "exited 1.1 -> RELEASE 1.1@1\n"
+                                              "released 1.1 -> START 2.1@1\n"
+                                              "planned 2 never\n"
+                                              "planned 3 140\n");
+}
+
+static void conservative_uses_the_gap_on_another_node(void **state)
+{
+    run(BERTH_POLICY_CONSERVATIVE, "node 1 4 1000\n"
+                                   "node 2 4 1000\n"
+                                   "submit 1 v=4 m=1 limit=100 -> START 1.1@1\n"
+                                   "submit 2 v=4 m=1 limit=50 -> START 2.1@2\n"
+                                   "submit 3 v=4 m=1 limit=100\n"
+                                   "planned 3 50\n"
+                                   "submit 4 v=4 m=1 limit=10\n"
+                                   "planned 4 100\n"
+                                   "submit 5 v=4 m=1 limit=10 nodes=2\n"
+                                   "planned 5 150\n");
+}
+
+static void overstaying_job_does_not_end_the_plan(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "submit 1 v=4 m=1 limit=10 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=3 m=1 limit=10\n"
+                           "planned 2 10\n"
+                           "at 10\n"
+                           "timer -> STOP 1.1@1\n"
+                           "at 12\n"
+                           "submit 3 v=1 m=1 limit=1\n"
+                           "at 15\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "released 1.1 -> START 2.1@1 START 3.1@1\n");
+}
+
+static void jobs_without_limit_are_planned_for_a_day(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "submit 1 v=4 m=1 limit=0 -> START 1.1@1\n"
+                           "submit 2 v=4 m=1\n"
+                           "planned 2 86400\n");
+}
+
+static void best_fit_leaves_the_least(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 8 8000\n"
+                           "node 2 4 4000\n"
+                           "node 3 4 8000\n"
+                           "submit 1 v=4 m=4000 -> START 1.1@2\n"
+                           "submit 2 v=2 m=5000 -> START 2.1@3\n"
+                           "submit 3 v=2 m=3000 -> START 3.1@3\n"
+                           "submit 4 v=2 m=3000 -> START 4.1@1\n");
+}
+
+/* --- gangs ---------------------------------------------------------------------------------- */
+
+static void gang_starts_all_or_none(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 2 1000\n"
+                           "node 2 2 1000\n"
+                           "node 3 2 1000\n"
+                           "submit 1 v=2 m=1 limit=100 -> START 1.1@1\n"
+                           "submit 2 v=1 m=1 guests=6 limit=100\n"
+                           "planned 2 100\n"
+                           "submit 3 v=1 m=1 guests=4 limit=100 -> START 3.1@2 START 3+1.1@2"
+                           " START 3+2.1@3 START 3+3.1@3\n"
+                           "at 50\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "released 1.1\n"
+                           "planned 2 100\n"
+                           "submit 4 v=1 m=1 guests=7 ! so many guests\n");
+}
+
+static void gang_plan_leaves_free_nodes_to_long_jobs(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 1 100\n"
+                           "node 2 1 100\n"
+                           "node 3 1 100\n"
+                           "node 4 1 100\n"
+                           "submit 1 m=1 guests=2 limit=10 -> START 1.1@1 START 1+1.1@2\n"
+                           "submit 2 m=1 guests=3 limit=10\n"
+                           "planned 2 10\n"
+                           "submit 3 m=1 guests=2 limit=20\n"
+                           "submit 4 m=1 limit=20 -> START 4.1@4\n"
+                           "submit 5 m=1 limit=20\n"
+                           "submit 6 m=1 limit=10 -> START 6.1@3\n");
+}
+
+static void gang_lives_and_ends_together(void **state)
+{
+    run(BERTH_POLICY_FCFS, "node 1 2 1000\n"
+                           "node 2 2 1000\n"
+                           "submit 1 v=2 m=1 guests=2 limit=100 -> START 1.1@1 START 1+1.1@2\n"
+                           "running 1.1\n"
+                           "? 1 RUNNING - starting\n"
+                           "next never\n"
+                           "running 1.1\n"
+                           "running 1+1.1\n"
+                           "? 1 RUNNING - running\n"
+                           "next 100\n"
+                           "exited 1+1.1\n"
+                           "? 1 RUNNING - running\n"
+                           "exited 1.1 -> RELEASE 1.1@1 RELEASE 1+1.1@2\n"
+                           "? 1 COMPLETED - releasing\n"
+                           "released 1.1\n"
+                           "? 1 COMPLETED - releasing\n"
+                           "submit 2 v=2 -> START 2.1@1\n"
+                           "released 1+1.1\n"
+                           "? 1 COMPLETED - none\n");
+}
+
+static void gang_ends_with_the_first_that_fails(void **state)
+{
+    run(BERTH_POLICY_FCFS, "node 1 2 1000\n"
+                           "node 2 2 1000\n"
+                           "submit 1 v=2 m=1 guests=2 -> START 1.1@1 START 1+1.1@2\n"
+                           "exited 1.1\n"
+                           "exited 1+1.1 status=3 -> RELEASE 1.1@1 RELEASE 1+1.1@2\n"
+                           "? 1 FAILED exit-status releasing\n");
+    run(BERTH_POLICY_FCFS, "node 1 2 1000\n"
+                           "node 2 2 1000\n"
+                           "submit 1 v=2 m=1 guests=2 -> START 1.1@1 START 1+1.1@2\n"
+                           "running 1.1\n"
+                           "running 1+1.1\n"
+                           "cancel 1 -> STOP 1.1@1 STOP 1+1.1@2\n"
+                           "exited 1.1 signal=15\n"
+                           "? 1 RUNNING - stopping\n"
+                           "exited 1+1.1 signal=15 -> RELEASE 1.1@1 RELEASE 1+1.1@2\n"
+                           "? 1 CANCELLED cancelled-by-user releasing\n");
+}
+
+static void gang_that_lost_a_node_is_fenced_there_and_released_elsewhere(void **state)
+{
+    run(BERTH_POLICY_FCFS, "node 1 2 1000\n"
+                           "node 2 2 1000\n"
+                           "node 3 2 1000\n"
+                           "submit 1 v=1 m=1 guests=3 -> START 1.1@1 START 1+1.1@1 START 1+2.1@2\n"
+                           "left 1\n"
+                           "at 60\n"
+                           "timer -> RELEASE 1+2.1@2 FENCE 1.1@1 FENCE 1+1.1@1\n"
+                           "? 1 PENDING requeued releasing\n"
+                           "released 1+2.1\n"
+                           "? 1 PENDING requeued fencing\n"
+                           "fenced 1.1\n"
+                           "fenced 1+1.1 -> START 1.2@2 START 1+1.2@2 START 1+2.2@3\n");
+}
+
+static void gang_start_that_fails_is_tried_again_as_a_whole(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 1 1000\n"
+                           "node 2 1 1000\n"
+                           "submit 1 m=1 guests=2 -> START 1.1@1 START 1+1.1@2\n"
+                           "start-failed 1+1.1 -> RELEASE 1.1@1 RELEASE 1+1.1@2\n"
+                           "released 1.1\n"
+                           "released 1+1.1\n"
+                           "at 4\n"
+                           "timer -> START 1.2@1 START 1+1.2@2\n");
+}
+
+/* --- arrays --------------------------------------------------------------------------------- */
+
+static void array_runs_task_by_task(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 2 1000\n"
+                           "submit 1 m=1 array=4 limit=10 -> START 1.1@1 START 1/1.1@1\n"
+                           "planned 1 10\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "released 1.1 -> START 1/2.1@1\n"
+                           "exited 1/2.1 status=1 -> RELEASE 1/2.1@1\n"
+                           "released 1/2.1 -> START 1/3.1@1\n"
+                           "gone 1/1.1 guest-vanished -> RELEASE 1/1.1@1\n"
+                           "submit 2 m=1 limit=1000\n"
+                           "released 1/1.1 -> START 1/1.2@1\n"
+                           "exited 1/1.2 -> RELEASE 1/1.2@1\n"
+                           "exited 1/3.1 -> RELEASE 1/3.1@1\n"
+                           "released 1/3.1 -> START 2.1@1\n"
+                           "released 1/1.2\n"
+                           "timer\n"
+                           "? 1 -\n");
+}
+
+static void array_throttle_bounds_what_runs(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 9 1000\n"
+                           "submit 1 m=1 array=4 throttle=2 -> START 1.1@1 START 1/1.1@1\n"
+                           "submit 2 m=1 -> START 2.1@1\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "released 1.1 -> START 1/2.1@1\n");
+}
+
+static void array_of_a_million_costs_one_record(void **state)
+{
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    g_autoptr(BerthCore) core = berth_core_new(&config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    gsize before = berth_core_memory_bytes(core);
+    BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    submit.submitted = (BerthCoreJob){.id = 1, .resources = {1, 1, 0}, .array_size = 1000000};
+    assert_true(berth_core_handle(core, 1, &submit, effects, NULL));
+    assert_in_range(berth_core_memory_bytes(core) - before, 1, 1024);
+    BerthCoreTask task;
+    assert_true(berth_core_get_task(core, 1, 999999, &task));
+    assert_int_equal(task.state, BERTH_JOB_PENDING);
+    assert_false(berth_core_get_task(core, 1, 1000000, &task));
+    BerthCoreEvent cancel = {.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = 1}};
+    assert_true(berth_core_handle(core, 2, &cancel, effects, NULL));
+    BerthCoreEvent timer = {.kind = BERTH_EVENT_TIMER};
+    assert_true(berth_core_handle(core, 3, &timer, effects, NULL));
+    assert_false(berth_core_get_task(core, 1, 0, &task));
+    berth_core_assert_invariants(core);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(easy_starts_what_ends_before_the_head),
+        cmocka_unit_test(easy_holds_what_would_delay_the_head),
+        cmocka_unit_test(easy_starts_long_jobs_beside_the_head),
+        cmocka_unit_test(easy_knows_memory_too),
+        cmocka_unit_test(conservative_keeps_every_planned_start),
+        cmocka_unit_test(conservative_moves_plans_up_when_a_job_ends_early),
+        cmocka_unit_test(conservative_uses_the_gap_on_another_node),
+        cmocka_unit_test(overstaying_job_does_not_end_the_plan),
+        cmocka_unit_test(jobs_without_limit_are_planned_for_a_day),
+        cmocka_unit_test(best_fit_leaves_the_least),
+        cmocka_unit_test(gang_starts_all_or_none),
+        cmocka_unit_test(gang_plan_leaves_free_nodes_to_long_jobs),
+        cmocka_unit_test(gang_lives_and_ends_together),
+        cmocka_unit_test(gang_ends_with_the_first_that_fails),
+        cmocka_unit_test(gang_that_lost_a_node_is_fenced_there_and_released_elsewhere),
+        cmocka_unit_test(gang_start_that_fails_is_tried_again_as_a_whole),
+        cmocka_unit_test(array_runs_task_by_task),
+        cmocka_unit_test(array_throttle_bounds_what_runs),
+        cmocka_unit_test(array_of_a_million_costs_one_record),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

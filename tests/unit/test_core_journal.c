@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The core's log as text: what is written is read back as the same. */
+#include "scheduler/core/journal.h"
+#include "tests/lib/assert.h"
+
+static void journal_lines_are_read_back_as_they_were_written(void **state)
+{
+    static const char *const lines[] = {
+        "event 5 submitted guest.job=7 submitted.id=7 submitted.uid=1000 "
+        "submitted.resources.vcpus=2 submitted.resources.memory_mib=512 "
+        "submitted.time_limit_usec=9000000 submitted.priority=-3 submitted.held=1 "
+        "submitted.guests=4 submitted.family=18446744073709551615 submitted.may_move=1 "
+        "nodes=3,1,2 dependencies=2:5:0,1:6:4",
+        "event 5 cancelled guest.job=7 request.by_operator=1",
+        "event 5 held guest.job=7",
+        "event 5 unheld guest.job=7",
+        "event 6 joined node=2 joined.info.capacity.vcpus=8 joined.info.capacity.memory_mib=4096 "
+        "joined.info.cannot_start=1 joined.info.rack=1 found=7:0:1:3:2:55:0:0:0:0:0:0:0 "
+        "cells=4:2048,4:2048",
+        "event 6 left node=2",
+        "event 6 changed node=2 changed.capacity.vcpus=8 changed.capacity.memory_mib=4096 "
+        "changed.cannot_start=1 changed.fabric=2 cells=4:2048,4:2048",
+        "event 6 start-taken guest.job=7 guest.guest=2 guest.epoch=3",
+        "event 7 running guest.job=7 guest.task=1 guest.guest=2 guest.epoch=3 node=2 "
+        "running.start_usec=6",
+        "event 8 exited guest.job=7 guest.epoch=3 node=2 more=1 exited.start_usec=6 "
+        "exited.end_usec=8 exited.exit.status=1 exited.exit.disk_full=1",
+        "event 8 gone guest.job=7 gone.reason=28",
+        "event 8 start-failed guest.job=7 start_failed.reason=30 start_failed.permanent=1",
+        "event 8 released guest.job=7",
+        "event 8 fenced guest.job=7",
+        "event 8 fence-failed guest.job=7",
+        "event 8 storage-down",
+        "event 8 storage-up",
+        "event 9 timer",
+        "event 9 reported guest.job=7 usage.cpu_milli=1500 usage.memory_used_mib=300 "
+        "usage.touched_mib=310",
+        "event 9 node-reported node=2 node_usage.cpu_milli=1500 "
+        "node_usage.memory_pressure_permille=100",
+        "event 9 migrated guest.job=7 result.ok=1 result.serial=3",
+        "event 9 checkpointed guest.job=7 result.reason=29",
+        "event 9 frozen guest.job=7 result.ok=1",
+        "event 9 thawed guest.job=7 result.ok=1",
+        "event 9 resized guest.job=7 result.ok=1",
+        "event 9 thaw-wanted guest.job=7",
+        "event 9 drained node=2",
+        "event 9 undrained node=2",
+        "event 9 account-set account_set.account=1 account_set.shares=5 "
+        "account_set.limits.memory_mib=77",
+        "event 9 user-set user_set.account=1 user_set.uid=1000 user_set.limits.jobs=9",
+        "event 9 qos-set qos_set.qos=1 qos_set.priority_permille=-500",
+        "event 9 maintenance-set maintenance.id=1 maintenance.start_usec=10 "
+        "maintenance.end_usec=20 nodes=1,2",
+        "event 9 maintenance-cleared maintenance.id=1",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        BerthJournalEntry entry;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GString) again = g_string_new(NULL);
+        g_autofree char *line = g_strdup(lines[i]);
+        g_autofree char *expected = g_strconcat(lines[i], "\n", NULL);
+        if (!berth_journal_parse(line, &entry, &error))
+            fail_msg("%s: %s", lines[i], error->message);
+        assert_int_equal(entry.kind, BERTH_JOURNAL_EVENT);
+        berth_journal_event(again, entry.now_usec, &entry.event);
+        assert_string_equal(again->str, expected);
+        berth_journal_entry_clear(&entry);
+    }
+}
+
+static void journal_submission_is_that_of_the_event(void **state)
+{
+    char line[] = "event 5 submitted submitted.id=7 submitted.priority=-3 nodes=3,1 "
+                  "dependencies=2:5:0";
+    BerthJournalEntry entry;
+    assert_true(berth_journal_parse(line, &entry, NULL));
+    const BerthCoreJob *job = &entry.event.submitted;
+    assert_int_equal(entry.now_usec, 5);
+    assert_int_equal(entry.event.kind, BERTH_EVENT_JOB_SUBMITTED);
+    assert_int_equal(job->id, 7);
+    assert_int_equal(job->priority, -3);
+    assert_int_equal(job->n_nodes, 2);
+    assert_int_equal(job->nodes[1], 1);
+    assert_int_equal(job->n_dependencies, 1);
+    assert_int_equal(job->dependencies[0].kind, BERTH_AFTER_OK);
+    assert_int_equal(job->dependencies[0].job, 5);
+    berth_journal_entry_clear(&entry);
+}
+
+static void journal_config_carries_every_constant(void **state)
+{
+    gint64 tunings[BERTH_TUNING_N];
+    BerthCoreConfig config = {.node_timeout_usec = 9,
+                              .policy = BERTH_POLICY_EASY,
+                              .features = 5,
+                              .can_fence = TRUE,
+                              .tunings = tunings};
+    BerthJournalEntry entry;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = 100 + (gint64)i;
+    berth_journal_config(text, &config);
+    g_string_truncate(text, text->len - 1);
+    assert_true(berth_journal_parse(text->str, &entry, NULL));
+    assert_int_equal(entry.kind, BERTH_JOURNAL_CONFIG);
+    assert_int_equal(entry.config.node_timeout_usec, 9);
+    assert_int_equal(entry.config.policy, BERTH_POLICY_EASY);
+    assert_int_equal(entry.config.features, 5);
+    assert_true(entry.config.can_fence);
+    assert_memory_equal(entry.tunings, tunings, sizeof tunings);
+    berth_journal_entry_clear(&entry);
+}
+
+static void journal_bad_lines_are_refused(void **state)
+{
+    static const char *const lines[] = {"",
+                                        "evnt 5 timer",
+                                        "event",
+                                        "event 5",
+                                        "event x timer",
+                                        "event -1 timer",
+                                        "event 5 tick",
+                                        "event 5 timer guest.job",
+                                        "event 5 timer luck=1",
+                                        "event 5 left node=x",
+                                        "event 5 left node=4294967296",
+                                        "event 5 submitted nodes=",
+                                        "event 5 submitted nodes=1,,2",
+                                        "event 5 submitted nodes=1 nodes=2",
+                                        "event 5 submitted dependencies=1:2",
+                                        "event 5 joined cells=1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1",
+                                        "node 0 a",
+                                        "node 1",
+                                        "resume",
+                                        "resume now",
+                                        "config tunings=1,2",
+                                        "config luck=1"};
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        BerthJournalEntry entry;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *line = g_strdup(lines[i]);
+        if (berth_journal_parse(line, &entry, &error))
+            fail_msg("accepted: %s", lines[i]);
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(journal_lines_are_read_back_as_they_were_written),
+        cmocka_unit_test(journal_submission_is_that_of_the_event),
+        cmocka_unit_test(journal_config_carries_every_constant),
+        cmocka_unit_test(journal_bad_lines_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

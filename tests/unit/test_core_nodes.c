@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two containers of the core, against plain searches: the heap and the tree over the nodes. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scheduler/core/heap.h"
+#include "scheduler/core/nodes.h"
+
+#define SEED 20261120u
+
+/* --- heap ----------------------------------------------------------------------------------- */
+
+typedef struct {
+    int value;
+    CoreHeapLink link;
+} Item;
+
+static int compare_items(const CoreHeapLink *a, const CoreHeapLink *b)
+{
+    return CORE_CONTAINER_OF(a, const Item, link)->value -
+           CORE_CONTAINER_OF(b, const Item, link)->value;
+}
+
+static int smallest(const Item *items, guint n)
+{
+    int found = G_MAXINT;
+    for (guint i = 0; i < n; i++)
+        if (core_heap_has(&items[i].link))
+            found = MIN(found, items[i].value);
+    return found;
+}
+
+static void heap_first_is_always_the_smallest(void **state)
+{
+    enum { N = 64 };
+    Item items[N] = {0};
+    CoreHeap heap;
+    core_heap_init(&heap, compare_items);
+    assert_null(core_heap_first(&heap));
+    g_autoptr(GRand) random = g_rand_new_with_seed(SEED);
+    for (guint step = 0; step < 20000; step++) {
+        Item *item = &items[g_rand_int_range(random, 0, N)];
+        int value = g_rand_int_range(random, 0, 1000) * N + (int)(item - items);
+        if (!core_heap_has(&item->link)) {
+            item->value = value;
+            core_heap_push(&heap, &item->link);
+        } else if (g_rand_boolean(random)) {
+            item->value = value;
+            core_heap_moved(&heap, &item->link);
+        } else {
+            core_heap_remove(&heap, &item->link);
+        }
+        const CoreHeapLink *first = core_heap_first(&heap);
+        int found = first != NULL ? CORE_CONTAINER_OF(first, const Item, link)->value : G_MAXINT;
+        assert_int_equal(found, smallest(items, N));
+    }
+    core_heap_clear(&heap);
+}
+
+/* --- nodes ---------------------------------------------------------------------------------- */
+
+static const CoreNode *first_by_search(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,
+                                       CoreBarriers barriers)
+{
+    for (guint i = 0; i < nodes->nodes->len; i++) {
+        const CoreNode *node = g_ptr_array_index(nodes->nodes, i);
+        CoreSize room =
+            look_at == CORE_LOOK_AT_FREE ? core_node_free(node) : core_node_capacity(node);
+        if (core_node_is_open(node) && core_size_fits(need, room) &&
+            !core_barriers_close(barriers, core_node_capacity(node)))
+            return node;
+    }
+    return NULL;
+}
+
+static CoreSize random_size(GRand *random, gint32 max)
+{
+    return (CoreSize){(guint32)g_rand_int_range(random, 1, max),
+                      (guint64)g_rand_int_range(random, 1, max)};
+}
+
+static void change_randomly(CoreNodes *nodes, GRand *random)
+{
+    guint32 handle = 1 + (guint32)g_rand_int_range(random, 0, (gint32)nodes->nodes->len);
+    CoreNode *node = core_nodes_get(nodes, handle);
+    CoreSize capacity = random_size(random, 16);
+    node->capacity = (BerthResources){capacity.vcpus, capacity.memory_mib, 0};
+    node->reserved = random_size(random, 12);
+    node->state = g_rand_int_range(random, 0, 4) == 0 ? BERTH_NODE_DOWN : BERTH_NODE_UP;
+    node->is_hidden = g_rand_int_range(random, 0, 8) == 0;
+    node->n_strays = g_rand_int_range(random, 0, 8) == 0;
+    core_nodes_changed(nodes, node);
+}
+
+static void nodes_first_is_what_a_search_finds(void **state)
+{
+    CoreNodes nodes;
+    core_nodes_init(&nodes);
+    CoreBarriers none = {NULL, 0};
+    assert_null(core_nodes_first(&nodes, (CoreSize){0, 0}, CORE_LOOK_AT_FREE, none));
+    g_autoptr(GRand) random = g_rand_new_with_seed(SEED);
+    for (guint i = 1; i <= 37; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        assert_int_equal(core_nodes_add(&nodes, name)->handle, i);
+        for (guint step = 0; step < 300; step++) {
+            change_randomly(&nodes, random);
+            CoreSize sizes[2] = {random_size(random, 18), random_size(random, 18)};
+            CoreBarriers barriers = {sizes, (guint)g_rand_int_range(random, 0, 3)};
+            CoreSize need = random_size(random, 16);
+            for (int look_at = CORE_LOOK_AT_FREE; look_at <= CORE_LOOK_AT_CAPACITY; look_at++)
+                assert_ptr_equal(core_nodes_first(&nodes, need, (CoreLookAt)look_at, barriers),
+                                 first_by_search(&nodes, need, (CoreLookAt)look_at, barriers));
+        }
+    }
+    assert_null(core_nodes_get(&nodes, 0));
+    assert_null(core_nodes_get(&nodes, 38));
+    assert_non_null(core_nodes_find_name(&nodes, "n37"));
+    core_nodes_clear(&nodes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(heap_first_is_always_the_smallest),
+        cmocka_unit_test(nodes_first_is_what_a_search_finds),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who comes first, who has to wait for whom, and what nobody may have more of. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "scheduler/core/owner.h"
+#include "tests/unit/core_script.h"
+
+static void run_weighted(gint64 fair_share, gint64 age, const char *script)
+{
+    gint64 tunings[BERTH_TUNING_N];
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] = fair_share;
+    tunings[BERTH_TUNING_WEIGHT_AGE] = age;
+    tunings[BERTH_TUNING_AGE_MAX_USEC] = 1000 * (gint64)G_USEC_PER_SEC;
+    tunings[BERTH_TUNING_RANK_INTERVAL_USEC] = G_USEC_PER_SEC;
+    tunings[BERTH_TUNING_HALF_LIFE_USEC] = 1000 * (gint64)G_USEC_PER_SEC;
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_EASY;
+    config.tunings = tunings;
+    core_script_run(&config, script);
+}
+
+static void run(const char *script)
+{
+    run_weighted(0, 0, script);
+}
+
+/* --- priority ------------------------------------------------------------------------------- */
+
+static void exp2_neg_is_exact_at_whole_numbers_and_falls(void **state)
+{
+    assert_int_equal(core_exp2_neg(0), 65536);
+    assert_int_equal(core_exp2_neg(65536), 32768);
+    assert_int_equal(core_exp2_neg(3 * 65536), 8192);
+    assert_int_equal(core_exp2_neg(32768), 46341); /* 65536 / sqrt(2) */
+    assert_int_equal(core_exp2_neg(40 * 65536), 0);
+    assert_int_equal(core_exp2_neg(G_MAXUINT64), 0);
+    for (guint64 x = 0; x < 20 * 65536; x += 37)
+        assert_true(core_exp2_neg(x + 37) <= core_exp2_neg(x));
+}
+
+static void fair_share_puts_who_used_less_first(void **state)
+{
+    run_weighted(1000, 0,
+                 "node 1 1 1000\n"
+                 "submit 1 uid=1 limit=1000 -> START 1.1@1\n"
+                 "running 1.1\n"
+                 "submit 2 uid=1\n"
+                 "submit 3 uid=2\n"
+                 "at 500\n"
+                 "exited 1.1 -> RELEASE 1.1@1\n"
+                 "released 1.1 -> START 3.1@1\n"
+                 "at 510\n"
+                 "exited 3.1 -> RELEASE 3.1@1\n"
+                 "submit 4 uid=2\n"
+                 "released 3.1 -> START 4.1@1\n");
+}
+
+static void fair_share_follows_shares_of_accounts(void **state)
+{
+    /* Both accounts used as much; 2 is entitled to three times what 1 is. */
+    run_weighted(1000, 0,
+                 "node 1 2 1000\n"
+                 "account 1 shares=1\n"
+                 "account 2 shares=3\n"
+                 "submit 1 uid=1 account=1 limit=1000 -> START 1.1@1\n"
+                 "submit 2 uid=2 account=2 limit=1000 -> START 2.1@1\n"
+                 "submit 3 uid=1 account=1 v=2\n"
+                 "submit 4 uid=2 account=2 v=2\n"
+                 "at 100\n"
+                 "exited 1.1 -> RELEASE 1.1@1\n"
+                 "exited 2.1 -> RELEASE 2.1@1\n"
+                 "released 1.1\n"
+                 "released 2.1 -> START 4.1@1\n");
+}
+
+static void fair_share_forgets_by_half_lives(void **state)
+{
+    /* 40 half lives later nothing of it is left, and the lower number is first. */
+    run_weighted(1000, 0,
+                 "node 1 1 1000\n"
+                 "submit 1 uid=1 -> START 1.1@1\n"
+                 "at 500\n"
+                 "exited 1.1 -> RELEASE 1.1@1\n"
+                 "released 1.1\n"
+                 "at 60000\n"
+                 "submit 2 uid=3 limit=1 -> START 2.1@1\n"
+                 "submit 3 uid=1\n"
+                 "submit 4 uid=2\n"
+                 "exited 2.1 -> RELEASE 2.1@1\n"
+                 "released 2.1 -> START 3.1@1\n");
+}
+
+static void age_lets_nobody_wait_forever(void **state)
+{
+    const char *script = "qos 1 p=500\n"
+                         "node 1 1 1000\n"
+                         "submit 1 -> START 1.1@1\n"
+                         "submit 2\n"
+                         "at 400\n"
+                         "submit 3 qos=1\n"
+                         "exited 1.1 -> RELEASE 1.1@1\n";
+    g_autofree char *young = g_strconcat(script, "released 1.1 -> START 3.1@1\n", NULL);
+    run_weighted(0, 1000, young);
+    g_autofree char *old = g_strconcat(script, "at 1000\nreleased 1.1 -> START 3.1@1\n", NULL);
+    run_weighted(0, 1000, old);
+    g_autofree char *heavy = g_strconcat(script, "released 1.1 -> START 2.1@1\n", NULL);
+    run_weighted(0, 2000, heavy);
+}
+
+static void qos_is_bounded(void **state)
+{
+    run("qos 5000 p=1 ! number below\n"
+        "qos 1 p=1001 ! from -1000 to 1000\n"
+        "account 1 parent=2\n"
+        "account 2 parent=1 ! itself below it\n");
+}
+
+/* --- dependencies --------------------------------------------------------------------------- */
+
+static void after_ok_waits_for_a_good_end(void **state)
+{
+    run("node 1 9 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 ok:1\n"
+        "submit 3 not:1\n"
+        "submit 4 any:1\n"
+        "submit 5 ok:3\n"
+        "why 2 dependency\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "why 4 dependency\n"
+        "released 1.1 -> START 2.1@1 START 4.1@1\n"
+        "? 3 CANCELLED dependency-never none\n"
+        "? 5 CANCELLED dependency-never none\n");
+}
+
+static void after_not_ok_waits_for_a_bad_end(void **state)
+{
+    run("node 1 9 1000\n"
+        "submit 1 array=2 -> START 1.1@1 START 1/1.1@1\n"
+        "submit 2 ok:1\n"
+        "submit 3 not:1\n"
+        "exited 1.1 status=1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+        "released 1/1.1 -> START 3.1@1\n"
+        "? 2 CANCELLED dependency-never none\n");
+}
+
+static void after_start_waits_for_all_tasks(void **state)
+{
+    run("node 1 2 1000\n"
+        "submit 1 array=3 -> START 1.1@1 START 1/1.1@1\n"
+        "submit 2 start:1\n"
+        "why 2 dependency\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 1/2.1@1\n"
+        "why 2 resources\n"
+        "submit 3 start:1\n"
+        "why 3 priority\n");
+}
+
+static void dependency_on_the_unknown_is_never_met(void **state)
+{
+    run("submit 1 ok:7\n"
+        "? 1 CANCELLED dependency-never none\n"
+        "submit 2 any:7\n"
+        "why 2 node-unavailable\n");
+}
+
+static void cancelled_dependent_is_forgotten(void **state)
+{
+    run("node 1 9 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 ok:1\n"
+        "cancel 2\n"
+        "timer\n"
+        "? 2 -\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n");
+}
+
+static void singleton_runs_alone_of_its_name(void **state)
+{
+    run("node 1 9 1000\n"
+        "submit 1 family=5 -> START 1.1@1\n"
+        "submit 2 family=5 singleton\n"
+        "submit 3 family=5 singleton\n"
+        "submit 4 family=6 singleton -> START 4.1@1\n"
+        "submit 5 family=5 uid=7 singleton -> START 5.1@1\n"
+        "why 2 dependency\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 2.1@1\n"
+        "why 3 dependency\n"
+        "cancel 2 -> STOP 2.1@1\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1 -> START 3.1@1\n");
+}
+
+/* --- limits --------------------------------------------------------------------------------- */
+
+static void limits_hold_for_users_and_accounts(void **state)
+{
+    run("node 1 9 1000\n"
+        "account 1 v=4\n"
+        "user 1 account=1 tasks=2\n"
+        "submit 1 uid=1 account=1 -> START 1.1@1\n"
+        "submit 2 uid=1 account=1 -> START 2.1@1\n"
+        "submit 3 uid=1 account=1\n"
+        "why 3 account-limit\n"
+        "submit 4 uid=2 account=1 v=3\n"
+        "why 4 account-limit\n"
+        "submit 5 uid=2 account=1 v=2 -> START 5.1@1\n"
+        "submit 6 uid=1 -> START 6.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 3.1@1\n"
+        "account 1 v=9 -> START 4.1@1\n");
+}
+
+static void limit_of_jobs_refuses_one_more(void **state)
+{
+    run("node 1 1 1000\n"
+        "user 1 jobs=2\n"
+        "submit 1 uid=1 -> START 1.1@1\n"
+        "submit 2 uid=1\n"
+        "submit 3 uid=1 ! as many unfinished jobs as it may\n"
+        "cancel 2\n"
+        "submit 3 uid=1\n");
+}
+
+static void parked_jobs_keep_nothing_from_others(void **state)
+{
+    run("node 1 4 1000\n"
+        "user 1 tasks=1\n"
+        "submit 1 uid=1 v=1 limit=100 -> START 1.1@1\n"
+        "submit 2 uid=1 v=4\n"
+        "why 2 account-limit\n"
+        "submit 3 uid=2 v=3 limit=5000 -> START 3.1@1\n");
+}
+
+/* --- maintenance ---------------------------------------------------------------------------- */
+
+static void maintenance_is_kept_clear(void **state)
+{
+    run("node 1 5 1000\n"
+        "maintenance 1 node=1 from=100 to=200\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "submit 2 v=3 limit=101\n"
+        "planned 2 200\n"
+        "submit 3 v=1 limit=101 may-move -> START 3.1@1\n"
+        "maintenance 1 -> START 2.1@1\n");
+    core_script_run(&core_script_config, "node 1 4 1000\n"
+                                         "node 2 4 1000\n"
+                                         "maintenance 1 node=1 from=100 to=200\n"
+                                         "submit 1 v=3 limit=101 -> START 1.1@2\n"
+                                         "submit 2 v=3 limit=100 -> START 2.1@1\n");
+}
+
+static void maintenance_of_a_gang_waits_for_its_end(void **state)
+{
+    run("node 1 1 1000\n"
+        "node 2 1 1000\n"
+        "maintenance 1 node=2 from=50 to=70\n"
+        "submit 1 guests=2 limit=60\n"
+        "planned 1 70\n"
+        "submit 2 guests=1 limit=70 -> START 2.1@1\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exp2_neg_is_exact_at_whole_numbers_and_falls),
+        cmocka_unit_test(fair_share_puts_who_used_less_first),
+        cmocka_unit_test(fair_share_follows_shares_of_accounts),
+        cmocka_unit_test(fair_share_forgets_by_half_lives),
+        cmocka_unit_test(age_lets_nobody_wait_forever),
+        cmocka_unit_test(qos_is_bounded),
+        cmocka_unit_test(after_ok_waits_for_a_good_end),
+        cmocka_unit_test(after_not_ok_waits_for_a_bad_end),
+        cmocka_unit_test(after_start_waits_for_all_tasks),
+        cmocka_unit_test(dependency_on_the_unknown_is_never_met),
+        cmocka_unit_test(cancelled_dependent_is_forgotten),
+        cmocka_unit_test(singleton_runs_alone_of_its_name),
+        cmocka_unit_test(limits_hold_for_users_and_accounts),
+        cmocka_unit_test(limit_of_jobs_refuses_one_more),
+        cmocka_unit_test(parked_jobs_keep_nothing_from_others),
+        cmocka_unit_test(maintenance_is_kept_clear),
+        cmocka_unit_test(maintenance_of_a_gang_waits_for_its_end),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,466 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prediction, opportunistic placement, relief, promotion, balancing, drains. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+static void run_with(guint32 features, const char *script)
+{
+    gint64 tunings[BERTH_TUNING_N];
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    tunings[BERTH_TUNING_SETTLE_USEC] = 10 * (gint64)G_USEC_PER_SEC;
+    tunings[BERTH_TUNING_PEAK_MARGIN_PERMILLE] = 0;
+    tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE] = 0;
+    tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = 1000;
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    config.features = features;
+    config.tunings = tunings;
+    core_script_run(&config, script);
+}
+
+static void run(const char *script)
+{
+    run_with(BERTH_FEATURE_ALL, script);
+}
+
+/* A node of 4 vCPUs and 1000 MiB, all reserved by job 1, which uses 1 vCPU and 300 MiB. */
+#define IDLE_NODE                                                                                  \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n"
+
+static void slack_takes_jobs_that_may_leave(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500\n"
+                  "submit 3 v=2 m=500 slack\n"
+                  "submit 4 v=2 m=500 slack may-checkpoint -> START 4.1@1~\n"
+                  "submit 5 v=1 m=101 slack may-checkpoint\n" /* the headroom is 100 */
+                  "submit 6 v=1 m=100 slack may-checkpoint -> START 6.1@1~\n");
+}
+
+static void slack_is_off_without_its_feature(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_OPPORTUNISTIC,
+             IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n");
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PREDICTION,
+             IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n");
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_CHECKPOINT,
+             IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n");
+}
+
+static void new_guest_is_taken_at_its_reservation_until_it_settled(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 9\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "submit 2 v=2 m=500 slack may-checkpoint\n"
+        "at 11\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "at 60\n"
+        "timer -> START 2.1@1~\n");
+}
+
+static void prediction_rises_at_once_and_sinks_slowly(void **state)
+{
+    g_autoptr(BerthCore) core = NULL;
+    BerthCoreConfig config = core_script_config;
+    config.features = BERTH_FEATURE_ALL;
+    core = berth_core_new(&config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    const gint64 hour_usec = 3600 * (gint64)G_USEC_PER_SEC;
+    BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED, .node = berth_core_add_node(core, "n")};
+    join.joined.info.capacity = (BerthResources){8, 10000, 0};
+    BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    submit.submitted = (BerthCoreJob){.id = 1, .resources = {8, 10000, 0}};
+    BerthCoreEvent running = {.kind = BERTH_EVENT_GUEST_RUNNING, .guest = {1, 0, 0, 1}};
+    BerthCoreEvent report = {.kind = BERTH_EVENT_GUEST_REPORTED, .guest = {1, 0, 0, 1}};
+    assert_true(berth_core_handle(core, 1, &join, effects, NULL));
+    assert_true(berth_core_handle(core, 1, &submit, effects, NULL));
+    assert_true(berth_core_handle(core, 1, &running, effects, NULL));
+    static const struct {
+        gint64 hour;
+        guint32 cpu_milli, expected_milli;
+    } steps[] = {
+        {1, 1000, 1100},  /* settled: the peak and a tenth */
+        {2, 4000, 4400},  /* up at once */
+        {14, 0, 2200},    /* half of it after 12 hours */
+        {26, 0, 1100},    /* and again */
+        {27, 8000, 8000}, /* never more than it reserved */
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
+        BerthCoreGuest guest;
+        report.usage = (BerthCoreUsage){.cpu_milli = steps[i].cpu_milli, .memory_used_mib = 100};
+        assert_true(berth_core_handle(core, steps[i].hour * hour_usec, &report, effects, NULL));
+        assert_true(berth_core_get_guest(core, 1, 0, 0, &guest));
+        assert_in_range(guest.predicted_milli, steps[i].expected_milli - 2,
+                        steps[i].expected_milli + 2);
+        berth_core_assert_invariants(core);
+    }
+}
+
+static void siblings_are_taken_at_what_others_needed(void **state)
+{
+    const char *script = "node 1 4 1000\n"
+                         "node 2 4 1000\n"
+                         "submit 1 v=4 m=700 family=9 limit=100 array=3 throttle=1 -> START 1.1@1\n"
+                         "running 1.1\n"
+                         "report 1.1 cpu=500 mem=200\n"
+                         "exited 1.1 -> RELEASE 1.1@1\n"
+                         "released 1.1 -> START 1/1.1@1\n"
+                         "running 1/1.1\n"
+                         "report 1/1.1 cpu=500 mem=200\n"
+                         "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+                         "released 1/1.1 -> START 1/2.1@1\n"
+                         "running 1/2.1\n"
+                         "report 1/2.1 cpu=500 mem=200\n"
+                         "exited 1/2.1 -> RELEASE 1/2.1@1\n"
+                         "released 1/2.1\n"
+                         "submit 2 v=4 m=700 -> START 2.1@1\n"
+                         "submit 3 v=4 m=700 -> START 3.1@2\n"
+                         "submit 4 v=4 m=700 slack may-checkpoint\n"
+                         "cancel 4\n"
+                         "running 2.1\n"
+                         "at 20\n"
+                         "report 2.1 cpu=500 mem=650\n"
+                         "submit 5 v=4 m=700 family=9 slack may-checkpoint";
+    g_autofree char *with = g_strconcat(script, " -> START 5.1@1~\n", NULL);
+    g_autofree char *without = g_strconcat(script, "\n", NULL);
+    run(with);
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_SIBLING_PRIOR, without);
+}
+
+/* --- guaranteed starts ---------------------------------------------------------------------- */
+
+static void backed_start_waits_until_slack_is_checkpointed(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=3 m=600 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=1 m=400 limit=10000 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=600 limit=9000 slack may-checkpoint -> START 3.1@1~\n"
+        "running 3.1\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1\n"
+        "submit 4 v=1 m=400 limit=100 -> CHECKPOINT 3.1@1~\n"
+        "? 4 RUNNING - starting\n"
+        "checkpointed 3.1 -> RELEASE 3.1@1\n"
+        "? 3 PENDING evicted releasing\n"
+        "released 3.1 -> START 4.1@1\n"
+        "why 3 resources\n"
+        "running 4.1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESTORE 3.2@1\n");
+}
+
+static void backed_start_moves_slack_to_another_node(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=600 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=700 limit=9000 slack may-move -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESIZE 3.1@1\n" /* promoted: it is alone there */
+        "resized 3.1\n");
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=600 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=700 limit=9000 slack may-move -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "submit 4 v=4 m=900 limit=100 nodes=1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> MIGRATE 3.1@1>2~\n"
+        "? 4 RUNNING - starting\n"
+        "migrated 3.1 -> START 4.1@1\n"
+        "exited 3.1 -> RELEASE 3.1@2\n");
+}
+
+static void slack_that_did_not_begin_is_started_again(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint -> START 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n"
+                  "? 2 PENDING evicted releasing\n"
+                  "released 2.1\n");
+}
+
+/* --- relief --------------------------------------------------------------------------------- */
+
+static void growth_of_a_backed_guest_sends_slack_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=440\n" /* within half of the headroom */
+                  "report 1.1 cpu=1000 mem=460 -> CHECKPOINT 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=900\n"
+                  "checkpointed 2.1 failed -> \n"
+                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 2.1@1~\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n");
+}
+
+static void node_under_pressure_sends_one_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "submit 3 v=1 m=200 slack may-checkpoint -> START 3.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "pressed 1 -> CHECKPOINT 3.1@1~\n"
+                  "pressed 1\n"
+                  "exited 3.1 -> RELEASE 3.1@1\n"
+                  "checkpointed 3.1\n"
+                  "released 3.1\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "cancel 2 -> STOP 2.1@1\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "? 2 CANCELLED cancelled-by-user releasing\n");
+}
+
+static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
+{
+    run(IDLE_NODE "node 2 4 1000\n"
+                  "submit 9 v=4 m=600 limit=10000 nodes=2 -> START 9.1@2\n"
+                  "submit 2 v=2 m=500 slack may-move nodes=1 limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=600\n" /* nowhere to go */
+                  "exited 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n");
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=500 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=4 m=500 limit=10000 may-move -> START 2.1@2\n"
+        "running 2.1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "drain 2 -> MIGRATE 2.1@2>1\n"
+        "migrated 2.1 failed\n"
+        "undrain 2\n"
+        "submit 3 v=4 m=500 -> START 3.1@1\n"
+        "exited 2.1 -> RELEASE 2.1@2\n");
+}
+
+/* --- migration and failures ------------------------------------------------------------------ */
+
+#define MIGRATING                                                                                  \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "submit 1 v=4 m=500 limit=10000 may-move -> START 1.1@1\n"                                     \
+    "running 1.1\n"                                                                                \
+    "drain 1 -> MIGRATE 1.1@1>2\n"                                                                 \
+    "submit 2 v=1 m=100 limit=10\n" /* room is held at both ends */                                \
+    "cancel 2\n"
+
+static void migrating_guest_that_ends_is_released_at_both_ends(void **state)
+{
+    run(MIGRATING "exited 1.1 -> RELEASE 1.1@2 RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "released 1.1\n"
+                  "submit 3 -> START 3.1@2\n");
+}
+
+static void migrating_guest_is_asked_for_again_when_its_node_joins(void **state)
+{
+    run(MIGRATING "left 1\n"
+                  "join 1 1.1:running -> MIGRATE 1.1@1>2\n"
+                  "left 1\n"
+                  "join 1 -> MIGRATE 1.1@1>2\n"
+                  "left 2\n"
+                  "join 2 1.1:running\n"
+                  "migrated 1.1\n"
+                  "cancel 1 -> STOP 1.1@2\n");
+}
+
+static void migrating_guest_is_believed_from_both_ends_and_then_from_its_node(void **state)
+{
+    run(MIGRATING "node 3 1 100\n"
+                  "exited 1.1 on=3\n"
+                  "migrated 1.1 failed on=3\n"
+                  "released 1.1 on=2\n"
+                  "migrated 1.1 on=2\n"
+                  "exited 1.1 on=1\n"
+                  "gone 1.1 guest-vanished on=1\n"
+                  "? 1 RUNNING - running\n"
+                  "exited 1.1 on=2 -> RELEASE 1.1@2\n"
+                  "released 1.1 on=1\n"
+                  "? 1 COMPLETED - releasing\n"
+                  "released 1.1 on=2\n"
+                  "? 1 COMPLETED - none\n");
+    run(MIGRATING "exited 1.1 on=2 -> RELEASE 1.1@2 RELEASE 1.1@1\n");
+}
+
+static void migrating_guest_of_a_lost_node_is_fenced(void **state)
+{
+    run(MIGRATING "left 1\n"
+                  "at 100\n"
+                  "timer -> RELEASE 1.1@2 FENCE 1.1@1\n"
+                  "fenced 1.1\n"
+                  "released 1.1 -> START 1.2@2\n");
+}
+
+static void migration_to_a_node_that_got_lost_ends_there(void **state)
+{
+    run(MIGRATING "left 2\n"
+                  "at 61\n"
+                  "timer\n"
+                  "migrated 1.1 -> FENCE 1.1@2\n"
+                  "undrain 1\n"
+                  "fenced 1.1 -> START 1.2@1\n");
+}
+
+static void cancel_during_migration_stops_where_it_arrives(void **state)
+{
+    run(MIGRATING "cancel 1 -> STOP 1.1@1\n"
+                  "migrated 1.1 -> STOP 1.1@2\n"
+                  "exited 1.1 -> RELEASE 1.1@2\n");
+}
+
+/* --- promotion, balancing, time limit ------------------------------------------------------- */
+
+static void promotion_moves_to_where_there_is_room(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "at 60\n"
+                  "timer\n" /* the first round wants it */
+                  "at 120\n"
+                  "timer -> MIGRATE 2.1@1>2\n"
+                  "migrated 2.1\n"
+                  "at 180\n"
+                  "timer\n");
+}
+
+static void promotion_delays_no_planned_start(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "submit 3 v=4 m=1000 limit=10\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> CHECKPOINT 2.1@1~\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1 -> START 3.1@1\n");
+}
+
+static void time_limit_saves_what_may_be_saved(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "submit 2 limit=100 save -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1 STOP 2.1@1\n"
+        "checkpointed 1.1 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1\n"
+        "checkpointed 1.1 failed -> STOP 1.1@1\n");
+}
+
+/* --- limits --------------------------------------------------------------------------------- */
+
+static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 m=400 mmax=550 vmax=3 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=1000 mem=300 left=100\n"
+        "report 1.1 cpu=1000 mem=390 left=10 -> RESIZE 1.1@1\n"
+        "report 1.1 cpu=1000 mem=390 left=10\n" /* one thing at a time */
+        "submit 2 v=1 m=501\n"                  /* it has 500 now */
+        "cancel 2\n"
+        "resized 1.1 failed\n"
+        "submit 3 v=1 m=501 limit=1 -> START 3.1@1\n"
+        "report 1.1 cpu=1000 mem=390 left=10 -> FREEZE 1.1@1\n" /* no room to grow */
+        "frozen 1.1\n"
+        "? 1 SUSPENDED at-limit running\n"
+        "report 1.1 cpu=0 mem=390 left=10\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "thaw 1.1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "? 1 RUNNING - running\n"
+        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 cpu=2000 mem=540 left=10 throttled=500 -> FREEZE 1.1@1\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n");
+}
+
+static void on_limit_is_what_the_job_says(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 kill -> START 1.1@1\n"
+        "submit 2 m=400 notify -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "report 1.1 mem=390 left=10 -> STOP 1.1@1\n"
+        "report 2.1 mem=390 left=10\n"
+        "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
+        "? 1 OUT_OF_MEMORY memory-limit releasing\n");
+    run_with(BERTH_FEATURE_ALL & ~(BERTH_FEATURE_FREEZING | BERTH_FEATURE_GROWTH),
+             "node 1 4 1000\n"
+             "submit 1 m=400 mmax=800 -> START 1.1@1\n"
+             "running 1.1\n"
+             "report 1.1 mem=390 left=10\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slack_takes_jobs_that_may_leave),
+        cmocka_unit_test(slack_is_off_without_its_feature),
+        cmocka_unit_test(new_guest_is_taken_at_its_reservation_until_it_settled),
+        cmocka_unit_test(prediction_rises_at_once_and_sinks_slowly),
+        cmocka_unit_test(siblings_are_taken_at_what_others_needed),
+        cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
+        cmocka_unit_test(backed_start_moves_slack_to_another_node),
+        cmocka_unit_test(slack_that_did_not_begin_is_started_again),
+        cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
+        cmocka_unit_test(node_under_pressure_sends_one_away),
+        cmocka_unit_test(migration_that_fails_leaves_the_guest_where_it_was),
+        cmocka_unit_test(migrating_guest_that_ends_is_released_at_both_ends),
+        cmocka_unit_test(migrating_guest_is_asked_for_again_when_its_node_joins),
+        cmocka_unit_test(migrating_guest_is_believed_from_both_ends_and_then_from_its_node),
+        cmocka_unit_test(migrating_guest_of_a_lost_node_is_fenced),
+        cmocka_unit_test(migration_to_a_node_that_got_lost_ends_there),
+        cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
+        cmocka_unit_test(promotion_moves_to_where_there_is_room),
+        cmocka_unit_test(promotion_delays_no_planned_start),
+        cmocka_unit_test(time_limit_saves_what_may_be_saved),
+        cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
+        cmocka_unit_test(on_limit_is_what_the_job_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

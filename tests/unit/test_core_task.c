@@ -1,0 +1,617 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a task: every way to start, to end, to be stopped and to be lost. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+static void run(const char *script)
+{
+    core_script_run(&core_script_config, script);
+}
+
+static void run_without_fence(const char *script)
+{
+    BerthCoreConfig config = core_script_config;
+    config.can_fence = FALSE;
+    core_script_run(&config, script);
+}
+
+static void task_plain_life_completes(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "? 1 RUNNING - starting\n"
+        "next never\n"
+        "at 5\n"
+        "running 1.1\n"
+        "? 1 RUNNING - running\n"
+        "next 1005\n"
+        "at 9\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "? 1 COMPLETED - releasing\n"
+        "next never\n"
+        "released 1.1\n"
+        "? 1 COMPLETED - none\n" /* readable until the next event */
+        "timer\n"
+        "? 1 -\n");
+}
+
+static void task_exit_decides_outcome(void **state)
+{
+    static const struct {
+        const char *exit, *outcome;
+    } cases[] = {
+        {"", "COMPLETED -"},
+        {"oom=2", "COMPLETED -"},
+        {"full", "COMPLETED -"},
+        {"status=3", "FAILED exit-status"},
+        {"signal=11", "FAILED signal"},
+        {"signal=9 oom=1", "OUT_OF_MEMORY memory-limit"},
+        {"status=1 oom=1", "OUT_OF_MEMORY memory-limit"},
+        {"status=1 full", "FAILED disk-full"},
+        {"status=127 not-started", "FAILED command-not-found"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *script = g_strdup_printf("node 1 4 1000\n"
+                                                  "submit 1 -> START 1.1@1\n"
+                                                  "running 1.1\n"
+                                                  "exited 1.1 %s -> RELEASE 1.1@1\n"
+                                                  "? 1 %s releasing\n",
+                                                  cases[i].exit, cases[i].outcome);
+        run(script);
+    }
+}
+
+static void task_gone_decides_outcome(void **state)
+{
+    static const struct {
+        const char *reason, *outcome;
+    } cases[] = {
+        {"boot-deadline", "FAILED boot-deadline"},
+        {"guest-crashed", "FAILED guest-crashed"},
+        {"memory-limit", "OUT_OF_MEMORY memory-limit"},
+        {"guest-vanished", "PENDING requeued"},
+        {"node-lost", "PENDING requeued"},
+        {"-", "PENDING requeued"},
+        {"start-failed", "FAILED start-failed"}, /* it ran already: not a start any more */
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *script = g_strdup_printf("node 1 4 1000\n"
+                                                  "submit 1 -> START 1.1@1\n"
+                                                  "running 1.1\n"
+                                                  "gone 1.1 %s -> RELEASE 1.1@1\n"
+                                                  "? 1 %s releasing\n",
+                                                  cases[i].reason, cases[i].outcome);
+        run(script);
+    }
+}
+
+static void task_exit_without_running_is_enough(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "? 1 COMPLETED - releasing\n");
+}
+
+static void task_duplicates_and_stale_epochs_change_nothing(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "released 1.1\n"
+        "fenced 1.1\n"
+        "exited 1.0\n"
+        "exited 1.2\n"
+        "exited 2.1\n"
+        "running 1.1\n"
+        "running 1.1\n"
+        "start-failed 1.1\n"
+        "? 1 RUNNING - running\n"
+        "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+        "gone 1.1 guest-vanished\n"
+        "exited 1.1\n"
+        "running 1.1\n"
+        "start-failed 1.1\n"
+        "fence-failed 1.1\n"
+        "released 1.1 -> START 1.2@1\n"
+        "released 1.1\n"
+        "exited 1.1 status=1\n"
+        "gone 1.1 guest-crashed\n"
+        "? 1 RUNNING - starting\n");
+}
+
+static void task_that_another_node_speaks_of_changes_nothing(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1 on=2\n"
+        "? 1 RUNNING - starting\n"
+        "running 1.1 on=1\n"
+        "gone 1.1 guest-vanished on=2\n"
+        "exited 1.1 on=2\n"
+        "? 1 RUNNING - running\n"
+        "exited 1.1 on=1 -> RELEASE 1.1@1\n"
+        "released 1.1 on=2\n"
+        "? 1 COMPLETED - releasing\n"
+        "released 1.1 on=1\n"
+        "? 1 COMPLETED - none\n");
+}
+
+/* --- stopping ------------------------------------------------------------------------------- */
+
+static void task_time_limit_stops(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "at 50\n"
+        "running 1.1\n"
+        "next 150\n"
+        "at 149\n"
+        "timer\n"
+        "at 150\n"
+        "timer -> STOP 1.1@1\n"
+        "? 1 RUNNING - stopping\n"
+        "timer\n"
+        "cancel 1\n" /* it stops already, for its first reason */
+        "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+}
+
+static void task_without_time_limit_runs_on(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=0 -> START 1.1@1\n"
+        "running 1.1\n"
+        "next never\n");
+}
+
+static void task_stop_decides_even_a_good_end(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "? 1 CANCELLED cancelled-by-user releasing\n");
+}
+
+static void task_cancel_while_starting_stops(void **state)
+{
+    static const char *const answers[] = {
+        "exited 1.1",       "gone 1.1 guest-vanished",    "gone 1.1 boot-deadline",
+        "start-failed 1.1", "start-failed 1.1 permanent",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(answers); i++) {
+        g_autofree char *script = g_strdup_printf("node 1 4 1000\n"
+                                                  "submit 1 -> START 1.1@1\n"
+                                                  "cancel 1 op -> STOP 1.1@1\n"
+                                                  "%s -> RELEASE 1.1@1\n"
+                                                  "? 1 CANCELLED cancelled-by-operator releasing\n",
+                                                  answers[i]);
+        run(script);
+    }
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "running 1.1\n" /* it was faster; STOP is still to take effect */
+        "? 1 RUNNING - stopping\n");
+}
+
+static void task_cancel_pending_ends_at_once(void **state)
+{
+    run("node 1 1 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2\n"
+        "submit 3\n"
+        "cancel 2\n"
+        "? 2 CANCELLED cancelled-by-user none\n"
+        "cancel 2 ! no unfinished job 2\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 3.1@1\n");
+}
+
+static void task_stop_waits_for_absent_node(void **state)
+{
+    const char *absent = "node 1 4 1000\n"
+                         "submit 1 limit=30 -> START 1.1@1\n"
+                         "running 1.1\n"
+                         "left 1\n"
+                         "at 40\n"
+                         "timer\n"
+                         "? 1 RUNNING - running\n"
+                         "next 60\n";
+    static const char *const ends[] = {
+        "join 1 1.1:running -> STOP 1.1@1\n? 1 RUNNING - stopping\n",
+        "join 1 1.1:starting -> STOP 1.1@1\n? 1 RUNNING - stopping\n",
+        /* It had ended before anybody could stop it. */
+        "join 1 1.1:exited:0 -> RELEASE 1.1@1\n? 1 COMPLETED - releasing\n",
+        "join 1 1.1:gone:guest-crashed -> RELEASE 1.1@1\n? 1 TIMEOUT time-limit releasing\n",
+        "join 1 -> RELEASE 1.1@1\n? 1 TIMEOUT time-limit releasing\n",
+        "at 60\ntimer -> FENCE 1.1@1\n? 1 TIMEOUT time-limit fencing\n",
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *script = g_strconcat(absent, ends[i], NULL);
+        run(script);
+    }
+}
+
+/* An agent that was killed half-way has lost the task: it gets it again, and only then. */
+static void task_found_starting_is_started_again(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "left 1\n"
+        "join 1 1.1:starting -> START 1.1@1\n"
+        "? 1 RUNNING - starting\n"
+        "left 1\n"
+        "join 1 1.1:running\n"
+        "? 1 RUNNING - running\n"
+        "left 1\n"
+        "join 1 1.1:starting\n"
+        "? 1 RUNNING - running\n");
+}
+
+static void task_cancel_of_start_on_absent_node_is_not_started_again(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "left 1\n"
+        "cancel 1\n"
+        "join 1 -> RELEASE 1.1@1\n"
+        "? 1 CANCELLED cancelled-by-user releasing\n");
+}
+
+/* --- failing to start ----------------------------------------------------------------------- */
+
+static void task_start_failure_backs_off_and_goes_elsewhere(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "start-failed 1.1 -> RELEASE 1.1@1\n"
+        "? 1 PENDING starting-later releasing\n"
+        "why 1 starting-later\n"
+        "next never\n"
+        "released 1.1\n"
+        "next 4\n"
+        "why 1 starting-later\n"
+        "at 4\n"
+        "timer -> START 1.2@2\n"
+        "start-failed 1.2 -> RELEASE 1.2@2\n"
+        "released 1.2\n"
+        "next 12\n"
+        "at 12\n"
+        "timer -> START 1.3@1\n"
+        "start-failed 1.3 -> RELEASE 1.3@1\n"
+        "? 1 FAILED start-failed releasing\n");
+}
+
+static void task_start_failure_tries_the_same_node_if_it_is_the_only_one(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 nodes=2 -> START 1.1@2\n"
+        "start-failed 1.1 -> RELEASE 1.1@2\n"
+        "at 9\n"
+        "released 1.1 -> START 1.2@2\n");
+}
+
+static void task_permanent_start_failure_fails(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "start-failed 1.1 permanent -> RELEASE 1.1@1\n"
+        "? 1 FAILED start-failed releasing\n");
+}
+
+static void task_gone_while_starting_counts_as_start_failure(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 start-failed -> RELEASE 1.1@1\n"
+        "? 1 PENDING starting-later releasing\n"
+        "submit 2 -> START 2.1@1\n"
+        "gone 2.1 storage-unavailable -> RELEASE 2.1@1\n"
+        "? 2 PENDING starting-later releasing\n"
+        "submit 3 -> START 3.1@1\n"
+        "gone 3.1 boot-deadline -> RELEASE 3.1@1\n"
+        "? 3 FAILED boot-deadline releasing\n");
+}
+
+static void task_start_failure_in_an_outage_does_not_count(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "storage down\n"
+        "start-failed 1.1 -> RELEASE 1.1@1\n"
+        "? 1 PENDING storage-unavailable releasing\n"
+        "released 1.1\n"
+        "next 4\n"
+        "at 4\n"
+        "timer\n"
+        "why 1 storage-unavailable\n"
+        "storage up -> START 1.2@1\n"
+        "start-failed 1.2 -> RELEASE 1.2@1\n"
+        "released 1.2\n"
+        "next 8\n"); /* the first that counts */
+}
+
+static void task_storage_failures_never_end_a_job(void **state)
+{
+    GString *script = g_string_new("node 1 4 1000\nsubmit 1 -> START 1.1@1\n");
+    for (guint i = 1; i <= 20; i++)
+        g_string_append_printf(script,
+                               "start-failed 1.%u storage -> RELEASE 1.%u@1\n"
+                               "? 1 PENDING starting-later releasing\n"
+                               "released 1.%u\n"
+                               "next %u\n"
+                               "at %u\n"
+                               "timer -> START 1.%u@1\n",
+                               i, i, i, i * 4, i * 4, i + 1);
+    run(script->str);
+    g_string_free(script, TRUE);
+}
+
+static void task_backoff_doubles_up_to_a_limit(void **state)
+{
+    BerthCoreConfig config = core_script_config;
+    config.start_retries_max = 100;
+    GString *script = g_string_new("node 1 4 1000\nsubmit 1 -> START 1.1@1\n");
+    guint now = 0;
+    for (guint i = 1; i <= 10; i++) {
+        now += 4u << MIN(i - 1, 6);
+        g_string_append_printf(script,
+                               "start-failed 1.%u -> RELEASE 1.%u@1\n"
+                               "released 1.%u\n"
+                               "next %u\n"
+                               "at %u\n"
+                               "timer -> START 1.%u@1\n",
+                               i, i, i, now, now, i + 1);
+    }
+    core_script_run(&config, script->str);
+    g_string_free(script, TRUE);
+}
+
+static void task_cancel_while_backing_off_ends(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "start-failed 1.1 -> RELEASE 1.1@1\n"
+        "cancel 1\n"
+        "? 1 CANCELLED cancelled-by-user releasing\n"
+        "cancel 1 ! already ended (CANCELLED)\n"
+        "released 1.1\n"
+        "submit 2 -> START 2.1@1\n"
+        "start-failed 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1\n"
+        "next 4\n"
+        "cancel 2\n"
+        "next never\n"
+        "timer\n"
+        "? 2 -\n");
+}
+
+static void task_starts_that_work_forget_failures(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "start-failed 1.1 -> RELEASE 1.1@1\n"
+        "at 10\n"
+        "released 1.1 -> START 1.2@1\n"
+        "start-failed 1.2 -> RELEASE 1.2@1\n"
+        "at 30\n"
+        "released 1.2 -> START 1.3@1\n"
+        "running 1.3\n"
+        "gone 1.3 guest-vanished -> RELEASE 1.3@1\n"
+        "released 1.3 -> START 1.4@1\n"
+        "start-failed 1.4 -> RELEASE 1.4@1\n"
+        "? 1 PENDING starting-later releasing\n");
+}
+
+/* --- losing guests and nodes ---------------------------------------------------------------- */
+
+static void task_lost_guests_are_requeued_a_few_times(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+        "why 1 requeued\n"
+        "released 1.1 -> START 1.2@1\n"
+        "running 1.2\n"
+        "gone 1.2 guest-vanished -> RELEASE 1.2@1\n"
+        "released 1.2 -> START 1.3@1\n"
+        "running 1.3\n"
+        "gone 1.3 guest-vanished -> RELEASE 1.3@1\n"
+        "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
+/* It may have run: nobody has heard of it, but its node had it. */
+static void task_taken_and_missing_is_lost(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "taken 1.1\n"
+        "taken 1.1\n"
+        "left 1\n"
+        "join 1 -> RELEASE 1.1@1\n"
+        "? 1 PENDING requeued releasing\n"
+        "released 1.1 -> START 1.2@1\n"
+        "left 1\n" /* nobody has taken 1.2 on */
+        "join 1 -> RELEASE 1.2@1\n"
+        "? 1 PENDING starting-later releasing\n");
+    run("node 1 4 1000\n"
+        "submit 1 no-requeue -> START 1.1@1\n"
+        "taken 1.1\n"
+        "restart\n"
+        "join 1 -> RELEASE 1.1@1\n"
+        "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
+static void task_not_taken_and_missing_starts_with_a_new_epoch(void **state)
+{
+    GString *script = g_string_new("node 1 4 1000\nsubmit 1 no-requeue -> START 1.1@1\n");
+    for (guint i = 1; i <= 10; i++) /* however often: it is no loss */
+        g_string_append_printf(script,
+                               "restart\n"
+                               "join 1 -> RELEASE 1.%u@1\n"
+                               "released 1.%u -> START 1.%u@1\n",
+                               i, i, i + 1);
+    run(script->str);
+    g_string_free(script, TRUE);
+}
+
+static void task_no_requeue_fails_when_its_guest_is_lost(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 no-requeue -> START 1.1@1\n"
+        "running 1.1\n"
+        "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+        "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
+static void task_on_lost_node_is_fenced_before_it_starts_elsewhere(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "left 1\n"
+        "? 1 RUNNING - running\n"
+        "next 60\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "? 1 PENDING requeued fencing\n"
+        "why 1 requeued\n"
+        "next never\n"
+        "fence-failed 1.1\n"
+        "next 64\n"
+        "at 64\n"
+        "timer -> FENCE 1.1@1\n"
+        "fenced 1.1 -> START 1.2@2\n"
+        "fenced 1.1\n"
+        /* The old guest is still there when the node comes back. */
+        "join 1 1.1:running -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "? 1 RUNNING - starting\n");
+}
+
+static void task_being_fenced_is_released_by_a_node_that_comes_back(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "join 1 1.1:running -> RELEASE 1.1@1\n"
+        "? 1 PENDING requeued releasing\n"
+        "fenced 1.1\n"       /* says less than the node can */
+        "fence-failed 1.1\n" /* nor does this matter now */
+        "next never\n"
+        "released 1.1 -> START 1.2@1\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "join 1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 1.2@1\n");
+}
+
+static void task_without_fence_fails_on_lost_node(void **state)
+{
+    run_without_fence("node 1 4 1000\n"
+                      "node 2 4 1000\n"
+                      "submit 1 -> START 1.1@1\n"
+                      "running 1.1\n"
+                      "left 1\n"
+                      "at 60\n"
+                      "timer\n"
+                      "? 1 NODE_FAIL node-lost none\n"
+                      "join 1 1.1:running -> RELEASE 1.1@1\n"
+                      "? 1 -\n");
+}
+
+static void task_lost_while_removing_keeps_its_outcome(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer\n"
+        "? 1 COMPLETED - none\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "start-failed 1.1 -> RELEASE 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n" /* nobody said that nothing of it runs */
+        "? 1 PENDING starting-later fencing\n"
+        "cancel 1\n"
+        "? 1 CANCELLED cancelled-by-user fencing\n"
+        "fenced 1.1\n"
+        "? 1 CANCELLED cancelled-by-user none\n");
+    run_without_fence("node 1 4 1000\n"
+                      "submit 1 -> START 1.1@1\n"
+                      "start-failed 1.1 -> RELEASE 1.1@1\n"
+                      "left 1\n"
+                      "at 60\n"
+                      "timer\n"
+                      "? 1 NODE_FAIL node-lost none\n");
+}
+
+static void task_no_requeue_is_fenced_but_fails(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 no-requeue -> START 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "? 1 NODE_FAIL node-lost fencing\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(task_plain_life_completes),
+        cmocka_unit_test(task_exit_decides_outcome),
+        cmocka_unit_test(task_gone_decides_outcome),
+        cmocka_unit_test(task_exit_without_running_is_enough),
+        cmocka_unit_test(task_duplicates_and_stale_epochs_change_nothing),
+        cmocka_unit_test(task_that_another_node_speaks_of_changes_nothing),
+        cmocka_unit_test(task_time_limit_stops),
+        cmocka_unit_test(task_without_time_limit_runs_on),
+        cmocka_unit_test(task_stop_decides_even_a_good_end),
+        cmocka_unit_test(task_cancel_while_starting_stops),
+        cmocka_unit_test(task_cancel_pending_ends_at_once),
+        cmocka_unit_test(task_stop_waits_for_absent_node),
+        cmocka_unit_test(task_found_starting_is_started_again),
+        cmocka_unit_test(task_cancel_of_start_on_absent_node_is_not_started_again),
+        cmocka_unit_test(task_start_failure_backs_off_and_goes_elsewhere),
+        cmocka_unit_test(task_start_failure_tries_the_same_node_if_it_is_the_only_one),
+        cmocka_unit_test(task_permanent_start_failure_fails),
+        cmocka_unit_test(task_gone_while_starting_counts_as_start_failure),
+        cmocka_unit_test(task_start_failure_in_an_outage_does_not_count),
+        cmocka_unit_test(task_storage_failures_never_end_a_job),
+        cmocka_unit_test(task_backoff_doubles_up_to_a_limit),
+        cmocka_unit_test(task_cancel_while_backing_off_ends),
+        cmocka_unit_test(task_starts_that_work_forget_failures),
+        cmocka_unit_test(task_lost_guests_are_requeued_a_few_times),
+        cmocka_unit_test(task_taken_and_missing_is_lost),
+        cmocka_unit_test(task_not_taken_and_missing_starts_with_a_new_epoch),
+        cmocka_unit_test(task_no_requeue_fails_when_its_guest_is_lost),
+        cmocka_unit_test(task_on_lost_node_is_fenced_before_it_starts_elsewhere),
+        cmocka_unit_test(task_being_fenced_is_released_by_a_node_that_comes_back),
+        cmocka_unit_test(task_without_fence_fails_on_lost_node),
+        cmocka_unit_test(task_lost_while_removing_keeps_its_outcome),
+        cmocka_unit_test(task_no_requeue_is_fenced_but_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Between the core, the store and what nodes say. */
+#include "tests/lib/assert.h"
+
+#include "scheduler/daemon/records.h"
+
+/* An entry as the job table makes it. */
+static BerthJobTable *table_with_job(void)
+{
+    BerthJobTable *table = berth_job_table_new();
+    Berth__Job job = BERTH__JOB__INIT;
+    job.id = 7;
+    job.uid = 1000;
+    job.image = (char *)"busybox";
+    job.vcpus = 2;
+    job.memory_mib = 128;
+    job.time_limit_sec = 60;
+    berth_job_table_add(table, berth_pb_dup(&job.base), NULL, 1);
+    return table;
+}
+
+static const BerthCoreTask core_tasks[] = {
+    {.job = 7, .state = BERTH_JOB_PENDING, .reason = BERTH_REASON_NONE},
+    {.job = 7,
+     .state = BERTH_JOB_RUNNING,
+     .phase = BERTH_GUEST_STARTING,
+     .node = 3,
+     .epoch = 1,
+     .start_taken = TRUE},
+    {.job = 7,
+     .state = BERTH_JOB_RUNNING,
+     .phase = BERTH_GUEST_STOPPING,
+     .stop_reason = BERTH_REASON_TIME_LIMIT,
+     .node = 3,
+     .epoch = 2,
+     .requeues = 1,
+     .start_usec = 1234567},
+    {.job = 7,
+     .state = BERTH_JOB_PENDING,
+     .reason = BERTH_REASON_STARTING_LATER,
+     .node = 3,
+     .epoch = 2,
+     .requeues = 1,
+     .start_failures = 2,
+     .not_before_usec = G_GINT64_CONSTANT(1795000000000000)},
+    {.job = 7,
+     .state = BERTH_JOB_NODE_FAIL,
+     .reason = BERTH_REASON_NODE_LOST,
+     .phase = BERTH_GUEST_FENCING,
+     .node = 3,
+     .epoch = 3,
+     .requeues = 2,
+     .end_usec = 99},
+};
+
+static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
+{
+    assert_int_equal(a->job, b->job);
+    assert_int_equal(a->task, b->task);
+    assert_int_equal(a->state, b->state);
+    assert_int_equal(a->reason, b->reason);
+    assert_int_equal(a->phase, b->phase);
+    assert_int_equal(a->stop_reason, b->stop_reason);
+    assert_int_equal(a->node, b->node);
+    assert_int_equal(a->epoch, b->epoch);
+    assert_int_equal(a->start_taken, b->start_taken);
+    assert_int_equal(a->requeues, b->requeues);
+    assert_int_equal(a->start_failures, b->start_failures);
+    assert_int_equal(a->not_before_usec, b->not_before_usec);
+    assert_int_equal(a->start_usec, b->start_usec);
+    assert_int_equal(a->end_usec, b->end_usec);
+}
+
+static void from_core_and_back_is_the_same(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    for (gsize i = 0; i < G_N_ELEMENTS(core_tasks); i++) {
+        BerthCoreTask back;
+        berth_record_from_core(entry, &core_tasks[i], "n3");
+        berth_record_to_core(entry->stored, core_tasks[i].node, &back);
+        assert_task_equal(&back, &core_tasks[i]);
+    }
+    berth_job_table_free(table);
+}
+
+static Berth__GuestStatus status_of(void)
+{
+    static Berth__Usage usage = BERTH__USAGE__INIT;
+    static Berth__Exit exit = BERTH__EXIT__INIT;
+    static char *clients[] = {(char *)"10.0.0.1:0/1", (char *)"10.0.0.1:0/2"};
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    usage.cpu_usec = 5;
+    exit.status = 4;
+    exit.error = (char *)"";
+    status.usage = &usage;
+    status.exit = &exit;
+    status.phase = BERTH__GUEST_STATUS__PHASE__ENDED;
+    status.storage_clients = clients;
+    status.n_storage_clients = 2;
+    status.stdout_bytes = 100;
+    return status;
+}
+
+static void from_core_new_epoch_drops_the_last_life(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    Berth__GuestStatus status = status_of();
+    berth_record_from_core(entry, &core_tasks[1], "n3");
+    assert_true(berth_record_take_status(entry, &status));
+    assert_int_equal(entry->stored->task->exit->status, 4);
+    assert_string_equal(entry->stored->disk_id, "disk-7-0-0-1");
+    berth_record_from_core(entry, &core_tasks[2], "n4");
+    assert_null(entry->stored->task->exit);
+    assert_null(entry->stored->task->usage);
+    assert_int_equal(entry->stored->n_storage_clients, 0);
+    assert_int_equal(entry->stdout_bytes, 0);
+    assert_string_equal(entry->stored->disk_id, "disk-7-0-0-2");
+    assert_string_equal(entry->stored->log_id, "log-7-0-0-2");
+    assert_string_equal(entry->stored->task->node, "n4");
+    berth_job_table_free(table);
+}
+
+static void take_status_again_needs_no_storing(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    Berth__GuestStatus status = status_of();
+    berth_record_from_core(entry, &core_tasks[1], "n3");
+    assert_true(berth_record_take_status(entry, &status));
+    assert_false(berth_record_take_status(entry, &status));
+    status.n_storage_clients = 0; /* not known at the moment: what is known stays */
+    assert_false(berth_record_take_status(entry, &status));
+    assert_int_equal(entry->stored->n_storage_clients, 2);
+    berth_job_table_free(table);
+}
+
+static void take_status_bounds_and_mends_texts(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    Berth__GuestStatus status = status_of();
+    g_autofree char *large = g_strnfill(100000, 'c');
+    memcpy(large + 100000 - 4, "end\xff", 4);
+    status.console_tail = large;
+    status.reason_text = large;
+    berth_record_from_core(entry, &core_tasks[1], "n3");
+    berth_record_take_status(entry, &status);
+    const char *tail = entry->stored->task->console_tail;
+    assert_true(strlen(tail) < 9000);
+    assert_true(g_utf8_validate(tail, -1, NULL));
+    assert_non_null(strstr(tail, "end"));
+    assert_true(strlen(entry->detail) <= 1024);
+    berth_job_table_free(table);
+}
+
+typedef struct {
+    Berth__Exit exit;
+    BerthCoreExit expected;
+} ExitCase;
+
+static void exit_to_core_keeps_what_matters(void **state)
+{
+    const ExitCase cases[] = {
+        {BERTH__EXIT__INIT, {0}},
+        {BERTH__EXIT__INIT, {.status = 3}},
+        {BERTH__EXIT__INIT, {.signal = 9, .oom_kills = 2}},
+        {BERTH__EXIT__INIT, {.status = 1, .disk_full = TRUE}},
+        {BERTH__EXIT__INIT, {.status = 127, .not_started = TRUE}},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Berth__Exit exit = cases[i].exit;
+        BerthCoreExit got;
+        exit.status = cases[i].expected.status;
+        exit.signal = cases[i].expected.signal;
+        exit.oom_kills = cases[i].expected.oom_kills;
+        exit.disk_full = cases[i].expected.disk_full;
+        exit.error = (char *)(cases[i].expected.not_started ? "no such file" : "");
+        berth_record_exit_to_core(&exit, &got);
+        assert_memory_equal(&got, &cases[i].expected, sizeof got);
+    }
+}
+
+static void job_to_core_has_units_right(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    guint32 nodes[] = {3, 5};
+    BerthCoreJob core;
+    job.id = 9;
+    job.vcpus = 4;
+    job.memory_mib = 512;
+    job.time_limit_sec = 60;
+    job.priority = -3;
+    job.held_by_operator = TRUE;
+    job.submit_usec = 42;
+    spec.disk_mib = 10;
+    spec.stop_grace_sec = 5;
+    spec.no_requeue = TRUE;
+    berth_record_job_to_core(&job, &spec, nodes, 2, &core);
+    assert_int_equal(core.id, 9);
+    assert_int_equal(core.resources.vcpus, 4);
+    assert_int_equal(core.resources.memory_mib, 512);
+    assert_int_equal(core.resources.disk_mib, 10);
+    assert_int_equal(core.time_limit_usec, 60 * G_USEC_PER_SEC);
+    assert_int_equal(core.stop_grace_usec, 5 * G_USEC_PER_SEC);
+    assert_int_equal(core.priority, -3);
+    assert_true(core.held_by_operator && core.no_requeue && !core.held);
+    assert_int_equal(core.submit_usec, 42);
+    assert_int_equal(core.n_nodes, 2);
+}
+
+static void roll_up_takes_the_leading_task(void **state)
+{
+    static const struct {
+        Berth__JobState states[3];
+        Berth__JobState expected;
+    } cases[] = {
+        {{BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__COMPLETED},
+         BERTH__JOB_STATE__COMPLETED},
+        {{BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__FAILED, BERTH__JOB_STATE__COMPLETED},
+         BERTH__JOB_STATE__FAILED},
+        {{BERTH__JOB_STATE__PENDING, BERTH__JOB_STATE__FAILED, BERTH__JOB_STATE__COMPLETED},
+         BERTH__JOB_STATE__PENDING},
+        {{BERTH__JOB_STATE__PENDING, BERTH__JOB_STATE__RUNNING, BERTH__JOB_STATE__FAILED},
+         BERTH__JOB_STATE__RUNNING},
+        {{BERTH__JOB_STATE__TIMEOUT, BERTH__JOB_STATE__CANCELLED, BERTH__JOB_STATE__FAILED},
+         BERTH__JOB_STATE__CANCELLED},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthJobTable *table = berth_job_table_new();
+        Berth__Job job = BERTH__JOB__INIT;
+        job.id = 1;
+        BerthJobEntry *entry = berth_job_table_add(table, berth_pb_dup(&job.base), NULL, 3);
+        for (guint t = 0; t < 3; t++) {
+            entry->tasks[t].stored->task->state = cases[i].states[t];
+        }
+        berth_record_roll_up(entry);
+        assert_int_equal(entry->job->state, cases[i].expected);
+        berth_job_table_free(table);
+    }
+}
+
+static void job_table_counts_until_finished(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    assert_int_equal(berth_job_table_count_image(table, "busybox"), 1);
+    assert_int_equal(berth_job_table_count_user(table, 1000), 1);
+    berth_job_table_finished(table, 7);
+    berth_job_table_finished(table, 7);
+    assert_int_equal(berth_job_table_count_image(table, "busybox"), 0);
+    assert_int_equal(berth_job_table_count_user(table, 1000), 0);
+    assert_non_null(berth_job_table_find(table, 7));
+    assert_null(berth_job_table_find_task(table, 7, 1));
+    berth_job_table_remove(table, 7);
+    assert_null(berth_job_table_find(table, 7));
+    assert_int_equal(berth_job_table_size(table), 0);
+    berth_job_table_free(table);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(from_core_and_back_is_the_same),
+        cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
+        cmocka_unit_test(take_status_again_needs_no_storing),
+        cmocka_unit_test(take_status_bounds_and_mends_texts),
+        cmocka_unit_test(exit_to_core_keeps_what_matters),
+        cmocka_unit_test(job_to_core_has_units_right),
+        cmocka_unit_test(roll_up_takes_the_leading_task),
+        cmocka_unit_test(job_table_counts_until_finished),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

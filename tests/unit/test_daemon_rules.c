@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Small rules of the daemon, each a table: permissions, words for reasons, errors of nodes,
+ * garbage, the guard of blobs, files of output, and the configuration with its manual. */
+#include "tests/lib/assert.h"
+
+#include "scheduler/daemon/actions.h"
+#include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/collector.h"
+#include "scheduler/daemon/daemon_config.h"
+#include "scheduler/daemon/output_file.h"
+#include "scheduler/daemon/permission.h"
+#include "scheduler/daemon/reason_text.h"
+#include "storage/storage_config.h"
+
+#include <unistd.h>
+
+/* --- permissions -------------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthRpcIdentity who;
+    gboolean is_owner_1000; /* may act on a job of uid 1000 */
+    gboolean is_operator;
+} PermissionCase;
+
+static gid_t in_operators[] = {5, 600};
+
+static const PermissionCase permissions[] = {
+    {{.is_unix = TRUE, .uid = 0, .gid = 0}, TRUE, TRUE},
+    {{.is_unix = TRUE, .uid = 1000, .gid = 1000}, TRUE, FALSE},
+    {{.is_unix = TRUE, .uid = 1001, .gid = 1000}, FALSE, FALSE},
+    {{.is_unix = TRUE, .uid = 1001, .gid = 600}, TRUE, TRUE},
+    {{.is_unix = TRUE, .uid = 1001, .gid = 1, .groups = in_operators, .n_groups = 2}, TRUE, TRUE},
+    {{.is_unix = FALSE, .uid = 0, .node_name = (char *)"n1"}, FALSE, FALSE},
+};
+
+static void permission_check_table(void **state)
+{
+    const BerthOperators operators = {.has_group = TRUE, .group = 600};
+    for (gsize i = 0; i < G_N_ELEMENTS(permissions); i++) {
+        const PermissionCase *c = &permissions[i];
+        g_autoptr(GError) job = NULL;
+        g_autoptr(GError) operator_error = NULL;
+        assert_int_equal(berth_permission_check_job(&operators, &c->who, 7, 1000, &job),
+                         c->is_owner_1000);
+        assert_int_equal(
+            berth_permission_check_operator(&operators, &c->who, "do this", &operator_error),
+            c->is_operator);
+        assert_int_equal(job == NULL, c->is_owner_1000);
+        assert_int_equal(operator_error == NULL, c->is_operator);
+    }
+}
+
+static void permission_without_group_only_root(void **state)
+{
+    BerthOperators operators;
+    g_autoptr(GError) error = NULL;
+    assert_true(berth_operators_init(&operators, NULL, NULL));
+    assert_true(berth_permission_is_operator(&operators, &permissions[0].who));
+    assert_false(berth_permission_is_operator(&operators, &permissions[3].who));
+    assert_false(berth_operators_init(&operators, "no-such-group-here", &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "groupadd");
+}
+
+/* --- reasons ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    BerthReasonFacts facts;
+    const char *text;
+} ReasonCase;
+
+static Berth__Exit exit_3 = BERTH__EXIT__INIT;
+static Berth__Exit exit_killed = BERTH__EXIT__INIT;
+static Berth__Exit exit_oom = BERTH__EXIT__INIT;
+static Berth__Exit exit_missing = BERTH__EXIT__INIT;
+
+static const ReasonCase reasons[] = {
+    {{.reason = BERTH__REASON__REASON_NONE}, ""},
+    {{.reason = BERTH__REASON__REASON_EXIT_STATUS, .exit = &exit_3},
+     "the command ended with status 3"},
+    {{.reason = BERTH__REASON__REASON_SIGNAL, .exit = &exit_killed},
+     "the command was ended by signal 9 (Killed)"},
+    {{.reason = BERTH__REASON__REASON_MEMORY_LIMIT, .exit = &exit_oom, .memory_mib = 64},
+     "the guest ran out of its 64 MiB of memory and its kernel ended 2 processes; ask for more "
+     "with --memory"},
+    {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 3725},
+     "it reached its time limit of 1:02:05; ask for more with --time"},
+    {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5},
+     "it reached its time limit of 5 s; ask for more with --time"},
+    {{.reason = BERTH__REASON__REASON_RESOURCES, .vcpus = 1, .memory_mib = 512},
+     "no node has enough left for 1 vCPU and 512 MiB of memory; waits for running jobs to end"},
+    {{.reason = BERTH__REASON__REASON_BOOT_DEADLINE, .node = "n1"},
+     "the guest did not boot in time (node n1)"},
+    {{.reason = BERTH__REASON__REASON_START_FAILED, .node = "n1", .detail = "no space left"},
+     "the node could not start its guest (node n1): no space left"},
+    {{.reason = BERTH__REASON__REASON_EXIT_STATUS, .exit = &exit_3, .detail = "old news"},
+     "the command ended with status 3"},
+    {{.reason = BERTH__REASON__REASON_STORAGE_UNAVAILABLE, .detail = "the pool is full"},
+     "storage does not answer; nothing is started until it does: the pool is full"},
+    {{.reason = BERTH__REASON__REASON_COMMAND_NOT_FOUND, .exit = &exit_missing},
+     "the command could not be executed in the image: no such file"},
+};
+
+static void reason_text_table(void **state)
+{
+    exit_3.status = 3;
+    exit_killed.signal = 9;
+    exit_oom.oom_kills = 2;
+    exit_missing.error = (char *)"no such file";
+    for (gsize i = 0; i < G_N_ELEMENTS(reasons); i++) {
+        g_autofree char *text = berth_reason_text(&reasons[i].facts);
+        assert_string_equal(text, reasons[i].text);
+    }
+}
+
+static void reason_text_has_words_for_every_reason(void **state)
+{
+    const ProtobufCEnumDescriptor *all = &berth__reason__descriptor;
+    for (guint i = 0; i < all->n_values; i++) {
+        BerthReasonFacts facts = {.reason = (Berth__Reason)all->values[i].value};
+        g_autofree char *text = berth_reason_text(&facts);
+        assert_true(facts.reason == BERTH__REASON__REASON_NONE || *text);
+    }
+}
+
+/* --- starts that fail ----------------------------------------------------------------------------- */
+
+static void start_is_hopeless_table(void **state)
+{
+    static const struct {
+        int code;
+        gboolean is_hopeless;
+    } cases[] = {
+        {BERTH_ERROR_INVALID_ARGUMENT, TRUE},     {BERTH_ERROR_NOT_FOUND, TRUE},
+        {BERTH_ERROR_UNSUPPORTED, TRUE},          {BERTH_ERROR_DATA_LOSS, TRUE},
+        {BERTH_ERROR_UNAVAILABLE, FALSE},         {BERTH_ERROR_RESOURCE_EXHAUSTED, FALSE},
+        {BERTH_ERROR_DEADLINE_EXCEEDED, FALSE},   {BERTH_ERROR_INTERNAL, FALSE},
+        {BERTH_ERROR_FAILED_PRECONDITION, FALSE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        assert_int_equal(berth_actions_start_is_hopeless(cases[i].code), cases[i].is_hopeless);
+    }
+}
+
+/* --- garbage -------------------------------------------------------------------------------------- */
+
+static void dead_disk_is_of_an_ended_guest(void **state)
+{
+    BerthCoreConfig config = {.node_timeout_usec = G_USEC_PER_SEC};
+    g_autoptr(BerthCore) core = berth_core_new(&config);
+    guint32 node = berth_core_add_node(core, "n1");
+    BerthCoreJob job = {.id = 5, .resources = {.vcpus = 1, .memory_mib = 64}};
+    BerthCoreTask task = {.job = 5,
+                          .state = BERTH_JOB_RUNNING,
+                          .phase = BERTH_GUEST_RUNNING,
+                          .node = node,
+                          .epoch = 2};
+    berth_core_restore_job(core, &job, &task, 1);
+    static const struct {
+        const char *disk_id;
+        gboolean is_dead;
+    } cases[] = {
+        {"disk-5-0-0-2", FALSE},  /* runs */
+        {"disk-5-0-0-1", TRUE},   /* its life before */
+        {"disk-4-0-0-1", TRUE},   /* ended and forgotten */
+        {"disk-10-0-0-1", FALSE}, /* never given out: not ours */
+        {"somebody's", FALSE},    {"disk-05-0-0-1", FALSE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        assert_int_equal(berth_collector_is_dead_disk(core, 10, cases[i].disk_id),
+                         cases[i].is_dead);
+    }
+}
+
+static void blob_guard_keeps_what_was_touched(void **state)
+{
+    const guint8 touched[BERTH_SHA256_BYTES] = {1};
+    const guint8 other[BERTH_SHA256_BYTES] = {2};
+    g_autoptr(BerthBlobGuard) guard = berth_blob_guard_new();
+    assert_true(berth_blob_guard_touch(guard, 1000, touched, NULL));
+    assert_false(berth_blob_guard_begin_removal(guard, touched));
+    assert_true(berth_blob_guard_begin_removal(guard, other));
+    g_autoptr(GError) error = NULL;
+    assert_false(berth_blob_guard_touch(guard, 1000, other, &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "being removed");
+    assert_false(berth_blob_guard_pin(guard, other));
+    berth_blob_guard_end_removal(guard, other);
+    assert_true(berth_blob_guard_touch(guard, 1000, other, NULL));
+    berth_blob_guard_sweep(guard);
+    assert_false(berth_blob_guard_begin_removal(guard, touched));
+}
+
+static void blob_guard_pin_keeps_until_the_last_unpin(void **state)
+{
+    const guint8 digest[BERTH_SHA256_BYTES] = {3};
+    g_autoptr(BerthBlobGuard) guard = berth_blob_guard_new();
+    assert_true(berth_blob_guard_pin(guard, digest));
+    assert_true(berth_blob_guard_pin(guard, digest));
+    assert_false(berth_blob_guard_begin_removal(guard, digest));
+    berth_blob_guard_unpin(guard, digest);
+    assert_false(berth_blob_guard_begin_removal(guard, digest));
+    berth_blob_guard_unpin(guard, digest);
+    assert_true(berth_blob_guard_begin_removal(guard, digest));
+}
+
+static void blob_guard_touch_of_too_many_fails_for_that_user_alone(void **state)
+{
+    g_autoptr(BerthBlobGuard) guard = berth_blob_guard_new();
+    g_autoptr(GError) error = NULL;
+    guint8 digest[BERTH_SHA256_BYTES] = {0};
+    for (guint32 i = 0; i < BERTH_BLOB_GUARD_USER_MAX; i++) {
+        memcpy(digest, &i, sizeof i);
+        assert_true(berth_blob_guard_touch(guard, 1000, digest, NULL));
+    }
+    assert_true(berth_blob_guard_touch(guard, 1000, digest, NULL)); /* it has this one */
+    digest[31] = 1;
+    assert_false(berth_blob_guard_touch(guard, 1000, digest, &error));
+    assert_berth_error(error, BERTH_ERROR_RESOURCE_EXHAUSTED, "different files");
+    assert_true(berth_blob_guard_touch(guard, 1001, digest, NULL));
+    /* What another has taken over counts as the other's. */
+    digest[31] = 0;
+    assert_true(berth_blob_guard_touch(guard, 1001, digest, NULL));
+    digest[31] = 2;
+    assert_true(berth_blob_guard_touch(guard, 1000, digest, NULL));
+}
+
+static void digest_hex_and_back(void **state)
+{
+    const guint8 digest[BERTH_SHA256_BYTES] = {0x00, 0x1f, 0xab, 0xff};
+    guint8 back[BERTH_SHA256_BYTES];
+    g_autofree char *hex = berth_digest_to_hex(digest);
+    assert_true(g_str_has_prefix(hex, "001fabff00"));
+    assert_true(berth_digest_from_hex(hex, back));
+    assert_memory_equal(digest, back, sizeof back);
+    assert_false(berth_digest_from_hex("00", back));
+    hex[3] = 'x';
+    assert_false(berth_digest_from_hex(hex, back));
+}
+
+/* --- output --------------------------------------------------------------------------------------- */
+
+static void output_file_of_another_kind_is_refused(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    assert_null(berth_output_file_open("/dev/null", geteuid(), getegid(), NULL, 0, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "not a regular file");
+}
+
+/* --- configuration -------------------------------------------------------------------------------- */
+
+static void every_option_is_in_the_manual(void **state)
+{
+    const char *top = g_getenv("top_srcdir");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(top ? top : ".", "doc", "berthd.conf.5", NULL);
+    gsize n = 0;
+    const BerthConfigOption *options = berth_daemon_config_options(&n);
+    berth_config_check_manual(path, options, n, &error);
+    assert_no_error(error);
+    berth_config_check_manual(path, berth_storage_config_options, berth_storage_config_n_options,
+                              &error);
+    assert_no_error(error);
+}
+
+static void example_config_is_good_and_shows_defaults(void **state)
+{
+    const char *top = g_getenv("top_srcdir");
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path =
+        g_build_filename(top ? top : ".", "scheduler", "daemon", "berthd.conf.example", NULL);
+    g_autoptr(BerthDaemonConfig) config = berth_daemon_config_load(path, &error);
+    assert_no_error(error);
+    assert_int_equal(config->socket_mode, 0666);
+    assert_int_equal(config->agents_port, 7440);
+    assert_string_equal(config->storage.kind, "rbd");
+}
+
+static void config_socket_mode_without_its_owner_is_refused(void **state)
+{
+    const char *top = g_getenv("top_srcdir");
+    static const char *const modes[] = {"0000", "0066", "0200", "1600", "rw"};
+    g_autofree char *path = NULL;
+    g_autofree char *example =
+        g_build_filename(top ? top : ".", "scheduler", "daemon", "berthd.conf.example", NULL);
+    g_autofree char *text = NULL;
+    int fd = g_file_open_tmp("berthd-conf-XXXXXX", &path, NULL);
+    assert_true(fd >= 0 && close(fd) == 0);
+    assert_true(g_file_get_contents(example, &text, NULL, NULL));
+    for (gsize i = 0; i < G_N_ELEMENTS(modes); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *changed =
+            g_strdup_printf("%s\n[berthd]\nsocket_mode = %s\n", text, modes[i]);
+        assert_true(g_file_set_contents(path, changed, -1, NULL));
+        assert_null(berth_daemon_config_load(path, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "0600 to 0777");
+    }
+    assert_int_equal(unlink(path), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(permission_check_table),
+        cmocka_unit_test(permission_without_group_only_root),
+        cmocka_unit_test(reason_text_table),
+        cmocka_unit_test(reason_text_has_words_for_every_reason),
+        cmocka_unit_test(start_is_hopeless_table),
+        cmocka_unit_test(dead_disk_is_of_an_ended_guest),
+        cmocka_unit_test(blob_guard_keeps_what_was_touched),
+        cmocka_unit_test(blob_guard_pin_keeps_until_the_last_unpin),
+        cmocka_unit_test(blob_guard_touch_of_too_many_fails_for_that_user_alone),
+        cmocka_unit_test(digest_hex_and_back),
+        cmocka_unit_test(output_file_of_another_kind_is_refused),
+        cmocka_unit_test(every_option_is_in_the_manual),
+        cmocka_unit_test(example_config_is_good_and_shows_defaults),
+        cmocka_unit_test(config_socket_mode_without_its_owner_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

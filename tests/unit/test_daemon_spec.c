@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rules for what users submit. */
+#include "tests/lib/assert.h"
+
+#include "scheduler/daemon/spec_check.h"
+
+static BerthDaemonConfig config = {
+    .default_image = (char *)"debian",
+    .default_vcpus = 2,
+    .default_memory_mib = 512,
+    .default_disk_mib = 1024,
+    .default_time_limit_sec = 3600,
+    .input_file_max_mib = 10,
+    .inputs_max_mib = 15,
+    .inputs_max = 3,
+    .command_max_bytes = 1000,
+    .environment_max_bytes = 100,
+};
+
+static Berth__JobSpec *good_spec(void)
+{
+    static char *command[] = {(char *)"echo", (char *)"hello"};
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    spec.name = (char *)"a job";
+    spec.image = (char *)"busybox";
+    spec.vcpus = 1;
+    spec.memory_mib = 64;
+    spec.time_limit_sec = 1;
+    spec.command = command;
+    spec.n_command = 2;
+    return berth_pb_dup(&spec.base);
+}
+
+/* --- single fields ------------------------------------------------------------------------------ */
+
+typedef struct {
+    const char *field;
+    guint64 value;
+    const char *text;
+    int code; /* 0 = good */
+    const char *says;
+} FieldCase;
+
+static void set_field(Berth__JobSpec *spec, const FieldCase *c)
+{
+    const ProtobufCFieldDescriptor *field =
+        protobuf_c_message_descriptor_get_field_by_name(spec->base.descriptor, c->field);
+    gpointer member = (guint8 *)spec + field->offset;
+    switch (field->type) {
+    case PROTOBUF_C_TYPE_UINT32:
+        *(guint32 *)member = (guint32)c->value;
+        break;
+    case PROTOBUF_C_TYPE_SINT32:
+        *(gint32 *)member = (gint32)c->value;
+        break;
+    case PROTOBUF_C_TYPE_UINT64:
+        *(guint64 *)member = c->value;
+        break;
+    default:
+        berth_message_set_string(member, c->text);
+    }
+}
+
+#define LONG_NAME                                                                                  \
+    "0123456789012345678901234567890123456789012345678901234567890123456789"                       \
+    "0123456789012345678901234567890123456789012345678901234567890123456789"
+
+static const FieldCase fields[] = {
+    {"name", 0, "", 0, NULL},
+    {"name", 0, "späte Jobs", 0, NULL},
+    {"name", 0, "two\nlines", BERTH_ERROR_INVALID_ARGUMENT, "control character"},
+    {"name", 0, LONG_NAME, BERTH_ERROR_INVALID_ARGUMENT, "at most 128"},
+    {"name", 0, "\xff\xfe", BERTH_ERROR_INVALID_ARGUMENT, "UTF-8"},
+    {"image", 0, "a-1.b_2", 0, NULL},
+    {"image", 0, "", BERTH_ERROR_INVALID_ARGUMENT, "name of an image"},
+    {"image", 0, ".hidden", BERTH_ERROR_INVALID_ARGUMENT, "name of an image"},
+    {"image", 0, "a/b", BERTH_ERROR_INVALID_ARGUMENT, "name of an image"},
+    {"vcpus", 0, NULL, BERTH_ERROR_INVALID_ARGUMENT, "1 to 1024"},
+    {"vcpus", 1024, NULL, 0, NULL},
+    {"vcpus", 1025, NULL, BERTH_ERROR_INVALID_ARGUMENT, "1 to 1024"},
+    {"memory_mib", 63, NULL, BERTH_ERROR_INVALID_ARGUMENT, "64 to"},
+    {"memory_mib", G_MAXUINT64, NULL, BERTH_ERROR_INVALID_ARGUMENT, "64 to"},
+    {"disk_mib", G_MAXUINT64, NULL, BERTH_ERROR_INVALID_ARGUMENT, "of disk"},
+    {"disk_mib", 64u << 20, NULL, 0, NULL},
+    {"disk_mib", 1000u << 20, NULL, BERTH_ERROR_INVALID_ARGUMENT, "a disk has 64T at most"},
+    {"time_limit_sec", G_MAXUINT64, NULL, BERTH_ERROR_INVALID_ARGUMENT, "time limit"},
+    {"time_limit_sec", G_GUINT64_CONSTANT(99999) * 86400, NULL, BERTH_ERROR_INVALID_ARGUMENT,
+     "a time limit of 99999-00:00:00 (days-hours:minutes:seconds) cannot be had: at most 3660 "
+     "days"},
+    {"stop_grace_sec", 86401, NULL, BERTH_ERROR_INVALID_ARGUMENT, "SIGTERM"},
+    {"priority", 0, NULL, 0, NULL},
+    {"priority", (guint64)-1000, NULL, 0, NULL},
+    {"priority", 1, NULL, BERTH_ERROR_PERMISSION_DENIED, "only operators"},
+    {"priority", (guint64)-2000000, NULL, BERTH_ERROR_INVALID_ARGUMENT, "out of range"},
+    {"working_directory", 0, "/data", 0, NULL},
+    {"working_directory", 0, "data", BERTH_ERROR_INVALID_ARGUMENT, "absolute"},
+    {"stdout_path", 0, "/home/a/%j.out", 0, NULL},
+    {"stdout_path", 0, "out", BERTH_ERROR_INVALID_ARGUMENT, "standard output"},
+    {"stderr_path", 0, "err", BERTH_ERROR_INVALID_ARGUMENT, "standard error"},
+};
+
+static void spec_check_each_field_as_said(void **state)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(fields); i++) {
+        g_autoptr(Berth__JobSpec) spec = good_spec();
+        g_autoptr(GError) error = NULL;
+        set_field(spec, &fields[i]);
+        gboolean is_good = berth_spec_check(spec, &config, FALSE, &error);
+        if (fields[i].code == 0) {
+            assert_no_error(error);
+            assert_true(is_good);
+        } else {
+            assert_false(is_good);
+            assert_berth_error(error, fields[i].code, fields[i].says);
+        }
+    }
+}
+
+static void spec_check_disk_counts_the_image(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    spec->disk_mib = (64u << 20) - 2;
+    assert_true(berth_spec_check_disk(spec, 2u << 20, NULL));
+    assert_false(berth_spec_check_disk(spec, (2u << 20) + 1, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "beside 3M of the image");
+}
+
+static void spec_check_operator_may_raise_priority(void **state)
+{
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    spec->priority = 10;
+    assert_true(berth_spec_check(spec, &config, TRUE, NULL));
+    spec->priority = 1000001;
+    assert_false(berth_spec_check(spec, &config, TRUE, NULL));
+}
+
+static void spec_check_command_bounded(void **state)
+{
+    g_autoptr(GError) none = NULL;
+    g_autoptr(GError) large = NULL;
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    g_autofree char *argument = g_strnfill(1000, 'x');
+    berth_message_set_string(&spec->command[1], argument);
+    assert_false(berth_spec_check(spec, &config, FALSE, &large));
+    assert_berth_error(large, BERTH_ERROR_INVALID_ARGUMENT, "at most 1000");
+    berth_message_set_string(&spec->command[0], "");
+    assert_false(berth_spec_check(spec, &config, FALSE, &none));
+    assert_berth_error(none, BERTH_ERROR_INVALID_ARGUMENT, "no command");
+}
+
+static void apply_defaults_fills_what_is_left_out(void **state)
+{
+    Berth__JobSpec empty = BERTH__JOB_SPEC__INIT;
+    g_autoptr(Berth__JobSpec) spec = berth_pb_dup(&empty.base);
+    berth_spec_apply_defaults(spec, &config);
+    assert_string_equal(spec->image, "debian");
+    assert_int_equal(spec->vcpus, 2);
+    assert_int_equal(spec->memory_mib, 512);
+    assert_int_equal(spec->disk_mib, 1024);
+    assert_int_equal(spec->time_limit_sec, 3600);
+    g_autoptr(Berth__JobSpec) full = good_spec();
+    berth_spec_apply_defaults(full, &config);
+    assert_string_equal(full->image, "busybox");
+    assert_int_equal(full->vcpus, 1);
+}
+
+/* --- input files -------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *name;
+    gboolean is_good;
+} NameCase;
+
+static const NameCase names[] = {
+    {"a", TRUE},    {"a/b/c.txt", TRUE}, {"..a", TRUE},   {"a b", TRUE}, {"", FALSE},
+    {"/a", FALSE},  {"a/", FALSE},       {"a//b", FALSE}, {"..", FALSE}, {"a/../b", FALSE},
+    {"./a", FALSE}, {"a\nb", FALSE},     {"\xff", FALSE},
+};
+
+static void input_name_check_keeps_below_the_directory(void **state)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_autoptr(GError) error = NULL;
+        gboolean is_good = berth_input_name_check(names[i].name, &error);
+        assert_int_equal(is_good, names[i].is_good);
+        assert_true(is_good == !error);
+    }
+}
+
+/* N inputs of SIZE bytes, named by index but the last as NAME if that is given. */
+static GError *check_inputs(guint n, guint64 size_bytes, const char *name, guint32 mode,
+                            gsize digest_bytes)
+{
+    static guint8 digest[32];
+    GError *error = NULL;
+    g_autofree Berth__InputFile *files = g_new0(Berth__InputFile, n);
+    g_autofree Berth__BlobRef *blobs = g_new0(Berth__BlobRef, n);
+    g_autofree Berth__InputFile **inputs = g_new0(Berth__InputFile *, n);
+    g_autoptr(GPtrArray) texts = g_ptr_array_new_with_free_func(g_free);
+    for (guint i = 0; i < n; i++) {
+        berth__input_file__init(&files[i]);
+        berth__blob_ref__init(&blobs[i]);
+        g_ptr_array_add(texts, i == n - 1 && name ? g_strdup(name) : g_strdup_printf("%u", i));
+        blobs[i].size_bytes = size_bytes;
+        blobs[i].sha256 = (ProtobufCBinaryData){digest_bytes, digest};
+        files[i].name = g_ptr_array_index(texts, i);
+        files[i].mode = mode;
+        files[i].blob = &blobs[i];
+        inputs[i] = &files[i];
+    }
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    spec->inputs = inputs;
+    spec->n_inputs = n;
+    berth_spec_check(spec, &config, FALSE, &error);
+    spec->inputs = NULL;
+    spec->n_inputs = 0;
+    return error;
+}
+
+static void spec_check_inputs_bounded(void **state)
+{
+    assert_null(check_inputs(3, 1000, NULL, 0644, 32));
+    g_autoptr(GError) many = check_inputs(4, 1000, NULL, 0644, 32);
+    assert_berth_error(many, BERTH_ERROR_INVALID_ARGUMENT, "at most 3");
+    g_autoptr(GError) large = check_inputs(1, 11 << 20, NULL, 0644, 32);
+    assert_berth_error(large, BERTH_ERROR_INVALID_ARGUMENT, "input file \"0\"");
+    g_autoptr(GError) together = check_inputs(2, 9 << 20, NULL, 0644, 32);
+    assert_berth_error(together, BERTH_ERROR_INVALID_ARGUMENT, "together");
+    g_autoptr(GError) twice = check_inputs(2, 1, "0", 0644, 32);
+    assert_berth_error(twice, BERTH_ERROR_INVALID_ARGUMENT, "two input files");
+    g_autoptr(GError) mode = check_inputs(1, 1, NULL, 04755, 32);
+    assert_berth_error(mode, BERTH_ERROR_INVALID_ARGUMENT, "permission bits");
+    g_autoptr(GError) digest = check_inputs(1, 1, NULL, 0644, 31);
+    assert_berth_error(digest, BERTH_ERROR_INVALID_ARGUMENT, "31 bytes");
+}
+
+static void spec_check_size_bounded(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    g_autofree char *name = g_strnfill(200, 'n');
+    g_autofree char **nodes = g_new(char *, 9000);
+    for (guint i = 0; i < 9000; i++) {
+        nodes[i] = name;
+    }
+    spec->nodes = nodes;
+    spec->n_nodes = 9000;
+    gboolean is_good = berth_spec_check(spec, &config, FALSE, &error);
+    spec->nodes = NULL;
+    spec->n_nodes = 0;
+    assert_false(is_good);
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "at most 1048576");
+}
+
+/* Small enough for a frame to the node, too large for the node's message to the guest. */
+static void spec_check_task_that_no_guest_takes_is_refused(void **state)
+{
+    BerthDaemonConfig large = config;
+    g_autofree char *argument = g_strnfill(600 * 1024, 'a');
+    g_autofree char *fitting = g_strnfill(500 * 1024, 'a');
+    large.command_max_bytes = 1 << 20;
+    for (guint fits = 0; fits < 2; fits++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(Berth__JobSpec) spec = good_spec();
+        char *own = spec->command[0];
+        spec->command[0] = fits ? fitting : argument;
+        gboolean is_good = berth_spec_check(spec, &large, FALSE, &error);
+        spec->command[0] = own;
+        assert_int_equal(is_good, fits);
+        if (!fits) {
+            assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "a guest takes");
+        }
+    }
+}
+
+/* --- environment -------------------------------------------------------------------------------- */
+
+typedef struct {
+    const char *data;
+    gsize length;
+    gboolean is_good;
+} EnvironmentCase;
+
+static const EnvironmentCase environments[] = {
+    {"", 0, TRUE},     {"A=1", 4, TRUE},      {"A=1\0B=", 7, TRUE},
+    {"A=1", 3, FALSE}, {"A=1\0B", 6, FALSE},  {"=1", 3, FALSE},
+    {"", 1, FALSE},    {"A=1\0\0", 5, FALSE}, {"A=\xff\xfe", 5, TRUE},
+};
+
+static void environment_check_entries(void **state)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(environments); i++) {
+        g_autoptr(GError) error = NULL;
+        gboolean is_good = berth_environment_check((const guint8 *)environments[i].data,
+                                                   environments[i].length, &error);
+        assert_int_equal(is_good, environments[i].is_good);
+        assert_true(is_good == !error);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(spec_check_each_field_as_said),
+        cmocka_unit_test(spec_check_disk_counts_the_image),
+        cmocka_unit_test(spec_check_operator_may_raise_priority),
+        cmocka_unit_test(spec_check_command_bounded),
+        cmocka_unit_test(apply_defaults_fills_what_is_left_out),
+        cmocka_unit_test(input_name_check_keeps_below_the_directory),
+        cmocka_unit_test(spec_check_inputs_bounded),
+        cmocka_unit_test(spec_check_size_bounded),
+        cmocka_unit_test(spec_check_task_that_no_guest_takes_is_refused),
+        cmocka_unit_test(environment_check_entries),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

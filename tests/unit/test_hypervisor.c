@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The hypervisor over libvirt's own test driver: a host in memory that every connection of the
+ * process shares. What that driver never does (fail half-way, take long) is done at libvirt's edge. */
+#include <config.h>
+
+#include "nodeagent/hypervisor/private.h"
+#include "tests/lib/assert.h"
+
+#define URI   "test:///default"
+#define OURS  "berth-1-0-0-1"
+#define OTHER "berth-2-0-0-1"
+
+typedef struct {
+    BerthHypervisor *hypervisor;
+    virConnectPtr side; /* of the test itself */
+    guint connected, lost;
+    GString *events; /* "name event\n" */
+} Fixture;
+
+/* --- libvirt's edge ------------------------------------------------------------------------- */
+
+int __real_virConnectSetKeepAlive(virConnectPtr connection, int interval, unsigned int count);
+int __wrap_virConnectSetKeepAlive(virConnectPtr connection, int interval, unsigned int count);
+char *__real_virDomainGetXMLDesc(virDomainPtr domain, unsigned int flags);
+char *__wrap_virDomainGetXMLDesc(virDomainPtr domain, unsigned int flags);
+
+virDomainPtr __real_virDomainCreateXML(virConnectPtr connection, const char *xml,
+                                       unsigned int flags);
+virDomainPtr __wrap_virDomainCreateXML(virConnectPtr connection, const char *xml,
+                                       unsigned int flags);
+
+int __wrap_virConnectRegisterCloseCallback(virConnectPtr connection, virConnectCloseFunc callback,
+                                           void *opaque, virFreeCallback free_opaque);
+int __wrap_virConnectUnregisterCloseCallback(virConnectPtr connection,
+                                             virConnectCloseFunc callback);
+int __real_virConnectIsAlive(virConnectPtr connection);
+int __wrap_virConnectIsAlive(virConnectPtr connection);
+
+static gint closes;  /* atomic: so many connections more are closed as soon as they are watched */
+static gint dead;    /* atomic: so many connections more are dead without anybody being told */
+static gint is_slow; /* atomic: creating takes until this is 0 */
+static gint creates; /* atomic: begun */
+static const char *broken; /* name of the domain that libvirt cannot be asked about */
+static const char *ending; /* ... that ends when it is asked about */
+
+/* The test driver has nobody to keep alive. */
+int __wrap_virConnectSetKeepAlive(virConnectPtr connection, int interval, unsigned int count)
+{
+    return 0;
+}
+
+char *__wrap_virDomainGetXMLDesc(virDomainPtr domain, unsigned int flags)
+{
+    const char *name = virDomainGetName(domain);
+    if (g_strcmp0(name, broken) == 0)
+        return __real_virDomainGetXMLDesc(domain, ~0u); /* which it refuses */
+    if (g_strcmp0(name, ending) == 0)
+        virDomainDestroy(domain);
+    return __real_virDomainGetXMLDesc(domain, flags);
+}
+
+#define XML                                                                                        \
+    "<domain type='test'><name>%s</name><metadata><berth:guest xmlns:berth='" BERTH_DOMAIN_XMLNS   \
+    "' job='1' task='0' guest='0' epoch='1' vcpus='1' memory-mib='64' disk-mib='16' disk='d' "     \
+    "log='l'/></metadata><memory unit='MiB'>64</memory><os><type>hvm</type></os></domain>"
+
+/* The test driver takes such callbacks and forgets them, so who watches which connection is kept
+ * here. */
+typedef struct {
+    void *opaque;
+    virFreeCallback free_opaque;
+} Watcher;
+
+static GMutex watchers_lock;
+static GHashTable *watchers; /* connection => Watcher */
+
+int __wrap_virConnectRegisterCloseCallback(virConnectPtr connection, virConnectCloseFunc callback,
+                                           void *opaque, virFreeCallback free_opaque)
+{
+    Watcher *watcher = g_new(Watcher, 1);
+    *watcher = (Watcher){opaque, free_opaque};
+    g_mutex_lock(&watchers_lock);
+    if (watchers == NULL)
+        watchers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
+    g_hash_table_insert(watchers, connection, watcher);
+    g_mutex_unlock(&watchers_lock);
+    if (g_atomic_int_get(&closes) > 0) {
+        g_atomic_int_add(&closes, -1);
+        callback(connection, VIR_CONNECT_CLOSE_REASON_EOF, opaque);
+        g_usleep(100000); /* the loop hears of it before it has the connection */
+    }
+    return 0;
+}
+
+int __wrap_virConnectUnregisterCloseCallback(virConnectPtr connection, virConnectCloseFunc callback)
+{
+    g_mutex_lock(&watchers_lock);
+    g_autofree Watcher *watcher = NULL;
+    g_hash_table_steal_extended(watchers, connection, NULL, (gpointer *)&watcher);
+    g_mutex_unlock(&watchers_lock);
+    assert_non_null(watcher);
+    watcher->free_opaque(watcher->opaque);
+    return 0;
+}
+
+int __wrap_virConnectIsAlive(virConnectPtr connection)
+{
+    if (g_atomic_int_get(&dead) == 0)
+        return __real_virConnectIsAlive(connection);
+    g_atomic_int_add(&dead, -1);
+    return 0;
+}
+
+/* What the test driver can take instead of a domain for QEMU. */
+virDomainPtr __wrap_virDomainCreateXML(virConnectPtr connection, const char *xml,
+                                       unsigned int flags)
+{
+    g_autofree char *simple = g_strdup_printf(XML, OURS);
+    g_atomic_int_inc(&creates);
+    while (g_atomic_int_get(&is_slow))
+        g_usleep(1000);
+    return __real_virDomainCreateXML(connection, simple, flags);
+}
+
+/* --- fixture -------------------------------------------------------------------------------- */
+
+static void on_connected(gpointer data)
+{
+    ((Fixture *)data)->connected++;
+}
+
+static void on_lost(const GError *reason, gpointer data)
+{
+    ((Fixture *)data)->lost++;
+}
+
+static void on_domain(const char *name, BerthDomainEvent event, gpointer data)
+{
+    Fixture *fixture = data;
+    g_string_append_printf(fixture->events, "%s %d\n", name, (int)event);
+}
+
+static const BerthHypervisorFuncs funcs = {on_connected, on_lost, on_domain};
+
+static virDomainPtr define(Fixture *fixture, const char *name)
+{
+    g_autofree char *xml = g_strdup_printf(XML, name);
+    virDomainPtr domain = __real_virDomainCreateXML(fixture->side, xml, 0);
+    assert_non_null(domain);
+    return domain;
+}
+
+static void destroy_ours(Fixture *fixture)
+{
+    static const char *const names[] = {OURS, OTHER};
+    for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
+        g_auto(BerthVirDomain) domain = virDomainLookupByName(fixture->side, names[i]);
+        if (domain != NULL)
+            virDomainDestroy(domain);
+    }
+}
+
+static Fixture *fixture_new(void)
+{
+    Fixture *fixture = g_new0(Fixture, 1);
+    broken = ending = NULL;
+    g_atomic_int_set(&is_slow, 0);
+    g_atomic_int_set(&creates, 0);
+    fixture->events = g_string_new(NULL);
+    fixture->hypervisor = berth_hypervisor_new(URI, &funcs, fixture);
+    fixture->side = virConnectOpen(URI);
+    assert_non_null(fixture->side);
+    return fixture;
+}
+
+static int setup(void **state)
+{
+    Fixture *fixture = fixture_new();
+    *state = fixture;
+    run_until(fixture->connected == 1);
+    return 0;
+}
+
+static int setup_closing(void **state)
+{
+    g_atomic_int_set(&closes, 1);
+    *state = fixture_new();
+    return 0;
+}
+
+static int setup_dead(void **state)
+{
+    g_atomic_int_set(&dead, 1);
+    *state = fixture_new();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Fixture *fixture = *state;
+    destroy_ours(fixture);
+    berth_hypervisor_free(fixture->hypervisor);
+    while (g_main_context_iteration(NULL, FALSE)) /* what its workers had just done */
+        ;
+    virConnectClose(fixture->side);
+    g_string_free(fixture->events, TRUE);
+    g_free(fixture);
+    return 0;
+}
+
+static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
+{
+    *(GAsyncResult **)data = g_object_ref(result);
+}
+
+/* --- connections ---------------------------------------------------------------------------- */
+
+/* One that was lost before it was there is made again. */
+static void connection_that_is_dead_at_once_is_made_again(void **state)
+{
+    Fixture *fixture = *state;
+    run_until(fixture->connected == 1);
+    assert_int_equal(fixture->lost, 1);
+    assert_true(berth_hypervisor_is_connected(fixture->hypervisor));
+}
+
+/* --- lists ---------------------------------------------------------------------------------- */
+
+static GPtrArray *list(Fixture *fixture, GError **error)
+{
+    g_autoptr(GAsyncResult) result = NULL;
+    berth_hypervisor_list_async(fixture->hypervisor, keep_result, &result);
+    run_until(result != NULL);
+    return berth_hypervisor_list_finish(result, error);
+}
+
+static void list_has_our_domains_and_no_others(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    broken = "test"; /* the driver's own: whatever is wrong with it is none of our business */
+    g_autoptr(GPtrArray) found = list(fixture, &error);
+    assert_no_error(error);
+    assert_int_equal(found->len, 1);
+    const BerthDomain *domain = g_ptr_array_index(found, 0);
+    assert_string_equal(domain->name, OURS);
+    assert_int_equal(domain->metadata.limits.memory_mib, 64);
+}
+
+static void list_domain_that_ends_meanwhile_is_left_out(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    g_auto(BerthVirDomain) other = define(fixture, OTHER);
+    ending = OURS;
+    g_autoptr(GPtrArray) found = list(fixture, &error);
+    assert_no_error(error);
+    assert_int_equal(found->len, 1);
+    assert_string_equal(((const BerthDomain *)g_ptr_array_index(found, 0))->name, OTHER);
+}
+
+/* A list without it would say that it does not run. */
+static void list_domain_that_cannot_be_asked_about_fails_it_all(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    g_auto(BerthVirDomain) other = define(fixture, OTHER);
+    broken = OURS;
+    g_autoptr(GPtrArray) found = list(fixture, &error);
+    assert_null(found);
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, OURS);
+}
+
+/* --- events --------------------------------------------------------------------------------- */
+
+/* What was told of OURS since the domain was defined, with its start left out. */
+static void assert_told(Fixture *fixture, BerthDomainEvent event)
+{
+    g_autofree char *line = g_strdup_printf(OURS " %d\n", (int)event);
+    run_until(strstr(fixture->events->str, line) != NULL);
+}
+
+static void event_of_a_resumed_domain_is_told(void **state)
+{
+    Fixture *fixture = *state;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    assert_told(fixture, BERTH_DOMAIN_STARTED);
+    g_string_truncate(fixture->events, 0);
+    virDomainSuspend(ours);
+    virDomainResume(ours);
+    assert_told(fixture, BERTH_DOMAIN_RESUMED);
+}
+
+/* The test driver's shutdown is a guest's, its destroy an operator's. */
+static void event_of_an_end_says_whose_it_was(void **state)
+{
+    Fixture *fixture = *state;
+    g_auto(BerthVirDomain) first = define(fixture, OURS);
+    virDomainShutdown(first);
+    assert_told(fixture, BERTH_DOMAIN_ENDED);
+    assert_null(strstr(fixture->events->str, OURS " 3"));
+    g_auto(BerthVirDomain) second = define(fixture, OURS);
+    g_string_truncate(fixture->events, 0);
+    virDomainDestroy(second);
+    assert_told(fixture, BERTH_DOMAIN_STOPPED);
+}
+
+/* --- measuring ------------------------------------------------------------------------------ */
+
+static BerthDomainStats *measure(Fixture *fixture, GError **error)
+{
+    g_autoptr(GAsyncResult) result = NULL;
+    berth_hypervisor_domain_stats_async(fixture->hypervisor, OURS, 60000, keep_result, &result);
+    run_until(result != NULL);
+    return berth_hypervisor_domain_stats_finish(result, error);
+}
+
+static void domain_stats_are_of_the_one_that_is_named(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) other = define(fixture, OTHER);
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    g_autoptr(BerthDomainStats) stats = measure(fixture, &error);
+    assert_no_error(error);
+    assert_string_equal(stats->name, OURS);
+}
+
+static void domain_stats_of_nobody_are_not_found(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    assert_null(measure(fixture, &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, OURS);
+}
+
+/* --- creating ------------------------------------------------------------------------------- */
+
+static gboolean runs(Fixture *fixture, const char *name)
+{
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(fixture->side, name);
+    return domain != NULL;
+}
+
+static GAsyncResult *create(Fixture *fixture, guint timeout_msec)
+{
+    BerthDomainMetadata metadata = {.disk_id = (char *)"d", .log_id = (char *)"l"};
+    BerthDomainConfig config = {.name = OURS,
+                                .metadata = &metadata,
+                                .vcpus = 1,
+                                .memory_mib = 64,
+                                .machine = "pc-q35-7.2",
+                                .cpu_model = "maximum",
+                                .kernel = "/kernel",
+                                .initramfs = "/initramfs",
+                                .cmdline = "",
+                                .console_path = "/console"};
+    GAsyncResult *result = NULL;
+    berth_hypervisor_create_async(fixture->hypervisor, &config, timeout_msec, keep_result, &result);
+    run_until(result != NULL);
+    return result;
+}
+
+static void create_in_time_makes_a_domain(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GAsyncResult) result = create(fixture, 60000);
+    assert_true(berth_hypervisor_create_finish(result, &error));
+    assert_true(runs(fixture, OURS));
+}
+
+static void create_past_its_deadline_leaves_no_domain(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_atomic_int_set(&is_slow, 1);
+    g_autoptr(GAsyncResult) result = create(fixture, 100);
+    assert_false(berth_hypervisor_create_finish(result, &error));
+    assert_berth_error(error, BERTH_ERROR_DEADLINE_EXCEEDED, OURS);
+    assert_int_equal(g_atomic_int_get(&creates), 1);
+    g_atomic_int_set(&is_slow, 0);
+    g_string_truncate(fixture->events, 0);
+    run_until(strstr(fixture->events->str, OURS) != NULL); /* it came after all */
+    run_until(!runs(fixture, OURS));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(connection_that_is_dead_at_once_is_made_again,
+                                        setup_closing, teardown),
+        {"connection_that_is_dead_before_it_is_watched_is_made_again",
+         connection_that_is_dead_at_once_is_made_again, setup_dead, teardown, NULL},
+        TEST(list_has_our_domains_and_no_others),
+        TEST(list_domain_that_ends_meanwhile_is_left_out),
+        TEST(list_domain_that_cannot_be_asked_about_fails_it_all),
+        TEST(event_of_a_resumed_domain_is_told),
+        TEST(event_of_an_end_says_whose_it_was),
+        TEST(domain_stats_are_of_the_one_that_is_named),
+        TEST(domain_stats_of_nobody_are_not_found),
+        TEST(create_in_time_makes_a_domain),
+        TEST(create_past_its_deadline_leaves_no_domain),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/assert.h"
+
+#include "common/id.h"
+
+static void job_id_parse_plain_and_task_are_read(void **state)
+{
+    guint64 job = 0;
+    guint32 task = 77;
+    gboolean has_task = TRUE;
+    assert_true(berth_job_id_parse("123", &job, &has_task, &task, NULL));
+    assert_int_equal(job, 123);
+    assert_false(has_task);
+    assert_true(
+        berth_job_id_parse("18446744073709551615[4294967295]", &job, &has_task, &task, NULL));
+    assert_true(job == G_MAXUINT64 && has_task && task == G_MAXUINT32);
+    assert_true(berth_job_id_parse("7", &job, NULL, NULL, NULL));
+    assert_int_equal(job, 7);
+}
+
+static void job_id_parse_bad_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "0",
+                                      "01",
+                                      "-1",
+                                      "1a",
+                                      "1[",
+                                      "1[]",
+                                      "1[4",
+                                      "1[04]",
+                                      "1[4]x",
+                                      "1[4294967296]",
+                                      "18446744073709551616",
+                                      " 1",
+                                      "1 ",
+                                      "[1]"};
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        guint64 job = 77;
+        guint32 task = 77;
+        gboolean has_task = FALSE;
+        assert_false(berth_job_id_parse(bad[i], &job, &has_task, &task, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "is not a job");
+        assert_int_equal(job, 77);
+        assert_int_equal(task, 77);
+    }
+}
+
+static void job_id_parse_task_where_only_jobs_are_allowed_is_refused(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    guint64 job = 0;
+    assert_false(berth_job_id_parse("1[2]", &job, NULL, NULL, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "it must be a number as 123");
+}
+
+static void names_format_and_parse_round_trip(void **state)
+{
+    static const struct {
+        char *(*format)(const BerthGuestId *id);
+        gboolean (*parse)(const char *text, BerthGuestId *out_id, GError **error);
+        const char *expected;
+    } kinds[] = {
+        {berth_guest_name_format, berth_guest_name_parse, "berth-12-3-4-5"},
+        {berth_disk_id_format, berth_disk_id_parse, "disk-12-3-4-5"},
+        {berth_log_id_format, berth_log_id_parse, "log-12-3-4-5"},
+    };
+    const BerthGuestId id = {.job = 12, .task = 3, .guest = 4, .epoch = 5};
+    const BerthGuestId largest = {G_MAXUINT64, G_MAXUINT32, G_MAXUINT32, G_MAXUINT32};
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        BerthGuestId read = {0};
+        g_autofree char *text = kinds[i].format(&id);
+        g_autofree char *large = kinds[i].format(&largest);
+        assert_string_equal(text, kinds[i].expected);
+        assert_true(kinds[i].parse(text, &read, NULL));
+        assert_true(berth_guest_id_equal(&id, &read));
+        assert_true(kinds[i].parse(large, &read, NULL));
+        assert_true(berth_guest_id_equal(&largest, &read));
+    }
+}
+
+static void guest_name_parse_bad_is_refused(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "berth",
+                                      "berth-",
+                                      "berth-1-2-3",
+                                      "berth-1-2-3-4-5",
+                                      "berth-0-0-0-1",
+                                      "berth-1-02-3-4",
+                                      "berth-1-2-3-4x",
+                                      "disk-1-2-3-4",
+                                      "berth-1-2-3-4294967296",
+                                      "berth-1--2-3-4",
+                                      "\xff\n"};
+    for (gsize i = 0; i < G_N_ELEMENTS(bad); i++) {
+        g_autoptr(GError) error = NULL;
+        BerthGuestId id = {.job = 77};
+        assert_false(berth_guest_name_parse(bad[i], &id, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "berth-JOB-TASK-GUEST-EPOCH");
+        assert_true(g_utf8_validate(error->message, -1, NULL));
+        assert_int_equal(id.job, 77);
+    }
+}
+
+static void job_and_task_ids_are_formatted(void **state)
+{
+    g_autofree char *job = berth_job_id_format(123);
+    g_autofree char *task = berth_task_id_format(123, 4);
+    assert_string_equal(job, "123");
+    assert_string_equal(task, "123[4]");
+}
+
+static void guest_ids_are_hash_table_keys(void **state)
+{
+    g_autoptr(GHashTable) table = g_hash_table_new(berth_guest_id_hash, berth_guest_id_equal_func);
+    static const BerthGuestId ids[] = {
+        {1, 0, 0, 1}, {1, 0, 0, 2}, {1, 1, 0, 1}, {1, 0, 1, 1}, {2, 0, 0, 1}};
+    for (gsize i = 0; i < G_N_ELEMENTS(ids); i++)
+        assert_true(g_hash_table_add(table, (gpointer)&ids[i]));
+    const BerthGuestId same = ids[2];
+    assert_ptr_equal(g_hash_table_lookup(table, &same), &ids[2]);
+}
+
+static void job_path_format_expands_the_number(void **state)
+{
+    static const struct {
+        const char *pattern;
+        const char *path;
+    } cases[] = {
+        {"/a/%j.out", "/a/42.out"}, {"/a/%%j", "/a/%j"}, {"/a/%x%", "/a/%x%"}, {"", ""},
+        {"/%j/%j", "/42/42"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *path = berth_job_path_format(cases[i].pattern, 42);
+        assert_string_equal(path, cases[i].path);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(job_id_parse_plain_and_task_are_read),
+        cmocka_unit_test(job_id_parse_bad_is_refused),
+        cmocka_unit_test(job_id_parse_task_where_only_jobs_are_allowed_is_refused),
+        cmocka_unit_test(names_format_and_parse_round_trip),
+        cmocka_unit_test(guest_name_parse_bad_is_refused),
+        cmocka_unit_test(job_and_task_ids_are_formatted),
+        cmocka_unit_test(guest_ids_are_hash_table_keys),
+        cmocka_unit_test(job_path_format_expands_the_number),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/assert.h"
+
+#include "images/init/cgroups.h"
+#include "images/init/usage.h"
+
+#include <glib.h>
+
+static void usage_parse_memory_cases(void **state)
+{
+    static const struct {
+        const char *text;
+        uint64_t total;
+        uint64_t available;
+    } cases[] = {
+        {"MemTotal:         100 kB\nMemFree: 5 kB\nMemAvailable:      70 kB\n", 100, 70},
+        {"MemTotal: 100 kB\n", 100, 0},
+        {"XMemTotal: 100 kB\nMemAvailable: 1 kB", 0, 1},
+        {"", 0, 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        UsageMemory memory = usage_parse_memory(cases[i].text);
+
+        assert_int_equal(memory.total_kib, cases[i].total);
+        assert_int_equal(memory.available_kib, cases[i].available);
+    }
+}
+
+static void usage_parse_pressure_cases(void **state)
+{
+    static const char both[] = "some avg10=1.23 avg60=4.00 avg300=5.00 total=6\n"
+                               "full avg10=99.07 avg60=0.00 avg300=0.00 total=0\n";
+    static const struct {
+        const char *text;
+        const char *kind;
+        uint32_t expected;
+    } cases[] = {
+        {both, "some", 123},
+        {both, "full", 9907},
+        {"some avg10=0.00 avg60=9.00", "some", 0},
+        {"some avg10=100.00\n", "some", 10000},
+        {"some avg60=3.00\n", "some", 0},
+        {"", "some", 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_int_equal(usage_parse_pressure(cases[i].text, cases[i].kind), cases[i].expected);
+}
+
+static void usage_note_resident_only_raises(void **state)
+{
+    Berth__Usage usage = BERTH__USAGE__INIT;
+
+    usage_note_resident(&usage, 5 * 1024 + 1023);
+    assert_int_equal(usage.memory_peak_mib, 5);
+    usage_note_resident(&usage, 1024);
+    assert_int_equal(usage.memory_peak_mib, 5);
+    usage_note_resident(&usage, 6 * 1024);
+    assert_int_equal(usage.memory_peak_mib, 6);
+}
+
+static void cgroups_parse_flat_cases(void **state)
+{
+    static const char events[] = "low 1\noom 2\noom_kill 3\noom_group_kill 4\n";
+    static const struct {
+        const char *key;
+        uint64_t expected;
+    } cases[] = {{"low", 1}, {"oom", 2}, {"oom_kill", 3}, {"oom_k", 0}, {"kill", 0}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_int_equal(cgroups_parse_flat(events, cases[i].key), cases[i].expected);
+}
+
+static void cgroups_limits_leave_room_for_pid_1(void **state)
+{
+    static const struct {
+        uint64_t total_mib;
+        uint64_t overhead_mib;
+        uint64_t memory_kib; /* the job's */
+        uint64_t pids;
+    } cases[] = {
+        {16, 12, 8 * 1024, 256}, /* half of what there is */
+        {52, 12, 38 * 1024, 832},
+        {512, 20, 484 * 1024, 8192},
+        {1024, 30, 978 * 1024, 16384},
+        {65536, 500, 65004 * 1024, 1048576},
+        {1048576, 9000, 1039544 * 1024, 4194304},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        uint64_t total_kib = cases[i].total_mib * 1024;
+
+        assert_int_equal(cgroups_job_memory_bytes(total_kib, cases[i].overhead_mib * 1024) / 1024,
+                         cases[i].memory_kib);
+        assert_int_equal(cgroups_job_pids(total_kib), cases[i].pids);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(usage_parse_memory_cases),
+        cmocka_unit_test(usage_parse_pressure_cases),
+        cmocka_unit_test(usage_note_resident_only_raises),
+        cmocka_unit_test(cgroups_parse_flat_cases),
+        cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "nodeagent/node_config.h"
+#include "storage/storage_config.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/tempdir.h"
+
+#define SCHEDULER "[scheduler]\naddress=berthd\n"
+#define STORAGE   "[storage]\nkind=dir\npath=/srv/berth\n"
+
+static BerthNodeConfig *load(const char *dir, const char *text, GError **error)
+{
+    g_autofree char *path = g_build_filename(dir, "berth-node.conf", NULL);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+    return berth_node_config_load(path, error);
+}
+
+static char *source_path(const char *name)
+{
+    const char *top = g_getenv("top_srcdir");
+    return g_build_filename(top == NULL ? "." : top, name, NULL);
+}
+
+static void node_config_load_least_has_defaults(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthNodeConfig) config = load(*state, SCHEDULER STORAGE, &error);
+    assert_no_error(error);
+    assert_string_equal(config->name, g_get_host_name());
+    assert_int_equal(config->scheduler_port, 7440);
+    assert_string_equal(config->libvirt_uri, "qemu:///system");
+    assert_true(g_str_has_prefix(config->console_dir, config->run_dir));
+    assert_int_equal(config->reserve_mib, 1024);
+    assert_int_equal(config->probe_deadline_sec, 10);
+    assert_int_equal(config->disk_cache, BERTH_DISK_CACHE_WRITEBACK);
+    assert_false(config->allow_emulation);
+    assert_null(config->cpu_model);
+    assert_null(config->partition);
+    assert_string_equal(config->storage.kind, "dir");
+}
+
+static void node_config_load_full_is_read(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthNodeConfig) config =
+        load(*state,
+             "[node]\nname=n1\nlabels=a;b\nrun_dir=/run/x\nconsole_dir=/var/c\nlog_level=debug\n"
+             "[scheduler]\naddress=10.0.0.1\nport=1\n"
+             "[libvirt]\nuri=test:///default\npartition=/berth\n"
+             "[guests]\nvcpus=8\nmemory=16G\nmemory_reserve=2G\nkernel=/k\ninitramfs=/i\n"
+             "extra_cmdline=a b\ncpu_model=Nehalem\ndisk_cache=none\nallow_emulation=true\n"
+             "probe_deadline=1m\n" STORAGE,
+             &error);
+    assert_no_error(error);
+    assert_string_equal(config->name, "n1");
+    assert_int_equal(g_strv_length(config->labels), 2);
+    assert_string_equal(config->console_dir, "/var/c");
+    assert_string_equal(config->partition, "/berth");
+    assert_int_equal(config->vcpus, 8);
+    assert_int_equal(config->memory_mib, 16384);
+    assert_string_equal(config->extra_cmdline, "a b");
+    assert_int_equal(config->disk_cache, BERTH_DISK_CACHE_NONE);
+    assert_true(config->allow_emulation);
+    assert_int_equal(config->probe_deadline_sec, 60);
+}
+
+static void node_config_load_bad_files_are_refused(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {STORAGE, "address"},
+        {SCHEDULER, "kind"},
+        {SCHEDULER STORAGE "[guests]\nvcpu=1\n", "vcpu"},
+        {SCHEDULER STORAGE "[guests]\nvcpus=many\n", "vcpus"},
+        {SCHEDULER STORAGE "[guests]\nkernel=relative\n", "kernel"},
+        {SCHEDULER STORAGE "[guests]\ndisk_cache=unsafe\n", "writeback"},
+        {SCHEDULER STORAGE "[guests]\nprobe_deadline=0s\n", "probe_deadline"},
+        {SCHEDULER STORAGE "[guests]\nallow_emulation=perhaps\n", "allow_emulation"},
+        {SCHEDULER STORAGE "[node]\nname=-x\n", "name"},
+        {SCHEDULER STORAGE "[node]\nname=a/b\n", "name"},
+        {SCHEDULER STORAGE "[node]\nrun_dir=/0123456789/0123456789/0123456789/0123456789/"
+                           "0123456789/0123456789\n",
+         "60 bytes"},
+        {SCHEDULER STORAGE "[libvirt]\npartition=berth\n", "partition"},
+        {SCHEDULER STORAGE "[scheduler2]\n", "scheduler2"},
+        {SCHEDULER "port=0\n" STORAGE, "port"},
+        {SCHEDULER "[storage]\nkind=rbd\n", "secret_uuid"},
+        {SCHEDULER "[storage]\nkind=dir\n", "path"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(load(*state, cases[i].text, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].message);
+    }
+}
+
+static void node_config_load_missing_file_is_named(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    assert_null(berth_node_config_load("/nonexistent/berth-node.conf", &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "/nonexistent/berth-node.conf");
+}
+
+static void node_config_example_loads(void **state)
+{
+    g_autofree char *path = source_path("nodeagent/berth-node.conf.example");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthNodeConfig) config = berth_node_config_load(path, &error);
+    assert_no_error(error);
+    assert_string_equal(config->storage.kind, "rbd");
+}
+
+static void node_config_every_key_is_in_the_manual(void **state)
+{
+    g_autofree char *path = source_path("doc/berth-node.conf.5");
+    g_autoptr(GError) error = NULL;
+    gsize n;
+    const BerthConfigOption *options = berth_node_config_options(&n);
+    berth_config_check_manual(path, options, n, &error);
+    assert_no_error(error);
+    berth_config_check_manual(path, berth_storage_config_options, berth_storage_config_n_options,
+                              &error);
+    assert_no_error(error);
+}
+
+static gboolean warns_of(GPtrArray *warnings, const char *option, const char *what)
+{
+    for (guint i = 0; i < warnings->len; i++) {
+        const char *text = g_ptr_array_index(warnings, i);
+        if (strstr(text, option) != NULL && strstr(text, what) != NULL)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static void node_config_warnings_absent_files_are_named(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthNodeConfig) config =
+        load(*state,
+             SCHEDULER "certificate=/absent/node.crt\nkey=/absent/node.key\nca=/absent/ca.crt\n"
+                       "[guests]\nkernel=/absent/vmlinux\ninitramfs=/etc\n"
+                       "[storage]\nkind=dir\npath=/absent/storage\n",
+             &error);
+    assert_no_error(error);
+    g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
+    assert_true(warns_of(warnings, "[scheduler] certificate", "/absent/node.crt"));
+    assert_true(warns_of(warnings, "[scheduler] key", "/absent/node.key"));
+    assert_true(warns_of(warnings, "[scheduler] ca", "/absent/ca.crt"));
+    assert_true(warns_of(warnings, "[guests] kernel", "no file /absent/vmlinux"));
+    assert_true(warns_of(warnings, "[guests] initramfs", "/etc is not a file"));
+    assert_true(warns_of(warnings, "[storage] path", "no directory /absent/storage"));
+    assert_int_equal(warnings->len, 6);
+}
+
+static void node_config_warnings_files_that_are_no_certificates_are_named(void **state)
+{
+    const char *dir = *state;
+    g_autofree char *file = g_build_filename(dir, "file", NULL);
+    assert_true(g_file_set_contents(file, "not PEM", -1, NULL));
+    g_autofree char *text = g_strdup_printf(
+        SCHEDULER "certificate=%s\nkey=%s\nca=%s\n[guests]\nkernel=%s\ninitramfs=%s\n"
+                  "[storage]\nkind=dir\npath=%s\n",
+        file, file, file, file, file, dir);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthNodeConfig) config = load(dir, text, &error);
+    assert_no_error(error);
+    g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
+    assert_int_equal(warnings->len, 1);
+    assert_true(warns_of(warnings, "[scheduler]", "PEM"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(node_config_load_least_has_defaults),
+        TEST(node_config_load_full_is_read),
+        TEST(node_config_load_bad_files_are_refused),
+        TEST(node_config_load_missing_file_is_named),
+        TEST(node_config_example_loads),
+        TEST(node_config_every_key_is_in_the_manual),
+        TEST(node_config_warnings_absent_files_are_named),
+        TEST(node_config_warnings_files_that_are_no_certificates_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Several connections of one user that ask for much and take nothing: what they cost, who waits and
+ * who is ended. */
+#include "tests/lib/assert.h"
+#include "tests/lib/rpc_fixture.h"
+
+#include "common/message.h"
+#include "common/rpc_internal.h"
+
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#define MIB          ((gsize)1 << 20)
+#define N_WIRES      4
+#define FRAME_MIB    2
+#define BUDGET_BYTES (6 * MIB)
+
+typedef struct {
+    BerthRpcPeer *peer;
+    int fd;
+    BerthRpcFrameReader *reader;
+    GError *reason;
+} Wire;
+
+typedef struct {
+    RpcFixture *server;
+    BerthRpcBudget *budget;
+    Wire wires[N_WIRES];
+} User;
+
+static const BerthRpcLimits limits = {.max_frame_bytes = FRAME_MIB << 20,
+                                      .queue_high_bytes = 1u << 20,
+                                      .max_open_calls = 64,
+                                      .frame_timeout_msec = 60000};
+
+static int setup(void **state)
+{
+    User *user = g_new0(User, 1);
+    user->server = rpc_fixture_new();
+    user->budget = berth_rpc_budget_new(BUDGET_BYTES);
+    for (guint i = 0; i < N_WIRES; i++) {
+        Wire *wire = &user->wires[i];
+        wire->peer = rpc_fixture_raw(user->server, &limits, &wire->fd);
+        wire->reader = berth_rpc_frame_reader_new(8 << 20);
+        berth_rpc_peer_set_budget(wire->peer, user->budget);
+        berth_rpc_peer_set_closed_func(wire->peer, rpc_fixture_store_reason, &wire->reason);
+        rpc_fixture_say(wire->fd, rpc_fixture_hello(1, 1));
+        g_autoptr(Berth__Frame) hello = rpc_fixture_hear(wire->fd, wire->reader);
+        assert_int_equal(hello->kind, BERTH__FRAME__KIND__HELLO);
+    }
+    *state = user;
+    return 0;
+}
+
+static void settle(void)
+{
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+static int teardown(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++) {
+        Wire *wire = &user->wires[i];
+        if (wire->fd >= 0)
+            close(wire->fd);
+        berth_rpc_peer_unref(wire->peer);
+        berth_rpc_frame_reader_free(wire->reader);
+        g_clear_error(&wire->reason);
+    }
+    settle();
+    rpc_fixture_free(user->server);
+    settle();
+    /* What was taken has been given back, whatever happened. */
+    assert_int_equal(berth_rpc_budget_used(user->budget), 0);
+    berth_rpc_budget_unref(user->budget);
+    g_free(user);
+    return 0;
+}
+
+static void ask(Wire *wire, guint64 id, const char *method)
+{
+    Berth__HoldRequest request = BERTH__HOLD_REQUEST__INIT;
+    rpc_fixture_say(wire->fd, rpc_fixture_request(id, method, &request.base));
+}
+
+/* Answers the oldest call of Hold with BYTES. */
+static void answer_one(User *user, gsize bytes)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
+    g_autofree char *name = g_strnfill(bytes, 'x');
+    job.name = name;
+    reply.job = &job;
+    BerthRpcCall *call = g_ptr_array_steal_index(user->server->open, 0);
+    berth_rpc_call_set_cancelled_func(call, NULL, NULL);
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+static void hear_answer(Wire *wire, guint64 id)
+{
+    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
+    assert_non_null(frame);
+    assert_int_equal(frame->kind, BERTH__FRAME__KIND__RESPONSE);
+    assert_int_equal(frame->call_id, id);
+}
+
+static void burst_of_requests_begins_only_what_has_room_for_its_answer(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++)
+        for (guint64 id = 1; id <= 60; id++)
+            ask(&user->wires[i], id, "Jobs.Hold");
+    settle();
+    assert_int_equal(user->server->held, BUDGET_BYTES / (FRAME_MIB * MIB) - 1);
+    assert_true(berth_rpc_budget_used(user->budget) <= BUDGET_BYTES);
+}
+
+static void answers_of_the_largest_size_stay_within_the_budget(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++)
+        for (guint64 id = 1; id <= 60; id++)
+            ask(&user->wires[i], id, "Jobs.Hold");
+    settle();
+    while (user->server->open->len > 0) {
+        answer_one(user, FRAME_MIB * MIB - 1000);
+        settle();
+        assert_true(berth_rpc_budget_used(user->budget) <= BUDGET_BYTES);
+    }
+    assert_true(user->server->held < 8);
+}
+
+static void request_that_waits_for_room_goes_on_when_there_is(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++)
+        ask(&user->wires[i], 7, "Jobs.Hold");
+    settle();
+    assert_int_equal(user->server->held, 2);
+    for (guint i = 0; i < N_WIRES; i++) {
+        run_until(user->server->open->len > 0);
+        answer_one(user, 1000);
+    }
+    for (guint i = 0; i < N_WIRES; i++)
+        hear_answer(&user->wires[i], 7);
+    assert_int_equal(user->server->held, N_WIRES);
+}
+
+static void small_answers_pass_in_any_number(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++)
+        for (guint64 id = 1; id <= 60; id++)
+            ask(&user->wires[i], id, "Jobs.Submit");
+    settle();
+    assert_int_equal(user->server->held, N_WIRES * 60);
+}
+
+static void peer_that_takes_nothing_is_ended_while_others_wait(void **state)
+{
+    User *user = *state;
+    berth_rpc_budget_set_stall(user->budget, 100);
+    for (guint i = 0; i < 3; i++) {
+        ask(&user->wires[i], 1, "Jobs.Hold");
+        run_until(user->server->open->len > 0);
+        answer_one(user, FRAME_MIB * MIB - 1000);
+    }
+    settle();
+    /* Nobody waits yet: they may take their time. */
+    assert_false(berth_rpc_peer_is_closed(user->wires[0].peer));
+    ask(&user->wires[3], 1, "Jobs.Hold");
+    run_until(user->wires[0].reason != NULL);
+    assert_berth_error(user->wires[0].reason, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                       "does not take its answers");
+    run_until(user->server->open->len > 0);
+    answer_one(user, 1000);
+    hear_answer(&user->wires[3], 1);
+}
+
+/* The length of a frame, and its first bytes. */
+static void begin_frame(const Wire *wire, guint32 bytes)
+{
+    guint8 start[64] = {0};
+    guint32 big_endian = htonl(bytes);
+    memcpy(start, &big_endian, sizeof big_endian);
+    start[4] = 0x08; /* kind = REQUEST */
+    start[5] = 0x01;
+    assert_int_equal(write(wire->fd, start, 6), 6);
+}
+
+static void large_frames_that_have_begun_are_charged_and_wait(void **state)
+{
+    User *user = *state;
+    for (guint i = 0; i < N_WIRES; i++) {
+        begin_frame(&user->wires[i], FRAME_MIB << 20);
+        settle();
+    }
+    assert_int_equal(berth_rpc_budget_used(user->budget), BUDGET_BYTES);
+    /* The fourth is read on when one of them has gone. */
+    close(user->wires[0].fd);
+    user->wires[0].fd = -1;
+    run_until(user->wires[0].reason != NULL);
+    berth_rpc_peer_unref(g_steal_pointer(&user->wires[0].peer));
+    settle();
+    assert_int_equal(berth_rpc_budget_used(user->budget), BUDGET_BYTES);
+}
+
+typedef struct {
+    int fd;
+    GBytes *bytes;
+} Writing;
+
+static gpointer write_blocking(gpointer data)
+{
+    const Writing *writing = data;
+    gsize size = 0;
+    const guint8 *bytes = g_bytes_get_data(writing->bytes, &size);
+    for (gsize at = 0; at < size;) {
+        gssize n = write(writing->fd, bytes + at, size - at);
+        if (n <= 0)
+            return NULL;
+        at += (gsize)n;
+    }
+    return NULL;
+}
+
+static void requests_in_full_frames_do_not_wait_for_each_other_for_ever(void **state)
+{
+    User *user = *state;
+    Berth__SubmitRequest submit = BERTH__SUBMIT_REQUEST__INIT;
+    g_autofree char *key = g_strnfill(FRAME_MIB * MIB - 1000, 'k');
+    submit.idempotency_key = key;
+    g_autoptr(GBytes) request = rpc_fixture_request(1, "Jobs.Release", &submit.base);
+    Writing writings[N_WIRES];
+    GThread *threads[N_WIRES];
+    for (guint i = 0; i < N_WIRES; i++) {
+        writings[i] = (Writing){user->wires[i].fd, request};
+        threads[i] = g_thread_new("writer", write_blocking, &writings[i]);
+    }
+    /* Their frames fill the budget, and each still wants room for its answer. */
+    for (guint i = 0; i < N_WIRES; i++) {
+        run_until(user->server->open->len > 0);
+        answer_one(user, 1000);
+    }
+    for (guint i = 0; i < N_WIRES; i++) {
+        g_thread_join(threads[i]);
+        hear_answer(&user->wires[i], 1);
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(burst_of_requests_begins_only_what_has_room_for_its_answer),
+        TEST(answers_of_the_largest_size_stay_within_the_budget),
+        TEST(request_that_waits_for_room_goes_on_when_there_is),
+        TEST(small_answers_pass_in_any_number),
+        TEST(peer_that_takes_nothing_is_ended_while_others_wait),
+        TEST(large_frames_that_have_begun_are_charged_and_wait),
+        TEST(requests_in_full_frames_do_not_wait_for_each_other_for_ever),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The command line of berth-sim. */
+#include "scheduler/sim/options.h"
+#include "tests/lib/assert.h"
+
+static gboolean parse(const char *line, SimOptions *options, GError **error)
+{
+    g_auto(GStrv) argv = NULL;
+    gboolean stop;
+    int argc;
+    assert_true(g_shell_parse_argv(line, &argc, &argv, NULL));
+    return sim_options_parse(argc, argv, options, &stop, error);
+}
+
+static void sim_options_parse_all_are_taken(void **state)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+    parse("berth-sim --format swf --policy easy,bound --nodes 4 --vcpus 8 --memory 16G --load 1.5 "
+          "--usage reserved --seed 9 --json out.json --plot dir --explain 12 --max-jobs 5 "
+          "--mtbf 30d --mttr 2h --fail-actions 3 --overhead 64M --report-interval 10s "
+          "--without migration,prediction --tune settle_usec=1000000 --cost boot_usec=5 --check "
+          "--quiet --pool a b",
+          &options, &error);
+    assert_no_error(error);
+    assert_int_equal(options.format, SIM_FORMAT_SWF);
+    assert_true(options.policies[SIM_POLICY_EASY] && options.policies[SIM_POLICY_BOUND]);
+    assert_false(options.policies[SIM_POLICY_FCFS] || options.policies[SIM_POLICY_BERTH]);
+    assert_int_equal(options.workload.machine.nodes, 4);
+    assert_int_equal(options.workload.machine.vcpus, 8);
+    assert_int_equal(options.workload.machine.memory_mib, 16384);
+    assert_true(options.workload.load == 1.5);
+    assert_true(options.workload.is_pool);
+    assert_int_equal(options.workload.jobs_max, 5);
+    assert_int_equal(options.usage, SIM_USAGE_RESERVED);
+    assert_int_equal(options.sim.seed, 9);
+    assert_string_equal(options.json, "out.json");
+    assert_string_equal(options.plot, "dir");
+    assert_int_equal(options.sim.explain, 12);
+    assert_true(options.sim.failures.mtbf_usec == 30 * 86400 * (gint64)G_USEC_PER_SEC);
+    assert_true(options.sim.failures.mttr_usec == 7200 * (gint64)G_USEC_PER_SEC);
+    assert_int_equal(options.sim.failures.action_permille, 3);
+    assert_int_equal(options.sim.overhead_mib, 64);
+    assert_int_equal(options.workload.overhead_mib, 64);
+    assert_int_equal(options.sim.features_off, BERTH_FEATURE_MIGRATION | BERTH_FEATURE_PREDICTION);
+    assert_int_equal(options.tunings[BERTH_TUNING_SETTLE_USEC], 1000000);
+    assert_int_equal(options.sim.costs.values[SIM_COST_BOOT_USEC], 5);
+    assert_true(options.sim.check && options.quiet);
+    assert_string_equal(options.traces[0], "a");
+    assert_string_equal(options.traces[1], "b");
+    sim_options_clear(&options);
+}
+
+static void sim_options_parse_defaults(void **state)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+    parse("berth-sim trace", &options, &error);
+    assert_no_error(error);
+    for (guint i = 0; i < SIM_POLICY_N; i++)
+        assert_true(options.policies[i]);
+    assert_int_equal(options.usage, SIM_USAGE_TRACE);
+    assert_int_equal(options.sim.seed, 1);
+    assert_int_equal(options.tunings[BERTH_TUNING_SETTLE_USEC],
+                     berth_core_tuning(BERTH_TUNING_SETTLE_USEC)->value);
+    sim_options_clear(&options);
+    assert_true(parse("berth-sim --usage shapes.tar.xz trace", &options, &error));
+    assert_int_equal(options.usage, SIM_USAGE_SHAPES);
+    assert_string_equal(options.shapes, "shapes.tar.xz");
+    sim_options_clear(&options);
+}
+
+static void sim_options_parse_bad_is_refused(void **state)
+{
+    static const struct {
+        const char *line, *expected;
+    } cases[] = {
+        {"berth-sim", "no trace is named"},
+        {"berth-sim --polic easy t", "try berth-sim --help"},
+        {"berth-sim --policy easy,quick t", "--policy 'quick'"},
+        {"berth-sim --policy easy,easy t", "named twice"},
+        {"berth-sim --policy '' t", "names no policy"},
+        {"berth-sim --policy easy, t", "--policy ''"},
+        {"berth-sim --format csv t", "format 'csv'"},
+        {"berth-sim --nodes 0 t", "--nodes"},
+        {"berth-sim --nodes 4x t", "--nodes"},
+        {"berth-sim --vcpus 70000 t", "--vcpus"},
+        {"berth-sim --memory lots t", "--memory"},
+        {"berth-sim --memory 1M t", "--memory 1M"},
+        {"berth-sim --load 0 t", "--load '0'"},
+        {"berth-sim --load 1.5x t", "--load '1.5x'"},
+        {"berth-sim --load nan t", "--load 'nan'"},
+        {"berth-sim --seed -1 t", "--seed"},
+        {"berth-sim --mtbf 0s t", "--mtbf 0s"},
+        {"berth-sim --fail-actions 901 t", "--fail-actions"},
+        {"berth-sim --without luck t", "--without 'luck'"},
+        {"berth-sim --tune luck=1 t", "--tune luck=1"},
+        {"berth-sim --tune settle_usec=x t", "--tune settle_usec=x"},
+        {"berth-sim --cost luck=1 t", "--cost luck=1"},
+        {"berth-sim --replay log t", "instead of a trace"},
+        {"berth-sim --json", "try berth-sim --help"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimOptions options;
+        g_autoptr(GError) error = NULL;
+        if (parse(cases[i].line, &options, &error))
+            fail_msg("accepted: %s", cases[i].line);
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sim_options_parse_all_are_taken),
+        cmocka_unit_test(sim_options_parse_defaults),
+        cmocka_unit_test(sim_options_parse_bad_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

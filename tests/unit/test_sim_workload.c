@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a trace to a workload: machine, shapes of guests, memory, load. */
+#include "tests/lib/sim_fixture.h"
+#include "tests/lib/tempdir.h"
+
+static SimWorkload *open_text(const char *dir, const char *text, const SimWorkloadConfig *config,
+                              SimTrace **out_trace, GError **error)
+{
+    g_autofree char *path = sim_fixture_file(dir, "trace", text);
+    const char *paths[] = {path, NULL};
+    *out_trace = sim_trace_open(paths, SIM_FORMAT_AUTO, error);
+    assert_non_null(*out_trace);
+    return sim_workload_new(*out_trace, config, error);
+}
+
+static SimJob nth(SimWorkload *workload, guint n)
+{
+    SimJob job;
+    gboolean end;
+    assert_true(sim_workload_rewind(workload, NULL));
+    for (guint i = 0; i < n; i++) {
+        assert_true(sim_workload_next(workload, &job, &end, NULL));
+        assert_false(end);
+    }
+    return job;
+}
+
+static void wide_jobs_become_equal_guests_that_fit(void **state)
+{
+    static const struct {
+        guint32 procs, guests, vcpus;
+    } cases[] = {{1, 1, 1}, {8, 1, 8}, {9, 3, 3}, {16, 2, 8}, {11, 11, 1}, {12, 2, 6}, {64, 8, 8}};
+    SimFixtureJob jobs[G_N_ELEMENTS(cases)];
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++)
+        jobs[i] = (SimFixtureJob){i, 10, 20, cases[i].procs};
+    g_autofree char *text = sim_fixture_swf(8, 8, jobs, G_N_ELEMENTS(cases));
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {.overhead_mib = 96};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    assert_int_equal(sim_workload_machine(workload)->nodes, 8);
+    assert_int_equal(sim_workload_machine(workload)->vcpus, 8);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimJob job = nth(workload, i + 1);
+        assert_int_equal(job.guests, cases[i].guests);
+        assert_int_equal(job.vcpus, cases[i].vcpus);
+        /* All vCPUs of a node can be used, overhead included. */
+        guint64 per_node = sim_workload_machine(workload)->vcpus / job.vcpus;
+        assert_true(per_node * (job.memory_mib + 96) <= sim_workload_machine(workload)->memory_mib);
+    }
+}
+
+static void load_scales_the_times_between_arrivals(void **state)
+{
+    /* 4 x 100 s on 4 vCPUs over 200 s: load 0.5. */
+    static const SimFixtureJob jobs[] = {{1000, 50, 60, 4}, {1100, 25, 60, 4}, {1200, 25, 60, 4}};
+    g_autofree char *text = sim_fixture_swf(2, 2, jobs, 3);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {.load = 2};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    assert_true(sim_workload_survey(workload)->trace_load == 0.5);
+    assert_int_equal(sim_workload_survey(workload)->end_usec, 50 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 1).submit_usec, 0);
+    assert_int_equal(nth(workload, 2).submit_usec, 25 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 3).submit_usec, 50 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 3).run_usec, 25 * G_USEC_PER_SEC);
+}
+
+static void limits_are_at_least_the_run_time(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 50, 20, 1}, {1, 50, 90, 1}};
+    g_autofree char *text = sim_fixture_swf(2, 2, jobs, 2);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {0};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    assert_int_equal(nth(workload, 1).limit_usec, 50 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 2).limit_usec, 90 * G_USEC_PER_SEC);
+}
+
+static void usage_and_memory_are_those_of_one_guest(void **state)
+{
+    /* 4 processors, 30 s of CPU each in 60 s; 2 GiB asked for and 1 GiB used, each. */
+    static const char text[] = "; MaxNodes: 4\n; MaxProcs: 8\n"
+                               "1 0 -1 60 4 30 1048576 4 90 2097152 1 1 1 1 1 1 -1 -1\n"
+                               "2 0 -1 60 4 90 1048576 4 90 99999999 1 1 1 1 1 1 -1 -1\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {.machine = {0, 0, 8192}, .overhead_mib = 100};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    SimJob job = nth(workload, 1);
+    assert_int_equal(job.guests, 2);
+    assert_int_equal(job.cpu_used_milli, 1000);
+    assert_int_equal(job.memory_mib, 4096);
+    assert_int_equal(job.memory_used_mib, 2048);
+    job = nth(workload, 2);
+    assert_int_equal(job.cpu_used_milli, 2000); /* not more than it has */
+    assert_int_equal(job.memory_mib, 8092);
+    assert_int_equal(sim_workload_survey(workload)->n_memory_cut, 1);
+}
+
+static void a_machine_that_nobody_names_is_asked_for(void **state)
+{
+    static const char text[] = "1 0 -1 60 4 30 1048576 4 90 2097152 1 1 1 1 1 1 -1 -1\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {0};
+    assert_null(open_text(*state, text, &config, &trace, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "--nodes, --vcpus");
+    g_clear_error(&error);
+    g_clear_pointer(&trace, sim_trace_close);
+    config.load = 1;
+    config.machine = (SimMachine){1, 4, 4096};
+    assert_null(open_text(*state, text, &config, &trace, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "no load to be scaled");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(wide_jobs_become_equal_guests_that_fit),
+        TEST(load_scales_the_times_between_arrivals),
+        TEST(limits_are_at_least_the_run_time),
+        TEST(usage_and_memory_are_those_of_one_guest),
+        TEST(a_machine_that_nobody_names_is_asked_for),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
