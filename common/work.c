@@ -205,3 +205,13 @@ gpointer berth_work_finish(GAsyncResult *result, GError **error)
     g_return_val_if_fail(g_async_result_is_tagged(result, berth_work_pool_run), NULL);
     return g_task_propagate_pointer(G_TASK(result), error);
 }
+
+gboolean berth_work_finish_empty(GAsyncResult *result, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    berth_work_finish(result, &reason);
+    if (reason == NULL)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return FALSE;
+}

@@ -36,3 +36,5 @@ void berth_work_pool_run(BerthWorkPool *pool, const char *what, BerthWorkFunc fu
 void berth_work_fail(GError *error, GAsyncReadyCallback callback, gpointer user_data);
 /* What FUNC returned (transfer full). NULL with ERROR unset is a result too. */
 gpointer berth_work_finish(GAsyncResult *result, GError **error);
+/* For a FUNC that returns NULL always: FALSE if it set ERROR. */
+gboolean berth_work_finish_empty(GAsyncResult *result, GError **error);

@@ -65,17 +65,6 @@ BerthDiskSource *berth_guest_make_disk_finish(GAsyncResult *result, GError **err
 
 /* --- removing ------------------------------------------------------------------------------- */
 
-/* No result; whether it worked is in the error. */
-static gboolean finish_empty(GAsyncResult *result, GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    berth_work_finish(result, &reason);
-    if (reason == NULL)
-        return TRUE;
-    g_propagate_error(error, g_steal_pointer(&reason));
-    return FALSE;
-}
-
 static gpointer remove_disk(BerthStorage *storage, gconstpointer disk_id, GError **error)
 {
     berth_storage_disk_remove(storage, disk_id, error);
@@ -91,7 +80,7 @@ void berth_guest_remove_disk(BerthGuest *guest, GAsyncReadyCallback callback)
 
 gboolean berth_guest_remove_disk_finish(GAsyncResult *result, GError **error)
 {
-    return finish_empty(result, error);
+    return berth_work_finish_empty(result, error);
 }
 
 /* --- asking --------------------------------------------------------------------------------- */
@@ -130,7 +119,7 @@ void berth_guest_check_storage(BerthGuest *guest, GAsyncReadyCallback callback)
 
 gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error)
 {
-    return finish_empty(result, error);
+    return berth_work_finish_empty(result, error);
 }
 
 static gpointer size_logs(BerthStorage *storage, gconstpointer log_id, GError **error)

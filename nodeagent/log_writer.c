@@ -217,14 +217,4 @@ static void lane_write(gpointer store, const char *log_id, guint64 offset, GByte
                            write_input_free, NULL, cancellable, callback, user_data);
 }
 
-static gboolean lane_write_finish(GAsyncResult *result, GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    berth_work_finish(result, &reason);
-    if (reason == NULL)
-        return TRUE;
-    g_propagate_error(error, g_steal_pointer(&reason));
-    return FALSE;
-}
-
-const BerthLogStore berth_log_store_lane = {lane_write, lane_write_finish};
+const BerthLogStore berth_log_store_lane = {lane_write, berth_work_finish_empty};

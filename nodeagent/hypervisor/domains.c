@@ -60,17 +60,6 @@ BerthHost *berth_hypervisor_host_finish(GAsyncResult *result, GError **error)
 
 /* --- one domain ----------------------------------------------------------------------------- */
 
-/* No result; whether it worked is in the error. */
-static gboolean finish_empty(GAsyncResult *result, GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    berth_work_finish(result, &reason);
-    if (reason == NULL)
-        return TRUE;
-    g_propagate_error(error, g_steal_pointer(&reason));
-    return FALSE;
-}
-
 typedef struct {
     char *name;
     char *xml;
@@ -120,7 +109,7 @@ void berth_hypervisor_create_async(BerthHypervisor *hypervisor, const BerthDomai
 
 gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
 {
-    return finish_empty(result, error);
+    return berth_work_finish_empty(result, error);
 }
 
 static gpointer destroy(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -150,7 +139,7 @@ void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *nam
 
 gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
 {
-    return finish_empty(result, error);
+    return berth_work_finish_empty(result, error);
 }
 
 static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -175,7 +164,7 @@ void berth_hypervisor_resume_async(BerthHypervisor *hypervisor, const char *name
 
 gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error)
 {
-    return finish_empty(result, error);
+    return berth_work_finish_empty(result, error);
 }
 
 /* --- all domains ---------------------------------------------------------------------------- */

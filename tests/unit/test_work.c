@@ -77,6 +77,11 @@ static gpointer fail_always(gconstpointer input, GCancellable *cancellable, GErr
     return NULL;
 }
 
+static gpointer return_nothing(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    return NULL;
+}
+
 static gpointer wait_at_gate(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     g_mutex_lock(&gate.lock);
@@ -125,6 +130,28 @@ static void run_error_arrives(void **state)
     run(pool, fail_always, 60000, NULL, &result);
     run_until(result != NULL);
     assert_null(berth_work_finish(result, &error));
+    assert_berth_error(error, BERTH_ERROR_DATA_LOSS, "bad input");
+}
+
+static void finish_empty_of_what_worked_is_true(void **state)
+{
+    g_autoptr(BerthWorkPool) pool = berth_work_pool_new("pool", 1, 10);
+    g_autoptr(GAsyncResult) result = NULL;
+    g_autoptr(GError) error = NULL;
+    run(pool, return_nothing, 0, NULL, &result);
+    run_until(result != NULL);
+    assert_true(berth_work_finish_empty(result, &error));
+    assert_no_error(error);
+}
+
+static void finish_empty_of_what_failed_is_false(void **state)
+{
+    g_autoptr(BerthWorkPool) pool = berth_work_pool_new("pool", 1, 10);
+    g_autoptr(GAsyncResult) result = NULL;
+    g_autoptr(GError) error = NULL;
+    run(pool, fail_always, 0, NULL, &result);
+    run_until(result != NULL);
+    assert_false(berth_work_finish_empty(result, &error));
     assert_berth_error(error, BERTH_ERROR_DATA_LOSS, "bad input");
 }
 
@@ -250,6 +277,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(run_result_arrives_in_the_callers_context),
         TEST(run_error_arrives),
+        TEST(finish_empty_of_what_worked_is_true),
+        TEST(finish_empty_of_what_failed_is_false),
         TEST(run_past_its_deadline_fails_and_its_result_is_dropped),
         TEST(run_past_its_deadline_in_the_queue_never_runs),
         TEST(run_cancelled_fails_at_once),
