@@ -22,22 +22,11 @@ struct BerthGuestFiles {
     GArray *files; /* File */
 };
 
-static guint digest_hash(gconstpointer digest)
-{
-    guint hash;
-    memcpy(&hash, digest, sizeof hash);
-    return hash;
-}
-
-static gboolean digest_equal(gconstpointer a, gconstpointer b)
-{
-    return memcmp(a, b, BERTH_SHA256_BYTES) == 0;
-}
-
 /* The inline blobs of REQUEST by digest. Each is hashed once, however many files there are. */
 static GHashTable *index_inline(const Berth__StartGuestRequest *request)
 {
-    GHashTable *contents = g_hash_table_new_full(digest_hash, digest_equal, g_free, NULL);
+    GHashTable *contents =
+        g_hash_table_new_full(berth_digest_hash, berth_digest_equal, g_free, NULL);
     for (gsize i = 0; i < request->n_inline_blobs; i++) {
         ProtobufCBinaryData *content = &request->inline_blobs[i];
         guint8 *digest = g_malloc(BERTH_SHA256_BYTES);

@@ -7,6 +7,18 @@
 #include "storage/storage_backend.h"
 #include "storage/storage_checks.h"
 
+guint berth_digest_hash(gconstpointer digest)
+{
+    guint hash; /* a SHA-256 is evenly spread in every part */
+    memcpy(&hash, digest, sizeof hash);
+    return hash;
+}
+
+gboolean berth_digest_equal(gconstpointer a, gconstpointer b)
+{
+    return memcmp(a, b, BERTH_SHA256_BYTES) == 0;
+}
+
 static void digest_to_hex(const guint8 digest[BERTH_SHA256_BYTES],
                           char hex[2 * BERTH_SHA256_BYTES + 1])
 {

@@ -119,6 +119,10 @@ gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses
 /* --- blobs: content-addressed, immutable --------------------------------------------------- */
 
 #define BERTH_SHA256_BYTES 32
+/* For a GHashTable whose keys are digests. */
+guint berth_digest_hash(gconstpointer digest);
+gboolean berth_digest_equal(gconstpointer a, gconstpointer b);
+
 typedef struct BerthBlobWriter BerthBlobWriter;
 /* Appends; at commit the content must have DIGEST and SIZE_BYTES, else INVALID_ARGUMENT. */
 BerthBlobWriter *berth_storage_blob_create(BerthStorage *storage,

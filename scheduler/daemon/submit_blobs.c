@@ -18,18 +18,6 @@ static void place_free(gpointer data)
     g_free(place);
 }
 
-static guint digest_hash(gconstpointer digest)
-{
-    guint hash;
-    memcpy(&hash, digest, sizeof hash);
-    return hash;
-}
-
-static gboolean digest_equal(gconstpointer a, gconstpointer b)
-{
-    return memcmp(a, b, BERTH_SHA256_BYTES) == 0;
-}
-
 static gboolean add_place(GPtrArray *places, GHashTable *by_digest, const Berth__BlobRef *blob,
                           GError **error)
 {
@@ -105,7 +93,7 @@ GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCB
                                     gsize n_contents, BerthStore *store, GError **error)
 {
     g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
-    g_autoptr(GHashTable) by_digest = g_hash_table_new(digest_hash, digest_equal);
+    g_autoptr(GHashTable) by_digest = g_hash_table_new(berth_digest_hash, berth_digest_equal);
     g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
     for (guint i = 0; i < blobs->len; i++) {
         if (!add_place(places, by_digest, g_ptr_array_index(blobs, i), error)) {
@@ -135,7 +123,7 @@ static const BerthBlobPlace *find_place(const GPtrArray *places, const Berth__Bl
 {
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (digest_equal(place->digest, blob->sha256.data)) {
+        if (berth_digest_equal(place->digest, blob->sha256.data)) {
             return place;
         }
     }
@@ -175,7 +163,7 @@ static gboolean recall(BerthBlobPlace *place, BerthStore *store, GError **error)
 GPtrArray *berth_submit_blobs_recall(const Berth__JobSpec *spec, BerthStore *store, GError **error)
 {
     g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
-    g_autoptr(GHashTable) by_digest = g_hash_table_new(digest_hash, digest_equal);
+    g_autoptr(GHashTable) by_digest = g_hash_table_new(berth_digest_hash, berth_digest_equal);
     g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
     for (guint i = 0; i < blobs->len; i++) {
         const Berth__BlobRef *blob = g_ptr_array_index(blobs, i);
@@ -250,7 +238,7 @@ GBytes *berth_submit_blobs_environment(const Berth__JobSpec *spec, const GPtrArr
     }
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (digest_equal(place->digest, spec->environment->sha256.data) && place->content) {
+        if (berth_digest_equal(place->digest, spec->environment->sha256.data) && place->content) {
             return g_bytes_ref(place->content);
         }
     }

@@ -3,6 +3,7 @@
 
 #include "common/channel.h"
 #include "storage/blob_index.h"
+#include "storage/storage.h"
 
 static void crc32c_of_known_data_is_the_published_value(void **state)
 {
@@ -72,6 +73,20 @@ static void header_parse_of_damaged_header_fails(void **state)
     }
 }
 
+static void digest_equal_compares_every_byte(void **state)
+{
+    guint8 digest[BERTH_SHA256_BYTES], other[BERTH_SHA256_BYTES];
+    memset(digest, 0x5a, sizeof digest);
+    memcpy(other, digest, sizeof other);
+    assert_true(berth_digest_equal(digest, other));
+    assert_int_equal(berth_digest_hash(digest), berth_digest_hash(other));
+    for (guint i = 0; i < sizeof other; i++) {
+        other[i] ^= 1;
+        assert_false(berth_digest_equal(digest, other));
+        other[i] ^= 1;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -79,6 +94,7 @@ int main(void)
         cmocka_unit_test(crc32c_in_pieces_equals_crc32c_of_the_whole),
         cmocka_unit_test(sums_of_pieces_verify_block_by_block),
         cmocka_unit_test(header_parse_of_damaged_header_fails),
+        cmocka_unit_test(digest_equal_compares_every_byte),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
