@@ -415,6 +415,19 @@ static void fail(BerthEngine *engine, const GError *error)
     }
 }
 
+/* TURN has left the queue. No other turn ends meanwhile, whatever those who are told do. */
+static void end_turn(BerthTurn *turn)
+{
+    BerthEngine *engine = turn->engine;
+    engine->is_ending = TRUE;
+    if (!engine->failure) {
+        publish(turn);
+    }
+    run_followers(turn, engine->failure);
+    engine->is_ending = FALSE;
+    turn_free(turn);
+}
+
 /* Ends every turn at the head of the queue that has nothing left to wait for. Its actions (a fence
  * that is tried again changes no record) leave like those of any other turn. */
 static void end_empty_turns(BerthEngine *engine)
@@ -422,13 +435,7 @@ static void end_empty_turns(BerthEngine *engine)
     BerthTurn *turn;
     while (!engine->is_ending && (turn = g_queue_peek_head(&engine->in_flight)) && turn->batch) {
         g_queue_pop_head(&engine->in_flight);
-        engine->is_ending = TRUE;
-        if (!engine->failure) {
-            publish(turn);
-        }
-        run_followers(turn, engine->failure);
-        engine->is_ending = FALSE;
-        turn_free(turn);
+        end_turn(turn);
     }
 }
 
@@ -441,13 +448,7 @@ static void on_committed(GObject *source, GAsyncResult *result, gpointer user_da
     if (!berth_store_commit_finish(engine->store, result, &error)) {
         fail(engine, error);
     }
-    engine->is_ending = TRUE;
-    if (!engine->failure) {
-        publish(turn);
-    }
-    run_followers(turn, engine->failure);
-    engine->is_ending = FALSE;
-    turn_free(turn);
+    end_turn(turn);
     end_empty_turns(engine);
 }
 
