@@ -165,8 +165,7 @@ void berth_watchers_publish(BerthWatchers *watchers, const Berth__Event *event)
     watchers->is_publishing = TRUE;
     for (guint i = 0; i < watchers->watches->len; i++) {
         Watch *watch = g_ptr_array_index(watchers->watches, i);
-        /* A read may have seen the commit before the engine heard of it. */
-        if (watch->is_live && !watch->is_cancelled && event->seq > watch->cursor) {
+        if (watch->is_live && !watch->is_cancelled) {
             send_event(watch, event);
         }
     }
