@@ -278,6 +278,7 @@ static void deliver_order(World *world)
     g_array_remove_index(world->orders, at);
     switch (order.kind) {
     case BERTH_ACTION_START:
+    case BERTH_ACTION_RESTORE:
         agent_start(world, &order);
         break;
     case BERTH_ACTION_STOP:
@@ -288,9 +289,6 @@ static void deliver_order(World *world)
         break;
     case BERTH_ACTION_FENCE:
         storage_fence(world, &order);
-        break;
-    case BERTH_ACTION_RESTORE:
-        agent_start(world, &order);
         break;
     case BERTH_ACTION_MIGRATE:
         agent_migrate(world, &order);
