@@ -38,10 +38,58 @@ int __wrap_virConnectIsAlive(virConnectPtr connection);
 
 static gint closes;  /* atomic: so many connections more are closed as soon as they are watched */
 static gint dead;    /* atomic: so many connections more are dead without anybody being told */
-static gint is_slow; /* atomic: creating takes until this is 0 */
 static gint creates; /* atomic: begun */
 static const char *broken; /* name of the domain that libvirt cannot be asked about */
 static const char *ending; /* ... that ends when it is asked about */
+
+/* A worker waits here for the test, or for the loop. */
+typedef struct {
+    GMutex lock;
+    GCond opened;
+    gboolean is_shut;
+} Gate;
+
+static Gate creating; /* creating takes until this is opened */
+
+static void gate_shut(Gate *gate)
+{
+    g_mutex_lock(&gate->lock);
+    gate->is_shut = TRUE;
+    g_mutex_unlock(&gate->lock);
+}
+
+static void gate_open(Gate *gate)
+{
+    g_mutex_lock(&gate->lock);
+    gate->is_shut = FALSE;
+    g_cond_broadcast(&gate->opened);
+    g_mutex_unlock(&gate->lock);
+}
+
+/* The deadline is for a test that hangs. */
+static void gate_wait(Gate *gate)
+{
+    gint64 deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
+    g_mutex_lock(&gate->lock);
+    while (gate->is_shut && g_cond_wait_until(&gate->opened, &gate->lock, deadline))
+        ;
+    g_mutex_unlock(&gate->lock);
+}
+
+static gboolean on_loop(gpointer gate)
+{
+    gate_open(gate);
+    return G_SOURCE_REMOVE;
+}
+
+/* On a worker: until the loop has dispatched what was given to it before. */
+static void wait_for_loop(void)
+{
+    static Gate loop;
+    gate_shut(&loop);
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_loop, &loop, NULL);
+    gate_wait(&loop);
+}
 
 /* The test driver has nobody to keep alive. */
 int __wrap_virConnectSetKeepAlive(virConnectPtr connection, int interval, unsigned int count)
@@ -87,7 +135,7 @@ int __wrap_virConnectRegisterCloseCallback(virConnectPtr connection, virConnectC
     if (g_atomic_int_get(&closes) > 0) {
         g_atomic_int_add(&closes, -1);
         callback(connection, VIR_CONNECT_CLOSE_REASON_EOF, opaque);
-        g_usleep(100000); /* the loop hears of it before it has the connection */
+        wait_for_loop(); /* which hears of it before it has the connection */
     }
     return 0;
 }
@@ -117,8 +165,7 @@ virDomainPtr __wrap_virDomainCreateXML(virConnectPtr connection, const char *xml
 {
     g_autofree char *simple = g_strdup_printf(XML, OURS);
     g_atomic_int_inc(&creates);
-    while (g_atomic_int_get(&is_slow))
-        g_usleep(1000);
+    gate_wait(&creating);
     return __real_virDomainCreateXML(connection, simple, flags);
 }
 
@@ -164,7 +211,7 @@ static Fixture *fixture_new(void)
 {
     Fixture *fixture = g_new0(Fixture, 1);
     broken = ending = NULL;
-    g_atomic_int_set(&is_slow, 0);
+    gate_open(&creating);
     g_atomic_int_set(&creates, 0);
     fixture->events = g_string_new(NULL);
     fixture->hypervisor = berth_hypervisor_new(URI, &funcs, fixture);
@@ -377,12 +424,12 @@ static void create_past_its_deadline_leaves_no_domain(void **state)
 {
     Fixture *fixture = *state;
     g_autoptr(GError) error = NULL;
-    g_atomic_int_set(&is_slow, 1);
+    gate_shut(&creating);
     g_autoptr(GAsyncResult) result = create(fixture, 100);
     assert_false(berth_hypervisor_create_finish(result, &error));
     assert_berth_error(error, BERTH_ERROR_DEADLINE_EXCEEDED, OURS);
     assert_int_equal(g_atomic_int_get(&creates), 1);
-    g_atomic_int_set(&is_slow, 0);
+    gate_open(&creating);
     g_string_truncate(fixture->events, 0);
     run_until(strstr(fixture->events->str, OURS) != NULL); /* it came after all */
     run_until(!runs(fixture, OURS));
