@@ -19,27 +19,29 @@ typedef struct {
     gpointer out; /* the message that was found */
 } Lookup;
 
-static gboolean set_error_no_job(guint64 job, GError **error)
+/* The record that SQL finds by the number of JOB. WHAT is for messages. (transfer full) */
+static gpointer read_record(StoreDb *db, const char *sql, guint64 job, const char *what,
+                            const ProtobufCMessageDescriptor *descriptor, GError **error)
 {
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "no job %" G_GUINT64_FORMAT, job);
-    return FALSE;
+    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return NULL;
+    store_bind_uint64(select, 1, job);
+    gboolean row = FALSE;
+    if (!store_db_step(db, select, what, &row, error))
+        return NULL;
+    if (!row) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "no job %" G_GUINT64_FORMAT, job);
+        return NULL;
+    }
+    return store_column_message(select, 0, descriptor, what, error);
 }
 
 static gboolean read_spec(StoreDb *db, gpointer data, GError **error)
 {
     Lookup *lookup = data;
-    g_autoptr(StoreStatement) select =
-        store_db_statement(db, "SELECT record FROM spec WHERE job = ?1", error);
-    if (select == NULL)
-        return FALSE;
-    store_bind_uint64(select, 1, lookup->job);
-    gboolean row = FALSE;
-    if (!store_db_step(db, select, "read a job's specification", &row, error))
-        return FALSE;
-    if (!row)
-        return set_error_no_job(lookup->job, error);
-    lookup->out = store_column_message(select, 0, &berth__job_spec__descriptor,
-                                       "read a job's specification", error);
+    lookup->out = read_record(db, "SELECT record FROM spec WHERE job = ?1", lookup->job,
+                              "read a job's specification", &berth__job_spec__descriptor, error);
     return lookup->out != NULL;
 }
 
@@ -52,18 +54,8 @@ Berth__JobSpec *berth_store_get_spec(BerthStore *store, guint64 job, GError **er
 static gboolean read_job(StoreDb *db, gpointer data, GError **error)
 {
     Lookup *lookup = data;
-    g_autoptr(StoreStatement) select =
-        store_db_statement(db, "SELECT record FROM job WHERE id = ?1", error);
-    if (select == NULL)
-        return FALSE;
-    store_bind_uint64(select, 1, lookup->job);
-    gboolean row = FALSE;
-    if (!store_db_step(db, select, "read a job", &row, error))
-        return FALSE;
-    if (!row)
-        return set_error_no_job(lookup->job, error);
-    g_autoptr(StoreJob) job =
-        store_column_message(select, 0, &berth__job__descriptor, "read a job", error);
+    g_autoptr(StoreJob) job = read_record(db, "SELECT record FROM job WHERE id = ?1", lookup->job,
+                                          "read a job", &berth__job__descriptor, error);
     if (job == NULL || !store_tasks_attach(db, job, error))
         return FALSE;
     Lookup spec = {.job = lookup->job};
