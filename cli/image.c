@@ -5,7 +5,7 @@
 
 #include "cli/cli.h"
 #include "cli/format.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "common/error.h"
 #include "common/units.h"
 #include "images/build/image_build.h"
@@ -304,8 +304,9 @@ static const BerthColumn columns[] = {
     {.title = "IMPORTED", .drop = 2},
 };
 
-static void add_row(BerthTable *table, const Berth__Image *image)
+static void add_row(BerthTable *table, const ProtobufCMessage *item)
 {
+    const Berth__Image *image = (const Berth__Image *)item;
     berth_table_add(table, g_strdup(image->name));
     berth_table_add(table, format_bytes(image->size_bytes));
     berth_table_add(table, g_strdup_printf("%" G_GUINT64_FORMAT, image->jobs));
@@ -313,26 +314,32 @@ static void add_row(BerthTable *table, const Berth__Image *image)
     berth_table_add(table, berth_format_time(image->created_usec));
 }
 
-/* The images after *AFTER, which becomes where the next page begins; "" = there is none. */
-static gboolean list_page(BerthCli *cli, BerthTable *table, char **after, GError **error)
+static ProtobufCMessage *ask_page(BerthCli *cli, const char *after, GError **error)
 {
     Berth__ListImagesRequest request = BERTH__LIST_IMAGES_REQUEST__INIT;
-    request.after = *after;
-    Berth__ListImagesReply *reply = (Berth__ListImagesReply *)berth_cli_call(
-        cli, &berth__images__descriptor, "List", &request.base, error);
-    if (reply == NULL)
-        return FALSE;
-    for (size_t i = 0; i < reply->n_images; i++) {
-        if (cli->json)
-            berth_cli_print_json(&reply->images[i]->base);
-        else
-            add_row(table, reply->images[i]);
-    }
-    g_free(*after);
-    *after = g_strdup(reply->next_after);
-    berth__list_images_reply__free_unpacked(reply, NULL);
-    return TRUE;
+    request.after = (char *)after;
+    return berth_cli_call(cli, &berth__images__descriptor, "List", &request.base, error);
 }
+
+static const ProtobufCMessage *item_of_page(const ProtobufCMessage *page, size_t i)
+{
+    const Berth__ListImagesReply *reply = (const Berth__ListImagesReply *)page;
+    return i < reply->n_images ? &reply->images[i]->base : NULL;
+}
+
+static const char *next_of_page(const ProtobufCMessage *page)
+{
+    return ((const Berth__ListImagesReply *)page)->next_after;
+}
+
+static const BerthListing listing = {
+    .columns = columns,
+    .n_columns = G_N_ELEMENTS(columns),
+    .ask = ask_page,
+    .item = item_of_page,
+    .next_after = next_of_page,
+    .add_row = add_row,
+};
 
 gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
@@ -342,15 +349,7 @@ gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_statu
         return FALSE;
     if (argc > 1)
         return berth_cli_usage_error(out_status, error, "\"%s\" is one argument too many", argv[1]);
-    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
-    g_autofree char *after = g_strdup("");
-    do {
-        if (!list_page(cli, table, &after, error))
-            return FALSE;
-    } while (*after != '\0');
-    if (!cli->json)
-        berth_table_print(table, stdout, berth_terminal_width(stdout));
-    return TRUE;
+    return berth_listing_print(&listing, cli, error);
 }
 
 gboolean berth_cli_image_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)

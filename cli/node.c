@@ -2,7 +2,7 @@
 /* berth node ls, node show. */
 #include "cli/cli.h"
 #include "cli/format.h"
-#include "cli/table.h"
+#include "cli/listing.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -23,8 +23,9 @@ static gboolean is_emulated(const Berth__NodeInfo *info)
     return g_str_equal(info->acceleration, "tcg");
 }
 
-static void add_row(BerthTable *table, const Berth__Node *node)
+static void add_row(BerthTable *table, const ProtobufCMessage *item)
 {
+    const Berth__Node *node = (const Berth__Node *)item;
     g_autofree char *reserved = berth_format_size_mib(node->memory_reserved_mib);
     g_autofree char *memory = berth_format_size_mib(node->info->guest_memory_mib);
     berth_table_add(table, g_strdup(node->info->name));
@@ -40,26 +41,32 @@ static void add_row(BerthTable *table, const Berth__Node *node)
                                                               : NULL));
 }
 
-/* The nodes after *AFTER, which becomes where the next page begins; "" = there is none. */
-static gboolean list_page(BerthCli *cli, BerthTable *table, char **after, GError **error)
+static ProtobufCMessage *ask_page(BerthCli *cli, const char *after, GError **error)
 {
     Berth__ListNodesRequest request = BERTH__LIST_NODES_REQUEST__INIT;
-    request.after = *after;
-    Berth__ListNodesReply *reply = (Berth__ListNodesReply *)berth_cli_call(
-        cli, &berth__nodes__descriptor, "List", &request.base, error);
-    if (reply == NULL)
-        return FALSE;
-    for (size_t i = 0; i < reply->n_nodes; i++) {
-        if (cli->json)
-            berth_cli_print_json(&reply->nodes[i]->base);
-        else
-            add_row(table, reply->nodes[i]);
-    }
-    g_free(*after);
-    *after = g_strdup(reply->next_after);
-    berth__list_nodes_reply__free_unpacked(reply, NULL);
-    return TRUE;
+    request.after = (char *)after;
+    return berth_cli_call(cli, &berth__nodes__descriptor, "List", &request.base, error);
 }
+
+static const ProtobufCMessage *item_of_page(const ProtobufCMessage *page, size_t i)
+{
+    const Berth__ListNodesReply *reply = (const Berth__ListNodesReply *)page;
+    return i < reply->n_nodes ? &reply->nodes[i]->base : NULL;
+}
+
+static const char *next_of_page(const ProtobufCMessage *page)
+{
+    return ((const Berth__ListNodesReply *)page)->next_after;
+}
+
+static const BerthListing listing = {
+    .columns = columns,
+    .n_columns = G_N_ELEMENTS(columns),
+    .ask = ask_page,
+    .item = item_of_page,
+    .next_after = next_of_page,
+    .add_row = add_row,
+};
 
 gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
@@ -73,15 +80,7 @@ gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status
         return FALSE;
     if (argc > 1)
         return berth_cli_usage_error(out_status, error, "\"%s\" is one argument too many", argv[1]);
-    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
-    g_autofree char *after = g_strdup("");
-    do {
-        if (!list_page(cli, table, &after, error))
-            return FALSE;
-    } while (*after != '\0');
-    if (!cli->json)
-        berth_table_print(table, stdout, berth_terminal_width(stdout));
-    return TRUE;
+    return berth_listing_print(&listing, cli, error);
 }
 
 /* What it means comes before what QEMU said. */
