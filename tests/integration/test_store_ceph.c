@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "tests/lib/child.h"
 #include "tests/unit/store_fixture.h"
 
 #include <stdio.h>
@@ -97,8 +98,11 @@ static char *self_path;
 static void store_on_rados_is_refused_while_held_and_taken_from_the_dead(void **state)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE);
+    child_bind(launcher);
     g_autoptr(GSubprocess) child =
-        g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE, &error, self_path, "--hold", NULL);
+        g_subprocess_launcher_spawn(launcher, &error, self_path, "--hold", NULL);
     assert_non_null(child);
     char ready = 0;
     assert_int_equal(

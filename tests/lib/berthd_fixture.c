@@ -7,6 +7,7 @@
 #include "tests/lib/assert.h"
 
 #include "common/message.h"
+#include "tests/lib/child.h"
 
 #include <fcntl.h>
 #include <gio/gunixsocketaddress.h>
@@ -370,6 +371,7 @@ static GSubprocessLauncher *make_launcher(BerthdFixture *fixture, GSubprocessFla
 {
     g_autofree char *path = g_build_filename(fixture->dir, "notify", NULL);
     GSubprocessLauncher *launcher = g_subprocess_launcher_new(flags);
+    child_bind(launcher);
     g_subprocess_launcher_setenv(launcher, "NOTIFY_SOCKET", path, TRUE);
     /* What it logs as an error is not always a defect; check_log() tells them apart. */
     g_subprocess_launcher_unsetenv(launcher, "G_DEBUG");

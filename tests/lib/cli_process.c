@@ -3,6 +3,7 @@
 #include "tests/lib/cli_process.h"
 
 #include "tests/lib/assert.h"
+#include "tests/lib/child.h"
 
 #include <errno.h>
 #include <gio/gio.h>
@@ -96,6 +97,7 @@ CliProcess *cli_start_program(const char *socket, const char *const *argv,
     g_auto(GStrv) own = make_environment(socket, environment);
     g_autoptr(GSubprocessLauncher) launcher =
         g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    child_bind(launcher);
     g_subprocess_launcher_set_environ(launcher, own);
     g_autofree char *dir = g_path_get_dirname(socket);
     g_subprocess_launcher_set_cwd(launcher, dir);

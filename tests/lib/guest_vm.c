@@ -4,11 +4,9 @@
 #include "tests/lib/guest_vm.h"
 
 #include "common/channel.h"
+#include "tests/lib/child.h"
 
 #include <glib/gstdio.h>
-#include <signal.h>
-#include <sys/prctl.h>
-#include <unistd.h>
 
 #define QEMU           "qemu-system-x86_64"
 #define BUSYBOX        "/bin/busybox"
@@ -145,11 +143,6 @@ static gboolean make_disk(const GuestVm *vm, const GuestVmOptions *options, cons
 
 /* ---- the machine */
 
-static void die_with_parent(gpointer data)
-{
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
 static GSubprocess *start_qemu(const GuestVm *vm, const GuestVmOptions *options, const char *disk,
                                GError **error)
 {
@@ -189,7 +182,7 @@ static GSubprocess *start_qemu(const GuestVm *vm, const GuestVmOptions *options,
         g_ptr_array_add(argv, pairs[i].value);
     }
     g_ptr_array_add(argv, NULL);
-    g_subprocess_launcher_set_child_setup(launcher, die_with_parent, NULL, NULL);
+    child_bind(launcher);
     return g_subprocess_launcher_spawnv(launcher, (const char *const *)argv->pdata, error);
 }
 

@@ -11,6 +11,7 @@
 
 #include "common/message.h"
 #include "tests/lib/assert.h"
+#include "tests/lib/child.h"
 #include "tests/lib/guest_vm.h"
 
 #define PIECE_BYTES (1u << 20)
@@ -182,6 +183,7 @@ static GSubprocess *spawn(NodeFixture *node)
     g_autoptr(GError) error = NULL;
     g_autoptr(GSubprocessLauncher) launcher =
         g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDIN_INHERIT);
+    child_bind(launcher);
     g_subprocess_launcher_unsetenv(launcher, "G_DEBUG"); /* some errors are wanted */
     g_subprocess_launcher_take_stderr_fd(
         launcher, open(node->log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Children that do not outlive their test program, also when a test fails and nobody ends them. */
+
+#include <gio/gio.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+/* In the child, before it becomes another program. PARENT: the pid of the test program, which may be
+ * gone already. */
+static inline void child_die_with(gpointer parent)
+{
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != GPOINTER_TO_INT(parent))
+        _exit(127);
+}
+
+/* What LAUNCHER starts from now on is killed when the calling thread ends. It takes the place of
+ * another child setup. */
+static inline void child_bind(GSubprocessLauncher *launcher)
+{
+    g_subprocess_launcher_set_child_setup(launcher, child_die_with, GINT_TO_POINTER(getpid()),
+                                          NULL);
+}
