@@ -13,6 +13,8 @@
 #include "nodeagent/console.h"
 
 #define PROBE_MEMORY_MIB 128u
+/* Libvirt may take so many times the guest's own deadline to start it: a busy host is no broken KVM. */
+#define CREATE_DEADLINES 6u
 #define GROUP            "probe"
 
 struct BerthProbe {
@@ -243,6 +245,13 @@ static void on_deadline(gpointer data)
                                    probe_ref(probe));
 }
 
+static void set_deadline(BerthProbe *probe, guint n_deadlines)
+{
+    guint msec = n_deadlines * probe->config->probe_deadline_sec * 1000;
+    g_clear_handle_id(&probe->deadline_source, g_source_remove);
+    probe->deadline_source = g_timeout_add_once(msec, on_deadline, probe);
+}
+
 void berth_probe_domain_stopped(BerthProbe *probe)
 {
     probe->is_stopped = TRUE;
@@ -261,6 +270,8 @@ static void on_made(GObject *source, GAsyncResult *result, gpointer data)
             not_started(probe, error);
         else if (probe->is_stopped)
             look_at_console(probe);
+        else
+            set_deadline(probe, 1);
     }
     probe_unref(probe);
 }
@@ -282,8 +293,7 @@ static void boot(BerthProbe *probe)
     };
     probe->is_stopped = FALSE;
     probe->start_usec = g_get_monotonic_time();
-    probe->deadline_source =
-        g_timeout_add_once(probe->config->probe_deadline_sec * 1000, on_deadline, probe);
+    set_deadline(probe, CREATE_DEADLINES);
     berth_hypervisor_create_async(probe->hypervisor, &config, 0, on_made, probe_ref(probe));
 }
 

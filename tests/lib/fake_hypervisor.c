@@ -70,6 +70,23 @@ static gboolean finish_empty(GAsyncResult *result, GError **error)
     return FALSE;
 }
 
+static void on_created_at_last(gpointer data)
+{
+    BerthHypervisor *fake = data;
+    g_autoptr(GTask) task = g_steal_pointer(&fake->slow_create);
+    fake->slow_source = 0;
+    g_task_return_pointer(task, NULL, NULL);
+}
+
+static void end_slow_create(BerthHypervisor *fake)
+{
+    g_autoptr(GTask) task = g_steal_pointer(&fake->slow_create);
+    g_clear_handle_id(&fake->slow_source, g_source_remove);
+    if (task != NULL)
+        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                                "the domain was destroyed");
+}
+
 /* --- life ----------------------------------------------------------------------------------- */
 
 static void free_domain(gpointer domain)
@@ -100,6 +117,7 @@ void berth_hypervisor_free(BerthHypervisor *fake)
 {
     if (fake == NULL)
         return;
+    end_slow_create(fake);
     g_clear_handle_id(&fake->source, g_source_remove);
     for (Answer *answer; (answer = g_queue_pop_head(&fake->answers)) != NULL;) {
         if (answer->value != NULL && answer->error == NULL)
@@ -186,7 +204,12 @@ void berth_hypervisor_create_async(BerthHypervisor *fake, const BerthDomainConfi
         fake_hypervisor_add(fake, &config->metadata->id, config->channel_path,
                             config->console_path);
     }
-    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+    if (fake->slow_create_msec == 0) {
+        answer_later(fake, callback, user_data, NULL, NULL, NULL);
+        return;
+    }
+    fake->slow_create = g_task_new(NULL, NULL, callback, user_data);
+    fake->slow_source = g_timeout_add_once(fake->slow_create_msec, on_created_at_last, fake);
 }
 
 gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
@@ -200,6 +223,7 @@ void berth_hypervisor_destroy_async(BerthHypervisor *fake, const char *name, gui
     fake->destroys++;
     g_free(fake->destroyed);
     fake->destroyed = g_strdup(name);
+    end_slow_create(fake);
     if (fake->is_connected)
         g_hash_table_remove(fake->domains, name);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);

@@ -19,6 +19,10 @@ struct BerthHypervisor {
     char *destroyed; /* name of the domain that was to be destroyed last */
     /* What goes wrong: this many lists more fail with UNAVAILABLE. */
     guint failing_lists;
+    /* A domain that it makes is answered for after so long, or when it is destroyed before. */
+    guint slow_create_msec;
+    GTask *slow_create;
+    guint slow_source;
     /* What is measured of every domain. */
     guint64 cpu_usec;
     gboolean paused_by_io_error; /* until it is resumed */

@@ -146,7 +146,7 @@ static void on_result(const BerthProbeResult *result, const GError *error, gpoin
     run->reason = g_strdup(result != NULL ? result->reason : error->message);
 }
 
-static void run_probe(char *dir, Run *run, gboolean is_left)
+static void run_probe(char *dir, Run *run, gboolean is_left, guint slow_create_msec)
 {
     static const BerthHypervisorFuncs funcs = {.connected = on_connected};
     const BerthHost with_kvm = {
@@ -159,6 +159,7 @@ static void run_probe(char *dir, Run *run, gboolean is_left)
                                     .probe_deadline_sec = 1};
     run->hypervisor = berth_hypervisor_new("fake:///", &funcs, NULL);
     run_until(berth_hypervisor_is_connected(run->hypervisor));
+    run->hypervisor->slow_create_msec = slow_create_msec;
     if (is_left)
         fake_hypervisor_add_named(run->hypervisor, BERTH_PROBE_DOMAIN);
     g_autoptr(BerthProbe) probe =
@@ -172,7 +173,7 @@ static void probe_that_hangs_leaves_no_guest_whoever_made_it(void **state)
 {
     for (guint i = 0; i < 2; i++) {
         Run run = {0};
-        run_probe(*state, &run, i == 1);
+        run_probe(*state, &run, i == 1, 0);
         assert_int_equal(run.results, 1);
         assert_false(run.use_kvm);
         assert_non_null(strstr(run.reason, "did not boot within 1 s"));
@@ -180,6 +181,26 @@ static void probe_that_hangs_leaves_no_guest_whoever_made_it(void **state)
         assert_int_equal(run.destroys_under_way, 0);
         g_free(run.reason);
     }
+}
+
+/* A host that is busy starts it late, and its own time begins then. */
+static void probe_of_a_slow_host_has_its_whole_time_to_boot(void **state)
+{
+    Run run = {0};
+    run_probe(*state, &run, FALSE, 1500);
+    assert_non_null(strstr(run.reason, "did not boot within 1 s"));
+    g_free(run.reason);
+}
+
+static void probe_that_is_never_started_says_nothing_of_kvm(void **state)
+{
+    Run run = {0};
+    run_probe(*state, &run, FALSE, G_MAXUINT);
+    assert_int_equal(run.results, 1);
+    assert_non_null(strstr(run.reason, "cannot find out whether KVM works here"));
+    assert_non_null(strstr(run.reason, "libvirt has not started a guest in time"));
+    assert_false(run.is_left);
+    g_free(run.reason);
 }
 
 static void console_tail_is_text_whatever_the_guest_wrote(void **state)
@@ -244,6 +265,8 @@ int main(void)
         TEST(probe_cache_garbage_is_ignored),
         TEST(probe_key_changes_with_what_matters),
         TEST(probe_that_hangs_leaves_no_guest_whoever_made_it),
+        TEST(probe_of_a_slow_host_has_its_whole_time_to_boot),
+        TEST(probe_that_is_never_started_says_nothing_of_kvm),
         TEST(console_tail_is_text_whatever_the_guest_wrote),
         TEST(console_long_is_cut_at_both_ends),
         TEST(console_remove_takes_what_virtlogd_made_of_it),
