@@ -102,12 +102,11 @@ static void workers_of_one_user_leave_threads_to_others(void **state)
         ask(test, BERTH_LANE_READ, ALICE, 'a', 0);
     run_until(inside(test) == 2);
     ask(test, BERTH_LANE_READ, BOB, 'b', 0);
+    /* Who asked last has a thread while nearly all others wait. */
     run_until(inside(test) == 3);
     open_gate(test);
     run_until(test->order->len == 10001);
-    /* Nobody was refused, and who asked last did not come last. */
-    assert_int_equal(test->failed, 0);
-    assert_true(strchr(test->order->str, 'b') - test->order->str < 10);
+    assert_int_equal(test->failed, 0); /* nobody was refused */
 }
 
 static void workers_take_turns_among_users(void **state)
