@@ -34,11 +34,11 @@
 /* Runs the default main context until CONDITION holds. The deadline is for a test that hangs. */
 #define run_until(condition)                                                                       \
     do {                                                                                           \
-        gint64 run_deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;                        \
+        gint64 run_deadline = g_get_monotonic_time() + 180 * G_USEC_PER_SEC;                       \
         guint run_tick = g_timeout_add(200, G_SOURCE_FUNC(run_until_tick), NULL);                  \
         while (!(condition)) {                                                                     \
             if (g_get_monotonic_time() > run_deadline)                                             \
-                fail_msg("%s:%d: not within 60 s: %s", __FILE__, __LINE__, #condition);            \
+                fail_msg("%s:%d: not within 180 s: %s", __FILE__, __LINE__, #condition);           \
             g_main_context_iteration(NULL, TRUE);                                                  \
         }                                                                                          \
         g_source_remove(run_tick);                                                                 \
