@@ -4,6 +4,7 @@
 #include "scheduler/core/core.h"
 
 #include "common/error.h"
+#include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
@@ -216,6 +217,7 @@ static void on_report(BerthCore *core, const BerthCoreEvent *event)
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     core_predict_report(core, guest, &event->usage);
+    core_charge_report(core, guest, event->usage.starved_usec);
     core_nodes_slack_changed(&core->nodes, node);
     core_limit_check(core, guest, &event->usage);
     core_relief_check(core, node, FALSE);

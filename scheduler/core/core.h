@@ -166,6 +166,8 @@ typedef struct {
     guint32 checkpoint_epoch; /* of the guest that its checkpoint was taken of; 0 = has none: the
                                * next guest starts by RESTORE */
     gint64 ran_usec;          /* of its time limit, up to that checkpoint */
+    gint64 starved_usec;      /* of the present run: lost because its node gave it less than it
+                               * wanted, and not charged to its time limit */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
@@ -197,7 +199,7 @@ typedef struct {
     guint64 id;
     guint32 uid;
     BerthResources resources;
-    gint64 time_limit_usec; /* from the command's start; 0 = none */
+    gint64 time_limit_usec; /* of running, less what it was starved of; 0 = none */
     gint64 stop_grace_usec; /* 0 = the configuration's */
     gint32 priority;        /* higher first; ties by lower id */
     gboolean held;
@@ -338,6 +340,9 @@ typedef struct {
     guint32 memory_pressure_permille; /* likewise memory */
     guint32 throttled_permille;       /* of the time it wanted to run and its quota was used up */
     guint32 dirty_mib_per_sec;        /* 0 = not told */
+    gint64 starved_usec;              /* of the time since then: lost because its node gave it less
+                                       * than it wanted. Of a vCPU: waiting for a CPU (steal);
+                                       * of several: of the one that waited most */
     guint64 touched_mib;              /* host memory it occupies: what a move has to copy; 0 = not
                                        * told: as much as it reserved */
 } BerthCoreUsage;

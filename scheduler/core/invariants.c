@@ -79,6 +79,17 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           "job %" G_GUINT64_FORMAT, record->job);
 }
 
+/* Its timer runs, or waits for what is being done to it. */
+static void check_time_limit(const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gboolean is_timed = core_heap_has(&task->timer.link);
+    gboolean is_limited =
+        task->job->class->shape.time_limit_usec > 0 && record->stop_reason == BERTH_REASON_NONE;
+    CHECK(is_timed ? is_limited : !is_limited || task->guests[0].op != BERTH_OP_NONE,
+          "job %" G_GUINT64_FORMAT, record->job);
+}
+
 static void check_guests(const BerthCore *core, const CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
@@ -96,11 +107,7 @@ static void check_guests(const BerthCore *core, const CoreTask *task)
         CHECK(!all_up || record->stop_reason == BERTH_REASON_NONE, "job %" G_GUINT64_FORMAT,
               record->job);
     if (record->phase == BERTH_GUEST_RUNNING)
-        CHECK(core_heap_has(&task->timer.link) == (task->job->class->shape.time_limit_usec > 0 &&
-                                                   !(task->guests[0].op == BERTH_OP_CHECKPOINTING &&
-                                                     !core_heap_has(&task->timer.link)) &&
-                                                   record->stop_reason == BERTH_REASON_NONE),
-              "job %" G_GUINT64_FORMAT, record->job);
+        check_time_limit(task);
 }
 
 static void check_task(const BerthCore *core, const CoreTask *task)

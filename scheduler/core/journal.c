@@ -116,6 +116,7 @@ static const Member usage_members[] = {E(usage.cpu_milli, U32),
                                        E(usage.memory_pressure_permille, U32),
                                        E(usage.throttled_permille, U32),
                                        E(usage.dirty_mib_per_sec, U32),
+                                       E(usage.starved_usec, I64),
                                        E(usage.touched_mib, U64)};
 static const Member node_usage_members[] = {
     E(node_usage.cpu_milli, U32), E(node_usage.memory_used_mib, U64),

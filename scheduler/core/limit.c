@@ -1,18 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, at the limit: a guest that is pressed for memory, or whose vCPUs are used up, is grown
- * towards its ceiling by a step, where its node can back that on the spot. One that is at its ceiling
- * and short of memory is dealt with as its job says; short of vCPUs it is just slow. */
+/* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
+ * grown towards its ceiling by a step, where its node can back that on the spot. One that cannot grow
+ * and stalls for want of memory is dealt with as its job says; short of vCPUs it is just slow, and
+ * one that uses nearly all that it asked for, and does not stall, is as its user wanted it. */
 #include "scheduler/core/limit.h"
 
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
 
-static gboolean lacks_memory(const BerthCore *core, const BerthCoreUsage *usage)
+static gboolean stalls_for_memory(const BerthCore *core, const BerthCoreUsage *usage)
+{
+    return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE];
+}
+
+static gboolean is_near_memory_limit(const BerthCore *core, const BerthCoreUsage *usage)
 {
     guint64 total_mib = usage->memory_used_mib + usage->memory_available_mib;
     guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE];
-    return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE] ||
+    return stalls_for_memory(core, usage) ||
            (total_mib > 0 && usage->memory_available_mib > 0 &&
             usage->memory_available_mib * 1000 < total_mib * least);
 }
@@ -51,10 +57,10 @@ static gboolean grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolea
 
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
-    gboolean memory = lacks_memory(core, usage);
+    gboolean memory = is_near_memory_limit(core, usage);
     gboolean vcpus = lacks_vcpus(core, usage);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, memory, vcpus) || !memory)
+        grow(core, guest, memory, vcpus) || !stalls_for_memory(core, usage))
         return;
     switch (guest->task->job->class->shape.on_limit) {
     case BERTH_ON_LIMIT_FREEZE:

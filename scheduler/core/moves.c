@@ -5,6 +5,7 @@
  * that it goes to, and its room is held there until the result or its end. */
 #include "scheduler/core/moves.h"
 
+#include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/sessions.h"
@@ -61,10 +62,15 @@ gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest)
            guest->task->job->class->shape.may_move;
 }
 
+gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest)
+{
+    return (core->config.features & BERTH_FEATURE_CHECKPOINT) && guest->task->n_guests == 1 &&
+           guest->task->job->class->shape.may_checkpoint;
+}
+
 gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest)
 {
-    return (core->config.features & BERTH_FEATURE_CHECKPOINT) && core_move_is_at_rest(guest) &&
-           guest->task->job->class->shape.may_checkpoint;
+    return core_move_could_checkpoint(core, guest) && core_move_is_at_rest(guest);
 }
 
 /* --- beginning ------------------------------------------------------------------------------ */
@@ -104,6 +110,7 @@ static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReaso
 {
     guest->op = op;
     guest->op_serial++;
+    guest->op_usec = core->now_usec;
     guest->op_reason = reason;
     if (is_move(op))
         count_move(core, guest, 1);
@@ -121,6 +128,7 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
 
 void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
+    core_charge_until_now(core, guest);
     begin(core, guest, BERTH_OP_CHECKPOINTING, reason);
 }
 
@@ -195,23 +203,31 @@ static void end(BerthCore *core, CoreGuest *guest)
     core->pass_wanted = TRUE;
 }
 
+/* The guest goes on, and so does its time limit, which may have come meanwhile. */
+static void end_by_result(BerthCore *core, CoreGuest *guest)
+{
+    end(core, guest);
+    if (!core_heap_has(&guest->task->timer.link))
+        core_task_arm(core, guest->task);
+}
+
 void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
     CoreSize old_size = guest->old_size;
-    end(core, guest);
+    end_by_result(core, guest);
     if (!ok)
         set_size(core, guest, old_size);
 }
 
 void core_move_op_done(BerthCore *core, CoreGuest *guest)
 {
-    end(core, guest);
+    end_by_result(core, guest);
 }
 
 void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
     CoreNode *to = core_nodes_get(&core->nodes, guest->to);
-    end(core, guest);
+    end_by_result(core, guest);
     if (!ok)
         return;
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);

@@ -8,6 +8,8 @@
 /* Whether GUEST could be moved, or checkpointed, as far as it, its job and the features say. */
 gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest);
 gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest);
+/* The same, whatever is being done to it now. */
+gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest);
 /* Room is held on TO from now on. */
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
                        BerthReason reason);

@@ -140,6 +140,7 @@ struct CoreGuest {
     BerthGuestOp op;
     BerthReason op_reason;
     guint32 op_serial; /* of the latest */
+    gint64 op_usec;    /* when it began */
     guint32 to;        /* MIGRATING: handle */
     guint32 to_place;  /* in its incoming */
     gboolean is_opportunistic_there;
@@ -149,6 +150,10 @@ struct CoreGuest {
     guint32 wanted_to;    /* the latest round would have moved it there */
     gint64 pause_usec;    /* its next cooldown, if longer than others */
     guint32 balanced;     /* so often for balance */
+    /* charge.c */
+    gint64 starved_usec;      /* lost since its command runs */
+    gint64 charged_usec;      /* up to this instant that is known */
+    guint32 starved_permille; /* of the time before it */
     /* predict.c */
     CoreNeeds needs, floor, used, peak;
     guint64 touched_mib;

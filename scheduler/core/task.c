@@ -15,6 +15,7 @@
  * (STARTING or RUNNING with a stop_reason) does not undo an end that the command came to before. */
 #include "scheduler/core/task_steps.h"
 
+#include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
@@ -55,6 +56,7 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
     for (guint32 i = 0; i < task->n_guests; i++)
         core_session_start_worked(core_nodes_get(&core->nodes, task->guests[i].node));
     core_step_set_phase(core, task, BERTH_GUEST_RUNNING);
+    core_charge_begin(core, task);
     core_step_plan_end(core, task, task->record.start_usec);
     core_task_arm(core, task);
 }
@@ -66,16 +68,30 @@ static void on_running_while_stopping(BerthCore *core, CoreTask *task, CoreGuest
         note_start(core, task, input->start_usec);
 }
 
+/* What its guests lost since their last reports may have put it off. */
+static gboolean is_at_time_limit(BerthCore *core, CoreTask *task)
+{
+    for (guint32 i = 0; i < task->n_guests; i++)
+        core_charge_until_now(core, &task->guests[i]);
+    return task->planned_end_usec <= core->now_usec;
+}
+
+/* While it is checkpointed it stands still, and its time too; what is to be saved at its limit waits
+ * for what is being done to it. After that there is a timer again. */
 static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
                           const CoreTaskInput *input)
 {
     CoreGuest *only = &task->guests[0];
-    if (task->job->class->shape.on_timeout == BERTH_ON_TIMEOUT_CHECKPOINT &&
-        core_move_may_checkpoint(core, only)) {
-        core_move_checkpoint(core, only, BERTH_REASON_TIME_LIMIT);
+    gboolean saves = task->job->class->shape.on_timeout == BERTH_ON_TIMEOUT_CHECKPOINT &&
+                     core_move_could_checkpoint(core, only);
+    if (!is_at_time_limit(core, task))
+        core_task_arm(core, task);
+    else if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
-    }
-    core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
+    else if (saves)
+        core_move_checkpoint(core, only, BERTH_REASON_TIME_LIMIT);
+    else
+        core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
 }
 
 static void on_cancel_guest(BerthCore *core, CoreTask *task, CoreGuest *guest,

@@ -2,6 +2,7 @@
 /* Owns what the results of migrations, checkpoints and the like mean for a task. */
 #include "scheduler/core/task_steps.h"
 
+#include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
@@ -37,7 +38,10 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_move_op_done(core, guest);
     if (input->ok) {
         record->checkpoint_epoch = record->epoch;
-        record->ran_usec = core_time_add(record->ran_usec, core->now_usec - record->start_usec);
+        record->ran_usec = core_charge_used_usec(task, guest->op_usec);
+        record->starved_usec = 0;
+    } else {
+        core_charge_pause(core, guest, guest->op_usec);
     }
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok)

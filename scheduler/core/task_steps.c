@@ -185,7 +185,7 @@ gint64 core_task_time_left_usec(const BerthCore *core, const CoreTask *task)
     gint64 limit_usec = task->job->class->shape.time_limit_usec;
     if (limit_usec == 0)
         limit_usec = core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
-    return MAX(limit_usec - task->record.ran_usec, 0);
+    return MAX(core_time_add(limit_usec - task->record.ran_usec, task->record.starved_usec), 0);
 }
 
 /* When it is thought to leave has changed. */
@@ -307,8 +307,7 @@ void core_task_arm(BerthCore *core, CoreTask *task)
     const BerthCoreTask *record = &task->record;
     if (record->phase == BERTH_GUEST_RUNNING && task->job->class->shape.time_limit_usec > 0 &&
         record->stop_reason == BERTH_REASON_NONE)
-        core_timer_set(core, &task->timer,
-                       core_time_add(record->start_usec, core_task_time_left_usec(core, task)));
+        core_timer_set(core, &task->timer, task->planned_end_usec);
 }
 
 void core_task_restored(BerthCore *core, CoreTask *task)

@@ -10,6 +10,7 @@
 
 #include "scheduler/sim/state.h"
 
+#define PPM            1000000u
 #define PAUSE_MAX_USEC (3600 * (gint64)G_USEC_PER_SEC)
 
 static gint64 interval(const Sim *sim)
@@ -26,7 +27,7 @@ static void arm(Sim *sim, SimGuest *guest)
 void sim_reports_begin(Sim *sim, SimGuest *guest)
 {
     guest->reported_usec = guest->counted_usec = sim->now_usec;
-    guest->served_since = guest->wanted_since = 0;
+    guest->served_since = guest->wanted_since = guest->lost_since = 0;
     guest->reported = (SimDemand){0, 0};
     guest->report_interval_usec = interval(sim);
     if (sim->wants_reports)
@@ -43,6 +44,7 @@ void sim_reports_count(Sim *sim, SimGuest *guest)
     SimSum length = (SimSum)(sim->now_usec - guest->counted_usec);
     guest->served_since += length * guest->served_milli;
     guest->wanted_since += length * guest->want.cpu_milli;
+    guest->lost_since += length * (PPM - guest->rate_ppm);
     guest->counted_usec = sim->now_usec;
 }
 
@@ -84,7 +86,9 @@ static BerthCoreUsage usage_of(Sim *sim, const SimGuest *guest)
         .memory_available_mib = guest->size.memory_mib - guest->held_mib,
         .cpu_pressure_permille =
             permille(guest->wanted_since - guest->served_since, guest->wanted_since),
-        .memory_pressure_permille = guest->held_mib < guest->want.memory_mib ? 1000 : 0,
+        .memory_pressure_permille =
+            guest->run->demand.memory_mib > guest->size.memory_mib ? 1000 : 0,
+        .starved_usec = (gint64)(guest->lost_since / PPM),
         .dirty_mib_per_sec = (guint32)(dirty * guest->served_milli / 1000),
         .touched_mib = MAX(guest->held_mib, 1),
     };
@@ -103,7 +107,7 @@ void sim_reports_due(Sim *sim, SimGuest *guest)
         is_same ? MIN(2 * guest->report_interval_usec, PAUSE_MAX_USEC) : interval(sim);
     guest->reported = now;
     guest->reported_usec = sim->now_usec;
-    guest->served_since = guest->wanted_since = 0;
+    guest->served_since = guest->wanted_since = guest->lost_since = 0;
     arm(sim, guest);
     node_soon(sim, sim_world_node(sim, guest->node), interval(sim));
     sim_send(sim, &event);

@@ -103,6 +103,7 @@ void sim_run_set_rate(Sim *sim, SimGuest *guest, guint32 rate_ppm)
     SimRun *run = guest->run;
     if (guest->rate_ppm == rate_ppm)
         return;
+    sim_reports_count(sim, guest);
     run->n_stalled += (guint)(rate_ppm == 0) - (guint)(guest->rate_ppm == 0);
     guest->rate_ppm = rate_ppm;
     guint32 rate = slowest(run);

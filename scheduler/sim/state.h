@@ -70,6 +70,7 @@ typedef struct {
     gint64 report_interval_usec;
     gint64 reported_usec, counted_usec;
     SimSum served_since, wanted_since; /* milli times usec, up to COUNTED_USEC */
+    SimSum lost_since;                 /* likewise of full speed, ppm times usec */
     SimDemand reported;
 } SimGuest;
 
@@ -178,7 +179,7 @@ void sim_orders_cancel(Sim *sim, SimGuest *guest);
 /* reports.c */
 void sim_reports_begin(Sim *sim, SimGuest *guest);
 void sim_reports_end(Sim *sim, SimGuest *guest);
-/* Before SERVED or WANT changes. */
+/* Before SERVED, WANT or RATE changes. */
 void sim_reports_count(Sim *sim, SimGuest *guest);
 void sim_reports_changed(Sim *sim, SimGuest *guest);
 void sim_reports_pressure(Sim *sim, SimNode *node);

@@ -88,6 +88,7 @@ static guint32 rate_of(const SimGuest *guest)
 
 static void give(Sim *sim, SimGuest *guest, guint32 served_milli, guint64 held_mib)
 {
+    guint32 rate_ppm = guest->rate_ppm;
     if (guest->served_milli != served_milli || guest->held_mib != held_mib) {
         sim_reports_count(sim, guest);
         count(sim, guest, FALSE);
@@ -96,6 +97,8 @@ static void give(Sim *sim, SimGuest *guest, guint32 served_milli, guint64 held_m
         count(sim, guest, TRUE);
     }
     sim_run_set_rate(sim, guest, rate_of(guest));
+    if (guest->rate_ppm != rate_ppm)
+        sim_reports_changed(sim, guest);
 }
 
 static guint64 weight_of(const SimGuest *guest)

@@ -421,11 +421,13 @@ static void on_guest(Script *script, BerthEventKind kind)
         };
     }
     if (kind == BERTH_EVENT_GUEST_REPORTED)
-        event.usage =
-            (BerthCoreUsage){.cpu_milli = (guint32)option(script, "cpu=", 0),
-                             .memory_used_mib = option(script, "mem=", 0),
-                             .memory_available_mib = option(script, "left=", 0),
-                             .throttled_permille = (guint32)option(script, "throttled=", 0)};
+        event.usage = (BerthCoreUsage){
+            .cpu_milli = (guint32)option(script, "cpu=", 0),
+            .memory_used_mib = option(script, "mem=", 0),
+            .memory_available_mib = option(script, "left=", 0),
+            .memory_pressure_permille = (guint32)option(script, "psi=", 0),
+            .starved_usec = (gint64)option(script, "starved=", 0) * (gint64)G_USEC_PER_SEC,
+            .throttled_permille = (guint32)option(script, "throttled=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !has_word(script, "failed");
     if (kind == BERTH_EVENT_GUEST_GONE)

@@ -25,7 +25,7 @@
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
- *   report JOB.EPOCH cpu= mem= left= throttled=, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
+ *   report JOB.EPOCH cpu= mem= left= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
  *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN). */

@@ -386,6 +386,84 @@ static void time_limit_saves_what_may_be_saved(void **state)
         "checkpointed 1.1 failed -> STOP 1.1@1\n");
 }
 
+static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 starved=20\n"
+        "at 40\n"
+        "report 1.1 starved=10\n" /* 30 were lost, and half of what follows is */
+        "at 100\n"
+        "timer\n"
+        "next 160\n"
+        "at 159\n"
+        "report 1.1\n" /* since it was charged last it got all that it wanted */
+        "at 160\n"
+        "timer -> STOP 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 50\n"
+        "report 1.1 starved=10\n"
+        "report 1+1.1 starved=20\n" /* a gang goes at the pace of its slowest */
+        "at 51\n"
+        "report 1.1\n"
+        "report 1+1.1\n"
+        "at 119\n"
+        "timer\n"
+        "at 120\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+}
+
+static void time_limit_does_not_charge_checkpoints(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 100\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 130\n"
+                  "timer\n" /* it stands still since 100, and has used 80 */
+                  "checkpointed 2.1 failed\n"
+                  "next 150\n"
+                  "at 150\n"
+                  "timer -> STOP 2.1@1\n");
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 100\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 130\n"
+                  "timer\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1 -> RESTORE 2.2@1~\n"
+                  "running 2.2\n"
+                  "at 149\n"
+                  "timer\n"
+                  "at 150\n"
+                  "timer -> STOP 2.2@1\n");
+}
+
+static void time_limit_that_is_to_save_waits_for_a_move(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint may-move -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 99\n"
+        "drain 1 -> MIGRATE 1.1@1>2\n"
+        "at 100\n"
+        "timer\n"
+        "at 105\n"
+        "migrated 1.1\n"
+        "timer -> CHECKPOINT 1.1@2\n"
+        "checkpointed 1.1 -> RELEASE 1.1@2\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+}
+
 /* --- limits --------------------------------------------------------------------------------- */
 
 static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
@@ -400,7 +478,7 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "cancel 2\n"
         "resized 1.1 failed\n"
         "submit 3 v=1 m=501 limit=1 -> START 3.1@1\n"
-        "report 1.1 cpu=1000 mem=390 left=10 -> FREEZE 1.1@1\n" /* no room to grow */
+        "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n" /* no room to grow */
         "frozen 1.1\n"
         "? 1 SUSPENDED at-limit running\n"
         "report 1.1 cpu=0 mem=390 left=10\n"
@@ -413,7 +491,8 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "resized 1.1\n"
         "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
-        "report 1.1 cpu=2000 mem=540 left=10 throttled=500 -> FREEZE 1.1@1\n"
+        "report 1.1 cpu=2000 mem=540 left=10 throttled=500\n" /* small, and does not stall */
+        "report 1.1 cpu=2000 mem=540 left=10 psi=100 -> FREEZE 1.1@1\n"
         "cancel 1 -> STOP 1.1@1\n"
         "exited 1.1 -> RELEASE 1.1@1\n");
 }
@@ -425,15 +504,16 @@ static void on_limit_is_what_the_job_says(void **state)
         "submit 2 m=400 notify -> START 2.1@1\n"
         "running 1.1\n"
         "running 2.1\n"
-        "report 1.1 mem=390 left=10 -> STOP 1.1@1\n"
-        "report 2.1 mem=390 left=10\n"
+        "report 1.1 mem=390 left=10 psi=99\n"
+        "report 1.1 mem=390 left=10 psi=100 -> STOP 1.1@1\n"
+        "report 2.1 mem=390 left=10 psi=100\n"
         "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
         "? 1 OUT_OF_MEMORY memory-limit releasing\n");
     run_with(BERTH_FEATURE_ALL & ~(BERTH_FEATURE_FREEZING | BERTH_FEATURE_GROWTH),
              "node 1 4 1000\n"
              "submit 1 m=400 mmax=800 -> START 1.1@1\n"
              "running 1.1\n"
-             "report 1.1 mem=390 left=10\n");
+             "report 1.1 mem=390 left=10 psi=100\n");
 }
 
 int main(void)
@@ -459,6 +539,9 @@ int main(void)
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
         cmocka_unit_test(promotion_delays_no_planned_start),
         cmocka_unit_test(time_limit_saves_what_may_be_saved),
+        cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
+        cmocka_unit_test(time_limit_does_not_charge_checkpoints),
+        cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(on_limit_is_what_the_job_says),
     };
