@@ -164,6 +164,7 @@ static void check_node(const BerthCore *core, const CoreNode *node)
     CoreSize sum = {0, 0};
     CoreSize in_slack = {0, 0};
     CoreNeeds needs = {0, 0};
+    guint64 slack_used_mib = 0;
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         CHECK(guest->node == node->handle && guest->phase != BERTH_GUEST_NONE,
@@ -172,6 +173,7 @@ static void check_node(const BerthCore *core, const CoreNode *node)
         *part = core_size_add(*part, guest->size);
         needs.cpu_milli += guest->needs.cpu_milli;
         needs.memory_mib += guest->needs.memory_mib;
+        slack_used_mib += guest->is_opportunistic ? guest->used.memory_mib : 0;
     }
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
@@ -182,9 +184,11 @@ static void check_node(const BerthCore *core, const CoreNode *node)
         *part = core_size_add(*part, guest->size);
         needs.cpu_milli += guest->held.cpu_milli;
         needs.memory_mib += guest->held.memory_mib;
+        slack_used_mib += guest->held_used_mib;
     }
     CHECK(in_slack.vcpus == node->slack.vcpus && in_slack.memory_mib == node->slack.memory_mib,
           "node %s", node->name);
+    CHECK(slack_used_mib == node->slack_used_mib, "node %s", node->name);
     CHECK(needs.cpu_milli == node->needs.cpu_milli && needs.memory_mib == node->needs.memory_mib,
           "node %s", node->name);
     CHECK(sum.vcpus == node->reserved.vcpus && sum.memory_mib == node->reserved.memory_mib,

@@ -45,7 +45,15 @@ gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
     gint64 cluster = (gint64)core->nodes.nodes->len *
                      core->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
     return node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
-           core->n_moves < MAX(cluster, 1);
+           core->n_moves < MAX(cluster, core->tunings[BERTH_TUNING_MOVES_PER_NODE]);
+}
+
+void core_move_back_off(BerthCore *core, CoreGuest *guest)
+{
+    guint32 doublings =
+        MIN(guest->balanced, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
+    guest->balanced++;
+    guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
 }
 
 /* --- may ------------------------------------------------------------------------------------ */

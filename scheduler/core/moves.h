@@ -34,5 +34,7 @@ void core_move_again(BerthCore *core, const CoreGuest *guest);
 /* How long moving or checkpointing GUEST takes. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
 gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
+/* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
+void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* TRUE: one more may be under way at NODE, and in the cluster. */
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);

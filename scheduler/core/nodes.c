@@ -192,10 +192,12 @@ static void add_needs(CoreNode *node, CoreNeeds needs, gint sign)
     node->needs.memory_mib += (guint64)(gint64)sign * needs.memory_mib;
 }
 
-static void add_used(CoreNode *node, CoreNeeds used, gint sign)
+static void add_used(CoreNode *node, CoreNeeds used, gboolean is_opportunistic, gint sign)
 {
+    guint64 memory_mib = (guint64)(gint64)sign * used.memory_mib;
     node->used.cpu_milli += (guint32)sign * used.cpu_milli;
-    node->used.memory_mib += (guint64)(gint64)sign * used.memory_mib;
+    node->used.memory_mib += memory_mib;
+    node->slack_used_mib += is_opportunistic ? memory_mib : 0;
 }
 
 void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
@@ -206,7 +208,7 @@ void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     g_ptr_array_add(node->guests, guest);
     *part = core_size_add(*part, guest->size);
     add_needs(node, guest->needs, 1);
-    add_used(node, guest->used, 1);
+    add_used(node, guest->used, guest->is_opportunistic, 1);
     node->n_waiting_for_room += guest->waits_for_room;
     core_nodes_changed(nodes, node);
 }
@@ -221,7 +223,7 @@ void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     }
     *part = core_size_sub(*part, guest->size);
     add_needs(node, guest->needs, -1);
-    add_used(node, guest->used, -1);
+    add_used(node, guest->used, guest->is_opportunistic, -1);
     node->n_waiting_for_room -= guest->waits_for_room;
     if (core_size_fits(node->reserved, core_node_capacity(node)))
         node->oversubscribed = FALSE;
@@ -235,6 +237,8 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->to = to->handle;
     guest->to_place = to->incoming->len;
     guest->held = guest->needs;
+    guest->held_used_mib = guest->is_opportunistic_there ? guest->used.memory_mib : 0;
+    to->slack_used_mib += guest->held_used_mib;
     g_ptr_array_add(to->incoming, guest);
     *part = core_size_add(*part, guest->size);
     add_needs(to, guest->held, 1);
@@ -251,6 +255,7 @@ void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     }
     *part = core_size_sub(*part, guest->size);
     add_needs(to, guest->held, -1);
+    to->slack_used_mib -= guest->held_used_mib;
     core_nodes_changed(nodes, to);
     core_nodes_fresh(nodes, to);
 }

@@ -12,7 +12,7 @@
 
 /* The lowest of those that wait to start again and those that never started; NULL = one of the
  * latter, without a record. */
-static CoreTask *next_with_record(const CoreJob *job)
+CoreTask *core_placement_next(const CoreJob *job)
 {
     for (guint32 i = 0; job->n_returned > 0 && i < job->n_tasks; i++)
         if (job->tasks[i]->is_returned)
@@ -23,7 +23,7 @@ static CoreTask *next_with_record(const CoreJob *job)
 /* After a failed start another node is better than the same one, whether it counted or not. */
 guint32 core_placement_avoid(const CoreClass *class)
 {
-    const CoreTask *task = next_with_record(core_class_head(class));
+    const CoreTask *task = core_placement_next(core_class_head(class));
     gboolean has_failed = task != NULL && (task->record.start_failures > 0 ||
                                            task->record.reason == BERTH_REASON_STARTING_LATER);
     return has_failed ? task->record.node : 0;
@@ -43,7 +43,7 @@ static void start(BerthCore *core, CoreClass *class, const guint32 *nodes,
                   gboolean is_opportunistic)
 {
     CoreJob *job = core_class_head(class);
-    CoreTask *task = next_with_record(job);
+    CoreTask *task = core_placement_next(job);
     if (task == NULL)
         task = core_job_add_task(job, job->next);
     core_task_wait_no_more(core, task);

@@ -13,5 +13,7 @@ gboolean core_placement_park(BerthCore *core, CoreClass *class);
 /* Starts the first task of CLASS, its guests on NODES. */
 void core_placement_start(BerthCore *core, CoreClass *class, const guint32 *nodes);
 void core_placement_start_in_slack(BerthCore *core, CoreClass *class, guint32 node);
+/* The task of JOB that is started next, if it has been started before; NULL = a new one. */
+CoreTask *core_placement_next(const CoreJob *job);
 /* The node on which the first task of CLASS failed to start, or 0. */
 guint32 core_placement_avoid(const CoreClass *class);

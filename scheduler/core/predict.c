@@ -18,8 +18,9 @@
 
 /* What the siblings that ended needed at most. */
 typedef struct {
-    guint32 uid; /* with name: the key */
+    guint32 uid; /* with name and reservation: the key */
     guint64 name;
+    CoreSize reserved;
     guint32 n;
     CoreNeeds peak;
 } Prior;
@@ -27,14 +28,17 @@ typedef struct {
 static guint prior_hash(gconstpointer data)
 {
     const Prior *prior = data;
-    return (guint)(((prior->name ^ prior->uid) * 0x9e3779b97f4a7c15u) >> 32);
+    return (guint)(((prior->name ^ prior->uid ^ (prior->reserved.memory_mib << 8)) *
+                    0x9e3779b97f4a7c15u) >>
+                   32);
 }
 
 static gboolean prior_equal(gconstpointer data_a, gconstpointer data_b)
 {
     const Prior *a = data_a;
     const Prior *b = data_b;
-    return a->uid == b->uid && a->name == b->name;
+    return a->uid == b->uid && a->name == b->name && a->reserved.vcpus == b->reserved.vcpus &&
+           a->reserved.memory_mib == b->reserved.memory_mib;
 }
 
 void core_predict_init(BerthCore *core)
@@ -51,7 +55,8 @@ void core_predict_clear(BerthCore *core)
 static gboolean key_of(const CoreJob *job, Prior *out_key)
 {
     *out_key = (Prior){.uid = core_owner_uid(job->class->shape.owner),
-                       .name = job->name != 0 ? job->name : job->id};
+                       .name = job->name != 0 ? job->name : job->id,
+                       .reserved = job->class->shape.size};
     return job->name != 0 || job->array_size > 1;
 }
 
@@ -78,9 +83,17 @@ static CoreNeeds with_margin(const BerthCore *core, CoreNeeds needs)
                        needs.memory_mib * margin / 1000};
 }
 
-CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job)
+/* It has been measured, and has all of its memory at once when it is restored. */
+static gboolean goes_on(const CoreTask *task)
+{
+    return task != NULL && task->record.checkpoint_epoch != 0 && task->guests[0].reports > 0;
+}
+
+CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task)
 {
     Prior key;
+    if (goes_on(task))
+        return at_most(task->guests[0].needs, whole(job));
     guint32 wanted = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
     if ((core->config.features & wanted) != wanted || !key_of(job, &key))
         return whole(job);
@@ -88,6 +101,11 @@ CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job)
     if (prior == NULL || prior->n < core->tunings[BERTH_TUNING_PRIOR_SIBLINGS_MIN])
         return whole(job);
     return at_most(with_margin(core, prior->peak), whole(job));
+}
+
+guint64 core_predict_held_mib(const CoreTask *task)
+{
+    return goes_on(task) ? task->guests[0].needs.memory_mib : 0;
 }
 
 void core_predict_learn(BerthCore *core, const CoreGuest *guest)
@@ -109,9 +127,15 @@ void core_predict_learn(BerthCore *core, const CoreGuest *guest)
 
 void core_predict_begin(BerthCore *core, CoreGuest *guest)
 {
-    guest->needs = guest->floor = core_predict_new(core, guest->task->job);
-    guest->used = guest->peak = (CoreNeeds){0, 0};
-    guest->reports = 0;
+    guest->floor = core_predict_new(core, guest->task->job, guest->task);
+    guest->needs = guest->floor;
+    guest->used = (CoreNeeds){0, 0};
+    if (goes_on(guest->task)) {
+        guest->used.memory_mib = guest->needs.memory_mib;
+    } else {
+        guest->peak = (CoreNeeds){0, 0};
+        guest->reports = 0;
+    }
     guest->touched_mib = 0;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
@@ -152,6 +176,8 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
                                  (guint64)MAX(half_life_usec / 1000, 1));
     node->used.cpu_milli += used.cpu_milli - guest->used.cpu_milli;
     node->used.memory_mib += used.memory_mib - guest->used.memory_mib;
+    if (guest->is_opportunistic)
+        node->slack_used_mib += used.memory_mib - guest->used.memory_mib;
     guest->used = used;
     guest->reports++;
     guest->reported_usec = core->now_usec;

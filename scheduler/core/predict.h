@@ -6,10 +6,13 @@
 /* What guests are thought to need. */
 void core_predict_init(BerthCore *core);
 void core_predict_clear(BerthCore *core);
-/* GUEST is new: what its siblings needed, or its whole reservation. */
+/* GUEST is new: what its siblings needed, or its whole reservation. One that goes on from a
+ * checkpoint needs what it needed then. */
 void core_predict_begin(BerthCore *core, CoreGuest *guest);
-/* What a new guest of JOB would be taken at. */
-CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job);
+/* What a guest of JOB would be taken at; TASK: of the task that is started again; NULL = a new one. */
+CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task);
+/* Memory that a guest of TASK has as soon as it is started; NULL = a new one. */
+guint64 core_predict_held_mib(const CoreTask *task);
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
 /* GUEST's task has ended well: its siblings will need as much. */
 void core_predict_learn(BerthCore *core, const CoreGuest *guest);

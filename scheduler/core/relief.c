@@ -68,6 +68,14 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
     return best;
 }
 
+/* What a backed start waits for is not held up by what goes on elsewhere. */
+static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReason reason)
+{
+    return reason == BERTH_REASON_ROOM_NEEDED
+               ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
+               : core_move_is_below_caps(core, node);
+}
+
 /* FALSE: it cannot, for now. */
 static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
@@ -76,10 +84,12 @@ static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
         core_task_handle(core, guest->task, CORE_TASK_EVICT, NULL);
         return TRUE;
     }
-    CoreNode *to = core_move_may_migrate(core, guest)
-                       ? core_slack_find(core, guest->task->job->class, guest->needs, guest->node)
-                       : NULL;
-    if (to != NULL && core_move_is_below_caps(core, node) && core_move_is_below_caps(core, to))
+    CoreLodger lodger = core_slack_lodger(guest);
+    if (!may_begin(core, node, reason))
+        return FALSE;
+    CoreNode *to =
+        core_move_may_migrate(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
+    if (to != NULL && core_move_is_below_caps(core, to))
         core_move_migrate(core, guest, to, TRUE, reason);
     else if (core_move_may_checkpoint(core, guest))
         core_move_checkpoint(core, guest, reason);
@@ -97,6 +107,14 @@ static guint64 leaving_mib(const CoreNode *node)
             sum += guest->needs.memory_mib;
     }
     return sum;
+}
+
+guint64 core_relief_most_mib(const BerthCore *core)
+{
+    gint64 copy_usec = core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC] -
+                       core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC];
+    return (guint64)(MAX(copy_usec, 0) / 1000 * core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC] /
+                     1000);
 }
 
 /* Evicts until what stays needs no more than ROOM_MIB. */
@@ -126,6 +144,32 @@ void core_relief_room_changed(BerthCore *core, CoreNode *node)
         core_task_room_is_free(core, g_ptr_array_index(guests, i));
 }
 
+/* The one that takes longest to write out; not in its cooldown, nor about to end. */
+static CoreGuest *largest_on(const BerthCore *core, const CoreNode *node)
+{
+    CoreGuest *best = NULL;
+    for (guint i = 0; i < node->guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (!guest->is_opportunistic || guest->phase != BERTH_GUEST_RUNNING ||
+            !can_leave(core, guest) || is_exempt(core, guest))
+            continue;
+        if (best == NULL || guest->used.memory_mib > best->used.memory_mib ||
+            (guest->used.memory_mib == best->used.memory_mib && is_better_victim(guest, best)))
+            best = guest;
+    }
+    return best;
+}
+
+/* Guests in slack have grown: nothing may hold up a backed guest for longer than the bound. One
+ * leaves at a time. */
+static void keep_bound(BerthCore *core, CoreNode *node)
+{
+    CoreGuest *largest;
+    if (node->slack_used_mib > core_relief_most_mib(core) && leaving_mib(node) == 0 &&
+        (largest = largest_on(core, node)) != NULL && evict(core, largest, BERTH_REASON_PRESSURE))
+        core_move_back_off(core, largest);
+}
+
 void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
@@ -133,6 +177,7 @@ void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
     guint64 half_mib = node->capacity.memory_mib * (2000 - headroom) / 2000;
     if (node->slack.memory_mib == 0)
         return;
+    keep_bound(core, node);
     /* Begins when half of the headroom is used up, and ends when all of it is there again. */
     if (node->needs.memory_mib > half_mib)
         relieve(core, node, safe_mib, BERTH_REASON_PRESSURE);

@@ -113,16 +113,14 @@ static void balance(BerthCore *core)
             gain_of(guest, from, to) > (best != NULL ? gain_of(best, from, to) : 0))
             best = guest;
     }
-    if (best == NULL ||
-        core_slack_find(core, best->task->job->class, best->needs, from->handle) == NULL ||
+    if (best == NULL)
+        return;
+    CoreLodger lodger = core_slack_lodger(best);
+    if (core_slack_find(core, &lodger, from->handle) == NULL ||
         core_node_slack(&core->nodes, to).memory_mib < best->needs.memory_mib)
         return;
-    guint32 doublings =
-        MIN(best->balanced, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
-    if (want_on(core, best, to, TRUE, BERTH_REASON_BALANCE)) {
-        best->balanced++;
-        best->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
-    }
+    if (want_on(core, best, to, TRUE, BERTH_REASON_BALANCE))
+        core_move_back_off(core, best);
 }
 
 /* --- drains --------------------------------------------------------------------------------- */
@@ -137,9 +135,9 @@ static void drain(BerthCore *core, CoreNode *node)
         guint32 handle = 0;
         if (!core_move_may_migrate(core, guest))
             continue;
-        CoreNode *slack = guest->is_opportunistic
-                              ? core_slack_find(core, class, guest->needs, node->handle)
-                              : NULL;
+        CoreLodger lodger = core_slack_lodger(guest);
+        CoreNode *slack =
+            guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
         if (core_search_now(core, class, left_usec, 0, &handle))
             core_move_migrate(core, guest, core_nodes_get(&core->nodes, handle), FALSE,
                               BERTH_REASON_DRAIN);

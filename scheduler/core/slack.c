@@ -11,46 +11,61 @@
 #include "scheduler/core/placement.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/profile.h"
+#include "scheduler/core/relief.h"
 #include "scheduler/core/task.h"
 
-static gboolean has_room(const BerthCore *core, const CoreNode *node, const CoreClass *class,
-                         CoreNeeds needs)
+CoreLodger core_slack_lodger(const CoreGuest *guest)
 {
+    return (CoreLodger){guest->task->job->class, guest->needs, guest->used.memory_mib};
+}
+
+/* They could all be written out within the evacuation bound, and grow a little meanwhile. */
+static gboolean keeps_bound(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
+{
+    guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
+    return node->slack_used_mib + lodger->used_mib <=
+           core_relief_most_mib(core) * (1000 - headroom) / 1000;
+}
+
+static gboolean has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
+{
+    CoreSize size = lodger->class->shape.size;
     CoreNeeds room = core_node_slack(&core->nodes, node);
     guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib;
     guint64 most = node->capacity.memory_mib *
                    (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
-    return needs.cpu_milli <= room.cpu_milli && needs.memory_mib <= room.memory_mib &&
-           reserved + class->shape.size.memory_mib <= most &&
-           class->shape.size.vcpus <= node->capacity.vcpus;
+    return lodger->needs.cpu_milli <= room.cpu_milli &&
+           lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
+           size.vcpus <= node->capacity.vcpus && keeps_bound(core, node, lodger);
 }
 
-static CoreNode *find_below(const BerthCore *core, guint at, const CoreClass *class,
-                            CoreNeeds needs, guint32 except)
+static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *lodger,
+                            guint32 except)
 {
     const CoreNodes *nodes = &core->nodes;
     const CoreNeeds *most = &nodes->slacks[at];
-    if (needs.cpu_milli > most->cpu_milli || needs.memory_mib > most->memory_mib)
+    if (lodger->needs.cpu_milli > most->cpu_milli || lodger->needs.memory_mib > most->memory_mib)
         return NULL;
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
-        return node->handle != except && has_room(core, node, class, needs) ? node : NULL;
+        return node->handle != except && has_room(core, node, lodger) ? node : NULL;
     }
     /* To where there is more memory first: that keeps the needs of the nodes apart. */
     guint first = 2 * at;
     if (nodes->slacks[first + 1].memory_mib > nodes->slacks[first].memory_mib)
         first++;
-    CoreNode *node = find_below(core, first, class, needs, except);
-    return node != NULL ? node : find_below(core, first ^ 1, class, needs, except);
+    CoreNode *node = find_below(core, first, lodger, except);
+    return node != NULL ? node : find_below(core, first ^ 1, lodger, except);
 }
 
-CoreNode *core_slack_find(BerthCore *core, const CoreClass *class, CoreNeeds needs, guint32 except)
+CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
 {
-    if (class->shape.n_nodes == 0)
-        return core->nodes.width > 0 ? find_below(core, 1, class, needs, except) : NULL;
-    for (guint32 i = 0; i < class->shape.n_nodes; i++) {
-        CoreNode *node = core_nodes_get(&core->nodes, class->shape.nodes[i]);
-        if (node->handle != except && has_room(core, node, class, needs))
+    const CoreShape *shape = &lodger->class->shape;
+    if (shape->n_nodes == 0)
+        return core->nodes.width > 0 ? find_below(core, 1, lodger, except) : NULL;
+    for (guint32 i = 0; i < shape->n_nodes; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
+        if (node->handle != except && has_room(core, node, lodger))
             return node;
     }
     return NULL;
@@ -75,10 +90,12 @@ static gboolean has_space(const BerthCore *core, const CoreClass *class)
 
 static gboolean try_in_slack(BerthCore *core, CoreClass *class)
 {
-    CoreNeeds needs = core_predict_new(core, core_class_head(class));
+    CoreJob *job = core_class_head(class);
+    const CoreTask *task = core_placement_next(job);
+    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task)};
     if (!has_space(core, class))
         return FALSE;
-    CoreNode *node = core_slack_find(core, class, needs, core_placement_avoid(class));
+    CoreNode *node = core_slack_find(core, &lodger, core_placement_avoid(class));
     if (node == NULL)
         return FALSE;
     core_placement_start_in_slack(core, class, node->handle);

@@ -3,9 +3,16 @@
 
 #include "scheduler/core/state.h"
 
-/* The node with room in its slack for a guest that needs NEEDS of a reservation of SIZE, other than
- * EXCEPT; NULL = none. */
-CoreNode *core_slack_find(BerthCore *core, const CoreClass *class, CoreNeeds needs, guint32 except);
+/* What looks for a place in slack. */
+typedef struct {
+    const CoreClass *class;
+    CoreNeeds needs;
+    guint64 used_mib; /* that it has as soon as it is there */
+} CoreLodger;
+
+CoreLodger core_slack_lodger(const CoreGuest *guest);
+/* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. */
+CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);
 /* Starts in slack whoever may and fits, in the order of the jobs. TRUE: somebody has, who waited
  * before others. */
 gboolean core_slack_pass(BerthCore *core);

@@ -144,12 +144,13 @@ struct CoreGuest {
     guint32 to;        /* MIGRATING: handle */
     guint32 to_place;  /* in its incoming */
     gboolean is_opportunistic_there;
-    CoreNeeds held;       /* there */
-    gint64 cooldown_usec; /* not moved again until then, if others can be */
-    guint32 wanted_round; /* that one */
-    guint32 wanted_to;    /* the latest round would have moved it there */
-    gint64 pause_usec;    /* its next cooldown, if longer than others */
-    guint32 balanced;     /* so often for balance */
+    CoreNeeds held;        /* there */
+    guint64 held_used_mib; /* likewise, of what it uses */
+    gint64 cooldown_usec;  /* not moved again until then, if others can be */
+    guint32 wanted_round;  /* that one */
+    guint32 wanted_to;     /* the latest round would have moved it there */
+    gint64 pause_usec;     /* its next cooldown, if longer than others */
+    guint32 balanced;      /* so often for balance */
     /* charge.c */
     gint64 starved_usec;      /* lost since its command runs */
     gint64 charged_usec;      /* up to this instant that is known */
@@ -191,8 +192,9 @@ struct CoreNode {
     CoreSize slack;    /* reserved by guests in its slack, and by such that come */
     CoreNeeds needs;   /* predicted, sums over guests; used: reported */
     CoreNeeds used;
-    guint32 coincidence; /* so much of the sum of needs is used at once, in 1/65536 */
-    guint n_moves;       /* under way to and from it */
+    guint64 slack_used_mib; /* by the guests in slack, and by such that come */
+    guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
+    guint n_moves;          /* under way to and from it */
     guint n_waiting_for_room;
     gboolean draining;
     GPtrArray *incoming; /* CoreGuest that is migrating here */

@@ -69,6 +69,11 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_CHECKPOINT_SPACE_MIB] = {"checkpoint_space_mib", "MiB", G_MAXINT64 / 2, 0,
                                            G_MAXINT64 / 2, "of storage for checkpoints",
                                            "no bound unless the storage has one"},
+    [BERTH_TUNING_EVACUATION_MAX_USEC] =
+        {"evacuation_max_usec", "us", 300 * SECOND_USEC, SECOND_USEC, DAY_USEC,
+         "in which all guests in a node's slack can be checkpointed: no more of them are let in",
+         "our choice: the longest that a backed start may wait for them; as long as a prediction "
+         "takes to settle, so that a node is rid of them before it may look safe again"},
     [BERTH_TUNING_PRESSURE_PSI_PERMILLE] =
         {"pressure_psi_permille", "permille", 100, 1, 1000,
          "memory pressure of a node from which guests have to leave",
@@ -104,14 +109,15 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "difference of load between two nodes that is worth a move",
          "Linux's imbalance_pct for NUMA domains: 125, halves of the difference move"},
     [BERTH_TUNING_BACKOFF_DOUBLINGS_MAX] =
-        {"backoff_doublings_max", "", 6, 0, 16, "of a guest's cooldown, one per balancing move",
+        {"backoff_doublings_max", "", 6, 0, 16,
+         "of a guest's cooldown, one per move for balance or the evacuation bound",
          "64 cooldowns of 5 minutes: 5 hours, longer than most jobs run"},
     [BERTH_TUNING_MOVES_PER_NODE] =
         {"moves_per_node", "", 2, 1, 64, "moves and checkpoints under way at a node",
          "they share one link; more make each slower and the node's guests with them"},
     [BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] =
         {"moves_per_cluster_permille", "permille", 100, 1, 1000,
-         "of nodes (at least 1) with a move under way",
+         "of nodes (at least moves_per_node) with a move under way",
          "a tenth of the links, so that a storm leaves the fabric to the jobs"},
     [BERTH_TUNING_LIMIT_PSI_PERMILLE] =
         {"limit_psi_permille", "permille", 100, 1, 1000,

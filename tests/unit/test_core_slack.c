@@ -9,7 +9,7 @@
 
 #include "tests/unit/core_script.h"
 
-static void run_with(guint32 features, const char *script)
+static void run_tuned(guint32 features, BerthCoreTuning tuning, gint64 value, const char *script)
 {
     gint64 tunings[BERTH_TUNING_N];
     for (guint i = 0; i < BERTH_TUNING_N; i++)
@@ -18,11 +18,17 @@ static void run_with(guint32 features, const char *script)
     tunings[BERTH_TUNING_PEAK_MARGIN_PERMILLE] = 0;
     tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE] = 0;
     tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = 1000;
+    tunings[tuning] = value;
     BerthCoreConfig config = core_script_config;
     config.policy = BERTH_POLICY_CONSERVATIVE;
     config.features = features;
     config.tunings = tunings;
     core_script_run(&config, script);
+}
+
+static void run_with(guint32 features, const char *script)
+{
+    run_tuned(features, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
 }
 
 static void run(const char *script)
@@ -140,6 +146,63 @@ static void siblings_are_taken_at_what_others_needed(void **state)
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_SIBLING_PRIOR, without);
 }
 
+static void siblings_are_those_with_the_same_reservation(void **state)
+{
+    run("node 1 4 2000\n"
+        "submit 1 v=4 m=1000 family=9 limit=100 array=3 throttle=1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=500 mem=200\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 1/1.1@1\n"
+        "running 1/1.1\n"
+        "report 1/1.1 cpu=500 mem=200\n"
+        "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+        "released 1/1.1 -> START 1/2.1@1\n"
+        "running 1/2.1\n"
+        "report 1/2.1 cpu=500 mem=200\n"
+        "exited 1/2.1 -> RELEASE 1/2.1@1\n"
+        "released 1/2.1\n"
+        "submit 2 v=4 m=1000 -> START 2.1@1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 2.1 cpu=500 mem=900\n"
+        "submit 3 v=4 m=1001 family=9 slack may-checkpoint\n"
+        "submit 4 v=4 m=1000 family=9 slack may-checkpoint -> START 4.1@1~\n");
+}
+
+/* Its siblings needed 100; it is known to need 500 when it goes on. */
+static void restored_guest_needs_what_it_needed(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=600 family=9 limit=100 array=3 throttle=1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=500 mem=100\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 1/1.1@1\n"
+        "running 1/1.1\n"
+        "report 1/1.1 cpu=500 mem=100\n"
+        "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+        "released 1/1.1 -> START 1/2.1@1\n"
+        "running 1/2.1\n"
+        "report 1/2.1 cpu=500 mem=100\n"
+        "exited 1/2.1 -> RELEASE 1/2.1@1\n"
+        "released 1/2.1\n"
+        "submit 2 v=4 m=1000 limit=10000 -> START 2.1@1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 2.1 cpu=500 mem=300\n"
+        "submit 3 v=4 m=600 family=9 slack may-checkpoint -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 3.1 cpu=500 mem=500\n"
+        "report 2.1 cpu=500 mem=600 -> CHECKPOINT 3.1@1~\n"
+        "checkpointed 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "at 100\n"
+        "timer\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1 -> RESTORE 3.2@1\n");
+}
+
 /* --- guaranteed starts ---------------------------------------------------------------------- */
 
 static void backed_start_waits_until_slack_is_checkpointed(void **state)
@@ -240,6 +303,52 @@ static void node_under_pressure_sends_one_away(void **state)
                   "cancel 2 -> STOP 2.1@1\n"
                   "checkpointed 2.1 -> RELEASE 2.1@1\n"
                   "? 2 CANCELLED cancelled-by-user releasing\n");
+}
+
+/* 400 MiB can be written in the 6 seconds that evacuation may take; new ones are let in up to 360. */
+static void slack_of_a_node_can_leave_within_the_evacuation_bound(void **state)
+{
+    run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
+              IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                        "submit 3 v=1 m=200 slack may-checkpoint -> START 3.1@1~\n"
+                        "running 2.1\n"
+                        "running 3.1\n"
+                        "at 40\n"
+                        "report 2.1 mem=180\n"
+                        "report 3.1 mem=181\n"
+                        "submit 4 v=1 m=10 slack may-checkpoint\n"
+                        "report 3.1 mem=180\n"
+                        "submit 5 v=1 m=11 slack may-checkpoint -> START 4.1@1~ START 5.1@1~\n");
+    run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
+              "node 1 4 4000\n"
+              "submit 1 v=4 m=4000 limit=10000 -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 20\n"
+              "report 1.1 cpu=1000 mem=300\n"
+              "submit 2 v=1 m=300 slack may-checkpoint -> START 2.1@1~\n"
+              "submit 3 v=1 m=300 slack may-checkpoint -> START 3.1@1~\n"
+              "running 2.1\n"
+              "running 3.1\n"
+              "report 2.1 mem=200\n"
+              "report 3.1 mem=200\n"
+              "report 2.1 mem=210 -> CHECKPOINT 2.1@1~\n" /* the larger */
+              "report 3.1 mem=300\n"
+              "checkpointed 2.1 -> RELEASE 2.1@1\n"
+              "released 2.1\n"); /* and it does not come back beside 300 */
+}
+
+static void relief_keeps_to_the_caps_of_moves(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=150 slack may-checkpoint -> START 2.1@1~\n"
+                  "submit 3 v=1 m=150 slack may-checkpoint -> START 3.1@1~\n"
+                  "submit 4 v=1 m=150 slack may-checkpoint -> START 4.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "running 4.1\n"
+                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 4.1@1~ CHECKPOINT 3.1@1~\n"
+                  "report 1.1 cpu=1000 mem=950\n"
+                  "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                  "report 1.1 cpu=1000 mem=960 -> CHECKPOINT 2.1@1~\n");
 }
 
 static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
@@ -524,6 +633,10 @@ int main(void)
         cmocka_unit_test(new_guest_is_taken_at_its_reservation_until_it_settled),
         cmocka_unit_test(prediction_rises_at_once_and_sinks_slowly),
         cmocka_unit_test(siblings_are_taken_at_what_others_needed),
+        cmocka_unit_test(siblings_are_those_with_the_same_reservation),
+        cmocka_unit_test(restored_guest_needs_what_it_needed),
+        cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
+        cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
