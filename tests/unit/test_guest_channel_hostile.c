@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Guests that lie, flood, or do not read: they harm themselves only. */
+#include <config.h>
+
+#include "tests/lib/channel_fixture.h"
+
+#include <signal.h>
+
+/* --- guests that lie ------------------------------------------------------------------------- */
+
+/* The channel must hang up and come back with a new session. */
+static void assert_new_session(ChannelFixture *fixture, guint violations)
+{
+    guest_greet(fixture);
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), violations);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE,
+                                   .stdout_acked = berth_log_writer_durable(fixture->writer, 0)));
+    run_until(channel_fixture_is_open(fixture));
+}
+
+static void channel_output_with_a_gap_ends_the_session(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start_running(fixture);
+    guest_say_output(fixture, FALSE, 0, "abc", 3);
+    guest_hear_ack(fixture, 3, 0);
+    guest_say_output(fixture, FALSE, 5, "too far", 7);
+    assert_new_session(fixture, 1);
+    guest_say_output(fixture, FALSE, 0, "again",
+                     5); /* back behind what it said it had acknowledged */
+    assert_new_session(fixture, 2);
+    guest_say_output(fixture, FALSE, G_MAXUINT64, "overflow", 8);
+    assert_new_session(fixture, 3);
+    assert_int_equal(fixture->logs[0]->len, 3);
+}
+
+static void channel_end_before_all_output_ends_the_session(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start_running(fixture);
+    guest_say_ended(fixture, 100, 0);
+    assert_new_session(fixture, 1);
+    assert_int_equal(fixture->ended, 0);
+}
+
+static void channel_claim_of_acknowledged_output_is_checked(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start(fixture, TRUE, 10, 20);
+    guest_greet(fixture);
+    guest_say_state(fixture, STATE(.running = TRUE, .stdout_acked = 11));
+    guest_greet(fixture);
+    guest_say_state(fixture, STATE(.running = TRUE, .stderr_acked = G_MAXUINT64));
+    guest_greet(fixture);
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), 2);
+    guest_say_state(fixture, STATE(.running = TRUE, .stdout_acked = 10, .stderr_acked = 20));
+    run_until(channel_fixture_is_open(fixture));
+}
+
+static void channel_other_sessions_change_nothing(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start(fixture, FALSE, 0, 0);
+    guest_greet(fixture);
+    guint64 session = fixture->session;
+    fixture->session = session + 1;
+    guest_say_state(fixture, STATE(.running = TRUE));
+    guest_say_output(fixture, FALSE, 0, "forged", 6);
+    guest_say_started(fixture, 1);
+    fixture->session = session;
+    guest_say_output(fixture, FALSE, 0, "before the state", 16);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
+    run_until(channel_fixture_is_open(fixture));
+    guest_say_output(fixture, FALSE, 0, "real", 4);
+    guest_hear_ack(fixture, 4, 0);
+    assert_memory_equal(fixture->logs[0]->data, "real", 4);
+    assert_int_equal(fixture->started, 0);
+}
+
+static void channel_garbage_between_frames_is_skipped(void **state)
+{
+    ChannelFixture *fixture = *state;
+    static const guint8 garbage[] = "BRT1 no frame BRT1\0\0\0\0BRT1";
+    channel_fixture_start_running(fixture);
+    guest_write(fixture, garbage, sizeof garbage);
+    guest_say_output(fixture, FALSE, 0, "ok", 2);
+    guest_write(fixture, garbage, sizeof garbage);
+    guest_say_output(fixture, FALSE, 2, "ay", 2);
+    guest_hear_ack(fixture, 4, 0);
+    assert_memory_equal(fixture->logs[0]->data, "okay", 4);
+}
+
+static void channel_flood_ends_the_session(void **state)
+{
+    ChannelFixture *fixture = *state;
+    g_autofree guint8 *garbage = g_malloc0(1u << 20);
+    channel_fixture_start_running(fixture);
+    guint connections = fixture->connections;
+    for (guint i = 0; i < 64 && berth_guest_channel_violations(fixture->channel) == 0; i++)
+        guest_write(fixture, garbage, 1u << 20);
+    run_until(berth_guest_channel_violations(fixture->channel) == 1);
+    guest_greet(fixture);
+    assert_true(fixture->connections > connections);
+}
+
+static void channel_flood_of_messages_ends_the_session(void **state)
+{
+    ChannelFixture *fixture = *state;
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    Berth__FromGuest message = BERTH__FROM_GUEST__INIT;
+    message.body_case = BERTH__FROM_GUEST__BODY_USAGE;
+    message.usage = &usage;
+    channel_fixture_start_running(fixture);
+    for (guint i = 0; i < 200000 && berth_guest_channel_violations(fixture->channel) == 0; i++)
+        guest_say(fixture, &message);
+    run_until(berth_guest_channel_violations(fixture->channel) == 1);
+    assert_true(fixture->usage > 0);
+}
+
+/* --- guests that do not read ------------------------------------------------------------------ */
+
+/* What a socket takes before it is full, and one frame on top of the window. */
+#define UNREAD_BYTES_MAX (256u * 1024u + 1024u * 1024u)
+
+/* Hears what has piled up, to the message that IS_LAST: how many bytes. */
+static gsize hear_up_to(ChannelFixture *fixture, gboolean (*is_last)(const Berth__ToGuest *))
+{
+    gsize bytes = 0;
+    for (gboolean done = FALSE; !done;) {
+        Berth__ToGuest *message = NULL;
+        run_until((message = guest_try_hear(fixture)) != NULL);
+        bytes += berth__to_guest__get_packed_size(message);
+        done = is_last(message);
+        berth__to_guest__free_unpacked(message, NULL);
+    }
+    return bytes;
+}
+
+static gboolean is_signal(const Berth__ToGuest *message)
+{
+    return message->body_case == BERTH__TO_GUEST__BODY_SIGNAL;
+}
+
+static gboolean is_run(const Berth__ToGuest *message)
+{
+    return message->body_case == BERTH__TO_GUEST__BODY_RUN;
+}
+
+static void channel_tasks_for_a_guest_that_does_not_read_do_not_pile_up(void **state)
+{
+    ChannelFixture *fixture = *state;
+    g_autofree char *large = g_strnfill(200 * 1024, 'x');
+    ChannelTask task;
+    channel_task_init(&task, (const guint8 *)"x", 1);
+    task.command[0] = large;
+    task.task.n_inputs = 0;
+    channel_fixture_start(fixture, FALSE, 0, 0);
+    berth_guest_channel_set_files(fixture->channel, channel_fixture_files(fixture, &task));
+    guest_greet(fixture);
+    for (guint i = 0; i < 200; i++) { /* each says that the task has not come */
+        guest_say_state(fixture, STATE());
+        while (g_main_context_iteration(NULL, FALSE))
+            ;
+    }
+    run_until(berth_guest_channel_is_open(fixture->channel));
+    berth_guest_channel_set_signal(fixture->channel, SIGTERM);
+    assert_in_range(hear_up_to(fixture, is_signal), 200 * 1024, UNREAD_BYTES_MAX);
+    hear_up_to(fixture, is_run);
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
+}
+
+#define SINGLE_BYTES 40000u
+
+static gboolean is_ack_of_all(const Berth__ToGuest *message)
+{
+    return message->body_case == BERTH__TO_GUEST__BODY_ACK &&
+           message->ack->stdout_bytes == SINGLE_BYTES;
+}
+
+static void channel_acks_for_a_guest_that_does_not_read_do_not_pile_up(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start_running(fixture);
+    for (guint i = 0; i < SINGLE_BYTES; i++) { /* each is acknowledged alone */
+        guest_say_output(fixture, FALSE, i, "x", 1);
+        while (fixture->logs[0]->len <= i || g_main_context_pending(NULL))
+            g_main_context_iteration(NULL, FALSE);
+    }
+    assert_in_range(hear_up_to(fixture, is_ack_of_all), 1, SINGLE_BYTES * 10);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, channel_fixture_make, channel_fixture_free)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(channel_output_with_a_gap_ends_the_session),
+        TEST(channel_end_before_all_output_ends_the_session),
+        TEST(channel_claim_of_acknowledged_output_is_checked),
+        TEST(channel_other_sessions_change_nothing),
+        TEST(channel_garbage_between_frames_is_skipped),
+        TEST(channel_flood_ends_the_session),
+        TEST(channel_flood_of_messages_ends_the_session),
+        TEST(channel_tasks_for_a_guest_that_does_not_read_do_not_pile_up),
+        TEST(channel_acks_for_a_guest_that_does_not_read_do_not_pile_up),
+    };
+    signal(SIGPIPE, SIG_IGN);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
