@@ -1,106 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A peer of ours against raw bytes: what others may send, and how slowly they may take. */
-#include "tests/lib/assert.h"
-#include "tests/lib/rpc_fixture.h"
+/* A peer of ours against raw bytes: what others may send. */
+#include "tests/lib/rpc_wire.h"
 
 #include "common/message.h"
 
 #include <sys/socket.h>
 #include <unistd.h>
-
-typedef struct {
-    RpcFixture *server;
-    BerthRpcPeer *peer;
-    int fd;
-    BerthRpcFrameReader *reader;
-    GError *reason;
-} Wire;
-
-static void open_wire(Wire *wire, const BerthRpcLimits *limits)
-{
-    wire->peer = rpc_fixture_raw(wire->server, limits, &wire->fd);
-    wire->reader = berth_rpc_frame_reader_new(8 << 20);
-    berth_rpc_peer_set_closed_func(wire->peer, rpc_fixture_store_reason, &wire->reason);
-}
-
-static void close_wire(Wire *wire)
-{
-    if (wire->fd >= 0)
-        close(wire->fd);
-    wire->fd = -1;
-    berth_rpc_peer_unref(wire->peer);
-    wire->peer = NULL;
-    g_clear_pointer(&wire->reader, berth_rpc_frame_reader_free);
-    g_clear_error(&wire->reason);
-    while (g_main_context_iteration(NULL, FALSE))
-        ; /* lets the peer go */
-}
-
-static int setup(void **state)
-{
-    Wire *wire = g_new0(Wire, 1);
-    wire->server = rpc_fixture_new();
-    open_wire(wire, NULL);
-    *state = wire;
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    Wire *wire = *state;
-    close_wire(wire);
-    rpc_fixture_free(wire->server);
-    g_free(wire);
-    return 0;
-}
-
-static void reopen(Wire *wire, const BerthRpcLimits *limits)
-{
-    close_wire(wire);
-    open_wire(wire, limits);
-}
-
-static GBytes *get_request(guint64 id)
-{
-    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
-    request.job = id;
-    return rpc_fixture_request(id, "Jobs.Get", &request.base);
-}
-
-static void say_hello(Wire *wire)
-{
-    rpc_fixture_say(wire->fd, rpc_fixture_hello(1, 1));
-    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_int_equal(frame->kind, BERTH__FRAME__KIND__HELLO);
-}
-
-/* The next frame is a FAILURE of call ID with CODE and TEXT. */
-static void hear_failure(Wire *wire, guint64 id, BerthErrorCode code, const char *text)
-{
-    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_non_null(frame);
-    assert_int_equal(frame->kind, BERTH__FRAME__KIND__FAILURE);
-    assert_int_equal(frame->call_id, id);
-    assert_int_equal(frame->error->code, code);
-    assert_non_null(strstr(frame->error->message, text));
-}
-
-/* The connection still serves. */
-static void assert_alive(Wire *wire, guint64 id)
-{
-    rpc_fixture_say(wire->fd, get_request(id));
-    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_non_null(frame);
-    assert_int_equal(frame->kind, BERTH__FRAME__KIND__RESPONSE);
-    assert_int_equal(frame->call_id, id);
-}
-
-static void assert_ends(Wire *wire, BerthErrorCode code, const char *text)
-{
-    run_until(wire->reason != NULL);
-    assert_berth_error(wire->reason, code, text);
-    assert_true(berth_rpc_peer_is_closed(wire->peer));
-}
 
 /* --- HELLO -------------------------------------------------------------------------------- */
 
@@ -111,7 +16,7 @@ static void hello_of_other_versions_ends_with_both_named(void **state)
     for (gsize i = 0; i < G_N_ELEMENTS(versions); i++) {
         g_autofree char *theirs =
             g_strdup_printf("9.9.9 with protocol %u to %u", versions[i][0], versions[i][1]);
-        reopen(wire, NULL);
+        wire_reopen(wire, NULL);
         rpc_fixture_say(wire->fd, rpc_fixture_hello(versions[i][0], versions[i][1]));
         /* The other side must get our HELLO, to say the same. */
         g_autoptr(Berth__Frame) hello = rpc_fixture_hear(wire->fd, wire->reader);
@@ -119,7 +24,7 @@ static void hello_of_other_versions_ends_with_both_named(void **state)
         assert_null(rpc_fixture_hear(wire->fd, wire->reader));
         close(wire->fd);
         wire->fd = -1;
-        assert_ends(wire, BERTH_ERROR_PROTOCOL, theirs);
+        assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, theirs);
         assert_non_null(strstr(wire->reason->message, "with protocol 1 to 1"));
     }
 }
@@ -129,31 +34,31 @@ static void hello_of_a_newer_version_that_knows_ours_is_taken(void **state)
     Wire *wire = *state;
     rpc_fixture_say(wire->fd, rpc_fixture_hello(1, 7));
     g_autoptr(Berth__Frame) hello = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_alive(wire, 1);
+    assert_wire_alive(wire, 1);
     assert_string_equal(berth_rpc_peer_version(wire->peer), "9.9.9");
 }
 
 static void request_before_hello_ends_it(void **state)
 {
     Wire *wire = *state;
-    rpc_fixture_say(wire->fd, get_request(1));
-    assert_ends(wire, BERTH_ERROR_PROTOCOL, "did not begin with HELLO");
+    rpc_fixture_say(wire->fd, wire_get_request(1));
+    assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, "did not begin with HELLO");
     assert_int_equal(wire->server->gets, 0);
 }
 
 static void second_hello_ends_it(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
+    wire_say_hello(wire);
     rpc_fixture_say(wire->fd, rpc_fixture_hello(1, 1));
-    assert_ends(wire, BERTH_ERROR_PROTOCOL, "second HELLO");
+    assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, "second HELLO");
 }
 
 static void no_hello_in_time_ends_it(void **state)
 {
     Wire *wire = *state;
-    reopen(wire, &(BerthRpcLimits){.hello_timeout_msec = 20});
-    assert_ends(wire, BERTH_ERROR_DEADLINE_EXCEEDED, "sent no HELLO within 20 ms");
+    wire_reopen(wire, &(BerthRpcLimits){.hello_timeout_msec = 20});
+    assert_wire_ends(wire, BERTH_ERROR_DEADLINE_EXCEEDED, "sent no HELLO within 20 ms");
 }
 
 /* --- garbage ------------------------------------------------------------------------------ */
@@ -169,10 +74,10 @@ static void frame_of_a_bad_length_ends_it(void **state)
                  {{'G', 'E', 'T', ' '}, "a frame of 1195725856 bytes"}};
     Wire *wire = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        reopen(wire, NULL);
-        say_hello(wire);
+        wire_reopen(wire, NULL);
+        wire_say_hello(wire);
         rpc_fixture_say(wire->fd, g_bytes_new(cases[i].length, 4));
-        assert_ends(wire, BERTH_ERROR_PROTOCOL, cases[i].message);
+        assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, cases[i].message);
     }
 }
 
@@ -205,10 +110,10 @@ static void frame_that_is_incomplete_in_itself_ends_it(void **state)
     };
     Wire *wire = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        reopen(wire, NULL);
-        say_hello(wire);
+        wire_reopen(wire, NULL);
+        wire_say_hello(wire);
         rpc_fixture_say(wire->fd, berth_rpc_frame_encode(&cases[i].frame));
-        assert_ends(wire, BERTH_ERROR_PROTOCOL, cases[i].message);
+        assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, cases[i].message);
     }
 }
 
@@ -217,7 +122,7 @@ static GBytes *conversation(void)
 {
     g_autoptr(GByteArray) all = g_byte_array_new();
     Berth__HoldRequest hold = BERTH__HOLD_REQUEST__INIT;
-    GBytes *parts[] = {rpc_fixture_hello(1, 1), get_request(1),
+    GBytes *parts[] = {rpc_fixture_hello(1, 1), wire_get_request(1),
                        rpc_fixture_request(2, "Jobs.Hold", &hold.base),
                        rpc_fixture_frame(BERTH__FRAME__KIND__CANCEL, 2)};
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++) {
@@ -240,7 +145,7 @@ static void garbage_at_each_byte_harms_nobody(void **state)
     for (gsize i = 0; i < size * G_N_ELEMENTS(changes); i++) {
         g_autofree guint8 *bytes = g_memdup2(data, size);
         bytes[i / G_N_ELEMENTS(changes)] ^= changes[i % G_N_ELEMENTS(changes)];
-        reopen(wire, NULL);
+        wire_reopen(wire, NULL);
         rpc_fixture_say(wire->fd, g_bytes_new(bytes, size));
         shutdown(wire->fd, SHUT_WR);
         run_until(wire->reason != NULL);
@@ -254,11 +159,11 @@ static void end_after_each_byte_is_told(void **state)
     Wire *wire = *state;
     g_autoptr(GBytes) valid = conversation();
     for (gsize i = 0; i <= g_bytes_get_size(valid); i++) {
-        reopen(wire, NULL);
+        wire_reopen(wire, NULL);
         rpc_fixture_say(wire->fd, g_bytes_new_from_bytes(valid, 0, i));
         close(wire->fd);
         wire->fd = -1;
-        assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "");
+        assert_wire_ends(wire, BERTH_ERROR_UNAVAILABLE, "");
     }
     assert_int_equal(wire->server->open->len, 0);
 }
@@ -266,17 +171,17 @@ static void end_after_each_byte_is_told(void **state)
 static void end_in_the_middle_of_a_frame_says_so(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
+    wire_say_hello(wire);
     rpc_fixture_say(wire->fd, g_bytes_new_static("\0\0\0\11\x08", 5));
     shutdown(wire->fd, SHUT_WR);
-    assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "in the middle of a frame");
+    assert_wire_ends(wire, BERTH_ERROR_UNAVAILABLE, "in the middle of a frame");
 }
 
 static void bytes_one_by_one_are_put_together(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
-    g_autoptr(GBytes) request = get_request(1);
+    wire_say_hello(wire);
+    g_autoptr(GBytes) request = wire_get_request(1);
     for (gsize i = 0; i < g_bytes_get_size(request); i++) {
         rpc_fixture_say(wire->fd, g_bytes_new_from_bytes(request, i, 1));
         while (g_main_context_iteration(NULL, FALSE))
@@ -294,24 +199,24 @@ static void request_for_an_unknown_method_fails(void **state)
                                         "Jobs.",     "JobsGet",  ".Get", "Job.Get", "Jobs.Get.Get"};
     Wire *wire = *state;
     Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
-    say_hello(wire);
+    wire_say_hello(wire);
     for (gsize i = 0; i < G_N_ELEMENTS(names); i++) {
         rpc_fixture_say(wire->fd, rpc_fixture_request(i + 1, names[i], &request.base));
-        hear_failure(wire, i + 1, BERTH_ERROR_UNSUPPORTED, "no such method");
+        wire_hear_failure(wire, i + 1, BERTH_ERROR_UNSUPPORTED, "no such method");
     }
-    assert_alive(wire, 100);
+    assert_wire_alive(wire, 100);
 }
 
 static void request_with_a_bad_payload_fails(void **state)
 {
     Wire *wire = *state;
     Berth__Error not_utf8 = BERTH__ERROR__INIT;
-    say_hello(wire);
+    wire_say_hello(wire);
     /* Field 1 of a JobSpec, a string, is not UTF-8: Submit takes it as its spec's name. */
     Berth__SubmitRequest submit = BERTH__SUBMIT_REQUEST__INIT;
     submit.idempotency_key = (char *)"\xff\xfe";
     rpc_fixture_say(wire->fd, rpc_fixture_request(1, "Jobs.Submit", &submit.base));
-    hear_failure(wire, 1, BERTH_ERROR_INVALID_ARGUMENT, "idempotency_key is not UTF-8");
+    wire_hear_failure(wire, 1, BERTH_ERROR_INVALID_ARGUMENT, "idempotency_key is not UTF-8");
     /* An Error's message (field 2, text) where a SubmitRequest has inline blobs; truncated below. */
     not_utf8.message = (char *)"text";
     g_autoptr(GBytes) packed = berth_message_pack(&not_utf8.base);
@@ -322,14 +227,14 @@ static void request_with_a_bad_payload_fails(void **state)
     frame.payload.data = (guint8 *)g_bytes_get_data(packed, NULL);
     frame.payload.len = g_bytes_get_size(packed) - 1;
     rpc_fixture_say(wire->fd, berth_rpc_frame_encode(&frame));
-    hear_failure(wire, 2, BERTH_ERROR_INVALID_ARGUMENT, "malformed");
-    assert_alive(wire, 3);
+    wire_hear_failure(wire, 2, BERTH_ERROR_INVALID_ARGUMENT, "malformed");
+    assert_wire_alive(wire, 3);
 }
 
 static void request_that_blows_up_in_memory_fails(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
+    wire_say_hello(wire);
     /* spec { inputs {} inputs {} ... }: two bytes each here, a hundred there. */
     gsize count = 1000000, inner = 2 * count;
     g_autofree guint8 *payload = g_malloc(inner + 5);
@@ -356,25 +261,25 @@ static void request_that_blows_up_in_memory_fails(void **state)
         sent += (gsize)MAX(n, 0);
         g_main_context_iteration(NULL, FALSE);
     }
-    hear_failure(wire, 1, BERTH_ERROR_RESOURCE_EXHAUSTED, "bytes of memory");
-    assert_alive(wire, 2);
+    wire_hear_failure(wire, 1, BERTH_ERROR_RESOURCE_EXHAUSTED, "bytes of memory");
+    assert_wire_alive(wire, 2);
 }
 
 static void request_with_the_id_of_an_open_call_ends_it(void **state)
 {
     Wire *wire = *state;
     Berth__HoldRequest hold = BERTH__HOLD_REQUEST__INIT;
-    say_hello(wire);
+    wire_say_hello(wire);
     rpc_fixture_say(wire->fd, rpc_fixture_request(5, "Jobs.Hold", &hold.base));
     rpc_fixture_say(wire->fd, rpc_fixture_request(5, "Jobs.Hold", &hold.base));
-    assert_ends(wire, BERTH_ERROR_PROTOCOL, "number of an open call again");
+    assert_wire_ends(wire, BERTH_ERROR_PROTOCOL, "number of an open call again");
     assert_int_equal(wire->server->cancelled, 1);
 }
 
 static void request_past_its_deadline_is_cancelled_here_too(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
+    wire_say_hello(wire);
     Berth__Frame frame = BERTH__FRAME__INIT;
     frame.kind = BERTH__FRAME__KIND__REQUEST;
     frame.call_id = 1;
@@ -382,223 +287,19 @@ static void request_past_its_deadline_is_cancelled_here_too(void **state)
     frame.timeout_msec = 10;
     rpc_fixture_say(wire->fd, berth_rpc_frame_encode(&frame));
     run_until(wire->server->cancelled == 1);
-    assert_alive(wire, 2);
+    assert_wire_alive(wire, 2);
 }
 
 static void cancel_of_an_unknown_call_is_ignored(void **state)
 {
     Wire *wire = *state;
-    say_hello(wire);
+    wire_say_hello(wire);
     rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__CANCEL, 77));
     rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__PONG, 0));
-    assert_alive(wire, 1);
+    assert_wire_alive(wire, 1);
 }
 
-/* --- keepalive ------------------------------------------------------------------------------ */
-
-static void ping_is_answered(void **state)
-{
-    Wire *wire = *state;
-    say_hello(wire);
-    rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__PING, 0));
-    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_int_equal(frame->kind, BERTH__FRAME__KIND__PONG);
-}
-
-static void silence_is_asked_and_then_ended(void **state)
-{
-    Wire *wire = *state;
-    reopen(wire, &(BerthRpcLimits){.keepalive_interval_msec = 20, .keepalive_timeout_msec = 200});
-    say_hello(wire);
-    g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-    assert_int_equal(frame->kind, BERTH__FRAME__KIND__PING);
-    assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "no sign of life from uid");
-}
-
-static void answered_pings_keep_it_open(void **state)
-{
-    Wire *wire = *state;
-    reopen(wire, &(BerthRpcLimits){.keepalive_interval_msec = 20, .keepalive_timeout_msec = 5000});
-    say_hello(wire);
-    for (int i = 0; i < 5; i++) {
-        g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-        assert_non_null(frame);
-        assert_int_equal(frame->kind, BERTH__FRAME__KIND__PING);
-        rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__PONG, 0));
-    }
-    assert_null(wire->reason);
-}
-
-static void frame_that_stops_in_the_middle_ends_it(void **state)
-{
-    Wire *wire = *state;
-    reopen(wire, &(BerthRpcLimits){.frame_timeout_msec = 100});
-    say_hello(wire);
-    g_autoptr(GBytes) request = get_request(1);
-    assert_true(write(wire->fd, g_bytes_get_data(request, NULL), 5) == 5);
-    assert_ends(wire, BERTH_ERROR_DEADLINE_EXCEEDED, "in the middle of a frame");
-}
-
-static gboolean set_flag(gpointer flag)
-{
-    *(gboolean *)flag = TRUE;
-    return G_SOURCE_REMOVE;
-}
-
-static void connection_that_is_idle_between_frames_is_left_alone(void **state)
-{
-    Wire *wire = *state;
-    reopen(wire, &(BerthRpcLimits){.frame_timeout_msec = 40});
-    say_hello(wire);
-    assert_alive(wire, 1);
-    gboolean is_long = FALSE;
-    g_timeout_add(200, set_flag, &is_long);
-    run_until(is_long);
-    assert_alive(wire, 2);
-}
-
-/* --- backpressure --------------------------------------------------------------------------- */
-
-/* Runs what is due until nothing is. */
-static void settle(void)
-{
-    while (g_main_context_iteration(NULL, FALSE))
-        ;
-}
-
-static void ask_logs(Wire *wire, guint64 id, guint64 chunks)
-{
-    Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
-    request.job = chunks;
-    rpc_fixture_say(wire->fd, rpc_fixture_request(id, "Jobs.Logs", &request.base));
-}
-
-static void stream_to_a_reader_that_stalls_stops_and_goes_on(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 65536;
-    say_hello(wire);
-    ask_logs(wire, 1, 1000);
-    settle();
-    /* The queue, a chunk over it, and what the socket holds. */
-    assert_in_range(wire->server->chunks_queued, 16, 40);
-    guint64 items = 0;
-    for (;;) {
-        g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-        assert_non_null(frame);
-        if (frame->kind == BERTH__FRAME__KIND__END)
-            break;
-        items++;
-        assert_true(wire->server->chunks_queued <= items + 40);
-    }
-    assert_int_equal(items, 1000);
-}
-
-static void streams_to_one_reader_share_it(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 65536;
-    say_hello(wire);
-    for (guint64 id = 1; id <= 3; id++)
-        ask_logs(wire, id, 100);
-    guint64 items[4] = {0}, ends = 0;
-    while (ends < 3) {
-        g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-        if (frame->kind == BERTH__FRAME__KIND__END)
-            ends++;
-        else
-            items[frame->call_id]++;
-        if (ends == 0 && items[1] == 90)
-            assert_true(items[2] > 10 && items[3] > 10);
-    }
-    assert_int_equal(items[1] + items[2] + items[3], 300);
-}
-
-static void requests_of_a_peer_that_takes_no_replies_wait(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 100000;
-    reopen(wire, &(BerthRpcLimits){.queue_high_bytes = 50000});
-    say_hello(wire);
-    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
-    for (guint64 id = 1; id <= 20; id++)
-        rpc_fixture_say(wire->fd, rpc_fixture_request(id, "Jobs.List", &request.base));
-    rpc_fixture_say(wire->fd, get_request(21));
-    settle();
-    assert_int_equal(wire->server->gets, 0); /* it stands behind replies that are not taken */
-    for (guint64 id = 1; id <= 21; id++) {
-        g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
-        assert_int_equal(frame->kind, BERTH__FRAME__KIND__RESPONSE);
-        assert_int_equal(frame->call_id, id);
-    }
-    assert_int_equal(wire->server->gets, 1);
-}
-
-static void cancel_passes_a_full_queue(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 65536;
-    say_hello(wire);
-    ask_logs(wire, 1, 1000000);
-    settle();
-    rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__CANCEL, 1));
-    run_until(wire->server->cancelled == 1);
-    assert_true(wire->server->chunks_queued < 100);
-}
-
-static void reader_that_stalls_does_not_stall_others(void **state)
-{
-    Wire *stalled = *state;
-    Wire other = {.server = stalled->server};
-    stalled->server->chunk_bytes = 65536;
-    say_hello(stalled);
-    ask_logs(stalled, 1, 1000000);
-    settle();
-    open_wire(&other, NULL);
-    say_hello(&other);
-    for (guint64 id = 1; id <= 100; id++)
-        assert_alive(&other, id);
-    close_wire(&other);
-}
-
-static void stalled_peer_with_waiting_requests_is_ended_in_the_end(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 3 << 20;
-    reopen(wire, &(BerthRpcLimits){.keepalive_interval_msec = 50, .keepalive_timeout_msec = 200});
-    say_hello(wire);
-    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
-    rpc_fixture_say(wire->fd, rpc_fixture_request(1, "Jobs.List", &request.base));
-    rpc_fixture_say(wire->fd, get_request(2));
-    assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "no sign of life");
-    assert_int_equal(wire->server->gets, 0);
-}
-
-static void orderly_close_towards_a_stalled_reader_ends_in_time(void **state)
-{
-    Wire *wire = *state;
-    wire->server->chunk_bytes = 65536;
-    reopen(wire, &(BerthRpcLimits){.hello_timeout_msec = 200});
-    say_hello(wire);
-    ask_logs(wire, 1, 1000000);
-    settle();
-    berth_rpc_peer_close(wire->peer, FALSE);
-    berth_rpc_peer_close(wire->peer, FALSE); /* idempotent */
-    assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "closed by this side");
-    assert_int_equal(wire->server->cancelled, 1);
-}
-
-static void abort_during_an_orderly_close_ends_it_at_once(void **state)
-{
-    Wire *wire = *state;
-    say_hello(wire);
-    berth_rpc_peer_close(wire->peer, FALSE);
-    berth_rpc_peer_close(wire->peer, TRUE);
-    assert_ends(wire, BERTH_ERROR_UNAVAILABLE, "closed by this side");
-    assert_null(rpc_fixture_hear(wire->fd, wire->reader));
-}
-
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, wire_setup, wire_teardown)
 
 int main(void)
 {
@@ -620,19 +321,6 @@ int main(void)
         TEST(request_with_the_id_of_an_open_call_ends_it),
         TEST(request_past_its_deadline_is_cancelled_here_too),
         TEST(cancel_of_an_unknown_call_is_ignored),
-        TEST(ping_is_answered),
-        TEST(silence_is_asked_and_then_ended),
-        TEST(answered_pings_keep_it_open),
-        TEST(frame_that_stops_in_the_middle_ends_it),
-        TEST(connection_that_is_idle_between_frames_is_left_alone),
-        TEST(stream_to_a_reader_that_stalls_stops_and_goes_on),
-        TEST(streams_to_one_reader_share_it),
-        TEST(requests_of_a_peer_that_takes_no_replies_wait),
-        TEST(cancel_passes_a_full_queue),
-        TEST(reader_that_stalls_does_not_stall_others),
-        TEST(stalled_peer_with_waiting_requests_is_ended_in_the_end),
-        TEST(orderly_close_towards_a_stalled_reader_ends_in_time),
-        TEST(abort_during_an_orderly_close_ends_it_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
