@@ -8,18 +8,10 @@
 
 #include "common/id.h"
 #include "tests/lib/assert.h"
+#include "tests/lib/certificates.h"
+#include "tests/lib/tool.h"
 
 const BerthGuestId agent_fixture_id = {.job = 1, .epoch = 1};
-
-static void run_tool(const char *const *argv)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GSubprocess) process = g_subprocess_newv(
-        argv, G_SUBPROCESS_FLAGS_STDOUT_SILENCE | G_SUBPROCESS_FLAGS_STDERR_SILENCE, &error);
-    assert_no_error(error);
-    g_subprocess_wait_check(process, NULL, &error);
-    assert_no_error(error);
-}
 
 static char *path_of(const AgentFixture *fixture, const char *name)
 {
@@ -49,24 +41,7 @@ static void configure(AgentFixture *fixture)
     config->storage.path = path_of(fixture, "storage");
     config->storage.op_timeout_sec = 30;
     assert_int_equal(g_mkdir(config->storage.path, 0755), 0);
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:P-256",
-                                "-nodes",
-                                "-subj",
-                                "/CN=n1",
-                                "-days",
-                                "2",
-                                "-keyout",
-                                config->key,
-                                "-out",
-                                config->certificate,
-                                NULL};
-    run_tool(argv);
+    certificate_make_root("n1", config->key, config->certificate);
 }
 
 AgentFixture *agent_fixture_new(void)
@@ -85,7 +60,7 @@ void agent_fixture_free(AgentFixture *fixture)
     BerthNodeConfig *config = &fixture->config;
     berth_agent_free(fixture->agent);
     fake_guest_free(fixture->peer);
-    run_tool(remove);
+    tool_run(remove);
     char *const strings[] = {config->name,        config->run_dir,      config->console_dir,
                              config->certificate, config->key,          config->ca,
                              config->kernel,      config->initramfs,    config->storage.kind,

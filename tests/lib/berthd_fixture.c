@@ -7,15 +7,15 @@
 #include "tests/lib/assert.h"
 
 #include "common/message.h"
+#include "tests/lib/certificates.h"
 #include "tests/lib/child.h"
+#include "tests/lib/tool.h"
 
 #include <fcntl.h>
 #include <gio/gunixsocketaddress.h>
 #include <glib/gstdio.h>
-#include <grp.h>
 #include <signal.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 struct BerthdFixture {
     char *dir;
@@ -40,80 +40,6 @@ struct BerthdFixture {
 
 /* --- files ------------------------------------------------------------------------------------ */
 
-static void run_tool(const char *const *argv)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GSubprocess) process = g_subprocess_newv(
-        argv, G_SUBPROCESS_FLAGS_STDERR_SILENCE | G_SUBPROCESS_FLAGS_STDOUT_SILENCE, &error);
-    assert_no_error(error);
-    g_subprocess_wait_check(process, NULL, &error);
-    assert_no_error(error);
-}
-
-static void make_ca(const char *key, const char *certificate)
-{
-    const char *const argv[] = {"openssl",
-                                "req",
-                                "-x509",
-                                "-newkey",
-                                "ec",
-                                "-pkeyopt",
-                                "ec_paramgen_curve:P-256",
-                                "-nodes",
-                                "-subj",
-                                "/CN=test CA",
-                                "-days",
-                                "2",
-                                "-keyout",
-                                key,
-                                "-out",
-                                certificate,
-                                NULL};
-    run_tool(argv);
-}
-
-static void make_certificate(const char *name, const char *ca_key, const char *ca, const char *key,
-                             const char *certificate)
-{
-    g_autofree char *request = g_strconcat(certificate, ".csr", NULL);
-    g_autofree char *subject = g_strconcat("/CN=", name, NULL);
-    const char *const ask[] = {"openssl",
-                               "req",
-                               "-newkey",
-                               "ec",
-                               "-pkeyopt",
-                               "ec_paramgen_curve:P-256",
-                               "-nodes",
-                               "-subj",
-                               subject,
-                               "-addext",
-                               "extendedKeyUsage=serverAuth,clientAuth",
-                               "-keyout",
-                               key,
-                               "-out",
-                               request,
-                               NULL};
-    const char *const sign[] = {"openssl",
-                                "x509",
-                                "-req",
-                                "-in",
-                                request,
-                                "-CA",
-                                ca,
-                                "-CAkey",
-                                ca_key,
-                                "-CAcreateserial",
-                                "-copy_extensions",
-                                "copy",
-                                "-days",
-                                "2",
-                                "-out",
-                                certificate,
-                                NULL};
-    run_tool(ask);
-    run_tool(sign);
-}
-
 const char *berthd_fixture_ca(BerthdFixture *fixture)
 {
     return fixture->ca;
@@ -129,12 +55,12 @@ void berthd_fixture_certificate(BerthdFixture *fixture, const char *name, gboole
         g_free(ca);
         ca_key = g_build_filename(fixture->dir, "foreign-ca.key", NULL);
         ca = g_build_filename(fixture->dir, "foreign-ca.pem", NULL);
-        make_ca(ca_key, ca);
+        certificate_make_root("test CA", ca_key, ca);
     }
     *out_certificate =
         g_strdup_printf("%s/%s%s.pem", fixture->dir, is_foreign ? "foreign-" : "", name);
     *out_key = g_strdup_printf("%s/%s%s.key", fixture->dir, is_foreign ? "foreign-" : "", name);
-    make_certificate(name, ca_key, ca, *out_key, *out_certificate);
+    certificate_make(name, ca_key, ca, *out_key, *out_certificate);
 }
 
 /* Takes a port that nobody has and keeps it over every restart of berthd. Who binds without
@@ -232,7 +158,7 @@ static BerthdFixture *fixture_make(void)
     fixture->agents = g_ptr_array_new_with_free_func((GDestroyNotify)fake_agent_free);
     fixture->strings = g_ptr_array_new_with_free_func(g_free);
     fixture->notify = make_notify_socket(fixture);
-    make_ca(fixture->ca_key, fixture->ca);
+    certificate_make_root("test CA", fixture->ca_key, fixture->ca);
     return fixture;
 }
 
@@ -291,6 +217,11 @@ const char *berthd_fixture_config(BerthdFixture *fixture)
 guint16 berthd_fixture_port(BerthdFixture *fixture)
 {
     return fixture->port;
+}
+
+BerthRpcPeer *berthd_fixture_client(BerthdFixture *fixture)
+{
+    return fixture->client;
 }
 
 BerthStorage *berthd_fixture_storage(BerthdFixture *fixture)
@@ -547,7 +478,7 @@ void berthd_fixture_free(BerthdFixture *fixture)
     g_object_unref(fixture->reserved);
     berth_storage_free(fixture->storage);
     const char *const argv[] = {"rm", "-rf", fixture->dir, NULL};
-    run_tool(argv);
+    tool_run(argv);
     g_free(fixture->dir);
     g_free(fixture->config);
     g_free(fixture->socket);
@@ -555,136 +486,6 @@ void berthd_fixture_free(BerthdFixture *fixture)
     g_free(fixture->ca);
     g_free(fixture->ca_key);
     g_free(fixture);
-}
-
-/* --- clients ---------------------------------------------------------------------------------- */
-
-BerthRpcPeer *berthd_fixture_client(BerthdFixture *fixture)
-{
-    return fixture->client;
-}
-
-gpointer berthd_fixture_call(BerthdFixture *fixture, const ProtobufCServiceDescriptor *service,
-                             const char *method, const ProtobufCMessage *request)
-{
-    g_autoptr(GError) error = NULL;
-    ProtobufCMessage *reply =
-        berth_rpc_peer_call(fixture->client, service, method, request, 60000, &error);
-    assert_no_error(error);
-    return reply;
-}
-
-GError *berthd_fixture_call_error(BerthdFixture *fixture, const ProtobufCServiceDescriptor *service,
-                                  const char *method, const ProtobufCMessage *request)
-{
-    GError *error = NULL;
-    ProtobufCMessage *reply =
-        berth_rpc_peer_call(fixture->client, service, method, request, 60000, &error);
-    assert_null(reply);
-    assert_non_null(error);
-    return error;
-}
-
-BerthRpcPeer *berthd_fixture_connect_as(BerthdFixture *fixture, uid_t uid, gid_t gid)
-{
-    if (geteuid() != 0) {
-        skip();
-    }
-    /* The kernel notes who connects: the effective ids at that moment. */
-    g_autoptr(GError) error = NULL;
-    gid_t groups[64];
-    int n_groups = getgroups(G_N_ELEMENTS(groups), groups);
-    assert_true(n_groups >= 0);
-    assert_int_equal(setgroups(0, NULL), 0);
-    assert_int_equal(setegid(gid), 0);
-    assert_int_equal(seteuid(uid), 0);
-    BerthRpcPeer *peer = berth_rpc_connect_unix(fixture->socket, NULL, &error);
-    assert_int_equal(seteuid(0), 0);
-    assert_int_equal(setegid(0), 0);
-    assert_int_equal(setgroups((gsize)n_groups, groups), 0);
-    assert_no_error(error);
-    return peer;
-}
-
-void berthd_fixture_import(BerthdFixture *fixture, const char *name)
-{
-    Berth__ImportBeginRequest begin = BERTH__IMPORT_BEGIN_REQUEST__INIT;
-    begin.name = (char *)name;
-    begin.size_bytes = 1u << 20;
-    begin.source = (char *)"a test";
-    g_autoptr(ProtobufCMessage) reply =
-        berthd_fixture_call(fixture, &berth__images__descriptor, "ImportBegin", &begin.base);
-    Berth__ImportCommitRequest commit = BERTH__IMPORT_COMMIT_REQUEST__INIT;
-    commit.import_id = ((Berth__ImportBeginReply *)reply)->import_id;
-    g_autoptr(ProtobufCMessage) image =
-        berthd_fixture_call(fixture, &berth__images__descriptor, "ImportCommit", &commit.base);
-    assert_string_equal(((Berth__Image *)image)->name, name);
-}
-
-Berth__JobSpec berthd_fixture_spec(void)
-{
-    static char *command[] = {(char *)"true"};
-    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
-    spec.name = (char *)"test";
-    spec.image = (char *)"tiny";
-    spec.vcpus = 1;
-    spec.memory_mib = 64;
-    spec.disk_mib = 1;
-    spec.time_limit_sec = 3600;
-    spec.command = command;
-    spec.n_command = 1;
-    return spec;
-}
-
-guint64 berthd_fixture_submit(BerthdFixture *fixture, const Berth__JobSpec *spec)
-{
-    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
-    request.spec = (Berth__JobSpec *)spec;
-    g_autoptr(ProtobufCMessage) reply =
-        berthd_fixture_call(fixture, &berth__jobs__descriptor, "Submit", &request.base);
-    return ((Berth__SubmitReply *)reply)->job;
-}
-
-GError *berthd_fixture_submit_error(BerthdFixture *fixture, const Berth__JobSpec *spec)
-{
-    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
-    request.spec = (Berth__JobSpec *)spec;
-    return berthd_fixture_call_error(fixture, &berth__jobs__descriptor, "Submit", &request.base);
-}
-
-guint64 berthd_fixture_submit_plain(BerthdFixture *fixture)
-{
-    Berth__JobSpec spec = berthd_fixture_spec();
-    return berthd_fixture_submit(fixture, &spec);
-}
-
-Berth__Job *berthd_fixture_get(BerthdFixture *fixture, guint64 job)
-{
-    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
-    request.job = job;
-    return berthd_fixture_call(fixture, &berth__jobs__descriptor, "Get", &request.base);
-}
-
-static gboolean on_chunk(const ProtobufCMessage *item, gpointer user_data)
-{
-    const Berth__LogChunk *chunk = (const Berth__LogChunk *)item;
-    g_string_append_len(user_data, (const char *)chunk->data.data, (gssize)chunk->data.len);
-    return TRUE;
-}
-
-char *berthd_fixture_logs(BerthdFixture *fixture, guint64 job, gboolean is_stderr, gboolean follow)
-{
-    g_autoptr(GError) error = NULL;
-    GString *text = g_string_new(NULL);
-    Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
-    request.job = job;
-    request.want_stdout = !is_stderr;
-    request.want_stderr = is_stderr;
-    request.follow = follow;
-    berth_rpc_peer_stream(fixture->client, &berth__jobs__descriptor, "Logs", &request.base, 60000,
-                          on_chunk, text, &error);
-    assert_no_error(error);
-    return g_string_free(text, FALSE);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */

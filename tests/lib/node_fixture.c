@@ -13,6 +13,7 @@
 #include "tests/lib/assert.h"
 #include "tests/lib/child.h"
 #include "tests/lib/guest_vm.h"
+#include "tests/lib/tool.h"
 
 #define PIECE_BYTES (1u << 20)
 
@@ -126,12 +127,6 @@ NodeFixture *node_fixture_new(const char *extra)
     return node;
 }
 
-static void run_tool(const char *const *argv)
-{
-    g_autoptr(GSubprocess) process = g_subprocess_newv(argv, G_SUBPROCESS_FLAGS_NONE, NULL);
-    assert_true(process != NULL && g_subprocess_wait_check(process, NULL, NULL));
-}
-
 static void destroy_domains(void)
 {
     g_autofree char *names = node_fixture_virsh("list", "--name");
@@ -167,7 +162,7 @@ void node_fixture_free(NodeFixture *node)
         terminate(node);
     destroy_domains();
     berthd_fixture_free(node->berthd);
-    run_tool(remove);
+    tool_run(remove);
     g_free(node->dir);
     g_free(node->config);
     g_free(node->log);
