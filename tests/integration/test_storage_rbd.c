@@ -359,7 +359,7 @@ int main(void)
         cmocka_unit_test(storage_after_all_tests_is_clean),
     };
     g_autoptr(GArray) tests = g_array_new(FALSE, FALSE, sizeof(struct CMUnitTest));
-    g_array_append_vals(tests, conformance_tests, (guint)conformance_n_tests);
+    conformance_append(tests);
     g_array_append_vals(tests, own, G_N_ELEMENTS(own));
     return cluster_run("storage_rbd", (const struct CMUnitTest *)(void *)tests->data, tests->len);
 }

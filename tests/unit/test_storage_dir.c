@@ -406,7 +406,7 @@ int main(void)
         return 77;
     }
     g_autoptr(GArray) tests = g_array_new(FALSE, FALSE, sizeof(struct CMUnitTest));
-    g_array_append_vals(tests, conformance_tests, (guint)conformance_n_tests);
+    conformance_append(tests);
     g_array_append_vals(tests, own, G_N_ELEMENTS(own));
     return _cmocka_run_group_tests("storage_dir", (const struct CMUnitTest *)(void *)tests->data,
                                    tests->len, set_up, tear_down);
