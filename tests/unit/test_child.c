@@ -4,7 +4,7 @@
 #include "tests/lib/child.h"
 
 /* Longer than the deadline of a test; nobody waits for it. */
-#define LONG_TIME "120"
+#define LONG_TIME "600"
 
 /* A test program that fails: it leaves a child behind, which has its standard output too. */
 static int leave_child(void)
