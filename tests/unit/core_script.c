@@ -645,3 +645,21 @@ void core_script_run(const BerthCoreConfig *config, const char *text)
     berth_core_free(script->core);
     berth_core_effects_free(script->effects);
 }
+
+void core_script_run_tuned(guint32 features, BerthCoreTuning tuning, gint64 value,
+                           const char *script)
+{
+    gint64 tunings[BERTH_TUNING_N];
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    tunings[BERTH_TUNING_SETTLE_USEC] = 10 * (gint64)G_USEC_PER_SEC;
+    tunings[BERTH_TUNING_PEAK_MARGIN_PERMILLE] = 0;
+    tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE] = 0;
+    tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = 1000;
+    tunings[tuning] = value;
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    config.features = features;
+    config.tunings = tunings;
+    core_script_run(&config, script);
+}

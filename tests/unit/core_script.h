@@ -34,5 +34,9 @@
 
 /* Second 0 of a script; v=1 m=100 p=0 limit=1000 where a submit says nothing. */
 void core_script_run(const BerthCoreConfig *config, const char *script);
+/* Conservative, with FEATURES, no margin of predictions and no CPU headroom, 10 s to settle, as many
+ * moves in the cluster as nodes have; then TUNING is VALUE. */
+void core_script_run_tuned(guint32 features, BerthCoreTuning tuning, gint64 value,
+                           const char *script);
 /* Timeout 60 s, grace 10 s, no overhead, 2 requeues, 2 retries, 4 s backoff, fencing. */
 extern const BerthCoreConfig core_script_config;

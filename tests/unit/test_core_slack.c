@@ -9,26 +9,9 @@
 
 #include "tests/unit/core_script.h"
 
-static void run_tuned(guint32 features, BerthCoreTuning tuning, gint64 value, const char *script)
-{
-    gint64 tunings[BERTH_TUNING_N];
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
-    tunings[BERTH_TUNING_SETTLE_USEC] = 10 * (gint64)G_USEC_PER_SEC;
-    tunings[BERTH_TUNING_PEAK_MARGIN_PERMILLE] = 0;
-    tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE] = 0;
-    tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = 1000;
-    tunings[tuning] = value;
-    BerthCoreConfig config = core_script_config;
-    config.policy = BERTH_POLICY_CONSERVATIVE;
-    config.features = features;
-    config.tunings = tunings;
-    core_script_run(&config, script);
-}
-
 static void run_with(guint32 features, const char *script)
 {
-    run_tuned(features, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
+    core_script_run_tuned(features, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
 }
 
 static void run(const char *script)
@@ -305,52 +288,6 @@ static void node_under_pressure_sends_one_away(void **state)
                   "? 2 CANCELLED cancelled-by-user releasing\n");
 }
 
-/* 400 MiB can be written in the 6 seconds that evacuation may take; new ones are let in up to 360. */
-static void slack_of_a_node_can_leave_within_the_evacuation_bound(void **state)
-{
-    run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
-              IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
-                        "submit 3 v=1 m=200 slack may-checkpoint -> START 3.1@1~\n"
-                        "running 2.1\n"
-                        "running 3.1\n"
-                        "at 40\n"
-                        "report 2.1 mem=180\n"
-                        "report 3.1 mem=181\n"
-                        "submit 4 v=1 m=10 slack may-checkpoint\n"
-                        "report 3.1 mem=180\n"
-                        "submit 5 v=1 m=11 slack may-checkpoint -> START 4.1@1~ START 5.1@1~\n");
-    run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
-              "node 1 4 4000\n"
-              "submit 1 v=4 m=4000 limit=10000 -> START 1.1@1\n"
-              "running 1.1\n"
-              "at 20\n"
-              "report 1.1 cpu=1000 mem=300\n"
-              "submit 2 v=1 m=300 slack may-checkpoint -> START 2.1@1~\n"
-              "submit 3 v=1 m=300 slack may-checkpoint -> START 3.1@1~\n"
-              "running 2.1\n"
-              "running 3.1\n"
-              "report 2.1 mem=200\n"
-              "report 3.1 mem=200\n"
-              "report 2.1 mem=210 -> CHECKPOINT 2.1@1~\n" /* the larger */
-              "report 3.1 mem=300\n"
-              "checkpointed 2.1 -> RELEASE 2.1@1\n"
-              "released 2.1\n"); /* and it does not come back beside 300 */
-}
-
-static void relief_keeps_to_the_caps_of_moves(void **state)
-{
-    run(IDLE_NODE "submit 2 v=1 m=150 slack may-checkpoint -> START 2.1@1~\n"
-                  "submit 3 v=1 m=150 slack may-checkpoint -> START 3.1@1~\n"
-                  "submit 4 v=1 m=150 slack may-checkpoint -> START 4.1@1~\n"
-                  "running 2.1\n"
-                  "running 3.1\n"
-                  "running 4.1\n"
-                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 4.1@1~ CHECKPOINT 3.1@1~\n"
-                  "report 1.1 cpu=1000 mem=950\n"
-                  "checkpointed 3.1 -> RELEASE 3.1@1\n"
-                  "report 1.1 cpu=1000 mem=960 -> CHECKPOINT 2.1@1~\n");
-}
-
 static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
 {
     run(IDLE_NODE "node 2 4 1000\n"
@@ -449,7 +386,7 @@ static void cancel_during_migration_stops_where_it_arrives(void **state)
                   "exited 1.1 -> RELEASE 1.1@2\n");
 }
 
-/* --- promotion, balancing, time limit ------------------------------------------------------- */
+/* --- promotion, balancing ------------------------------------------------------------------- */
 
 static void promotion_moves_to_where_there_is_room(void **state)
 {
@@ -476,155 +413,6 @@ static void promotion_delays_no_planned_start(void **state)
                   "released 2.1 -> START 3.1@1\n");
 }
 
-static void time_limit_saves_what_may_be_saved(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
-        "submit 2 limit=100 save -> START 2.1@1\n"
-        "running 1.1\n"
-        "running 2.1\n"
-        "at 100\n"
-        "timer -> CHECKPOINT 1.1@1 STOP 2.1@1\n"
-        "checkpointed 1.1 -> RELEASE 1.1@1\n"
-        "? 1 TIMEOUT time-limit releasing\n");
-    run("node 1 4 1000\n"
-        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
-        "running 1.1\n"
-        "at 100\n"
-        "timer -> CHECKPOINT 1.1@1\n"
-        "checkpointed 1.1 failed -> STOP 1.1@1\n");
-}
-
-static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 limit=100 -> START 1.1@1\n"
-        "running 1.1\n"
-        "at 20\n"
-        "report 1.1 starved=20\n"
-        "at 40\n"
-        "report 1.1 starved=10\n" /* 30 were lost, and half of what follows is */
-        "at 100\n"
-        "timer\n"
-        "next 160\n"
-        "at 159\n"
-        "report 1.1\n" /* since it was charged last it got all that it wanted */
-        "at 160\n"
-        "timer -> STOP 1.1@1\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "? 1 TIMEOUT time-limit releasing\n");
-    run("node 1 4 1000\n"
-        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
-        "running 1.1\n"
-        "running 1+1.1\n"
-        "at 50\n"
-        "report 1.1 starved=10\n"
-        "report 1+1.1 starved=20\n" /* a gang goes at the pace of its slowest */
-        "at 51\n"
-        "report 1.1\n"
-        "report 1+1.1\n"
-        "at 119\n"
-        "timer\n"
-        "at 120\n"
-        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
-}
-
-static void time_limit_does_not_charge_checkpoints(void **state)
-{
-    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
-                  "running 2.1\n"
-                  "at 100\n"
-                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
-                  "at 130\n"
-                  "timer\n" /* it stands still since 100, and has used 80 */
-                  "checkpointed 2.1 failed\n"
-                  "next 150\n"
-                  "at 150\n"
-                  "timer -> STOP 2.1@1\n");
-    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
-                  "running 2.1\n"
-                  "at 100\n"
-                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
-                  "at 130\n"
-                  "timer\n"
-                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
-                  "released 2.1 -> RESTORE 2.2@1~\n"
-                  "running 2.2\n"
-                  "at 149\n"
-                  "timer\n"
-                  "at 150\n"
-                  "timer -> STOP 2.2@1\n");
-}
-
-static void time_limit_that_is_to_save_waits_for_a_move(void **state)
-{
-    run("node 1 4 1000\n"
-        "node 2 4 1000\n"
-        "submit 1 limit=100 save may-checkpoint may-move -> START 1.1@1\n"
-        "running 1.1\n"
-        "at 99\n"
-        "drain 1 -> MIGRATE 1.1@1>2\n"
-        "at 100\n"
-        "timer\n"
-        "at 105\n"
-        "migrated 1.1\n"
-        "timer -> CHECKPOINT 1.1@2\n"
-        "checkpointed 1.1 -> RELEASE 1.1@2\n"
-        "? 1 TIMEOUT time-limit releasing\n");
-}
-
-/* --- limits --------------------------------------------------------------------------------- */
-
-static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 v=2 m=400 mmax=550 vmax=3 -> START 1.1@1\n"
-        "running 1.1\n"
-        "report 1.1 cpu=1000 mem=300 left=100\n"
-        "report 1.1 cpu=1000 mem=390 left=10 -> RESIZE 1.1@1\n"
-        "report 1.1 cpu=1000 mem=390 left=10\n" /* one thing at a time */
-        "submit 2 v=1 m=501\n"                  /* it has 500 now */
-        "cancel 2\n"
-        "resized 1.1 failed\n"
-        "submit 3 v=1 m=501 limit=1 -> START 3.1@1\n"
-        "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n" /* no room to grow */
-        "frozen 1.1\n"
-        "? 1 SUSPENDED at-limit running\n"
-        "report 1.1 cpu=0 mem=390 left=10\n"
-        "exited 3.1 -> RELEASE 3.1@1\n"
-        "released 3.1\n"
-        "thaw 1.1 -> THAW 1.1@1\n"
-        "thawed 1.1\n"
-        "? 1 RUNNING - running\n"
-        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
-        "resized 1.1\n"
-        "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
-        "resized 1.1\n"
-        "report 1.1 cpu=2000 mem=540 left=10 throttled=500\n" /* small, and does not stall */
-        "report 1.1 cpu=2000 mem=540 left=10 psi=100 -> FREEZE 1.1@1\n"
-        "cancel 1 -> STOP 1.1@1\n"
-        "exited 1.1 -> RELEASE 1.1@1\n");
-}
-
-static void on_limit_is_what_the_job_says(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 m=400 kill -> START 1.1@1\n"
-        "submit 2 m=400 notify -> START 2.1@1\n"
-        "running 1.1\n"
-        "running 2.1\n"
-        "report 1.1 mem=390 left=10 psi=99\n"
-        "report 1.1 mem=390 left=10 psi=100 -> STOP 1.1@1\n"
-        "report 2.1 mem=390 left=10 psi=100\n"
-        "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
-        "? 1 OUT_OF_MEMORY memory-limit releasing\n");
-    run_with(BERTH_FEATURE_ALL & ~(BERTH_FEATURE_FREEZING | BERTH_FEATURE_GROWTH),
-             "node 1 4 1000\n"
-             "submit 1 m=400 mmax=800 -> START 1.1@1\n"
-             "running 1.1\n"
-             "report 1.1 mem=390 left=10 psi=100\n");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -635,8 +423,6 @@ int main(void)
         cmocka_unit_test(siblings_are_taken_at_what_others_needed),
         cmocka_unit_test(siblings_are_those_with_the_same_reservation),
         cmocka_unit_test(restored_guest_needs_what_it_needed),
-        cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
-        cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
@@ -651,12 +437,6 @@ int main(void)
         cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
         cmocka_unit_test(promotion_delays_no_planned_start),
-        cmocka_unit_test(time_limit_saves_what_may_be_saved),
-        cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
-        cmocka_unit_test(time_limit_does_not_charge_checkpoints),
-        cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
-        cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
-        cmocka_unit_test(on_limit_is_what_the_job_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Time limits and what they are charged; guests at the limit of what they have. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+static void run_with(guint32 features, const char *script)
+{
+    core_script_run_tuned(features, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
+}
+
+static void run(const char *script)
+{
+    run_with(BERTH_FEATURE_ALL, script);
+}
+
+/* A node of 4 vCPUs and 1000 MiB, all reserved by job 1, which uses 1 vCPU and 300 MiB. */
+#define IDLE_NODE                                                                                  \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n"
+
+static void time_limit_saves_what_may_be_saved(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "submit 2 limit=100 save -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1 STOP 2.1@1\n"
+        "checkpointed 1.1 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1\n"
+        "checkpointed 1.1 failed -> STOP 1.1@1\n");
+}
+
+static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 starved=20\n"
+        "at 40\n"
+        "report 1.1 starved=10\n" /* 30 were lost, and half of what follows is */
+        "at 100\n"
+        "timer\n"
+        "next 160\n"
+        "at 159\n"
+        "report 1.1\n" /* since it was charged last it got all that it wanted */
+        "at 160\n"
+        "timer -> STOP 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 50\n"
+        "report 1.1 starved=10\n"
+        "report 1+1.1 starved=20\n" /* a gang goes at the pace of its slowest */
+        "at 51\n"
+        "report 1.1\n"
+        "report 1+1.1\n"
+        "at 119\n"
+        "timer\n"
+        "at 120\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+}
+
+static void time_limit_does_not_charge_checkpoints(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 100\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 130\n"
+                  "timer\n" /* it stands still since 100, and has used 80 */
+                  "checkpointed 2.1 failed\n"
+                  "next 150\n"
+                  "at 150\n"
+                  "timer -> STOP 2.1@1\n");
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 100\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 130\n"
+                  "timer\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1 -> RESTORE 2.2@1~\n"
+                  "running 2.2\n"
+                  "at 149\n"
+                  "timer\n"
+                  "at 150\n"
+                  "timer -> STOP 2.2@1\n");
+}
+
+static void time_limit_that_is_to_save_waits_for_a_move(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint may-move -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 99\n"
+        "drain 1 -> MIGRATE 1.1@1>2\n"
+        "at 100\n"
+        "timer\n"
+        "at 105\n"
+        "migrated 1.1\n"
+        "timer -> CHECKPOINT 1.1@2\n"
+        "checkpointed 1.1 -> RELEASE 1.1@2\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+}
+
+/* --- limits --------------------------------------------------------------------------------- */
+
+static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 m=400 mmax=550 vmax=3 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=1000 mem=300 left=100\n"
+        "report 1.1 cpu=1000 mem=390 left=10 -> RESIZE 1.1@1\n"
+        "report 1.1 cpu=1000 mem=390 left=10\n" /* one thing at a time */
+        "submit 2 v=1 m=501\n"                  /* it has 500 now */
+        "cancel 2\n"
+        "resized 1.1 failed\n"
+        "submit 3 v=1 m=501 limit=1 -> START 3.1@1\n"
+        "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n" /* no room to grow */
+        "frozen 1.1\n"
+        "? 1 SUSPENDED at-limit running\n"
+        "report 1.1 cpu=0 mem=390 left=10\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "thaw 1.1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "? 1 RUNNING - running\n"
+        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 cpu=2000 mem=540 left=10 throttled=500\n" /* small, and does not stall */
+        "report 1.1 cpu=2000 mem=540 left=10 psi=100 -> FREEZE 1.1@1\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n");
+}
+
+static void on_limit_is_what_the_job_says(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 kill -> START 1.1@1\n"
+        "submit 2 m=400 notify -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "report 1.1 mem=390 left=10 psi=99\n"
+        "report 1.1 mem=390 left=10 psi=100 -> STOP 1.1@1\n"
+        "report 2.1 mem=390 left=10 psi=100\n"
+        "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
+        "? 1 OUT_OF_MEMORY memory-limit releasing\n");
+    run_with(BERTH_FEATURE_ALL & ~(BERTH_FEATURE_FREEZING | BERTH_FEATURE_GROWTH),
+             "node 1 4 1000\n"
+             "submit 1 m=400 mmax=800 -> START 1.1@1\n"
+             "running 1.1\n"
+             "report 1.1 mem=390 left=10 psi=100\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(time_limit_saves_what_may_be_saved),
+        cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
+        cmocka_unit_test(time_limit_does_not_charge_checkpoints),
+        cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
+        cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
+        cmocka_unit_test(on_limit_is_what_the_job_says),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Many at once, and for ever: caps hold, nobody goes to and fro, nobody starves, and a backed start waits
+ * no longer than evacuation may take. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+static void run_with(guint32 features, const char *script)
+{
+    core_script_run_tuned(features, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
+}
+
+static void run(const char *script)
+{
+    run_with(BERTH_FEATURE_ALL, script);
+}
+
+/* A node of 4 vCPUs and 1000 MiB, all reserved by job 1, which uses 1 vCPU and 300 MiB. */
+#define IDLE_NODE                                                                                  \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n"
+
+/* 400 MiB can be written in the 6 seconds that evacuation may take; new ones are let in up to 360. */
+static void slack_of_a_node_can_leave_within_the_evacuation_bound(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
+        IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "submit 3 v=1 m=200 slack may-checkpoint -> START 3.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "at 40\n"
+                  "report 2.1 mem=180\n"
+                  "report 3.1 mem=181\n"
+                  "submit 4 v=1 m=10 slack may-checkpoint\n"
+                  "report 3.1 mem=180\n"
+                  "submit 5 v=1 m=11 slack may-checkpoint -> START 4.1@1~ START 5.1@1~\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC,
+                          6 * (gint64)G_USEC_PER_SEC,
+                          "node 1 4 4000\n"
+                          "submit 1 v=4 m=4000 limit=10000 -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "at 20\n"
+                          "report 1.1 cpu=1000 mem=300\n"
+                          "submit 2 v=1 m=300 slack may-checkpoint -> START 2.1@1~\n"
+                          "submit 3 v=1 m=300 slack may-checkpoint -> START 3.1@1~\n"
+                          "running 2.1\n"
+                          "running 3.1\n"
+                          "report 2.1 mem=200\n"
+                          "report 3.1 mem=200\n"
+                          "report 2.1 mem=210 -> CHECKPOINT 2.1@1~\n" /* the larger */
+                          "report 3.1 mem=300\n"
+                          "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                          "released 2.1\n"); /* and it does not come back beside 300 */
+}
+
+static void relief_keeps_to_the_caps_of_moves(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=150 slack may-checkpoint -> START 2.1@1~\n"
+                  "submit 3 v=1 m=150 slack may-checkpoint -> START 3.1@1~\n"
+                  "submit 4 v=1 m=150 slack may-checkpoint -> START 4.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "running 4.1\n"
+                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 4.1@1~ CHECKPOINT 3.1@1~\n"
+                  "report 1.1 cpu=1000 mem=950\n"
+                  "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                  "report 1.1 cpu=1000 mem=960 -> CHECKPOINT 2.1@1~\n");
+}
+
+/* The cluster may have 2 moves under way: three nodes that are pressed at once take turns. */
+static void storm_keeps_to_the_cap_of_the_cluster(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
+                          "node 1 4 1000\n"
+                          "node 2 4 1000\n"
+                          "node 3 4 1000\n"
+                          "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+                          "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+                          "submit 3 v=4 m=1000 limit=10000 nodes=3 -> START 3.1@3\n"
+                          "running 1.1\n"
+                          "running 2.1\n"
+                          "running 3.1\n"
+                          "at 20\n"
+                          "report 1.1 cpu=100 mem=300\n"
+                          "report 2.1 cpu=100 mem=300\n"
+                          "report 3.1 cpu=100 mem=300\n"
+                          "submit 4 v=1 m=500 slack may-checkpoint nodes=1 -> START 4.1@1~\n"
+                          "submit 5 v=1 m=500 slack may-checkpoint nodes=2 -> START 5.1@2~\n"
+                          "submit 6 v=1 m=500 slack may-checkpoint nodes=3 -> START 6.1@3~\n"
+                          "running 4.1\n"
+                          "running 5.1\n"
+                          "running 6.1\n"
+                          "report 1.1 cpu=100 mem=600 -> CHECKPOINT 4.1@1~\n"
+                          "report 2.1 cpu=100 mem=600 -> CHECKPOINT 5.1@2~\n"
+                          "report 3.1 cpu=100 mem=600\n"
+                          "checkpointed 4.1 -> RELEASE 4.1@1\n"
+                          "report 3.1 cpu=100 mem=600 -> CHECKPOINT 6.1@3~\n"
+                          "checkpointed 5.1 -> RELEASE 5.1@2\n"
+                          "checkpointed 6.1 -> RELEASE 6.1@3\n"
+                          "released 4.1\n"
+                          "released 5.1\n"
+                          "released 6.1\n");
+}
+
+/* Two guests have to leave, and one place is free: it is not promised twice. */
+static void herd_does_not_run_to_the_same_place(void **state)
+{
+    run(IDLE_NODE "node 2 4 1000\n"
+                  "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+                  "running 2.1\n"
+                  "submit 3 v=1 m=300 slack may-move may-checkpoint -> START 3.1@1~\n"
+                  "submit 4 v=1 m=300 slack may-move may-checkpoint -> START 4.1@1~\n"
+                  "running 3.1\n"
+                  "running 4.1\n"
+                  "at 40\n"
+                  "report 2.1 cpu=100 mem=500\n"
+                  "report 1.1 cpu=1000 mem=900 -> MIGRATE 4.1@1>2~ CHECKPOINT 3.1@1~\n");
+}
+
+/* What was just moved stays where it is, although its new node could do without it now. */
+static void guest_does_not_go_to_and_fro(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=1000 limit=100000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=1000 limit=100000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=100 slack may-move limit=90000 -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 3.1 cpu=2000 mem=50\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "report 1.1 cpu=2000 mem=100\n"
+        "at 60\n"
+        "timer\n"
+        "at 120\n"
+        "timer -> MIGRATE 3.1@1>2~\n"
+        "migrated 3.1\n"
+        "report 3.1 cpu=2000 mem=50\n"
+        "report 2.1 cpu=4000 mem=100\n" /* now it is here that it is in the way */
+        "at 180\n"
+        "timer\n"
+        "at 240\n"
+        "timer\n"
+        "at 300\n"
+        "timer\n"
+        "at 360\n"
+        "timer\n"
+        "at 420\n"
+        "timer\n" /* out of its cooldown: wanted there */
+        "at 480\n"
+        "timer -> MIGRATE 3.1@2>1~\n");
+}
+
+/* Narrow jobs come for ever, and every one of them would fit at once. */
+static void wide_job_starts_when_it_was_planned(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=4 m=500 limit=100\n"
+        "planned 2 100\n"
+        "submit 3 v=1 limit=101\n"
+        "submit 4 v=1 limit=100 -> START 4.1@1\n"
+        "running 4.1\n"
+        "at 50\n"
+        "submit 5 v=1 limit=100\n"
+        "submit 6 v=1 limit=50 -> START 6.1@1\n"
+        "running 6.1\n"
+        "at 99\n"
+        "submit 7 v=1 limit=2\n"
+        "planned 2 100\n"
+        "at 100\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "exited 4.1 -> RELEASE 4.1@1\n"
+        "released 4.1\n"
+        "exited 6.1 -> RELEASE 6.1@1\n"
+        "released 6.1 -> START 2.1@1\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
+        cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
+        cmocka_unit_test(storm_keeps_to_the_cap_of_the_cluster),
+        cmocka_unit_test(herd_does_not_run_to_the_same_place),
+        cmocka_unit_test(guest_does_not_go_to_and_fro),
+        cmocka_unit_test(wide_job_starts_when_it_was_planned),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
