@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
- * grown towards its ceiling by a step, where its node can back that on the spot. One that cannot grow
+ * grown towards its ceiling by a step: on the spot where its node can back that, else on a node that
+ * can, to which it is moved first. One that cannot grow
  * and stalls for want of memory is dealt with as its job says; short of vCPUs it is just slow, and
  * one that uses nearly all that it asked for, and does not stall, is as its user wanted it. */
 #include "scheduler/core/limit.h"
 
+#include "scheduler/core/class.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/profile.h"
 #include "scheduler/core/task.h"
 
 static gboolean stalls_for_memory(const BerthCore *core, const BerthCoreUsage *usage)
@@ -35,7 +38,48 @@ static guint64 grown(const BerthCore *core, guint64 now, guint64 most)
     return MAX(now, MIN(now + MAX(step, 1), most));
 }
 
-/* FALSE: it is as large as it may be, or its node has no room. */
+/* That size has room on NODE now, beside what is planned there. */
+static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                         CoreSize size)
+{
+    CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE};
+    return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
+           core_profile_count(core, node, &need, core->now_usec, 1) == 1 &&
+           core_move_is_below_caps(core, node);
+}
+
+static CoreNode *find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    CoreBarriers none = {NULL, 0};
+    CoreNode *first = core_nodes_first(&core->nodes, size, CORE_LOOK_AT_FREE, none);
+    if (first == NULL)
+        return NULL;
+    for (guint32 handle = first->handle; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if ((shape->n_nodes == 0 || core_class_allows(guest->task->job->class, handle)) &&
+            can_hold(core, node, guest, size))
+            return node;
+    }
+    return NULL;
+}
+
+/* It takes the step when it is there and still wants it: nobody else is promised the room meanwhile
+ * but by a plan that it does not delay. */
+static gboolean move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
+{
+    const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
+    if (!core_move_may_migrate(core, guest) || guest->cooldown_usec > core->now_usec ||
+        !core_move_is_below_caps(core, from))
+        return FALSE;
+    CoreNode *to = find_place(core, guest, size);
+    if (to == NULL)
+        return FALSE;
+    core_move_migrate(core, guest, to, FALSE, BERTH_REASON_AT_LIMIT);
+    return TRUE;
+}
+
+/* FALSE: it is as large as it may be, or there is no room. */
 static gboolean grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean vcpus)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
@@ -49,8 +93,10 @@ static gboolean grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolea
         size.vcpus = (guint32)grown(core, size.vcpus, shape->ceiling_vcpus);
     CoreSize more = core_size_sub(size, guest->size);
     const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
-    if ((more.vcpus == 0 && more.memory_mib == 0) || !core_size_fits(more, core_node_free(node)))
+    if (more.vcpus == 0 && more.memory_mib == 0)
         return FALSE;
+    if (!core_size_fits(more, core_node_free(node)))
+        return move_to_grow(core, guest, size);
     core_move_resize(core, guest, size);
     return TRUE;
 }

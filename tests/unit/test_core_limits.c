@@ -157,6 +157,32 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "exited 1.1 -> RELEASE 1.1@1\n");
 }
 
+static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
+{
+    const char *full = "node 1 4 1000\n"
+                       "node 2 4 400\n"
+                       "node 3 4 1000\n"
+                       "submit 2 v=2 m=1000 nodes=1 -> START 2.1@1\n"
+                       "submit 1 v=2 m=400 mmax=800 may-move nodes=1,2,3 -> START 1.1@2\n"
+                       "running 2.1\n"
+                       "running 1.1\n";
+    g_autofree char *moves = g_strconcat(full,
+                                         "report 1.1 cpu=1000 mem=390 left=10 -> MIGRATE 1.1@2>3\n"
+                                         "migrated 1.1\n"
+                                         "report 1.1 cpu=1000 mem=390 left=10 -> RESIZE 1.1@3\n"
+                                         "resized 1.1\n",
+                                         NULL);
+    g_autofree char *stays =
+        g_strconcat(full,
+                    "submit 3 v=1 m=501 nodes=3 -> START 3.1@3\n" /* 499 are left of the 500 */
+                    "report 1.1 cpu=1000 mem=390 left=10\n"
+                    "report 1.1 cpu=1000 mem=390 left=10 psi=100 -> FREEZE 1.1@2\n",
+                    NULL);
+    run(moves);
+    run(stays);
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH, stays);
+}
+
 static void on_limit_is_what_the_job_says(void **state)
 {
     run("node 1 4 1000\n"
@@ -184,6 +210,7 @@ int main(void)
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
+        cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
         cmocka_unit_test(on_limit_is_what_the_job_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
