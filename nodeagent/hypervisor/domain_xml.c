@@ -16,6 +16,9 @@
 #define SHARES_PER_VCPU 100u
 #define SHARES_MAX      10000u
 
+/* Of libvirt's, for what it says to QEMU. */
+#define QEMU_XMLNS "http://libvirt.org/schemas/domain/qemu/1.0"
+
 /* Adds element NAME to PARENT, with attribute names and values up to NULL. */
 static xmlNode *add(xmlNode *parent, const char *name, ...) G_GNUC_NULL_TERMINATED;
 static xmlNode *add(xmlNode *parent, const char *name, ...)
@@ -120,6 +123,20 @@ static void add_cpu(xmlNode *domain, const BerthDomainConfig *config)
     xmlNode *topology = add(cpu, "topology", "sockets", "1", "dies", "1", NULL);
     set_number(topology, "cores", config->vcpus);
     xmlNewProp(topology, BAD_CAST "threads", BAD_CAST "1");
+}
+
+/* Once QEMU is there, libvirt asks it for some 400 properties of its CPU, one after the other, and
+ * writes into the live definition which features a model has got. Of these modes it writes nothing:
+ * there it makes do with the two answers that an older QEMU gives. Of models it needs all, or it takes
+ * those features for missing that are no CPUID bits. */
+static void add_cpu_query(xmlNode *domain, const BerthDomainConfig *config)
+{
+    static const char *const modes[] = {"host-passthrough", "maximum", NULL};
+    if (!g_strv_contains(modes, config->cpu_model))
+        return;
+    xmlNode *capabilities = add(domain, "capabilities", NULL);
+    xmlSetNs(capabilities, xmlNewNs(capabilities, BAD_CAST QEMU_XMLNS, BAD_CAST "qemu"));
+    add(capabilities, "del", "capability", "cpu-unavailable-features", NULL); /* of its namespace */
 }
 
 /* Whatever ends the guest ends its QEMU: there is nothing in it to come back to. */
@@ -232,6 +249,7 @@ char *berth_domain_xml(const BerthDomainConfig *config)
     add_boot(domain, config);
     add_platform(domain, config);
     add_devices(domain, config);
+    add_cpu_query(domain, config);
 
     xmlChar *text = NULL;
     int length = 0;

@@ -103,6 +103,25 @@ static void domain_xml_special_characters_are_escaped(void **state)
     assert_non_null(strstr(xml, "<cmdline>a=\"&lt;&amp;&gt;\"</cmdline>"));
 }
 
+static void domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing(void **state)
+{
+    static const struct {
+        const char *cpu_model;
+        gboolean is_shortened;
+    } cases[] = {
+        {"maximum", TRUE},
+        {"host-passthrough", TRUE},
+        {"host-model", FALSE}, /* becomes a model with what QEMU could give of it */
+        {"Nehalem", FALSE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthDomainConfig config = base_config();
+        config.cpu_model = cases[i].cpu_model;
+        g_autofree char *xml = berth_domain_xml(&config);
+        assert_int_equal(strstr(xml, "cpu-unavailable-features") != NULL, cases[i].is_shortened);
+    }
+}
+
 static void domain_xml_many_vcpus_shares_are_bounded(void **state)
 {
     BerthDomainConfig config = base_config();
@@ -118,6 +137,7 @@ int main(void)
         cmocka_unit_test(domain_xml_file_disk_matches_golden),
         cmocka_unit_test(domain_xml_probe_has_no_identity_and_no_disk),
         cmocka_unit_test(domain_xml_special_characters_are_escaped),
+        cmocka_unit_test(domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing),
         cmocka_unit_test(domain_xml_many_vcpus_shares_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
