@@ -122,6 +122,26 @@ static void domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing(v
     }
 }
 
+static void domain_xml_emulated_kernel_is_spared_what_is_dear_there(void **state)
+{
+    static const struct {
+        gboolean use_kvm;
+        guint vcpus;
+        const char *cmdline;
+    } cases[] = {
+        {TRUE, 1, "<cmdline>console=ttyS0 quiet</cmdline>"},
+        {FALSE, 1, "<cmdline>console=ttyS0 quiet noreplace-smp nolapic_timer</cmdline>"},
+        {FALSE, 2, "<cmdline>console=ttyS0 quiet noreplace-smp</cmdline>"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthDomainConfig config = base_config();
+        config.use_kvm = cases[i].use_kvm;
+        config.vcpus = cases[i].vcpus;
+        g_autofree char *xml = berth_domain_xml(&config);
+        assert_non_null(strstr(xml, cases[i].cmdline));
+    }
+}
+
 static void domain_xml_many_vcpus_shares_are_bounded(void **state)
 {
     BerthDomainConfig config = base_config();
@@ -138,6 +158,7 @@ int main(void)
         cmocka_unit_test(domain_xml_probe_has_no_identity_and_no_disk),
         cmocka_unit_test(domain_xml_special_characters_are_escaped),
         cmocka_unit_test(domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing),
+        cmocka_unit_test(domain_xml_emulated_kernel_is_spared_what_is_dear_there),
         cmocka_unit_test(domain_xml_many_vcpus_shares_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
