@@ -135,6 +135,10 @@ static void add_cpu(xmlNode *domain, const BerthDomainConfig *config)
     xmlNode *topology = add(cpu, "topology", "sockets", "1", "dies", "1", NULL);
     set_number(topology, "cores", config->vcpus);
     xmlNewProp(topology, BAD_CAST "threads", BAD_CAST "1");
+    /* With it, kernel and C library clear and copy memory with instructions that are emulated byte by
+     * byte. */
+    if (!config->use_kvm && g_str_equal(config->cpu_model, "maximum"))
+        add(cpu, "feature", "policy", "disable", "name", "erms", NULL);
 }
 
 /* Once QEMU is there, libvirt asks it for some 400 properties of its CPU, one after the other, and

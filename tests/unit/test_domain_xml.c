@@ -142,6 +142,28 @@ static void domain_xml_emulated_kernel_is_spared_what_is_dear_there(void **state
     }
 }
 
+static void domain_xml_emulated_maximum_lacks_what_is_emulated_byte_by_byte(void **state)
+{
+    static const struct {
+        gboolean use_kvm;
+        const char *cpu_model;
+        gboolean lacks_it;
+    } cases[] = {
+        {FALSE, "maximum", TRUE},
+        {FALSE, "Nehalem", FALSE},
+        {TRUE, "maximum", FALSE},
+        {TRUE, "host-passthrough", FALSE},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthDomainConfig config = base_config();
+        config.use_kvm = cases[i].use_kvm;
+        config.cpu_model = cases[i].cpu_model;
+        g_autofree char *xml = berth_domain_xml(&config);
+        const char *feature = strstr(xml, "<feature policy=\"disable\" name=\"erms\"/>");
+        assert_int_equal(feature != NULL, cases[i].lacks_it);
+    }
+}
+
 static void domain_xml_many_vcpus_shares_are_bounded(void **state)
 {
     BerthDomainConfig config = base_config();
@@ -159,6 +181,7 @@ int main(void)
         cmocka_unit_test(domain_xml_special_characters_are_escaped),
         cmocka_unit_test(domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing),
         cmocka_unit_test(domain_xml_emulated_kernel_is_spared_what_is_dear_there),
+        cmocka_unit_test(domain_xml_emulated_maximum_lacks_what_is_emulated_byte_by_byte),
         cmocka_unit_test(domain_xml_many_vcpus_shares_are_bounded),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
