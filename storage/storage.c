@@ -36,6 +36,11 @@ void berth_storage_free(BerthStorage *storage)
         storage->backend->free(storage);
 }
 
+gboolean berth_storage_is_shared(BerthStorage *storage)
+{
+    return !g_atomic_ref_count_compare(&storage->refs, 1);
+}
+
 const char *berth_storage_kind(BerthStorage *storage)
 {
     return storage->backend->kind;

@@ -43,13 +43,16 @@ BerthStorage *berth_storage_open(const BerthStorageConfig *config, GError **erro
 BerthStorage *berth_storage_ref(BerthStorage *storage);
 /* Drops a reference; the last one closes it, which blocks. A writer has one of its own. */
 void berth_storage_free(BerthStorage *storage);
+/* Has anybody another reference than the caller? Never TRUE again once it was FALSE, unless the caller
+ * gives one away. Does not block. */
+gboolean berth_storage_is_shared(BerthStorage *storage);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorage, berth_storage_free)
 
 const char *berth_storage_kind(BerthStorage *storage);
 /* One small read and write: TRUE if storage answers now. */
 gboolean berth_storage_check(BerthStorage *storage, GError **error);
-/* This process's own client address, for fencing a whole agent; "" where there is none.
- * (transfer full) */
+/* This process's own client address, for fencing a whole agent; "" where there is none. Does not
+ * block. (transfer full) */
 char *berth_storage_client_address(BerthStorage *storage);
 /* Has an operation failed because this process was cut off (berth_storage_fence())? Then all others
  * will: only storage that is opened anew can be used. */

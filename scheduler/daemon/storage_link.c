@@ -3,8 +3,8 @@
  * used from the loop. Does not know what storage is used for.
  *
  * Invariants: storage is touched on workers only; one attempt or check runs at a time; work has the
- * handle of the moment at which it was dispatched, and whoever uses one last closes it. One that is
- * worn is replaced when the next check is due. */
+ * handle of the moment at which it was dispatched. One that is worn is replaced when the next check is
+ * due, and closed when a check finds that nobody uses it any more; until then its client is ours. */
 #include "config.h"
 
 #include "scheduler/daemon/storage_link.h"
@@ -22,6 +22,7 @@ struct BerthStorageLink {
     guint check_interval_sec;
     BerthWorkers *workers;
     BerthStorage *storage; /* NULL until it was opened */
+    GPtrArray *replaced;   /* of BerthStorage, owned: worn ones that somebody still uses */
     GQueue early;          /* Work that came before the first attempt to open it has ended */
     char *error;           /* NULL: it answers */
     gboolean is_known;     /* the first attempt has ended */
@@ -33,6 +34,11 @@ struct BerthStorageLink {
     gpointer changed_data;
 };
 
+static void free_storage(gpointer storage)
+{
+    berth_storage_free(storage);
+}
+
 BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, BerthWorkers *workers,
                                          guint check_interval_sec)
 {
@@ -40,6 +46,7 @@ BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, Berth
     link->config = config;
     link->check_interval_sec = check_interval_sec;
     link->workers = workers;
+    link->replaced = g_ptr_array_new_with_free_func(free_storage);
     g_queue_init(&link->early);
     link->error = g_strdup("it is being opened");
     link->retry_sec = RETRY_MIN_SEC;
@@ -49,9 +56,8 @@ BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, Berth
 void berth_storage_link_free(BerthStorageLink *link)
 {
     berth_storage_link_stop(link);
-    if (link->storage) {
-        berth_storage_free(link->storage);
-    }
+    g_ptr_array_unref(link->replaced);
+    berth_storage_free(link->storage);
     g_free(link->error);
     g_free(link);
 }
@@ -69,6 +75,21 @@ BerthWorkers *berth_storage_link_workers(BerthStorageLink *link)
 const char *berth_storage_link_error(BerthStorageLink *link)
 {
     return link->error;
+}
+
+static gboolean has_address(BerthStorage *storage, const char *address)
+{
+    g_autofree char *own = berth_storage_client_address(storage);
+    return *own && g_str_equal(own, address);
+}
+
+gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address)
+{
+    gboolean is_own = link->storage && has_address(link->storage, address);
+    for (guint i = 0; i < link->replaced->len && !is_own; i++) {
+        is_own = has_address(g_ptr_array_index(link->replaced, i), address);
+    }
+    return is_own;
 }
 
 /* --- use ------------------------------------------------------------------------------------- */
@@ -177,6 +198,28 @@ static gboolean on_due(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+static gpointer close_storage(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    return NULL; /* the work is done when the input is freed */
+}
+
+static void on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    berth_work_finish(result, NULL);
+}
+
+/* On a worker, as that may take its time. */
+static void close_unused(BerthStorageLink *link)
+{
+    for (guint i = link->replaced->len; i > 0; i--) {
+        if (!berth_storage_is_shared(g_ptr_array_index(link->replaced, i - 1))) {
+            BerthStorage *unused = g_ptr_array_steal_index(link->replaced, i - 1);
+            berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "close storage",
+                              close_storage, unused, free_storage, NULL, 0, on_closed, NULL);
+        }
+    }
+}
+
 static void settle(BerthStorageLink *link, const GError *error)
 {
     gboolean was_ok = !link->error;
@@ -192,6 +235,7 @@ static void settle(BerthStorageLink *link, const GError *error)
         link->retry_sec = RETRY_MIN_SEC;
     }
     link->timer = g_timeout_add_seconds(wait_sec, on_due, link);
+    close_unused(link);
     if (is_news) {
         link->changed_func(error, link->changed_data);
     }
@@ -203,25 +247,10 @@ static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GEr
     return berth_storage_open(input, error);
 }
 
-static void free_storage(gpointer storage)
-{
-    berth_storage_free(storage);
-}
-
 static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     berth_storage_check((BerthStorage *)input, error);
     return NULL;
-}
-
-static gpointer close_storage(gconstpointer input, GCancellable *cancellable, GError **error)
-{
-    return NULL; /* the work is done when the input is freed */
-}
-
-static void on_closed(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    berth_work_finish(result, NULL);
 }
 
 static void use_storage(BerthStorageLink *link, BerthStorage *storage)
@@ -230,8 +259,7 @@ static void use_storage(BerthStorageLink *link, BerthStorage *storage)
         g_message("storage was opened anew, as an operation that ran out of time may have left "
                   "something open");
         link->replaced_usec = g_get_monotonic_time();
-        berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "close storage", close_storage,
-                          link->storage, free_storage, NULL, 0, on_closed, NULL);
+        g_ptr_array_add(link->replaced, link->storage);
     }
     link->storage = storage;
 }

@@ -27,6 +27,10 @@ void berth_storage_link_doubt(BerthStorageLink *link);
 /* No more attempts and checks. */
 void berth_storage_link_stop(BerthStorageLink *link);
 
+/* Is ADDRESS the client of a handle that the daemon has, be it one that was replaced and that
+ * somebody still uses? */
+gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address);
+
 /* "rbd" or "dir", as configured. */
 const char *berth_storage_link_kind(BerthStorageLink *link);
 /* (transfer none) */

@@ -85,10 +85,16 @@ static void link_whose_own_watch_keeps_a_disk_is_opened_anew(void **state)
     g_clear_error(&error);
     run_until(uses_another(link, before));
     assert_null(berth_storage_link_error(link));
+    g_autofree char *after = run(link, note_address, NULL, NULL);
+    assert_true(berth_storage_link_is_own(link, after));
+    assert_true(berth_storage_link_is_own(link, before)); /* the writer has it */
     /* A write that began with the old client goes on. */
     assert_true(berth_image_writer_write(writer, 0, "w", 1, &error));
     assert_true(berth_image_writer_commit(writer, &error));
     berth_image_writer_free(writer);
+    run_until(!berth_storage_link_is_own(link, before));
+    assert_true(berth_storage_link_is_own(link, after));
+    assert_false(berth_storage_link_is_own(link, ""));
     cluster_remove_disk("worn");
     assert_true(berth_storage_image_remove(conformance_storage, "worn", NULL));
     assert_true(berth_storage_image_remove(conformance_storage, "import", NULL));
