@@ -2,7 +2,8 @@
 /* Owns the removal of what nobody needs. Lists are made on workers, judged on the loop, and removed
  * on workers again: a disk or image that is garbage once stays garbage, as epochs only rise and ids
  * are made once; uploads may be wanted again, so blob_guard.h keeps them while they are fresh, and
- * one must be found unused in two rounds. */
+ * one must be found unused in two rounds. A dead disk that a client has open stays for the next round;
+ * stale_clients.h says whether the client is dead too. */
 #include "config.h"
 
 #include "scheduler/daemon/collector.h"
@@ -11,6 +12,11 @@
 #include "common/id.h"
 #include "scheduler/daemon/blob_guard.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/stale_clients.h"
+
+/* To the next round, at most, when a disk is kept by a client that nobody uses. Ceph forgets a dead
+ * client after 30 s, if it does: see stale_clients.h. */
+#define SUSPECTS_WAIT_SEC 60u
 
 typedef enum { DISKS, IMAGES, BLOBS, N_KINDS } Kind;
 
@@ -20,12 +26,14 @@ struct BerthCollector {
     gboolean is_running;
     guint timer;
     GHashTable *suspects; /* hex digests of blobs that the last round found unused */
+    BerthStaleClients *stale_clients;
 };
 
 typedef struct {
     BerthStore *store;
     Kind kind;
-    char **names; /* to be removed; NULL when listing */
+    char **names;    /* to be removed; NULL when listing */
+    GPtrArray *dead; /* of BerthBusyDisk: whose clients are to be cut off; NULL but for that */
 } Task;
 
 static const char *const kind_names[N_KINDS] = {"disk", "image", "upload"};
@@ -35,6 +43,7 @@ BerthCollector *berth_collector_new(BerthDaemon *daemon)
     BerthCollector *collector = g_new0(BerthCollector, 1);
     collector->daemon = daemon;
     collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    collector->stale_clients = berth_stale_clients_new();
     return collector;
 }
 
@@ -42,6 +51,7 @@ void berth_collector_free(BerthCollector *collector)
 {
     g_clear_handle_id(&collector->timer, g_source_remove);
     g_hash_table_unref(collector->suspects);
+    berth_stale_clients_free(collector->stale_clients);
     g_free(collector);
 }
 
@@ -51,6 +61,7 @@ static void task_free(gpointer data)
 {
     Task *task = data;
     g_strfreev(task->names);
+    g_clear_pointer(&task->dead, g_ptr_array_unref);
     g_free(task);
 }
 
@@ -113,15 +124,63 @@ static gboolean remove_one(BerthStorage *storage, const Task *task, const char *
     }
 }
 
-/* What is in use is left for the next round; anything else ends this one. */
+static gboolean is_in_use(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION);
+}
+
+static gboolean is_gone(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
+}
+
+/* Notes who has the disk NAME open, in BUSY. */
+static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *busy, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    char **clients = berth_storage_disk_clients(storage, name, &failed);
+    if (clients) {
+        g_ptr_array_add(busy, berth_busy_disk_new(name, clients));
+    } else if (!is_gone(failed)) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return FALSE;
+    }
+    return TRUE;
+}
+
+/* What is in use is left for the next round; anything else ends this one. The disks in use, as
+ * BerthBusyDisk. */
 static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Task *task = input;
+    g_autoptr(GPtrArray) busy = g_ptr_array_new_with_free_func(berth_busy_disk_free);
     for (gsize i = 0; task->names[i]; i++) {
         g_autoptr(GError) failed = NULL;
-        if (!remove_one(storage, task, task->names[i], &failed) &&
-            !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION) &&
-            !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        if (remove_one(storage, task, task->names[i], &failed) || is_gone(failed)) {
+            continue;
+        }
+        if (!is_in_use(failed)) {
+            g_propagate_error(error, g_steal_pointer(&failed));
+            return NULL;
+        }
+        if (task->kind == DISKS && !note_busy(storage, task->names[i], busy, error)) {
+            return NULL;
+        }
+    }
+    return g_steal_pointer(&busy);
+}
+
+/* A disk that is in use all the same is left for the next round. */
+static gpointer cut_off(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Task *task = input;
+    for (guint i = 0; i < task->dead->len; i++) {
+        const BerthBusyDisk *disk = g_ptr_array_index(task->dead, i);
+        g_autoptr(GError) failed = NULL;
+        if (!berth_storage_fence(storage, (const char *const *)disk->clients, error)) {
+            return NULL;
+        }
+        if (!berth_storage_disk_remove(storage, disk->disk_id, &failed) && !is_in_use(failed)) {
             g_propagate_error(error, g_steal_pointer(&failed));
             return NULL;
         }
@@ -206,8 +265,11 @@ static void end_round(BerthCollector *collector, const GError *error)
     }
     collector->is_running = FALSE;
     g_clear_handle_id(&collector->timer, g_source_remove);
-    collector->timer =
-        g_timeout_add_seconds(collector->daemon->config->gc_interval_sec, on_timer, collector);
+    guint wait_sec = collector->daemon->config->gc_interval_sec;
+    if (berth_stale_clients_has_suspects(collector->stale_clients)) {
+        wait_sec = MIN(wait_sec, SUSPECTS_WAIT_SEC);
+    }
+    collector->timer = g_timeout_add_seconds(wait_sec, on_timer, collector);
 }
 
 static void next_kind(BerthCollector *collector)
@@ -235,12 +297,66 @@ static void release_blobs(const Removing *removing)
     }
 }
 
+static Task *task_new(BerthCollector *collector)
+{
+    Task *task = g_new0(Task, 1);
+    task->store = collector->daemon->store;
+    task->kind = collector->kind;
+    return task;
+}
+
+static void on_cut_off(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthCollector *collector = user_data;
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    if (error) {
+        end_round(collector, error);
+    } else {
+        next_kind(collector);
+    }
+}
+
+/* Said before it is done: it cannot be undone. */
+static void cut_off_stale(BerthCollector *collector, GPtrArray *dead)
+{
+    for (guint i = 0; i < dead->len; i++) {
+        const BerthBusyDisk *disk = g_ptr_array_index(dead, i);
+        g_autofree char *clients = g_strjoinv(", ", disk->clients);
+        g_warning(
+            "cutting off from storage %s: disk %s of a guest that is no more cannot be removed, "
+            "as this client has had it open for two rounds, and neither a node nor a guest uses "
+            "it",
+            clients, disk->disk_id);
+    }
+    Task *task = task_new(collector);
+    task->dead = dead;
+    berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
+                           "cut off dead clients", cut_off, task, task_free, NULL, on_cut_off,
+                           collector);
+}
+
+/* Of this kind, what could be removed is; BUSY, or NULL, is in use. */
+static void end_removal(BerthCollector *collector, const GPtrArray *busy)
+{
+    g_autoptr(GPtrArray) dead = NULL;
+    if (collector->kind == DISKS) {
+        dead = berth_stale_clients_judge(collector->stale_clients, busy,
+                                         berth_stale_clients_is_in_use, collector->daemon);
+    }
+    if (dead && dead->len > 0) {
+        cut_off_stale(collector, g_steal_pointer(&dead));
+    } else {
+        next_kind(collector);
+    }
+}
+
 static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autofree Removing *removing = user_data;
     BerthCollector *collector = removing->collector;
     g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
+    g_autoptr(GPtrArray) busy = berth_work_finish(result, &error);
     if (collector->kind == BLOBS) {
         release_blobs(removing);
     }
@@ -249,16 +365,9 @@ static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data
     } else {
         g_info("removed up to %u %s(s) from storage that nobody needs",
                g_strv_length(removing->names), kind_names[collector->kind]);
-        next_kind(collector);
+        end_removal(collector, busy);
     }
     g_strfreev(removing->names);
-}
-
-static Task *task_new(BerthCollector *collector, char **names)
-{
-    Task *task = g_new0(Task, 1);
-    *task = (Task){collector->daemon->store, collector->kind, names};
-    return task;
 }
 
 static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -272,21 +381,23 @@ static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     g_auto(GStrv) dead = judge(collector, names);
     if (!dead[0]) {
-        next_kind(collector);
+        end_removal(collector, NULL);
         return;
     }
     Removing *removing = g_new(Removing, 1);
     *removing = (Removing){collector, g_strdupv(dead)};
+    Task *task = task_new(collector);
+    task->names = g_steal_pointer(&dead);
     berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "collect garbage",
-                           remove_names, task_new(collector, g_steal_pointer(&dead)), task_free,
-                           NULL, on_removed, removing);
+                           remove_names, task, task_free, (GDestroyNotify)g_ptr_array_unref,
+                           on_removed, removing);
 }
 
 static void list(BerthCollector *collector)
 {
     berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "look for garbage",
-                           list_names, task_new(collector, NULL), task_free,
-                           (GDestroyNotify)g_strfreev, on_listed, collector);
+                           list_names, task_new(collector), task_free, (GDestroyNotify)g_strfreev,
+                           on_listed, collector);
 }
 
 void berth_collector_run(BerthCollector *collector)

@@ -249,6 +249,27 @@ static void fence_of_an_agent_makes_its_writes_fail(void **state)
     assert_true(berth_storage_log_remove(conformance_storage, "agent", NULL));
 }
 
+static void fence_of_dead_clients_frees_their_disk(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    conformance_image(conformance_storage, "dying", MIB, (const guint8 *)"d", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "dying", "dying", MIB, NULL);
+    assert_non_null(disk);
+    cluster_leave_dead_watch("dying");
+    cluster_leave_dead_watch("dying");
+    assert_false(berth_storage_disk_remove(conformance_storage, "dying", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "in use");
+    g_clear_error(&error);
+    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "dying", &error);
+    assert_no_error(error);
+    assert_int_equal(g_strv_length(clients), 2);
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
+    berth_storage_disk_remove(conformance_storage, "dying", &error);
+    assert_no_error(error);
+    assert_true(berth_storage_image_remove(conformance_storage, "dying", NULL));
+}
+
 static void fence_of_garbage_is_invalid_argument(void **state)
 {
     const char *const addresses[] = {"not an address", NULL};
@@ -353,6 +374,7 @@ int main(void)
         cmocka_unit_test(disk_source_has_all_that_libvirt_needs),
         cmocka_unit_test(fence_of_a_disks_client_makes_its_writes_fail),
         cmocka_unit_test(fence_of_an_agent_makes_its_writes_fail),
+        cmocka_unit_test(fence_of_dead_clients_frees_their_disk),
         cmocka_unit_test(fence_of_garbage_is_invalid_argument),
         cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
         cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),

@@ -30,6 +30,7 @@ struct FakeAgent {
     guint n_stops;
     guint n_answers;
     char *cannot_start;
+    char *storage_client;
 };
 
 typedef struct {
@@ -451,13 +452,14 @@ static Berth__NodeInfo describe_node(const FakeAgent *agent)
     info.acceleration = (char *)"tcg";
     info.acceleration_reason = (char *)"qemu: failed to initialize kvm";
     info.cannot_start = agent->cannot_start;
+    info.storage_client = agent->storage_client;
     return info;
 }
 
-void fake_agent_set_cannot_start(FakeAgent *agent, const char *why)
+static void change(FakeAgent *agent, char **what, const char *value)
 {
-    g_free(agent->cannot_start);
-    agent->cannot_start = g_strdup(why);
+    g_free(*what);
+    *what = g_strdup(value);
     Berth__NodeInfo info = describe_node(agent);
     Berth__NodeChangedRequest request = BERTH__NODE_CHANGED_REQUEST__INIT;
     request.info = &info;
@@ -465,6 +467,16 @@ void fake_agent_set_cannot_start(FakeAgent *agent, const char *why)
         berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "NodeChanged",
                                   &request.base, 0, agent->connection, on_said, agent);
     }
+}
+
+void fake_agent_set_cannot_start(FakeAgent *agent, const char *why)
+{
+    change(agent, &agent->cannot_start, why);
+}
+
+void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses)
+{
+    change(agent, &agent->storage_client, addresses);
 }
 
 static void join(FakeAgent *agent)
@@ -554,6 +566,7 @@ FakeAgent *fake_agent_new(const FakeAgentConfig *config)
     agent->connection = g_cancellable_new();
     agent->repeats = 1;
     agent->cannot_start = g_strdup("");
+    agent->storage_client = g_strdup("");
     fake_agent_heal(agent);
     return agent;
 }
@@ -572,6 +585,7 @@ void fake_agent_free(FakeAgent *agent)
     berth_tls_config_free(agent->tls);
     g_clear_error(&agent->error);
     g_free(agent->cannot_start);
+    g_free(agent->storage_client);
     g_free(agent);
 }
 

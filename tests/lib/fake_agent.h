@@ -70,6 +70,8 @@ void fake_agent_heal(FakeAgent *agent);
 void fake_agent_crash(FakeAgent *agent);
 /* Can start no guests because of WHY, "" = it can: says so now, and when it joins. */
 void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
+/* Its own clients of storage, separated by spaces, "" = none: says so now, and when it joins. */
+void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses);
 /* From now on each GuestChanged is sent this often (1 is normal), each answer to an action comes
  * after DELAY_MSEC. */
 void fake_agent_set_repeats(FakeAgent *agent, guint repeats);

@@ -113,6 +113,23 @@ void cluster_leave_watch(BerthStorage *storage, const char *disk_id)
     assert_int_equal(leave_watch_on(io, header), 0);
 }
 
+void cluster_leave_dead_watch(const char *disk_id)
+{
+    g_autofree char *program =
+        g_build_filename(g_getenv("top_builddir"), "tests", "lib", "dying_watcher", NULL);
+    g_autofree char *image = g_strconcat("disk-", disk_id, NULL);
+    g_autoptr(GError) error = NULL;
+    char said[8] = "";
+    g_autoptr(GSubprocess) watcher = g_subprocess_new(
+        G_SUBPROCESS_FLAGS_STDOUT_PIPE, &error, program, ceph_conf, keyring, "berth", image, NULL);
+    assert_no_error(error);
+    g_input_stream_read_all(g_subprocess_get_stdout_pipe(watcher), said, strlen("ready\n"), NULL,
+                            NULL, NULL);
+    assert_string_equal(said, "ready\n");
+    g_subprocess_force_exit(watcher);
+    assert_true(g_subprocess_wait(watcher, NULL, NULL));
+}
+
 void cluster_remove_disk(const char *disk_id)
 {
     gint64 deadline = g_get_monotonic_time() + 90 * G_USEC_PER_SEC;

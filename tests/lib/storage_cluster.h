@@ -20,6 +20,8 @@ void cluster_do(const char *verb);
 /* Leaves in STORAGE's client what an operation on a disk leaves that ran out of time: its watch of the
  * disk's header. */
 void cluster_leave_watch(BerthStorage *storage, const char *disk_id);
+/* Leaves a dead client's watch of the disk's header, which Ceph keeps for a day. */
+void cluster_leave_dead_watch(const char *disk_id);
 /* Removes a disk that a client has open that is gone: Ceph forgets it after 30 s. */
 void cluster_remove_disk(const char *disk_id);
 /* Output of a command of Ceph as its administrator, words separated by spaces; must succeed.
