@@ -104,7 +104,8 @@ static const char *fixed_text(Berth__Reason reason)
     case BERTH__REASON__REASON_GUEST_CRASHED:
         return "the guest crashed";
     case BERTH__REASON__REASON_GUEST_VANISHED:
-        return "the guest was gone when its node reported again";
+        return "the guest was gone without a word of its end: its host ended it, or QEMU failed; "
+               "submit the job again, and if that recurs ask an operator for its node's log";
     case BERTH__REASON__REASON_NODE_LOST:
         return "its node was lost while it ran";
     case BERTH__REASON__REASON_START_FAILED:

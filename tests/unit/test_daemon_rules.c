@@ -90,6 +90,9 @@ static const ReasonCase reasons[] = {
      "no node has enough left for 1 vCPU and 512 MiB of memory; waits for running jobs to end"},
     {{.reason = BERTH__REASON__REASON_BOOT_DEADLINE, .node = "n1"},
      "the guest did not boot in time (node n1)"},
+    {{.reason = BERTH__REASON__REASON_GUEST_VANISHED, .node = "n1"},
+     "the guest was gone without a word of its end: its host ended it, or QEMU failed; submit the "
+     "job again, and if that recurs ask an operator for its node's log (node n1)"},
     {{.reason = BERTH__REASON__REASON_START_FAILED, .node = "n1", .detail = "no space left"},
      "the node could not start its guest (node n1): no space left"},
     {{.reason = BERTH__REASON__REASON_EXIT_STATUS, .exit = &exit_3, .detail = "old news"},
