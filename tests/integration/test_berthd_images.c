@@ -196,6 +196,51 @@ static void garbage_is_collected_at_start(void **state)
     assert_true(has_disk(test, &foreign)); /* no job of ours: another cluster's */
 }
 
+/* The collector takes images in the order of their names: what it does with this last one says that it
+ * has looked at all of them. */
+static void leave_last_image(BerthdTest *test)
+{
+    g_autoptr(GError) error = NULL;
+    BerthImageWriter *last =
+        berth_storage_image_create(berthd_fixture_storage(test->berthd), "zzz-last", 4096, &error);
+    assert_no_error(error);
+    assert_true(berth_image_writer_commit(last, &error));
+    berth_image_writer_free(last);
+}
+
+static gboolean has_image(BerthdTest *test, const char *image_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) names = berth_storage_image_list(berthd_fixture_storage(test->berthd), &error);
+    assert_no_error(error);
+    return g_strv_contains((const char *const *)names, image_id);
+}
+
+static void image_of_a_disk_stays_in_storage_until_the_disk_is_gone(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(GError) error = NULL;
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    g_autofree char *image_id = g_strdup(fake_agent_start(test->agent, job)->image_id);
+    BerthGuestId foreign = {.job = 4711, .epoch = 1}; /* whose disk is not collected */
+    g_autofree char *disk_id = berth_disk_id_format(&foreign);
+    make_disk(test, &foreign, image_id);
+    Berth__RemoveImageRequest request = BERTH__REMOVE_IMAGE_REQUEST__INIT;
+    request.name = (char *)"tiny";
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, images, "Remove", &request.base);
+    leave_last_image(test);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(!has_image(test, "zzz-last"));
+    assert_true(has_image(test, image_id));
+    assert_true(berth_storage_disk_remove(berthd_fixture_storage(test->berthd), disk_id, &error));
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(!has_image(test, image_id));
+}
+
 static void list_of_images_comes_in_pages(void **state)
 {
     static const char *const names[] = {"a", "b", "tiny"};
@@ -225,6 +270,7 @@ int main(void)
         BERTHD_TEST(import_wrong_is_refused),
         BERTHD_TEST(import_of_closed_connection_is_aborted),
         BERTHD_TEST(remove_needed_is_refused),
+        BERTHD_TEST(image_of_a_disk_stays_in_storage_until_the_disk_is_gone),
         BERTHD_TEST(garbage_is_collected_at_start),
         BERTHD_TEST(list_of_images_comes_in_pages),
     };

@@ -3,6 +3,7 @@
 #include "tests/lib/assert.h"
 
 #include "scheduler/daemon/engine.h"
+#include "scheduler/daemon/records.h"
 #include "tests/unit/store_fixture.h"
 
 #define DEADLINE_SEC 60u
@@ -14,13 +15,22 @@ typedef struct {
     BerthJobTable *jobs;
     BerthNodeTable *nodes;
     BerthEngine *engine;
-    GArray *actions; /* BerthCoreAction that left */
+    GArray *actions;       /* BerthCoreAction that left */
+    guint64 watched;       /* a job, or 0 */
+    guint32 durable_phase; /* of the watched job's guest, when the newest action left */
 } Test;
 
 static void on_act(const BerthCoreAction *action, gpointer user_data)
 {
     Test *test = user_data;
     g_array_append_val(test->actions, *action);
+    if (test->watched != 0) {
+        g_autoptr(GError) error = NULL;
+        Berth__StoredTask *task = berth_store_get_task(test->store, test->watched, 0, &error);
+        assert_no_error(error);
+        test->durable_phase = task->phase;
+        berth__stored_task__free_unpacked(task, NULL);
+    }
 }
 
 /* Job 1 has had its guest on node 1, which is lost: it is being fenced. */
@@ -131,6 +141,86 @@ static void engine_fence_that_failed_is_sent_until_it_works(void **state)
     assert_int_equal(task.phase, BERTH_GUEST_NONE);
 }
 
+static void take(Test *test, const BerthCoreEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    BerthTurn *turn = berth_engine_begin(test->engine);
+    assert_true(berth_turn_event(turn, event, NULL, &error));
+    berth_turn_commit(turn);
+}
+
+/* A job that needs all of node 2. */
+static void submit(Test *test, guint64 id)
+{
+    g_autoptr(GError) error = NULL;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    spec.vcpus = 4;
+    spec.memory_mib = 64;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    Berth__Job *job = berth_record_new_job(id, &spec, "user", 1000, 1000, 1);
+    berth_record_job_to_core(job, &spec, NULL, 0, &event.submitted);
+    BerthTurn *turn = berth_engine_begin(test->engine);
+    assert_true(berth_turn_submit(turn, &event, job, &spec, NULL, &error));
+    berth_turn_commit(turn);
+    berth__job__free_unpacked(job, NULL);
+}
+
+static void wait_action(Test *test, BerthActionKind kind, guint64 job)
+{
+    const guint n = test->actions->len + 1;
+    guint deadline = g_timeout_add_seconds(DEADLINE_SEC, on_deadline, NULL);
+    while (test->actions->len < n) {
+        g_main_context_iteration(NULL, TRUE);
+    }
+    g_source_remove(deadline);
+    const BerthCoreAction *action = &g_array_index(test->actions, BerthCoreAction, n - 1);
+    assert_int_equal(action->kind, kind);
+    assert_int_equal(action->guest.job, job);
+}
+
+static guint32 reserved_vcpus(Test *test)
+{
+    BerthCoreNode node;
+    assert_true(berth_core_get_node(test->core, 2, &node));
+    return node.reserved.vcpus;
+}
+
+/* RELEASE leaves when the outcome is durable; what the guest reserved is another's when the node has
+ * said that the guest is gone, and the other starts when that is durable, too. */
+static void engine_room_of_a_guest_is_given_away_after_the_commit(void **state)
+{
+    Test *test = *state;
+    assert_int_equal(berth_core_add_node(test->core, "n2"), 2);
+    berth_node_table_add(test->nodes, 2, "n2");
+    berth_engine_start(test->engine);
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_JOINED,
+                                 .node = 2,
+                                 .joined = {.info = {.capacity = {4, 4096, 0}}}});
+    submit(test, 2);
+    wait_action(test, BERTH_ACTION_START, 2);
+    test->watched = 2;
+    submit(test, 3);
+    const BerthGuestId guest = {.job = 2, .epoch = 1};
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = 2});
+    guint before = test->actions->len;
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_EXITED, .guest = guest, .node = 2});
+    assert_int_equal(test->actions->len, before); /* decided, not committed */
+    wait_action(test, BERTH_ACTION_RELEASE, 2);
+    assert_int_equal(test->durable_phase, BERTH_GUEST_RELEASING);
+    assert_int_equal(reserved_vcpus(test), 4);
+    BerthCoreTask next;
+    assert_true(berth_core_get_task(test->core, 3, 0, &next));
+    assert_int_equal(next.phase, BERTH_GUEST_NONE);
+
+    before = test->actions->len;
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = guest, .node = 2});
+    assert_true(berth_core_get_task(test->core, 3, 0, &next));
+    assert_int_equal(next.phase, BERTH_GUEST_STARTING);
+    assert_int_equal(test->actions->len, before);
+    wait_action(test, BERTH_ACTION_START, 3);
+    assert_int_equal(test->durable_phase, BERTH_GUEST_NONE);
+}
+
 #define ENGINE_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -138,6 +228,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         ENGINE_TEST(engine_start_while_fencing_sends_fence_again),
         ENGINE_TEST(engine_fence_that_failed_is_sent_until_it_works),
+        ENGINE_TEST(engine_room_of_a_guest_is_given_away_after_the_commit),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
