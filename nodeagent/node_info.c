@@ -5,6 +5,7 @@
 #include "nodeagent/agent_private.h"
 
 #include "common/message.h"
+#include "nodeagent/host_id.h"
 
 static Berth__NumaCell **cells_new(const BerthHost *host)
 {
@@ -34,6 +35,7 @@ Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthH
                                      const char *storage_client, const char *cannot_start)
 {
     g_autofree char *boot_id = NULL;
+    g_autofree char *host_id = berth_host_id_new(NULL, NULL);
     g_autofree char *hypervisor =
         g_strdup_printf("QEMU %s, libvirt %s", host->qemu_version, host->libvirt_version);
     g_file_get_contents("/proc/sys/kernel/random/boot_id", &boot_id, NULL, NULL);
@@ -41,6 +43,7 @@ Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthH
     info.name = config->name;
     info.version = (char *)PACKAGE_VERSION;
     info.boot_id = boot_id == NULL ? (char *)"" : g_strstrip(boot_id);
+    info.host_id = host_id;
     info.cpus = host->cpus;
     info.memory_mib = host->memory_mib;
     info.vcpus = config->vcpus != 0 ? config->vcpus : host->cpus;

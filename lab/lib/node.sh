@@ -19,6 +19,8 @@ node_prepare() {
         mkdir -p "$root$dir"
     done
     mkdir -p "$root/var/lib/libvirt/qemu" "$LAB_DATA/log/$node"
+    # Nodes are hosts of their own: berth-node(8) says what for.
+    tr -d - </proc/sys/kernel/random/uuid >"$root/etc/machine-id"
     # QEMU runs as libvirt-qemu and makes its sockets below.
     chown -R --reference=/var/lib/libvirt/qemu "$root/var/lib/libvirt/qemu"
     node_write_libvirt_config "$root/etc/libvirt"

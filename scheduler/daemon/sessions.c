@@ -2,14 +2,16 @@
 /* Owns which connection speaks for which node, from its acceptance to its end. What nodes say of
  * their guests is guest_reports.c's.
  *
- * Invariants: a node has at most one session; a connection speaks for the node that its certificate
- * names, and for no other; the core hears NODE_LEFT once for every NODE_JOINED. */
+ * Invariants: a node has at most one session, which comes from the host that has its guests; a
+ * connection speaks for the node that its certificate names, and for no other; the core hears
+ * NODE_LEFT once for every NODE_JOINED. */
 #include "config.h"
 
 #include "scheduler/daemon/sessions.h"
 
 #include "common/error.h"
 #include "scheduler/daemon/guest_reports.h"
+#include "scheduler/daemon/host_check.h"
 #include "scheduler/daemon/services.h"
 
 #include <string.h>
@@ -239,7 +241,8 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
     if (!link || berth_engine_is_stopped(daemon->engine)) {
         g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the daemon is ending");
     }
-    if (error || !check_join(berth_rpc_call_identity(call), request, &error)) {
+    if (error || !check_join(berth_rpc_call_identity(call), request, &error) ||
+        !berth_host_check(daemon, request, &error)) {
         g_warning("%s cannot join: %s", berth_rpc_call_identity(call)->description, error->message);
         berth_rpc_call_fail(call, error);
         return;

@@ -4,7 +4,7 @@
 #include "scheduler/daemon/daemon.h"
 
 /* The agents' connections: one session per node, begun by Join. A second session of a node
- * replaces the first. */
+ * replaces the first, if it is of the same host: see host_check.h. */
 
 BerthSessions *berth_sessions_new(BerthDaemon *daemon);
 /* Closes all connections; nothing is made of it, as the daemon ends. */

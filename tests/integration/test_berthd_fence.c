@@ -165,6 +165,29 @@ static void node_lost_is_cut_off_and_its_job_runs_elsewhere(void **state)
     check_ran_again(test);
 }
 
+/* A clone of the first node: that it has no guest does not say that the guest is gone. */
+static void other_host_of_the_name_joins_after_the_fence(void **state)
+{
+    Test *test = *state;
+    fake_agent_cut(test->first);
+    fake_agent_set_host(test->first, "original", NULL);
+    fake_agent_heal(test->first);
+    run_until(fake_agent_is_joined(test->first));
+    fake_agent_cut(test->first);
+    FakePlan plan = {0};
+    FakeAgent *clone =
+        berthd_fixture_add_host(test->berthd, "n1", "clone", NULL, berthd_test_plan, &plan);
+    assert_non_null(fake_agent_error(clone));
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_FENCED, test->job);
+    assert_false(guest_can_write(test, NULL));
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__COMPLETED);
+    fake_agent_cut(clone);
+    fake_agent_heal(clone);
+    run_until(fake_agent_is_joined(clone));
+    assert_int_equal(fake_agent_runs(clone, test->job), 0);
+    check_ran_again(test);
+}
+
 static void killed_before_the_fence_it_fences_after_restart(void **state)
 {
     Test *test = *state;
@@ -201,6 +224,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         FENCE_TEST(node_lost_is_cut_off_and_its_job_runs_elsewhere),
+        FENCE_TEST(other_host_of_the_name_joins_after_the_fence),
         FENCE_TEST(killed_before_the_fence_it_fences_after_restart),
         FENCE_TEST(fence_without_storage_is_tried_until_it_works),
     };

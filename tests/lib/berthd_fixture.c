@@ -490,8 +490,8 @@ void berthd_fixture_free(BerthdFixture *fixture)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
-FakeAgent *berthd_fixture_add_agent(BerthdFixture *fixture, const char *name, FakePlanFunc plan,
-                                    gpointer user_data)
+FakeAgent *berthd_fixture_add_host(BerthdFixture *fixture, const char *name, const char *host_id,
+                                   const char *boot_id, FakePlanFunc plan, gpointer user_data)
 {
     char *certificate = NULL;
     char *key = NULL;
@@ -506,6 +506,8 @@ FakeAgent *berthd_fixture_add_agent(BerthdFixture *fixture, const char *name, Fa
         .certificate = certificate,
         .key = key,
         .ca = fixture->ca,
+        .host_id = host_id,
+        .boot_id = boot_id,
         .vcpus = 64,
         .memory_mib = 64 * 1024,
         .storage = fixture->storage,
@@ -515,6 +517,13 @@ FakeAgent *berthd_fixture_add_agent(BerthdFixture *fixture, const char *name, Fa
     FakeAgent *agent = fake_agent_new(&config);
     g_ptr_array_add(fixture->agents, agent);
     run_until(fake_agent_is_joined(agent) || fake_agent_error(agent));
+    return agent;
+}
+
+FakeAgent *berthd_fixture_add_agent(BerthdFixture *fixture, const char *name, FakePlanFunc plan,
+                                    gpointer user_data)
+{
+    FakeAgent *agent = berthd_fixture_add_host(fixture, name, NULL, NULL, plan, user_data);
     assert_no_error(fake_agent_error(agent));
     return agent;
 }

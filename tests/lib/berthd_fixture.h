@@ -89,5 +89,8 @@ GPtrArray *berthd_fixture_events(BerthdFixture *fixture);
 /* A fake node of 64 vCPUs and 64 GiB that has joined. The fixture frees it. */
 FakeAgent *berthd_fixture_add_agent(BerthdFixture *fixture, const char *name, FakePlanFunc plan,
                                     gpointer user_data);
+/* The same on a host that says what it is; it has joined, or it has an error. */
+FakeAgent *berthd_fixture_add_host(BerthdFixture *fixture, const char *name, const char *host_id,
+                                   const char *boot_id, FakePlanFunc plan, gpointer user_data);
 /* Starts berthd again after its end: nodes dial at once. */
 void berthd_fixture_restart(BerthdFixture *fixture);

@@ -31,6 +31,8 @@ struct FakeAgent {
     guint n_answers;
     char *cannot_start;
     char *storage_client;
+    char *host_id;
+    char *boot_id;
 };
 
 typedef struct {
@@ -453,6 +455,8 @@ static Berth__NodeInfo describe_node(const FakeAgent *agent)
     info.acceleration_reason = (char *)"qemu: failed to initialize kvm";
     info.cannot_start = agent->cannot_start;
     info.storage_client = agent->storage_client;
+    info.host_id = agent->host_id;
+    info.boot_id = agent->boot_id;
     return info;
 }
 
@@ -477,6 +481,14 @@ void fake_agent_set_cannot_start(FakeAgent *agent, const char *why)
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses)
 {
     change(agent, &agent->storage_client, addresses);
+}
+
+void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot_id)
+{
+    g_free(agent->host_id);
+    g_free(agent->boot_id);
+    agent->host_id = g_strdup(host_id ? host_id : "");
+    agent->boot_id = g_strdup(boot_id ? boot_id : "");
 }
 
 static void join(FakeAgent *agent)
@@ -538,6 +550,7 @@ void fake_agent_heal(FakeAgent *agent)
                                           .max_open_calls = 4096,
                                           .hello_timeout_msec = 10000};
     if (!agent->dialer) {
+        g_clear_error(&agent->error);
         agent->dialer =
             berth_rpc_dialer_new("127.0.0.1", agent->config.port, agent->tls, agent->services,
                                  &limits, on_connected, on_dial_failed, agent);
@@ -567,6 +580,7 @@ FakeAgent *fake_agent_new(const FakeAgentConfig *config)
     agent->repeats = 1;
     agent->cannot_start = g_strdup("");
     agent->storage_client = g_strdup("");
+    fake_agent_set_host(agent, config->host_id, config->boot_id);
     fake_agent_heal(agent);
     return agent;
 }
@@ -586,6 +600,8 @@ void fake_agent_free(FakeAgent *agent)
     g_clear_error(&agent->error);
     g_free(agent->cannot_start);
     g_free(agent->storage_client);
+    g_free(agent->host_id);
+    g_free(agent->boot_id);
     g_free(agent);
 }
 

@@ -42,6 +42,8 @@ typedef struct {
     const char *certificate;
     const char *key;
     const char *ca;
+    const char *host_id; /* NULL = does not say */
+    const char *boot_id;
     guint32 vcpus;
     guint64 memory_mib;
     BerthStorage *storage; /* where output goes; NULL = nowhere */
@@ -64,7 +66,7 @@ const GError *fake_agent_error(FakeAgent *agent);
 void fake_agent_drop(FakeAgent *agent);
 /* As if the network were cut: no connection until healed. Guests run on. */
 void fake_agent_cut(FakeAgent *agent);
-/* Dials at once, without the pause that follows a lost connection. */
+/* Dials at once, without the pause that follows a lost connection; there is no error until it fails. */
 void fake_agent_heal(FakeAgent *agent);
 /* The host dies: all guests are gone, without a word. */
 void fake_agent_crash(FakeAgent *agent);
@@ -72,6 +74,8 @@ void fake_agent_crash(FakeAgent *agent);
 void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
 /* Its own clients of storage, separated by spaces, "" = none: says so now, and when it joins. */
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses);
+/* From its next Join on it is another host, or in another boot; NULL: does not say. */
+void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot_id);
 /* From now on each GuestChanged is sent this often (1 is normal), each answer to an action comes
  * after DELAY_MSEC. */
 void fake_agent_set_repeats(FakeAgent *agent, guint repeats);

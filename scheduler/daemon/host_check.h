@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* Two hosts with one name and certificate, as a cloned machine and its original are, must not take
+ * turns at being the node: each would be told to remove what the other has, and the guests of the one
+ * would count as gone, and start again, while they run.
+ *
+ * May the host that sent REQUEST be its node now? Not while the node has a session with another host
+ * (ALREADY_EXISTS), and not while guests may run on that other host (FAILED_PRECONDITION): until they
+ * were given up and cut off, as node_timeout has it. A host is the same if it says the same host_id and
+ * is not in a boot that was over already, or has a guest of the node. One that says none is taken for
+ * the same. */
+gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request, GError **error);

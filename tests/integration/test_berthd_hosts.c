@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Hosts that say that they are the same node, at a real berthd: a clone, and what only looks like it. */
+#include "tests/lib/berthd_test.h"
+
+#include "scheduler/daemon/pb.h"
+
+#define RUNS_ON ((FakePlan){.runs_on = TRUE})
+
+/* The node "n1" of the fixture, on a host that says what it is, with a job that runs. */
+static guint64 set_up_node(BerthdTest *test)
+{
+    fake_agent_cut(test->agent);
+    fake_agent_set_host(test->agent, "original", "boot-1");
+    fake_agent_heal(test->agent);
+    run_until(fake_agent_is_joined(test->agent));
+    test->plan = RUNS_ON;
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    return job;
+}
+
+static gboolean is_down(BerthdTest *test)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)"n1";
+    g_autoptr(ProtobufCMessage) node =
+        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
+    return ((Berth__Node *)(void *)node)->state == BERTH__NODE_STATE__NODE_DOWN;
+}
+
+static int setup_impatient(void **state)
+{
+    return berthd_test_setup_with(state, "node_timeout = 1s\n");
+}
+
+static void dial_again(FakeAgent *agent)
+{
+    fake_agent_cut(agent);
+    fake_agent_heal(agent);
+    run_until(fake_agent_is_joined(agent) || fake_agent_error(agent));
+}
+
+static void assert_runs_on(BerthdTest *test, guint64 job)
+{
+    assert_true(fake_agent_end(test->agent, job, 0));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(berthd_test_task(record)->epoch, 1);
+    assert_int_equal(berthd_test_task(record)->requeues, 0);
+}
+
+static void other_host_is_refused_while_the_first_is_there(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    FakePlan plan = {0};
+    FakeAgent *clone =
+        berthd_fixture_add_host(test->berthd, "n1", "clone", "boot-c", berthd_test_plan, &plan);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_ALREADY_EXISTS, "another host (");
+    assert_non_null(strstr(fake_agent_error(clone)->message, "berth-setup(7)"));
+    assert_true(fake_agent_is_joined(test->agent));
+    assert_runs_on(test, job);
+    run_until(fake_agent_n_guests(test->agent) == 0);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, job);
+    /* Nothing runs on the first any more: the other may replace it. */
+    fake_agent_cut(test->agent);
+    run_until(is_down(test));
+    dial_again(clone);
+    assert_no_error(fake_agent_error(clone));
+    dial_again(test->agent);
+    assert_berth_error(fake_agent_error(test->agent), BERTH_ERROR_ALREADY_EXISTS, "another host");
+}
+
+/* Not even a restart of berthd lets it in before the first is back. */
+static void other_host_waits_while_guests_may_run_on_the_first(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    FakePlan plan = {0};
+    fake_agent_cut(test->agent);
+    run_until(is_down(test));
+    FakeAgent *clone =
+        berthd_fixture_add_host(test->berthd, "n1", "clone", "boot-c", berthd_test_plan, &plan);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION,
+                       "1 guests may still run there");
+    fake_agent_cut(clone);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_start(test->berthd);
+    dial_again(clone);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, "node_timeout");
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    assert_runs_on(test, job);
+    assert_int_equal(fake_agent_runs(clone, job), 0);
+}
+
+static void other_host_joins_once_the_guests_were_given_up(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    FakePlan plan = {0};
+    fake_agent_cut(test->agent);
+    /* A directory cannot cut anybody off: the job ends, and is not run twice. */
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__NODE_FAIL);
+    FakeAgent *clone =
+        berthd_fixture_add_host(test->berthd, "n1", "clone", "boot-c", berthd_test_plan, &plan);
+    assert_no_error(fake_agent_error(clone));
+    assert_int_equal(fake_agent_runs(clone, job), 0);
+    guint64 next = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, next, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(fake_agent_runs(clone, next), 1);
+}
+
+/* As after a reset: berthd does not know yet that the first connection is dead. */
+static void same_host_in_a_new_boot_is_taken_at_once(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    FakePlan plan = {0};
+    FakeAgent *again =
+        berthd_fixture_add_host(test->berthd, "n1", "original", "boot-2", berthd_test_plan, &plan);
+    assert_no_error(fake_agent_error(again));
+    fake_agent_cut(test->agent);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(fake_agent_runs(again, job), 1);
+    /* The first boot is over: what comes from it is another host, with the same ids. */
+    dial_again(test->agent);
+    assert_berth_error(fake_agent_error(test->agent), BERTH_ERROR_ALREADY_EXISTS, "another host");
+    assert_true(fake_agent_is_joined(again));
+}
+
+/* Its operator has mended its machine id. */
+static void host_with_the_guests_of_the_node_is_the_same(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    fake_agent_cut(test->agent);
+    run_until(is_down(test));
+    fake_agent_set_host(test->agent, "mended", "boot-1");
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    assert_runs_on(test, job);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BERTHD_TEST(other_host_is_refused_while_the_first_is_there),
+        BERTHD_TEST(other_host_waits_while_guests_may_run_on_the_first),
+        cmocka_unit_test_setup_teardown(other_host_joins_once_the_guests_were_given_up,
+                                        setup_impatient, berthd_test_teardown),
+        BERTHD_TEST(same_host_in_a_new_boot_is_taken_at_once),
+        BERTHD_TEST(host_with_the_guests_of_the_node_is_the_same),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
