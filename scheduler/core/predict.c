@@ -12,9 +12,7 @@
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 
-/* However seldom its guests have been seen busy together, half of their peaks may be. */
-#define COINCIDENCE_MIN 32768u
-#define ONE             65536u
+#define ONE 65536u
 
 /* What the siblings that ended needed at most. */
 typedef struct {
@@ -156,12 +154,21 @@ static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
     guest->needs = needs;
 }
 
-static void note_coincidence(CoreNode *node, guint64 kept)
+/* However seldom its guests have been seen busy together, some of their peaks may be. */
+static void note_coincidence(const BerthCore *core, CoreNode *node, guint64 kept)
 {
+    guint64 least = (guint64)core->tunings[BERTH_TUNING_COINCIDENCE_MIN_PERMILLE] * ONE / 1000;
     if (node->needs.cpu_milli == 0)
         return;
     guint64 now = MIN(((guint64)node->used.cpu_milli << 16) / node->needs.cpu_milli, ONE);
-    node->coincidence = (guint32)MAX(follow(node->coincidence, now, kept), COINCIDENCE_MIN);
+    node->coincidence = (guint32)MAX(follow(node->coincidence, now, kept), least);
+}
+
+/* What is left of a difference after PASSED_USEC, in 65536ths. */
+static guint64 kept_after(const BerthCore *core, BerthCoreTuning half_life, gint64 passed_usec)
+{
+    guint64 half_life_ms = (guint64)MAX(core->tunings[half_life] / 1000, 1);
+    return core_exp2_neg(((guint64)MIN(passed_usec / 1000, G_MAXINT32) << 16) / half_life_ms);
 }
 
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
@@ -171,9 +178,8 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     CoreNeeds used = at_most((CoreNeeds){usage->cpu_milli, usage->memory_used_mib + overhead_mib},
                              whole_of(guest));
     gint64 passed_usec = core->now_usec - guest->reported_usec;
-    gint64 half_life_usec = core->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC];
-    guint64 kept = core_exp2_neg(((guint64)MIN(passed_usec / 1000, G_MAXINT32) << 16) /
-                                 (guint64)MAX(half_life_usec / 1000, 1));
+    guint64 kept_cpu = kept_after(core, BERTH_TUNING_CPU_DECAY_HALF_LIFE_USEC, passed_usec);
+    guint64 kept = kept_after(core, BERTH_TUNING_DECAY_HALF_LIFE_USEC, passed_usec);
     node->used.cpu_milli += used.cpu_milli - guest->used.cpu_milli;
     node->used.memory_mib += used.memory_mib - guest->used.memory_mib;
     if (guest->is_opportunistic)
@@ -183,7 +189,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     guest->reported_usec = core->now_usec;
     guest->touched_mib = usage->touched_mib;
     guest->dirty_mib_per_sec = usage->dirty_mib_per_sec;
-    guest->peak.cpu_milli = (guint32)follow(guest->peak.cpu_milli, used.cpu_milli, kept);
+    guest->peak.cpu_milli = (guint32)follow(guest->peak.cpu_milli, used.cpu_milli, kept_cpu);
     guest->peak.memory_mib = follow(guest->peak.memory_mib, used.memory_mib, kept);
     if (!(core->config.features & BERTH_FEATURE_PREDICTION))
         return;
@@ -193,7 +199,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
         needs.memory_mib = MAX(needs.memory_mib, guest->floor.memory_mib);
     }
     set_needs(core, guest, needs);
-    note_coincidence(node, kept);
+    note_coincidence(core, node, kept_cpu);
 }
 
 CoreNeeds core_predict_node(const CoreNode *node)

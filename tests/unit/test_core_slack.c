@@ -67,7 +67,7 @@ static void prediction_rises_at_once_and_sinks_slowly(void **state)
     config.features = BERTH_FEATURE_ALL;
     core = berth_core_new(&config);
     g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
-    const gint64 hour_usec = 3600 * (gint64)G_USEC_PER_SEC;
+    const gint64 minute_usec = 60 * (gint64)G_USEC_PER_SEC;
     BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED, .node = berth_core_add_node(core, "n")};
     join.joined.info.capacity = (BerthResources){8, 10000, 0};
     BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
@@ -78,22 +78,26 @@ static void prediction_rises_at_once_and_sinks_slowly(void **state)
     assert_true(berth_core_handle(core, 1, &submit, effects, NULL));
     assert_true(berth_core_handle(core, 1, &running, effects, NULL));
     static const struct {
-        gint64 hour;
+        gint64 minute;
         guint32 cpu_milli, expected_milli;
+        guint64 used_mib, expected_mib;
     } steps[] = {
-        {1, 1000, 1100},  /* settled: the peak and a tenth */
-        {2, 4000, 4400},  /* up at once */
-        {14, 0, 2200},    /* half of it after 12 hours */
-        {26, 0, 1100},    /* and again */
-        {27, 8000, 8000}, /* never more than it reserved */
+        {60, 1000, 1100, 200, 220},      /* settled: the peak and a tenth */
+        {120, 4000, 4400, 1000, 1100},   /* up at once */
+        {130, 0, 2200, 1000, 1100},      /* vCPUs: half of it after 10 minutes */
+        {140, 0, 1100, 1000, 1100},      /* and again */
+        {860, 0, 0, 0, 550},             /* memory: after 12 hours */
+        {870, 8000, 8000, 10000, 10000}, /* never more than it reserved */
     };
     for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
         BerthCoreGuest guest;
-        report.usage = (BerthCoreUsage){.cpu_milli = steps[i].cpu_milli, .memory_used_mib = 100};
-        assert_true(berth_core_handle(core, steps[i].hour * hour_usec, &report, effects, NULL));
+        report.usage =
+            (BerthCoreUsage){.cpu_milli = steps[i].cpu_milli, .memory_used_mib = steps[i].used_mib};
+        assert_true(berth_core_handle(core, steps[i].minute * minute_usec, &report, effects, NULL));
         assert_true(berth_core_get_guest(core, 1, 0, 0, &guest));
-        assert_in_range(guest.predicted_milli, steps[i].expected_milli - 2,
+        assert_in_range(guest.predicted_milli, MAX(steps[i].expected_milli, 2) - 2,
                         steps[i].expected_milli + 2);
+        assert_in_range(guest.predicted_mib, steps[i].expected_mib - 2, steps[i].expected_mib + 2);
         berth_core_assert_invariants(core);
     }
 }
