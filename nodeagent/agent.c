@@ -352,8 +352,8 @@ static void on_domain(const char *name, BerthDomainEvent event, gpointer data)
     BerthAgent *agent = data;
     BerthGuestId id;
     if (g_str_equal(name, BERTH_PROBE_DOMAIN)) {
-        if (event >= BERTH_DOMAIN_ENDED && agent->probe != NULL)
-            berth_probe_domain_stopped(agent->probe);
+        if (agent->probe != NULL)
+            berth_probe_domain_event(agent->probe, event);
         return;
     }
     if (agent->table == NULL || !berth_guest_name_parse(name, &id, NULL))

@@ -34,6 +34,7 @@ struct BerthProbe {
     gboolean is_stopped;  /* its end was seen, perhaps before that */
     gboolean is_given_up; /* its deadline has passed */
     gboolean is_over;
+    gboolean is_second; /* its guest was booted once more */
     gint64 start_usec;
 };
 
@@ -207,11 +208,20 @@ static void not_started(BerthProbe *probe, const GError *error)
     give_result(probe, FALSE, error->message);
 }
 
+static void sweep(BerthProbe *probe);
+
+/* Its guest has ended, or so it seems: with an end and no answer comes one more guest, as the end may be
+ * that of a guest of an earlier probe, which nothing tells from ours. */
 static void look_at_console(BerthProbe *probe)
 {
     gint64 msec = (g_get_monotonic_time() - probe->start_usec) / 1000;
     if (berth_console_contains(probe->console_path, BERTH_PROBE_ANSWER)) {
         finish(probe, TRUE, "a guest booted with KVM in %" G_GINT64_FORMAT " ms", msec);
+        return;
+    }
+    if (!probe->is_second) {
+        probe->is_second = TRUE;
+        sweep(probe);
         return;
     }
     g_autofree char *tail = berth_console_tail(probe->console_path);
@@ -252,8 +262,11 @@ static void set_deadline(BerthProbe *probe, guint n_deadlines)
     probe->deadline_source = g_timeout_add_once(msec, on_deadline, probe);
 }
 
-void berth_probe_domain_stopped(BerthProbe *probe)
+void berth_probe_domain_event(BerthProbe *probe, BerthDomainEvent event)
 {
+    /* STOPPED is our own doing, and comes when it likes. */
+    if (probe->is_over || (event != BERTH_DOMAIN_ENDED && event != BERTH_DOMAIN_FAILED))
+        return;
     probe->is_stopped = TRUE;
     if (probe->is_made && !probe->is_given_up)
         look_at_console(probe);
@@ -316,6 +329,14 @@ static void on_swept(GObject *source, GAsyncResult *result, gpointer data)
     probe_unref(probe);
 }
 
+static void sweep(BerthProbe *probe)
+{
+    g_clear_handle_id(&probe->deadline_source, g_source_remove);
+    probe->is_made = FALSE;
+    berth_hypervisor_destroy_async(probe->hypervisor, BERTH_PROBE_DOMAIN, 0, on_swept,
+                                   probe_ref(probe));
+}
+
 BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *config,
                             const BerthHost *host, const char *cmdline, BerthProbeFunc func,
                             gpointer user_data)
@@ -336,7 +357,6 @@ BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *
     if (!host->has_kvm)
         give_result(probe, FALSE, "libvirt does not offer it: /dev/kvm is missing or not allowed");
     else
-        berth_hypervisor_destroy_async(hypervisor, BERTH_PROBE_DOMAIN, 0, on_swept,
-                                       probe_ref(probe));
+        sweep(probe);
     return probe;
 }

@@ -203,6 +203,78 @@ static void probe_that_is_never_started_says_nothing_of_kvm(void **state)
     g_free(run.reason);
 }
 
+/* --- its end ------------------------------------------------------------------------------------ */
+
+static const BerthHost host_with_kvm = {
+    .qemu_version = (char *)"7.2.0", .machine = (char *)"pc-q35-7.2", .has_kvm = TRUE};
+
+/* A probe with all the time that it wants, whose first guest was asked for. */
+static BerthProbe *begin_probe(char *dir, Run *run, BerthNodeConfig *config)
+{
+    static const BerthHypervisorFuncs funcs = {.connected = on_connected};
+    *config = (BerthNodeConfig){.run_dir = dir,
+                                .console_dir = dir,
+                                .kernel = (char *)"/dev/null",
+                                .initramfs = (char *)"/dev/null",
+                                .allow_emulation = TRUE,
+                                .probe_deadline_sec = 600};
+    run->hypervisor = berth_hypervisor_new("fake:///", &funcs, NULL);
+    run_until(berth_hypervisor_is_connected(run->hypervisor));
+    BerthProbe *probe =
+        berth_probe_new(run->hypervisor, config, &host_with_kvm, "", on_result, run);
+    run_until(run->hypervisor->creates == 1);
+    return probe;
+}
+
+static void end_probe(BerthProbe *probe, Run *run)
+{
+    berth_probe_free(probe);
+    berth_hypervisor_free(run->hypervisor);
+    g_free(run->reason);
+}
+
+static void answer(char *dir)
+{
+    g_autofree char *console = g_build_filename(dir, BERTH_PROBE_DOMAIN, NULL);
+    assert_true(g_file_set_contents(console, BERTH_PROBE_ANSWER "\n", -1, NULL));
+}
+
+/* That of an earlier agent's probe, which was destroyed or ended by itself, comes late. */
+static void probe_takes_the_end_of_another_for_nothing(void **state)
+{
+    Run run = {0};
+    BerthNodeConfig config;
+    BerthProbe *probe = begin_probe(*state, &run, &config);
+    berth_probe_domain_event(probe, BERTH_DOMAIN_STOPPED);
+    berth_probe_domain_event(probe, BERTH_DOMAIN_ENDED);
+    run_until(run.hypervisor->creates == 2 && g_queue_is_empty(&run.hypervisor->answers));
+    assert_int_equal(run.hypervisor->destroys, 2); /* the first guest lived */
+    berth_probe_domain_event(probe, BERTH_DOMAIN_STOPPED);
+    assert_int_equal(run.results, 0);
+    answer(*state);
+    berth_probe_domain_event(probe, BERTH_DOMAIN_ENDED);
+    assert_int_equal(run.results, 1);
+    assert_true(run.use_kvm);
+    berth_probe_domain_event(probe, BERTH_DOMAIN_FAILED); /* of nothing that concerns it */
+    assert_int_equal(run.hypervisor->creates, 2);
+    end_probe(probe, &run);
+}
+
+static void probe_whose_guests_end_without_an_answer_blames_kvm(void **state)
+{
+    Run run = {0};
+    BerthNodeConfig config;
+    BerthProbe *probe = begin_probe(*state, &run, &config);
+    for (guint i = 1; i <= 2; i++) {
+        run_until(run.hypervisor->creates == i && g_queue_is_empty(&run.hypervisor->answers));
+        berth_probe_domain_event(probe, BERTH_DOMAIN_FAILED);
+    }
+    assert_int_equal(run.results, 1);
+    assert_false(run.use_kvm);
+    assert_non_null(strstr(run.reason, "ended without having come up"));
+    end_probe(probe, &run);
+}
+
 static void console_tail_is_text_whatever_the_guest_wrote(void **state)
 {
     static const char text[] = "first\r\nsecond\x1b[31m\0third\xff\n";
@@ -267,6 +339,8 @@ int main(void)
         TEST(probe_that_hangs_leaves_no_guest_whoever_made_it),
         TEST(probe_of_a_slow_host_has_its_whole_time_to_boot),
         TEST(probe_that_is_never_started_says_nothing_of_kvm),
+        TEST(probe_takes_the_end_of_another_for_nothing),
+        TEST(probe_whose_guests_end_without_an_answer_blames_kvm),
         TEST(console_tail_is_text_whatever_the_guest_wrote),
         TEST(console_long_is_cut_at_both_ends),
         TEST(console_remove_takes_what_virtlogd_made_of_it),
