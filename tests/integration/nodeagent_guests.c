@@ -188,11 +188,25 @@ static void pump(guint msec)
     g_source_remove(tick);
 }
 
+/* Has it joined, and does it get no guests because of WHY (NULL: it gets them)? */
+static gboolean is_closed(NodeFixture *node, const char *why)
+{
+    Berth__ListNodesRequest request = BERTH__LIST_NODES_REQUEST__INIT;
+    g_autoptr(ProtobufCMessage) message =
+        berthd_fixture_call(node->berthd, &berth__nodes__descriptor, "List", &request.base);
+    const Berth__ListNodesReply *reply = (const Berth__ListNodesReply *)(const void *)message;
+    if (reply->n_nodes == 0)
+        return FALSE;
+    const char *reason = reply->nodes[0]->closed_reason;
+    return why != NULL ? strstr(reason, why) != NULL : *reason == '\0';
+}
+
 /* At every moment between the disk and the command's first instruction. */
 static void agent_killed_during_starts_runs_each_job_once(void **state)
 {
     NodeFixture *node = *state;
     guint64 jobs[6];
+    run_until(is_closed(node, NULL));
     for (guint i = 0; i < G_N_ELEMENTS(jobs); i++) {
         jobs[i] = node_fixture_submit(node, "echo once", 96);
         pump(100 + 250 * i); /* another moment of a start each time; none is the right one */
@@ -221,19 +235,6 @@ static void libvirtd_killed_while_a_job_runs_is_survived(void **state)
     assert_ended((Berth__Job *)(void *)job, BERTH__JOB_STATE__COMPLETED,
                  BERTH__REASON__REASON_NONE);
     node_fixture_wait_no_domains();
-}
-
-/* Has it joined, and does it get no guests because of WHY (NULL: it gets them)? */
-static gboolean is_closed(NodeFixture *node, const char *why)
-{
-    Berth__ListNodesRequest request = BERTH__LIST_NODES_REQUEST__INIT;
-    g_autoptr(ProtobufCMessage) message =
-        berthd_fixture_call(node->berthd, &berth__nodes__descriptor, "List", &request.base);
-    const Berth__ListNodesReply *reply = (const Berth__ListNodesReply *)(const void *)message;
-    if (reply->n_nodes == 0)
-        return FALSE;
-    const char *reason = reply->nodes[0]->closed_reason;
-    return why != NULL ? strstr(reason, why) != NULL : *reason == '\0';
 }
 
 static void assert_waits_for_node(NodeFixture *node, guint64 id)
