@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the conversation with one guest. Connections come and go below it, sessions with them; what
- * lasts is in the log writer (output) and in its owner (phase).
+/* Owns the conversation with one guest, but for the sending of its task (task_sender.c). Connections
+ * come and go below it, sessions with them; what lasts is in the log writer (output) and in its owner
+ * (phase).
  *
  * Invariants: nothing of another session changes anything; output is taken only where it continues
  * what was taken; an acknowledgement never runs ahead of what is durable; the end is passed on only
@@ -20,6 +21,7 @@
 #include "common/channel.h"
 #include "common/error.h"
 #include "nodeagent/guest_link.h"
+#include "nodeagent/task_sender.h"
 
 /* A Hello without an answer is said again after this long, then after twice as long ... */
 #define HELLO_MSEC     1000u
@@ -34,8 +36,6 @@
 #define NOISE_MAX_BYTES     (8u << 20)
 #define NOISE_BYTES_PER_SEC (256u << 10)
 #define NOISE_PER_MESSAGE   256u
-/* What a guest may take for a piece of a file: 64 KiB/s. */
-#define PIECE_USEC (2 * G_USEC_PER_SEC)
 /* A session that held for so long was a good one: the next connection is made at once. */
 #define GOOD_SESSION_USEC (10 * G_USEC_PER_SEC)
 
@@ -47,8 +47,8 @@ struct BerthGuestChannel {
     guint usage_interval_msec;
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
-    BerthGuestFiles *files; /* NULL: not there yet, or no longer needed */
-    guint signal;           /* 0 = none */
+    BerthTaskSender *sender;
+    guint signal; /* 0 = none */
     guint violations;
 
     /* The connection. */
@@ -69,23 +69,9 @@ struct BerthGuestChannel {
     guint64 acked[BERTH_N_STREAMS];
     guint64 noise_bytes;
     gint64 noise_usec;
-
-    /* Sending the task. */
-    gboolean has_task;   /* the guest has it */
-    gboolean is_started; /* its command runs or has ended: nothing is to be sent */
-    gboolean run_sent;
-    guint file;
-    guint64 file_offset;
-    guint sent_file; /* as far as files were ever sent */
-    guint64 sent_offset;
-    gint64 wait_usec; /* monotonic: storage keeps the piece waiting since then; 0 = it does not */
-    GCancellable *reading; /* NULL: no read of a piece is under way */
-    BerthBackoff read_backoff;
-    guint read_source;
 };
 
 static void connect_later(BerthGuestChannel *channel);
-static void send_more(BerthGuestChannel *channel);
 
 /* --- sending -------------------------------------------------------------------------------- */
 
@@ -134,132 +120,6 @@ static void send_signal(BerthGuestChannel *channel)
         send_message(channel, &message);
 }
 
-/* --- files ---------------------------------------------------------------------------------- */
-
-static void stop_reading(BerthGuestChannel *channel)
-{
-    g_clear_handle_id(&channel->read_source, g_source_remove);
-    if (channel->reading != NULL)
-        g_cancellable_cancel(channel->reading);
-    g_clear_object(&channel->reading);
-    channel->wait_usec = 0;
-}
-
-/* Storage has answered, with or without the piece: the guest did not make it wait. A piece that was
- * sent before is not waited for again. */
-static void end_wait(BerthGuestChannel *channel, gboolean has_piece)
-{
-    gint64 now = g_get_monotonic_time();
-    gboolean is_new =
-        channel->file > channel->sent_file ||
-        (channel->file == channel->sent_file && channel->file_offset >= channel->sent_offset);
-    gint64 waited = now - channel->wait_usec;
-    channel->wait_usec = has_piece ? 0 : now;
-    if (is_new)
-        channel->funcs->delayed(waited + (has_piece ? PIECE_USEC : 0), channel->user_data);
-}
-
-static void send_piece(BerthGuestChannel *channel, GBytes *piece)
-{
-    gsize length;
-    gconstpointer data = g_bytes_get_data(piece, &length);
-    Berth__ToGuest__FileData body = BERTH__TO_GUEST__FILE_DATA__INIT;
-    body.index = channel->file;
-    body.offset = channel->file_offset;
-    body.data = (ProtobufCBinaryData){.len = length, .data = (guint8 *)data};
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_FILE;
-    message.file = &body;
-    channel->file_offset += length;
-    if (channel->file > channel->sent_file)
-        channel->sent_offset = 0;
-    channel->sent_file = MAX(channel->sent_file, channel->file);
-    if (channel->file == channel->sent_file)
-        channel->sent_offset = MAX(channel->sent_offset, channel->file_offset);
-    send_message(channel, &message);
-}
-
-static void on_read_retry(gpointer data)
-{
-    BerthGuestChannel *channel = data;
-    channel->read_source = 0;
-    send_more(channel);
-}
-
-static gboolean is_passing(const GError *error)
-{
-    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED);
-}
-
-static void on_piece_read(GObject *source, GAsyncResult *result, gpointer data)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GBytes) piece = berth_guest_files_read_finish(result, &error);
-    if (g_cancellable_is_cancelled(g_task_get_cancellable(G_TASK(result))))
-        return; /* the session or the channel is gone */
-    BerthGuestChannel *channel = data;
-    g_clear_object(&channel->reading);
-    if (piece != NULL) {
-        berth_backoff_reset(&channel->read_backoff);
-        end_wait(channel, TRUE);
-        send_piece(channel, piece);
-        send_more(channel);
-    } else if (is_passing(error)) {
-        guint wait = berth_backoff_next_msec(&channel->read_backoff, g_random_double());
-        channel->read_source = g_timeout_add_once(wait, on_read_retry, channel);
-        end_wait(channel, FALSE);
-    } else {
-        channel->funcs->failed(error->message, channel->user_data);
-    }
-}
-
-static void send_task(BerthGuestChannel *channel)
-{
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_TASK;
-    message.task = (Berth__GuestTask *)berth_guest_files_task(channel->files);
-    send_message(channel, &message);
-    channel->has_task = TRUE;
-}
-
-static void send_run(BerthGuestChannel *channel)
-{
-    Berth__ToGuest__Run run = BERTH__TO_GUEST__RUN__INIT;
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_RUN;
-    message.run = &run;
-    run.clock_usec = (guint64)g_get_real_time();
-    send_message(channel, &message);
-    channel->run_sent = TRUE;
-}
-
-/* Sends what comes next of task, files and Run, as far as the link takes it. */
-static void send_more(BerthGuestChannel *channel)
-{
-    if (!channel->is_open || channel->is_started || channel->files == NULL || channel->run_sent ||
-        channel->reading != NULL || channel->read_source != 0 || !has_room(channel))
-        return;
-    if (!channel->has_task)
-        send_task(channel);
-    guint count = berth_guest_files_count(channel->files);
-    while (channel->file < count &&
-           channel->file_offset >= berth_guest_files_size(channel->files, channel->file)) {
-        channel->file++;
-        channel->file_offset = 0;
-    }
-    if (channel->file >= count) {
-        send_run(channel);
-    } else if (has_room(channel)) {
-        if (channel->wait_usec == 0)
-            channel->wait_usec = g_get_monotonic_time();
-        channel->reading = g_cancellable_new();
-        berth_guest_files_read_async(channel->files, channel->file, channel->file_offset,
-                                     channel->reading, on_piece_read, channel);
-    }
-}
-
 /* --- sessions ------------------------------------------------------------------------------- */
 
 static void end_session(BerthGuestChannel *channel)
@@ -267,7 +127,7 @@ static void end_session(BerthGuestChannel *channel)
     if (channel->is_open && g_get_monotonic_time() - channel->open_usec > GOOD_SESSION_USEC)
         berth_backoff_reset(&channel->connect_backoff);
     channel->is_open = FALSE;
-    stop_reading(channel);
+    berth_task_sender_pause(channel->sender);
     g_clear_handle_id(&channel->hello_source, g_source_remove);
 }
 
@@ -373,13 +233,7 @@ static void handle_state(BerthGuestChannel *channel, const Berth__FromGuest__Sta
     }
     if (!channel->is_open)
         open_session(channel, acked);
-    stop_reading(channel);
-    channel->has_task = state->has_task;
-    channel->is_started = state->running || state->ended;
-    channel->file = state->files_complete;
-    channel->file_offset = state->file_bytes;
-    channel->run_sent = FALSE;
-    send_more(channel);
+    berth_task_sender_begin(channel->sender, state);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -421,9 +275,7 @@ static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Ou
 
 static void handle_started(BerthGuestChannel *channel, const Berth__FromGuest__Started *started)
 {
-    channel->is_started = TRUE;
-    stop_reading(channel);
-    g_clear_pointer(&channel->files, berth_guest_files_free);
+    berth_task_sender_finish(channel->sender);
     channel->funcs->started(started->start_usec, channel->user_data);
 }
 
@@ -435,9 +287,7 @@ static void handle_ended(BerthGuestChannel *channel, const Berth__FromGuest__End
         violate(channel, "it says that its command has ended, but not all its output has come");
         return;
     }
-    stop_reading(channel);
-    channel->is_started = TRUE;
-    g_clear_pointer(&channel->files, berth_guest_files_free);
+    berth_task_sender_finish(channel->sender);
     channel->funcs->ended(ended, channel->user_data);
 }
 
@@ -496,7 +346,7 @@ static void on_drained(gpointer data)
     BerthGuestChannel *channel = data;
     if (channel->is_open)
         send_ack(channel);
-    send_more(channel);
+    berth_task_sender_go_on(channel->sender);
 }
 
 /* --- the connection ------------------------------------------------------------------------- */
@@ -559,9 +409,33 @@ static void connect_later(BerthGuestChannel *channel)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
+static gboolean sender_has_room(gpointer data)
+{
+    return has_room(data);
+}
+
+static void sender_send(Berth__ToGuest *message, gpointer data)
+{
+    send_message(data, message);
+}
+
+static void sender_delayed(gint64 usec, gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->funcs->delayed(usec, channel->user_data);
+}
+
+static void sender_failed(const char *message, gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->funcs->failed(message, channel->user_data);
+}
+
 BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config,
                                            const BerthGuestChannelFuncs *funcs, gpointer user_data)
 {
+    static const BerthTaskSenderFuncs sender_funcs = {sender_has_room, sender_send, sender_delayed,
+                                                      sender_failed};
     BerthGuestChannel *channel = g_new0(BerthGuestChannel, 1);
     channel->socket_path = g_strdup(config->socket_path);
     channel->writer = config->writer;
@@ -571,7 +445,7 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->funcs = funcs;
     channel->user_data = user_data;
     channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
-    channel->read_backoff = (BerthBackoff){.min_msec = 200, .max_msec = 5000};
+    channel->sender = berth_task_sender_new(&sender_funcs, channel);
     channel->connect_source = g_idle_add_once(on_connect_due, channel);
     return channel;
 }
@@ -582,16 +456,14 @@ void berth_guest_channel_free(BerthGuestChannel *channel)
         return;
     drop_link(channel);
     g_clear_handle_id(&channel->connect_source, g_source_remove);
-    berth_guest_files_free(channel->files);
+    berth_task_sender_free(channel->sender);
     g_free(channel->socket_path);
     g_free(channel);
 }
 
 void berth_guest_channel_set_files(BerthGuestChannel *channel, BerthGuestFiles *files)
 {
-    berth_guest_files_free(channel->files);
-    channel->files = files;
-    send_more(channel);
+    berth_task_sender_set_files(channel->sender, files);
 }
 
 void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal)

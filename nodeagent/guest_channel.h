@@ -52,11 +52,11 @@ void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal);
 /* The writer made progress: acknowledges, and reads on if there is room again. */
 void berth_guest_channel_log_progress(BerthGuestChannel *channel);
 
-/* The guest has answered in the present session. */
 /* Begins a new session on the same connection: the guest's clock is set, and what it said is said
  * again. For a guest that was paused. */
 void berth_guest_channel_renew(BerthGuestChannel *channel);
 
+/* The guest has answered in the present session. */
 gboolean berth_guest_channel_is_open(const BerthGuestChannel *channel);
 /* Sessions that a broken protocol has ended. */
 guint berth_guest_channel_violations(const BerthGuestChannel *channel);
