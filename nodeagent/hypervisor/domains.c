@@ -7,6 +7,9 @@
 #include "common/id.h"
 
 #define QUERY_MSEC 30000u
+/* The first such question of a libvirtd has it start each QEMU of the host several times, to see what
+ * that can do: minutes, where others keep all CPUs busy. */
+#define HOST_MSEC 300000u
 
 /* --- host ----------------------------------------------------------------------------------- */
 
@@ -50,7 +53,7 @@ void berth_hypervisor_host_async(BerthHypervisor *hypervisor, GAsyncReadyCallbac
                                  gpointer user_data)
 {
     berth_hypervisor_run(hypervisor, "ask libvirt what the host can do", query_host, NULL, NULL,
-                         free_host, QUERY_MSEC, callback, user_data);
+                         free_host, HOST_MSEC, callback, user_data);
 }
 
 BerthHost *berth_hypervisor_host_finish(GAsyncResult *result, GError **error)
