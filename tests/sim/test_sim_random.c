@@ -5,7 +5,11 @@
 #include "tests/lib/sim_fixture.h"
 #include "tests/lib/tempdir.h"
 
+#ifdef __SANITIZE_ADDRESS__ /* ten times slower, and the plain build runs them all */
+#define N_SEEDS 10
+#else
 #define N_SEEDS 60
+#endif
 #define N_JOBS  60
 
 static const SimPolicy policies[] = {SIM_POLICY_FCFS, SIM_POLICY_EASY, SIM_POLICY_CONSERVATIVE,
