@@ -112,6 +112,7 @@ static BerthCore *make_core(const BerthDaemonConfig *config)
         .start_backoff_usec = config->start_backoff_sec * G_USEC_PER_SEC,
         .can_fence = strcmp(config->storage.kind, "rbd") == 0,
         .policy = BERTH_POLICY_CONSERVATIVE,
+        .tunings = config->tunings,
     };
     return berth_core_new(&core_config);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the table of what berthd.conf may say. The loader is common's; [storage]'s own keys are
- * storage's. doc/berthd.conf.5 describes each key: a test compares them. */
+ * storage's, [policy] is the core's (policy_config.h). doc/berthd.conf.5 describes each key: a test compares them. */
 #include "config.h"
 
 #include "scheduler/daemon/daemon_config.h"
@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "scheduler/daemon/permission.h"
+#include "scheduler/daemon/policy_config.h"
 #include "storage/storage_config.h"
 
 #define MEMBER(name) BERTH_CONFIG_MEMBER(BerthDaemonConfig, name)
@@ -137,8 +138,10 @@ static BerthConfigTable own_table(BerthDaemonConfig *config)
 BerthDaemonConfig *berth_daemon_config_load(const char *path, GError **error)
 {
     g_autoptr(BerthDaemonConfig) config = g_new0(BerthDaemonConfig, 1);
-    const BerthConfigTable tables[] = {
-        own_table(config), berth_storage_config_table(&config->storage), {NULL}};
+    const BerthConfigTable tables[] = {own_table(config),
+                                       berth_policy_config_table(config->tunings),
+                                       berth_storage_config_table(&config->storage),
+                                       {NULL}};
     if (!berth_config_load(path, "berthd.conf(5)", tables, error) ||
         !berth_storage_config_check(&config->storage, path, error)) {
         return NULL;
@@ -172,8 +175,10 @@ GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config)
 
 void berth_daemon_config_free(BerthDaemonConfig *config)
 {
-    const BerthConfigTable tables[] = {
-        own_table(config), berth_storage_config_table(&config->storage), {NULL}};
+    const BerthConfigTable tables[] = {own_table(config),
+                                       berth_policy_config_table(config->tunings),
+                                       berth_storage_config_table(&config->storage),
+                                       {NULL}};
     berth_config_clear(tables);
     g_free(config);
 }

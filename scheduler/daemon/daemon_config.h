@@ -3,6 +3,7 @@
 
 #include "common/config.h"
 #include "common/log.h"
+#include "scheduler/core/core.h"
 #include "storage/storage.h"
 
 /* What berthd.conf(5) describes. Strings are owned; see the option table for ranges. */
@@ -46,6 +47,8 @@ typedef struct {
     guint user_jobs_max; /* unfinished jobs of one user */
     guint user_connections_max;
     guint page_size; /* jobs in one answer */
+    /* [policy] */
+    gint64 tunings[BERTH_TUNING_N];
     /* [storage], beside what storage.h describes */
     guint storage_check_interval_sec;
     guint gc_interval_sec;
@@ -60,5 +63,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDaemonConfig, berth_daemon_config_free)
 /* (transfer full) what CONFIG names and this host lacks; see common/config_warnings.h. */
 GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config);
 
-/* The table of all options but [storage]'s own, for tests and --help. */
+/* The table of all options but [policy]'s and [storage]'s own, for tests and --help. */
 const BerthConfigOption *berth_daemon_config_options(gsize *out_n);

@@ -162,7 +162,7 @@ static gboolean tune(const char *text, gint64 tunings[BERTH_TUNING_N], GError **
         tunings[i] = (gint64)value;
         return TRUE;
     }
-    return refuse(error, "--tune %s: wants NAME=NUMBER; the names are in berth-sim(1)", text);
+    return refuse(error, "--tune %s: wants NAME=NUMBER; the names are in berthd.conf(5)", text);
 }
 
 static gboolean lists(const Given *given, SimOptions *options, GError **error)
