@@ -4,6 +4,7 @@
 #include "scheduler/core/core.h"
 
 #include "common/error.h"
+#include "scheduler/core/cells.h"
 #include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
@@ -406,6 +407,7 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .node = guest->node,
         .phase = guest->phase,
         .resources = core_guest_resources(guest),
+        .cells = guest->cells,
         .op = guest->op,
         .op_serial = guest->op_serial,
         .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,
@@ -463,7 +465,7 @@ static gsize job_bytes(const CoreJob *job)
 static gsize node_bytes(const CoreNode *node)
 {
     return sizeof *node + node->guests->len * sizeof(gpointer) +
-           node->steps->len * sizeof(CoreStep);
+           node->steps->len * sizeof(CoreStep) + core_cells_bytes(node);
 }
 
 /* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */

@@ -238,7 +238,11 @@ typedef struct {
 typedef struct {
     BerthResources capacity; /* offered to guests; disk is not counted (thin) */
     gboolean cannot_start;   /* it says so itself: it gets no new guests until it says otherwise */
-    /* NUMA: a guest that fits in a cell is placed in one. 0 = not told: the node is one cell. */
+    /* NUMA: what the host has in each cell, of which the node offers its capacity in proportion. A
+     * guest that fits in a cell is counted in one, larger ones in as few as will do; among nodes on
+     * which a guest spans as few, and that are as full, the one is taken that keeps its cells whole.
+     * Cells decide between nodes, and never whether a guest may start. 0 or 1: the node is one
+     * cell; so is one with more than BERTH_CELLS_MAX, whose driver tells none. */
     guint32 n_cells;
     BerthCoreCell cells[BERTH_CELLS_MAX];
     /* Where it is: nodes of the same rack are nearer to each other than the others, and those of
@@ -290,6 +294,9 @@ typedef struct {
     gboolean is_frozen;
     guint32 predicted_milli;
     guint64 predicted_mib;
+    guint32
+        cells; /* of NODE in which it is counted, bit I for cell I; 0 = in slack, or it has none.
+                    * Restored with 0: those that suit it best then */
 } BerthCoreGuest;
 
 /* --- events -------------------------------------------------------------------------------- */
@@ -495,6 +502,10 @@ typedef struct {
                      * that a late one is not taken for the answer to another */
     BerthResources resources;  /* RESIZE; START and RESTORE: what the guest gets */
     gboolean is_opportunistic; /* START, RESTORE, MIGRATE: it has the low CPU weight there */
+    guint32
+        cells; /* START, RESTORE, MIGRATE, RESIZE: the cells of its node, or of TO, in which it is
+                    * counted, bit I for cell I; 0 = any. Where the driver does not bind guests to
+                    * cells this is the core's accounting alone. */
 } BerthCoreAction;
 
 typedef struct {

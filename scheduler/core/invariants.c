@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the check of everything that the other files promise. For tests. */
+#include "scheduler/core/cells.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/fit.h"
@@ -200,6 +201,7 @@ static void check_node(const BerthCore *core, const CoreNode *node)
           "node %s", node->name);
     CHECK(!node->is_closed || node->state == BERTH_NODE_UP, "node %s", node->name);
     CHECK(!node->is_hidden, "node %s", node->name);
+    CHECK(core_cells_are_sound(node), "node %s", node->name);
     guint strays = 0;
     for (guint i = 0; i < core->strays->len; i++)
         strays += g_array_index(core->strays, CoreStray, i).node == node->handle;

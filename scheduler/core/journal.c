@@ -57,7 +57,8 @@ static const Member action_members[] = {IN(BerthCoreAction, kind, U32),
                                         IN(BerthCoreAction, resources.vcpus, U32),
                                         IN(BerthCoreAction, resources.memory_mib, U64),
                                         IN(BerthCoreAction, resources.disk_mib, U64),
-                                        IN(BerthCoreAction, is_opportunistic, I32)};
+                                        IN(BerthCoreAction, is_opportunistic, I32),
+                                        IN(BerthCoreAction, cells, U32)};
 
 static const Member common_members[] = {E(guest.job, U64),   E(guest.task, U32),
                                         E(guest.guest, U32), E(guest.epoch, U32),

@@ -5,6 +5,7 @@
  * that it goes to, and its room is held there until the result or its end. */
 #include "scheduler/core/moves.h"
 
+#include "scheduler/core/cells.h"
 #include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/nodes.h"
@@ -107,6 +108,9 @@ static void emit_op(BerthCore *core, const CoreGuest *guest)
     action.serial = guest->op_serial;
     if (guest->op == BERTH_OP_MIGRATING)
         action.to = guest->to;
+    action.cells = guest->op == BERTH_OP_MIGRATING  ? guest->to_cells
+                   : guest->op == BERTH_OP_RESIZING ? guest->cells
+                                                    : 0;
     if (guest->op == BERTH_OP_RESIZING)
         action.resources = core_guest_resources(guest);
     action.is_opportunistic =
@@ -154,8 +158,10 @@ void core_move_promote(BerthCore *core, CoreGuest *guest)
 static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    guint32 cells = guest->cells;
     core_nodes_unreserve(&core->nodes, node, guest);
     guest->size = size;
+    guest->cells = core_cells_fit(node, cells, size) ? cells : 0;
     core_nodes_reserve(&core->nodes, node, guest);
 }
 
@@ -242,6 +248,7 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     if (guest->is_opportunistic && !guest->is_opportunistic_there)
         core->space_mib -= guest->task->job->class->shape.memory_mib;
     guest->is_opportunistic = guest->is_opportunistic_there;
+    guest->cells = guest->to_cells;
     core_nodes_reserve(&core->nodes, to, guest);
     guest->task->record.node = to->handle;
 }

@@ -8,6 +8,8 @@
  * whatever is behind a barrier, it is not in the way. */
 #include "scheduler/core/nodes.h"
 
+#include "scheduler/core/cells.h"
+
 #include <string.h>
 
 #define FIRST_WIDTH      8u
@@ -107,6 +109,7 @@ static void node_free(gpointer data)
     g_ptr_array_unref(node->incoming);
     g_array_unref(node->steps);
     g_clear_pointer(&node->blocks, g_array_unref);
+    core_cells_free(node);
     g_free(node->name);
     g_free(node);
 }
@@ -206,6 +209,9 @@ void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     guest->node = node->handle;
     guest->place = node->guests->len;
     g_ptr_array_add(node->guests, guest);
+    if (guest->cells == 0 && !guest->is_opportunistic)
+        guest->cells = core_cells_choose(nodes, node, guest->size);
+    core_cells_take(node, guest->cells, guest->size);
     *part = core_size_add(*part, guest->size);
     add_needs(node, guest->needs, 1);
     add_used(node, guest->used, guest->is_opportunistic, 1);
@@ -221,6 +227,8 @@ void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
         CoreGuest *moved = g_ptr_array_index(node->guests, guest->place);
         moved->place = guest->place;
     }
+    core_cells_give(node, guest->cells, guest->size);
+    guest->cells = 0;
     *part = core_size_sub(*part, guest->size);
     add_needs(node, guest->needs, -1);
     add_used(node, guest->used, guest->is_opportunistic, -1);
@@ -240,6 +248,8 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->held_used_mib = guest->is_opportunistic_there ? guest->used.memory_mib : 0;
     to->slack_used_mib += guest->held_used_mib;
     g_ptr_array_add(to->incoming, guest);
+    guest->to_cells = guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, to, guest->size);
+    core_cells_take(to, guest->to_cells, guest->size);
     *part = core_size_add(*part, guest->size);
     add_needs(to, guest->held, 1);
     core_nodes_changed(nodes, to);
@@ -253,6 +263,7 @@ void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
         CoreGuest *moved = g_ptr_array_index(to->incoming, guest->to_place);
         moved->to_place = guest->to_place;
     }
+    core_cells_give(to, guest->to_cells, guest->size);
     *part = core_size_sub(*part, guest->size);
     add_needs(to, guest->held, -1);
     to->slack_used_mib -= guest->held_used_mib;
@@ -282,7 +293,7 @@ GPtrArray *core_node_guests_sorted(const CoreNode *node)
 
 /* --- the tree ------------------------------------------------------------------------------- */
 
-void core_nodes_set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity)
+static void set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity)
 {
     nodes->total_vcpus += capacity->vcpus;
     nodes->total_vcpus -= node->capacity.vcpus;
@@ -296,6 +307,15 @@ void core_nodes_set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResour
     nodes->vcpu_shift = shift;
     nodes->first_change += nodes->changes->len + 1;
     g_array_set_size(nodes->changes, 0);
+}
+
+void core_nodes_set_info(CoreNodes *nodes, CoreNode *node, const BerthCoreNodeInfo *info)
+{
+    set_capacity(nodes, node, &info->capacity);
+    core_cells_set(nodes, node, info);
+    node->cannot_start = info->cannot_start;
+    node->rack = info->rack;
+    node->fabric = info->fabric;
 }
 
 /* Readers of the log that are further behind look at all nodes, which costs them no more. */

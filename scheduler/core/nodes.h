@@ -15,7 +15,8 @@ CoreSize core_node_free(const CoreNode *node);
 /* How much ROOM is, in MiB: a vCPU counts as the memory that the cluster has for each, to a power of
  * two. The less a fit leaves, the better it is. */
 guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room);
-void core_nodes_set_capacity(CoreNodes *nodes, CoreNode *node, const BerthResources *capacity);
+/* NODE is as INFO says. */
+void core_nodes_set_info(CoreNodes *nodes, CoreNode *node, const BerthCoreNodeInfo *info);
 /* May be waited for: UP and not hidden. */
 gboolean core_node_is_open(const CoreNode *node);
 
@@ -25,7 +26,8 @@ void core_nodes_changed(CoreNodes *nodes, CoreNode *node);
 /* NODE may have more room than it had: the next pass looks at it. */
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node);
 
-/* GUEST takes, or no longer takes, its part of NODE. */
+/* GUEST takes, or no longer takes, its part of NODE. The cells that GUEST says it spans, else those
+ * that suit it best; it spans none afterwards. */
 void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest);
 void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest);
 /* GUEST, on its way, will take its part of TO. */

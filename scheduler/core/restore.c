@@ -22,8 +22,7 @@ void berth_core_restore_node(BerthCore *core, guint32 handle, BerthNodeState sta
     node->state = state;
     node->since_usec = since_usec;
     if (info != NULL) {
-        core_nodes_set_capacity(&core->nodes, node, &info->capacity);
-        node->cannot_start = info->cannot_start;
+        core_nodes_set_info(&core->nodes, node, info);
         node->has_joined = TRUE;
     }
 }
@@ -52,6 +51,7 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     core_nodes_unreserve(&core->nodes, node, guest);
+    guest->cells = source->is_opportunistic ? 0 : source->cells;
     guest->is_opportunistic = source->is_opportunistic;
     guest->is_frozen = source->is_frozen;
     if (source->resources.vcpus > 0)

@@ -3,12 +3,16 @@
  * has least left (shapes.c). Knows neither the order of jobs nor what follows from a fit. */
 #include "scheduler/core/search.h"
 
+#include "scheduler/core/cells.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/shapes.h"
 #include "scheduler/core/timers.h"
+
+/* So many nodes that would spread a guest over cells are looked at before one of them is taken. */
+#define SPREADING_MAX 8u
 
 static CoreNeed need_of(const CoreClass *class, gint64 length_usec)
 {
@@ -58,11 +62,40 @@ static gboolean source_is_sorted(const Source *source)
 
 /* --- now ------------------------------------------------------------------------------------ */
 
+/* Keys of a walk are those of a smaller size: where the first node would spread the guest over cells,
+ * the next few may not. */
+static gboolean one_now_avoiding(BerthCore *core, const CoreClass *class, const CoreNeed *need,
+                                 guint32 avoid, guint32 *out_node)
+{
+    guint64 best_rank = G_MAXUINT64;
+    gint64 earliest_usec = 0;
+    guint left = SPREADING_MAX;
+    Source source = source_open(core, class);
+    CoreNode *node;
+    while (left > 0 && (node = source_next(&source, &earliest_usec)) != NULL) {
+        if (earliest_usec != G_MININT64 && source_is_sorted(&source))
+            break;
+        if (earliest_usec != G_MININT64 || node->handle == avoid ||
+            core_profile_count(core, node, need, core->now_usec, 1) == 0)
+            continue;
+        guint64 rank = core_cells_rank(&core->nodes, node, need->size);
+        left = core_cells_rank_is_whole(rank) ? 0 : left - 1;
+        if (rank < best_rank) {
+            best_rank = rank;
+            *out_node = node->handle;
+        }
+    }
+    source_close(&source);
+    return best_rank != G_MAXUINT64;
+}
+
 static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 length_usec,
                              guint32 avoid, guint32 *out_nodes)
 {
     CoreNeed need = need_of(class, length_usec);
     guint32 left = class->shape.guests;
+    if (left == 1)
+        return one_now_avoiding(core, class, &need, avoid, out_nodes);
     Source source = source_open(core, class);
     gint64 earliest_usec = 0;
     CoreNode *node;
@@ -100,21 +133,21 @@ gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 lengt
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes)
 {
     CoreNeed need = need_of(class, length_usec);
-    guint64 best_left = G_MAXUINT64;
+    guint64 best_rank = G_MAXUINT64;
     if (class->shape.guests > 1 || class->shape.n_nodes > 0 || avoid != 0)
         return core_search_now(core, class, length_usec, avoid, out_nodes);
     for (guint i = 0; i < candidates->len; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, g_array_index(candidates, guint32, i));
-        CoreSize room = core_node_free(node);
-        guint64 left = core_nodes_left(&core->nodes, room);
-        if (!core_size_fits(need.size, room) || left > best_left ||
-            (left == best_left && node->handle > out_nodes[0]) ||
+        if (!core_size_fits(need.size, core_node_free(node)))
+            continue;
+        guint64 rank = core_cells_rank(&core->nodes, node, need.size);
+        if (rank > best_rank || (rank == best_rank && node->handle > out_nodes[0]) ||
             core_profile_count(core, node, &need, core->now_usec, 1) == 0)
             continue;
-        best_left = left;
+        best_rank = rank;
         out_nodes[0] = node->handle;
     }
-    return best_left != G_MAXUINT64;
+    return best_rank != G_MAXUINT64;
 }
 
 /* --- first, one guest ----------------------------------------------------------------------- */

@@ -192,8 +192,7 @@ static void reconcile(BerthCore *core, CoreNode *node, const BerthFoundGuest *gu
 
 static void take_info(BerthCore *core, CoreNode *node, const BerthCoreNodeInfo *info)
 {
-    core_nodes_set_capacity(&core->nodes, node, &info->capacity);
-    node->cannot_start = info->cannot_start;
+    core_nodes_set_info(&core->nodes, node, info);
     node->oversubscribed = !core_size_fits(node->reserved, core_node_capacity(node));
 }
 

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns an index over the nodes per size of guest: a tournament tree of keys. A key is the room that
- * a node has left if the size fits now, else LATER plus the instant at which it will.
+/* Owns an index over the nodes per size of guest: a tournament tree of keys. A key is the rank of
+ * a node (cells.h) if the size fits now, else LATER plus the instant at which it will.
  *
  * Sizes are rounded down to few, so that a lasting few dozen of trees answers for all jobs. A tree
  * takes in the changes of nodes when it is used next. */
 #include "scheduler/core/shapes.h"
 
+#include "scheduler/core/cells.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/profile.h"
 
 /* Trees of 16 bytes per node: 64 of them answer for most queues, and cost 1 KiB per node. */
 #define TREES_MAX 64u
-#define LATER     ((guint64)1 << 61)
+#define LATER     CORE_CELLS_RANK_MAX
 #define NEVER     G_MAXUINT64
 /* Of the leading bits of a size, so many count. */
 #define BITS 3u
@@ -59,7 +60,7 @@ static guint64 key_of(const BerthCore *core, CoreNode *node, CoreSize size)
         return NEVER;
     if (earliest_usec != G_MININT64)
         return LATER + (guint64)MAX(earliest_usec, 0);
-    return core_nodes_left(&core->nodes, core_node_free(node));
+    return core_cells_rank(&core->nodes, node, size);
 }
 
 /* --- trees ---------------------------------------------------------------------------------- */

@@ -13,6 +13,7 @@ typedef struct CoreGuest CoreGuest;
 typedef struct CoreNode CoreNode;
 typedef struct CoreOwner CoreOwner;
 typedef struct CoreFamily CoreFamily;
+typedef struct CoreCells CoreCells;
 
 /* What a guest takes from a node: overhead included. */
 typedef struct {
@@ -132,6 +133,7 @@ struct CoreGuest {
     guint64 found_at;   /* event (NODE_JOINED) that last named it */
     guint64 removed_at; /* event in which RELEASE was last wanted for it */
     CoreSize size;      /* held on NODE */
+    guint32 cells;      /* of NODE, that it spans; 0 = in slack, or NODE has none. cells.c */
     CoreSize old_size;  /* RESIZING: to which it falls back */
     gboolean is_frozen;
     gboolean is_opportunistic; /* in NODE's slack */
@@ -143,6 +145,7 @@ struct CoreGuest {
     gint64 op_usec;    /* when it began */
     guint32 to;        /* MIGRATING: handle */
     guint32 to_place;  /* in its incoming */
+    guint32 to_cells;  /* there, as CELLS */
     gboolean is_opportunistic_there;
     CoreNeeds held;        /* there */
     guint64 held_used_mib; /* likewise, of what it uses */
@@ -188,9 +191,11 @@ struct CoreNode {
     char *name;
     gint64 since_usec;
     BerthResources capacity;
-    CoreSize reserved; /* by guests that it backs, and by such that come */
-    CoreSize slack;    /* reserved by guests in its slack, and by such that come */
-    CoreNeeds needs;   /* predicted, sums over guests; used: reported */
+    CoreSize reserved;    /* by guests that it backs, and by such that come */
+    CoreSize slack;       /* reserved by guests in its slack, and by such that come */
+    CoreCells *cells;     /* NULL = fewer than two. cells.c */
+    guint32 rack, fabric; /* 0 = not told */
+    CoreNeeds needs;      /* predicted, sums over guests; used: reported */
     CoreNeeds used;
     guint64 slack_used_mib; /* by the guests in slack, and by such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */

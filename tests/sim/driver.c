@@ -47,6 +47,12 @@ void driver_start(World *world)
         guint32 vcpus = 4 + 4 * world_pick(world, 3);
         Host host = {.info = {.capacity = {vcpus, vcpus * MIB_PER_VCPU, 0}},
                      .state = BERTH_NODE_DOWN};
+        /* Some have cells, and some say where they are. */
+        host.info.n_cells = i % 3;
+        for (guint32 cell = 0; cell < host.info.n_cells; cell++)
+            host.info.cells[cell] = (BerthCoreCell){vcpus / 2, vcpus * MIB_PER_VCPU / 2};
+        host.info.rack = i / 2;
+        host.info.fabric = i / 3;
         g_array_append_val(world->hosts, host);
         char name[16];
         name_node(i, name);

@@ -243,12 +243,25 @@ static BerthCoreLimits limits_of(const Script *script)
                              .jobs = (guint32)option(script, "jobs=", 0)};
 }
 
+/* Where NODE is, and its equal cells, if the words say so. */
+static void read_layout(const Script *script, BerthCoreNodeInfo *info)
+{
+    info->rack = (guint32)option(script, "rack=", info->rack);
+    info->fabric = (guint32)option(script, "fabric=", info->fabric);
+    info->n_cells = (guint32)option(script, "cells=", info->n_cells);
+    assert_true(info->n_cells <= BERTH_CELLS_MAX);
+    for (guint32 i = 0; i < info->n_cells; i++)
+        info->cells[i] = (BerthCoreCell){info->capacity.vcpus / info->n_cells,
+                                         info->capacity.memory_mib / info->n_cells};
+}
+
 static void on_changed(Script *script)
 {
     guint32 node = (guint32)number_of(script, script->words[1]);
     script->infos[node].cannot_start = has_word(script, "cannot");
     script->infos[node].capacity.vcpus =
         (guint32)option(script, "v=", script->infos[node].capacity.vcpus);
+    read_layout(script, &script->infos[node]);
     handle(script, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_CHANGED,
                                      .node = node,
                                      .changed = script->infos[node]});
@@ -390,6 +403,7 @@ static void on_node(Script *script)
     script->infos[node].capacity = (BerthResources){(guint32)number_of(script, script->words[2]),
                                                     number_of(script, script->words[3]), 0};
     script->words[2][0] = '\0';
+    read_layout(script, &script->infos[node]);
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
     event.joined.info = script->infos[node];
     handle(script, &event);
@@ -577,6 +591,19 @@ static void play_event(Script *script)
     fail_msg("%s: what is that?", script->line);
 }
 
+static void append_cells(GString *text, guint32 cells)
+{
+    const char *before = "[";
+    for (guint i = 0; i < BERTH_CELLS_MAX; i++) {
+        if (!(cells & (1u << i)))
+            continue;
+        g_string_append_printf(text, "%s%u", before, i);
+        before = ",";
+    }
+    if (cells != 0)
+        g_string_append_c(text, ']');
+}
+
 static char *actions_as_text(const BerthCoreEffects *effects)
 {
     static const char *const kinds[] = {
@@ -593,6 +620,7 @@ static char *actions_as_text(const BerthCoreEffects *effects)
         g_string_append_printf(text, "@%u", action->node);
         if (action->kind == BERTH_ACTION_MIGRATE)
             g_string_append_printf(text, ">%u", action->to);
+        append_cells(text, action->cells);
         if (action->is_opportunistic)
             g_string_append(text, "~");
     }

@@ -6,14 +6,16 @@
  *
  *   EVENT                     no action may follow
  *   EVENT -> ACTION ACTION    these must, in that order: START 1.1@2 is job 1, epoch 1, node 2;
- *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack
+ *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack,
+ *                             START 1.1@2[0,1] is in cells 0 and 1 of node 2
  *   EVENT ! WORDS             it must be refused with WORDS in the message
  *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
  *   planned JOB SECONDS|never when it is planned to start
  *   next SECONDS|never        when TIMER is wanted
  *
- * Events: node ID VCPUS MEMORY (made known if new, and joins, without guests), left ID,
+ * Events: node ID VCPUS MEMORY [cells=N] [rack=] [fabric=] (made known if new, and joins, without
+ *   guests; it has N equal cells), left ID,
  *   join ID [JOB.EPOCH:starting|running|exited[:STATUS]|gone[:REASON]]...
  *   submit ID [v=] [m=] [p=] [limit=] [nodes=1,2] [held] [held-op] [no-requeue]
  *   [guests=] [array=] [throttle=]
@@ -26,7 +28,7 @@
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
  *   report JOB.EPOCH cpu= mem= left= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
- *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] (start guests)
+ *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN). */
 
