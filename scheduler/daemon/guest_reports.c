@@ -125,13 +125,6 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     g_array_append_val(found, guest);
 }
 
-static BerthCoreNodeInfo core_info(const Berth__NodeInfo *info)
-{
-    return (BerthCoreNodeInfo){
-        .capacity = {.vcpus = info->vcpus, .memory_mib = info->guest_memory_mib},
-        .cannot_start = *info->cannot_start != '\0'};
-}
-
 void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                               const Berth__JoinRequest *request)
 {
@@ -150,7 +143,7 @@ void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node
         }
     }
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
-    event.joined.info = core_info(request->info);
+    event.joined.info = berth_record_node_to_core(request->info);
     event.joined.guests = (const BerthFoundGuest *)(void *)found->data;
     event.joined.n_guests = found->len;
     give_to_core(turn, &event);
@@ -171,7 +164,7 @@ void berth_guest_reports_node(BerthDaemon *daemon, BerthTurn *turn, guint32 node
         berth_turn_log(turn, &cause);
     }
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_CHANGED, .node = node};
-    event.changed = core_info(info);
+    event.changed = berth_record_node_to_core(info);
     give_to_core(turn, &event);
 }
 

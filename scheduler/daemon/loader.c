@@ -29,9 +29,7 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
     }
     guint32 handle = add_node(daemon, stored->info->name);
     berth_node_entry_set_info(berth_node_table_find(daemon->nodes, handle), stored->info);
-    BerthCoreNodeInfo info = {
-        .capacity = {.vcpus = stored->info->vcpus, .memory_mib = stored->info->guest_memory_mib},
-        .cannot_start = *stored->info->cannot_start != '\0'};
+    BerthCoreNodeInfo info = berth_record_node_to_core(stored->info);
     berth_core_restore_node(daemon->core, handle, (BerthNodeState)stored->state,
                             (gint64)stored->since_usec, &info);
     return TRUE;

@@ -165,6 +165,36 @@ void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task)
     berth_pb_set_string(&record->reason_text, text);
 }
 
+/* FNV-1a (Fowler, Noll and Vo) of the rest of the first label with PREFIX; 0 = there is none. */
+static guint32 digest_of_label(const Berth__NodeInfo *info, const char *prefix)
+{
+    for (size_t i = 0; i < info->n_labels; i++) {
+        guint32 digest = 2166136261u;
+        if (!g_str_has_prefix(info->labels[i], prefix)) {
+            continue;
+        }
+        for (const char *c = info->labels[i] + strlen(prefix); *c; c++) {
+            digest = (digest ^ (guint8)*c) * 16777619u;
+        }
+        return MAX(digest, 1);
+    }
+    return 0;
+}
+
+BerthCoreNodeInfo berth_record_node_to_core(const Berth__NodeInfo *info)
+{
+    BerthCoreNodeInfo out = {
+        .capacity = {.vcpus = info->vcpus, .memory_mib = info->guest_memory_mib},
+        .cannot_start = *info->cannot_start != '\0',
+        .rack = digest_of_label(info, "rack."),
+        .fabric = digest_of_label(info, "fabric.")};
+    for (size_t i = 0; info->n_cells <= BERTH_CELLS_MAX && i < info->n_cells; i++) {
+        out.cells[out.n_cells++] =
+            (BerthCoreCell){info->cells[i]->cpus, info->cells[i]->memory_mib};
+    }
+    return out;
+}
+
 void berth_record_exit_to_core(const Berth__Exit *exit, BerthCoreExit *out_exit)
 {
     *out_exit = (BerthCoreExit){0};

@@ -25,6 +25,10 @@ void berth_record_roll_up(BerthJobEntry *entry);
 /* Writes reason_text into the entry's record. */
 void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task);
 
+/* What a node says of itself as the core needs it. Labels "rack.NAME" and "fabric.NAME" say where it
+ * is; NAME counts by its digest, so that the number is the same in every daemon. */
+BerthCoreNodeInfo berth_record_node_to_core(const Berth__NodeInfo *info);
+
 void berth_record_exit_to_core(const Berth__Exit *exit, BerthCoreExit *out_exit);
 
 /* Takes what a node reported of a guest into its task's entry: usage, exit, console, log sizes,

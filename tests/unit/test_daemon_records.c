@@ -259,6 +259,50 @@ static void job_table_counts_until_finished(void **state)
     berth_job_table_free(table);
 }
 
+static void node_to_core_has_cells_and_place(void **state)
+{
+    static const char *const labels[] = {"gpu", "rack.r12", "fabric.a", "rack.other"};
+    static const char *const other_labels[] = {"rack.r13", "fabric."};
+    Berth__NumaCell cells[BERTH_CELLS_MAX + 1];
+    Berth__NumaCell *pointers[BERTH_CELLS_MAX + 1];
+    Berth__NodeInfo info = BERTH__NODE_INFO__INIT;
+    for (guint i = 0; i < G_N_ELEMENTS(cells); i++) {
+        cells[i] = (Berth__NumaCell)BERTH__NUMA_CELL__INIT;
+        cells[i].cpus = 16 + i;
+        cells[i].memory_mib = 1000 + i;
+        pointers[i] = &cells[i];
+    }
+    info.vcpus = 30;
+    info.guest_memory_mib = 2000;
+    info.cells = pointers;
+    info.n_cells = 2;
+    info.labels = (char **)labels;
+    info.n_labels = G_N_ELEMENTS(labels);
+    BerthCoreNodeInfo node = berth_record_node_to_core(&info);
+    assert_int_equal(node.capacity.vcpus, 30);
+    assert_int_equal(node.capacity.memory_mib, 2000);
+    assert_false(node.cannot_start);
+    assert_int_equal(node.n_cells, 2);
+    assert_int_equal(node.cells[1].vcpus, 17);
+    assert_int_equal(node.cells[1].memory_mib, 1001);
+    /* FNV-1a of "r12" and "a" */
+    assert_int_equal(node.rack, 0x6383fbau);
+    assert_int_equal(node.fabric, 0xe40c292cu);
+
+    info.cannot_start = (char *)"no storage";
+    info.labels = (char **)other_labels;
+    info.n_labels = G_N_ELEMENTS(other_labels);
+    info.n_cells = G_N_ELEMENTS(cells);
+    BerthCoreNodeInfo other = berth_record_node_to_core(&info);
+    assert_true(other.cannot_start);
+    assert_int_equal(other.n_cells, 0);
+    assert_true(other.rack != 0 && other.rack != node.rack);
+    assert_int_equal(other.fabric, 2166136261u);
+    info.n_labels = 0;
+    other = berth_record_node_to_core(&info);
+    assert_true(other.rack == 0 && other.fabric == 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -267,6 +311,7 @@ int main(void)
         cmocka_unit_test(take_status_again_needs_no_storing),
         cmocka_unit_test(take_status_bounds_and_mends_texts),
         cmocka_unit_test(exit_to_core_keeps_what_matters),
+        cmocka_unit_test(node_to_core_has_cells_and_place),
         cmocka_unit_test(job_to_core_has_units_right),
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
