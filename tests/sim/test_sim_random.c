@@ -10,7 +10,7 @@
 #else
 #define N_SEEDS 60
 #endif
-#define N_JOBS  60
+#define N_JOBS 60
 
 static const SimPolicy policies[] = {SIM_POLICY_FCFS, SIM_POLICY_EASY, SIM_POLICY_CONSERVATIVE,
                                      SIM_POLICY_RESERVED, SIM_POLICY_BERTH};
