@@ -369,3 +369,21 @@ CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt loo
 {
     return nodes->width == 0 ? NULL : first_below(nodes, 1, need, look_at, barriers);
 }
+
+/* FIRST: the handle of the first leaf below AT, less one. */
+static CoreNode *next_below(const CoreNodes *nodes, guint at, guint first, CoreSize need,
+                            guint32 after)
+{
+    guint leaves = nodes->width >> (g_bit_storage(at) - 1);
+    if (first + leaves <= after || !core_size_fits(need, nodes->spans[at].max_free))
+        return NULL;
+    if (at >= nodes->width)
+        return g_ptr_array_index(nodes->nodes, at - nodes->width);
+    CoreNode *node = next_below(nodes, 2 * at, first, need, after);
+    return node != NULL ? node : next_below(nodes, 2 * at + 1, first + leaves / 2, need, after);
+}
+
+CoreNode *core_nodes_next(const CoreNodes *nodes, CoreSize need, guint32 after)
+{
+    return nodes->width == 0 ? NULL : next_below(nodes, 1, 0, need, after);
+}

@@ -55,3 +55,5 @@ typedef enum {
  * About O(log n): whole parts of the table are passed over by their largest and smallest nodes. */
 CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,
                            CoreBarriers barriers);
+/* The next one after AFTER, by handle, with room for NEED now; AFTER 0 = the first. */
+CoreNode *core_nodes_next(const CoreNodes *nodes, CoreSize need, guint32 after);

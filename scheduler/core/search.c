@@ -6,6 +6,7 @@
 #include "scheduler/core/cells.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/maintenance.h"
+#include "scheduler/core/near.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/shapes.h"
@@ -109,6 +110,8 @@ static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 len
             out_nodes[class->shape.guests - left--] = node->handle;
     }
     source_close(&source);
+    if (left == 0)
+        core_near_gather(core, class, &need, avoid, out_nodes);
     return left == 0;
 }
 

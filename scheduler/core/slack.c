@@ -1,7 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, opportunistic placement: a task that cannot be backed now may start where the node's
  * predicted needs, its own and the headroom leave room, if it can be moved or checkpointed when
- * that is needed. Of one guest only: a gang would have to leave as a whole. */
+ * that is needed.
+ *
+ * Of one guest only. Who is in slack must be able to leave within the evacuation bound, whatever else
+ * happens, and only a checkpoint needs no room elsewhere. The guests of a gang work with each other:
+ * checkpoints of them one by one, as the caps of moves ask for, are not of one moment, and together
+ * are no state that the gang was ever in; all at once they would break the caps, on nodes too that
+ * nobody presses. Nor may one of them be moved in the meantime and the others be written out. So a
+ * gang waits until all of it can be backed. */
 #include "scheduler/core/slack.h"
 
 #include "scheduler/core/class.h"

@@ -128,6 +128,7 @@ static void check_start(World *world, const GArray *before, const BerthCoreActio
     CHECK(world, job->task.state == BERTH_JOB_RUNNING, action->guest.job);
     CHECK(world, job->task.phase == BERTH_GUEST_STARTING, action->guest.job);
     CHECK(world, is_allowed(job, action->node) && !job->job.held, action->guest.job);
+    CHECK(world, !action->is_opportunistic || job->job.guests == 1, action->guest.job);
     if (before == NULL)
         return;
     const Job *old = job_of(before, action->guest.job);
@@ -165,7 +166,7 @@ static void check_op(World *world, const BerthCoreAction *action)
           guest->phase == BERTH_GUEST_RUNNING ||
               (guest->phase == BERTH_GUEST_STOPPING && action->kind == BERTH_ACTION_MIGRATE),
           action->guest.job);
-    CHECK(world, guest->node == action->node, action->guest.job);
+    CHECK(world, guest->node == action->node && job->job.guests == 1, action->guest.job);
     if (action->kind == BERTH_ACTION_MIGRATE) {
         CHECK(world, guest->op == BERTH_OP_MIGRATING && guest->to == action->to, action->guest.job);
         CHECK(world, job->job.may_move && (features & BERTH_FEATURE_MIGRATION), action->guest.job);
