@@ -25,6 +25,15 @@ void core_charge_begin(BerthCore *core, CoreTask *task)
     }
 }
 
+/* Of a gang it is not known which of its guests has lost that much. */
+void core_charge_restored(CoreTask *task)
+{
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        task->guests[i].starved_usec = task->record.starved_usec;
+        task->guests[i].charged_usec = task->record.start_usec;
+    }
+}
+
 /* Its end is thought to be as much later. */
 static void add(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {

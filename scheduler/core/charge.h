@@ -7,6 +7,8 @@
 
 /* Its command runs, from now on. */
 void core_charge_begin(BerthCore *core, CoreTask *task);
+/* TASK was put back from the store, with what it had lost then. */
+void core_charge_restored(CoreTask *task);
 /* GUEST lost LOST_USEC of the time since it was last charged. */
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 /* No report has come since: what GUEST lost since the last goes on as it was. */

@@ -512,6 +512,8 @@ typedef struct {
     GArray *actions; /* BerthCoreAction, in the order in which they are to leave */
     GArray *changed; /* BerthGuestId: job and task of each task that changed, once per event */
     GArray *nodes;   /* guint32: nodes whose state changed */
+    GArray *uses;    /* BerthCoreUse and BerthCorePrior that changed: learned.h */
+    GArray *priors;
 } BerthCoreEffects;
 
 /* (transfer full) */

@@ -2,6 +2,7 @@
 /* Owns what an event leaves behind for the driver. */
 #include "scheduler/core/effects.h"
 
+#include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
 
@@ -11,6 +12,8 @@ BerthCoreEffects *berth_core_effects_new(void)
     effects->actions = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
     effects->changed = g_array_new(FALSE, TRUE, sizeof(BerthGuestId));
     effects->nodes = g_array_new(FALSE, TRUE, sizeof(guint32));
+    effects->uses = g_array_new(FALSE, TRUE, sizeof(BerthCoreUse));
+    effects->priors = g_array_new(FALSE, TRUE, sizeof(BerthCorePrior));
     return effects;
 }
 
@@ -19,6 +22,8 @@ void berth_core_effects_clear(BerthCoreEffects *effects)
     g_array_set_size(effects->actions, 0);
     g_array_set_size(effects->changed, 0);
     g_array_set_size(effects->nodes, 0);
+    g_array_set_size(effects->uses, 0);
+    g_array_set_size(effects->priors, 0);
 }
 
 void berth_core_effects_free(BerthCoreEffects *effects)
@@ -26,6 +31,8 @@ void berth_core_effects_free(BerthCoreEffects *effects)
     g_array_unref(effects->actions);
     g_array_unref(effects->changed);
     g_array_unref(effects->nodes);
+    g_array_unref(effects->uses);
+    g_array_unref(effects->priors);
     g_free(effects);
 }
 

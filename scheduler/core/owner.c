@@ -5,9 +5,14 @@
  * Invariant: what an account runs and has is the sum over those below it. */
 #include "scheduler/core/owner.h"
 
+#include "scheduler/core/effects.h"
+#include "scheduler/core/learned.h"
 #include "scheduler/core/order.h"
 
 #define ONE 65536u
+
+/* What is used in a step decays only after it: a half-life of steady use is counted 2 % too high. */
+#define STEPS_PER_HALF_LIFE 16
 
 struct CoreOwner {
     guint32 account;
@@ -20,18 +25,21 @@ struct CoreOwner {
     BerthCoreLimits limits;
     BerthCoreLimits running;
     guint64 rate_mib; /* what runs: dominant resource, in MiB */
-    guint64 used;     /* MiB * seconds, decayed to USED_AT */
+    guint64 used;     /* MiB * seconds, up to USED_AT, decayed to DECAYED_AT */
     gint64 used_at_usec;
-    guint64 ranking;   /* in which FACTOR was reckoned */
-    guint64 effective; /* usage with its part of what those above use, in 1/65536 of all */
-    guint64 share;     /* of all, in 1/65536 */
+    gint64 decayed_at_usec; /* less than a 65536th of a half-life before it */
+    guint64 told_at;        /* event that last reported what it has used */
+    guint64 ranking;        /* in which FACTOR was reckoned */
+    guint64 effective;      /* usage with its part of what those above use, in 1/65536 of all */
+    guint64 share;          /* of all, in 1/65536 */
     guint32 factor;
     GPtrArray *parked; /* CoreClass that wait for its limits */
 };
 
 /* --- arithmetic ----------------------------------------------------------------------------- */
 
-guint32 core_exp2_neg(guint64 x)
+/* 2^(-X / 65536), in 1/2^32. */
+static guint64 exp2_neg(guint64 x)
 {
     /* 2^(-1/2), 2^(-1/4), ... in 1/2^32. */
     static const guint32 roots[16] = {
@@ -39,31 +47,46 @@ guint32 core_exp2_neg(guint64 x)
         4271771996u, 4283353945u, 4289156690u, 4292061010u, 4293513907u, 4294240540u,
         4294603903u, 4294785595u, 4294876445u, 4294921870u,
     };
-    guint64 whole = x >> 16;
     guint64 value = G_MAXUINT32;
-    if (whole >= 17)
-        return 0;
     for (guint bit = 0; bit < 16; bit++)
         if (x & (0x8000u >> bit))
             value = value * roots[bit] >> 32;
-    return (guint32)((value + 0x8000u) >> 16 >> whole);
+    return x >> 16 < 32 ? value >> (x >> 16) : 0;
 }
 
-/* Up to now: decayed, and with what ran meanwhile. */
+guint32 core_exp2_neg(guint64 x)
+{
+    return x >> 16 < 17 ? (guint32)((exp2_neg(x & 0xffff) + 0x8000u) >> 16 >> (x >> 16)) : 0;
+}
+
+/* By whole 65536ths of a half-life, however often it is looked at: what is left over counts at the
+ * next time. */
+static void decay(const BerthCore *core, CoreOwner *owner, gint64 until_usec)
+{
+    gint64 unit_usec = core->tunings[BERTH_TUNING_HALF_LIFE_USEC] >> 16;
+    gint64 units = (until_usec - owner->decayed_at_usec) / unit_usec;
+    guint64 kept = exp2_neg((guint64)units);
+    if (units == 0)
+        return;
+    owner->used = (owner->used >> 32) * kept + ((owner->used & G_MAXUINT32) * kept >> 32);
+    owner->decayed_at_usec += units * unit_usec;
+}
+
+/* Up to now: decayed, and with what ran meanwhile, which does not decay within a step. */
 static void settle(const BerthCore *core, CoreOwner *owner)
 {
-    gint64 passed_usec = core->now_usec - owner->used_at_usec;
-    if (passed_usec <= 0)
-        return;
-    gint64 half_life_usec = core->tunings[BERTH_TUNING_HALF_LIFE_USEC];
-    gint64 lives = passed_usec / half_life_usec;
-    gint64 rest_usec = passed_usec % half_life_usec;
-    guint64 x = lives >= 64 ? 64 * (guint64)ONE
-                            : (guint64)lives * ONE + (guint64)(rest_usec / (half_life_usec >> 16));
-    guint64 kept = core_exp2_neg(x);
-    owner->used = (owner->used >> 16) * kept + ((owner->used & 0xffff) * kept >> 16);
-    owner->used += owner->rate_mib * (guint64)(passed_usec / 1000) / 1000;
-    owner->used_at_usec = core->now_usec;
+    gint64 step_usec = core->tunings[BERTH_TUNING_HALF_LIFE_USEC] / STEPS_PER_HALF_LIFE;
+    if (owner->rate_mib == 0)
+        owner->used_at_usec = MAX(owner->used_at_usec, core->now_usec);
+    while (owner->used_at_usec < core->now_usec) {
+        gint64 passed_msec = MIN(core->now_usec - owner->used_at_usec, step_usec) / 1000;
+        if (passed_msec == 0)
+            break;
+        owner->used_at_usec += passed_msec * 1000;
+        decay(core, owner, owner->used_at_usec);
+        owner->used += owner->rate_mib * (guint64)passed_msec / 1000;
+    }
+    decay(core, owner, owner->used_at_usec);
 }
 
 /* --- the tree ------------------------------------------------------------------------------- */
@@ -106,7 +129,7 @@ static CoreOwner *get(BerthCore *core, guint32 account, guint32 uid, gboolean is
         return owner;
     owner = g_memdup2(&key, sizeof key);
     owner->shares = 1;
-    owner->used_at_usec = core->now_usec;
+    owner->used_at_usec = owner->decayed_at_usec = core->now_usec;
     owner->parked = g_ptr_array_new();
     g_hash_table_add(core->owners, owner);
     if (is_user || account != 0)
@@ -212,16 +235,36 @@ void core_owner_remove_job(CoreOwner *owner)
     }
 }
 
+static BerthCoreUse use_of(const CoreOwner *owner)
+{
+    return (BerthCoreUse){.account = owner->account,
+                          .uid = owner->uid,
+                          .is_user = owner->is_user,
+                          .used_mib_sec = owner->used,
+                          .at_usec = owner->used_at_usec};
+}
+
 /* The dominant resource, so that neither memory nor vCPUs come free. */
 static guint64 rate_of(const BerthCore *core, CoreSize size, guint32 guests)
 {
     return guests * MAX((guint64)size.vcpus << core->nodes.vcpu_shift, size.memory_mib);
 }
 
+/* Nothing is told of what is put back from the store. */
+static void tell(BerthCore *core, CoreOwner *owner)
+{
+    if (core->effects == NULL || owner->told_at == core->event)
+        return;
+    owner->told_at = core->event;
+    BerthCoreUse use = use_of(owner);
+    g_array_append_val(core->effects->uses, use);
+}
+
 void core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
 {
     for (CoreOwner *up = owner; up != NULL; up = up->parent) {
         settle(core, up);
+        tell(core, up);
         up->running.running_tasks++;
         up->running.vcpus += guests * size.vcpus;
         up->running.memory_mib += guests * size.memory_mib;
@@ -233,6 +276,7 @@ void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 gu
 {
     for (CoreOwner *up = owner; up != NULL; up = up->parent) {
         settle(core, up);
+        tell(core, up);
         up->running.running_tasks--;
         up->running.vcpus -= guests * size.vcpus;
         up->running.memory_mib -= guests * size.memory_mib;
@@ -303,4 +347,38 @@ guint32 core_owner_factor(BerthCore *core, CoreOwner *owner)
     settle(core, root);
     reckon(core, owner, root);
     return owner->factor;
+}
+
+/* --- from the store and back ---------------------------------------------------------------- */
+
+void berth_core_restore_use(BerthCore *core, const BerthCoreUse *use)
+{
+    CoreOwner *owner = get(core, use->account, use->is_user ? use->uid : 0, use->is_user);
+    owner->used = use->used_mib_sec;
+    owner->used_at_usec = owner->decayed_at_usec = use->at_usec;
+}
+
+gboolean berth_core_get_use(BerthCore *core, guint32 account, guint32 uid, gboolean is_user,
+                            BerthCoreUse *out_use)
+{
+    const CoreOwner key = {.account = account, .uid = uid, .is_user = is_user};
+    const CoreOwner *owner = g_hash_table_lookup(core->owners, &key);
+    if (owner == NULL)
+        return FALSE;
+    CoreOwner settled = *owner; /* looking changes nothing */
+    settle(core, &settled);
+    *out_use = use_of(&settled);
+    return TRUE;
+}
+
+void core_owners_resume(BerthCore *core)
+{
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, core->owners);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        CoreOwner *owner = key;
+        if (owner->used_at_usec == 0)
+            owner->used_at_usec = owner->decayed_at_usec = core->now_usec;
+    }
 }

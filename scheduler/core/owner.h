@@ -14,6 +14,9 @@ gboolean core_owner_set_account(BerthCore *core, guint32 account, guint32 parent
 void core_owner_set_user(BerthCore *core, guint32 account, guint32 uid, guint32 shares,
                          const BerthCoreLimits *limits);
 
+/* After what the store had was put back: of whom it had nothing begins to use now. */
+void core_owners_resume(BerthCore *core);
+
 /* Whether it, and all above, may have one more job. */
 gboolean core_owner_may_add_job(const CoreOwner *owner);
 void core_owner_add_job(CoreOwner *owner);

@@ -9,6 +9,7 @@
 #include "scheduler/core/predict.h"
 
 #include "scheduler/core/class.h"
+#include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     CoreSize reserved;
     guint32 n;
     CoreNeeds peak;
+    GList link; /* in BerthCore.prior_ages */
 } Prior;
 
 static guint prior_hash(gconstpointer data)
@@ -42,6 +44,7 @@ static gboolean prior_equal(gconstpointer data_a, gconstpointer data_b)
 void core_predict_init(BerthCore *core)
 {
     core->priors = g_hash_table_new_full(prior_hash, prior_equal, g_free, NULL);
+    g_queue_init(&core->prior_ages);
 }
 
 void core_predict_clear(BerthCore *core)
@@ -106,19 +109,71 @@ guint64 core_predict_held_mib(const CoreTask *task)
     return goes_on(task) ? task->guests[0].needs.memory_mib : 0;
 }
 
+static BerthCorePrior told_of(const Prior *prior)
+{
+    return (BerthCorePrior){.uid = prior->uid,
+                            .family = prior->name,
+                            .vcpus = prior->reserved.vcpus,
+                            .memory_mib = prior->reserved.memory_mib,
+                            .n = prior->n,
+                            .peak_milli = prior->peak.cpu_milli,
+                            .peak_mib = prior->peak.memory_mib};
+}
+
+static void tell(BerthCore *core, const Prior *prior)
+{
+    BerthCorePrior told = told_of(prior);
+    if (core->effects != NULL)
+        g_array_append_val(core->effects->priors, told);
+}
+
+static void forget_oldest(BerthCore *core)
+{
+    Prior *oldest = g_queue_peek_head(&core->prior_ages);
+    oldest->n = 0;
+    tell(core, oldest);
+    g_queue_unlink(&core->prior_ages, &oldest->link);
+    g_hash_table_remove(core->priors, oldest);
+}
+
+/* Now the youngest. */
+static Prior *get_prior(BerthCore *core, const Prior *key)
+{
+    Prior *prior = g_hash_table_lookup(core->priors, key);
+    if (prior == NULL) {
+        if (core->prior_ages.length >= BERTH_CORE_PRIORS_MAX)
+            forget_oldest(core);
+        prior = g_memdup2(key, sizeof *key);
+        prior->link = (GList){.data = prior};
+        g_hash_table_add(core->priors, prior);
+    } else {
+        g_queue_unlink(&core->prior_ages, &prior->link);
+    }
+    g_queue_push_tail_link(&core->prior_ages, &prior->link);
+    return prior;
+}
+
 void core_predict_learn(BerthCore *core, const CoreGuest *guest)
 {
     Prior key;
-    if (guest->reports == 0 || !key_of(guest->task->job, &key))
+    if (guest->reports == 0 || guest->is_half_known || !key_of(guest->task->job, &key))
         return;
-    Prior *prior = g_hash_table_lookup(core->priors, &key);
-    if (prior == NULL) {
-        prior = g_memdup2(&key, sizeof key);
-        g_hash_table_add(core->priors, prior);
-    }
+    Prior *prior = get_prior(core, &key);
     prior->n++;
     prior->peak.cpu_milli = MAX(prior->peak.cpu_milli, guest->peak.cpu_milli);
     prior->peak.memory_mib = MAX(prior->peak.memory_mib, guest->peak.memory_mib);
+    tell(core, prior);
+}
+
+void berth_core_restore_prior(BerthCore *core, const BerthCorePrior *source)
+{
+    Prior key = {.uid = source->uid,
+                 .name = source->family,
+                 .reserved = {source->vcpus, source->memory_mib}};
+    g_return_if_fail(source->n > 0);
+    Prior *prior = get_prior(core, &key);
+    prior->n = source->n;
+    prior->peak = (CoreNeeds){source->peak_milli, source->peak_mib};
 }
 
 /* --- guests --------------------------------------------------------------------------------- */
@@ -135,6 +190,13 @@ void core_predict_begin(BerthCore *core, CoreGuest *guest)
         guest->reports = 0;
     }
     guest->touched_mib = 0;
+    guest->is_half_known = FALSE;
+    guest->reported_usec = guest->began_usec = core->now_usec;
+}
+
+void core_predict_resume(BerthCore *core, CoreGuest *guest)
+{
+    guest->is_half_known = TRUE;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
 

@@ -9,6 +9,9 @@ void core_predict_clear(BerthCore *core);
 /* GUEST is new: what its siblings needed, or its whole reservation. One that goes on from a
  * checkpoint needs what it needed then. */
 void core_predict_begin(BerthCore *core, CoreGuest *guest);
+/* GUEST was put back from the store, and now goes on: what it used before is not known, so that it
+ * settles anew and its siblings learn nothing from it. */
+void core_predict_resume(BerthCore *core, CoreGuest *guest);
 /* What a guest of JOB would be taken at; TASK: of the task that is started again; NULL = a new one. */
 CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task);
 /* Memory that a guest of TASK has as soon as it is started; NULL = a new one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the way back from the store. What is put back is taken as it is; a record that contradicts
  * its node (a guest being fenced on a node that is not lost) is led to where both agree. */
+#include "scheduler/core/charge.h"
 #include "scheduler/core/core.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/entry.h"
@@ -70,6 +71,7 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     if (source->phase != BERTH_GUEST_NONE) {
         for (guint32 i = 0; i < task->n_guests; i++)
             restore_guest(core, &task->guests[i], source->node, source->phase);
+        core_charge_restored(task);
         core_task_restored(core, task);
     } else if (berth_job_state_is_final(source->state)) {
         core_task_over(core, task);
@@ -99,6 +101,8 @@ static void resume_node(BerthCore *core, CoreNode *node)
 {
     node->oversubscribed = !core_size_fits(node->reserved, core_node_capacity(node));
     core_nodes_fresh(&core->nodes, node);
+    for (guint i = 0; i < node->guests->len; i++)
+        core_predict_resume(core, g_ptr_array_index(node->guests, i));
     if (node->state == BERTH_NODE_LOST) {
         core_session_give_up_guests(core, node);
         return;
@@ -118,6 +122,7 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
 {
     core_event_begin(core, now_usec, effects);
     core->pass_wanted = core->full_pass_wanted = TRUE;
+    core_owners_resume(core);
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         resume_node(core, core_nodes_get(&core->nodes, handle));
     core_event_end(core);

@@ -163,6 +163,7 @@ struct CoreGuest {
     guint64 touched_mib;
     guint32 dirty_mib_per_sec;
     guint32 reports;
+    gboolean is_half_known; /* it was put back from the store */
     gint64 reported_usec, began_usec;
 };
 
@@ -283,6 +284,7 @@ struct BerthCore {
     CorePlan *plan;
     CoreShapes *shapes;
     GHashTable *priors; /* predict.c */
+    GQueue prior_ages;  /* likewise: the same, the one that learnt last at the tail */
     guint64 space_mib;  /* of checkpoint storage that guests in slack may need */
     gint n_moves;       /* under way */
     CoreTimer round;
