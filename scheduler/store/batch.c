@@ -16,6 +16,9 @@ typedef enum {
     CHANGE_REMOVE_IMAGE,
     CHANGE_PUT_BLOB,
     CHANGE_ADD_EVENT,
+    CHANGE_PUT_USE,
+    CHANGE_PUT_PRIOR,
+    CHANGE_REMOVE_PRIOR,
     N_CHANGES,
 } ChangeKind;
 
@@ -31,7 +34,7 @@ typedef struct {
     GBytes *record; /* or a blob's content */
     GBytes *spec;
     GBytes *digests; /* of the blobs that a job names, one after the other; or of one blob */
-    char *name;      /* of a node or image, or an idempotency key */
+    char *name;      /* of a node, image, use or prior, or an idempotency key */
 } Change;
 
 struct BerthStoreBatch {
@@ -170,6 +173,25 @@ void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *eve
     g_array_append_val(batch->changes, change);
 }
 
+void berth_store_batch_put_use(BerthStoreBatch *batch, const Berth__StoredUse *use)
+{
+    Change change = {.kind = CHANGE_PUT_USE,
+                     .record = store_pack(&use->base),
+                     .name = use->is_user ? g_strdup_printf("user %u/%u", use->account, use->uid)
+                                          : g_strdup_printf("account %u", use->account)};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_put_prior(BerthStoreBatch *batch, const Berth__StoredPrior *prior)
+{
+    Change change = {.kind = prior->siblings > 0 ? CHANGE_PUT_PRIOR : CHANGE_REMOVE_PRIOR,
+                     .record = store_pack(&prior->base),
+                     .name = g_strdup_printf("%u/%" G_GUINT64_FORMAT "/%u/%" G_GUINT64_FORMAT,
+                                             prior->uid, prior->family, prior->vcpus,
+                                             prior->memory_mib)};
+    g_array_append_val(batch->changes, change);
+}
+
 /* --- writing -------------------------------------------------------------------------------- */
 
 static gboolean add_spec(StoreDb *db, const Change *change, GError **error)
@@ -304,14 +326,38 @@ static gboolean apply_put_image(StoreDb *db, const Change *change, GError **erro
                      "write an image", error);
 }
 
-static gboolean apply_remove_image(StoreDb *db, const Change *change, GError **error)
+static gboolean remove_named(StoreDb *db, const Change *change, const char *sql, const char *what,
+                             GError **error)
 {
-    g_autoptr(StoreStatement) remove =
-        store_db_statement(db, "DELETE FROM image WHERE name = ?1", error);
+    g_autoptr(StoreStatement) remove = store_db_statement(db, sql, error);
     if (remove == NULL)
         return FALSE;
     sqlite3_bind_text(remove, 1, change->name, -1, SQLITE_STATIC);
-    return store_db_run(db, remove, "remove an image", NULL, error);
+    return store_db_run(db, remove, what, NULL, error);
+}
+
+static gboolean apply_remove_image(StoreDb *db, const Change *change, GError **error)
+{
+    return remove_named(db, change, "DELETE FROM image WHERE name = ?1", "remove an image", error);
+}
+
+static gboolean apply_put_use(StoreDb *db, const Change *change, GError **error)
+{
+    return put_named(db, change, "INSERT OR REPLACE INTO used (name, record) VALUES (?1, ?2)",
+                     "write what was used", error);
+}
+
+/* A row that is written again gets a new rowid, above all others. */
+static gboolean apply_put_prior(StoreDb *db, const Change *change, GError **error)
+{
+    return put_named(db, change, "INSERT OR REPLACE INTO prior (name, record) VALUES (?1, ?2)",
+                     "write what a family needed", error);
+}
+
+static gboolean apply_remove_prior(StoreDb *db, const Change *change, GError **error)
+{
+    return remove_named(db, change, "DELETE FROM prior WHERE name = ?1",
+                        "remove what a family needed", error);
 }
 
 /* The same digest is the same content: what is there stays. */
@@ -341,10 +387,12 @@ static gboolean apply_add_event(StoreDb *db, const Change *change, GError **erro
 gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **error)
 {
     static gboolean (*const apply[N_CHANGES])(StoreDb *, const Change *, GError **) = {
-        [CHANGE_ADD_JOB] = apply_add_job,     [CHANGE_UPDATE_JOB] = apply_update_job,
-        [CHANGE_PUT_TASK] = apply_put_task,   [CHANGE_PUT_NODE] = apply_put_node,
-        [CHANGE_PUT_IMAGE] = apply_put_image, [CHANGE_REMOVE_IMAGE] = apply_remove_image,
-        [CHANGE_PUT_BLOB] = apply_put_blob,   [CHANGE_ADD_EVENT] = apply_add_event,
+        [CHANGE_ADD_JOB] = apply_add_job,           [CHANGE_UPDATE_JOB] = apply_update_job,
+        [CHANGE_PUT_TASK] = apply_put_task,         [CHANGE_PUT_NODE] = apply_put_node,
+        [CHANGE_PUT_IMAGE] = apply_put_image,       [CHANGE_REMOVE_IMAGE] = apply_remove_image,
+        [CHANGE_PUT_BLOB] = apply_put_blob,         [CHANGE_ADD_EVENT] = apply_add_event,
+        [CHANGE_PUT_USE] = apply_put_use,           [CHANGE_PUT_PRIOR] = apply_put_prior,
+        [CHANGE_REMOVE_PRIOR] = apply_remove_prior,
     };
     for (guint i = 0; i < batch->changes->len; i++) {
         const Change *change = &g_array_index(batch->changes, Change, i);

@@ -49,6 +49,18 @@ static gboolean load_image(StoreDb *db, Load *load, const ProtobufCMessage *mess
     return load->loader->image((const Berth__Image *)message, load->user_data, error);
 }
 
+static gboolean load_use(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                         StoreStatement *row, GError **error)
+{
+    return load->loader->use((const Berth__StoredUse *)message, load->user_data, error);
+}
+
+static gboolean load_prior(StoreDb *db, Load *load, const ProtobufCMessage *message,
+                           StoreStatement *row, GError **error)
+{
+    return load->loader->prior((const Berth__StoredPrior *)message, load->user_data, error);
+}
+
 static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *message,
                          StoreStatement *row, GError **error)
 {
@@ -106,6 +118,10 @@ static gboolean load_all(StoreDb *db, gpointer data, GError **error)
                      &berth__stored_node__descriptor, load_node, load, error) &&
            load_each(db, "SELECT record FROM image ORDER BY name", "load an image",
                      &berth__image__descriptor, load_image, load, error) &&
+           load_each(db, "SELECT record FROM used ORDER BY name", "load what was used",
+                     &berth__stored_use__descriptor, load_use, load, error) &&
+           load_each(db, "SELECT record FROM prior ORDER BY rowid", "load what a family needed",
+                     &berth__stored_prior__descriptor, load_prior, load, error) &&
            load_each(db,
                      "SELECT job.record, spec.record FROM job LEFT JOIN spec ON spec.job = job.id"
                      " WHERE job.open = 1 ORDER BY job.id",

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the schema: its statements, its version, and the checks of a database before it is used.
+/* Owns the schema: its statements, its versions and the way from each to the next, and the checks
+ * of a database before it is used.
  *
  * Each table keeps a packed message of berth.proto as its record, beside the columns by which it
  * is looked up; a record is the truth, the columns are copies. application_id says that the file
@@ -12,7 +13,8 @@
 
 #define APPLICATION_ID 0x42455254 /* "BERT" */
 
-static const char create_sql[] =
+/* As the first release made it; what came later is in the steps below, for new databases too. */
+static const char first_sql[] =
     "CREATE TABLE job ("
     "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
     "  uid INTEGER NOT NULL,"
@@ -49,13 +51,42 @@ static const char create_sql[] =
     "  record BLOB NOT NULL);"
     "CREATE INDEX event_by_job ON event (job, seq) WHERE job <> 0;";
 
+/* The statements that lead from schema N + 1 to N + 2. Never changed once they were released. */
+static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
+    /* What the policy learnt. Rows of priors are in the order in which they were written. */
+    "CREATE TABLE used (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE prior (name TEXT PRIMARY KEY, record BLOB NOT NULL);",
+};
+
+/* One transaction: FIRST, then what leads from schema VERSION to the present one. */
+static gboolean build(StoreDb *db, const char *first, gint64 version, const char *what,
+                      GError **error)
+{
+    g_autoptr(GString) sql = g_string_new("BEGIN IMMEDIATE;");
+    g_string_append(sql, first);
+    for (gint64 i = version; i < BERTH_STORE_SCHEMA_VERSION; i++)
+        g_string_append(sql, steps[i - 1]);
+    g_string_append_printf(sql, "PRAGMA application_id = %d; PRAGMA user_version = %d; COMMIT;",
+                           APPLICATION_ID, BERTH_STORE_SCHEMA_VERSION);
+    if (store_db_exec(db, sql->str, what, error))
+        return TRUE;
+    store_db_exec(db, "ROLLBACK", "roll back a transaction", NULL);
+    return FALSE;
+}
+
 gboolean store_schema_create(StoreDb *db, GError **error)
 {
-    g_autofree char *sql = g_strdup_printf("BEGIN IMMEDIATE; %s"
-                                           "PRAGMA application_id = %d; PRAGMA user_version = %d;"
-                                           "COMMIT;",
-                                           create_sql, APPLICATION_ID, BERTH_STORE_SCHEMA_VERSION);
-    return store_db_exec(db, sql, "create the tables", error);
+    return build(db, first_sql, 1, "create the tables", error);
+}
+
+gboolean store_schema_upgrade(StoreDb *db, GError **error)
+{
+    gint64 version = 0;
+    if (!store_db_get_int64(db, "PRAGMA user_version", "read the schema's version", &version,
+                            error))
+        return FALSE;
+    return version == BERTH_STORE_SCHEMA_VERSION ||
+           build(db, "", version, "bring it to the present schema", error);
 }
 
 gboolean store_schema_is_empty(StoreDb *db, gboolean *out_empty, GError **error)
@@ -77,7 +108,7 @@ static gboolean check_version(StoreDb *db, const char *path, GError **error)
     if (!store_db_get_int64(db, "PRAGMA user_version", "read the schema's version", &version,
                             error))
         return FALSE;
-    if (version == BERTH_STORE_SCHEMA_VERSION)
+    if (version >= 1 && version <= BERTH_STORE_SCHEMA_VERSION)
         return TRUE;
     if (version > BERTH_STORE_SCHEMA_VERSION) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,

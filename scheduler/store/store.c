@@ -117,7 +117,8 @@ static StoreDb *open_local(const char *path, GError **error)
     g_autoptr(StoreDb) db = store_db_open(path, STORE_DB_READ_WRITE, error);
     if (db == NULL || !store_schema_check(db, path, error) ||
         !store_db_exec(db, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL",
-                       "set up the journal", error))
+                       "set up the journal", error) ||
+        !store_schema_upgrade(db, error))
         return NULL;
     store_db_bound_journal(db, JOURNAL_MAX_BYTES);
     return g_steal_pointer(&db);
@@ -209,7 +210,8 @@ static StoreDb *open_elsewhere(const char *path, GError **error)
         !store_db_exec(db, "PRAGMA journal_mode = PERSIST; PRAGMA synchronous = FULL",
                        "set up the journal", error) ||
         !store_schema_is_empty(db, &is_empty, error) ||
-        (is_empty && !store_schema_create(db, error)) || !store_schema_check(db, path, error))
+        (is_empty && !store_schema_create(db, error)) || !store_schema_check(db, path, error) ||
+        !store_schema_upgrade(db, error))
         return NULL;
     return g_steal_pointer(&db);
 }

@@ -5,7 +5,7 @@
 #include <gio/gio.h>
 
 /* The scheduler's durable state in one SQLite database: jobs, tasks, nodes, images, small blobs,
- * the event log, and the counters of job numbers and events.
+ * the event log, what the policy learnt, and the counters of job numbers and events.
  *
  * Writing: the loop fills a batch (an immutable list of changes once handed over) and commits it;
  * the store's own thread puts all batches that wait into one transaction (group commit), syncs,
@@ -17,10 +17,11 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 1
+#define BERTH_STORE_SCHEMA_VERSION 2
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
- * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). Errors: NOT_FOUND (no such
+ * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is
+ * brought to the present schema, as a whole or not at all; that release cannot open it any more. Errors: NOT_FOUND (no such
  * directory), FAILED_PRECONDITION (another berthd has it open: says which
  * pid where it can; the schema is newer than this build: names both versions), DATA_LOSS (not a
  * database, or fails its check: says how to recover from a backup), RESOURCE_EXHAUSTED,
@@ -47,8 +48,10 @@ typedef struct {
     gboolean (*job)(const Berth__Job *job, const Berth__JobSpec *spec,
                     Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
                     GError **error);
+    gboolean (*use)(const Berth__StoredUse *use, gpointer user_data, GError **error);
+    gboolean (*prior)(const Berth__StoredPrior *prior, gpointer user_data, GError **error);
 } BerthStoreLoader;
-/* Nodes, images, then the unfinished jobs (not final, or with a guest that is not released yet)
+/* Nodes, images, uses, priors (the one written longest ago first), then the unfinished jobs (not final, or with a guest that is not released yet)
  * in order of their numbers. */
 gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpointer user_data,
                           BerthStoreCounters *out_counters, GError **error);
@@ -73,6 +76,10 @@ void berth_store_batch_update_job(BerthStoreBatch *batch, const Berth__Job *job)
 void berth_store_batch_put_task(BerthStoreBatch *batch, const Berth__StoredTask *task,
                                 gboolean is_done);
 void berth_store_batch_put_node(BerthStoreBatch *batch, const Berth__StoredNode *node);
+/* In the place of what was written before of the same user or account. */
+void berth_store_batch_put_use(BerthStoreBatch *batch, const Berth__StoredUse *use);
+/* Likewise of the same user, family and reservation; one without siblings is removed. */
+void berth_store_batch_put_prior(BerthStoreBatch *batch, const Berth__StoredPrior *prior);
 void berth_store_batch_put_image(BerthStoreBatch *batch, const Berth__Image *image);
 void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name);
 /* Kept while a job refers to it. */

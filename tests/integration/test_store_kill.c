@@ -75,7 +75,7 @@ static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
 
 static guint64 count_jobs(BerthStore *store, BerthStoreCounters *counters)
 {
-    static const BerthStoreLoader loader = {see_node, see_image, see_job};
+    static const BerthStoreLoader loader = {.node = see_node, .image = see_image, .job = see_job};
     guint64 count = 0;
     g_autoptr(GError) error = NULL;
     if (!berth_store_load(store, &loader, &count, counters, &error))

@@ -48,7 +48,23 @@ static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
     return TRUE;
 }
 
-static const BerthStoreLoader loader = {see_node, see_image, see_job};
+static gboolean see_use(const Berth__StoredUse *use, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    g_string_append_printf(seen->seen, "use:%d/%u/%u:%d ", use->is_user, use->account, use->uid,
+                           (int)use->used_mib_sec);
+    return TRUE;
+}
+
+static gboolean see_prior(const Berth__StoredPrior *prior, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    g_string_append_printf(seen->seen, "prior:%u/%d/%u/%d:%u ", prior->uid, (int)prior->family,
+                           prior->vcpus, (int)prior->memory_mib, prior->siblings);
+    return TRUE;
+}
+
+static const BerthStoreLoader loader = {see_node, see_image, see_job, see_use, see_prior};
 
 static char *load(const char *path, guint64 refuse_job, BerthStoreCounters *counters,
                   GError **error)
@@ -108,6 +124,50 @@ static void fill(const char *path)
     store_batch_set_state(batch, 3, 1000, BERTH__JOB_STATE__FAILED, FALSE);
     store_batch_set_state(batch, 4, 1000, BERTH__JOB_STATE__COMPLETED, TRUE);
     store_commit_ok(store, batch);
+}
+
+static void put_use(BerthStoreBatch *batch, gboolean is_user, guint32 uid, guint64 used)
+{
+    Berth__StoredUse use = BERTH__STORED_USE__INIT;
+    use.is_user = is_user;
+    use.uid = uid;
+    use.used_mib_sec = used;
+    berth_store_batch_put_use(batch, &use);
+}
+
+static void put_prior(BerthStoreBatch *batch, guint64 family, guint64 memory_mib, guint32 siblings)
+{
+    Berth__StoredPrior prior = BERTH__STORED_PRIOR__INIT;
+    prior.uid = 1000;
+    prior.family = family;
+    prior.vcpus = 2;
+    prior.memory_mib = memory_mib;
+    prior.siblings = siblings;
+    berth_store_batch_put_prior(batch, &prior);
+}
+
+static void load_gives_what_the_policy_learnt(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    put_use(batch, TRUE, 1000, 5);
+    put_use(batch, FALSE, 0, 6);
+    put_use(batch, TRUE, 0, 7); /* of the user 0, who is not the root of all accounts */
+    put_prior(batch, 1, 64, 1);
+    put_prior(batch, 2, 64, 1);
+    put_prior(batch, 1, 128, 1);
+    store_commit_ok(store, batch);
+    batch = berth_store_batch_new();
+    put_use(batch, TRUE, 1000, 8);
+    put_prior(batch, 1, 64, 2); /* the youngest again */
+    put_prior(batch, 2, 64, 0); /* forgotten */
+    store_commit_ok(store, batch);
+    g_clear_pointer(&store, berth_store_close);
+    BerthStoreCounters counters = {0};
+    g_autofree char *seen = load(fixture->path, 0, &counters, NULL);
+    assert_string_equal(seen, "use:0/0/0:6 use:1/0/0:7 use:1/0/1000:8 "
+                              "prior:1000/1/2/128:1 prior:1000/1/2/64:2");
 }
 
 static void load_gives_what_is_not_over(void **state)
@@ -178,6 +238,7 @@ int main(void)
         cmocka_unit_test(load_task_undone_again_is_open),
         cmocka_unit_test(load_refused_by_loader_fails),
         cmocka_unit_test(load_damaged_record_is_data_loss),
+        cmocka_unit_test(load_gives_what_the_policy_learnt),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

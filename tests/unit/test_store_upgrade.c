@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A database of an older release: it is brought to the present schema as a whole or not at all, and
+ * what is in it is there. */
+#include "tests/lib/assert.h"
+#include "tests/unit/store_fixture.h"
+
+#include <sqlite3.h>
+
+/* What the first release made, word by word: not to be changed with the store. */
+static const char schema_1[] =
+    "CREATE TABLE job ("
+    "  id INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  uid INTEGER NOT NULL,"
+    "  state INTEGER NOT NULL,"
+    "  open INTEGER NOT NULL DEFAULT 1,"
+    "  record BLOB NOT NULL);"
+    "CREATE INDEX job_by_uid ON job (uid, id);"
+    "CREATE INDEX job_open ON job (id) WHERE open = 1;"
+    "CREATE INDEX job_by_state ON job (state, id);"
+    "CREATE INDEX job_by_uid_state ON job (uid, state, id);"
+    "CREATE TABLE spec (job INTEGER PRIMARY KEY, record BLOB NOT NULL);"
+    "CREATE TABLE task ("
+    "  job INTEGER NOT NULL,"
+    "  number INTEGER NOT NULL,"
+    "  done INTEGER NOT NULL,"
+    "  record BLOB NOT NULL,"
+    "  PRIMARY KEY (job, number)) WITHOUT ROWID;"
+    "CREATE INDEX task_open ON task (job) WHERE done = 0;"
+    "CREATE TABLE idempotency ("
+    "  uid INTEGER NOT NULL,"
+    "  key TEXT NOT NULL,"
+    "  job INTEGER NOT NULL,"
+    "  PRIMARY KEY (uid, key)) WITHOUT ROWID;"
+    "CREATE TABLE node (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE image (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE blob (sha256 BLOB NOT NULL UNIQUE, content BLOB NOT NULL);"
+    "CREATE TABLE job_blob ("
+    "  sha256 BLOB NOT NULL,"
+    "  job INTEGER NOT NULL,"
+    "  PRIMARY KEY (sha256, job)) WITHOUT ROWID;"
+    "CREATE TABLE event ("
+    "  seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    "  job INTEGER NOT NULL,"
+    "  record BLOB NOT NULL);"
+    "CREATE INDEX event_by_job ON event (job, seq) WHERE job <> 0;"
+    "PRAGMA application_id = 1111839316; PRAGMA user_version = 1;"
+    /* Job 7 of uid 1000, that waits: {id: 7, uid: 1000}, {name: "a"}, {task: {job: 7}}. */
+    "INSERT INTO job (id, uid, state, record) VALUES (7, 1000, 1, x'080720e807');"
+    "INSERT INTO spec VALUES (7, x'0a0161');"
+    "INSERT INTO task VALUES (7, 0, 0, x'0a020807');"
+    "INSERT INTO idempotency VALUES (1000, 'key', 7);";
+
+static void run_sql(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    char *message = NULL;
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    if (sqlite3_exec(db, sql, NULL, NULL, &message) != SQLITE_OK)
+        fail_msg("%s: %s", sql, message);
+    sqlite3_close(db);
+}
+
+static int append_row(void *text, int n, char **values, char **names)
+{
+    for (int i = 0; i < n; i++)
+        g_string_append_printf(text, "%s\n", values[i] != NULL ? values[i] : "");
+    return 0;
+}
+
+static char *ask(const char *path, const char *sql)
+{
+    sqlite3 *db = NULL;
+    GString *text = g_string_new(NULL);
+    assert_int_equal(sqlite3_open(path, &db), SQLITE_OK);
+    assert_int_equal(sqlite3_exec(db, sql, append_row, text, NULL), SQLITE_OK);
+    sqlite3_close(db);
+    return g_string_free(text, FALSE);
+}
+
+/* Without the blanks that people put in. */
+static char *schema_of(const char *path)
+{
+    g_autofree char *raw = ask(path, "SELECT sql FROM sqlite_schema ORDER BY name");
+    g_auto(GStrv) words = g_strsplit(raw, " ", -1);
+    return g_strjoinv("", words);
+}
+
+typedef struct {
+    guint n_jobs, n_learnt;
+} Seen;
+
+static gboolean see_node(const Berth__StoredNode *node, gpointer data, GError **error)
+{
+    return TRUE;
+}
+
+static gboolean see_image(const Berth__Image *image, gpointer data, GError **error)
+{
+    return TRUE;
+}
+
+static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
+                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
+                        GError **error)
+{
+    Seen *seen = data;
+    assert_int_equal(job->id, 7);
+    assert_int_equal(n_tasks, 1);
+    assert_int_equal(tasks[0]->task->job, 7);
+    assert_int_equal(tasks[0]->starved_usec, 0);
+    seen->n_jobs++;
+    return TRUE;
+}
+
+static gboolean see_use(const Berth__StoredUse *use, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    seen->n_learnt++;
+    return TRUE;
+}
+
+static gboolean see_prior(const Berth__StoredPrior *prior, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    seen->n_learnt++;
+    return TRUE;
+}
+
+static Seen load(BerthStore *store, BerthStoreCounters *out_counters)
+{
+    static const BerthStoreLoader loader = {
+        .node = see_node, .image = see_image, .job = see_job, .use = see_use, .prior = see_prior};
+    Seen seen = {0};
+    g_autoptr(GError) error = NULL;
+    berth_store_load(store, &loader, &seen, out_counters, &error);
+    assert_no_error(error);
+    return seen;
+}
+
+static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(StoreFixture) fresh = store_fixture_new();
+    BerthStoreCounters counters = {0};
+    run_sql(fixture->path, schema_1);
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    Seen seen = load(store, &counters);
+    assert_int_equal(seen.n_jobs, 1);
+    assert_int_equal(seen.n_learnt, 0);
+    assert_int_equal(counters.next_job, 8);
+    assert_int_equal(berth_store_find_idempotency_key(store, 1000, "key", NULL), 7);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    Berth__StoredUse use = BERTH__STORED_USE__INIT;
+    berth_store_batch_put_use(batch, &use);
+    store_commit_ok(store, batch);
+    g_clear_pointer(&store, berth_store_close);
+
+    /* As a new one is, and it is not done again. */
+    berth_store_close(store_open_ok(fresh->path));
+    g_autofree char *ours = schema_of(fixture->path);
+    g_autofree char *wanted = schema_of(fresh->path);
+    assert_string_equal(ours, wanted);
+    g_autofree char *version = ask(fixture->path, "PRAGMA user_version");
+    assert_int_equal(g_ascii_strtoll(version, NULL, 10), BERTH_STORE_SCHEMA_VERSION);
+    store = store_open_ok(fixture->path);
+    seen = load(store, &counters);
+    assert_int_equal(seen.n_jobs + seen.n_learnt, 2);
+}
+
+static void upgrade_that_fails_changes_nothing(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    run_sql(fixture->path, schema_1);
+    run_sql(fixture->path, "CREATE TABLE prior (of_somebody_else)"); /* the second one fails */
+    g_autofree char *before = schema_of(fixture->path);
+    store_open_fails(fixture->path, BERTH_ERROR_INTERNAL, "bring it to the present schema",
+                     fixture->path);
+    g_autofree char *after = schema_of(fixture->path);
+    g_autofree char *version = ask(fixture->path, "PRAGMA user_version");
+    assert_string_equal(after, before);
+    assert_string_equal(version, "1\n");
+    run_sql(fixture->path, "DROP TABLE prior");
+    berth_store_close(store_open_ok(fixture->path));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(upgrade_of_the_first_schema_keeps_what_is_in_it),
+        cmocka_unit_test(upgrade_that_fails_changes_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
