@@ -112,6 +112,8 @@ static BerthCore *make_core(const BerthDaemonConfig *config)
         .start_backoff_usec = config->start_backoff_sec * G_USEC_PER_SEC,
         .can_fence = strcmp(config->storage.kind, "rbd") == 0,
         .policy = BERTH_POLICY_CONSERVATIVE,
+        /* All else asks for what no node can do yet: to move, checkpoint, freeze or grow a guest. */
+        .features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR,
         .tunings = config->tunings,
     };
     return berth_core_new(&core_config);

@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "scheduler/daemon/clock.h"
 #include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/records.h"
 
 /* A timer is never further away than this: the loop's clock stands still while the host sleeps, and
@@ -305,6 +306,7 @@ static void take_effects(BerthTurn *turn)
     for (guint i = 0; i < effects->actions->len; i++) {
         write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
     }
+    berth_learned_write(turn->batch, effects);
 }
 
 /* Brings the holds of a job's record up to what the core says. */

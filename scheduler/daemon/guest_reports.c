@@ -12,6 +12,7 @@
 #include "scheduler/daemon/actions.h"
 #include "scheduler/daemon/logs.h"
 #include "scheduler/daemon/records.h"
+#include "scheduler/daemon/usage.h"
 
 #include <string.h>
 
@@ -236,6 +237,24 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
 
 /* --- Report ------------------------------------------------------------------------------------- */
 
+static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                          const Berth__GuestStatus *status, GArray *events)
+{
+    BerthCoreEvent event = {
+        .kind = BERTH_EVENT_GUEST_REPORTED, .guest = guest_id(status->id), .node = node};
+    BerthCoreTask task;
+    BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
+    if (!entry) {
+        return;
+    }
+    take_status(daemon, turn, &event.guest, &task, entry, status);
+    if (status->usage &&
+        berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, status->usage,
+                            berth_engine_now_usec(daemon->engine), &event.usage)) {
+        g_array_append_val(events, event);
+    }
+}
+
 void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                                  const Berth__ReportRequest *request)
 {
@@ -245,16 +264,15 @@ void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 n
         berth__node_usage__free_unpacked(node_entry->usage, NULL);
         node_entry->usage = berth_pb_dup(&request->node->base);
     }
+    g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(BerthCoreEvent));
     for (gsize i = 0; i < request->n_guests; i++) {
-        const Berth__GuestStatus *status = request->guests[i];
-        BerthCoreTask task;
-        if (!status->id) {
-            continue;
+        if (request->guests[i]->id) {
+            measure_guest(daemon, turn, node, request->guests[i], events);
         }
-        BerthGuestId id = guest_id(status->id);
-        BerthTaskEntry *entry = find_entry(daemon, node, &id, &task);
-        if (entry) {
-            take_status(daemon, turn, &id, &task, entry, status);
-        }
+    }
+    for (guint i = 0; i < events->len; i++) {
+        BerthCoreEvent *event = &g_array_index(events, BerthCoreEvent, i);
+        event->more = i + 1 < events->len;
+        give_to_core(turn, event);
     }
 }

@@ -99,6 +99,7 @@ BerthJobEntry *berth_job_table_add(BerthJobTable *table, Berth__Job *job,
     slot->entry.tasks = g_new0(BerthTaskEntry, n_tasks);
     for (guint32 i = 0; i < n_tasks; i++) {
         slot->entry.tasks[i].stored = tasks ? tasks[i] : new_task(job->id, i);
+        slot->entry.tasks[i].starved_seen_usec = slot->entry.tasks[i].stored->starved_seen_usec;
     }
     set_image_count(table, job->image, berth_job_table_count_image(table, job->image) + 1);
     set_user_count(table, job->uid, berth_job_table_count_user(table, job->uid) + 1);

@@ -13,6 +13,11 @@ typedef struct {
     char *detail;              /* what the node said about the newest reason, or NULL */
     guint64 stdout_bytes;      /* durable in the log of the newest epoch, as last heard */
     guint64 stderr_bytes;
+    gint64 measured_usec;  /* when its usage was last told to the core; 0 = not since a restart */
+    guint64 cpu_seen_usec; /* its Usage.cpu_usec then */
+    /* Its Usage.starved_usec up to which the core has charged it. The record has that which goes
+     * with the core's sum in it, so that neither a restart nor a repetition counts any twice. */
+    guint64 starved_seen_usec;
     gint64 started_at_usec; /* when START of the newest epoch was decided; 0 = before a restart */
 } BerthTaskEntry;
 

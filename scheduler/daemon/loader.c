@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/records.h"
 
 static guint32 add_node(BerthDaemon *daemon, const char *name)
@@ -39,6 +40,20 @@ static gboolean load_image(const Berth__Image *image, gpointer user_data, GError
 {
     BerthDaemon *daemon = user_data;
     berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    return TRUE;
+}
+
+static gboolean load_use(const Berth__StoredUse *stored, gpointer user_data, GError **error)
+{
+    const BerthDaemon *daemon = user_data;
+    berth_learned_restore_use(daemon->core, stored);
+    return TRUE;
+}
+
+static gboolean load_prior(const Berth__StoredPrior *stored, gpointer user_data, GError **error)
+{
+    const BerthDaemon *daemon = user_data;
+    berth_learned_restore_prior(daemon->core, stored);
     return TRUE;
 }
 
@@ -101,7 +116,10 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
 
 gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters, GError **error)
 {
-    static const BerthStoreLoader loader = {
-        .node = load_node, .image = load_image, .job = load_job};
+    static const BerthStoreLoader loader = {.node = load_node,
+                                            .image = load_image,
+                                            .job = load_job,
+                                            .use = load_use,
+                                            .prior = load_prior};
     return berth_store_load(daemon->store, &loader, daemon, out_counters, error);
 }

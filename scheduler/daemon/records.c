@@ -39,6 +39,8 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
     }
     entry->stdout_bytes = 0;
     entry->stderr_bytes = 0;
+    entry->starved_seen_usec = 0;
+    entry->measured_usec = 0;
 }
 
 void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, const char *node_name)
@@ -52,6 +54,10 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->start_failures = task->start_failures;
     stored->start_taken = task->start_taken;
     stored->not_before_usec = (guint64)task->not_before_usec;
+    stored->checkpoint_epoch = task->checkpoint_epoch;
+    stored->ran_usec = (guint64)task->ran_usec;
+    stored->starved_usec = (guint64)task->starved_usec;
+    stored->starved_seen_usec = entry->starved_seen_usec;
     stored->task->job = task->job;
     stored->task->index = task->task;
     stored->task->state = (Berth__JobState)task->state;
@@ -83,7 +89,24 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
         .not_before_usec = (gint64)stored->not_before_usec,
         .start_usec = (gint64)stored->task->start_usec,
         .end_usec = (gint64)stored->task->end_usec,
+        .checkpoint_epoch = stored->checkpoint_epoch,
+        .ran_usec = (gint64)stored->ran_usec,
+        .starved_usec = (gint64)stored->starved_usec,
     };
+}
+
+/* The same on every host and in every release: what the core learnt of it is stored by this number.
+ * FNV-1a, 64 bits. A job without a name has no siblings. */
+static guint64 family_of(const char *name)
+{
+    guint64 hash = G_GUINT64_CONSTANT(0xcbf29ce484222325);
+    if (!*name) {
+        return 0;
+    }
+    for (const char *at = name; *at; at++) {
+        hash = (hash ^ (guint8)*at) * G_GUINT64_CONSTANT(0x100000001b3);
+    }
+    return MAX(hash, 1);
 }
 
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
@@ -104,6 +127,7 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .submit_usec = (gint64)job->submit_usec,
         .nodes = nodes,
         .n_nodes = n_nodes,
+        .family = family_of(job->name),
     };
 }
 

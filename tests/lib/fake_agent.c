@@ -94,8 +94,12 @@ static void describe(const Guest *guest, Words *words)
     if (guest->plan.error) {
         words->exit.error = (char *)guest->plan.error;
     }
-    words->usage.cpu_usec = 1000;
-    words->usage.memory_total_mib = 64;
+    if (guest->plan.usage) {
+        words->usage = *guest->plan.usage;
+    } else {
+        words->usage.cpu_usec = 1000;
+        words->usage.memory_total_mib = 64;
+    }
     words->status.id = &words->id;
     words->status.phase = guest->phase;
     words->status.start_usec = (guint64)guest->start_usec;

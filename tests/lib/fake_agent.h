@@ -28,6 +28,7 @@ typedef struct {
     const char *out;   /* what it writes; NULL = nothing */
     const char *err;
     const char *console_tail;   /* with gone */
+    const Berth__Usage *usage;  /* what it measures, whenever it is asked; NULL = next to nothing */
     const char *storage_client; /* address that it reports for fencing; NULL = none */
 } FakePlan;
 

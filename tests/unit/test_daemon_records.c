@@ -3,6 +3,7 @@
 #include "tests/lib/assert.h"
 
 #include "scheduler/daemon/records.h"
+#include "scheduler/daemon/usage.h"
 
 /* An entry as the job table makes it. */
 static BerthJobTable *table_with_job(void)
@@ -34,7 +35,10 @@ static const BerthCoreTask core_tasks[] = {
      .node = 3,
      .epoch = 2,
      .requeues = 1,
-     .start_usec = 1234567},
+     .start_usec = 1234567,
+     .checkpoint_epoch = 1,
+     .ran_usec = 77,
+     .starved_usec = 55},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -69,6 +73,9 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->not_before_usec, b->not_before_usec);
     assert_int_equal(a->start_usec, b->start_usec);
     assert_int_equal(a->end_usec, b->end_usec);
+    assert_int_equal(a->checkpoint_epoch, b->checkpoint_epoch);
+    assert_int_equal(a->ran_usec, b->ran_usec);
+    assert_int_equal(a->starved_usec, b->starved_usec);
 }
 
 static void from_core_and_back_is_the_same(void **state)
@@ -303,6 +310,99 @@ static void node_to_core_has_cells_and_place(void **state)
     assert_true(other.rack == 0 && other.fabric == 0);
 }
 
+/* --- usage -------------------------------------------------------------------------------------- */
+
+#define SECOND_USEC ((gint64)G_USEC_PER_SEC)
+
+static Berth__Usage counted(guint64 cpu_usec, guint64 starved_usec)
+{
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    usage.cpu_usec = cpu_usec;
+    usage.starved_usec = starved_usec;
+    usage.memory_total_mib = 128;
+    usage.memory_available_mib = 28;
+    usage.host_memory_mib = 90;
+    usage.psi_memory_some = 1234; /* 12.34 % */
+    usage.psi_cpu_some = 70000;   /* more than there is */
+    return usage;
+}
+
+static void usage_is_what_came_since_the_last_report(void **state)
+{
+    BerthTaskEntry entry = {0};
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(1000000, 300000);
+    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 10 * SECOND_USEC, &out)); /* boots */
+    usage = counted(8500000, 500000);
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 15 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 1500);
+    assert_int_equal(out.memory_used_mib, 100);
+    assert_int_equal(out.memory_available_mib, 28);
+    assert_int_equal(out.touched_mib, 90);
+    assert_int_equal(out.memory_pressure_permille, 123);
+    assert_int_equal(out.cpu_pressure_permille, 1000);
+    assert_int_equal(out.starved_usec, 200000);
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 15 * SECOND_USEC, &out)); /* again */
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 20 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 0);
+    assert_int_equal(out.starved_usec, 0);
+}
+
+static void usage_after_a_restart_has_all_starvation_once(void **state)
+{
+    BerthTaskEntry entry = {.starved_seen_usec = 500000}; /* as the record had it */
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(9000000, 700000);
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 100 * SECOND_USEC, &out));
+    usage = counted(9100000, 800000);
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 101 * SECOND_USEC, &out));
+    assert_int_equal(out.starved_usec, 300000);
+    assert_int_equal(out.cpu_milli, 100);
+}
+
+static void usage_that_goes_back_is_begun_anew(void **state)
+{
+    BerthTaskEntry entry = {.measured_usec = SECOND_USEC, .cpu_seen_usec = 500};
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(400, 0);
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 2 * SECOND_USEC, &out));
+    usage.memory_total_mib = 0; /* the guest has not said */
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 3 * SECOND_USEC, &out));
+    usage = counted(1000400, 0);
+    usage.memory_available_mib = 500; /* more than there is */
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 4 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 1000);
+    assert_int_equal(out.memory_used_mib, 0);
+}
+
+static void starvation_goes_into_the_record_with_the_core_s_sum(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    BerthCoreTask task = core_tasks[2];
+    berth_record_from_core(entry, &task, "n3");
+    entry->starved_seen_usec = 99; /* the core has not said that it took it */
+    assert_int_equal(entry->stored->starved_seen_usec, 0);
+    berth_record_from_core(entry, &task, "n3");
+    assert_int_equal(entry->stored->starved_seen_usec, 99);
+    task.epoch++;
+    berth_record_from_core(entry, &task, "n3");
+    assert_int_equal(entry->stored->starved_seen_usec, 0);
+    berth_job_table_free(table);
+}
+
+static void family_is_the_name_s_in_every_release(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    BerthCoreJob core_job;
+    berth_record_job_to_core(&job, &spec, NULL, 0, &core_job);
+    assert_int_equal(core_job.family, 0);
+    job.name = (char *)"foobar"; /* of FNV's own test vectors */
+    berth_record_job_to_core(&job, &spec, NULL, 0, &core_job);
+    assert_true(core_job.family == G_GUINT64_CONSTANT(0x85944171f73967e8));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -315,6 +415,11 @@ int main(void)
         cmocka_unit_test(job_to_core_has_units_right),
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
+        cmocka_unit_test(usage_is_what_came_since_the_last_report),
+        cmocka_unit_test(usage_after_a_restart_has_all_starvation_once),
+        cmocka_unit_test(usage_that_goes_back_is_begun_anew),
+        cmocka_unit_test(starvation_goes_into_the_record_with_the_core_s_sum),
+        cmocka_unit_test(family_is_the_name_s_in_every_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how counters become rates. Nodes are trusted with their own guests, so that what they count
+ * is only kept within what can be: the core does the rest.
+ *
+ * Invariant: what a guest was starved of is given to the core once, however reports are lost,
+ * repeated or late, and whoever restarts. */
+#include "config.h"
+
+#include "scheduler/daemon/usage.h"
+
+/* Hundredths of a percent. */
+static guint32 permille(guint32 psi)
+{
+    return MIN(psi / 10, 1000);
+}
+
+static void note(BerthTaskEntry *entry, const Berth__Usage *usage, gint64 now_usec)
+{
+    entry->measured_usec = now_usec;
+    entry->cpu_seen_usec = usage->cpu_usec;
+}
+
+static guint32 cpu_milli(const BerthTaskEntry *entry, const Berth__Usage *usage, gint64 now_usec)
+{
+    guint64 used_usec = usage->cpu_usec - entry->cpu_seen_usec;
+    guint64 passed_usec = (guint64)(now_usec - entry->measured_usec);
+    /* Reports that come late, and then at once, say more than there is. */
+    return (guint32)MIN(used_usec / MAX(passed_usec / 1000, 1), G_MAXINT32);
+}
+
+gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
+                             gint64 now_usec, BerthCoreUsage *out_usage)
+{
+    gboolean can_compare = entry->measured_usec != 0 && entry->measured_usec < now_usec &&
+                           usage->cpu_usec >= entry->cpu_seen_usec;
+    guint64 available_mib = MIN(usage->memory_available_mib, usage->memory_total_mib);
+    if (!runs) {
+        entry->starved_seen_usec = usage->starved_usec;
+    }
+    if (!runs || !can_compare || usage->memory_total_mib == 0) {
+        note(entry, usage, now_usec);
+        return FALSE;
+    }
+    *out_usage = (BerthCoreUsage){
+        .cpu_milli = cpu_milli(entry, usage, now_usec),
+        .memory_used_mib = usage->memory_total_mib - available_mib,
+        .memory_available_mib = available_mib,
+        .cpu_pressure_permille = permille(usage->psi_cpu_some),
+        .memory_pressure_permille = permille(usage->psi_memory_some),
+        .starved_usec = usage->starved_usec > entry->starved_seen_usec
+                            ? (gint64)(usage->starved_usec - entry->starved_seen_usec)
+                            : 0,
+        .touched_mib = usage->host_memory_mib,
+    };
+    entry->starved_seen_usec = usage->starved_usec;
+    note(entry, usage, now_usec);
+    return TRUE;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+#include "scheduler/daemon/job_table.h"
+
+/* From what a node counts of a guest since its start to what the core takes: the use since the last
+ * time. Pure.
+ *
+ * Notes in ENTRY what was counted at NOW_USEC. FALSE: there is nothing for the core yet, as nothing
+ * can be compared with: the first report of a guest, or since berthd was restarted; its command does
+ * not run (RUNS); or it has not measured its memory. What the guest was starved of meanwhile is in
+ * the next one; while its command does not run it is nobody's loss. */
+gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
+                             gint64 now_usec, BerthCoreUsage *out_usage);
