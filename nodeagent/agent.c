@@ -347,13 +347,13 @@ static void on_hypervisor_lost(const GError *reason, gpointer data)
     tell_node_changed(agent);
 }
 
-static void on_domain(const char *name, BerthDomainEvent event, gpointer data)
+static void on_domain(const char *name, const char *uuid, BerthDomainEvent event, gpointer data)
 {
     BerthAgent *agent = data;
     BerthGuestId id;
     if (g_str_equal(name, BERTH_PROBE_DOMAIN)) {
         if (agent->probe != NULL)
-            berth_probe_domain_event(agent->probe, event);
+            berth_probe_domain_event(agent->probe, uuid, event);
         return;
     }
     if (agent->table == NULL || !berth_guest_name_parse(name, &id, NULL))

@@ -29,12 +29,12 @@ struct BerthProbe {
     char *cache_path;
     char *console_path;
     char *key;
+    char *uuid; /* of its guest, by which the end of another's is none of its own */
     guint deadline_source;
     gboolean is_made;     /* create has answered */
     gboolean is_stopped;  /* its end was seen, perhaps before that */
     gboolean is_given_up; /* its deadline has passed */
     gboolean is_over;
-    gboolean is_second; /* its guest was booted once more */
     gint64 start_usec;
 };
 
@@ -146,6 +146,7 @@ static void probe_unref(BerthProbe *probe)
     g_free(probe->cache_path);
     g_free(probe->console_path);
     g_free(probe->key);
+    g_free(probe->uuid);
     g_free(probe);
 }
 
@@ -208,20 +209,12 @@ static void not_started(BerthProbe *probe, const GError *error)
     give_result(probe, FALSE, error->message);
 }
 
-static void sweep(BerthProbe *probe);
-
-/* Its guest has ended, or so it seems: with an end and no answer comes one more guest, as the end may be
- * that of a guest of an earlier probe, which nothing tells from ours. */
+/* Its guest has ended. */
 static void look_at_console(BerthProbe *probe)
 {
     gint64 msec = (g_get_monotonic_time() - probe->start_usec) / 1000;
     if (berth_console_contains(probe->console_path, BERTH_PROBE_ANSWER)) {
         finish(probe, TRUE, "a guest booted with KVM in %" G_GINT64_FORMAT " ms", msec);
-        return;
-    }
-    if (!probe->is_second) {
-        probe->is_second = TRUE;
-        sweep(probe);
         return;
     }
     g_autofree char *tail = berth_console_tail(probe->console_path);
@@ -262,10 +255,11 @@ static void set_deadline(BerthProbe *probe, guint n_deadlines)
     probe->deadline_source = g_timeout_add_once(msec, on_deadline, probe);
 }
 
-void berth_probe_domain_event(BerthProbe *probe, BerthDomainEvent event)
+void berth_probe_domain_event(BerthProbe *probe, const char *uuid, BerthDomainEvent event)
 {
     /* STOPPED is our own doing, and comes when it likes. */
-    if (probe->is_over || (event != BERTH_DOMAIN_ENDED && event != BERTH_DOMAIN_FAILED))
+    if (probe->is_over || g_strcmp0(uuid, probe->uuid) != 0 ||
+        (event != BERTH_DOMAIN_ENDED && event != BERTH_DOMAIN_FAILED))
         return;
     probe->is_stopped = TRUE;
     if (probe->is_made && !probe->is_given_up)
@@ -293,6 +287,7 @@ static void boot(BerthProbe *probe)
 {
     BerthDomainConfig config = {
         .name = BERTH_PROBE_DOMAIN,
+        .uuid = probe->uuid,
         .vcpus = 1,
         .memory_mib = PROBE_MEMORY_MIB,
         .use_kvm = TRUE,
@@ -304,7 +299,6 @@ static void boot(BerthProbe *probe)
         .console_path = probe->console_path,
         .partition = probe->config->partition,
     };
-    probe->is_stopped = FALSE;
     probe->start_usec = g_get_monotonic_time();
     set_deadline(probe, CREATE_DEADLINES);
     berth_hypervisor_create_async(probe->hypervisor, &config, 0, on_made, probe_ref(probe));
@@ -329,14 +323,6 @@ static void on_swept(GObject *source, GAsyncResult *result, gpointer data)
     probe_unref(probe);
 }
 
-static void sweep(BerthProbe *probe)
-{
-    g_clear_handle_id(&probe->deadline_source, g_source_remove);
-    probe->is_made = FALSE;
-    berth_hypervisor_destroy_async(probe->hypervisor, BERTH_PROBE_DOMAIN, 0, on_swept,
-                                   probe_ref(probe));
-}
-
 BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *config,
                             const BerthHost *host, const char *cmdline, BerthProbeFunc func,
                             gpointer user_data)
@@ -353,10 +339,12 @@ BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *
     probe->user_data = user_data;
     probe->cache_path = g_build_filename(config->run_dir, "probe", NULL);
     probe->console_path = g_build_filename(config->console_dir, BERTH_PROBE_DOMAIN, NULL);
+    probe->uuid = g_uuid_string_random();
     probe->key = berth_probe_key(boot_id == NULL ? "" : g_strstrip(boot_id), host, config);
     if (!host->has_kvm)
         give_result(probe, FALSE, "libvirt does not offer it: /dev/kvm is missing or not allowed");
     else
-        sweep(probe);
+        berth_hypervisor_destroy_async(hypervisor, BERTH_PROBE_DOMAIN, 0, on_swept,
+                                       probe_ref(probe));
     return probe;
 }

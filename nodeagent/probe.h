@@ -43,7 +43,7 @@ typedef void (*BerthProbeFunc)(const BerthProbeResult *result, const GError *err
 BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *config,
                             const BerthHost *host, const char *cmdline, BerthProbeFunc func,
                             gpointer user_data);
-/* To be told what becomes of BERTH_PROBE_DOMAIN. */
-void berth_probe_domain_event(BerthProbe *probe, BerthDomainEvent event);
+/* To be told what becomes of BERTH_PROBE_DOMAIN, also of one that an earlier probe has left. */
+void berth_probe_domain_event(BerthProbe *probe, const char *uuid, BerthDomainEvent event);
 void berth_probe_free(BerthProbe *probe);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthProbe, berth_probe_free)

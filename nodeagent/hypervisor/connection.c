@@ -185,27 +185,34 @@ static BerthDomainEvent end_of(BerthHypervisor *hypervisor, const char *name, in
     }
 }
 
+static void tell_domain(BerthHypervisor *hypervisor, const char *name, const char *uuid,
+                        BerthDomainEvent event)
+{
+    hypervisor->funcs->domain(name, uuid, event, hypervisor->user_data);
+}
+
 /* In the loop. */
 static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event, int detail,
                         void *data)
 {
     BerthHypervisor *hypervisor = data;
     const char *name = virDomainGetName(domain);
-    if (is_stopping(hypervisor) || name == NULL)
+    char uuid[VIR_UUID_STRING_BUFLEN];
+    if (is_stopping(hypervisor) || name == NULL || virDomainGetUUIDString(domain, uuid) < 0)
         return 0;
     switch (event) {
     case VIR_DOMAIN_EVENT_STARTED:
-        hypervisor->funcs->domain(name, BERTH_DOMAIN_STARTED, hypervisor->user_data);
+        tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_STARTED);
         break;
     case VIR_DOMAIN_EVENT_RESUMED:
-        hypervisor->funcs->domain(name, BERTH_DOMAIN_RESUMED, hypervisor->user_data);
+        tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_RESUMED);
         break;
     case VIR_DOMAIN_EVENT_SHUTDOWN: /* STOPPED follows, and does not say whose wish it was */
         if (detail == VIR_DOMAIN_EVENT_SHUTDOWN_HOST)
             g_hash_table_add(hypervisor->told_to_end, g_strdup(name));
         break;
     case VIR_DOMAIN_EVENT_STOPPED:
-        hypervisor->funcs->domain(name, end_of(hypervisor, name, detail), hypervisor->user_data);
+        tell_domain(hypervisor, name, uuid, end_of(hypervisor, name, detail));
         break;
     default:
         break;

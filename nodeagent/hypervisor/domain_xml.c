@@ -259,6 +259,8 @@ char *berth_domain_xml(const BerthDomainConfig *config)
     xmlDocSetRootElement(document, domain);
     xmlNewProp(domain, BAD_CAST "type", BAD_CAST(config->use_kvm ? "kvm" : "qemu"));
     add_text(domain, "name", config->name);
+    if (config->uuid != NULL)
+        add_text(domain, "uuid", config->uuid);
     if (config->metadata != NULL)
         add_metadata(domain, config->metadata);
     add_resources(domain, config);

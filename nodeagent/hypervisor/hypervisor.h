@@ -53,6 +53,7 @@ typedef enum {
 /* What a domain is to be. Strings are not changed and may be shared. */
 typedef struct {
     const char *name;
+    const char *uuid;                    /* NULL: libvirt makes one */
     const BerthDomainMetadata *metadata; /* NULL: a domain without identity (the probe) */
     guint32 vcpus;
     guint64 memory_mib;    /* RAM of the guest, exactly */
@@ -118,8 +119,8 @@ typedef struct {
     void (*connected)(gpointer user_data);
     /* It was lost, or could not be made; REASON says why. It is tried again until it is up. */
     void (*lost)(const GError *reason, gpointer user_data);
-    /* A domain, ours or not, NAME, has changed. */
-    void (*domain)(const char *name, BerthDomainEvent event, gpointer user_data);
+    /* A domain, ours or not, NAME, has changed. UUID tells it from another that had this name. */
+    void (*domain)(const char *name, const char *uuid, BerthDomainEvent event, gpointer user_data);
 } BerthHypervisorFuncs;
 
 /* Starts to connect to URI ("qemu:///system"). Once per process: it takes over libvirt's event

@@ -127,6 +127,7 @@ void berth_hypervisor_free(BerthHypervisor *fake)
         answer_give(answer);
     }
     g_hash_table_unref(fake->domains);
+    g_free(fake->created_uuid);
     g_free(fake->destroyed);
     g_free(fake);
 }
@@ -190,7 +191,7 @@ void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id)
 void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event)
 {
     g_autofree char *name = berth_guest_name_format(id);
-    fake->funcs->domain(name, event, fake->user_data);
+    fake->funcs->domain(name, FAKE_UUID, event, fake->user_data);
 }
 
 void berth_hypervisor_create_async(BerthHypervisor *fake, const BerthDomainConfig *config,
@@ -198,6 +199,8 @@ void berth_hypervisor_create_async(BerthHypervisor *fake, const BerthDomainConfi
                                    gpointer user_data)
 {
     fake->creates++;
+    g_free(fake->created_uuid);
+    fake->created_uuid = g_strdup(config->uuid);
     if (fake->is_connected && config->metadata == NULL) {
         fake_hypervisor_add_named(fake, config->name);
     } else if (fake->is_connected) {
@@ -239,7 +242,7 @@ void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
 {
     fake->resumes++;
     fake->paused_by_io_error = FALSE;
-    fake->funcs->domain(name, BERTH_DOMAIN_RESUMED, fake->user_data);
+    fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_RESUMED, fake->user_data);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
 }
 

@@ -16,7 +16,8 @@ struct BerthHypervisor {
     guint source;
     /* How often it was asked. */
     guint creates, destroys, resumes, lists, stats;
-    char *destroyed; /* name of the domain that was to be destroyed last */
+    char *destroyed;    /* name of the domain that was to be destroyed last */
+    char *created_uuid; /* of the domain that was to be made last; NULL: none was given */
     /* What goes wrong: this many lists more fail with UNAVAILABLE. */
     guint failing_lists;
     /* A domain that it makes is answered for after so long, or when it is destroyed before. */
@@ -27,6 +28,9 @@ struct BerthHypervisor {
     guint64 cpu_usec;
     gboolean paused_by_io_error; /* until it is resumed */
 };
+
+/* Of all domains that it tells of. */
+#define FAKE_UUID "5f0f7d6c-3c55-4c0d-8a15-4cf5a3a0a000"
 
 /* The one that berth_hypervisor_new() has made last. */
 BerthHypervisor *fake_hypervisor(void);

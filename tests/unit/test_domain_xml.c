@@ -82,6 +82,7 @@ static void domain_xml_probe_has_no_identity_and_no_disk(void **state)
 {
     BerthDomainConfig config = base_config();
     config.name = "berth-probe";
+    config.uuid = "5f0f7d6c-3c55-4c0d-8a15-4cf5a3a0a000";
     config.metadata = NULL;
     config.vcpus = 1;
     config.memory_mib = 128;

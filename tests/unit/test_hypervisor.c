@@ -181,7 +181,7 @@ static void on_lost(const GError *reason, gpointer data)
     ((Fixture *)data)->lost++;
 }
 
-static void on_domain(const char *name, BerthDomainEvent event, gpointer data)
+static void on_domain(const char *name, const char *uuid, BerthDomainEvent event, gpointer data)
 {
     Fixture *fixture = data;
     g_string_append_printf(fixture->events, "%s %d\n", name, (int)event);

@@ -239,36 +239,53 @@ static void answer(char *dir)
     assert_true(g_file_set_contents(console, BERTH_PROBE_ANSWER "\n", -1, NULL));
 }
 
+static void tell(BerthProbe *probe, const Run *run, BerthDomainEvent event)
+{
+    g_autofree char *uuid = g_strdup(run->hypervisor->created_uuid);
+    berth_probe_domain_event(probe, uuid, event);
+}
+
 /* That of an earlier agent's probe, which was destroyed or ended by itself, comes late. */
 static void probe_takes_the_end_of_another_for_nothing(void **state)
 {
     Run run = {0};
     BerthNodeConfig config;
     BerthProbe *probe = begin_probe(*state, &run, &config);
-    berth_probe_domain_event(probe, BERTH_DOMAIN_STOPPED);
-    berth_probe_domain_event(probe, BERTH_DOMAIN_ENDED);
-    run_until(run.hypervisor->creates == 2 && g_queue_is_empty(&run.hypervisor->answers));
-    assert_int_equal(run.hypervisor->destroys, 2); /* the first guest lived */
-    berth_probe_domain_event(probe, BERTH_DOMAIN_STOPPED);
+    berth_probe_domain_event(probe, FAKE_UUID, BERTH_DOMAIN_ENDED);
+    run_until(g_queue_is_empty(&run.hypervisor->answers)); /* it was made */
+    berth_probe_domain_event(probe, FAKE_UUID, BERTH_DOMAIN_ENDED);
+    tell(probe, &run, BERTH_DOMAIN_STOPPED);
     assert_int_equal(run.results, 0);
     answer(*state);
-    berth_probe_domain_event(probe, BERTH_DOMAIN_ENDED);
+    tell(probe, &run, BERTH_DOMAIN_ENDED);
     assert_int_equal(run.results, 1);
     assert_true(run.use_kvm);
-    berth_probe_domain_event(probe, BERTH_DOMAIN_FAILED); /* of nothing that concerns it */
-    assert_int_equal(run.hypervisor->creates, 2);
+    tell(probe, &run, BERTH_DOMAIN_FAILED); /* of nothing that concerns it */
+    assert_int_equal(run.results, 1);
+    assert_int_equal(run.hypervisor->creates, 1);
     end_probe(probe, &run);
 }
 
-static void probe_whose_guests_end_without_an_answer_blames_kvm(void **state)
+static void probe_whose_guest_ends_before_it_is_said_to_be_made_has_its_answer(void **state)
 {
     Run run = {0};
     BerthNodeConfig config;
     BerthProbe *probe = begin_probe(*state, &run, &config);
-    for (guint i = 1; i <= 2; i++) {
-        run_until(run.hypervisor->creates == i && g_queue_is_empty(&run.hypervisor->answers));
-        berth_probe_domain_event(probe, BERTH_DOMAIN_FAILED);
-    }
+    answer(*state);
+    tell(probe, &run, BERTH_DOMAIN_ENDED);
+    assert_int_equal(run.results, 0);
+    run_until(run.results == 1);
+    assert_true(run.use_kvm);
+    end_probe(probe, &run);
+}
+
+static void probe_whose_guest_ends_without_an_answer_blames_kvm(void **state)
+{
+    Run run = {0};
+    BerthNodeConfig config;
+    BerthProbe *probe = begin_probe(*state, &run, &config);
+    run_until(g_queue_is_empty(&run.hypervisor->answers));
+    tell(probe, &run, BERTH_DOMAIN_FAILED);
     assert_int_equal(run.results, 1);
     assert_false(run.use_kvm);
     assert_non_null(strstr(run.reason, "ended without having come up"));
@@ -340,7 +357,8 @@ int main(void)
         TEST(probe_of_a_slow_host_has_its_whole_time_to_boot),
         TEST(probe_that_is_never_started_says_nothing_of_kvm),
         TEST(probe_takes_the_end_of_another_for_nothing),
-        TEST(probe_whose_guests_end_without_an_answer_blames_kvm),
+        TEST(probe_whose_guest_ends_before_it_is_said_to_be_made_has_its_answer),
+        TEST(probe_whose_guest_ends_without_an_answer_blames_kvm),
         TEST(console_tail_is_text_whatever_the_guest_wrote),
         TEST(console_long_is_cut_at_both_ends),
         TEST(console_remove_takes_what_virtlogd_made_of_it),
