@@ -2,8 +2,10 @@
 /* Owns the removal of what nobody needs. Lists are made on workers, judged on the loop, and removed
  * on workers again: a disk or image that is garbage once stays garbage, as epochs only rise and ids
  * are made once; uploads may be wanted again, so blob_guard.h keeps them while they are fresh, and
- * one must be found unused in two rounds. A dead disk that a client has open stays for the next round;
- * stale_clients.h says whether the client is dead too. */
+ * one must be found unused in two rounds. Of images only what this state knows to be unwanted goes: one
+ * that it does not know was made after the backup that it came from, or by another state. A dead disk
+ * that a client has open stays for the next round; stale_clients.h says whether the client is dead
+ * too. What cannot be removed keeps nothing else from being so, unless storage does not answer. */
 #include "config.h"
 
 #include "scheduler/daemon/collector.h"
@@ -14,10 +16,6 @@
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/stale_clients.h"
 
-/* To the next round, at most, when a disk is kept by a client that nobody uses. Ceph forgets a dead
- * client after 30 s, if it does: see stale_clients.h. */
-#define SUSPECTS_WAIT_SEC 60u
-
 typedef enum { DISKS, IMAGES, BLOBS, N_KINDS } Kind;
 
 struct BerthCollector {
@@ -25,7 +23,9 @@ struct BerthCollector {
     Kind kind; /* of the round under way */
     gboolean is_running;
     guint timer;
-    GHashTable *suspects; /* hex digests of blobs that the last round found unused */
+    GHashTable *suspects;  /* hex digests of blobs that the last round found unused */
+    GHashTable *strangers; /* ids of images that were warned of */
+    char **unwanted;       /* ids of images, as they were when the present list was begun */
     BerthStaleClients *stale_clients;
 };
 
@@ -43,6 +43,7 @@ BerthCollector *berth_collector_new(BerthDaemon *daemon)
     BerthCollector *collector = g_new0(BerthCollector, 1);
     collector->daemon = daemon;
     collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    collector->strangers = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     collector->stale_clients = berth_stale_clients_new();
     return collector;
 }
@@ -51,6 +52,8 @@ void berth_collector_free(BerthCollector *collector)
 {
     g_clear_handle_id(&collector->timer, g_source_remove);
     g_hash_table_unref(collector->suspects);
+    g_hash_table_unref(collector->strangers);
+    g_strfreev(collector->unwanted);
     berth_stale_clients_free(collector->stale_clients);
     g_free(collector);
 }
@@ -134,6 +137,26 @@ static gboolean is_gone(const GError *error)
     return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
 }
 
+/* Storage does not answer, or not any more. */
+static gboolean is_outage(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
+}
+
+/* FALSE: an outage, which ends the round. What else failed is left for the next one. */
+static gboolean go_on(const char *what, GError *failed, GError **error)
+{
+    if (is_outage(failed)) {
+        g_propagate_error(error, failed);
+        return FALSE;
+    }
+    g_info("%s stays until the next collection of garbage: %s", what, failed->message);
+    g_error_free(failed);
+    return TRUE;
+}
+
 /* Notes who has the disk NAME open, in BUSY. */
 static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *busy, GError **error)
 {
@@ -142,14 +165,12 @@ static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *bu
     if (clients) {
         g_ptr_array_add(busy, berth_busy_disk_new(name, clients));
     } else if (!is_gone(failed)) {
-        g_propagate_error(error, g_steal_pointer(&failed));
-        return FALSE;
+        return go_on(name, g_steal_pointer(&failed), error);
     }
     return TRUE;
 }
 
-/* What is in use is left for the next round; anything else ends this one. The disks in use, as
- * BerthBusyDisk. */
+/* What cannot be removed is left for the next round. The disks in use, as BerthBusyDisk. */
 static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Task *task = input;
@@ -160,8 +181,10 @@ static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError 
             continue;
         }
         if (!is_in_use(failed)) {
-            g_propagate_error(error, g_steal_pointer(&failed));
-            return NULL;
+            if (!go_on(task->names[i], g_steal_pointer(&failed), error)) {
+                return NULL;
+            }
+            continue;
         }
         if (task->kind == DISKS && !note_busy(storage, task->names[i], busy, error)) {
             return NULL;
@@ -170,18 +193,15 @@ static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError 
     return g_steal_pointer(&busy);
 }
 
-/* A disk that is in use all the same is left for the next round. */
 static gpointer cut_off(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Task *task = input;
     for (guint i = 0; i < task->dead->len; i++) {
         const BerthBusyDisk *disk = g_ptr_array_index(task->dead, i);
         g_autoptr(GError) failed = NULL;
-        if (!berth_storage_fence(storage, (const char *const *)disk->clients, error)) {
-            return NULL;
-        }
-        if (!berth_storage_disk_remove(storage, disk->disk_id, &failed) && !is_in_use(failed)) {
-            g_propagate_error(error, g_steal_pointer(&failed));
+        gboolean ok = berth_storage_fence(storage, (const char *const *)disk->clients, &failed) &&
+                      berth_storage_disk_remove(storage, disk->disk_id, &failed);
+        if (!ok && !is_gone(failed) && !go_on(disk->disk_id, g_steal_pointer(&failed), error)) {
             return NULL;
         }
     }
@@ -221,9 +241,41 @@ static gboolean is_dead(BerthCollector *collector, GHashTable *before, const cha
     case DISKS:
         return berth_collector_is_dead_disk(daemon->core, daemon->next_job, name);
     case IMAGES:
-        return !berth_image_table_has_id(daemon->images, name);
+        return berth_image_table_is_unwanted(daemon->images, name);
     default:
         return is_dead_blob(collector, before, name);
+    }
+}
+
+/* Of what was unwanted when NAMES were listed, what is not among them is gone. */
+static void forget_gone_images(BerthCollector *collector, char **names)
+{
+    BerthDaemon *daemon = collector->daemon;
+    BerthTurn *turn = NULL;
+    for (gsize i = 0; collector->unwanted[i]; i++) {
+        const char *id = collector->unwanted[i];
+        if (g_strv_contains((const char *const *)names, id)) {
+            continue;
+        }
+        turn = turn ? turn : berth_engine_begin(daemon->engine);
+        berth_store_batch_remove_unwanted(berth_turn_batch(turn), id);
+        berth_image_table_set_unwanted(daemon->images, id, FALSE);
+    }
+    if (turn) {
+        berth_turn_commit(turn);
+    }
+}
+
+static void warn_of_strangers(BerthCollector *collector, char **names)
+{
+    for (gsize i = 0; names[i]; i++) {
+        if (!berth_image_table_has_id(collector->daemon->images, names[i]) &&
+            g_hash_table_add(collector->strangers, g_strdup(names[i]))) {
+            g_warning("storage has an image %s that this state does not know: it was imported "
+                      "after the backup that the state came from, or by another berthd; it is "
+                      "kept, remove it yourself if nobody needs it",
+                      names[i]);
+        }
     }
 }
 
@@ -236,6 +288,10 @@ static char **judge(BerthCollector *collector, char **names)
         before = g_steal_pointer(&collector->suspects);
         collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         berth_blob_guard_sweep(collector->daemon->blob_guard);
+    }
+    if (collector->kind == IMAGES) {
+        forget_gone_images(collector, names);
+        warn_of_strangers(collector, names);
     }
     for (gsize i = 0; names[i]; i++) {
         if (is_dead(collector, before, names[i])) {
@@ -267,7 +323,7 @@ static void end_round(BerthCollector *collector, const GError *error)
     g_clear_handle_id(&collector->timer, g_source_remove);
     guint wait_sec = collector->daemon->config->gc_interval_sec;
     if (berth_stale_clients_has_suspects(collector->stale_clients)) {
-        wait_sec = MIN(wait_sec, SUSPECTS_WAIT_SEC);
+        wait_sec = MIN(wait_sec, collector->daemon->config->stale_client_after_sec);
     }
     collector->timer = g_timeout_add_seconds(wait_sec, on_timer, collector);
 }
@@ -323,11 +379,12 @@ static void cut_off_stale(BerthCollector *collector, GPtrArray *dead)
     for (guint i = 0; i < dead->len; i++) {
         const BerthBusyDisk *disk = g_ptr_array_index(dead, i);
         g_autofree char *clients = g_strjoinv(", ", disk->clients);
-        g_warning(
-            "cutting off from storage %s: disk %s of a guest that is no more cannot be removed, "
-            "as this client has had it open for two rounds, and neither a node nor a guest uses "
-            "it",
-            clients, disk->disk_id);
+        if (disk->is_news) {
+            g_warning("cutting off from storage %s: disk %s of a guest that is no more cannot be "
+                      "removed, as it was open there for %u s or more, and neither a node nor a "
+                      "guest uses such a client",
+                      clients, disk->disk_id, collector->daemon->config->stale_client_after_sec);
+        }
     }
     Task *task = task_new(collector);
     task->dead = dead;
@@ -341,7 +398,9 @@ static void end_removal(BerthCollector *collector, const GPtrArray *busy)
 {
     g_autoptr(GPtrArray) dead = NULL;
     if (collector->kind == DISKS) {
-        dead = berth_stale_clients_judge(collector->stale_clients, busy,
+        dead = berth_stale_clients_judge(collector->stale_clients, busy, g_get_monotonic_time(),
+                                         collector->daemon->config->stale_client_after_sec *
+                                             G_USEC_PER_SEC,
                                          berth_stale_clients_is_in_use, collector->daemon);
     }
     if (dead && dead->len > 0) {
@@ -395,6 +454,8 @@ static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
 
 static void list(BerthCollector *collector)
 {
+    g_strfreev(collector->unwanted);
+    collector->unwanted = berth_image_table_list_unwanted(collector->daemon->images);
     berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "look for garbage",
                            list_names, task_new(collector), task_free, (GDestroyNotify)g_strfreev,
                            on_listed, collector);

@@ -122,6 +122,9 @@ static const BerthConfigOption options[] = {
     {MEMBER(gc_interval_sec), .group = "storage", .key = "gc_interval",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 30u * 86400, .default_value = "1h",
      .doc = "between collections of garbage in storage"},
+    {MEMBER(stale_client_after_sec), .group = "storage", .key = "stale_client_after",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 86400, .default_value = "60s",
+     .doc = "from when a client that nobody uses keeps a dead guest's disk until it is cut off"},
 };
 
 const BerthConfigOption *berth_daemon_config_options(gsize *out_n)

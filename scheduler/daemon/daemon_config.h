@@ -52,6 +52,7 @@ typedef struct {
     /* [storage], beside what storage.h describes */
     guint storage_check_interval_sec;
     guint gc_interval_sec;
+    guint stale_client_after_sec;
     BerthStorageConfig storage;
 } BerthDaemonConfig;
 

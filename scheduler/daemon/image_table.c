@@ -11,6 +11,7 @@
 struct BerthImageTable {
     GHashTable *images;   /* name -> Berth__Image */
     GHashTable *reserved; /* name -> id */
+    GHashTable *unwanted; /* set of ids */
 };
 
 BerthImageTable *berth_image_table_new(void)
@@ -19,6 +20,7 @@ BerthImageTable *berth_image_table_new(void)
     table->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)berth__image_drop);
     table->reserved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    table->unwanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return table;
 }
 
@@ -26,6 +28,7 @@ void berth_image_table_free(BerthImageTable *table)
 {
     g_hash_table_unref(table->images);
     g_hash_table_unref(table->reserved);
+    g_hash_table_unref(table->unwanted);
     g_free(table);
 }
 
@@ -124,8 +127,41 @@ static gboolean is_reserved_id(gpointer key, gpointer value, gpointer user_data)
     return strcmp(value, user_data) == 0;
 }
 
+static gboolean is_reserved(BerthImageTable *table, const char *id)
+{
+    return g_hash_table_find(table->reserved, is_reserved_id, (gpointer)id) != NULL;
+}
+
+void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, gboolean unwanted)
+{
+    if (unwanted) {
+        g_hash_table_add(table->unwanted, g_strdup(id));
+    } else {
+        g_hash_table_remove(table->unwanted, id);
+    }
+}
+
+gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id)
+{
+    return g_hash_table_contains(table->unwanted, id) && !is_reserved(table, id);
+}
+
+char **berth_image_table_list_unwanted(BerthImageTable *table)
+{
+    g_autoptr(GStrvBuilder) list = g_strv_builder_new();
+    GHashTableIter iter;
+    gpointer id;
+    g_hash_table_iter_init(&iter, table->unwanted);
+    while (g_hash_table_iter_next(&iter, &id, NULL)) {
+        if (!is_reserved(table, id)) {
+            g_strv_builder_add(list, id);
+        }
+    }
+    return g_strv_builder_end(list);
+}
+
 gboolean berth_image_table_has_id(BerthImageTable *table, const char *id)
 {
-    return g_hash_table_find(table->images, is_image_id, (gpointer)id) ||
-           g_hash_table_find(table->reserved, is_reserved_id, (gpointer)id);
+    return g_hash_table_find(table->images, is_image_id, (gpointer)id) || is_reserved(table, id) ||
+           g_hash_table_contains(table->unwanted, id);
 }

@@ -4,8 +4,8 @@
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/pb.h"
 
-/* The images that jobs may name, as in the store, and the names that imports under way have
- * reserved. */
+/* The images that jobs may name and the objects that are to be removed, as in the store, and the names
+ * that imports under way have reserved. */
 
 BerthImageTable *berth_image_table_new(void);
 void berth_image_table_free(BerthImageTable *table);
@@ -26,5 +26,12 @@ Berth__Image *berth_image_table_get(BerthImageTable *table, const char *name, GE
 gboolean berth_image_table_reserve(BerthImageTable *table, const char *name, const char *id,
                                    GError **error);
 void berth_image_table_unreserve(BerthImageTable *table, const char *name);
-/* Is the object with this ID an image's or an import's? */
+
+/* Objects in storage that are to be removed, unless an import is writing them: from before they are
+ * made until they are an image's, and from their image's removal until they are gone. */
+void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, gboolean unwanted);
+gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id);
+/* All that are (transfer full). */
+char **berth_image_table_list_unwanted(BerthImageTable *table);
+/* Is the object with this ID an image's, an import's, or unwanted? Else another state made it. */
 gboolean berth_image_table_has_id(BerthImageTable *table, const char *id);

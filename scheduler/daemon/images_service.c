@@ -176,15 +176,25 @@ typedef struct {
     BerthDaemon *daemon;
     BerthRpcCall *call;
     const Berth__ImportBeginRequest *request;
+    char *user;
+    char *id; /* of the object, once its name is reserved */
 } Begin;
 
-static gboolean begin_import(const Begin *begin, const char *user, GError **error)
+static void begin_free(Begin *begin)
 {
-    BerthDaemon *daemon = begin->daemon;
+    g_free(begin->user);
+    g_free(begin->id);
+    g_free(begin);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Begin, begin_free)
+
+/* NULL with ERROR: the connection has closed, or has as many as it may. */
+static GHashTable *imports_with_room(const Begin *begin, GError **error)
+{
     BerthClientHoldings *holdings = berth_client_holdings(begin->call);
     if (!holdings) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED, "the connection has closed");
-        return FALSE;
+        return NULL;
     }
     if (!holdings->imports) {
         holdings->imports = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, import_close);
@@ -193,31 +203,65 @@ static gboolean begin_import(const Begin *begin, const char *user, GError **erro
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                     "%u imports are under way on this connection already; finish one first",
                     IMPORTS_MAX);
-        return FALSE;
+        return NULL;
     }
-    g_autofree char *id =
-        g_strdup_printf("%s-%08x%08x", begin->request->name, g_random_int(), g_random_int());
-    if (!berth_image_table_reserve(daemon->images, begin->request->name, id, error)) {
-        return FALSE;
-    }
+    return holdings->imports;
+}
+
+static void begin_import(Begin *begin, GHashTable *imports)
+{
+    BerthDaemon *daemon = begin->daemon;
     Import *import = g_new0(Import, 1);
     import->daemon = daemon;
     import->serial =
         berth_serial_new(daemon->storage, berth_rpc_call_identity(begin->call)->uid, writer_free);
-    import->image = new_image(daemon, begin->request, id);
-    berth_pb_set_string(&import->image->created_by, user);
-    import->import_id = g_steal_pointer(&id);
-    import->user = g_strdup(user);
-    g_hash_table_insert(holdings->imports, import->import_id, import);
+    import->image = new_image(daemon, begin->request, begin->id);
+    berth_pb_set_string(&import->image->created_by, begin->user);
+    import->import_id = g_steal_pointer(&begin->id);
+    import->user = g_steal_pointer(&begin->user);
+    g_hash_table_insert(imports, import->import_id, import);
     run_step(import, begin->call, NULL, "begin an import", create_image, on_created);
+}
+
+static void on_noted(const GError *failed, gpointer user_data)
+{
+    g_autoptr(Begin) begin = user_data;
+    g_autoptr(GError) error = failed ? g_error_copy(failed) : NULL;
+    GHashTable *imports = error ? NULL : imports_with_room(begin, &error);
+    if (imports) {
+        begin_import(begin, imports);
+        return;
+    }
+    berth_image_table_unreserve(begin->daemon->images, begin->request->name);
+    berth_rpc_call_fail(begin->call, error);
+}
+
+/* The object is noted as unwanted before it is made: whatever becomes of the import, it is not left. */
+static gboolean note_import(Begin *begin, GError **error)
+{
+    BerthDaemon *daemon = begin->daemon;
+    begin->id =
+        g_strdup_printf("%s-%08x%08x", begin->request->name, g_random_int(), g_random_int());
+    if (!imports_with_room(begin, error) ||
+        !berth_image_table_reserve(daemon->images, begin->request->name, begin->id, error)) {
+        return FALSE;
+    }
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_store_batch_put_unwanted(berth_turn_batch(turn), begin->id);
+    berth_image_table_set_unwanted(daemon->images, begin->id, TRUE);
+    berth_turn_then(turn, on_noted, begin);
+    berth_turn_commit(turn);
     return TRUE;
 }
 
 static void on_user(const char *name, const GError *unnamed, gpointer user_data)
 {
-    g_autofree Begin *begin = user_data;
+    g_autoptr(Begin) begin = user_data;
     g_autoptr(GError) error = NULL;
-    if (!begin_import(begin, name, &error)) {
+    begin->user = g_strdup(name);
+    if (note_import(begin, &error)) {
+        begin = NULL; /* on_noted() has it */
+    } else {
         berth_rpc_call_fail(begin->call, error);
     }
 }
@@ -236,7 +280,7 @@ static void images_import_begin(Berth__Images_Service *service,
         return;
     }
     Begin *begin = g_new0(Begin, 1);
-    *begin = (Begin){daemon, call, request};
+    *begin = (Begin){.daemon = daemon, .call = call, .request = request};
     berth_users_name(daemon->users, who->uid, on_user, begin);
 }
 
@@ -338,6 +382,8 @@ static void on_image_committed(const GError *error, gpointer user_data)
     g_hash_table_steal(berth_client_holdings(step->call)->imports, import->import_id);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_put_image(berth_turn_batch(turn), import->image);
+    berth_store_batch_remove_unwanted(berth_turn_batch(turn), import->import_id);
+    berth_image_table_set_unwanted(daemon->images, import->import_id, FALSE);
     log_image(turn, BERTH__EVENT__KIND__IMAGE_IMPORTED, import->image->name, import->user);
     berth_image_table_put(daemon->images, berth_pb_dup(&import->image->base));
     berth_turn_then(turn, on_record_committed, step);
@@ -499,6 +545,8 @@ static gboolean remove_image(Removal *removal, const char *user, GError **error)
     removal->id = g_strdup(image->id);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_remove_image(berth_turn_batch(turn), removal->name);
+    berth_store_batch_put_unwanted(berth_turn_batch(turn), removal->id);
+    berth_image_table_set_unwanted(daemon->images, removal->id, TRUE);
     log_image(turn, BERTH__EVENT__KIND__IMAGE_REMOVED, removal->name, user);
     berth_image_table_remove(daemon->images, removal->name);
     berth_turn_then(turn, on_removal_committed, removal);

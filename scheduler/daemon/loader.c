@@ -39,7 +39,11 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
 static gboolean load_image(const Berth__Image *image, gpointer user_data, GError **error)
 {
     BerthDaemon *daemon = user_data;
-    berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    if (image->unwanted) {
+        berth_image_table_set_unwanted(daemon->images, image->id, TRUE);
+    } else {
+        berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    }
     return TRUE;
 }
 

@@ -4,20 +4,25 @@
  * Who may have such a disk open: the agent that removes it, or that crashed when it made it; berthd,
  * which removes it; and the guest's QEMU, which is gone or about to be, as its epoch is over. What
  * an agent or berthd opens anew it may use for a moment before its address is known here, so that a
- * client must be found twice. */
+ * client must be found for some time. */
 #include "config.h"
 
 #include "scheduler/daemon/stale_clients.h"
 
+typedef struct {
+    gint64 since_usec;
+    gboolean was_cut;
+} Suspect;
+
 struct BerthStaleClients {
-    GHashTable *before; /* set of "DISK ADDRESS": what the last round found, of nobody */
+    GHashTable *before; /* "DISK ADDRESS" -> Suspect: what the last round found, of nobody */
     gboolean has_suspects;
 };
 
 BerthBusyDisk *berth_busy_disk_new(const char *disk_id, char **clients)
 {
     BerthBusyDisk *busy = g_new0(BerthBusyDisk, 1);
-    *busy = (BerthBusyDisk){g_strdup(disk_id), clients};
+    *busy = (BerthBusyDisk){.disk_id = g_strdup(disk_id), .clients = clients};
     return busy;
 }
 
@@ -29,15 +34,15 @@ void berth_busy_disk_free(gpointer data)
     g_free(busy);
 }
 
-static GHashTable *set_new(void)
+static GHashTable *suspects_new(void)
 {
-    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    return g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
 }
 
 BerthStaleClients *berth_stale_clients_new(void)
 {
     BerthStaleClients *stale = g_new0(BerthStaleClients, 1);
-    stale->before = set_new();
+    stale->before = suspects_new();
     return stale;
 }
 
@@ -52,41 +57,69 @@ gboolean berth_stale_clients_has_suspects(BerthStaleClients *stale)
     return stale->has_suspects;
 }
 
-/* The addresses of BUSY that are to be cut off (transfer full); notes in NOW what nobody uses. */
-static char **judge_disk(BerthStaleClients *stale, const BerthBusyDisk *busy, GHashTable *now,
-                         BerthIsInUseFunc is_in_use, gpointer user_data)
+/* One round. */
+typedef struct {
+    BerthStaleClients *stale;
+    GHashTable *found; /* what is `before` for the next one */
+    gint64 now_usec;
+    gint64 after_usec;
+    BerthIsInUseFunc is_in_use;
+    gpointer user_data;
+} Round;
+
+/* ADDRESS, of nobody, with this DISK open: as it was before, or new. */
+static Suspect *find_suspect(const Round *round, const char *disk_id, const char *address)
+{
+    g_autofree char *key = g_strdup_printf("%s %s", disk_id, address);
+    const Suspect *known = g_hash_table_lookup(round->stale->before, key);
+    Suspect *suspect = g_new0(Suspect, 1);
+    *suspect = known ? *known : (Suspect){.since_usec = round->now_usec};
+    g_hash_table_insert(round->found, g_steal_pointer(&key), suspect);
+    return suspect;
+}
+
+/* BUSY with its clients that are to be cut off (transfer full); NULL: none. */
+static BerthBusyDisk *judge_disk(const Round *round, const BerthBusyDisk *busy)
 {
     g_autoptr(GStrvBuilder) dead = g_strv_builder_new();
+    gboolean is_news = FALSE;
     for (gsize i = 0; busy->clients[i]; i++) {
-        if (is_in_use(busy->clients[i], user_data)) {
+        if (round->is_in_use(busy->clients[i], round->user_data)) {
             continue;
         }
-        char *key = g_strdup_printf("%s %s", busy->disk_id, busy->clients[i]);
-        if (g_hash_table_contains(stale->before, key)) {
-            g_strv_builder_add(dead, busy->clients[i]);
-        } else {
-            stale->has_suspects = TRUE;
+        Suspect *suspect = find_suspect(round, busy->disk_id, busy->clients[i]);
+        if (round->now_usec - suspect->since_usec < round->after_usec) {
+            round->stale->has_suspects = TRUE;
+            continue;
         }
-        g_hash_table_add(now, key);
+        g_strv_builder_add(dead, busy->clients[i]);
+        is_news = is_news || !suspect->was_cut;
+        suspect->was_cut = TRUE;
     }
-    return g_strv_builder_end(dead);
+    g_auto(GStrv) clients = g_strv_builder_end(dead);
+    if (!clients[0]) {
+        return NULL;
+    }
+    BerthBusyDisk *disk = berth_busy_disk_new(busy->disk_id, g_steal_pointer(&clients));
+    disk->is_news = is_news;
+    return disk;
 }
 
 GPtrArray *berth_stale_clients_judge(BerthStaleClients *stale, const GPtrArray *busy,
-                                     BerthIsInUseFunc is_in_use, gpointer user_data)
+                                     gint64 now_usec, gint64 after_usec, BerthIsInUseFunc is_in_use,
+                                     gpointer user_data)
 {
     GPtrArray *dead = g_ptr_array_new_with_free_func(berth_busy_disk_free);
-    GHashTable *now = set_new();
+    Round round = {stale, suspects_new(), now_usec, after_usec, is_in_use, user_data};
     stale->has_suspects = FALSE;
     for (guint i = 0; busy && i < busy->len; i++) {
-        const BerthBusyDisk *disk = g_ptr_array_index(busy, i);
-        g_auto(GStrv) clients = judge_disk(stale, disk, now, is_in_use, user_data);
-        if (clients[0]) {
-            g_ptr_array_add(dead, berth_busy_disk_new(disk->disk_id, g_steal_pointer(&clients)));
+        BerthBusyDisk *disk = judge_disk(&round, g_ptr_array_index(busy, i));
+        if (disk) {
+            g_ptr_array_add(dead, disk);
         }
     }
     g_hash_table_unref(stale->before);
-    stale->before = now;
+    stale->before = round.found;
     return dead;
 }
 

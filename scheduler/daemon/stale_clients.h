@@ -10,7 +10,8 @@
 /* A disk that could not be removed because it is in use. */
 typedef struct {
     char *disk_id;
-    char **clients; /* addresses */
+    char **clients;   /* addresses */
+    gboolean is_news; /* of those to be cut off: one of them was not before */
 } BerthBusyDisk;
 BerthBusyDisk *berth_busy_disk_new(const char *disk_id,
                                    char **clients); /* CLIENTS (transfer full) */
@@ -23,12 +24,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStaleClients, berth_stale_clients_free)
 
 /* Is ADDRESS the client of somebody who lives, or may? */
 typedef gboolean (*BerthIsInUseFunc)(const char *address, gpointer user_data);
-/* Takes what a round found: BUSY is of BerthBusyDisk, NULL for none. Those of them, each with those of its clients
- * only, that had the same disk open in the round before too, and that nobody uses: these are to be
- * cut off. (transfer full) */
+/* Takes what a round found at NOW_USEC (monotonic): BUSY is of BerthBusyDisk, NULL for none. Those of
+ * them, each with those of its clients only, that nobody uses, and that had the same disk open in each
+ * round since AFTER_USEC ago or earlier: these are to be cut off. (transfer full) */
 GPtrArray *berth_stale_clients_judge(BerthStaleClients *stale, const GPtrArray *busy,
-                                     BerthIsInUseFunc is_in_use, gpointer user_data);
-/* Has the last round found one that nobody uses for the first time? Then the next one is worth
+                                     gint64 now_usec, gint64 after_usec, BerthIsInUseFunc is_in_use,
+                                     gpointer user_data);
+/* Has the last round found one that nobody uses, but not for long enough? Then the next one is worth
  * having soon. */
 gboolean berth_stale_clients_has_suspects(BerthStaleClients *stale);
 

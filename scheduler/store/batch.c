@@ -156,6 +156,28 @@ void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name)
     g_array_append_val(batch->changes, change);
 }
 
+/* Beside the names of images, none of which has a colon. */
+static char *unwanted_key(const char *id)
+{
+    return g_strconcat("id:", id, NULL);
+}
+
+void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id)
+{
+    Berth__Image image = BERTH__IMAGE__INIT;
+    image.id = (char *)id;
+    image.unwanted = TRUE;
+    Change change = {
+        .kind = CHANGE_PUT_IMAGE, .record = store_pack(&image.base), .name = unwanted_key(id)};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_remove_unwanted(BerthStoreBatch *batch, const char *id)
+{
+    Change change = {.kind = CHANGE_REMOVE_IMAGE, .name = unwanted_key(id)};
+    g_array_append_val(batch->changes, change);
+}
+
 void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32], GBytes *content)
 {
     Change change = {.kind = CHANGE_PUT_BLOB,

@@ -82,6 +82,10 @@ void berth_store_batch_put_use(BerthStoreBatch *batch, const Berth__StoredUse *u
 void berth_store_batch_put_prior(BerthStoreBatch *batch, const Berth__StoredPrior *prior);
 void berth_store_batch_put_image(BerthStoreBatch *batch, const Berth__Image *image);
 void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name);
+/* The object in storage with this ID is, or is not, one that is to be removed: no image has it. It is
+ * loaded as an image that is `unwanted` and has no name. */
+void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id);
+void berth_store_batch_remove_unwanted(BerthStoreBatch *batch, const char *id);
 /* Kept while a job refers to it. */
 void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32], GBytes *content);
 void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *event);

@@ -47,7 +47,7 @@ static int setup(void **state)
     Test *test = g_new0(Test, 1);
     BerthStorageConfig config = cluster_config();
     g_autofree char *lines = g_strdup_printf("kind = rbd\nceph_conf = %s\nkeyring = %s\n"
-                                             "gc_interval = 1s\n",
+                                             "gc_interval = 1s\nstale_client_after = 2s\n",
                                              config.ceph_conf, config.keyring);
     test->agent = open_storage();
     test->agent_address = berth_storage_client_address(test->agent);

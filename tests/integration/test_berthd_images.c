@@ -167,6 +167,26 @@ static gboolean has_disk(BerthdTest *test, const BerthGuestId *id)
     return g_strv_contains((const char *const *)names, disk_id);
 }
 
+/* The object ID is whole in storage, whatever there is of it. */
+static void finish_image(BerthdTest *test, const char *id)
+{
+    BerthStorage *storage = berthd_fixture_storage(test->berthd);
+    g_autoptr(GError) error = NULL;
+    berth_storage_image_remove(storage, id, NULL);
+    BerthImageWriter *writer = berth_storage_image_create(storage, id, 4096, &error);
+    assert_no_error(error);
+    assert_true(berth_image_writer_commit(writer, &error));
+    berth_image_writer_free(writer);
+}
+
+static gboolean has_image(BerthdTest *test, const char *image_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) names = berth_storage_image_list(berthd_fixture_storage(test->berthd), &error);
+    assert_no_error(error);
+    return g_strv_contains((const char *const *)names, image_id);
+}
+
 static void garbage_is_collected_at_start(void **state)
 {
     BerthdTest *test = *state;
@@ -182,38 +202,29 @@ static void garbage_is_collected_at_start(void **state)
     make_disk(test, &dead, image_id);
     make_disk(test, &live, image_id);
     make_disk(test, &foreign, image_id);
-    BerthStorage *storage = berthd_fixture_storage(test->berthd);
-    g_autoptr(GError) error = NULL;
-    BerthImageWriter *crashed = berth_storage_image_create(storage, "crashed-1", 4096, &error);
-    assert_no_error(error);
-    assert_true(berth_image_writer_commit(crashed, &error)); /* but its record never was */
-    berth_image_writer_free(crashed);
+    g_autofree char *crashed = begin(berthd_fixture_client(test->berthd), "crashed", 4096);
     berthd_fixture_kill(test->berthd);
+    finish_image(test, crashed); /* but its record never was */
     berthd_fixture_restart(test->berthd);
     run_until(!has_disk(test, &dead));
-    run_until(n_stored_images(test) == 1);
+    run_until(!has_image(test, crashed));
+    assert_int_equal(n_stored_images(test), 1);
     assert_true(has_disk(test, &live));
     assert_true(has_disk(test, &foreign)); /* no job of ours: another cluster's */
 }
 
-/* The collector takes images in the order of their names: what it does with this last one says that it
- * has looked at all of them. */
-static void leave_last_image(BerthdTest *test)
+/* As after a backup of its state was put back. */
+static void image_that_is_not_known_stays_in_storage(void **state)
 {
-    g_autoptr(GError) error = NULL;
-    BerthImageWriter *last =
-        berth_storage_image_create(berthd_fixture_storage(test->berthd), "zzz-last", 4096, &error);
-    assert_no_error(error);
-    assert_true(berth_image_writer_commit(last, &error));
-    berth_image_writer_free(last);
-}
-
-static gboolean has_image(BerthdTest *test, const char *image_id)
-{
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) names = berth_storage_image_list(berthd_fixture_storage(test->berthd), &error);
-    assert_no_error(error);
-    return g_strv_contains((const char *const *)names, image_id);
+    BerthdTest *test = *state;
+    finish_image(test, "unknown-1");
+    g_autofree char *last = begin(berthd_fixture_client(test->berthd), "zzz-last", 4096);
+    berthd_fixture_kill(test->berthd);
+    finish_image(test, last);
+    berthd_fixture_restart(test->berthd);
+    run_until(!has_image(test, last));
+    assert_true(has_image(test, "unknown-1"));
+    assert_int_equal(n_stored_images(test), 2);
 }
 
 static void image_of_a_disk_stays_in_storage_until_the_disk_is_gone(void **state)
@@ -230,10 +241,13 @@ static void image_of_a_disk_stays_in_storage_until_the_disk_is_gone(void **state
     request.name = (char *)"tiny";
     g_autoptr(ProtobufCMessage) reply =
         berthd_fixture_call(test->berthd, images, "Remove", &request.base);
-    leave_last_image(test);
+    /* The collector takes images in the order of their names: what it does with this last one says
+     * that it has looked at all of them. */
+    g_autofree char *last = begin(berthd_fixture_client(test->berthd), "zzz-last", 4096);
     berthd_fixture_kill(test->berthd);
+    finish_image(test, last);
     berthd_fixture_restart(test->berthd);
-    run_until(!has_image(test, "zzz-last"));
+    run_until(!has_image(test, last));
     assert_true(has_image(test, image_id));
     assert_true(berth_storage_disk_remove(berthd_fixture_storage(test->berthd), disk_id, &error));
     berthd_fixture_kill(test->berthd);
@@ -272,6 +286,7 @@ int main(void)
         BERTHD_TEST(remove_needed_is_refused),
         BERTHD_TEST(image_of_a_disk_stays_in_storage_until_the_disk_is_gone),
         BERTHD_TEST(garbage_is_collected_at_start),
+        BERTHD_TEST(image_that_is_not_known_stays_in_storage),
         BERTHD_TEST(list_of_images_comes_in_pages),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,7 +4,9 @@
 
 #include "scheduler/daemon/stale_clients.h"
 
-/* --- two rounds --------------------------------------------------------------------------------- */
+/* --- rounds ------------------------------------------------------------------------------------- */
+
+#define AFTER_USEC 60
 
 static gboolean is_agent(const char *address, gpointer agent)
 {
@@ -17,16 +19,18 @@ static void add_busy(GPtrArray *busy, const char *disk, const char *clients)
     g_ptr_array_add(busy, berth_busy_disk_new(disk, g_strsplit(clients, " ", -1)));
 }
 
-/* "DISK: CLIENT CLIENT, DISK: CLIENT" of those that are to be cut off (transfer full). */
-static char *judge(BerthStaleClients *stale, GPtrArray *busy)
+/* "DISK: CLIENT CLIENT, DISK: CLIENT" of those that are to be cut off, with "!" where that is news
+ * (transfer full). */
+static char *judge(BerthStaleClients *stale, gint64 now_usec, GPtrArray *busy)
 {
     g_autoptr(GPtrArray) dead =
-        berth_stale_clients_judge(stale, busy, is_agent, (gpointer) "agent");
+        berth_stale_clients_judge(stale, busy, now_usec, AFTER_USEC, is_agent, (gpointer) "agent");
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < dead->len; i++) {
         const BerthBusyDisk *disk = g_ptr_array_index(dead, i);
         g_autofree char *clients = g_strjoinv(" ", disk->clients);
-        g_string_append_printf(text, "%s%s: %s", i > 0 ? ", " : "", disk->disk_id, clients);
+        g_string_append_printf(text, "%s%s: %s%s", i > 0 ? ", " : "", disk->disk_id, clients,
+                               disk->is_news ? "!" : "");
     }
     g_clear_pointer(&busy, g_ptr_array_unref);
     return g_string_free(text, FALSE);
@@ -37,30 +41,37 @@ static GPtrArray *busy_new(void)
     return g_ptr_array_new_with_free_func(berth_busy_disk_free);
 }
 
-#define assert_judged(stale, busy, expected)                                                       \
+#define assert_judged(stale, now_usec, busy, expected)                                             \
     do {                                                                                           \
-        g_autofree char *judged = judge(stale, busy);                                              \
+        g_autofree char *judged = judge(stale, now_usec, busy);                                    \
         assert_string_equal(judged, expected);                                                     \
     } while (0)
 
-static void judge_of_a_client_in_two_rounds_cuts_it_off(void **state)
+static void judge_of_a_client_for_long_enough_cuts_it_off(void **state)
 {
     g_autoptr(BerthStaleClients) stale = berth_stale_clients_new();
     assert_false(berth_stale_clients_has_suspects(stale));
     GPtrArray *first = busy_new();
     add_busy(first, "disk-1", "dead agent");
     add_busy(first, "disk-2", "dead");
-    assert_judged(stale, first, "");
+    assert_judged(stale, 1000, first, "");
+    assert_true(berth_stale_clients_has_suspects(stale));
+    GPtrArray *too_soon = busy_new();
+    add_busy(too_soon, "disk-1", "dead");
+    assert_judged(stale, 1059, too_soon, "");
     assert_true(berth_stale_clients_has_suspects(stale));
     GPtrArray *second = busy_new();
     add_busy(second, "disk-1", "agent new dead");
     add_busy(second, "disk-3", "dead");
-    assert_judged(stale, second, "disk-1: dead");
+    assert_judged(stale, 1060, second, "disk-1: dead!");
     assert_true(berth_stale_clients_has_suspects(stale));
     GPtrArray *third = busy_new();
     add_busy(third, "disk-1", "new dead");
-    assert_judged(stale, third, "disk-1: new dead");
+    assert_judged(stale, 1120, third, "disk-1: new dead!");
     assert_false(berth_stale_clients_has_suspects(stale)); /* not again and again */
+    GPtrArray *fourth = busy_new();
+    add_busy(fourth, "disk-1", "new dead");
+    assert_judged(stale, 1180, fourth, "disk-1: new dead"); /* again, but it was said */
 }
 
 static void judge_of_a_client_that_was_away_for_a_round_spares_it(void **state)
@@ -69,9 +80,9 @@ static void judge_of_a_client_that_was_away_for_a_round_spares_it(void **state)
     for (guint i = 0; i < 3; i++) {
         GPtrArray *busy = busy_new();
         add_busy(busy, "disk-1", "dead");
-        assert_judged(stale, busy, "");
+        assert_judged(stale, 1000 * (i + 1), busy, "");
         assert_true(berth_stale_clients_has_suspects(stale));
-        assert_judged(stale, NULL, "");
+        assert_judged(stale, 1000 * (i + 1) + 500, NULL, "");
         assert_false(berth_stale_clients_has_suspects(stale));
     }
 }
@@ -82,7 +93,7 @@ static void judge_of_a_client_in_use_spares_it(void **state)
     for (guint i = 0; i < 3; i++) {
         GPtrArray *busy = busy_new();
         add_busy(busy, "disk-1", "agent");
-        assert_judged(stale, busy, "");
+        assert_judged(stale, 1000 * (i + 1), busy, "");
         assert_false(berth_stale_clients_has_suspects(stale));
     }
 }
@@ -162,7 +173,7 @@ static void is_in_use_table(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(judge_of_a_client_in_two_rounds_cuts_it_off),
+        cmocka_unit_test(judge_of_a_client_for_long_enough_cuts_it_off),
         cmocka_unit_test(judge_of_a_client_that_was_away_for_a_round_spares_it),
         cmocka_unit_test(judge_of_a_client_in_use_spares_it),
         cmocka_unit_test(is_in_use_table),
