@@ -19,6 +19,14 @@ static gboolean is_other_host(const BerthNodeEntry *entry, const Berth__NodeInfo
     return *known && *info->host_id && strcmp(known, info->host_id) != 0;
 }
 
+/* It cannot be in two boots at once: while the session of one lives, the other may be a clone's. A host
+ * that was reset is taken when its old connection has timed out. */
+static gboolean is_in_another_boot(const BerthNodeEntry *entry, const Berth__NodeInfo *info)
+{
+    const char *known = entry->info->boot_id;
+    return *known && *info->boot_id && strcmp(known, info->boot_id) != 0;
+}
+
 /* A host does not go back to a boot that it has left. */
 static gboolean is_in_an_older_boot(const BerthNodeEntry *entry, const Berth__NodeInfo *info)
 {
@@ -45,16 +53,21 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
     guint32 node = berth_core_find_node(daemon->core, info->name);
     const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, node);
     BerthCoreNode core_node;
-    if (!entry || !berth_core_get_node(daemon->core, node, &core_node) ||
-        !(is_other_host(entry, info) || is_in_an_older_boot(entry, info))) {
+    if (!entry || !berth_core_get_node(daemon->core, node, &core_node)) {
         return TRUE;
     }
-    if (berth_sessions_peer(daemon->sessions, node)) {
+    gboolean is_other = is_other_host(entry, info) || is_in_an_older_boot(entry, info);
+    if (berth_sessions_peer(daemon->sessions, node) &&
+        (is_other || is_in_another_boot(entry, info))) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS,
-                    "another host (%s) is node %s now: " ADVICE
-                    "; if this one is to replace it, stop berth-node there",
+                    "another host (%s), or this one before it was started anew, is node %s now: "
+                    "in the second case its old connection ends within seconds; in the first, "
+                    "if this one is to replace it, stop berth-node there, and " ADVICE,
                     entry->address, info->name);
         return FALSE;
+    }
+    if (!is_other) {
+        return TRUE;
     }
     if (core_node.guests == 0 || has_guest_of(daemon->core, node, request)) {
         return TRUE;

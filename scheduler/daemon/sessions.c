@@ -27,6 +27,7 @@ struct BerthSessions {
     BerthDaemon *daemon;
     GHashTable *links;   /* set of Link, owned: all connections of agents */
     GHashTable *by_node; /* handle -> Link */
+    GHashTable *refused; /* name in a certificate -> why it could not join last, which was said */
 };
 
 /* One connection of an agent. */
@@ -58,6 +59,7 @@ BerthSessions *berth_sessions_new(BerthDaemon *daemon)
     sessions->daemon = daemon;
     sessions->links = g_hash_table_new_full(NULL, NULL, link_free, NULL);
     sessions->by_node = g_hash_table_new(NULL, NULL);
+    sessions->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return sessions;
 }
 
@@ -65,6 +67,7 @@ void berth_sessions_free(BerthSessions *sessions)
 {
     g_hash_table_unref(sessions->by_node);
     g_hash_table_unref(sessions->links);
+    g_hash_table_unref(sessions->refused);
     g_free(sessions);
 }
 
@@ -222,6 +225,19 @@ static void on_joined(const GError *error, gpointer user_data)
     }
 }
 
+/* A host that may not join tries again and again: it is said once for each reason. Names are as many as
+ * there are certificates. */
+static void log_refusal(BerthSessions *sessions, const BerthRpcIdentity *who, const char *why)
+{
+    const char *name = who->node_name ? who->node_name : "";
+    if (g_strcmp0(g_hash_table_lookup(sessions->refused, name), why) == 0) {
+        g_debug("%s cannot join: %s", who->description, why);
+        return;
+    }
+    g_warning("%s cannot join: %s", who->description, why);
+    g_hash_table_insert(sessions->refused, g_strdup(name), g_strdup(why));
+}
+
 static void log_join(const Berth__JoinRequest *request)
 {
     const Berth__NodeInfo *info = request->info;
@@ -243,11 +259,12 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
     }
     if (error || !check_join(berth_rpc_call_identity(call), request, &error) ||
         !berth_host_check(daemon, request, &error)) {
-        g_warning("%s cannot join: %s", berth_rpc_call_identity(call)->description, error->message);
+        log_refusal(daemon->sessions, berth_rpc_call_identity(call), error->message);
         berth_rpc_call_fail(call, error);
         return;
     }
     log_join(request);
+    g_hash_table_remove(daemon->sessions->refused, request->info->name);
     guint32 node = register_node(daemon->sessions, link, request->info);
     Joining *joining = g_new(Joining, 1);
     *joining = (Joining){daemon, call};

@@ -111,16 +111,20 @@ static void other_host_joins_once_the_guests_were_given_up(void **state)
     assert_int_equal(fake_agent_runs(clone, next), 1);
 }
 
-/* As after a reset: berthd does not know yet that the first connection is dead. */
-static void same_host_in_a_new_boot_is_taken_at_once(void **state)
+/* As after a reset: berthd does not know yet that the first connection is dead. It may as well be a clone
+ * with all of the first one's ids, while that runs a job. */
+static void same_host_in_a_new_boot_waits_for_the_end_of_the_session_before(void **state)
 {
     BerthdTest *test = *state;
     guint64 job = set_up_node(test);
     FakePlan plan = {0};
     FakeAgent *again =
         berthd_fixture_add_host(test->berthd, "n1", "original", "boot-2", berthd_test_plan, &plan);
-    assert_no_error(fake_agent_error(again));
+    assert_berth_error(fake_agent_error(again), BERTH_ERROR_ALREADY_EXISTS, "started anew");
     fake_agent_cut(test->agent);
+    run_until(is_down(test));
+    dial_again(again);
+    assert_no_error(fake_agent_error(again));
     berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
     assert_int_equal(fake_agent_runs(again, job), 1);
     /* The first boot is over: what comes from it is another host, with the same ids. */
@@ -149,7 +153,7 @@ int main(void)
         BERTHD_TEST(other_host_waits_while_guests_may_run_on_the_first),
         cmocka_unit_test_setup_teardown(other_host_joins_once_the_guests_were_given_up,
                                         setup_impatient, berthd_test_teardown),
-        BERTHD_TEST(same_host_in_a_new_boot_is_taken_at_once),
+        BERTHD_TEST(same_host_in_a_new_boot_waits_for_the_end_of_the_session_before),
         BERTHD_TEST(host_with_the_guests_of_the_node_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
