@@ -3,6 +3,9 @@
 #
 # Building this tree out of place, for quickstart and run-tests. Needs common.sh and $tree, the top
 # of the source. Called by root through sudo, the files belong to the user all the same.
+#
+# What makes something in a directory has a lock on it, and runs in a subshell, with which the lock
+# goes. Two of configure or make in one directory would overwrite each other's files.
 
 # The owner of the source tree if that is not us, else nobody.
 build_owner() {
@@ -32,28 +35,42 @@ build_make_directory() {
     as_owner mkdir -p "$1"
 }
 
-# build_configure DIR [ARGS...]: does nothing if DIR was configured with the same arguments since
-# the last change of configure.ac; make does the rest.
-build_configure() {
-    local dir=$1 wanted
-    shift
-    wanted="$*"
-    if [[ ! -x $tree/configure || $tree/configure -ot $tree/configure.ac ]]; then
-        (cd "$tree" && as_owner ./autogen.sh)
-    fi
-    if [[ -e $dir/Makefile && -e $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
-        return
-    fi
-    (cd "$dir" && as_owner "$tree/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var "$@")
-    printf '%s\n' "$wanted" | as_owner tee "$dir/.configured" >/dev/null
+build_lock() {
+    lock_directory BUILD_LOCK_FD "$1" "another quickstart or run-tests that works in $1"
 }
 
-# build_make DIR [TARGETS...]
-build_make() {
-    local dir=$1
+# Interrupted, autogen.sh has not come to Makefile.in. The tree is shared by all that is built of it.
+build_autogen() (
+    build_lock "$tree"
+    [[ ! -x $tree/configure || ! -e $tree/Makefile.in || $tree/configure -ot $tree/configure.ac ]] || exit 0
+    cd "$tree" && as_owner ./autogen.sh
+)
+
+# build_configure DIR [ARGS...]: does nothing if DIR was configured with the same arguments since
+# the last change of configure.ac; make does the rest. DIR/.configured says so, and only after a
+# configure that came to its end.
+build_configure() (
+    dir=$1
     shift
+    wanted="$*"
+    build_autogen
+    build_lock "$dir"
+    if [[ -e $dir/Makefile && -e $dir/.configured && $(<"$dir/.configured") == "$wanted" ]]; then
+        exit 0
+    fi
+    as_owner rm -f "$dir/.configured"
+    cd "$dir" || exit
+    as_owner "$tree/configure" --prefix=/usr --sysconfdir=/etc --localstatedir=/var "$@"
+    printf '%s\n' "$wanted" | as_owner tee "$dir/.configured" >/dev/null
+)
+
+# build_make DIR [TARGETS...]
+build_make() (
+    dir=$1
+    shift
+    build_lock "$dir"
     as_owner make -C "$dir" -j "$(nproc)" "$@"
-}
+)
 
 # build_check DIR TARGET: `make TARGET`, which runs tests. They are compiled as the owner, but run as
 # ourselves: as another user, those that need root would skip themselves. They wait more than they
@@ -61,10 +78,19 @@ build_make() {
 build_check() {
     local status=0
     build_make "$1" check TESTS=
-    make -C "$1" -j "$((2 * $(nproc)))" "$2" || status=$?
+    build_run_tests "$1" "$2" || status=$?
     build_give_back "$1"
     return "$status"
 }
+
+# What a test starts and loses has no part in the lock. Called as a condition.
+build_run_tests() (
+    build_lock "$1" || exit
+    (
+        exec {BUILD_LOCK_FD}<&-
+        exec make -C "$1" -j "$((2 * $(nproc)))" "$2"
+    )
+)
 
 # build_give_back DIR: what root made in it becomes the owner's.
 build_give_back() {
@@ -74,7 +100,8 @@ build_give_back() {
 }
 
 # The kernel is kept in /var/cache/berth by its inputs, so root makes it.
-build_guest() {
+build_guest() (
+    build_lock "$1"
     make -C "$1" guest-kernel
     build_give_back "$1"
-}
+)

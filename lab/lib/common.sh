@@ -88,6 +88,20 @@ process_start_time() {
     printf '%s\n' "${fields[19]}"
 }
 
+# lock_directory VARIABLE DIR WHO: an exclusive lock on DIR itself, so that nothing is left of it, for as
+# long as the descriptor that VARIABLE gets is open, here or in a child. WHO has it is said, and waited
+# for until it ends.
+lock_directory() {
+    local descriptor
+    exec {descriptor}<"$2" || die "cannot open $2"
+    printf -v "$1" '%d' "$descriptor"
+    flock --nonblock "$descriptor" || {
+        warn "waits for $3"
+        flock "$descriptor"
+    }
+    [[ $2 -ef /proc/self/fd/$descriptor ]] || die "$2 was removed or replaced meanwhile; run it again"
+}
+
 # json_string TEXT: quoted and escaped.
 json_string() {
     local text=$1

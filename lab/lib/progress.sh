@@ -10,11 +10,12 @@ PROGRESS_DIR=
 # Of the last step.
 PROGRESS_STATUS=0
 
-# progress_begin TOTAL DIR: DIR gets a log for each step.
+# progress_begin TOTAL DIR: DIR gets a log for each step. Another run with the same logs is waited for.
 progress_begin() {
     PROGRESS_TOTAL=$1
     PROGRESS_DIR=$2
     mkdir -p "$PROGRESS_DIR"
+    lock_directory PROGRESS_LOCK_FD "$PROGRESS_DIR" "another ${0##*/} that writes its logs to $PROGRESS_DIR"
 }
 
 # progress_log: of the step that runs.
@@ -37,6 +38,8 @@ progress_step() {
     : >"$(progress_log)"
     (
         set -e
+        # A step may start daemons, which outlive this run.
+        [[ -z ${PROGRESS_LOCK_FD:-} ]] || exec {PROGRESS_LOCK_FD}<&-
         "$@"
     ) </dev/null >>"$(progress_log)" 2>&1 &
     pid=$!
