@@ -63,6 +63,7 @@ lab_up() {
         lab_lock
     done
     trap lab_up_failed EXIT
+    [[ -z $LAB_OWNER ]] || lab_owner_write "$LAB_OWNER"
     LAB_SOCKET=$LAB_RUN/berthd.sock
     lab_settings_write LAB_STORAGE LAB_VCPUS LAB_MEMORY LAB_SOCKET LAB_BERTHD LAB_BERTH_NODE LAB_BERTH \
         LAB_KERNEL LAB_INITRAMFS

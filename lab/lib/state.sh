@@ -84,6 +84,21 @@ lab_settings_read() {
     read -r -a LAB_NODES <<<"$LAB_NODE_NAMES"
 }
 
+# lab_owner_write PID: the process that the lab is for.
+lab_owner_write() {
+    local start
+    start=$(process_start_time "$1") || die "--owner: there is no process $1"
+    printf '%s %s\n' "$1" "$start" >"$LAB_RUN/owner"
+}
+
+# Process id of who the lab is for; fails if that has ended, or if it is for nobody.
+lab_owner() {
+    local pid start
+    read -r pid start 2>/dev/null <"$LAB_RUN/owner" || return 1
+    [[ $(process_start_time "$pid") == "$start" ]] && ! process_ended "$pid" || return 1
+    printf '%s\n' "$pid"
+}
+
 lab_require() {
     [[ -e $LAB_RUN/up ]] ||
         die "there is no lab '$LAB' that is up; start it with: berth-lab up --name $LAB"

@@ -18,7 +18,8 @@ def other(command, *arguments, name, **options):
 
 
 def up(name, storage="dir"):
-    return ["up", "--name", name, "--nodes", "1", "--storage", storage, "--prefix", PREFIX]
+    return ["up", "--name", name, "--nodes", "1", "--storage", storage, "--prefix", PREFIX,
+            "--owner", str(os.getpid())]
 
 
 def traces(name):
@@ -54,6 +55,8 @@ def side_by_side():
         check_equal(started.returncode, 0, f"status of up: {started.stderr.decode()}")
         environment = {**os.environ, "BERTH_SOCKET": f"/run/berth-lab/{name}/berthd.sock"}
         check_in("node1", berth("node", "ls", env=environment), "nodes of the second lab")
+        with open(f"/run/berth-lab/{name}/owner") as file:
+            check_equal(file.read().split()[0], str(os.getpid()), "owner of the second lab")
         check_equal(berth("ls", "--all", env=environment).count("\n"), 1, "lines of its empty list of jobs")
     finally:
         down_without_a_trace(name)

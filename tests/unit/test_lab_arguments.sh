@@ -49,6 +49,29 @@ echo "LAB_NODE_NAMES='node1 node2'" >"$work/run/made-up/settings"
 refused 1 "no place 'node7'; it has: host node1 node2" lab/berth-lab exec --name made-up node7 true
 refused 1 "node2 of lab made-up is not running" lab/berth-lab exec --name made-up node2 true
 
+# `down --all` leaves what is for a process that lives, and not what is for another that had its id.
+owned_lab() { # NAME PID START
+    mkdir -p "$work/run/$1"
+    printf '%s %s\n' "$2" "$3" >"$work/run/$1/owner"
+}
+start_of() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat"; }
+owned_lab owned "$$" "$(start_of $$)"
+owned_lab reused "$$" 1
+said=$("$top_srcdir/lab/berth-lab" down --all)
+[[ $(head -n 2 <<<"$said") == "lab owned is left: process $$,"*"to end: made-up reused" ]] || {
+    printf 'down --all: %s\n' "$said" >&2
+    exit 1
+}
+[[ $("$top_srcdir/lab/berth-lab" list) == owned ]] || exit 1
+said=$("$top_srcdir/lab/berth-lab" down --all --force)
+[[ $said == "to end: owned"* && ! -e $work/run ]] || {
+    printf 'down --all --force: %s\n' "$said" >&2
+    exit 1
+}
+[[ $("$top_srcdir/lab/berth-lab" down --all) == "no lab to end" ]] || exit 1
+refused 2 "down --all does not take 'x'" lab/berth-lab down --all x
+refused 1 "--owner takes a process id, not 'me'" lab/berth-lab up --owner me
+
 tree=$work/tree
 mkdir "$tree"
 : >"$tree/config.status"
