@@ -6,6 +6,7 @@
 
 LAB_CEPH_USER=berth
 LAB_POOL=berth
+LAB_CEPH_DAEMONS=(ceph-mon ceph-mgr ceph-osd)
 
 # Sets LAB_CEPH_CONF, LAB_CEPH_KEYRING, LAB_CEPH_KEY and LAB_SECRET_UUID.
 ceph_up() {
@@ -20,4 +21,17 @@ ceph_up() {
     LAB_SECRET_UUID=$(uuidgen)
     # What `ceph` and `rbd` look for when somebody works inside the lab.
     cp "$dir/ceph.conf" "$dir/ceph.client.admin.keyring" "$LAB_DATA/etc-ceph/"
+}
+
+# ceph_pid DAEMON: its process id on the host; nothing if it does not run. No service of ours, so that
+# nobody starts it again.
+ceph_pid() {
+    local pid argv
+    for pid in $(cgroup_processes host); do
+        mapfile -d '' argv 2>/dev/null <"/proc/$pid/cmdline" || continue
+        [[ ${argv[0]:-} == "$1" && " ${argv[*]} " == *" $LAB_DATA/ceph/ceph.conf "* ]] || continue
+        ! process_ended "$pid" || continue
+        printf '%s\n' "$pid"
+        return
+    done
 }

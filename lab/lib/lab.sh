@@ -233,18 +233,34 @@ lab_status() {
             [[ ! -e $file ]] || lab_status_line "$place/$(basename "$file" .run)" || all=1
         done
     done
+    [[ ! -e $LAB_DATA/ceph ]] || lab_status_ceph || all=1
     return "$all"
 }
 
-lab_status_line() {
-    local pid
-    if pid=$(service_pid "$1"); then
-        printf '%-22s %-8s %8d  %s\n' "$1" running "$pid" "$(ps -o lstart= -p "$pid")"
-    elif [[ -e $(service_down_file "$1") ]]; then
-        printf '%-22s %-8s\n' "$1" stopped
-        return 1
+lab_status_ceph() {
+    local daemon all=0
+    for daemon in "${LAB_CEPH_DAEMONS[@]}"; do
+        lab_status_process "Ceph's $daemon" "$(ceph_pid "$daemon")" || all=1
+    done
+    return "$all"
+}
+
+# lab_status_process NAME PID: PID is empty if it does not run.
+lab_status_process() {
+    if [[ -n $2 ]]; then
+        printf '%-22s %-8s %8d  %s\n' "$1" running "$2" "$(ps -o lstart= -p "$2")"
     else
         printf '%-22s %-8s\n' "$1" dead
         return 1
     fi
+}
+
+lab_status_line() {
+    local pid
+    pid=$(service_pid "$1") || pid=
+    if [[ -z $pid && -e $(service_down_file "$1") ]]; then
+        printf '%-22s %-8s\n' "$1" stopped
+        return 1
+    fi
+    lab_status_process "$1" "$pid"
 }

@@ -95,6 +95,27 @@ def stopped_is_mended():
         down_without_a_trace(name)
 
 
+@test("status shows Ceph's daemons, and one that is gone counts")
+def ceph_in_status():
+    name = f"ceph-{os.getpid()}"
+    started = subprocess.run([*LAB, *up(name, "rbd")], capture_output=True, timeout=180)
+    try:
+        check_equal(started.returncode, 0, f"status of up: {started.stderr.decode()}")
+        status = other("status", name=name)
+        check_equal(status.returncode, 0, "status of the lab")
+        shown = {line.split()[1]: line.split()[2:4] for line in status.stdout.decode().splitlines()
+                 if line.startswith("Ceph's ")}
+        check_equal(sorted(shown), ["ceph-mgr", "ceph-mon", "ceph-osd"], "daemons shown")
+        for daemon, (state, pid) in shown.items():
+            with open(f"/proc/{pid}/comm") as file:
+                check_equal((state, file.read().strip()), ("running", daemon), f"process {pid}")
+        os.kill(int(shown["ceph-osd"][1]), signal.SIGKILL)
+        await_true("status says that not all runs", lambda: other("status", name=name).returncode == 1, 20)
+        check_in(b"Ceph's ceph-osd        dead", other("status", name=name).stdout, "status without the OSD")
+    finally:
+        down_without_a_trace(name)
+
+
 @test("berth-lab up, killed with -9 at random moments, leaves nothing that down does not remove")
 def up_is_killed():
     rng = seeded_random()
