@@ -106,7 +106,7 @@ service_down_file() {
 service_kill() {
     local pid
     pid=$(service_pid "$1") || die "$1 of lab $LAB does not run"
-    kill -s "$2" "$pid" || die "$1 of lab $LAB could not be sent $2"
+    kill -s "$2" "$pid" 2>/dev/null || die "$1 of lab $LAB could not be sent $2"
 }
 
 # Stays down until service_start. TERM first, KILL after a minute (under valgrind, a daemon needs many

@@ -37,6 +37,7 @@ for command in logs kill stop start pid; do
     refused 2 "$command does not take 'c'" lab/berth-lab "$command" a b c
 done
 refused 2 "kill: -s needs a signal" lab/berth-lab kill -s
+refused 2 "kill: there is no signal 'FOO'" lab/berth-lab kill -s FOO berthd
 refused 2 "exec takes a place and a command" lab/berth-lab exec node1
 refused 2 "--name needs a name" quickstart --name
 refused 2 "there is no option '--bogus'" quickstart --bogus
