@@ -4,22 +4,30 @@
  * own; who sits in the slack of others gets what these leave, and must not come to its limit earlier
  * in its work for that. Waiting, booting and being checkpointed are not charged either.
  *
+ * What a guest lost is known up to its latest report. After that it is expected to go on as before, to
+ * say when its limit comes; what is expected is nowhere booked, so that the next report replaces it.
+ *
  * A gang goes at the pace of its slowest guest, and has lost what the one has that lost most. */
 #include "scheduler/core/charge.h"
 
 #include "scheduler/core/effects.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
-/* The driver is told of a loss when a minute is full: it stores what it is told. */
-#define TOLD_USEC (60 * (gint64)G_USEC_PER_SEC)
+/* The driver is told of a loss when a minute is full: it stores what it is told. Plans are as coarse:
+ * each change makes its nodes' anew. */
+#define STEP_USEC (60 * (gint64)G_USEC_PER_SEC)
+
+/* Nobody is expected to lose more: a guest that is not heard of any more comes to its limit. */
+#define EXPECTED_MAX_PERMILLE 990u
 
 void core_charge_begin(BerthCore *core, CoreTask *task)
 {
     task->record.starved_usec = 0;
     for (guint32 i = 0; i < task->n_guests; i++) {
         CoreGuest *guest = &task->guests[i];
-        guest->starved_usec = 0;
+        guest->starved_usec = guest->still_usec = 0;
         guest->starved_permille = 0;
         guest->charged_usec = core->now_usec;
     }
@@ -34,57 +42,134 @@ void core_charge_restored(CoreTask *task)
     }
 }
 
-/* Its end is thought to be as much later. */
+/* --- what is expected ----------------------------------------------------------------------- */
+
+/* Frozen at its own limit it is charged; for a checkpoint it is not: core_charge_pause(). */
+static gint64 stands_since_usec(const CoreGuest *guest)
+{
+    if (guest->is_frozen)
+        return guest->frozen_usec;
+    return guest->op == BERTH_OP_CHECKPOINTING ? guest->op_usec : G_MAXINT64;
+}
+
+/* How long it ran, of the time after its latest report. */
+static gint64 ran_since_report_usec(const CoreGuest *guest, gint64 at_usec)
+{
+    gint64 until_usec = MIN(at_usec, stands_since_usec(guest));
+    return MAX(until_usec - guest->charged_usec - guest->still_usec, 0);
+}
+
+static gint64 expected_permille(const CoreGuest *guest)
+{
+    return MIN(guest->starved_permille, EXPECTED_MAX_PERMILLE);
+}
+
+static gint64 expected_lost_usec(const CoreGuest *guest, gint64 at_usec)
+{
+    return ran_since_report_usec(guest, at_usec) * expected_permille(guest) / 1000;
+}
+
+/* When TASK would be at its limit if all that was lost is known. */
+static gint64 known_end_usec(const BerthCore *core, const CoreTask *task)
+{
+    return core_time_add(task->record.start_usec, core_task_time_left_usec(core, task));
+}
+
+/* When TASK would be at its limit if only GUEST lost anything. */
+static gint64 end_of_usec(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 others_usec = guest->task->record.starved_usec - guest->starved_usec;
+    gint64 end_usec = known_end_usec(core, guest->task) - others_usec;
+    gint64 from_usec = guest->charged_usec + guest->still_usec;
+    gint64 left_usec = end_usec - from_usec;
+    if (left_usec <= 0 || left_usec > G_MAXINT64 / 1000 - 1)
+        return end_usec;
+    if (stands_since_usec(guest) != G_MAXINT64)
+        return core_time_add(end_usec, expected_lost_usec(guest, G_MAXINT64));
+    gint64 gets_permille = 1000 - expected_permille(guest);
+    return core_time_add(from_usec, (left_usec * 1000 + gets_permille - 1) / gets_permille);
+}
+
+gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task)
+{
+    gint64 end_usec = 0;
+    for (guint32 i = 0; i < task->n_guests; i++)
+        end_usec = MAX(end_usec, end_of_usec(core, &task->guests[i]));
+    return end_usec;
+}
+
+void core_charge_plan(BerthCore *core, CoreTask *task)
+{
+    gint64 end_usec = core_charge_end_usec(core, task);
+    gint64 known_usec = known_end_usec(core, task);
+    gint64 wanted_usec = known_usec > core->now_usec ? known_usec : end_usec;
+    gboolean is_over = task->planned_end_usec <= core->now_usec && wanted_usec > core->now_usec;
+    if (ABS(wanted_usec - task->planned_end_usec) >= STEP_USEC || is_over) {
+        task->planned_end_usec = wanted_usec;
+        for (guint32 i = 0; i < task->n_guests; i++)
+            if (!task->guests[i].is_opportunistic)
+                core_nodes_changed(&core->nodes,
+                                   core_nodes_get(&core->nodes, task->guests[i].node));
+    }
+    if (core_heap_has(&task->timer.link) && task->timer.due_usec > end_usec)
+        core_task_arm(core, task);
+}
+
+/* --- what is known -------------------------------------------------------------------------- */
+
 static void add(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
     CoreTask *task = guest->task;
+    gint64 before_usec = task->record.starved_usec;
     guest->starved_usec += lost_usec;
-    gint64 more_usec = guest->starved_usec - task->record.starved_usec;
-    if (more_usec <= 0)
-        return;
-    if ((task->record.starved_usec + more_usec) / TOLD_USEC > task->record.starved_usec / TOLD_USEC)
+    task->record.starved_usec = MAX(before_usec, guest->starved_usec);
+    if (task->record.starved_usec / STEP_USEC > before_usec / STEP_USEC)
         core_emit_changed(core, task);
-    task->record.starved_usec += more_usec;
-    task->planned_end_usec = core_time_add(task->planned_end_usec, more_usec);
-    for (guint32 i = 0; i < task->n_guests; i++)
-        if (!task->guests[i].is_opportunistic)
-            core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, task->guests[i].node));
-}
-
-/* Frozen at its own limit it is charged. In a checkpoint it stands still: core_charge_pause(). */
-static gboolean is_charged_by_loss(const CoreGuest *guest)
-{
-    return !guest->is_frozen && guest->op != BERTH_OP_CHECKPOINTING;
+    core_charge_plan(core, task);
 }
 
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
-    gint64 passed_usec = core->now_usec - guest->charged_usec;
-    if (passed_usec <= 0 || !is_charged_by_loss(guest))
-        return;
-    lost_usec = CLAMP(lost_usec, 0, passed_usec);
+    gint64 ran_usec = ran_since_report_usec(guest, core->now_usec);
+    lost_usec = CLAMP(lost_usec, 0, ran_usec);
+    gboolean is_new = lost_usec > 0 || guest->starved_permille > 0;
+    if (ran_usec > 0)
+        guest->starved_permille = (guint32)(lost_usec * 1000 / ran_usec);
     guest->charged_usec = core->now_usec;
-    guest->starved_permille = (guint32)(lost_usec / MAX(passed_usec / 1000, 1));
-    if (lost_usec > 0)
+    guest->still_usec = 0;
+    if (is_new)
         add(core, guest, lost_usec);
 }
 
-void core_charge_until_now(BerthCore *core, CoreGuest *guest)
+static void stood_still(const BerthCore *core, CoreGuest *guest, gint64 from_usec)
 {
-    gint64 passed_usec = core->now_usec - guest->charged_usec;
-    if (guest->starved_permille > 0)
-        core_charge_report(core, guest, passed_usec / 1000 * guest->starved_permille);
+    guest->still_usec += core->now_usec - MAX(from_usec, guest->charged_usec);
 }
 
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
 {
-    guest->charged_usec = core->now_usec;
+    if (!guest->is_frozen)
+        stood_still(core, guest, from_usec);
     add(core, guest, core->now_usec - from_usec);
+}
+
+void core_charge_frozen(BerthCore *core, CoreGuest *guest)
+{
+    guest->frozen_usec = core->now_usec;
+}
+
+void core_charge_thawed(BerthCore *core, CoreGuest *guest)
+{
+    stood_still(core, guest, guest->frozen_usec);
 }
 
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)
 {
     const BerthCoreTask *record = &task->record;
     gint64 ran_usec = MAX(at_usec - record->start_usec, 0);
-    return core_time_add(record->ran_usec, ran_usec - MIN(ran_usec, record->starved_usec));
+    gint64 lost_usec = 0;
+    for (guint32 i = 0; i < task->n_guests; i++)
+        lost_usec = MAX(lost_usec, task->guests[i].starved_usec +
+                                       expected_lost_usec(&task->guests[i], at_usec));
+    return core_time_add(record->ran_usec, ran_usec - MIN(ran_usec, lost_usec));
 }

@@ -9,11 +9,18 @@
 void core_charge_begin(BerthCore *core, CoreTask *task);
 /* TASK was put back from the store, with what it had lost then. */
 void core_charge_restored(CoreTask *task);
-/* GUEST lost LOST_USEC of the time since it was last charged. */
+/* GUEST lost LOST_USEC of the time since its previous report. */
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
-/* No report has come since: what GUEST lost since the last goes on as it was. */
-void core_charge_until_now(BerthCore *core, CoreGuest *guest);
-/* GUEST stood still since FROM_USEC through no doing of its own. */
+/* GUEST stood still since FROM_USEC through no doing of its own, and goes on. */
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec);
-/* What TASK has used of its time limit up to AT_USEC, which is not before its latest report. */
+/* GUEST stands still from now on; and no longer. That is charged. */
+void core_charge_frozen(BerthCore *core, CoreGuest *guest);
+void core_charge_thawed(BerthCore *core, CoreGuest *guest);
+/* When TASK comes to its time limit, if its guests go on to lose what they lost before their latest
+ * reports. */
+gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task);
+/* That may have changed: so may when TASK is thought to leave, and its timer. */
+void core_charge_plan(BerthCore *core, CoreTask *task);
+/* What TASK has used of its time limit up to AT_USEC, which is not before its latest report or the
+ * checkpoint under way. */
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec);

@@ -6,7 +6,6 @@
 #include "scheduler/core/moves.h"
 
 #include "scheduler/core/cells.h"
-#include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/sessions.h"
@@ -140,7 +139,6 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
 
 void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
-    core_charge_until_now(core, guest);
     begin(core, guest, BERTH_OP_CHECKPOINTING, reason);
 }
 

@@ -156,8 +156,10 @@ struct CoreGuest {
     guint32 balanced;      /* so often for balance */
     /* charge.c */
     gint64 starved_usec;      /* lost since its command runs */
-    gint64 charged_usec;      /* up to this instant that is known */
-    guint32 starved_permille; /* of the time before it */
+    gint64 charged_usec;      /* up to this instant that is known: its latest report */
+    gint64 still_usec;        /* since then it stood still for so long */
+    gint64 frozen_usec;       /* when it was frozen */
+    guint32 starved_permille; /* lost of the time between the latest two reports */
     /* predict.c */
     CoreNeeds needs, floor, used, peak;
     guint64 touched_mib;

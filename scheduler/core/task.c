@@ -68,14 +68,6 @@ static void on_running_while_stopping(BerthCore *core, CoreTask *task, CoreGuest
         note_start(core, task, input->start_usec);
 }
 
-/* What its guests lost since their last reports may have put it off. */
-static gboolean is_at_time_limit(BerthCore *core, CoreTask *task)
-{
-    for (guint32 i = 0; i < task->n_guests; i++)
-        core_charge_until_now(core, &task->guests[i]);
-    return task->planned_end_usec <= core->now_usec;
-}
-
 /* While it is checkpointed it stands still, and its time too; what is to be saved at its limit waits
  * for what is being done to it. After that there is a timer again. */
 static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
@@ -84,9 +76,12 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
     CoreGuest *only = &task->guests[0];
     gboolean saves = task->job->class->shape.on_timeout == BERTH_ON_TIMEOUT_CHECKPOINT &&
                      core_move_could_checkpoint(core, only);
-    if (!is_at_time_limit(core, task))
+    if (core_charge_end_usec(core, task) > core->now_usec) {
+        core_charge_plan(core, task);
         core_task_arm(core, task);
-    else if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
+        return;
+    }
+    if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
     else if (saves)
         core_move_checkpoint(core, only, BERTH_REASON_TIME_LIMIT);

@@ -71,6 +71,10 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
 /* Frozen it keeps its memory, and its time limit runs on. */
 static void set_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, gboolean is_frozen)
 {
+    if (is_frozen)
+        core_charge_frozen(core, guest);
+    else
+        core_charge_thawed(core, guest);
     guest->is_frozen = is_frozen;
     task->record.state = is_frozen ? BERTH_JOB_SUSPENDED : BERTH_JOB_RUNNING;
     task->record.reason = is_frozen ? BERTH_REASON_AT_LIMIT : BERTH_REASON_NONE;

@@ -2,6 +2,7 @@
 /* Owns the steps of which the transitions of a task are made, and its start. */
 #include "scheduler/core/task_steps.h"
 
+#include "scheduler/core/charge.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
@@ -305,9 +306,14 @@ void core_task_wait_no_more(BerthCore *core, CoreTask *task)
 void core_task_arm(BerthCore *core, CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
-    if (record->phase == BERTH_GUEST_RUNNING && task->job->class->shape.time_limit_usec > 0 &&
-        record->stop_reason == BERTH_REASON_NONE)
-        core_timer_set(core, &task->timer, task->planned_end_usec);
+    if (record->phase != BERTH_GUEST_RUNNING || task->job->class->shape.time_limit_usec == 0 ||
+        record->stop_reason != BERTH_REASON_NONE)
+        return;
+    gint64 end_usec = core_charge_end_usec(core, task);
+    /* What it is planned to end at is put off first where it will not. */
+    gboolean is_planned = task->planned_end_usec > core->now_usec;
+    core_timer_set(core, &task->timer,
+                   is_planned ? MIN(task->planned_end_usec, end_usec) : end_usec);
 }
 
 void core_task_restored(BerthCore *core, CoreTask *task)

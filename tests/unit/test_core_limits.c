@@ -36,13 +36,17 @@ static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
         "at 20\n"
         "report 1.1 starved=20\n"
         "at 40\n"
-        "report 1.1 starved=10\n" /* 30 were lost, and half of what follows is */
+        "report 1.1 starved=10\n" /* 30 were lost, and half of what follows is thought to be */
         "at 100\n"
         "timer\n"
-        "next 160\n"
-        "at 159\n"
-        "report 1.1\n" /* since it was charged last it got all that it wanted */
-        "at 160\n"
+        "next 130\n"
+        "at 130\n"
+        "timer\n"
+        "at 140\n"
+        "report 1.1 starved=20\n" /* it was a fifth: 10 of service are left */
+        "at 152\n"
+        "timer\n"
+        "at 153\n"
         "timer -> STOP 1.1@1\n"
         "exited 1.1 -> RELEASE 1.1@1\n"
         "? 1 TIMEOUT time-limit releasing\n");
@@ -61,6 +65,91 @@ static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
         "at 120\n"
         "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
 }
+
+/* --- constant loss -------------------------------------------------------------------------- */
+
+/* What a guest lost between two of its reports. */
+typedef gint64 (*LossFunc)(guint report, gint64 interval_usec, guint permille);
+
+static gint64 lose_evenly(guint report, gint64 interval_usec, guint permille)
+{
+    return interval_usec / 1000 * permille;
+}
+
+static gint64 lose_every_other(guint report, gint64 interval_usec, guint permille)
+{
+    return report % 2 == 1 ? interval_usec : 0;
+}
+
+static BerthCore *core_that_runs_an_hour(gint64 start_usec, BerthCoreEffects *effects)
+{
+    BerthCore *core = berth_core_new(&core_script_config);
+    BerthCoreEvent joins = {.kind = BERTH_EVENT_NODE_JOINED, .node = 1};
+    BerthCoreEvent submits = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    BerthCoreEvent runs = {
+        .kind = BERTH_EVENT_GUEST_RUNNING, .guest = {.job = 1, .epoch = 1}, .node = 1};
+    joins.joined.info.capacity = (BerthResources){4, 1000, 0};
+    submits.submitted = (BerthCoreJob){.id = 1,
+                                       .resources = {1, 100, 1},
+                                       .time_limit_usec = 3600 * (gint64)G_USEC_PER_SEC,
+                                       .submit_usec = start_usec};
+    assert_int_equal(berth_core_add_node(core, "n1"), 1);
+    assert_true(berth_core_handle(core, start_usec, &joins, effects, NULL));
+    assert_true(berth_core_handle(core, start_usec, &submits, effects, NULL));
+    assert_true(berth_core_handle(core, start_usec, &runs, effects, NULL));
+    return core;
+}
+
+/* When STOP leaves, in microseconds after the start; 0 = not within a day. */
+static gint64 stop_after_usec(gint64 interval_usec, LossFunc loss, guint permille)
+{
+    gint64 start_usec = 1000000 * (gint64)G_USEC_PER_SEC;
+    gint64 report_usec = start_usec + interval_usec;
+    gint64 now_usec = start_usec;
+    guint reports = 0;
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    g_autoptr(BerthCore) core = core_that_runs_an_hour(start_usec, effects);
+    BerthCoreTask task = {.phase = BERTH_GUEST_RUNNING};
+    while (task.phase == BERTH_GUEST_RUNNING) {
+        BerthCoreEvent event = {.kind = BERTH_EVENT_TIMER};
+        gint64 timer_usec = berth_core_next_timer_usec(core);
+        now_usec = MAX(now_usec, MIN(timer_usec, report_usec));
+        if (timer_usec >= report_usec) {
+            event = (BerthCoreEvent){
+                .kind = BERTH_EVENT_GUEST_REPORTED, .guest = {.job = 1, .epoch = 1}, .node = 1};
+            event.usage.starved_usec = loss(++reports, interval_usec, permille);
+            report_usec += interval_usec;
+        }
+        assert_true(berth_core_handle(core, now_usec, &event, effects, NULL));
+        berth_core_effects_clear(effects);
+        assert_true(berth_core_get_task(core, 1, 0, &task));
+        if (now_usec - start_usec > 24 * 3600 * (gint64)G_USEC_PER_SEC)
+            return 0;
+    }
+    return now_usec - start_usec;
+}
+
+static void time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long(void **state)
+{
+    static const gint64 intervals[] = {1, 5, 7, 30, 45, 60, 120, 600, 3600};
+    static const struct {
+        guint permille;
+        gint64 stop_sec;
+    } cases[] = {{0, 3600}, {250, 4800}, {500, 7200}, {750, 14400}};
+    for (gsize i = 0; i < G_N_ELEMENTS(intervals); i++) {
+        gint64 interval_usec = intervals[i] * (gint64)G_USEC_PER_SEC;
+        for (gsize j = 0; j < G_N_ELEMENTS(cases); j++) {
+            gint64 stop_usec = stop_after_usec(interval_usec, lose_evenly, cases[j].permille);
+            if (stop_usec != cases[j].stop_sec * (gint64)G_USEC_PER_SEC)
+                fail_msg("%u permille lost, a report every %d s: STOP after %.6f s",
+                         cases[j].permille, (int)intervals[i], (double)stop_usec / 1e6);
+        }
+    }
+    assert_int_equal(stop_after_usec(60 * (gint64)G_USEC_PER_SEC, lose_every_other, 0),
+                     7200 * (gint64)G_USEC_PER_SEC);
+}
+
+/* --- what is not charged ---------------------------------------------------------------------- */
 
 static void time_limit_does_not_charge_checkpoints(void **state)
 {
@@ -189,6 +278,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_limit_saves_what_may_be_saved),
         cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
+        cmocka_unit_test(time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long),
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
