@@ -224,7 +224,7 @@ void berth_guest_check_drained(BerthGuest *guest)
 
 void berth_guest_take_step(BerthGuest *guest, BerthGuestStep step)
 {
-    g_autoptr(BerthGuestRef) keep = berth_guest_ref(guest);
+    G_GNUC_UNUSED g_autoptr(BerthGuestRef) keep = berth_guest_ref(guest);
     if (step == BERTH_STEP_CLEANED && !is_drained(guest)) {
         guest->is_clean = TRUE;
         return;

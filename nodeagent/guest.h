@@ -97,4 +97,3 @@ gboolean berth_guest_is_reported(const BerthGuest *guest);
 
 /* Berth__GuestStatus (transfer full), to be freed with berth_message_free(). */
 Berth__GuestStatus *berth_guest_status(const BerthGuest *guest);
-guint64 berth_guest_cpu_usec(const BerthGuest *guest);

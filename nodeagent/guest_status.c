@@ -104,8 +104,3 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     }
     return (Berth__GuestStatus *)(void *)berth_message_copy(&status.base);
 }
-
-guint64 berth_guest_cpu_usec(const BerthGuest *guest)
-{
-    return guest->usage.cpu_usec;
-}

@@ -92,7 +92,7 @@ void berth_image_writer_free(BerthImageWriter *writer)
     if (writer == NULL)
         return;
     g_autoptr(BerthStorage) storage = writer->storage;
-    g_autofree char *image_id = writer->image_id;
+    G_GNUC_UNUSED g_autofree char *image_id = writer->image_id;
     storage->backend->image_writer_free(writer);
 }
 

@@ -45,19 +45,6 @@ typedef struct {
     BerthImageInfo info;
 } Build;
 
-const char *berth_image_source_kind_name(BerthImageSourceKind kind)
-{
-    switch (kind) {
-    case BERTH_IMAGE_SOURCE_DIRECTORY:
-        return "directory";
-    case BERTH_IMAGE_SOURCE_TAR:
-        return "tar";
-    case BERTH_IMAGE_SOURCE_EXT4:
-        return "ext4";
-    }
-    return "unknown";
-}
-
 static void tell_progress(Build *build, gboolean always)
 {
     if (!build->progress ||

@@ -23,9 +23,6 @@ typedef enum {
     BERTH_IMAGE_SOURCE_EXT4,
 } BerthImageSourceKind;
 
-/* "directory", "tar", "ext4" */
-const char *berth_image_source_kind_name(BerthImageSourceKind kind);
-
 typedef struct {
     guint64 entries;     /* read so far */
     guint64 done_bytes;  /* content written so far */

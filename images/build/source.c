@@ -28,9 +28,7 @@ struct BerthSource {
     char *name;
     char *directory;   /* NULL: tar */
     GHashTable *links; /* of a directory: inode number -> path of its first name */
-    int fd;            /* tar: -1 if in memory */
-    const void *memory;
-    gsize memory_bytes;
+    int fd;            /* tar */
     guint64 next_number;
     char *description;
 };
@@ -98,14 +96,11 @@ static gboolean open_archive(BerthSource *source, GError **error)
         result = archive_read_disk_open(source->archive, source->directory);
     } else {
         source->archive = new_tar_reader();
-        if (source->memory)
-            result =
-                archive_read_open_memory(source->archive, source->memory, source->memory_bytes);
-        else if (lseek(source->fd, 0, SEEK_SET) < 0) {
+        if (lseek(source->fd, 0, SEEK_SET) < 0) {
             berth_set_error_errno(error, errno, "cannot read it twice");
             return FALSE;
-        } else
-            result = archive_read_open_fd(source->archive, source->fd, READ_BLOCK_BYTES);
+        }
+        result = archive_read_open_fd(source->archive, source->fd, READ_BLOCK_BYTES);
     }
     source->next_number = 0;
     return result == ARCHIVE_OK || fail(source, "cannot open it", error);
@@ -139,14 +134,6 @@ BerthSource *berth_source_open_tar(int fd, const char *name, GError **error)
 {
     g_autoptr(BerthSource) source = source_new(name);
     source->fd = fd;
-    return open_archive(source, error) ? g_steal_pointer(&source) : NULL;
-}
-
-BerthSource *berth_source_open_tar_memory(const void *data, gsize length, GError **error)
-{
-    g_autoptr(BerthSource) source = source_new("memory");
-    source->memory = data;
-    source->memory_bytes = length;
     return open_archive(source, error) ? g_steal_pointer(&source) : NULL;
 }
 

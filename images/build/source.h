@@ -14,8 +14,6 @@ typedef struct BerthSource BerthSource;
 BerthSource *berth_source_open_directory(const char *path, GError **error);
 /* FD is a regular file (not owned, must outlive the source); NAME is for messages. */
 BerthSource *berth_source_open_tar(int fd, const char *name, GError **error);
-/* The archive is DATA, which must outlive the source. */
-BerthSource *berth_source_open_tar_memory(const void *data, gsize length, GError **error);
 void berth_source_free(BerthSource *source);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthSource, berth_source_free)
 

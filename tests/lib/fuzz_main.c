@@ -2,7 +2,8 @@
 /* A fuzz target as a test: runs the committed seeds and deterministic mutations of them through
  * LLVMFuzzerTestOneInput(). tests/fuzz/check_NAME finds its seeds in tests/fuzz/corpus/NAME/.
  *
- *     check_NAME                 seeds and FUZZ_MUTATIONS (default 2000) mutations of each
+ *     check_NAME                 seeds and FUZZ_MUTATIONS (default 2000) mutations of each; with
+ *                                FUZZ_CORPUS, those in that directory
  *     check_NAME FILE...         just these inputs: to reproduce a finding of libFuzzer
  *
  * Knows no target: whoever has a parser lists it in tests/fuzz/Makefile-fuzz.am. */
@@ -133,10 +134,12 @@ static GPtrArray *read_corpus(const char *dir_path)
 static int run_corpus(const char *program)
 {
     const char *top = g_getenv("top_srcdir"), *wish = g_getenv("FUZZ_MUTATIONS");
-    const char *name = g_strrstr(program, "check_");
+    const char *name = g_strrstr(program, "check_"), *corpus = g_getenv("FUZZ_CORPUS");
     guint64 mutations = wish != NULL ? g_ascii_strtoull(wish, NULL, 10) : 2000;
-    g_autofree char *dir = g_build_filename(top != NULL ? top : ".", "tests", "fuzz", "corpus",
-                                            name != NULL ? name + strlen("check_") : "", NULL);
+    g_autofree char *dir =
+        corpus != NULL ? g_strdup(corpus)
+                       : g_build_filename(top != NULL ? top : ".", "tests", "fuzz", "corpus",
+                                          name != NULL ? name + strlen("check_") : "", NULL);
     g_autoptr(GPtrArray) seeds = read_corpus(dir);
     if (name == NULL || seeds->len == 0) {
         fprintf(stderr, "%s: no seeds in %s\n", program, dir);
