@@ -9,6 +9,8 @@ PROGRESS_TOTAL=0
 PROGRESS_DIR=
 # Of the last step.
 PROGRESS_STATUS=0
+# Of the step that runs, else empty.
+PROGRESS_PID=
 
 # progress_begin TOTAL DIR: DIR gets a log for each step. Another run with the same logs is waited for.
 progress_begin() {
@@ -29,7 +31,7 @@ progress_log() {
 # Not as a condition (if, &&, ||, !), nor in a function that is called as one: bash ignores set -e in
 # all that runs there, and the step would be as good as its last command.
 progress_step() {
-    local text=$1 start pid
+    local text=$1 start
     PROGRESS_STATUS=0
     progress_require_errexit "$text"
     shift
@@ -42,9 +44,10 @@ progress_step() {
         [[ -z ${PROGRESS_LOCK_FD:-} ]] || exec {PROGRESS_LOCK_FD}<&-
         "$@"
     ) </dev/null >>"$(progress_log)" 2>&1 &
-    pid=$!
-    progress_show "$text" "$start" "$pid"
-    wait "$pid" || PROGRESS_STATUS=$?
+    PROGRESS_PID=$!
+    progress_show "$text" "$start" "$PROGRESS_PID"
+    wait "$PROGRESS_PID" || PROGRESS_STATUS=$?
+    PROGRESS_PID=
     if ((PROGRESS_STATUS == 0)); then
         progress_line "$text" "$start" 'done'
         printf '\n'
@@ -53,6 +56,24 @@ progress_step() {
         printf '\n'
         progress_failed "$text"
     fi
+}
+
+# Ends the step that runs, with all that it started: from the terminal no interrupt reaches it.
+progress_stop() {
+    [[ -n $PROGRESS_PID ]] || return 0
+    # shellcheck disable=SC2046 # one word each
+    kill $(progress_processes "$PROGRESS_PID") 2>/dev/null || true
+    await_process_end "$PROGRESS_PID" 20 || true
+    PROGRESS_PID=
+}
+
+# progress_processes PID: it and all below it.
+progress_processes() {
+    local child
+    printf '%s\n' "$1"
+    for child in $(ps -o pid= --ppid "$1"); do
+        progress_processes "$child"
+    done
 }
 
 progress_require_errexit() {

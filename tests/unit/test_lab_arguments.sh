@@ -50,12 +50,22 @@ echo "LAB_NODE_NAMES='node1 node2'" >"$work/run/made-up/settings"
 refused 1 "no place 'node7'; it has: host node1 node2" lab/berth-lab exec --name made-up node7 true
 refused 1 "node2 of lab made-up is not running" lab/berth-lab exec --name made-up node2 true
 
+# What quickstart would end with is said before it builds.
+refused 1 "a lab's name is 1 to 24 of a-z" quickstart --name 'My lab'
+start_of() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat"; }
+mkdir "$work/run/two"
+printf '%s\n' LAB_NODE_NAMES="'node1 node2'" LAB_STORAGE=rbd LAB_BERTHD=/usr/sbin/berthd >"$work/run/two/settings"
+printf '%s %s\n' "$$" "$(start_of $$)" >"$work/run/two/host.init"
+: >"$work/run/two/up"
+refused 1 "lab two is up with node names 'node1 node2', not 'node1'" quickstart --small --name two
+refused 1 "lab two is up with berthd '/usr/sbin/berthd'" quickstart --name two
+rm -r "$work/run/two"
+
 # `down --all` leaves what is for a process that lives, and not what is for another that had its id.
 owned_lab() { # NAME PID START
     mkdir -p "$work/run/$1"
     printf '%s %s\n' "$2" "$3" >"$work/run/$1/owner"
 }
-start_of() { awk '{ sub(/.*\) /, ""); print $20 }' "/proc/$1/stat"; }
 owned_lab owned "$$" "$(start_of $$)"
 owned_lab reused "$$" 1
 said=$("$top_srcdir/lab/berth-lab" down --all)

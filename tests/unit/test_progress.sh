@@ -57,3 +57,18 @@ for use in 'if progress_step step true; then :; fi' 'progress_step step true || 
         die "not refused: $use"
     grep -q 'as a condition' "$work/shown" || die "ends otherwise: $use: $(<"$work/shown")"
 done
+
+# A step that is stopped ends, with what it started.
+export LIB=$top_srcdir/lab/lib work
+mkfifo "$work/began"
+# shellcheck disable=SC2016 # expanded by that shell
+bash -c 'set -euo pipefail; . "$LIB/common.sh"; . "$LIB/progress.sh"; progress_begin 1 "$work/stopped"
+    trap "progress_stop; exit 130" TERM
+    progress_step step bash -c "sleep 60 & echo \$! >$work/began; wait"' x >"$work/shown" 2>&1 &
+runner=$!
+sleeper=$(timeout 30 cat "$work/began") || die "the step did not begin: $(<"$work/shown")"
+kill "$runner"
+status=0
+wait "$runner" || status=$?
+((status == 130)) || die "a stopped step ends with $status: $(<"$work/shown")"
+await_process_end "$sleeper" 10
