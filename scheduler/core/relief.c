@@ -68,12 +68,14 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
     return best;
 }
 
-/* What a backed start waits for is not held up by what goes on elsewhere. */
+/* What a backed start waits for is not held up by what goes on elsewhere, and no more is memory that
+ * backed guests are about to lack: the cap of the cluster is for moves that can wait. */
 static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReason reason)
 {
-    return reason == BERTH_REASON_ROOM_NEEDED
-               ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
-               : core_move_is_below_caps(core, node);
+    gboolean is_urgent =
+        reason == BERTH_REASON_ROOM_NEEDED || node->needs.memory_mib > node->capacity.memory_mib;
+    return is_urgent ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
+                     : core_move_is_below_caps(core, node);
 }
 
 /* FALSE: it cannot, for now. */

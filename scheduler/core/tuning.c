@@ -127,7 +127,7 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "they share one link; more make each slower and the node's guests with them"},
     [BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] =
         {"moves_per_cluster_permille", "permille", 100, 1, 1000,
-         "of nodes (at least moves_per_node) with a move under way",
+         "of nodes (at least moves_per_node) with a move under way that no backed guest waits for",
          "a tenth of the links, so that a storm leaves the fabric to the jobs"},
     [BERTH_TUNING_LIMIT_PSI_PERMILLE] =
         {"limit_psi_permille", "permille", 100, 1, 1000,

@@ -58,39 +58,52 @@ static void relief_keeps_to_the_caps_of_moves(void **state)
                   "report 1.1 cpu=1000 mem=960 -> CHECKPOINT 2.1@1~\n");
 }
 
-/* The cluster may have 2 moves under way: three nodes that are pressed at once take turns. */
+/* Three nodes, each with a guest of 500 MiB in the slack of one that uses 300 of its 1000. */
+#define THREE_IDLE_NODES                                                                           \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "node 3 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"                                     \
+    "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"                                     \
+    "submit 3 v=4 m=1000 limit=10000 nodes=3 -> START 3.1@3\n"                                     \
+    "running 1.1\n"                                                                                \
+    "running 2.1\n"                                                                                \
+    "running 3.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=100 mem=300\n"                                                                 \
+    "report 2.1 cpu=100 mem=300\n"                                                                 \
+    "report 3.1 cpu=100 mem=300\n"                                                                 \
+    "submit 4 v=1 m=500 slack may-checkpoint nodes=1 -> START 4.1@1~\n"                            \
+    "submit 5 v=1 m=500 slack may-checkpoint nodes=2 -> START 5.1@2~\n"                            \
+    "submit 6 v=1 m=500 slack may-checkpoint nodes=3 -> START 6.1@3~\n"                            \
+    "running 4.1\n"                                                                                \
+    "running 5.1\n"                                                                                \
+    "running 6.1\n"
+
+/* The cluster may have 2 moves under way: three nodes whose headroom is gone take turns. */
 static void storm_keeps_to_the_cap_of_the_cluster(void **state)
 {
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
-                          "node 1 4 1000\n"
-                          "node 2 4 1000\n"
-                          "node 3 4 1000\n"
-                          "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
-                          "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
-                          "submit 3 v=4 m=1000 limit=10000 nodes=3 -> START 3.1@3\n"
-                          "running 1.1\n"
-                          "running 2.1\n"
-                          "running 3.1\n"
-                          "at 20\n"
-                          "report 1.1 cpu=100 mem=300\n"
-                          "report 2.1 cpu=100 mem=300\n"
-                          "report 3.1 cpu=100 mem=300\n"
-                          "submit 4 v=1 m=500 slack may-checkpoint nodes=1 -> START 4.1@1~\n"
-                          "submit 5 v=1 m=500 slack may-checkpoint nodes=2 -> START 5.1@2~\n"
-                          "submit 6 v=1 m=500 slack may-checkpoint nodes=3 -> START 6.1@3~\n"
-                          "running 4.1\n"
-                          "running 5.1\n"
-                          "running 6.1\n"
-                          "report 1.1 cpu=100 mem=600 -> CHECKPOINT 4.1@1~\n"
-                          "report 2.1 cpu=100 mem=600 -> CHECKPOINT 5.1@2~\n"
-                          "report 3.1 cpu=100 mem=600\n"
-                          "checkpointed 4.1 -> RELEASE 4.1@1\n"
-                          "report 3.1 cpu=100 mem=600 -> CHECKPOINT 6.1@3~\n"
-                          "checkpointed 5.1 -> RELEASE 5.1@2\n"
-                          "checkpointed 6.1 -> RELEASE 6.1@3\n"
-                          "released 4.1\n"
-                          "released 5.1\n"
-                          "released 6.1\n");
+                          THREE_IDLE_NODES "report 1.1 cpu=100 mem=460 -> CHECKPOINT 4.1@1~\n"
+                                           "report 2.1 cpu=100 mem=460 -> CHECKPOINT 5.1@2~\n"
+                                           "report 3.1 cpu=100 mem=460\n"
+                                           "checkpointed 4.1 -> RELEASE 4.1@1\n"
+                                           "report 3.1 cpu=100 mem=460 -> CHECKPOINT 6.1@3~\n"
+                                           "checkpointed 5.1 -> RELEASE 5.1@2\n"
+                                           "checkpointed 6.1 -> RELEASE 6.1@3\n"
+                                           "released 4.1\n"
+                                           "released 5.1\n"
+                                           "released 6.1\n");
+}
+
+/* Whose backed guest is about to lack memory does not wait for what goes on elsewhere. */
+static void shortage_is_not_held_up_by_the_cap_of_the_cluster(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
+                          THREE_IDLE_NODES "report 1.1 cpu=100 mem=460 -> CHECKPOINT 4.1@1~\n"
+                                           "report 2.1 cpu=100 mem=500 -> CHECKPOINT 5.1@2~\n"
+                                           "report 3.1 cpu=100 mem=500\n"
+                                           "report 3.1 cpu=100 mem=501 -> CHECKPOINT 6.1@3~\n");
 }
 
 /* Two guests have to leave, and one place is free: it is not promised twice. */
@@ -178,6 +191,7 @@ int main(void)
         cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
         cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
         cmocka_unit_test(storm_keeps_to_the_cap_of_the_cluster),
+        cmocka_unit_test(shortage_is_not_held_up_by_the_cap_of_the_cluster),
         cmocka_unit_test(herd_does_not_run_to_the_same_place),
         cmocka_unit_test(guest_does_not_go_to_and_fro),
         cmocka_unit_test(wide_job_starts_when_it_was_planned),
