@@ -41,11 +41,16 @@ static CoreSize free_of(const CoreCells *cells, guint32 set)
     return sum;
 }
 
+static gboolean is_whole(const CoreCells *cells, guint i)
+{
+    return cells->used[i].vcpus == 0 && cells->used[i].memory_mib == 0;
+}
+
 static guint whole_in(const CoreCells *cells, guint32 set)
 {
     guint count = 0;
     for (guint i = 0; i < cells->n; i++)
-        count += (set & (1u << i)) && cells->used[i].vcpus == 0 && cells->used[i].memory_mib == 0;
+        count += (set & (1u << i)) && is_whole(cells, i);
     return count;
 }
 
@@ -56,6 +61,11 @@ static guint spread_of(guint32 set)
 }
 
 /* --- choosing ------------------------------------------------------------------------------- */
+
+typedef struct {
+    CoreSize room;
+    guint count, whole;
+} Sum;
 
 typedef struct {
     guint32 set; /* 0 = none yet */
@@ -72,34 +82,48 @@ static gboolean is_better(const Choice *a, const Choice *b)
     return a->spread != b->spread ? a->spread < b->spread : a->left < b->left;
 }
 
-static void consider(const CoreNodes *nodes, const CoreCells *cells, guint32 set, CoreSize size,
+static void consider(const CoreNodes *nodes, guint32 set, const Sum *sum, CoreSize size,
                      Choice *best)
 {
-    guint count = count_of(set);
-    if (best->set != 0 && count > best->count)
+    if ((best->set != 0 && sum->count > best->count) || !core_size_fits(size, sum->room))
         return;
-    CoreSize room = free_of(cells, set);
-    if (!core_size_fits(size, room))
-        return;
-    Choice choice = {set, count, whole_in(cells, set), spread_of(set),
-                     core_nodes_left(nodes, core_size_sub(room, size))};
+    Choice choice = {set, sum->count, sum->whole, spread_of(set),
+                     core_nodes_left(nodes, core_size_sub(sum->room, size))};
     if (is_better(&choice, best))
         *best = choice;
+}
+
+/* Of each set, from those without its last cell. */
+static void add_up(const CoreCells *cells, Sum sums[1u << BERTH_CELLS_MAX])
+{
+    sums[0] = (Sum){{0, 0}, 0, 0};
+    for (guint i = 0; i < cells->n; i++) {
+        CoreSize room = core_size_sub(cells->capacity[i], cells->used[i]);
+        for (guint32 set = 0; set < 1u << i; set++)
+            sums[set | 1u << i] = (Sum){core_size_add(sums[set].room, room), sums[set].count + 1,
+                                        sums[set].whole + is_whole(cells, i)};
+    }
 }
 
 guint32 core_cells_choose(const CoreNodes *nodes, const CoreNode *node, CoreSize size)
 {
     const CoreCells *cells = node->cells;
+    Sum sums[1u << BERTH_CELLS_MAX];
     Choice best = {0};
     if (cells == NULL)
         return 0;
     guint32 all = (1u << cells->n) - 1;
     if (!core_size_fits(size, free_of(cells, all)))
         return all;
-    for (guint i = 0; i < cells->n; i++)
-        consider(nodes, cells, 1u << i, size, &best);
-    for (guint32 set = 1; best.count != 1 && set <= all; set++)
-        consider(nodes, cells, set, size, &best);
+    for (guint i = 0; i < cells->n; i++) {
+        Sum one = {core_size_sub(cells->capacity[i], cells->used[i]), 1, is_whole(cells, i)};
+        consider(nodes, 1u << i, &one, size, &best);
+    }
+    if (best.set != 0)
+        return best.set;
+    add_up(cells, sums);
+    for (guint32 set = 1; set <= all; set++)
+        consider(nodes, set, &sums[set], size, &best);
     return best.set;
 }
 
