@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core [--json] [--nodes N] [--jobs N] [--events N]: what one event costs the scheduling core, with
- * many nodes and many more waiting jobs. Jobs have the shapes that batch sites see: few vCPUs mostly,
+/* core [--json] [--nodes N] [--jobs N] [--events N] [--cells N] [--gangs PERMILLE]: what one event costs
+ * the scheduling core, with many nodes, of N NUMA cells each, and many more waiting jobs, so many of
+ * whose shapes are gangs of 2 to 9 guests; none of both by default. Jobs have the shapes that batch sites see: few vCPUs mostly,
  * memory in steps, limits from a list, a few hundred users. One thread, no I/O; the clock is virtual
  * and only the CPU time that the core takes is measured, whatever else the machine does. */
 #include "scheduler/core/core.h"
@@ -12,6 +13,7 @@
 #define NODE_CPUS       64u
 #define NODE_MIB        262144u
 #define SHAPES_PER_USER 10u
+#define NODES_PER_RACK  32u
 
 typedef struct {
     BerthCore *core;
@@ -22,6 +24,7 @@ typedef struct {
     GArray *running; /* BerthGuestId */
     GArray *costs;   /* gint64, ns */
     gboolean measures;
+    guint32 n_cells, gangs_permille;
 } Bench;
 
 static void handle(Bench *bench, const BerthCoreEvent *event)
@@ -38,7 +41,7 @@ static void handle(Bench *bench, const BerthCoreEvent *event)
         g_array_append_val(bench->costs, cost);
     for (guint i = 0; i < bench->effects->actions->len; i++) {
         const BerthCoreAction *action = &g_array_index(bench->effects->actions, BerthCoreAction, i);
-        if (action->kind == BERTH_ACTION_START)
+        if (action->kind == BERTH_ACTION_START && action->guest.guest == 0)
             g_array_append_val(bench->running, action->guest);
     }
 }
@@ -64,6 +67,7 @@ static void submit(Bench *bench)
         .time_limit_usec =
             hours[(shape >> 20) % G_N_ELEMENTS(hours)] * 3600 * (gint64)G_USEC_PER_SEC,
         .submit_usec = bench->now_usec,
+        .guests = (shape >> 5) % 1000 < bench->gangs_permille ? 2 + (shape >> 12) % 8 : 1,
     };
     handle(bench, &event);
 }
@@ -80,9 +84,15 @@ static void exit_one(Bench *bench)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_EXITED, .guest = take_running(bench)};
     event.exited.start_usec = event.exited.end_usec = bench->now_usec;
+    event.exited.exit.status = 1; /* a gang's other guests are released with it */
     handle(bench, &event);
-    event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = event.guest};
-    handle(bench, &event);
+    g_autoptr(GArray) actions = g_array_copy(bench->effects->actions);
+    for (guint i = 0; i < actions->len; i++) {
+        const BerthCoreAction *action = &g_array_index(actions, BerthCoreAction, i);
+        event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = action->guest};
+        if (action->kind == BERTH_ACTION_RELEASE)
+            handle(bench, &event);
+    }
 }
 
 static void report_one(Bench *bench)
@@ -121,6 +131,11 @@ static double fill(Bench *bench, guint n_nodes, guint n_jobs, double *out_job_by
         BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED,
                                .node = berth_core_add_node(bench->core, name)};
         join.joined.info.capacity = (BerthResources){NODE_CPUS, NODE_MIB, 0};
+        join.joined.info.rack = 1 + i / NODES_PER_RACK;
+        join.joined.info.n_cells = bench->n_cells;
+        for (guint32 cell = 0; cell < bench->n_cells; cell++)
+            join.joined.info.cells[cell] =
+                (BerthCoreCell){NODE_CPUS / bench->n_cells, NODE_MIB / bench->n_cells};
         handle(bench, &join);
     }
     gsize with_nodes = berth_core_memory_bytes(bench->core);
@@ -184,7 +199,9 @@ int main(int argc, char **argv)
                    .random = g_rand_new_with_seed(SEED),
                    .now_usec = G_USEC_PER_SEC,
                    .running = g_array_new(FALSE, FALSE, sizeof(BerthGuestId)),
-                   .costs = g_array_new(FALSE, FALSE, sizeof(gint64))};
+                   .costs = g_array_new(FALSE, FALSE, sizeof(gint64)),
+                   .n_cells = MIN((guint32)option(argc, argv, "--cells", 0), BERTH_CELLS_MAX),
+                   .gangs_permille = (guint32)option(argc, argv, "--gangs", 0)};
     double job_bytes = 0;
     double node_bytes = 0;
     double pass_s = fill(&bench, n_nodes, n_jobs, &job_bytes, &node_bytes);
