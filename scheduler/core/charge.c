@@ -30,16 +30,27 @@ void core_charge_begin(BerthCore *core, CoreTask *task)
         guest->starved_usec = guest->still_usec = 0;
         guest->starved_permille = 0;
         guest->charged_usec = core->now_usec;
+        guest->is_charged_late = FALSE;
     }
 }
 
-/* Of a gang it is not known which of its guests has lost that much. */
+/* Of a gang it is not known which of its guests has lost that much. Nor is when a guest reported
+ * last: at most it lost all the rest of its time since then. */
 void core_charge_restored(CoreTask *task)
 {
+    const BerthCoreTask *record = &task->record;
     for (guint32 i = 0; i < task->n_guests; i++) {
-        task->guests[i].starved_usec = task->record.starved_usec;
-        task->guests[i].charged_usec = task->record.start_usec;
+        CoreGuest *guest = &task->guests[i];
+        guest->starved_usec = record->starved_usec;
+        guest->charged_usec = core_time_add(record->start_usec, record->starved_usec);
+        guest->is_charged_late = TRUE;
     }
+}
+
+void core_charge_resume(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->is_frozen)
+        guest->frozen_usec = core->now_usec;
 }
 
 /* --- what is expected ----------------------------------------------------------------------- */
@@ -133,10 +144,11 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     gint64 ran_usec = ran_since_report_usec(guest, core->now_usec);
     lost_usec = CLAMP(lost_usec, 0, ran_usec);
     gboolean is_new = lost_usec > 0 || guest->starved_permille > 0;
-    if (ran_usec > 0)
+    if (ran_usec > 0 && !guest->is_charged_late)
         guest->starved_permille = (guint32)(lost_usec * 1000 / ran_usec);
     guest->charged_usec = core->now_usec;
     guest->still_usec = 0;
+    guest->is_charged_late = FALSE;
     if (is_new)
         add(core, guest, lost_usec);
 }

@@ -9,6 +9,8 @@
 void core_charge_begin(BerthCore *core, CoreTask *task);
 /* TASK was put back from the store, with what it had lost then. */
 void core_charge_restored(CoreTask *task);
+/* GUEST goes on after that. */
+void core_charge_resume(BerthCore *core, CoreGuest *guest);
 /* GUEST lost LOST_USEC of the time since its previous report. */
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 /* GUEST stood still since FROM_USEC through no doing of its own, and goes on. */

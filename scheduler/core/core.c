@@ -410,6 +410,8 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .cells = guest->cells,
         .op = guest->op,
         .op_serial = guest->op_serial,
+        .op_usec = guest->op != BERTH_OP_NONE ? guest->op_usec : 0,
+        .op_reason = guest->op != BERTH_OP_NONE ? guest->op_reason : BERTH_REASON_NONE,
         .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,
         .is_opportunistic = guest->is_opportunistic,
         .is_frozen = guest->is_frozen,

@@ -288,6 +288,8 @@ typedef struct {
     BerthGuestPhase phase;
     BerthGuestOp op;
     guint32 op_serial;        /* of the latest */
+    gint64 op_usec;           /* when OP began; restored with 0: at the resume */
+    BerthReason op_reason;
     guint32 to;               /* MIGRATING: the other node */
     BerthResources resources; /* what it has now */
     gboolean is_opportunistic;

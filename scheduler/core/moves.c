@@ -194,9 +194,17 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     if (source->op == BERTH_OP_MIGRATING)
         core_nodes_hold(&core->nodes, to, guest);
     guest->op = source->op;
+    guest->op_usec = source->op_usec;
+    guest->op_reason = source->op_reason;
     if (is_move(guest->op))
         count_move(core, guest, 1);
     guest->old_size = guest->size;
+}
+
+void core_move_resume(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->op != BERTH_OP_NONE && guest->op_usec == 0)
+        guest->op_usec = core->now_usec;
 }
 
 /* --- ending --------------------------------------------------------------------------------- */

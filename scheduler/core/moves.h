@@ -29,6 +29,8 @@ void core_move_op_done(BerthCore *core, CoreGuest *guest);
 void core_move_drop_op(BerthCore *core, CoreGuest *guest);
 /* Restored: what was under way with GUEST still is. */
 void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source);
+/* What was restored goes on. */
+void core_move_resume(BerthCore *core, CoreGuest *guest);
 /* The node joined: what was not answered leaves again. */
 void core_move_again(BerthCore *core, const CoreGuest *guest);
 /* How long moving or checkpointing GUEST takes. */

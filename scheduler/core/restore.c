@@ -101,8 +101,12 @@ static void resume_node(BerthCore *core, CoreNode *node)
 {
     node->oversubscribed = !core_size_fits(node->reserved, core_node_capacity(node));
     core_nodes_fresh(&core->nodes, node);
-    for (guint i = 0; i < node->guests->len; i++)
-        core_predict_resume(core, g_ptr_array_index(node->guests, i));
+    for (guint i = 0; i < node->guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        core_predict_resume(core, guest);
+        core_move_resume(core, guest);
+        core_charge_resume(core, guest);
+    }
     if (node->state == BERTH_NODE_LOST) {
         core_session_give_up_guests(core, node);
         return;

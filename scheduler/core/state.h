@@ -157,6 +157,7 @@ struct CoreGuest {
     /* charge.c */
     gint64 starved_usec;      /* lost since its command runs */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */
+    gboolean is_charged_late; /* that was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
     gint64 frozen_usec;       /* when it was frozen */
     guint32 starved_permille; /* lost of the time between the latest two reports */

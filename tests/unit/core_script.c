@@ -30,6 +30,7 @@ typedef struct {
     BerthCoreJob job;
     guint32 nodes[N_NODES_MAX];
     BerthCoreTask task;
+    BerthCoreGuest guest;
 } Record;
 
 typedef struct {
@@ -162,6 +163,8 @@ static void keep_records(Script *script)
         BerthCoreJob now;
         if (!berth_core_get_task(script->core, job, 0, &record->task))
             continue;
+        if (!berth_core_get_guest(script->core, job, 0, 0, &record->guest))
+            record->guest.phase = BERTH_GUEST_NONE;
         assert_true(berth_core_get_job(script->core, job, &now));
         record->job.held = now.held;
         record->job.held_by_operator = now.held_by_operator;
@@ -192,6 +195,9 @@ static void restart(Script *script)
         if (record->is_known && !(berth_job_state_is_final(record->task.state) &&
                                   record->task.phase == BERTH_GUEST_NONE))
             berth_core_restore_job(core, &record->job, &record->task, 1);
+        if (record->is_known && has_word(script, "guests") &&
+            record->guest.phase != BERTH_GUEST_NONE)
+            berth_core_restore_guest(core, &record->guest);
     }
     berth_core_free(script->core);
     script->core = core;

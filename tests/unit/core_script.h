@@ -30,7 +30,7 @@
  *   report JOB.EPOCH cpu= mem= left= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
  *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
- *   this one reported; nodes are DOWN). */
+ *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */
 
 #include "scheduler/core/core.h"
 

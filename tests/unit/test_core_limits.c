@@ -178,6 +178,97 @@ static void time_limit_does_not_charge_checkpoints(void **state)
                   "timer -> STOP 2.2@1\n");
 }
 
+static void time_limit_goes_on_after_a_restart(void **state)
+{
+    const char *half_way = "node 1 4 1000\n"
+                           "submit 1 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "at 60\n"
+                           "report 1.1 starved=60\n"
+                           "at 61\n"
+                           "restart\n"
+                           "join 1 1.1:running\n"
+                           "at 121\n"
+                           "report 1.1 starved=60\n" /* since 60, or longer ago: at no known rate */;
+    g_autofree char *served = g_strconcat(half_way,
+                                          "at 219\n"
+                                          "timer\n"
+                                          "at 220\n"
+                                          "timer -> STOP 1.1@1\n",
+                                          NULL);
+    g_autofree char *starved = g_strconcat(half_way,
+                                           "at 141\n"
+                                           "report 1.1 starved=10\n"
+                                           "at 318\n"
+                                           "timer\n"
+                                           "at 319\n" /* 89 of service were left */
+                                           "timer -> STOP 1.1@1\n",
+                                           NULL);
+    run(served);
+    run(starved);
+}
+
+static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
+{
+    const char *script = IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                                   "running 2.1\n"
+                                   "at 100\n"
+                                   "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                                   "at 110\n"
+                                   "restart guests\n"
+                                   "join 1 1.1:running 2.1:running -> CHECKPOINT 2.1@1~\n"
+                                   "at 130\n"
+                                   "timer\n";
+    g_autofree char *fails = g_strconcat(script,
+                                         "checkpointed 2.1 failed\n"
+                                         "at 149\n" /* it had used 80, and stood still for 30 */
+                                         "timer\n"
+                                         "at 150\n"
+                                         "timer -> STOP 2.1@1\n",
+                                         NULL);
+    g_autofree char *works = g_strconcat(script,
+                                         "report 1.1 cpu=1000 mem=300\n"
+                                         "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                                         "released 2.1 -> RESTORE 2.2@1~\n"
+                                         "running 2.2\n"
+                                         "at 149\n"
+                                         "timer\n"
+                                         "at 150\n"
+                                         "timer -> STOP 2.2@1\n",
+                                         NULL);
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION, fails);
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION, works);
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1\n"
+        "restart guests\n"
+        "join 1 1.1:running -> CHECKPOINT 1.1@1\n"
+        "checkpointed 1.1 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+}
+
+static void time_limit_takes_no_rate_from_before_a_freeze(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 limit=1000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 10\n"
+        "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "at 510\n"
+        "thaw 1.1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "at 520\n"
+        "report 1.1 starved=500\n" /* it can have lost 10 only, which is all of its time */
+        "at 1010\n"
+        "timer\n"
+        "at 1020\n"
+        "report 1.1\n"
+        "timer -> STOP 1.1@1\n");
+}
+
 static void time_limit_that_is_to_save_waits_for_a_move(void **state)
 {
     run("node 1 4 1000\n"
@@ -280,6 +371,9 @@ int main(void)
         cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
         cmocka_unit_test(time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long),
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
+        cmocka_unit_test(time_limit_goes_on_after_a_restart),
+        cmocka_unit_test(time_limit_does_not_charge_a_checkpoint_over_a_restart),
+        cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
