@@ -249,6 +249,20 @@ static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
         "? 1 TIMEOUT time-limit releasing\n");
 }
 
+static void loss_of_a_run_is_forgotten_with_it(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 90\n"
+        "report 1.1 starved=80\n"
+        "submit 2 v=4 limit=10\n"
+        "planned 2 180\n"
+        "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 1.2@1\n"
+        "planned 2 190\n");
+}
+
 static void time_limit_takes_no_rate_from_before_a_freeze(void **state)
 {
     run("node 1 4 1000\n"
@@ -373,6 +387,7 @@ int main(void)
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
         cmocka_unit_test(time_limit_goes_on_after_a_restart),
         cmocka_unit_test(time_limit_does_not_charge_a_checkpoint_over_a_restart),
+        cmocka_unit_test(loss_of_a_run_is_forgotten_with_it),
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
