@@ -1,36 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the text of the core's log. Both directions go by the same tables of members. */
-#include "scheduler/core/journal.h"
-
-#include "common/error.h"
+/* Owns the tables of what entries of the core's log have, and writing them. Both directions go by
+ * the same tables. */
+#include "scheduler/core/journal_text.h"
 
 #include <string.h>
 
-typedef enum { U32, U64, I32, I64 } Type;
-
-typedef struct {
-    const char *name;
-    gsize offset;
-    Type type;
-} Member;
-
-/* A pointer and a number of elements; or an array within the struct, where COUNT is a guint32. */
-typedef struct {
-    const char *name;
-    gsize offset, count_offset, stride;
-    gboolean is_inline;
-    guint max;
-    const Member *members;
-    guint n_members;
-} List;
+typedef JournalMember Member;
+typedef JournalList List;
+typedef JournalTable Event;
 
 #define E(member, type)                                                                            \
     {                                                                                              \
-#member, G_STRUCT_OFFSET(BerthCoreEvent, member), type                                     \
+#member, G_STRUCT_OFFSET(BerthCoreEvent, member), JOURNAL_##type                           \
     }
 #define IN(of, member, type)                                                                       \
     {                                                                                              \
-#member, G_STRUCT_OFFSET(of, member), type                                                 \
+#member, G_STRUCT_OFFSET(of, member), JOURNAL_##type                                       \
     }
 
 static const Member config_members[] = {IN(BerthCoreConfig, node_timeout_usec, I64),
@@ -138,7 +123,7 @@ static const Member qos_members[] = {E(qos_set.qos, U32), E(qos_set.priority_per
 static const Member maintenance_members[] = {E(maintenance.id, U32), E(maintenance.start_usec, I64),
                                              E(maintenance.end_usec, I64)};
 
-static const Member handle_members[] = {{"node", 0, U32}};
+static const Member handle_members[] = {{"node", 0, JOURNAL_U32}};
 static const Member dependency_members[] = {IN(BerthCoreDependency, kind, U32),
                                             IN(BerthCoreDependency, job, U64),
                                             IN(BerthCoreDependency, outcome, U32)};
@@ -175,14 +160,6 @@ static const List changed_lists[] = {{"cells", G_STRUCT_OFFSET(BerthCoreEvent, c
                                       G_N_ELEMENTS(cell_members)}};
 static const List maintenance_lists[] = {
     POINTED("nodes", maintenance.nodes, maintenance.n_nodes, guint32, handle_members)};
-
-typedef struct {
-    const char *name;
-    const Member *members;
-    guint n_members;
-    const List *lists;
-    guint n_lists;
-} Event;
 
 #define NONE(name)                                                                                 \
     {                                                                                              \
@@ -234,11 +211,109 @@ static const Event events[] = {
     [BERTH_EVENT_MAINTENANCE_CLEARED] = WITH("maintenance-cleared", maintenance_members),
 };
 
+const JournalTable journal_config = {"config", config_members, G_N_ELEMENTS(config_members), NULL,
+                                     0};
+const JournalTable journal_event_common = {"event", common_members, G_N_ELEMENTS(common_members),
+                                           NULL, 0};
+
+const JournalTable *journal_event(guint kind)
+{
+    return kind < G_N_ELEMENTS(events) && events[kind].name != NULL ? &events[kind] : NULL;
+}
+
+const JournalTable *journal_event_of(const char *word, BerthEventKind *out_kind)
+{
+    for (guint kind = 0; kind < G_N_ELEMENTS(events); kind++) {
+        if (g_strcmp0(events[kind].name, word) != 0)
+            continue;
+        *out_kind = (BerthEventKind)kind;
+        return &events[kind];
+    }
+    return NULL;
+}
+
+/* --- what was put back --------------------------------------------------------------------------- */
+
+static const Member restored_node_members[] = {
+    IN(BerthJournalEntry, restored_node.state, U32),
+    IN(BerthJournalEntry, restored_node.since_usec, I64),
+    IN(BerthJournalEntry, restored_node.has_joined, I32)};
+static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
+                                               IN(BerthCoreTask, state, U32),
+                                               IN(BerthCoreTask, reason, U32),
+                                               IN(BerthCoreTask, phase, U32),
+                                               IN(BerthCoreTask, stop_reason, U32),
+                                               IN(BerthCoreTask, node, U32),
+                                               IN(BerthCoreTask, epoch, U32),
+                                               IN(BerthCoreTask, start_taken, I32),
+                                               IN(BerthCoreTask, requeues, U32),
+                                               IN(BerthCoreTask, start_failures, U32),
+                                               IN(BerthCoreTask, not_before_usec, I64),
+                                               IN(BerthCoreTask, start_usec, I64),
+                                               IN(BerthCoreTask, end_usec, I64),
+                                               IN(BerthCoreTask, checkpoint_epoch, U32),
+                                               IN(BerthCoreTask, ran_usec, I64),
+                                               IN(BerthCoreTask, starved_usec, I64)};
+static const List restored_job_lists[] = {
+    {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
+     G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,
+     LIST_MAX, restored_task_members, G_N_ELEMENTS(restored_task_members)}};
+static const Member restored_use_members[] = {
+    IN(BerthJournalEntry, use.account, U32), IN(BerthJournalEntry, use.uid, U32),
+    IN(BerthJournalEntry, use.is_user, I32), IN(BerthJournalEntry, use.used_mib_sec, U64),
+    IN(BerthJournalEntry, use.at_usec, I64)};
+static const Member restored_prior_members[] = {
+    IN(BerthJournalEntry, prior.uid, U32),     IN(BerthJournalEntry, prior.family, U64),
+    IN(BerthJournalEntry, prior.vcpus, U32),   IN(BerthJournalEntry, prior.memory_mib, U64),
+    IN(BerthJournalEntry, prior.n, U32),       IN(BerthJournalEntry, prior.peak_milli, U32),
+    IN(BerthJournalEntry, prior.peak_mib, U64)};
+
+static const struct {
+    JournalTable table;
+    BerthJournalKind kind;
+    BerthEventKind event;
+} restored[] = {
+    {WITH("restored-node", restored_node_members), BERTH_JOURNAL_RESTORED_NODE,
+     BERTH_EVENT_NODE_JOINED},
+    {{"restored-job", NULL, 0, restored_job_lists, G_N_ELEMENTS(restored_job_lists)},
+     BERTH_JOURNAL_RESTORED_JOB,
+     BERTH_EVENT_JOB_SUBMITTED},
+    {WITH("restored-use", restored_use_members), BERTH_JOURNAL_RESTORED_USE, 0},
+    {WITH("restored-prior", restored_prior_members), BERTH_JOURNAL_RESTORED_PRIOR, 0},
+};
+
+const JournalTable *journal_restored(BerthJournalKind kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(restored); i++)
+        if (restored[i].kind == kind)
+            return &restored[i].table;
+    return NULL;
+}
+
+const JournalTable *journal_restored_of(const char *word, BerthJournalKind *out_kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(restored); i++) {
+        if (!g_str_equal(restored[i].table.name, word))
+            continue;
+        *out_kind = restored[i].kind;
+        return &restored[i].table;
+    }
+    return NULL;
+}
+
+BerthEventKind journal_restored_event(BerthJournalKind kind)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(restored); i++)
+        if (restored[i].kind == kind)
+            return restored[i].event;
+    return 0;
+}
+
 /* --- writing ------------------------------------------------------------------------------------ */
 
 static gboolean is_zero(gconstpointer base, const Member *member)
 {
-    return member->type == U64 || member->type == I64
+    return member->type == JOURNAL_U64 || member->type == JOURNAL_I64
                ? G_STRUCT_MEMBER(guint64, base, member->offset) == 0
                : G_STRUCT_MEMBER(guint32, base, member->offset) == 0;
 }
@@ -246,17 +321,17 @@ static gboolean is_zero(gconstpointer base, const Member *member)
 static void write_value(GString *out, gconstpointer base, const Member *member)
 {
     switch (member->type) {
-    case U32:
+    case JOURNAL_U32:
         g_string_append_printf(out, "%u", G_STRUCT_MEMBER(guint32, base, member->offset));
         break;
-    case I32:
+    case JOURNAL_I32:
         g_string_append_printf(out, "%d", G_STRUCT_MEMBER(gint32, base, member->offset));
         break;
-    case U64:
+    case JOURNAL_U64:
         g_string_append_printf(out, "%" G_GUINT64_FORMAT,
                                G_STRUCT_MEMBER(guint64, base, member->offset));
         break;
-    case I64:
+    case JOURNAL_I64:
         g_string_append_printf(out, "%" G_GINT64_FORMAT,
                                G_STRUCT_MEMBER(gint64, base, member->offset));
         break;
@@ -273,12 +348,12 @@ static void write_members(GString *out, gconstpointer base, const Member *member
     }
 }
 
-static void write_list(GString *out, const BerthCoreEvent *event, const List *list)
+static void write_list(GString *out, gconstpointer base, const List *list)
 {
-    gsize n = list->is_inline ? G_STRUCT_MEMBER(guint32, event, list->count_offset)
-                              : G_STRUCT_MEMBER(gsize, event, list->count_offset);
-    const guint8 *at = list->is_inline ? (const guint8 *)event + list->offset
-                                       : G_STRUCT_MEMBER(const guint8 *, event, list->offset);
+    gsize n = list->is_inline ? G_STRUCT_MEMBER(guint32, base, list->count_offset)
+                              : G_STRUCT_MEMBER(gsize, base, list->count_offset);
+    const guint8 *at = list->is_inline ? (const guint8 *)base + list->offset
+                                       : G_STRUCT_MEMBER(const guint8 *, base, list->offset);
     if (n == 0)
         return;
     g_string_append_printf(out, " %s=", list->name);
@@ -289,6 +364,13 @@ static void write_list(GString *out, const BerthCoreEvent *event, const List *li
             write_value(out, at, &list->members[k]);
         }
     }
+}
+
+static void write_table(GString *out, gconstpointer base, const JournalTable *table)
+{
+    write_members(out, base, table->members, table->n_members);
+    for (guint i = 0; i < table->n_lists; i++)
+        write_list(out, base, &table->lists[i]);
 }
 
 void berth_journal_config(GString *out, const BerthCoreConfig *config)
@@ -316,13 +398,48 @@ void berth_journal_resume(GString *out, gint64 now_usec)
 
 void berth_journal_event(GString *out, gint64 now_usec, const BerthCoreEvent *event)
 {
-    const Event *as = &events[event->kind];
-    g_string_append_printf(out, "event %" G_GINT64_FORMAT " %s", now_usec, as->name);
-    write_members(out, event, common_members, G_N_ELEMENTS(common_members));
-    write_members(out, event, as->members, as->n_members);
-    for (guint i = 0; i < as->n_lists; i++)
-        write_list(out, event, &as->lists[i]);
+    g_string_append_printf(out, "event %" G_GINT64_FORMAT " %s", now_usec,
+                           events[event->kind].name);
+    write_table(out, event, &journal_event_common);
+    write_table(out, event, &events[event->kind]);
     g_string_append_c(out, '\n');
+}
+
+void berth_journal_restored(GString *out, const BerthJournalEntry *entry)
+{
+    const JournalTable *table = journal_restored(entry->kind);
+    BerthEventKind event = journal_restored_event(entry->kind);
+    g_string_append(out, table->name);
+    if (event != 0) {
+        write_table(out, &entry->event, &journal_event_common);
+        write_table(out, &entry->event, &events[event]);
+    }
+    write_table(out, entry, table);
+    g_string_append_c(out, '\n');
+}
+
+void berth_journal_restore(BerthCore *core, const BerthJournalEntry *entry)
+{
+    const BerthCoreEvent *event = &entry->event;
+    switch (entry->kind) {
+    case BERTH_JOURNAL_RESTORED_NODE:
+        berth_core_restore_node(core, event->node, entry->restored_node.state,
+                                entry->restored_node.since_usec,
+                                entry->restored_node.has_joined ? &event->joined.info : NULL);
+        break;
+    case BERTH_JOURNAL_RESTORED_JOB:
+        berth_core_restore_job(core, &event->submitted, entry->restored_job.tasks,
+                               entry->restored_job.n_tasks);
+        break;
+    case BERTH_JOURNAL_RESTORED_USE:
+        berth_core_restore_use(core, &entry->use);
+        break;
+    case BERTH_JOURNAL_RESTORED_PRIOR:
+        berth_core_restore_prior(core, &entry->prior);
+        break;
+    default:
+        break;
+    }
 }
 
 void berth_journal_action(GString *out, const BerthCoreAction *action)
@@ -330,219 +447,4 @@ void berth_journal_action(GString *out, const BerthCoreAction *action)
     g_string_append(out, "action");
     write_members(out, action, action_members, G_N_ELEMENTS(action_members));
     g_string_append_c(out, '\n');
-}
-
-/* --- reading ------------------------------------------------------------------------------------ */
-
-static gboolean refuse(GError **error, const char *what, const char *text)
-{
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s: %.60s", what, text);
-    return FALSE;
-}
-
-static gboolean read_value(gpointer base, const Member *member, const char *text, GError **error)
-{
-    guint64 u;
-    gint64 i;
-    switch (member->type) {
-    case U32:
-        if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT32, &u, NULL))
-            return refuse(error, member->name, text);
-        G_STRUCT_MEMBER(guint32, base, member->offset) = (guint32)u;
-        return TRUE;
-    case I32:
-        if (!g_ascii_string_to_signed(text, 10, G_MININT32, G_MAXINT32, &i, NULL))
-            return refuse(error, member->name, text);
-        G_STRUCT_MEMBER(gint32, base, member->offset) = (gint32)i;
-        return TRUE;
-    case U64:
-        if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &u, NULL))
-            return refuse(error, member->name, text);
-        G_STRUCT_MEMBER(guint64, base, member->offset) = u;
-        return TRUE;
-    default:
-        if (!g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, &i, NULL))
-            return refuse(error, member->name, text);
-        G_STRUCT_MEMBER(gint64, base, member->offset) = i;
-        return TRUE;
-    }
-}
-
-/* *OUT_FOUND FALSE: NAME is none of them. */
-static gboolean read_member(gpointer base, const Member *members, guint n, const char *name,
-                            const char *text, gboolean *out_found, GError **error)
-{
-    *out_found = FALSE;
-    for (guint i = 0; i < n; i++) {
-        if (!g_str_equal(name, members[i].name))
-            continue;
-        *out_found = TRUE;
-        return read_value(base, &members[i], text, error);
-    }
-    return TRUE;
-}
-
-static gboolean read_element(guint8 *at, const List *list, char *text, GError **error)
-{
-    g_auto(GStrv) values = g_strsplit(text, ":", -1);
-    if (g_strv_length(values) != list->n_members)
-        return refuse(error, list->name, text);
-    for (guint k = 0; k < list->n_members; k++)
-        if (!read_value(at, &list->members[k], values[k], error))
-            return FALSE;
-    return TRUE;
-}
-
-static gboolean read_list(BerthJournalEntry *entry, const List *list, gpointer *keep,
-                          const char *text, GError **error)
-{
-    g_auto(GStrv) elements = g_strsplit(text, ",", -1);
-    guint n = g_strv_length(elements);
-    if (n == 0 || n > list->max || *keep != NULL)
-        return refuse(error, list->name, text);
-    guint8 *at = list->is_inline ? (guint8 *)&entry->event + list->offset : NULL;
-    if (at == NULL) {
-        *keep = g_malloc0_n(n, list->stride);
-        at = *keep;
-        G_STRUCT_MEMBER(gpointer, &entry->event, list->offset) = at;
-        G_STRUCT_MEMBER(gsize, &entry->event, list->count_offset) = n;
-    } else {
-        G_STRUCT_MEMBER(guint32, &entry->event, list->count_offset) = n;
-    }
-    for (guint i = 0; i < n; i++, at += list->stride)
-        if (!read_element(at, list, elements[i], error))
-            return FALSE;
-    return TRUE;
-}
-
-static gboolean read_event_word(BerthJournalEntry *entry, const char *name, const char *text,
-                                GError **error)
-{
-    const Event *as = &events[entry->event.kind];
-    gboolean found;
-    if (!read_member(&entry->event, common_members, G_N_ELEMENTS(common_members), name, text,
-                     &found, error))
-        return FALSE;
-    if (!found &&
-        !read_member(&entry->event, as->members, as->n_members, name, text, &found, error))
-        return FALSE;
-    for (guint i = 0; !found && i < as->n_lists; i++)
-        if (g_str_equal(name, as->lists[i].name))
-            return read_list(entry, &as->lists[i], &entry->lists[i], text, error);
-    return found || refuse(error, "unknown member", name);
-}
-
-static gboolean read_tunings(BerthJournalEntry *entry, const char *text, GError **error)
-{
-    g_auto(GStrv) values = g_strsplit(text, ",", -1);
-    if (g_strv_length(values) != BERTH_TUNING_N)
-        return refuse(error, "not as many tunings as this core has", text);
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        if (!g_ascii_string_to_signed(values[i], 10, G_MININT64, G_MAXINT64, &entry->tunings[i],
-                                      NULL))
-            return refuse(error, "tunings", values[i]);
-    return TRUE;
-}
-
-static gboolean read_config_word(BerthJournalEntry *entry, const char *name, const char *text,
-                                 GError **error)
-{
-    gboolean found;
-    if (g_str_equal(name, "tunings"))
-        return read_tunings(entry, text, error);
-    return read_member(&entry->config, config_members, G_N_ELEMENTS(config_members), name, text,
-                       &found, error) &&
-           (found || refuse(error, "unknown member", name));
-}
-
-static gboolean read_words(BerthJournalEntry *entry, char **words, GError **error)
-{
-    for (; *words != NULL; words++) {
-        char *equals = strchr(*words, '=');
-        if (equals == NULL)
-            return refuse(error, "not NAME=VALUE", *words);
-        *equals = '\0';
-        gboolean ok = entry->kind == BERTH_JOURNAL_CONFIG
-                          ? read_config_word(entry, *words, equals + 1, error)
-                          : read_event_word(entry, *words, equals + 1, error);
-        if (!ok)
-            return FALSE;
-    }
-    return TRUE;
-}
-
-static gboolean read_time(BerthJournalEntry *entry, const char *text, GError **error)
-{
-    return g_ascii_string_to_signed(text, 10, 0, G_MAXINT64, &entry->now_usec, NULL) ||
-           refuse(error, "no time", text);
-}
-
-static gboolean read_event(BerthJournalEntry *entry, char **words, guint n, GError **error)
-{
-    if (n < 3 || !read_time(entry, words[1], error))
-        return n >= 3 ? FALSE : refuse(error, "an event without time or kind", words[0]);
-    guint kind = BERTH_EVENT_JOB_SUBMITTED;
-    while (kind < G_N_ELEMENTS(events) && !g_str_equal(events[kind].name, words[2]))
-        kind++;
-    if (kind == G_N_ELEMENTS(events))
-        return refuse(error, "no kind of event", words[2]);
-    entry->event.kind = (BerthEventKind)kind;
-    return read_words(entry, words + 3, error);
-}
-
-static gboolean read_node(BerthJournalEntry *entry, char **words, guint n, GError **error)
-{
-    guint64 node;
-    if (n != 3 || !g_ascii_string_to_unsigned(words[1], 10, 1, G_MAXUINT32, &node, NULL))
-        return refuse(error, "not node HANDLE NAME", words[0]);
-    entry->node = (guint32)node;
-    entry->name = g_strdup(words[2]);
-    return TRUE;
-}
-
-static gboolean read_entry(BerthJournalEntry *entry, char **words, GError **error)
-{
-    guint n = g_strv_length(words);
-    if (n > 0 && g_str_equal(words[0], "event")) {
-        entry->kind = BERTH_JOURNAL_EVENT;
-        return read_event(entry, words, n, error);
-    }
-    if (n > 0 && g_str_equal(words[0], "node")) {
-        entry->kind = BERTH_JOURNAL_NODE;
-        return read_node(entry, words, n, error);
-    }
-    if (n > 0 && g_str_equal(words[0], "config")) {
-        entry->kind = BERTH_JOURNAL_CONFIG;
-        return read_words(entry, words + 1, error);
-    }
-    if (n == 2 && g_str_equal(words[0], "resume")) {
-        entry->kind = BERTH_JOURNAL_RESUME;
-        return read_time(entry, words[1], error);
-    }
-    return refuse(error, "none of config, node, resume, event and action", n > 0 ? words[0] : "");
-}
-
-gboolean berth_journal_parse(char *line, BerthJournalEntry *out_entry, GError **error)
-{
-    BerthJournalEntry entry = {0};
-    if (g_str_equal(line, "action") || g_str_has_prefix(line, "action ")) {
-        entry.kind = BERTH_JOURNAL_ACTION;
-        *out_entry = entry;
-        return TRUE;
-    }
-    g_auto(GStrv) words = g_strsplit(line, " ", -1);
-    if (!read_entry(&entry, words, error)) {
-        berth_journal_entry_clear(&entry);
-        return FALSE;
-    }
-    *out_entry = entry;
-    return TRUE;
-}
-
-void berth_journal_entry_clear(BerthJournalEntry *entry)
-{
-    g_free(entry->name);
-    g_free(entry->lists[0]);
-    g_free(entry->lists[1]);
-    *entry = (BerthJournalEntry){0};
 }

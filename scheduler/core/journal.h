@@ -7,14 +7,18 @@
  *
  *     config NAME=NUMBER... tunings=N,N,...
  *     node HANDLE NAME
+ *     restored-use NAME=NUMBER...
+ *     restored-prior NAME=NUMBER...
+ *     restored-node NAME=NUMBER... LIST...
+ *     restored-job NAME=NUMBER... LIST...
  *     resume TIME
  *     event TIME KIND NAME=NUMBER... LIST=N:N,N:N...
  *     action NAME=NUMBER...
  *
- * Members that are 0 are left out. A log begins with config, the nodes and resume, as of an empty
- * store. */
+ * Members that are 0 are left out. A log begins with config, the nodes and what was put back from the
+ * store, in the order in which the core was told, and resume. */
 
-#include "scheduler/core/core.h"
+#include "scheduler/core/learned.h"
 
 typedef enum {
     BERTH_JOURNAL_CONFIG = 1,
@@ -22,6 +26,10 @@ typedef enum {
     BERTH_JOURNAL_RESUME,
     BERTH_JOURNAL_EVENT,
     BERTH_JOURNAL_ACTION,
+    BERTH_JOURNAL_RESTORED_NODE,
+    BERTH_JOURNAL_RESTORED_JOB,
+    BERTH_JOURNAL_RESTORED_USE,
+    BERTH_JOURNAL_RESTORED_PRIOR,
 } BerthJournalKind;
 
 typedef struct {
@@ -31,14 +39,29 @@ typedef struct {
     guint32 node; /* NODE, as NAME */
     char *name;
     gint64 now_usec;      /* RESUME, EVENT */
-    BerthCoreEvent event; /* EVENT */
-    gpointer lists[2];    /* that EVENT refers to */
+    BerthCoreEvent event; /* EVENT; RESTORED_NODE: .node, .joined.info; RESTORED_JOB: .submitted */
+    struct {
+        BerthNodeState state;
+        gint64 since_usec;
+        gboolean has_joined; /* else its information is not told */
+    } restored_node;
+    struct {
+        const BerthCoreTask *tasks; /* their JOB is not in the text */
+        gsize n_tasks;
+    } restored_job;
+    BerthCoreUse use;     /* RESTORED_USE */
+    BerthCorePrior prior; /* RESTORED_PRIOR */
+    gpointer lists[3];    /* owned: what the lists above were read into */
 } BerthJournalEntry;
 
 void berth_journal_config(GString *out, const BerthCoreConfig *config);
 void berth_journal_node(GString *out, guint32 node, const char *name);
 void berth_journal_resume(GString *out, gint64 now_usec);
 void berth_journal_event(GString *out, gint64 now_usec, const BerthCoreEvent *event);
+/* ENTRY: of a RESTORED_ kind; its lists are (transfer none). */
+void berth_journal_restored(GString *out, const BerthJournalEntry *entry);
+/* Puts it back into CORE, which knows the nodes that it names. */
+void berth_journal_restore(BerthCore *core, const BerthJournalEntry *entry);
 void berth_journal_action(GString *out, const BerthCoreAction *action);
 
 /* Reads LINE (without its end), changing it. An ACTION is not taken apart: it is to be compared with

@@ -19,6 +19,8 @@ typedef struct {
     GString *then; /* of the log */
     guint64 line, event_line;
     SimReplay counts;
+    GError
+        *torn; /* of the line before, which is no entry: not the last one's, then it is an error */
     void (*tell)(const char *text, gpointer user_data);
     gpointer user_data;
 } Replay;
@@ -54,6 +56,16 @@ static gboolean begin_core(Replay *replay, const BerthJournalEntry *entry, GErro
     return TRUE;
 }
 
+/* What is missing of the actions after the last event was not written any more: whoever wrote the log
+ * was killed. */
+static void compare_last(Replay *replay)
+{
+    g_autofree char *then =
+        g_strndup(replay->then->str, replay->then->len - MIN(replay->then->len, 1));
+    if (!g_str_has_prefix(replay->now->str, then))
+        compare(replay);
+}
+
 static gboolean apply(Replay *replay, const BerthJournalEntry *entry, GError **error)
 {
     if (entry->kind == BERTH_JOURNAL_CONFIG)
@@ -67,6 +79,8 @@ static gboolean apply(Replay *replay, const BerthJournalEntry *entry, GError **e
                sim_input_refuse(replay->input, error, "handles do not count from 1");
     if (entry->kind == BERTH_JOURNAL_RESUME) {
         berth_core_resume(replay->core, entry->now_usec, replay->effects);
+    } else if (entry->kind != BERTH_JOURNAL_EVENT) {
+        berth_journal_restore(replay->core, entry);
     } else {
         replay->counts.n_events++;
         berth_core_handle(replay->core, entry->now_usec, &entry->event, replay->effects, NULL);
@@ -81,8 +95,14 @@ static gboolean take_line(Replay *replay, char *line, GError **error)
     g_autoptr(GError) problem = NULL;
     g_autofree char *copy = g_strdup(line);
     replay->line++;
-    if (!berth_journal_parse(copy, &entry, &problem))
-        return sim_input_refuse(replay->input, error, "%s", problem->message);
+    if (replay->torn != NULL) {
+        g_propagate_error(error, g_steal_pointer(&replay->torn));
+        return FALSE;
+    }
+    if (!berth_journal_parse(copy, &entry, &problem)) {
+        sim_input_refuse(replay->input, &replay->torn, "%s", problem->message);
+        return TRUE;
+    }
     if (entry.kind == BERTH_JOURNAL_ACTION) {
         replay->counts.n_actions++;
         g_string_append_printf(replay->then, "%s\n", line);
@@ -108,9 +128,13 @@ static gboolean run(Replay *replay, const char *path, GError **error)
         if (!take_line(replay, line, error))
             return FALSE;
     }
-    compare(replay);
-    return replay->counts.n_events > 0 ||
-           sim_input_refuse(replay->input, error, "no event in this log");
+    compare_last(replay);
+    if (replay->counts.n_events > 0)
+        return TRUE;
+    if (replay->torn == NULL)
+        return sim_input_refuse(replay->input, error, "no event in this log");
+    g_propagate_error(error, g_steal_pointer(&replay->torn));
+    return FALSE;
 }
 
 gboolean sim_replay_run(const char *path, void (*tell)(const char *text, gpointer user_data),
@@ -128,5 +152,6 @@ gboolean sim_replay_run(const char *path, void (*tell)(const char *text, gpointe
     berth_core_effects_free(replay.effects);
     g_string_free(replay.now, TRUE);
     g_string_free(replay.then, TRUE);
+    g_clear_error(&replay.torn);
     return ok;
 }

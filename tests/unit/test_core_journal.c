@@ -68,6 +68,56 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
     }
 }
 
+static void journal_restored_lines_are_read_back_as_they_were_written(void **state)
+{
+    static const char *const lines[] = {
+        "restored-use use.account=3 use.uid=1000 use.is_user=1 use.used_mib_sec=5000000000 "
+        "use.at_usec=7",
+        "restored-prior prior.uid=1000 prior.family=18446744073709551615 prior.vcpus=2 "
+        "prior.memory_mib=512 prior.n=3 prior.peak_milli=1500 prior.peak_mib=400",
+        "restored-node node=2 joined.info.capacity.vcpus=8 joined.info.capacity.memory_mib=4096 "
+        "joined.info.rack=1 cells=4:2048,4:2048 restored_node.state=2 restored_node.since_usec=5 "
+        "restored_node.has_joined=1",
+        "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
+        "submitted.array_size=9 nodes=1,2 "
+        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0"};
+    for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
+        BerthJournalEntry entry;
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GString) again = g_string_new(NULL);
+        g_autofree char *line = g_strdup(lines[i]);
+        g_autofree char *expected = g_strconcat(lines[i], "\n", NULL);
+        if (!berth_journal_parse(line, &entry, &error))
+            fail_msg("%s: %s", lines[i], error->message);
+        berth_journal_restored(again, &entry);
+        assert_string_equal(again->str, expected);
+        berth_journal_entry_clear(&entry);
+    }
+}
+
+static void journal_restored_job_has_its_tasks(void **state)
+{
+    char line[] = "restored-job submitted.id=7 submitted.array_size=9 "
+                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33";
+    BerthJournalEntry entry;
+    assert_true(berth_journal_parse(line, &entry, NULL));
+    assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
+    assert_int_equal(entry.event.submitted.id, 7);
+    assert_int_equal(entry.restored_job.n_tasks, 1);
+    const BerthCoreTask *task = entry.restored_job.tasks;
+    assert_int_equal(task->task, 8);
+    assert_int_equal(task->state, BERTH_JOB_RUNNING);
+    assert_int_equal(task->phase, BERTH_GUEST_STOPPING);
+    assert_int_equal(task->node, 2);
+    assert_int_equal(task->epoch, 4);
+    assert_true(task->start_taken);
+    assert_int_equal(task->not_before_usec, 7);
+    assert_int_equal(task->checkpoint_epoch, 3);
+    assert_int_equal(task->ran_usec, 77);
+    assert_int_equal(task->starved_usec, 33);
+    berth_journal_entry_clear(&entry);
+}
+
 static void journal_submission_is_that_of_the_event(void **state)
 {
     char line[] = "event 5 submitted submitted.id=7 submitted.priority=-3 nodes=3,1 "
@@ -133,6 +183,14 @@ static void journal_bad_lines_are_refused(void **state)
                                         "node 1",
                                         "resume",
                                         "resume now",
+                                        "restored-node node=1",
+                                        "restored-node restored_node.state=9",
+                                        "restored-use prior.uid=1",
+                                        "restored-job tasks=0:2:0:2",
+                                        "restored-job tasks=0:2:0:9:0:2:1:1:0:0:0:55:0:0:0:0",
+                                        "restored-job tasks=0:0:0:2:0:2:1:1:0:0:0:55:0:0:0:0",
+                                        "event 5 submitted tasks=0:2:0:2:0:2:1:1:0:0:0:5:0:0:0:0",
+                                        "restored",
                                         "config tunings=1,2",
                                         "config luck=1"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
@@ -149,6 +207,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(journal_lines_are_read_back_as_they_were_written),
+        cmocka_unit_test(journal_restored_lines_are_read_back_as_they_were_written),
+        cmocka_unit_test(journal_restored_job_has_its_tasks),
         cmocka_unit_test(journal_submission_is_that_of_the_event),
         cmocka_unit_test(journal_config_carries_every_constant),
         cmocka_unit_test(journal_bad_lines_are_refused),
