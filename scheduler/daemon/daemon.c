@@ -101,7 +101,26 @@ static void on_storage_changed(const GError *error, gpointer user_data)
 
 /* --- up ----------------------------------------------------------------------------------------- */
 
-static BerthCore *make_core(const BerthDaemonConfig *config)
+/* Without one berthd does all that it has to do. */
+static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
+{
+    g_autoptr(GError) error = NULL;
+    if (!config->journal) {
+        return NULL;
+    }
+    g_autofree char *directory = g_str_has_prefix(config->state, "file:")
+                                     ? g_strdup(BERTH_STATEDIR)
+                                     : g_path_get_dirname(config->state);
+    g_autofree char *path = g_build_filename(directory, "core.journal", NULL);
+    BerthJournalFile *journal =
+        berth_journal_file_open(path, config->journal_max_mib << 20, &error);
+    if (!journal) {
+        g_warning("no journal is kept: %s", error->message);
+    }
+    return journal;
+}
+
+static BerthCore *make_core(const BerthDaemonConfig *config, BerthJournalFile *journal)
 {
     BerthCoreConfig core_config = {
         .node_timeout_usec = config->node_timeout_sec * G_USEC_PER_SEC,
@@ -116,6 +135,11 @@ static BerthCore *make_core(const BerthDaemonConfig *config)
         .features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR,
         .tunings = config->tunings,
     };
+    GString *text = berth_journal_file_begin(journal);
+    if (text) {
+        berth_journal_config(text, &core_config);
+        berth_journal_file_commit(journal, text);
+    }
     return berth_core_new(&core_config);
 }
 
@@ -127,7 +151,8 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
     if (!daemon->store) {
         return FALSE;
     }
-    daemon->core = make_core(daemon->config);
+    daemon->journal = open_journal(daemon->config);
+    daemon->core = make_core(daemon->config, daemon->journal);
     daemon->jobs = berth_job_table_new();
     daemon->nodes = berth_node_table_new();
     daemon->images = berth_image_table_new();
@@ -138,6 +163,7 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
     daemon->next_job = counters.next_job;
     daemon->engine = berth_engine_new(daemon->core, daemon->store, daemon->jobs, daemon->nodes,
                                       counters.last_seq, counters.last_usec);
+    berth_engine_set_journal(daemon->engine, daemon->journal);
     g_message("restored %u unfinished jobs and %u nodes; the next job is %" G_GUINT64_FORMAT,
               berth_job_table_size(daemon->jobs), berth_core_n_nodes(daemon->core),
               daemon->next_job);
@@ -220,6 +246,7 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->nodes, berth_node_table_free);
     g_clear_pointer(&daemon->jobs, berth_job_table_free);
     g_clear_pointer(&daemon->core, berth_core_free);
+    g_clear_pointer(&daemon->journal, berth_journal_file_close);
     g_clear_pointer(&daemon->store, berth_store_close);
     g_clear_pointer(&daemon->users, berth_users_free);
     /* Workers before the storage that they may still be using. */

@@ -36,6 +36,7 @@ struct BerthDaemon {
     BerthUsers *users;
     BerthStorageLink *storage;
     BerthStore *store;
+    BerthJournalFile *journal; /* NULL = none */
     BerthCore *core;
     BerthJobTable *jobs;
     BerthNodeTable *nodes;

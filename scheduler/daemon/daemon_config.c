@@ -41,6 +41,11 @@ static const BerthConfigOption options[] = {
      .doc = "database: a file, or a file: URI for another VFS"},
     {MEMBER(log_level), .group = "berthd", .key = "log_level", .type = BERTH_CONFIG_ENUM,
      .values = berth_log_level_names, .default_value = "info", .doc = "least important message"},
+    {MEMBER(journal), .group = "berthd", .key = "journal", .type = BERTH_CONFIG_BOOL,
+     .default_value = "no", .doc = "keep a log of all that the policy is told, to be run again"},
+    {MEMBER(journal_max_mib), .group = "berthd", .key = "journal_max",
+     .type = BERTH_CONFIG_SIZE_MIB, .min = 1, .max = 1u << 20, .default_value = "1G",
+     .doc = "of the journals of this run and the last one together"},
 
     {MEMBER(agents_address), .group = "agents", .key = "address", .type = BERTH_CONFIG_STRING,
      .default_value = "*", .doc = "IP address on which agents are awaited, or *"},

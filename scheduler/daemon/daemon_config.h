@@ -16,6 +16,8 @@ typedef struct {
     char *operators_group;  /* or NULL: root alone */
     char *state;            /* path or "file:" URI */
     BerthLogLevel log_level;
+    gboolean journal;
+    guint64 journal_max_mib; /* of this run's and the last one's together */
     /* [agents] */
     char *agents_address;
     guint agents_port;

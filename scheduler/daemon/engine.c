@@ -41,6 +41,7 @@ struct BerthEngine {
     BerthNodeTable *nodes;
     BerthEngineHooks hooks;
     gpointer hooks_data;
+    BerthJournalFile *journal;
     BerthCoreEffects *effects; /* scratch */
     GQueue in_flight;          /* BerthTurn: committing, oldest first */
     guint64 last_seq;
@@ -93,6 +94,44 @@ void berth_engine_set_hooks(BerthEngine *engine, const BerthEngineHooks *hooks, 
 {
     engine->hooks = *hooks;
     engine->hooks_data = user_data;
+}
+
+/* --- the core, and its log ------------------------------------------------------------------- */
+
+void berth_engine_set_journal(BerthEngine *engine, BerthJournalFile *journal)
+{
+    engine->journal = journal;
+}
+
+guint32 berth_engine_add_node(BerthEngine *engine, const char *name)
+{
+    guint32 n_before = berth_core_n_nodes(engine->core);
+    guint32 node = berth_core_add_node(engine->core, name);
+    GString *text = node > n_before ? berth_journal_file_begin(engine->journal) : NULL;
+    if (text) {
+        berth_journal_node(text, node, name);
+        berth_journal_file_commit(engine->journal, text);
+    }
+    return node;
+}
+
+/* EVENT, or NULL: the resume; with the actions that came of it. */
+static void note(BerthEngine *engine, gint64 now_usec, const BerthCoreEvent *event)
+{
+    GString *text = berth_journal_file_begin(engine->journal);
+    if (!text) {
+        return;
+    }
+    if (event) {
+        berth_journal_event(text, now_usec, event);
+    } else {
+        berth_journal_resume(text, now_usec);
+    }
+    const GArray *actions = engine->effects->actions;
+    for (guint i = 0; i < actions->len; i++) {
+        berth_journal_action(text, &g_array_index(actions, BerthCoreAction, i));
+    }
+    berth_journal_file_commit(engine->journal, text);
 }
 
 gint64 berth_engine_now_usec(BerthEngine *engine)
@@ -325,9 +364,11 @@ static void write_holds(BerthTurn *turn, guint64 number)
 static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **error)
 {
     BerthEngine *engine = turn->engine;
+    gint64 now_usec = berth_engine_now_usec(engine);
     berth_core_effects_clear(engine->effects);
-    return berth_core_handle(engine->core, berth_engine_now_usec(engine), event, engine->effects,
-                             error);
+    gboolean ok = berth_core_handle(engine->core, now_usec, event, engine->effects, error);
+    note(engine, now_usec, event);
+    return ok;
 }
 
 /* What a node sends twice changes nothing, and is not worth an entry. */
@@ -507,8 +548,10 @@ void berth_engine_start(BerthEngine *engine)
 {
     engine->is_started = TRUE;
     BerthTurn *turn = berth_engine_begin(engine);
+    gint64 now_usec = berth_engine_now_usec(engine);
     berth_core_effects_clear(engine->effects);
-    berth_core_resume(engine->core, berth_engine_now_usec(engine), engine->effects);
+    berth_core_resume(engine->core, now_usec, engine->effects);
+    note(engine, now_usec, NULL);
     take_effects(turn);
     berth_turn_commit(turn);
 }

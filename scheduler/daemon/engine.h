@@ -3,6 +3,7 @@
 
 #include "scheduler/core/core.h"
 #include "scheduler/daemon/job_table.h"
+#include "scheduler/daemon/journal_file.h"
 #include "scheduler/daemon/node_table.h"
 #include "scheduler/store/store.h"
 
@@ -31,6 +32,11 @@ BerthEngine *berth_engine_new(BerthCore *core, BerthStore *store, BerthJobTable 
                               BerthNodeTable *nodes, guint64 last_seq, gint64 last_usec);
 void berth_engine_free(BerthEngine *engine);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthEngine, berth_engine_free)
+/* All that the core is told from now on goes into JOURNAL (transfer none; NULL = none), which has what
+ * it was told before. */
+void berth_engine_set_journal(BerthEngine *engine, BerthJournalFile *journal);
+/* Makes a node known to the core, if it is not. */
+guint32 berth_engine_add_node(BerthEngine *engine, const char *name);
 void berth_engine_set_hooks(BerthEngine *engine, const BerthEngineHooks *hooks, gpointer user_data);
 
 /* The first decisions after the core was restored; then timers run. */

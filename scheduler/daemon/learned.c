@@ -40,26 +40,22 @@ void berth_learned_write(BerthStoreBatch *batch, const BerthCoreEffects *effects
     }
 }
 
-void berth_learned_restore_use(BerthCore *core, const Berth__StoredUse *stored)
+void berth_learned_use_to_core(const Berth__StoredUse *stored, BerthCoreUse *out_use)
 {
-    const BerthCoreUse use = {.account = stored->account,
+    *out_use = (BerthCoreUse){.account = stored->account,
                               .uid = stored->uid,
                               .is_user = stored->is_user,
                               .used_mib_sec = stored->used_mib_sec,
                               .at_usec = (gint64)stored->at_usec};
-    berth_core_restore_use(core, &use);
 }
 
-void berth_learned_restore_prior(BerthCore *core, const Berth__StoredPrior *stored)
+void berth_learned_prior_to_core(const Berth__StoredPrior *stored, BerthCorePrior *out_prior)
 {
-    const BerthCorePrior prior = {.uid = stored->uid,
+    *out_prior = (BerthCorePrior){.uid = stored->uid,
                                   .family = stored->family,
                                   .vcpus = stored->vcpus,
                                   .memory_mib = stored->memory_mib,
                                   .n = stored->siblings,
                                   .peak_milli = stored->peak_milli,
                                   .peak_mib = stored->peak_mib};
-    if (prior.n > 0) {
-        berth_core_restore_prior(core, &prior);
-    }
 }

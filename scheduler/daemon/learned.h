@@ -9,6 +9,5 @@
 /* What an event changed of it, into the batch that has the tasks of the same event. */
 void berth_learned_write(BerthStoreBatch *batch, const BerthCoreEffects *effects);
 
-/* Puts a record back into CORE, before the jobs. One of nothing is left out. */
-void berth_learned_restore_use(BerthCore *core, const Berth__StoredUse *stored);
-void berth_learned_restore_prior(BerthCore *core, const Berth__StoredPrior *stored);
+void berth_learned_use_to_core(const Berth__StoredUse *stored, BerthCoreUse *out_use);
+void berth_learned_prior_to_core(const Berth__StoredPrior *stored, BerthCorePrior *out_prior);

@@ -12,9 +12,26 @@
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/records.h"
 
+/* The journal begins with what the core is given back. */
+static void give_back(BerthDaemon *daemon, const BerthJournalEntry *entry)
+{
+    GString *text = berth_journal_file_begin(daemon->journal);
+    if (text) {
+        berth_journal_restored(text, entry);
+        berth_journal_file_commit(daemon->journal, text);
+    }
+    berth_journal_restore(daemon->core, entry);
+}
+
 static guint32 add_node(BerthDaemon *daemon, const char *name)
 {
+    guint32 n_before = berth_core_n_nodes(daemon->core);
     guint32 handle = berth_core_add_node(daemon->core, name);
+    GString *text = handle > n_before ? berth_journal_file_begin(daemon->journal) : NULL;
+    if (text) {
+        berth_journal_node(text, handle, name);
+        berth_journal_file_commit(daemon->journal, text);
+    }
     berth_node_table_add(daemon->nodes, handle, name);
     return handle;
 }
@@ -30,9 +47,13 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
     }
     guint32 handle = add_node(daemon, stored->info->name);
     berth_node_entry_set_info(berth_node_table_find(daemon->nodes, handle), stored->info);
-    BerthCoreNodeInfo info = berth_record_node_to_core(stored->info);
-    berth_core_restore_node(daemon->core, handle, (BerthNodeState)stored->state,
-                            (gint64)stored->since_usec, &info);
+    BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_NODE,
+                               .restored_node = {.state = (BerthNodeState)stored->state,
+                                                 .since_usec = (gint64)stored->since_usec,
+                                                 .has_joined = TRUE}};
+    entry.event.node = handle;
+    entry.event.joined.info = berth_record_node_to_core(stored->info);
+    give_back(daemon, &entry);
     return TRUE;
 }
 
@@ -49,15 +70,19 @@ static gboolean load_image(const Berth__Image *image, gpointer user_data, GError
 
 static gboolean load_use(const Berth__StoredUse *stored, gpointer user_data, GError **error)
 {
-    const BerthDaemon *daemon = user_data;
-    berth_learned_restore_use(daemon->core, stored);
+    BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_USE};
+    berth_learned_use_to_core(stored, &entry.use);
+    give_back(user_data, &entry);
     return TRUE;
 }
 
 static gboolean load_prior(const Berth__StoredPrior *stored, gpointer user_data, GError **error)
 {
-    const BerthDaemon *daemon = user_data;
-    berth_learned_restore_prior(daemon->core, stored);
+    BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_PRIOR};
+    berth_learned_prior_to_core(stored, &entry.prior);
+    if (entry.prior.n > 0) {
+        give_back(user_data, &entry);
+    }
     return TRUE;
 }
 
@@ -81,7 +106,7 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
 {
     g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
     g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks);
-    BerthCoreJob core_job;
+    BerthJournalEntry restored = {.kind = BERTH_JOURNAL_RESTORED_JOB};
     for (gsize i = 0; i < spec->n_nodes; i++) {
         nodes[i] = add_node(daemon, spec->nodes[i]);
     }
@@ -90,8 +115,10 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
         guint32 node = *stored->task->node ? add_node(daemon, stored->task->node) : 0;
         berth_record_to_core(stored, node, &tasks[i]);
     }
-    berth_record_job_to_core(job, spec, nodes, spec->n_nodes, &core_job);
-    berth_core_restore_job(daemon->core, &core_job, tasks, entry->n_tasks);
+    berth_record_job_to_core(job, spec, nodes, spec->n_nodes, &restored.event.submitted);
+    restored.restored_job.tasks = tasks;
+    restored.restored_job.n_tasks = entry->n_tasks;
+    give_back(daemon, &restored);
 }
 
 static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,

@@ -194,7 +194,7 @@ static void replace(BerthSessions *sessions, guint32 node, Link *by)
 static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__NodeInfo *info)
 {
     BerthDaemon *daemon = sessions->daemon;
-    guint32 node = berth_core_add_node(daemon->core, info->name);
+    guint32 node = berth_engine_add_node(daemon->engine, info->name);
     replace(sessions, node, link);
     BerthNodeEntry *entry = berth_node_table_add(daemon->nodes, node, info->name);
     berth_node_entry_set_info(entry, info);
