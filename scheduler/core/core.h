@@ -287,8 +287,8 @@ typedef struct {
     guint32 node;
     BerthGuestPhase phase;
     BerthGuestOp op;
-    guint32 op_serial;        /* of the latest */
-    gint64 op_usec;           /* when OP began; restored with 0: at the resume */
+    guint32 op_serial; /* of the latest */
+    gint64 op_usec;    /* when OP began; restored with 0: at the resume */
     BerthReason op_reason;
     guint32 to;               /* MIGRATING: the other node */
     BerthResources resources; /* what it has now */

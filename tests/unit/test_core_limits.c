@@ -180,16 +180,17 @@ static void time_limit_does_not_charge_checkpoints(void **state)
 
 static void time_limit_goes_on_after_a_restart(void **state)
 {
-    const char *half_way = "node 1 4 1000\n"
-                           "submit 1 limit=100 -> START 1.1@1\n"
-                           "running 1.1\n"
-                           "at 60\n"
-                           "report 1.1 starved=60\n"
-                           "at 61\n"
-                           "restart\n"
-                           "join 1 1.1:running\n"
-                           "at 121\n"
-                           "report 1.1 starved=60\n" /* since 60, or longer ago: at no known rate */;
+    const char *half_way =
+        "node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 60\n"
+        "report 1.1 starved=60\n"
+        "at 61\n"
+        "restart\n"
+        "join 1 1.1:running\n"
+        "at 121\n"
+        "report 1.1 starved=60\n" /* since 60, or longer ago: at no known rate */;
     g_autofree char *served = g_strconcat(half_way,
                                           "at 219\n"
                                           "timer\n"
@@ -210,15 +211,16 @@ static void time_limit_goes_on_after_a_restart(void **state)
 
 static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
 {
-    const char *script = IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
-                                   "running 2.1\n"
-                                   "at 100\n"
-                                   "pressed 1 -> CHECKPOINT 2.1@1~\n"
-                                   "at 110\n"
-                                   "restart guests\n"
-                                   "join 1 1.1:running 2.1:running -> CHECKPOINT 2.1@1~\n"
-                                   "at 130\n"
-                                   "timer\n";
+    const char *script =
+        IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 100\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 110\n"
+                  "restart guests\n"
+                  "join 1 1.1:running 2.1:running -> CHECKPOINT 2.1@1~\n"
+                  "at 130\n"
+                  "timer\n";
     g_autofree char *fails = g_strconcat(script,
                                          "checkpointed 2.1 failed\n"
                                          "at 149\n" /* it had used 80, and stood still for 30 */
