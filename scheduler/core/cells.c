@@ -232,8 +232,8 @@ static void spread_guests(const CoreNodes *nodes, CoreNode *node)
     for (guint i = 0; i < node->incoming->len; i++) {
         CoreGuest *guest = g_ptr_array_index(node->incoming, i);
         guest->to_cells =
-            guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, node, guest->size);
-        core_cells_take(node, guest->to_cells, guest->size);
+            guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, node, guest->to_size);
+        core_cells_take(node, guest->to_cells, guest->to_size);
     }
 }
 
@@ -268,7 +268,7 @@ gboolean core_cells_are_sound(const CoreNode *node)
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
         if ((guest->to_cells == 0) != guest->is_opportunistic_there)
             return FALSE;
-        core_cells_take(&sum, guest->to_cells, guest->size);
+        core_cells_take(&sum, guest->to_cells, guest->to_size);
     }
     return are_equal(cells->used, node->cells->used, cells->n);
 }

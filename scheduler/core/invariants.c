@@ -182,7 +182,7 @@ static void check_node(const BerthCore *core, const CoreNode *node)
                   guest->to_place == i && guest->node != node->handle,
               "job %" G_GUINT64_FORMAT " to %s", guest->task->record.job, node->name);
         CoreSize *part = guest->is_opportunistic_there ? &in_slack : &sum;
-        *part = core_size_add(*part, guest->size);
+        *part = core_size_add(*part, guest->to_size);
         needs.cpu_milli += guest->held.cpu_milli;
         needs.memory_mib += guest->held.memory_mib;
         slack_used_mib += guest->held_used_mib;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
  * grown towards its ceiling by a step: on the spot where its node can back that, else on a node that
- * can, to which it is moved first. One that cannot grow
- * and stalls for want of memory is dealt with as its job says; short of vCPUs it is just slow, and
- * one that uses nearly all that it asked for, and does not stall, is as its user wanted it. */
+ * can, to which it is moved first. Where both are not to be had, memory alone is, or vCPUs alone. One
+ * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
+ * wait for its turn; short of vCPUs it is just slow, and one that uses nearly all that it asked for,
+ * and does not stall, is as its user wanted it. */
 #include "scheduler/core/limit.h"
 
 #include "scheduler/core/class.h"
@@ -38,67 +39,89 @@ static guint64 grown(const BerthCore *core, guint64 now, guint64 most)
     return MAX(now, MIN(now + MAX(step, 1), most));
 }
 
+typedef enum {
+    GROWS,
+    WAITS, /* there is room, but its turn to take it has not come */
+    CANNOT,
+} Growth;
+
 /* That size has room on NODE now, beside what is planned there. */
 static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
                          CoreSize size)
 {
     CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE};
     return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
-           core_profile_count(core, node, &need, core->now_usec, 1) == 1 &&
-           core_move_is_below_caps(core, node);
+           core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
+/* The first below its caps; else one that is not. */
 static CoreNode *find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
-    CoreBarriers none = {NULL, 0};
-    CoreNode *first = core_nodes_first(&core->nodes, size, CORE_LOOK_AT_FREE, none);
-    if (first == NULL)
-        return NULL;
-    for (guint32 handle = first->handle; handle <= core->nodes.nodes->len; handle++) {
-        CoreNode *node = core_nodes_get(&core->nodes, handle);
-        if ((shape->n_nodes == 0 || core_class_allows(guest->task->job->class, handle)) &&
-            can_hold(core, node, guest, size))
+    CoreNode *busy = NULL;
+    CoreNode *node = NULL;
+    while ((node = core_nodes_next(&core->nodes, size, node != NULL ? node->handle : 0)) != NULL) {
+        if ((shape->n_nodes > 0 && !core_class_allows(guest->task->job->class, node->handle)) ||
+            !can_hold(core, node, guest, size))
+            continue;
+        if (core_move_is_below_caps(core, node))
             return node;
+        if (busy == NULL)
+            busy = node;
     }
-    return NULL;
+    return busy;
 }
 
-/* It takes the step when it is there and still wants it: nobody else is promised the room meanwhile
- * but by a plan that it does not delay. */
-static gboolean move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
+/* The room is held for what it grows to when it is there. */
+static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
-    if (!core_move_may_migrate(core, guest) || guest->cooldown_usec > core->now_usec ||
-        !core_move_is_below_caps(core, from))
-        return FALSE;
+    if (!core_move_may_migrate(core, guest))
+        return CANNOT;
     CoreNode *to = find_place(core, guest, size);
     if (to == NULL)
-        return FALSE;
-    core_move_migrate(core, guest, to, FALSE, BERTH_REASON_AT_LIMIT);
-    return TRUE;
+        return CANNOT;
+    if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
+        !core_move_is_below_caps(core, to))
+        return WAITS;
+    core_move_migrate_to_grow(core, guest, to, size);
+    return GROWS;
 }
 
-/* FALSE: it is as large as it may be, or there is no room. */
-static gboolean grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean vcpus)
+static Growth grow_to(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
-    const CoreShape *shape = &guest->task->job->class->shape;
-    CoreSize size = guest->size;
-    if (!(core->config.features & BERTH_FEATURE_GROWTH) || guest->is_opportunistic)
-        return FALSE;
-    if (memory)
-        size.memory_mib = grown(core, size.memory_mib,
-                                shape->ceiling_memory_mib + core->config.guest_overhead_mib);
-    if (vcpus)
-        size.vcpus = (guint32)grown(core, size.vcpus, shape->ceiling_vcpus);
     CoreSize more = core_size_sub(size, guest->size);
     const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     if (more.vcpus == 0 && more.memory_mib == 0)
-        return FALSE;
+        return CANNOT;
     if (!core_size_fits(more, core_node_free(node)))
         return move_to_grow(core, guest, size);
     core_move_resize(core, guest, size);
-    return TRUE;
+    return GROWS;
+}
+
+static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean vcpus)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    CoreSize both = guest->size;
+    if (!(core->config.features & BERTH_FEATURE_GROWTH) || guest->is_opportunistic)
+        return CANNOT;
+    if (memory)
+        both.memory_mib = grown(core, both.memory_mib,
+                                shape->ceiling_memory_mib + core->config.guest_overhead_mib);
+    if (vcpus)
+        both.vcpus = (guint32)grown(core, both.vcpus, shape->ceiling_vcpus);
+    const CoreSize tries[] = {both,
+                              {guest->size.vcpus, both.memory_mib},
+                              {both.vcpus, guest->size.memory_mib}};
+    Growth best = CANNOT;
+    for (guint i = 0; i < (memory && vcpus ? G_N_ELEMENTS(tries) : 1); i++) {
+        Growth growth = grow_to(core, guest, tries[i]);
+        if (growth == GROWS)
+            return GROWS;
+        best = MIN(best, growth);
+    }
+    return best;
 }
 
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
@@ -106,7 +129,7 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
     gboolean memory = is_near_memory_limit(core, usage);
     gboolean vcpus = lacks_vcpus(core, usage);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, memory, vcpus) || !stalls_for_memory(core, usage))
+        grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage))
         return;
     switch (guest->task->job->class->shape.on_limit) {
     case BERTH_ON_LIMIT_FREEZE:

@@ -133,8 +133,17 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
                        BerthReason reason)
 {
     guest->is_opportunistic_there = is_opportunistic;
+    guest->to_size = guest->size;
     core_nodes_hold(&core->nodes, to, guest);
     begin(core, guest, BERTH_OP_MIGRATING, reason);
+}
+
+void core_move_migrate_to_grow(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size)
+{
+    guest->is_opportunistic_there = FALSE;
+    guest->to_size = size;
+    core_nodes_hold(&core->nodes, to, guest);
+    begin(core, guest, BERTH_OP_MIGRATING, BERTH_REASON_AT_LIMIT);
 }
 
 void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
@@ -191,6 +200,7 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     if (source->op == BERTH_OP_MIGRATING && to == NULL)
         return;
     guest->is_opportunistic_there = guest->is_opportunistic;
+    guest->to_size = guest->size;
     if (source->op == BERTH_OP_MIGRATING)
         core_nodes_hold(&core->nodes, to, guest);
     guest->op = source->op;
@@ -257,6 +267,10 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     guest->cells = guest->to_cells;
     core_nodes_reserve(&core->nodes, to, guest);
     guest->task->record.node = to->handle;
+    CoreSize more = core_size_sub(guest->to_size, guest->size);
+    if ((more.vcpus > 0 || more.memory_mib > 0) && core_move_is_at_rest(guest) &&
+        core_size_fits(more, core_node_free(to)))
+        core_move_resize(core, guest, guest->to_size);
 }
 
 void core_move_drop_op(BerthCore *core, CoreGuest *guest)

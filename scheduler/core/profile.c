@@ -34,7 +34,7 @@ static void rebuild_steps(CoreNode *node)
     }
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
-        CoreStep end = {guest->task->planned_end_usec, guest->size};
+        CoreStep end = {guest->task->planned_end_usec, guest->to_size};
         if (!guest->is_opportunistic_there)
             g_array_append_val(steps, end);
     }

@@ -147,6 +147,7 @@ struct CoreGuest {
     guint32 to_place;  /* in its incoming */
     guint32 to_cells;  /* there, as CELLS */
     gboolean is_opportunistic_there;
+    CoreSize to_size;      /* held there */
     CoreNeeds held;        /* there */
     guint64 held_used_mib; /* likewise, of what it uses */
     gint64 cooldown_usec;  /* not moved again until then, if others can be */

@@ -346,9 +346,13 @@ static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
                        "running 1.1\n";
     g_autofree char *moves = g_strconcat(full,
                                          "report 1.1 cpu=1000 mem=390 left=10 -> MIGRATE 1.1@2>3\n"
-                                         "migrated 1.1\n"
-                                         "report 1.1 cpu=1000 mem=390 left=10 -> RESIZE 1.1@3\n"
-                                         "resized 1.1\n",
+                                         "submit 3 v=1 m=501 nodes=3\n" /* 500 are kept for it */
+                                         "cancel 3\n"
+                                         "migrated 1.1 -> RESIZE 1.1@3\n"
+                                         "resized 1.1\n"
+                                         "report 1.1 cpu=1000 mem=490 left=10 -> RESIZE 1.1@3\n"
+                                         "resized 1.1 failed\n"
+                                         "submit 4 v=1 m=500 nodes=3 -> START 4.1@3\n",
                                          NULL);
     g_autofree char *stays =
         g_strconcat(full,
@@ -359,6 +363,59 @@ static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
     run(moves);
     run(stays);
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH, stays);
+}
+
+static void guest_grows_in_what_there_is_room_for(void **state)
+{
+    const char *no_vcpus = "node 1 4 1000\n"
+                           "submit 1 v=2 m=400 mmax=800 vmax=4 kill -> START 1.1@1\n"
+                           "submit 2 v=2 m=100 -> START 2.1@1\n"
+                           "running 1.1\n"
+                           "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                           "-> RESIZE 1.1@1\n"
+                           "submit 3 v=1 m=400 limit=1\n"
+                           "exited 2.1 -> RELEASE 2.1@1\n"
+                           "released 2.1 -> START 3.1@1\n";
+    const char *no_memory = "node 1 4 1000\n"
+                            "submit 1 v=2 m=400 mmax=800 vmax=3 kill -> START 1.1@1\n"
+                            "submit 2 v=1 m=600 -> START 2.1@1\n"
+                            "running 1.1\n"
+                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                            "-> RESIZE 1.1@1\n"
+                            "resized 1.1\n"
+                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                            "-> STOP 1.1@1\n";
+    run(no_vcpus);
+    run(no_memory);
+}
+
+static void guest_that_will_have_room_waits_for_it(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 2000\n"
+        "submit 1 v=1 m=400 mmax=900 may-move kill nodes=1,2 -> START 1.1@1\n"
+        "submit 2 v=1 m=450 nodes=1 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "report 1.1 cpu=100 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "at 60\n"
+        "report 1.1 cpu=100 mem=490 left=10 psi=500\n" /* in its cooldown */
+        "? 1 RUNNING - running\n"
+        "at 300\n"
+        "report 1.1 cpu=100 mem=490 left=10 psi=500 -> MIGRATE 1.1@1>2\n"
+        "migrated 1.1 -> RESIZE 1.1@2\n"
+        "resized 1.1\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_NODE, 1,
+                          "node 1 4 1000\n"
+                          "node 2 4 2000\n"
+                          "submit 1 v=1 m=500 mmax=900 may-move kill nodes=1,2 -> START 1.1@1\n"
+                          "submit 2 v=1 m=500 mmax=900 may-move kill nodes=1,2 -> START 2.1@1\n"
+                          "running 1.1\n"
+                          "running 2.1\n"
+                          "report 1.1 cpu=100 mem=490 left=10 psi=500 -> MIGRATE 1.1@1>2\n"
+                          "report 2.1 cpu=100 mem=490 left=10 psi=500\n" /* one move at a time */
+                          "? 2 RUNNING - running\n");
 }
 
 static void on_limit_is_what_the_job_says(void **state)
@@ -394,6 +451,8 @@ int main(void)
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
+        cmocka_unit_test(guest_grows_in_what_there_is_room_for),
+        cmocka_unit_test(guest_that_will_have_room_waits_for_it),
         cmocka_unit_test(on_limit_is_what_the_job_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
