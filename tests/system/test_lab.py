@@ -95,6 +95,19 @@ def stopped_is_mended():
         down_without_a_trace(name)
 
 
+@test("env finds berth and its manual, before what the system has")
+def env_finds_all():
+    shell = 'eval "$("$1" env)" && command -v berth && echo "$MANPATH" && { ! command -v man || man -w berth-lab; }'
+    for before, after in (("", ""), ("/mine:", "/mine:")):
+        told = subprocess.run(["sh", "-c", shell, "sh", *LAB], capture_output=True, timeout=60,
+                              env={**os.environ, "MANPATH": before}).stdout.decode().split()
+        pages = os.path.join(PREFIX, "doc", "man")
+        check_equal(told[:2], [BERTH, f"{pages}:{after}"], "program and manual")
+        check(os.path.exists(f"{pages}/man1/berth.1"), "berth.1 is not where man looks for it")
+        if len(told) > 2:
+            check_equal(told[3], os.path.realpath(f"{pages}/man1/berth-lab.1"), "page that man finds")
+
+
 @test("status shows Ceph's daemons, and one that is gone counts")
 def ceph_in_status():
     name = f"ceph-{os.getpid()}"
