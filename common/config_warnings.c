@@ -43,7 +43,7 @@ void berth_config_warn_directory(GPtrArray *warnings, const char *option, const 
 }
 
 void berth_config_warn_tls(GPtrArray *warnings, const char *group, const char *certificate,
-                           const char *key, const char *ca)
+                           const char *key, const char *ca, const char *name)
 {
     const struct {
         const char *key;
@@ -58,8 +58,15 @@ void berth_config_warn_tls(GPtrArray *warnings, const char *group, const char *c
         return;
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthTlsConfig) tls = berth_tls_config_new(certificate, key, ca, &error);
-    if (tls == NULL)
+    if (tls == NULL) {
         g_ptr_array_add(warnings, g_strdup_printf("[%s] %s", group, error->message));
+        return;
+    }
+    g_autofree char *owner = berth_tls_config_name(tls);
+    if (name != NULL && !g_str_equal(owner, name))
+        g_ptr_array_add(warnings, g_strdup_printf("[%s] certificate: %s is for \"%s\", not for "
+                                                  "\"%s\": the scheduler will refuse it",
+                                                  group, certificate, owner, name));
 }
 
 void berth_config_warnings_print(GPtrArray *warnings, const char *program, const char *path)
@@ -69,7 +76,7 @@ void berth_config_warnings_print(GPtrArray *warnings, const char *program, const
     if (warnings->len == 0)
         g_print("%s: good\n", path);
     else
-        g_print("%s: well formed, but this host lacks what it names (%u warning%s); see "
+        g_print("%s: well formed, but this host cannot use it as it is (%u warning%s); see "
                 "berth-setup(7)\n",
                 path, warnings->len, warnings->len == 1 ? "" : "s");
 }

@@ -180,6 +180,8 @@ typedef struct BerthTlsConfig BerthTlsConfig;
 /* Errors name the file: unreadable, not PEM, key and certificate that do not match, expired. */
 BerthTlsConfig *berth_tls_config_new(const char *certificate_path, const char *key_path,
                                      const char *ca_path, GError **error);
+/* The common name of the certificate (transfer full). */
+char *berth_tls_config_name(const BerthTlsConfig *config);
 void berth_tls_config_free(BerthTlsConfig *config);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthTlsConfig, berth_tls_config_free)
 

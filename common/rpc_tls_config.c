@@ -207,6 +207,12 @@ BerthTlsConfig *berth_tls_config_copy(const BerthTlsConfig *config)
     return copy;
 }
 
+char *berth_tls_config_name(const BerthTlsConfig *config)
+{
+    /* load() has seen that it has one. */
+    return berth_tls_common_name(config->certificate, NULL);
+}
+
 void berth_tls_config_free(BerthTlsConfig *config)
 {
     if (config == NULL)

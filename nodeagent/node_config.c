@@ -5,6 +5,10 @@
 
 #include "nodeagent/node_config.h"
 
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "common/config_warnings.h"
 #include "common/error.h"
 #include "storage/storage_config.h"
@@ -140,11 +144,29 @@ BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
     return g_steal_pointer(&config);
 }
 
+/* QEMU boots an ELF file, or one that has the header of a bzImage. */
+static void warn_kernel(const BerthNodeConfig *config, GPtrArray *warnings)
+{
+    char start[0x206] = {0};
+    guint n_before = warnings->len;
+    berth_config_warn_file(warnings, "[guests] kernel", config->kernel);
+    if (warnings->len > n_before)
+        return;
+    int fd = open(config->kernel, O_RDONLY | O_CLOEXEC);
+    gboolean is_read = fd >= 0 && pread(fd, start, sizeof start, 0) >= 0;
+    if (fd >= 0)
+        close(fd);
+    if (is_read && memcmp(start, "\177ELF", 4) != 0 && memcmp(start + 0x202, "HdrS", 4) != 0)
+        g_ptr_array_add(warnings, g_strdup_printf("[guests] kernel: %s is no kernel for x86-64",
+                                                  config->kernel));
+}
+
 GPtrArray *berth_node_config_warnings(const BerthNodeConfig *config)
 {
     GPtrArray *warnings = berth_config_warnings_new();
-    berth_config_warn_tls(warnings, "scheduler", config->certificate, config->key, config->ca);
-    berth_config_warn_file(warnings, "[guests] kernel", config->kernel);
+    berth_config_warn_tls(warnings, "scheduler", config->certificate, config->key, config->ca,
+                          config->name);
+    warn_kernel(config, warnings);
     berth_config_warn_file(warnings, "[guests] initramfs", config->initramfs);
     berth_storage_config_warn(&config->storage, warnings);
     return warnings;

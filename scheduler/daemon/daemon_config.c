@@ -10,7 +10,10 @@
 #include "common/id.h"
 #include "scheduler/daemon/permission.h"
 #include "scheduler/daemon/policy_config.h"
+#include "scheduler/daemon/spec_check.h"
 #include "storage/storage_config.h"
+
+#include <gio/gio.h>
 
 #define MEMBER(name) BERTH_CONFIG_MEMBER(BerthDaemonConfig, name)
 
@@ -25,6 +28,28 @@ static gboolean check_mode(const char *value, GError **error)
         return FALSE;
     }
     return TRUE;
+}
+
+static gboolean check_address(const char *value, GError **error)
+{
+    g_autoptr(GInetAddress) address = g_inet_address_new_from_string(value);
+    if (address || g_str_equal(value, "*")) {
+        return TRUE;
+    }
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "an IP address of this host, or * for all");
+    return FALSE;
+}
+
+static gboolean check_image(const char *value, GError **error)
+{
+    if (berth_image_name_check(value, NULL)) {
+        return TRUE;
+    }
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "the name of an image: 1 to 64 letters, digits, '.', '_' and '-', the "
+                        "first a letter or digit");
+    return FALSE;
 }
 
 static const BerthConfigOption options[] = {
@@ -48,7 +73,8 @@ static const BerthConfigOption options[] = {
      .doc = "of the journals of this run and the last one together"},
 
     {MEMBER(agents_address), .group = "agents", .key = "address", .type = BERTH_CONFIG_STRING,
-     .default_value = "*", .doc = "IP address on which agents are awaited, or *"},
+     .default_value = "*", .check = check_address,
+     .doc = "IP address on which agents are awaited, or *"},
     {MEMBER(agents_port), .group = "agents", .key = "port", .type = BERTH_CONFIG_UINT, .min = 0,
      .max = 65535, .default_value = "7440", .doc = "TCP port for agents; 0 picks a free one"},
     {MEMBER(certificate), .group = "agents", .key = "certificate", .type = BERTH_CONFIG_PATH,
@@ -65,7 +91,7 @@ static const BerthConfigOption options[] = {
      .doc = "between measurements"},
 
     {MEMBER(default_image), .group = "defaults", .key = "image", .type = BERTH_CONFIG_STRING,
-     .default_value = "debian", .doc = "image of a job that names none"},
+     .default_value = "debian", .check = check_image, .doc = "image of a job that names none"},
     {MEMBER(default_vcpus), .group = "defaults", .key = "vcpus", .type = BERTH_CONFIG_UINT,
      .min = 1, .max = 1024, .default_value = "1", .doc = "vCPUs"},
     {MEMBER(default_memory_mib), .group = "defaults", .key = "memory",
@@ -176,7 +202,7 @@ GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config)
         g_ptr_array_add(warnings, g_strdup_printf("[berthd] %s", error->message));
     }
     warn_state(config, warnings);
-    berth_config_warn_tls(warnings, "agents", config->certificate, config->key, config->ca);
+    berth_config_warn_tls(warnings, "agents", config->certificate, config->key, config->ca, NULL);
     berth_storage_config_warn(&config->storage, warnings);
     return g_steal_pointer(&warnings);
 }

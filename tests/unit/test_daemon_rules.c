@@ -277,10 +277,23 @@ static void example_config_is_good_and_shows_defaults(void **state)
     assert_string_equal(config->storage.kind, "rbd");
 }
 
-static void config_socket_mode_without_its_owner_is_refused(void **state)
+static void config_values_that_cannot_be_used_are_refused(void **state)
 {
     const char *top = g_getenv("top_srcdir");
-    static const char *const modes[] = {"0000", "0066", "0200", "1600", "rw"};
+    static const struct {
+        const char *text;
+        const char *message;
+    } cases[] = {
+        {"[berthd]\nsocket_mode = 0000", "0600 to 0777"},
+        {"[berthd]\nsocket_mode = 0066", "0600 to 0777"},
+        {"[berthd]\nsocket_mode = 0200", "0600 to 0777"},
+        {"[berthd]\nsocket_mode = 1600", "0600 to 0777"},
+        {"[berthd]\nsocket_mode = rw", "0600 to 0777"},
+        {"[agents]\naddress = foo.example", "an IP address of this host"},
+        {"[agents]\naddress = 10.0.0", "an IP address of this host"},
+        {"[defaults]\nimage = my image", "the name of an image"},
+        {"[defaults]\nimage = ../x", "the name of an image"},
+    };
     g_autofree char *path = NULL;
     g_autofree char *example =
         g_build_filename(top ? top : ".", "scheduler", "daemon", "berthd.conf.example", NULL);
@@ -288,13 +301,12 @@ static void config_socket_mode_without_its_owner_is_refused(void **state)
     int fd = g_file_open_tmp("berthd-conf-XXXXXX", &path, NULL);
     assert_true(fd >= 0 && close(fd) == 0);
     assert_true(g_file_get_contents(example, &text, NULL, NULL));
-    for (gsize i = 0; i < G_N_ELEMENTS(modes); i++) {
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
-        g_autofree char *changed =
-            g_strdup_printf("%s\n[berthd]\nsocket_mode = %s\n", text, modes[i]);
+        g_autofree char *changed = g_strdup_printf("%s\n%s\n", text, cases[i].text);
         assert_true(g_file_set_contents(path, changed, -1, NULL));
         assert_null(berth_daemon_config_load(path, &error));
-        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "0600 to 0777");
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].message);
     }
     assert_int_equal(unlink(path), 0);
 }
@@ -315,7 +327,7 @@ int main(void)
         cmocka_unit_test(output_file_of_another_kind_is_refused),
         cmocka_unit_test(every_option_is_in_the_manual),
         cmocka_unit_test(example_config_is_good_and_shows_defaults),
-        cmocka_unit_test(config_socket_mode_without_its_owner_is_refused),
+        cmocka_unit_test(config_values_that_cannot_be_used_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include "nodeagent/node_config.h"
 #include "storage/storage_config.h"
 #include "tests/lib/assert.h"
+#include "tests/lib/certificates.h"
 #include "tests/lib/tempdir.h"
 
 #define SCHEDULER "[scheduler]\naddress=berthd\n"
@@ -159,16 +160,54 @@ static void node_config_warnings_files_that_are_no_certificates_are_named(void *
     const char *dir = *state;
     g_autofree char *file = g_build_filename(dir, "file", NULL);
     assert_true(g_file_set_contents(file, "not PEM", -1, NULL));
+    g_autofree char *kernel = g_build_filename(dir, "vmlinux", NULL);
+    assert_true(g_file_set_contents(kernel, "\177ELF", 4, NULL));
     g_autofree char *text = g_strdup_printf(
         SCHEDULER "certificate=%s\nkey=%s\nca=%s\n[guests]\nkernel=%s\ninitramfs=%s\n"
                   "[storage]\nkind=dir\npath=%s\n",
-        file, file, file, file, file, dir);
+        file, file, file, kernel, file, dir);
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthNodeConfig) config = load(dir, text, &error);
     assert_no_error(error);
     g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
     assert_int_equal(warnings->len, 1);
     assert_true(warns_of(warnings, "[scheduler]", "PEM"));
+}
+
+static void node_config_warnings_certificate_of_another_and_no_kernel_are_named(void **state)
+{
+    const char *dir = *state;
+    g_autofree char *ca_key = g_build_filename(dir, "ca.key", NULL);
+    g_autofree char *ca = g_build_filename(dir, "ca.crt", NULL);
+    g_autofree char *key = g_build_filename(dir, "node.key", NULL);
+    g_autofree char *certificate = g_build_filename(dir, "node.crt", NULL);
+    g_autofree char *elf = g_build_filename(dir, "vmlinux", NULL);
+    certificate_make_root("ca", ca_key, ca);
+    certificate_make("node1", ca_key, ca, key, certificate);
+    assert_true(g_file_set_contents(elf, "\177ELF", 4, NULL));
+    static const char *const format =
+        "[node]\nname=%s\n" SCHEDULER
+        "certificate=%s\nkey=%s\nca=%s\n[guests]\nkernel=%s\ninitramfs=%s\n"
+        "[storage]\nkind=dir\npath=%s\n";
+    const struct {
+        const char *name, *key, *kernel, *option, *what;
+    } cases[] = {
+        {"node1", key, elf, NULL, NULL},
+        {"other", key, elf, "[scheduler] certificate", "for \"node1\", not for \"other\""},
+        {"node1", ca_key, elf, "[scheduler]", certificate},
+        {"node1", key, certificate, "[guests] kernel", "is no kernel"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = g_strdup_printf(format, cases[i].name, certificate, cases[i].key,
+                                                ca, cases[i].kernel, elf, dir);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(BerthNodeConfig) config = load(dir, text, &error);
+        assert_no_error(error);
+        g_autoptr(GPtrArray) warnings = berth_node_config_warnings(config);
+        assert_int_equal(warnings->len, cases[i].option == NULL ? 0 : 1);
+        if (cases[i].option != NULL)
+            assert_true(warns_of(warnings, cases[i].option, cases[i].what));
+    }
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
@@ -184,6 +223,7 @@ int main(void)
         TEST(node_config_every_key_is_in_the_manual),
         TEST(node_config_warnings_absent_files_are_named),
         TEST(node_config_warnings_files_that_are_no_certificates_are_named),
+        TEST(node_config_warnings_certificate_of_another_and_no_kernel_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
