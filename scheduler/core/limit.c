@@ -111,9 +111,8 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
                                 shape->ceiling_memory_mib + core->config.guest_overhead_mib);
     if (vcpus)
         both.vcpus = (guint32)grown(core, both.vcpus, shape->ceiling_vcpus);
-    const CoreSize tries[] = {both,
-                              {guest->size.vcpus, both.memory_mib},
-                              {both.vcpus, guest->size.memory_mib}};
+    const CoreSize tries[] = {
+        both, {guest->size.vcpus, both.memory_mib}, {both.vcpus, guest->size.memory_mib}};
     Growth best = CANNOT;
     for (guint i = 0; i < (memory && vcpus ? G_N_ELEMENTS(tries) : 1); i++) {
         Growth growth = grow_to(core, guest, tries[i]);

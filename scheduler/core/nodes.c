@@ -248,7 +248,8 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->held_used_mib = guest->is_opportunistic_there ? guest->used.memory_mib : 0;
     to->slack_used_mib += guest->held_used_mib;
     g_ptr_array_add(to->incoming, guest);
-    guest->to_cells = guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, to, guest->to_size);
+    guest->to_cells =
+        guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, to, guest->to_size);
     core_cells_take(to, guest->to_cells, guest->to_size);
     *part = core_size_add(*part, guest->to_size);
     add_needs(to, guest->held, 1);
