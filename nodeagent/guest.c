@@ -123,10 +123,12 @@ static void on_end_measured(GObject *source, GAsyncResult *result, gpointer data
     g_autoptr(BerthDomainStats) stats = berth_hypervisor_domain_stats_finish(result, &error);
     if (guest->is_closed)
         return;
-    if (stats != NULL)
+    if (stats != NULL) {
+        stats->host_memory_mib = guest->usage.host_memory_mib;
         berth_guest_measured(guest, stats);
-    else
+    } else {
         g_debug("%s: not measured at its end: %s", guest->name, error->message);
+    }
     guest->is_end_measured = TRUE;
     berth_guest_touch(guest);
 }

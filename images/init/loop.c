@@ -323,7 +323,7 @@ static void check_end(Loop *loop)
     (void)read_output(loop, 1);
     if (!output_is_drained(&loop->outputs[0]) || !output_is_drained(&loop->outputs[1]))
         return;
-    usage_measure(&loop->usage);
+    usage_measure_totals(&loop->usage);
     session_ended(loop->session, job_exit(loop->job), job_end_usec(loop->job), &loop->usage);
 }
 

@@ -73,7 +73,7 @@ void usage_note_resident(Berth__Usage *usage, uint64_t kib)
         usage->memory_peak_mib = kib / 1024;
 }
 
-void usage_measure(Berth__Usage *usage)
+void usage_measure_totals(Berth__Usage *usage)
 {
     UsageMemory memory = usage_memory();
     struct statvfs disk;
@@ -82,13 +82,18 @@ void usage_measure(Berth__Usage *usage)
     usage->memory_available_mib = memory.available_kib / 1024;
     if (memory.total_kib > memory.available_kib)
         usage_note_resident(usage, memory.total_kib - memory.available_kib);
+    usage->guest_cpu_usec = cgroups_job_cpu_usec();
+    if (statvfs("/", &disk) == 0)
+        usage->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
+}
+
+void usage_measure(Berth__Usage *usage)
+{
+    usage_measure_totals(usage);
     usage->psi_cpu_some = pressure("/proc/pressure/cpu", "some");
     usage->psi_memory_some = pressure("/proc/pressure/memory", "some");
     usage->psi_memory_full = pressure("/proc/pressure/memory", "full");
     usage->psi_io_some = pressure("/proc/pressure/io", "some");
-    usage->guest_cpu_usec = cgroups_job_cpu_usec();
-    if (statvfs("/", &disk) == 0)
-        usage->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
 }
 
 bool usage_disk_is_full(void)

@@ -23,6 +23,9 @@ UsageMemory usage_memory(void);
 /* Fills in what the guest can measure now. memory_peak_mib in USAGE is raised, never lowered, so
  * the same USAGE is to be handed in each time. */
 void usage_measure(Berth__Usage *usage);
+/* The same without the pressures, which say nothing of a job that has ended: reading them takes an
+ * emulated guest milliseconds. */
+void usage_measure_totals(Berth__Usage *usage);
 
 /* Raises memory_peak_mib to what one process is known to have had resident. */
 void usage_note_resident(Berth__Usage *usage, uint64_t kib);

@@ -290,6 +290,8 @@ static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
 #define STATS                                                                                      \
     (VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BALLOON |                   \
      VIR_DOMAIN_STATS_BLOCK)
+/* Asking for the balloon would cost several questions to a QEMU that has nothing more to give back. */
+#define END_STATS (VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BLOCK)
 
 /* Domains that are busy with something else are not waited for. */
 static gpointer query_stats(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -334,7 +336,7 @@ static gpointer query_domain_stats(gconstpointer input, GCancellable *cancellabl
     virDomainPtr domains[] = {domain, NULL};
     virDomainStatsRecordPtr *records = NULL;
     int n = domain == NULL ? -1
-                           : virDomainListGetStats(domains, STATS, &records,
+                           : virDomainListGetStats(domains, END_STATS, &records,
                                                    VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
     BerthDomainStats *stats = n > 0 ? read_stats(records[0]) : NULL;
     if (n < 0)

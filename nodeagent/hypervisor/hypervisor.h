@@ -181,7 +181,8 @@ void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, GAsyncReadyCallba
 /* GPtrArray of BerthDomainStats (transfer full). */
 GPtrArray *berth_hypervisor_stats_finish(GAsyncResult *result, GError **error);
 
-/* Of one. NOT_FOUND: it does not run. */
+/* Of one, for its end: what it has used in all, CPU time and disk traffic, and nothing else (0, FALSE).
+ * NOT_FOUND: it does not run. */
 void berth_hypervisor_domain_stats_async(BerthHypervisor *hypervisor, const char *name,
                                          guint timeout_msec, GAsyncReadyCallback callback,
                                          gpointer user_data);
