@@ -42,6 +42,8 @@ typedef struct {
     BerthImageProgress now;
     guint64 told_bytes; /* when progress was last called */
     guint64 told_entries;
+    gboolean has_layers; /* a container's image, as it is saved */
+    gboolean has_root;   /* what the root of a system has */
     BerthImageInfo info;
 } Build;
 
@@ -67,6 +69,33 @@ static gboolean plan_entry(BerthSource *source, const BerthSourceEntry *entry, B
     return inode && berth_tree_add(tree, entry->path, inode, entry->number, error);
 }
 
+/* Looks for what tells an archive of a container's layers from a container's files. */
+static void note_path(Build *build, const char *path)
+{
+    static const char *const of_layers[] = {"manifest.json", "oci-layout"};
+    static const char *const of_root[] = {"bin", "etc", "lib", "sbin", "usr"};
+    while (path[0] == '/' || (path[0] == '.' && path[1] == '/'))
+        path++;
+    for (gsize i = 0; i < G_N_ELEMENTS(of_layers); i++)
+        build->has_layers |= g_str_equal(path, of_layers[i]);
+    for (gsize i = 0; i < G_N_ELEMENTS(of_root); i++) {
+        gsize length = strlen(of_root[i]);
+        build->has_root |=
+            strncmp(path, of_root[i], length) == 0 && (path[length] == '/' || path[length] == '\0');
+    }
+}
+
+static gboolean check_is_root(const Build *build, GError **error)
+{
+    if (!build->has_layers || build->has_root)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "it holds the layers of a container's image, as `docker save` writes them, and not "
+                "its files; these come from a container of it: docker create IMAGE, then docker "
+                "export CONTAINER -o FILE.tar");
+    return FALSE;
+}
+
 static gboolean check_claim(Build *build, const BerthSourceEntry *entry, GError **error)
 {
     if (entry->number >= ENTRIES_MAX) {
@@ -86,6 +115,7 @@ static gboolean plan(Build *build, BerthSource *source, BerthTree *tree, GError 
         tell_progress(build, FALSE);
         if (!check_claim(build, &entry, error))
             return FALSE;
+        note_path(build, entry.path);
         if (entry.is_socket)
             build->info.skipped++;
         else if (!plan_entry(source, &entry, tree, error))
@@ -99,7 +129,7 @@ static gboolean plan(Build *build, BerthSource *source, BerthTree *tree, GError 
     }
     build->info.entries = build->now.entries;
     if (build->now.entries > 0)
-        return TRUE;
+        return check_is_root(build, error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "it holds no files");
     return FALSE;
 }
@@ -221,6 +251,10 @@ static gboolean build_from_ext4(Build *build, int fd, guint64 file_bytes, const 
 /* What else it may be that users take for an image; NULL if we cannot tell. */
 static const char *guess_kind(const guint8 probe[PROBE_BYTES])
 {
+    static const guint8 zeros[PROBE_BYTES];
+    if (memcmp(probe, zeros, sizeof zeros) == 0)
+        return "a file that begins with zeros: an empty archive, or a disk that nothing was "
+               "written to";
     if (memcmp(probe, "QFI\xfb", 4) == 0)
         return "a qcow2 disk; convert it (qemu-img convert -O raw) and take its file system's "
                "partition";
@@ -245,7 +279,7 @@ static gboolean build_from_file(Build *build, const char *path, int fd, guint64 
     if (memcmp(probe + 257, "ustar", 5) != 0 && berth_ext4_super_is_one(super))
         return build_from_ext4(build, fd, file_bytes, super, error);
     build->info.kind = BERTH_IMAGE_SOURCE_TAR;
-    const char *kind = guess_kind(probe);
+    const char *kind = file_bytes > 0 ? guess_kind(probe) : NULL;
     if (kind) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "it is %s", kind);
         return FALSE;

@@ -152,10 +152,14 @@ static void source_of_no_known_kind_is_refused(void **state)
         gsize length;
         const char *text;
     } cases[] = {
-        {"", 0, "neither a directory"},    {"text\n", 5, "neither a directory"},
-        {zeros, sizeof zeros, "no files"}, {"QFI\xfb", 4, "qcow2"},
-        {"PK\x03\x04", 4, "zip"},          {"hsqs", 4, "squashfs"},
-        {disk, sizeof disk, "partitions"}, {"\x1f\x8b\x08", 3, "neither a directory"},
+        {"", 0, "neither a directory"},
+        {"text\n", 5, "neither a directory"},
+        {zeros, sizeof zeros, "begins with zeros"},
+        {"QFI\xfb", 4, "qcow2"},
+        {"PK\x03\x04", 4, "zip"},
+        {"hsqs", 4, "squashfs"},
+        {disk, sizeof disk, "partitions"},
+        {"\x1f\x8b\x08", 3, "neither a directory"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         assert_true(
@@ -163,6 +167,25 @@ static void source_of_no_known_kind_is_refused(void **state)
         g_autoptr(GError) error = image_place_build_fails(place, 0);
         assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].text);
     }
+}
+
+static void archive_of_layers_is_refused_and_one_of_files_is_not(void **state)
+{
+    const ImagePlace *place = *state;
+    static const ImageEntry saved[] = {{.path = "blobs/sha256/0", .data = "x"},
+                                       {.path = "manifest.json", .data = "[]"}};
+    static const ImageEntry layout[] = {{.path = "./oci-layout", .data = "{}"},
+                                        {.path = "./index.json", .data = "{}"}};
+    static const ImageEntry root[] = {{.path = "manifest.json", .data = "{}"},
+                                      {.path = "usr/bin/true", .data = "x"}};
+    image_archive_write(place->source, "none", saved, G_N_ELEMENTS(saved));
+    g_autoptr(GError) error = image_place_build_fails(place, 0);
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "docker export");
+    image_archive_write(place->source, "gzip", layout, G_N_ELEMENTS(layout));
+    g_autoptr(GError) other = image_place_build_fails(place, 0);
+    assert_berth_error(other, BERTH_ERROR_INVALID_ARGUMENT, "docker export");
+    image_archive_write(place->source, "none", root, G_N_ELEMENTS(root));
+    image_place_build(place);
 }
 
 static void source_that_is_missing_or_a_pipe_is_refused(void **state)
@@ -210,6 +233,7 @@ int main(void)
         in_place(archive_beyond_the_limit_is_refused_before_it_is_written),
         in_place(archive_with_too_many_attributes_is_refused),
         in_place(source_of_no_known_kind_is_refused),
+        in_place(archive_of_layers_is_refused_and_one_of_files_is_not),
         in_place(source_that_is_missing_or_a_pipe_is_refused),
         in_place(output_that_exists_is_left_alone),
         in_place(output_in_a_missing_directory_is_an_error),
