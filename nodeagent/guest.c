@@ -505,6 +505,7 @@ void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
 {
     guint64 before_usec = guest->usage.cpu_usec;
     guest->usage.cpu_usec = MAX(before_usec, stats->cpu_usec);
+    guest->usage.starved_usec = MAX(guest->usage.starved_usec, stats->starved_usec);
     guest->usage.host_memory_mib = stats->host_memory_mib;
     guest->usage.disk_read_bytes = stats->disk_read_bytes;
     guest->usage.disk_write_bytes = stats->disk_write_bytes;

@@ -272,6 +272,20 @@ static guint64 sum_vcpu_usec(virDomainStatsRecordPtr record)
     return nsec / 1000;
 }
 
+/* For how long the vCPU that waited most was ready to run and had no CPU of the host's. */
+static guint64 most_delayed_usec(virDomainStatsRecordPtr record)
+{
+    unsigned int vcpus = 0;
+    guint64 nsec = 0;
+    virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
+    for (unsigned int i = 0; i < vcpus; i++) {
+        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
+        g_snprintf(name, sizeof name, "vcpu.%u.delay", i);
+        nsec = MAX(nsec, get_ullong(record, name));
+    }
+    return nsec / 1000;
+}
+
 static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
 {
     BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
@@ -281,6 +295,7 @@ static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
     stats->name = g_strdup(virDomainGetName(record->dom));
     stats->paused_by_io_error = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
     stats->cpu_usec = sum_vcpu_usec(record);
+    stats->starved_usec = most_delayed_usec(record);
     stats->host_memory_mib = get_ullong(record, "balloon.rss") / 1024;
     stats->disk_read_bytes = get_ullong(record, "block.0.rd.bytes");
     stats->disk_write_bytes = get_ullong(record, "block.0.wr.bytes");

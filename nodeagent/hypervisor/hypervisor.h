@@ -167,7 +167,8 @@ GPtrArray *berth_hypervisor_list_finish(GAsyncResult *result, GError **error);
 typedef struct {
     char *name;
     gboolean paused_by_io_error;
-    guint64 cpu_usec; /* of its vCPUs */
+    guint64 cpu_usec;     /* of its vCPUs */
+    guint64 starved_usec; /* for which the vCPU that waited most had no CPU; 0 = not known */
     guint64 host_memory_mib;
     guint64 disk_read_bytes;
     guint64 disk_write_bytes;

@@ -329,6 +329,7 @@ static BerthDomainStats *stats_of(BerthHypervisor *fake, const char *name)
     BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
     stats->name = g_strdup(name);
     stats->cpu_usec = fake->cpu_usec;
+    stats->starved_usec = fake->starved_usec;
     stats->paused_by_io_error = fake->paused_by_io_error;
     return stats;
 }

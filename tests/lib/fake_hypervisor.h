@@ -26,6 +26,7 @@ struct BerthHypervisor {
     guint slow_source;
     /* What is measured of every domain. */
     guint64 cpu_usec;
+    guint64 starved_usec;
     gboolean paused_by_io_error; /* until it is resumed */
 };
 

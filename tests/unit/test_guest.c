@@ -226,10 +226,12 @@ static void end_is_told_with_all_that_the_guest_used(void **state)
     AgentFixture *fixture = *state;
     agent_fixture_start_running(fixture);
     fixture->hypervisor->cpu_usec = 1234567; /* since the last measurement */
+    fixture->hypervisor->starved_usec = 4567;
     fake_guest_say_ended(fixture->peer, 0);
     run_until(told_phase(fixture) == BERTH__GUEST_STATUS__PHASE__ENDED);
     Berth__GuestStatus *status = agent_fixture_status(fixture);
     assert_int_equal(status->usage->cpu_usec, 1234567);
+    assert_int_equal(status->usage->starved_usec, 4567);
     berth_message_free(&status->base);
 }
 
