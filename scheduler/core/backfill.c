@@ -3,6 +3,11 @@
  * nodes for it; whoever comes after them may start now if it delays none of those. EASY plans one,
  * conservative as many as plan_depth says.
  *
+ * Where guests run in slack, slack_plan_depth more are planned. They delay nobody who has no slack to go
+ * to: they are kept from those alone that could start in slack instead, and from guests there
+ * that would like to be backed. So the room that many small jobs do not need is gathered for the gangs
+ * and the large ones, which slack is no use to; without slack it is EASY.
+ *
  * A pass costs O(planned + tried classes), each log nodes: behind the planned tasks only those classes
  * are tried whose first job is new, or which fit on a node that has more room than the last pass saw.
  * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
@@ -96,12 +101,40 @@ static void plan_next_of(Pass *pass, Cursor *cursor)
         cursor_advance(cursor);
 }
 
-/* TRUE: it has, and another class may be in its place. */
-static gboolean try_to_start(Pass *pass, CoreClass *class)
+/* As many planned starts nobody may delay. */
+static guint firm_depth(const BerthCore *core)
+{
+    return core->config.policy == BERTH_POLICY_EASY ? 1
+                                                    : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
+}
+
+/* So many there are: without slack the others would be in nobody's way. */
+static guint plan_depth(const BerthCore *core)
+{
+    gboolean has_slack = (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0;
+    return firm_depth(core) + (has_slack ? (guint)core->tunings[BERTH_TUNING_SLACK_PLAN_DEPTH] : 0);
+}
+
+static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GArray *candidates,
+                       guint32 *nodes)
+{
+    BerthCore *core = pass->core;
+    guint32 avoid = core_placement_avoid(class);
+    gint64 length_usec = length_of(core, class);
+    return candidates == NULL
+               ? core_search_now(core, class, length_usec, heeds, avoid, nodes)
+               : core_search_among(core, class, length_usec, heeds, avoid, candidates, nodes);
+}
+
+/* On CANDIDATES; NULL = anywhere. Who could start in slack leaves room to all that are planned; the
+ * others only to the first of them. TRUE: it has, and another class may be in its place. */
+static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candidates)
 {
     BerthCore *core = pass->core;
     guint32 *nodes = nodes_for(pass, class);
-    if (!core_search_now(core, class, length_of(core, class), core_placement_avoid(class), nodes))
+    if (!search(pass, class, CORE_HEEDS_ALL, candidates, nodes) &&
+        (core_plan_len(core->plan) <= firm_depth(core) || core_slack_could_start(core, class) ||
+         !search(pass, class, firm_depth(core), candidates, nodes)))
         return FALSE;
     core_placement_start(core, class, nodes);
     return TRUE;
@@ -110,17 +143,15 @@ static gboolean try_to_start(Pass *pass, CoreClass *class)
 static void make_plan(Pass *pass)
 {
     BerthCore *core = pass->core;
-    guint depth = core->config.policy == BERTH_POLICY_EASY
-                      ? 1
-                      : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
+    guint depth = plan_depth(core);
     while (core_plan_len(core->plan) < depth) {
         Cursor *cursor = first_cursor(pass);
         if (pass->at < core->order->len) {
             CoreOrdered ordered = g_array_index(core->order, CoreOrdered, pass->at);
             gboolean is_first = cursor == NULL || ordered.rank > cursor->rank ||
                                 (ordered.rank == cursor->rank && ordered.head < cursor->job->id);
-            if (is_first &&
-                (core_placement_park(core, ordered.class) || try_to_start(pass, ordered.class)))
+            if (is_first && (core_placement_park(core, ordered.class) ||
+                             try_to_start(pass, ordered.class, NULL)))
                 continue;
             if (is_first) {
                 ordered.class->looked_at = core->pass;
@@ -157,17 +188,6 @@ static CoreSize fresh_room(const BerthCore *core)
     return most;
 }
 
-static gboolean try_fresh(Pass *pass, CoreClass *class)
-{
-    BerthCore *core = pass->core;
-    guint32 *nodes = nodes_for(pass, class);
-    if (!core_search_among(core, class, length_of(core, class), core_placement_avoid(class),
-                           core->nodes.fresh, nodes))
-        return FALSE;
-    core_placement_start(core, class, nodes);
-    return TRUE;
-}
-
 /* Goes through the order behind the planned ones, in a bounded number of tries that fail. */
 static void fill_fresh(Pass *pass)
 {
@@ -184,7 +204,7 @@ static void fill_fresh(Pass *pass)
         CoreClass *class = ordered->class;
         if (core_placement_park(core, class))
             continue;
-        if (core->full_pass_wanted ? try_to_start(pass, class) : try_fresh(pass, class)) {
+        if (try_to_start(pass, class, core->full_pass_wanted ? NULL : core->nodes.fresh)) {
             room = fresh_room(core);
         } else {
             class->looked_at = core->pass;
@@ -209,7 +229,7 @@ static void try_untried(Pass *pass)
     for (guint i = 0; i < core->untried->len; i++) {
         CoreClass *class = g_ptr_array_index(core->untried, i);
         while (class->is_ordered && class->looked_at != core->pass)
-            if (!core_placement_park(core, class) && !try_to_start(pass, class))
+            if (!core_placement_park(core, class) && !try_to_start(pass, class, NULL))
                 class->looked_at = core->pass;
     }
 }
@@ -219,11 +239,8 @@ static void try_untried(Pass *pass)
 /* The plan stands unless there is more room, or somebody comes before its last. */
 static gboolean needs_plan(const BerthCore *core)
 {
-    guint depth = core->config.policy == BERTH_POLICY_EASY
-                      ? 1
-                      : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
     if (core->full_pass_wanted || core->plan_wanted || core->nodes.fresh->len > 0 ||
-        core_plan_len(core->plan) < depth)
+        core_plan_len(core->plan) < plan_depth(core))
         return TRUE;
     for (guint i = 0; i < core->untried->len; i++) {
         const CoreClass *class = g_ptr_array_index(core->untried, i);

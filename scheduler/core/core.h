@@ -24,7 +24,7 @@ typedef struct BerthCore BerthCore;
 typedef enum {
     BERTH_POLICY_FCFS = 0,     /* who waits keeps every node that it could use */
     BERTH_POLICY_EASY = 1,     /* the first that waits has a planned start that nobody may delay */
-    BERTH_POLICY_CONSERVATIVE, /* so have the first BERTH_TUNING_PLAN_DEPTH */
+    BERTH_POLICY_CONSERVATIVE, /* so have the first BERTH_TUNING_PLAN_DEPTH; with 1 it is EASY */
 } BerthCorePolicy;
 
 /* Parts of the policy that can be switched off, for a driver that cannot do what they ask for and
@@ -47,6 +47,7 @@ typedef enum {
 typedef enum {
     /* planning */
     BERTH_TUNING_PLAN_DEPTH,
+    BERTH_TUNING_SLACK_PLAN_DEPTH,
     BERTH_TUNING_BACKFILL_DEPTH,
     BERTH_TUNING_ASSUMED_LIMIT_USEC,
     /* order */

@@ -49,7 +49,8 @@ typedef enum {
 static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
                          CoreSize size)
 {
-    CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE};
+    CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
+                     CORE_HEEDS_ALL};
     return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }

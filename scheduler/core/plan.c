@@ -85,7 +85,7 @@ void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 star
     g_array_append_val(core->plan->planned, planned);
     for (guint32 i = 0; i < shape->guests; i++) {
         CoreReservation reservation = {start_usec, core_time_add(start_usec, limit_usec),
-                                       shape->size};
+                                       shape->size, core->plan->planned->len - 1};
         g_array_append_val(touch(core, core_nodes_get(&core->nodes, nodes[i])), reservation);
     }
 }

@@ -79,12 +79,13 @@ static CoreSize base_room(const BerthCore *core, const GArray *steps, gint64 at_
 }
 
 static CoreSize room_at(const BerthCore *core, const GArray *steps, const GArray *reservations,
-                        gint64 at_usec)
+                        guint heeds, gint64 at_usec)
 {
     CoreSize room = base_room(core, steps, at_usec);
     for (guint i = 0; reservations != NULL && i < reservations->len; i++) {
         const CoreReservation *reservation = &g_array_index(reservations, CoreReservation, i);
-        if (reservation->start_usec <= at_usec && at_usec < reservation->end_usec)
+        if (reservation->place < heeds && reservation->start_usec <= at_usec &&
+            at_usec < reservation->end_usec)
             room = core_size_sub(room, reservation->size);
     }
     return room;
@@ -105,11 +106,14 @@ guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed
     gint64 end_usec = core_time_add(from_usec, need->length_usec);
     if (!need->may_move && core_maintenance_blocks(node, from_usec, end_usec))
         return 0;
-    guint32 count = core_size_count(need->size, room_at(core, steps, reservations, from_usec), max);
+    CoreSize room = room_at(core, steps, reservations, need->heeds, from_usec);
+    guint32 count = core_size_count(need->size, room, max);
     for (guint i = 0; reservations != NULL && i < reservations->len && count > 0; i++) {
         gint64 at_usec = g_array_index(reservations, CoreReservation, i).start_usec;
-        if (at_usec > from_usec && at_usec < end_usec)
-            count = core_size_count(need->size, room_at(core, steps, reservations, at_usec), count);
+        if (at_usec <= from_usec || at_usec >= end_usec)
+            continue;
+        room = room_at(core, steps, reservations, need->heeds, at_usec);
+        count = core_size_count(need->size, room, count);
     }
     return count;
 }

@@ -7,13 +7,17 @@
 typedef struct {
     gint64 start_usec, end_usec;
     CoreSize size;
+    guint place; /* in the plan, from 0 */
 } CoreReservation;
+
+#define CORE_HEEDS_ALL G_MAXUINT
 
 /* What a guest asks of a node in time. */
 typedef struct {
     CoreSize size;
     gint64 length_usec;
     gboolean may_move; /* maintenance of the node does not matter to it */
+    guint heeds;       /* so many planned starts are in its way; see plan.h */
 } CoreNeed;
 
 /* When NODE first has room for SIZE if its guests leave when they are thought to and none come;

@@ -58,7 +58,7 @@ static void promote_by_move(BerthCore *core, CoreGuest *guest)
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     if (!guest->is_opportunistic || !is_movable_now(core, guest))
         return;
-    if (core_search_now(core, guest->task->job->class, left_usec, 0, &handle) &&
+    if (core_search_now(core, guest->task->job->class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
         handle != guest->node)
         want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
 }
@@ -138,7 +138,7 @@ static void drain(BerthCore *core, CoreNode *node)
         CoreLodger lodger = core_slack_lodger(guest);
         CoreNode *slack =
             guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
-        if (core_search_now(core, class, left_usec, 0, &handle))
+        if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle))
             core_move_migrate(core, guest, core_nodes_get(&core->nodes, handle), FALSE,
                               BERTH_REASON_DRAIN);
         else if (slack != NULL)

@@ -15,9 +15,9 @@
 /* So many nodes that would spread a guest over cells are looked at before one of them is taken. */
 #define SPREADING_MAX 8u
 
-static CoreNeed need_of(const CoreClass *class, gint64 length_usec)
+static CoreNeed need_of(const CoreClass *class, gint64 length_usec, guint heeds)
 {
-    return (CoreNeed){class->shape.size, length_usec, class->shape.may_move};
+    return (CoreNeed){class->shape.size, length_usec, class->shape.may_move, heeds};
 }
 
 /* The nodes of CLASS's constraint in their order, or those of a walk. */
@@ -91,9 +91,9 @@ static gboolean one_now_avoiding(BerthCore *core, const CoreClass *class, const 
 }
 
 static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 length_usec,
-                             guint32 avoid, guint32 *out_nodes)
+                             guint heeds, guint32 avoid, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec);
+    CoreNeed need = need_of(class, length_usec, heeds);
     guint32 left = class->shape.guests;
     if (left == 1)
         return one_now_avoiding(core, class, &need, avoid, out_nodes);
@@ -123,22 +123,22 @@ static gboolean may_fit_now(const BerthCore *core, const CoreClass *class)
            core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_FREE, none) != NULL;
 }
 
-gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint32 avoid,
-                         guint32 *out_nodes)
+gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
+                         guint32 avoid, guint32 *out_nodes)
 {
     if (!may_fit_now(core, class))
         return FALSE;
-    return (avoid != 0 && now_avoiding(core, class, length_usec, avoid, out_nodes)) ||
-           now_avoiding(core, class, length_usec, 0, out_nodes);
+    return (avoid != 0 && now_avoiding(core, class, length_usec, heeds, avoid, out_nodes)) ||
+           now_avoiding(core, class, length_usec, heeds, 0, out_nodes);
 }
 
-gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec,
+gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec);
+    CoreNeed need = need_of(class, length_usec, heeds);
     guint64 best_rank = G_MAXUINT64;
     if (class->shape.guests > 1 || class->shape.n_nodes > 0 || avoid != 0)
-        return core_search_now(core, class, length_usec, avoid, out_nodes);
+        return core_search_now(core, class, length_usec, heeds, avoid, out_nodes);
     for (guint i = 0; i < candidates->len; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, g_array_index(candidates, guint32, i));
         if (!core_size_fits(need.size, core_node_free(node)))
@@ -328,7 +328,7 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,
                          guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec);
+    CoreNeed need = need_of(class, length_usec, CORE_HEEDS_ALL);
     if (class->shape.guests == 1)
         return first_of_one(core, class, &need, out_nodes);
     return place_gang(core, class, &need, out_nodes);

@@ -4,13 +4,13 @@
 #include "scheduler/core/profile.h"
 #include "scheduler/core/state.h"
 
-/* Where a task of CLASS can start now without delaying a planned start: writes the node of each of
- * its guests. AVOID: a node that is only taken if no others will do; 0 = none. LENGTH_USEC: for how
+/* Where a task of CLASS can start now without delaying the first HEEDS planned starts: writes the
+ * node of each of its guests. AVOID: a node that is only taken if no others will do; 0 = none. LENGTH_USEC: for how
  * long it will run. */
-gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint32 avoid,
-                         guint32 *out_nodes);
+gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
+                         guint32 avoid, guint32 *out_nodes);
 /* The same, but at best on CANDIDATES for a task of one guest. */
-gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec,
+gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes);
 /* When and where it first can; G_MAXINT64 = never. */
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,

@@ -95,6 +95,17 @@ static gboolean has_space(const BerthCore *core, const CoreClass *class)
            (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
 }
 
+gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
+{
+    CoreJob *job = core_class_head(class);
+    const CoreTask *task = core_placement_next(job);
+    if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
+        !may_be_opportunistic(core, class) || !has_space(core, class))
+        return FALSE;
+    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task)};
+    return core_slack_find(core, &lodger, core_placement_avoid(class)) != NULL;
+}
+
 static gboolean try_in_slack(BerthCore *core, CoreClass *class)
 {
     CoreJob *job = core_class_head(class);
@@ -144,7 +155,8 @@ static void promote_on(BerthCore *core, CoreNode *node)
         if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
             guest->phase != BERTH_GUEST_RUNNING)
             continue;
-        CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE};
+        CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE,
+                         CORE_HEEDS_ALL};
         need.length_usec = MAX(need.length_usec, 1);
         if (core_profile_count(core, node, &need, core->now_usec, 1) == 1)
             core_move_promote(core, guest);

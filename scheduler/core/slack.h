@@ -13,6 +13,8 @@ typedef struct {
 CoreLodger core_slack_lodger(const CoreGuest *guest);
 /* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. */
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);
+/* The next of CLASS could start in slack now. */
+gboolean core_slack_could_start(BerthCore *core, const CoreClass *class);
 /* Starts in slack whoever may and fits, in the order of the jobs. TRUE: somebody has, who waited
  * before others. */
 gboolean core_slack_pass(BerthCore *core);

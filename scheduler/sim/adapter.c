@@ -12,6 +12,8 @@
 /* Beyond its time limit, for a job in a guest: a boot or a slow moment is not its fault. */
 #define GRACE_USEC   (60 * (gint64)G_USEC_PER_SEC)
 #define REQUEUES_MAX 1000 /* failures are the world's doing: no job is given up for them */
+/* Planned starts of policy "conservative", at least; the core's default is EASY's. */
+#define CONSERVATIVE_DEPTH 32
 
 static BerthCorePolicy backfill_of(SimPolicy policy)
 {
@@ -23,6 +25,16 @@ static BerthCorePolicy backfill_of(SimPolicy policy)
     default:
         return BERTH_POLICY_CONSERVATIVE;
     }
+}
+
+static void take_tunings(const SimConfig *config, gint64 out_tunings[BERTH_TUNING_N])
+{
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        out_tunings[i] = config->tunings != NULL ? config->tunings[i]
+                                                 : berth_core_tuning((BerthCoreTuning)i)->value;
+    gint64 *depth = &out_tunings[BERTH_TUNING_PLAN_DEPTH];
+    if (config->policy == SIM_POLICY_CONSERVATIVE)
+        *depth = MAX(*depth, CONSERVATIVE_DEPTH);
 }
 
 static gboolean has_journal(const Sim *sim)
@@ -64,6 +76,8 @@ void sim_core_begin(Sim *sim)
     const SimConfig *config = sim->config;
     guint32 features =
         config->policy == SIM_POLICY_BERTH ? BERTH_FEATURE_ALL & ~config->features_off : 0;
+    gint64 tunings[BERTH_TUNING_N];
+    take_tunings(config, tunings);
     BerthCoreConfig core = {.node_timeout_usec = NODE_TIMEOUT_USEC,
                             .stop_grace_usec = STOP_GRACE_USEC,
                             .guest_overhead_mib = sim->overhead_mib,
@@ -73,7 +87,7 @@ void sim_core_begin(Sim *sim)
                             .can_fence = TRUE,
                             .policy = backfill_of(config->policy),
                             .features = features,
-                            .tunings = config->tunings};
+                            .tunings = tunings};
     sim->wants_reports = features != 0;
     sim->core = berth_core_new(&core);
     sim->effects = berth_core_effects_new();

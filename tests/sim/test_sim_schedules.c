@@ -83,6 +83,36 @@ static void schedules_by_hand_are_those_of_the_core(void **state)
     }
 }
 
+/* In guests, which are planned for a minute longer; here they cost nothing. 1 is planned to end at 160,
+ * 2 to run from then to 320, and 3 (all four) after it. 4 (one for 300, planned for 360) could run
+ * beside 2, and is in the way of 3: with one planned start it runs from 40 to 340, and 3 after it; with
+ * two it waits for 3. */
+static void reserved_plans_for_as_many_as_plan_depth_says(void **state)
+{
+    static const SimFixtureJob jobs[N_JOBS] = {
+        {0, 100, 100, 3}, {10, 100, 100, 3}, {20, 100, 100, 4}, {40, 300, 300, 1}};
+    static const struct {
+        gint64 depth;
+        gint64 starts[N_JOBS];
+    } cases[] = {{1, {0, 100, 340, 40}}, {2, {0, 100, 200, 300}}};
+    g_autofree char *text = sim_fixture_swf(4, 1, jobs, N_JOBS);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimConfig config;
+        gint64 tunings[BERTH_TUNING_N];
+        for (guint k = 0; k < BERTH_TUNING_N; k++)
+            tunings[k] = berth_core_tuning((BerthCoreTuning)k)->value;
+        if (cases[i].depth == 1) /* the default */
+            assert_int_equal(tunings[BERTH_TUNING_PLAN_DEPTH], 1);
+        tunings[BERTH_TUNING_PLAN_DEPTH] = cases[i].depth;
+        sim_fixture_config(SIM_POLICY_RESERVED, &config);
+        sim_costs_of_processes(&config.costs);
+        config.tunings = tunings;
+        g_autoptr(SimFixtureRun) run = sim_fixture_run(*state, text, &config, NULL, NULL);
+        for (guint k = 0; k < N_JOBS; k++)
+            assert_int_equal(sim_fixture_start_sec(run, k + 1), cases[i].starts[k]);
+    }
+}
+
 static void metrics_of_a_schedule_by_hand(void **state)
 {
     /* "fills a hole" under EASY: waits 0, 90, 0, 170; responses over max(run, 10): 1, 1.9, 1, 18. */
@@ -239,6 +269,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(schedules_by_hand_are_those_of_the_core, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(reserved_plans_for_as_many_as_plan_depth_says, tempdir_make,
                                         tempdir_remove),
         cmocka_unit_test_setup_teardown(metrics_of_a_schedule_by_hand, tempdir_make,
                                         tempdir_remove),

@@ -9,10 +9,16 @@
 
 #include "tests/unit/core_script.h"
 
+/* CONSERVATIVE: the first eight have a planned start. */
 static void run(BerthCorePolicy policy, const char *script)
 {
     BerthCoreConfig config = core_script_config;
+    gint64 tunings[BERTH_TUNING_N];
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    tunings[BERTH_TUNING_PLAN_DEPTH] = 8;
     config.policy = policy;
+    config.tunings = tunings;
     core_script_run(&config, script);
 }
 
@@ -66,6 +72,16 @@ static void conservative_keeps_every_planned_start(void **state)
     run(BERTH_POLICY_CONSERVATIVE, held);
     g_autofree char *fits = g_strconcat(script, "200 -> START 4.1@1\nplanned 3 200\n", NULL);
     run(BERTH_POLICY_CONSERVATIVE, fits);
+}
+
+/* As it comes, berthd plans for one. */
+static void default_depth_is_that_of_easy(void **state)
+{
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    core_script_run(&config, HEAD_WAITS "submit 3 v=10 m=1 limit=50\n"
+                                        "planned 3 never\n"
+                                        "submit 4 v=2 m=1 limit=1000 -> START 4.1@1\n");
 }
 
 static void conservative_moves_plans_up_when_a_job_ends_early(void **state)
@@ -295,6 +311,7 @@ int main(void)
         cmocka_unit_test(easy_starts_long_jobs_beside_the_head),
         cmocka_unit_test(easy_knows_memory_too),
         cmocka_unit_test(conservative_keeps_every_planned_start),
+        cmocka_unit_test(default_depth_is_that_of_easy),
         cmocka_unit_test(conservative_moves_plans_up_when_a_job_ends_early),
         cmocka_unit_test(conservative_uses_the_gap_on_another_node),
         cmocka_unit_test(overstaying_job_does_not_end_the_plan),

@@ -18,6 +18,47 @@ static void slack_takes_jobs_that_may_leave(void **state)
                   "submit 6 v=1 m=100 slack may-checkpoint -> START 6.1@1~\n");
 }
 
+/* 1 runs until 1000 on 6 of 10 vCPUs and uses little; 2 (8) comes then, and 3 (all) after it. */
+#define TWO_ARE_PLANNED                                                                            \
+    "node 1 10 1000\n"                                                                             \
+    "submit 1 v=6 m=100 limit=1000 -> START 1.1@1\n"                                               \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=500 mem=100\n"                                                                 \
+    "submit 2 v=8 m=10 limit=1000\n"                                                               \
+    "submit 3 v=10 m=10 limit=500\n"                                                               \
+    "planned 2 1000\n"                                                                             \
+    "planned 3 2000\n"
+
+static void second_plan_holds_for_those_who_have_slack_to_go_to(void **state)
+{
+    /* 4 would be in the way of 3 alone: backed if it cannot be in slack, as EASY has it... */
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=5000 -> START 4.1@1\n");
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=850 limit=5000 slack may-checkpoint -> START 4.1@1\n");
+    /* ... in slack if it can, and then it stays there; not at all if it is in the way of 2. */
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=5000 slack may-checkpoint -> START 4.1@1~\n"
+                        "running 4.1\n"
+                        "submit 5 v=1 m=1 limit=10 -> START 5.1@1\n"
+                        "planned 3 2000\n");
+    run(TWO_ARE_PLANNED "submit 4 v=3 m=850 limit=5000 slack may-checkpoint\n");
+    /* Backed wherever it is in nobody's way. */
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=1980 slack may-checkpoint -> START 4.1@1\n");
+}
+
+static void second_plan_is_off_at_depth_0(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_SLACK_PLAN_DEPTH, 0,
+                          "node 1 10 1000\n"
+                          "submit 1 v=6 m=100 limit=1000 -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "at 20\n"
+                          "report 1.1 cpu=500 mem=100\n"
+                          "submit 2 v=8 m=10 limit=1000\n"
+                          "submit 3 v=10 m=10 limit=500\n"
+                          "planned 3 never\n"
+                          "submit 4 v=2 m=10 limit=5000 slack may-checkpoint -> START 4.1@1\n");
+}
+
 static void slack_is_off_without_its_feature(void **state)
 {
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_OPPORTUNISTIC,
@@ -403,6 +444,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
+        cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
+        cmocka_unit_test(second_plan_is_off_at_depth_0),
         cmocka_unit_test(slack_is_off_without_its_feature),
         cmocka_unit_test(new_guest_is_taken_at_its_reservation_until_it_settled),
         cmocka_unit_test(prediction_rises_at_once_and_sinks_slowly),
