@@ -43,6 +43,8 @@ static char *node_or_reason(const Berth__Job *job, const Berth__Task *task)
 {
     if (task == NULL)
         return NULL;
+    if (job->state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
+        return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
     if (job->state == BERTH__JOB_STATE__RUNNING)
         return g_strconcat(task->node, task->booting ? " (booting)" : "", NULL);
     if (task->reason == BERTH__REASON__REASON_NONE)

@@ -23,6 +23,34 @@ static gboolean is_emulated(const Berth__NodeInfo *info)
     return g_str_equal(info->acceleration, "tcg");
 }
 
+/* Why there is no session with a node that is DOWN or LOST; NULL: it is UP. (transfer full) */
+static char *absence(const Berth__Node *node)
+{
+    guint64 heard_usec = node->last_report_usec ? node->last_report_usec : node->since_usec;
+    g_autofree char *since = berth_format_time(
+        node->state == BERTH__NODE_STATE__NODE_DOWN ? node->since_usec : heard_usec);
+    switch (node->state) {
+    case BERTH__NODE_STATE__NODE_DOWN:
+        return g_strdup_printf("no session since %s", since ? since : "berthd was started");
+    case BERTH__NODE_STATE__NODE_LOST:
+        return g_strdup_printf("no session since %s; its guests were given up",
+                               since ? since : "berthd was started");
+    default:
+        return NULL;
+    }
+}
+
+/* What is in the way of new guests comes before what slows them. (transfer full) */
+static char *note(const Berth__Node *node)
+{
+    if (*node->closed_reason)
+        return g_strdup(node->closed_reason);
+    char *absent = absence(node);
+    if (absent == NULL && is_emulated(node->info))
+        return g_strdup("guests are emulated");
+    return absent;
+}
+
 static void add_row(BerthTable *table, const ProtobufCMessage *item)
 {
     const Berth__Node *node = (const Berth__Node *)item;
@@ -36,9 +64,7 @@ static void add_row(BerthTable *table, const ProtobufCMessage *item)
     berth_table_add(table, g_strdup_printf("%s/%s", reserved, memory));
     berth_table_add(table, g_strdup(node->info->acceleration));
     berth_table_add(table, g_strdup(node->info->version));
-    berth_table_add(table, g_strdup(*node->closed_reason      ? node->closed_reason
-                                    : is_emulated(node->info) ? "guests are emulated"
-                                                              : NULL));
+    berth_table_add(table, note(node));
 }
 
 static ProtobufCMessage *ask_page(BerthCli *cli, const char *after, GError **error)
@@ -72,11 +98,13 @@ gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status
 {
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, NULL,
-                         "VCPUS and MEMORY: reserved/offered. A node that is \"closed\" is up but "
-                         "gets no new jobs;\n"
-                         "NOTE says why, or that guests are emulated there (many times slower).",
-                         NULL, out_status, error))
+    if (!berth_cli_parse(
+            &argc, &argv, entries, NULL,
+            "VCPUS and MEMORY: reserved/offered. A node that is \"closed\" is up but "
+            "gets no new jobs;\n"
+            "NOTE says why, since when there is no session with a node that is down or lost, or\n"
+            "that guests are emulated there (many times slower).",
+            NULL, out_status, error))
         return FALSE;
     if (argc > 1)
         return berth_cli_usage_error(out_status, error, "\"%s\" is one argument too many", argv[1]);
@@ -121,6 +149,8 @@ static void print_node(const Berth__Node *node)
     berth_print_field("Node", node->info->name);
     berth_print_fieldf("State", "%s since %s", berth_node_state_name(node->state),
                        since ? since : "-");
+    g_autofree char *absent = absence(node);
+    berth_print_field("Absent", absent);
     if (*node->closed_reason)
         berth_print_fieldf("Closed", "it gets no new jobs: %s", node->closed_reason);
     berth_print_field("Address", node->address);

@@ -72,11 +72,23 @@ static void print_reason(const Berth__Task *task)
                        is_named && *task->reason_text ? ": " : "", task->reason_text);
 }
 
+/* Of a running job that is to end: since when, and when it gets no more time. */
+static void print_stop(const Berth__Task *task)
+{
+    g_autofree char *since = berth_format_time(task->stop_usec);
+    g_autofree char *kill = berth_format_time(task->kill_usec);
+    if (since != NULL)
+        berth_print_fieldf("Ending", "since %s, %s%s", since,
+                           kill ? "with SIGKILL at " : "as soon as its node can be reached",
+                           kill ? kill : "");
+}
+
 static void print_task(const Berth__Task *task)
 {
     g_autofree char *start = berth_format_time(task->start_usec);
     g_autofree char *end = berth_format_time(task->end_usec);
     print_reason(task);
+    print_stop(task);
     berth_print_field("Node", task->node);
     berth_print_field("Started", start);
     berth_print_field("Ended", end);

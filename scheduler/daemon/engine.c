@@ -248,6 +248,17 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failu
     }
 }
 
+/* Since when a task is being ended is nothing that the core needs to know. */
+static void note_stop(const BerthEngine *engine, Berth__Task *record, const BerthCoreTask *task)
+{
+    if (task->stop_reason == BERTH_REASON_NONE || task->state != BERTH_JOB_RUNNING) {
+        record->stop_usec = 0;
+        record->kill_usec = 0;
+    } else if (record->stop_usec == 0) {
+        record->stop_usec = (guint64)engine->now_usec;
+    }
+}
+
 /* Brings the record of one task up to what the core says, and drops the job once it is done. */
 static void write_task(BerthTurn *turn, const BerthGuestId *id)
 {
@@ -265,6 +276,7 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
         entry->started_at_usec = engine->now_usec;
     }
     berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node));
+    note_stop(engine, record, &task);
     Berth__JobState old_state = job->job->state;
     Berth__Reason old_reason = job->job->reason;
     berth_record_roll_up(job);
@@ -318,8 +330,22 @@ static void write_node(BerthTurn *turn, guint32 handle)
     berth_turn_log(turn, &event);
 }
 
+/* The first STOP counts: one that is sent again does not lengthen the grace. */
+static void write_kill_time(BerthTurn *turn, const BerthCoreAction *action)
+{
+    const BerthGuestId *guest = &action->guest;
+    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, guest->job, guest->task);
+    Berth__Task *record = entry ? entry->stored->task : NULL;
+    if (action->kind == BERTH_ACTION_STOP && record && record->epoch == guest->epoch &&
+        record->stop_usec != 0 && record->kill_usec == 0) {
+        record->kill_usec = (guint64)(turn->engine->now_usec + action->grace_usec);
+        berth_turn_put_task(turn, guest->job, guest->task);
+    }
+}
+
 static void write_action(BerthTurn *turn, const BerthCoreAction *action)
 {
+    write_kill_time(turn, action);
     Berth__Event event = BERTH__EVENT__INIT;
     const char *node = berth_node_table_name(turn->engine->nodes, action->node);
     if (berth_event_action(action, node, &event)) {

@@ -24,6 +24,28 @@ static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__T
     berth_pb_set_string(&task->reason_text, text);
 }
 
+/* Its record has no reason as long as it runs: one that is being ended says why. */
+static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry)
+{
+    task->stop_usec = entry->stored->task->stop_usec;
+    task->kill_usec = entry->stored->task->kill_usec;
+    if (entry->stored->stop_reason == BERTH__REASON__REASON_NONE) {
+        return;
+    }
+    task->reason = entry->stored->stop_reason;
+    job->reason = task->reason;
+    BerthReasonFacts facts = {
+        .reason = task->reason,
+        .vcpus = job->vcpus,
+        .memory_mib = job->memory_mib,
+        .time_limit_sec = job->time_limit_sec,
+        .requeues = task->requeues,
+        .node = task->node,
+    };
+    g_autofree char *text = berth_reason_text(&facts);
+    berth_pb_set_string(&task->reason_text, text);
+}
+
 static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
 {
     const Berth__Usage *usage = entry->stored->task->usage;
@@ -50,6 +72,7 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             refresh_pending(daemon, job, task, entry);
             job->reason = task->reason;
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
+            refresh_stop(job, task, entry);
             refresh_usage(task, entry);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
             task->output_pending = berth_job_table_find(daemon->jobs, task->job)->wants_output;

@@ -388,7 +388,7 @@ static void agent_stop_guest(Berth__Agent_Service *service, const Berth__StopGue
         g_hash_table_remove(agent->guests, &id);
         return;
     }
-    if (!guest || guest->phase == BERTH__GUEST_STATUS__PHASE__ENDED ||
+    if (!guest || guest->plan.ignores_stop || guest->phase == BERTH__GUEST_STATUS__PHASE__ENDED ||
         guest->phase == BERTH__GUEST_STATUS__PHASE__GONE) {
         return;
     }

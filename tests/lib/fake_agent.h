@@ -18,10 +18,11 @@ typedef struct {
     Berth__StartGuestReply__Fault refuse; /* StartGuest fails through it; FAULT_NONE = does not */
     gboolean refuse_on_stop;              /* only then: right after the stop was answered */
     guint boot_msec;                      /* until its command runs */
-    gboolean runs_on;   /* until it is stopped (ends with SIGTERM) or told to end */
-    guint run_msec;     /* else its command ends after this */
-    Berth__Reason gone; /* instead of running it is gone for this reason; 0 = no */
-    guint32 status;     /* its exit */
+    gboolean runs_on;      /* until it is stopped (ends with SIGTERM) or told to end */
+    gboolean ignores_stop; /* SIGTERM does not end it */
+    guint run_msec;        /* else its command ends after this */
+    Berth__Reason gone;    /* instead of running it is gone for this reason; 0 = no */
+    guint32 status;        /* its exit */
     guint32 signal;
     guint32 oom_kills;
     const char *error; /* the command could not be executed; NULL = it could */

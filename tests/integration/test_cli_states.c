@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is under way is shown: a job that is being ended, a node that is away. */
+#include "tests/lib/berthd_test.h"
+#include "tests/lib/cli_process.h"
+
+#include "scheduler/daemon/pb.h"
+
+#include <signal.h>
+
+#define GRACE_SEC  3600u
+#define GRACE_USEC (GRACE_SEC * (guint64)G_USEC_PER_SEC)
+
+static char *output_of(CliProcess *process)
+{
+    g_autoptr(CliProcess) cli = process;
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_err(cli), "");
+    return g_strdup(cli_out(cli));
+}
+
+static char *number(guint64 job)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT, job);
+}
+
+/* A job that runs and does not heed SIGTERM. */
+static guint64 stubborn_job(BerthdTest *test)
+{
+    test->plan = (FakePlan){.runs_on = TRUE, .ignores_stop = TRUE};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.stop_grace_sec = GRACE_SEC;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    return job;
+}
+
+static void end_job(BerthdTest *test, guint64 job)
+{
+    assert_true(fake_agent_end(test->agent, job, 0));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__CANCELLED);
+    g_autoptr(Berth__Job) ended = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(ended->reason, BERTH__REASON__REASON_CANCELLED_BY_USER);
+    assert_int_equal(berthd_test_task(ended)->stop_usec, 0);
+    assert_int_equal(berthd_test_task(ended)->kill_usec, 0);
+}
+
+static void cancel_of_running_job_shows_that_it_is_ending(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = stubborn_job(test);
+    g_autofree char *text = number(job);
+    g_autofree char *before = output_of(CLI(test->berthd, "show", text));
+    assert_null(strstr(before, "Ending"));
+    g_autofree char *json = output_of(CLI(test->berthd, "cancel", "--json", text));
+    assert_contains(json, "\"state\":\"RUNNING\",\"reason\":\"REASON_CANCELLED_BY_USER\"");
+    assert_null(strstr(json, "\"stopUsec\":\"0\""));
+    assert_null(strstr(json, "\"killUsec\":\"0\""));
+    g_autofree char *list = output_of(CLI(test->berthd, "ls"));
+    assert_contains(list, "n1 (ending: cancelled-by-user)");
+    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    assert_contains(shown, "State            RUNNING\n");
+    assert_contains(shown, "Reason           cancelled-by-user: cancelled by its user\n");
+    assert_contains(shown, "Ending           since 20");
+    assert_contains(shown, ", with SIGKILL at 20");
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_true(berthd_test_task(record)->kill_usec >=
+                berthd_test_task(record)->stop_usec + GRACE_USEC);
+    end_job(test, job);
+}
+
+static void ending_job_keeps_its_times_over_a_restart(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = stubborn_job(test);
+    g_autofree char *text = number(job);
+    g_autofree char *none = output_of(CLI(test->berthd, "cancel", text));
+    g_autoptr(Berth__Job) before = berthd_fixture_get(test->berthd, job);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_n_stops(test->agent) == 2); /* it is asked again */
+    g_autoptr(Berth__Job) after = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(after->reason, BERTH__REASON__REASON_CANCELLED_BY_USER);
+    assert_true(berthd_test_task(before)->stop_usec > 0);
+    assert_int_equal(berthd_test_task(after)->stop_usec, berthd_test_task(before)->stop_usec);
+    assert_int_equal(berthd_test_task(after)->kill_usec, berthd_test_task(before)->kill_usec);
+    end_job(test, job);
+}
+
+/* Nobody knows when SIGKILL comes before SIGTERM has left; and the node's row says what is wrong. */
+static void cancel_while_the_node_is_down_says_so(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = stubborn_job(test);
+    g_autofree char *text = number(job);
+    fake_agent_cut(test->agent);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_DOWN, 0);
+    g_autofree char *list = output_of(CLI(test->berthd, "node", "ls"));
+    assert_contains(list, "n1    down ");
+    assert_contains(list, " no session since 20");
+    assert_null(strstr(list, "emulated"));
+    g_autofree char *node = output_of(CLI(test->berthd, "node", "show", "n1"));
+    assert_contains(node, "Absent           no session since 20");
+    g_autofree char *none = output_of(CLI(test->berthd, "cancel", text));
+    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    assert_contains(shown, ", as soon as its node can be reached\n");
+    fake_agent_heal(test->agent);
+    run_until(fake_agent_n_stops(test->agent) == 1);
+    g_autofree char *later = output_of(CLI(test->berthd, "show", text));
+    assert_contains(later, ", with SIGKILL at 20");
+    g_autofree char *up = output_of(CLI(test->berthd, "node", "ls"));
+    assert_contains(up, "guests are emulated");
+    end_job(test, job);
+}
+
+static void node_ls_lost_node_says_since_when(void **state)
+{
+    BerthdTest *test = *state;
+    fake_agent_cut(test->agent);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_LOST, 0);
+    g_autofree char *list = output_of(CLI(test->berthd, "node", "ls"));
+    assert_contains(list, "n1    lost ");
+    assert_contains(list, " no session since 20");
+    assert_contains(list, "; its guests were given up");
+    assert_null(strstr(list, "emulated"));
+}
+
+static int setup_short(void **state)
+{
+    return berthd_test_setup_with(state, "node_timeout = 1s\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BERTHD_TEST(cancel_of_running_job_shows_that_it_is_ending),
+        BERTHD_TEST(ending_job_keeps_its_times_over_a_restart),
+        BERTHD_TEST(cancel_while_the_node_is_down_says_so),
+        cmocka_unit_test_setup_teardown(node_ls_lost_node_says_since_when, setup_short,
+                                        berthd_test_teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
