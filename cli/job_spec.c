@@ -13,7 +13,9 @@
 
 #define SCRIPT_MAX_BYTES (16u << 20)
 #define HEAD_BYTES       1024u /* of a script, that are looked at */
-#define NAME_MAX_BYTES   128u  /* of the job; the daemon's limit */
+#define PIECE_BYTES      65536u
+#define STDIN_NAME       "stdin" /* of a script that is no file */
+#define NAME_MAX_BYTES   128u    /* of the job; the daemon's limit */
 
 void berth_submission_free(BerthSubmission *submission)
 {
@@ -39,7 +41,55 @@ static gboolean check_line_ends(const char *path, const char *content, gsize len
     return FALSE;
 }
 
-static gboolean read_script(const char *path, GBytes **out_script, GError **error)
+/* What every script must be, however it came. */
+static gboolean check_script(const char *name, GBytes *script, GError **error)
+{
+    gsize length;
+    const char *content = g_bytes_get_data(script, &length);
+    if (length > 0)
+        return check_line_ends(name, content, length, error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the script \"%s\" is empty",
+                name);
+    return FALSE;
+}
+
+/* All of standard input, up to the limit of a script. */
+static gboolean read_stdin(GBytes **out_script, GError **error)
+{
+    g_autoptr(GByteArray) content = g_byte_array_new();
+    g_autofree guint8 *piece = g_malloc(PIECE_BYTES);
+    gssize got;
+    while ((got = read(STDIN_FILENO, piece, PIECE_BYTES)) != 0) {
+        if (got < 0 && errno == EINTR)
+            continue;
+        if (got < 0) {
+            berth_set_error_errno(error, errno, "cannot read the script from standard input");
+            return FALSE;
+        }
+        g_byte_array_append(content, piece, (guint)got);
+        if (content->len > SCRIPT_MAX_BYTES) {
+            g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                                "the script on standard input is larger than 16 MiB; send data "
+                                "with --input");
+            return FALSE;
+        }
+    }
+    g_autoptr(GBytes) script = g_byte_array_free_to_bytes(g_steal_pointer(&content));
+    if (!check_script(STDIN_NAME, script, error))
+        return FALSE;
+    *out_script = g_steal_pointer(&script);
+    return TRUE;
+}
+
+/* Why STATUS is no file that is sent as a script. */
+static const char *irregular_text(const struct stat *status)
+{
+    return S_ISFIFO(status->st_mode) || S_ISCHR(status->st_mode)
+               ? "not a regular file; give \"-\" for a script from standard input"
+               : "not a regular file";
+}
+
+static gboolean read_file(const char *path, GBytes **out_script, GError **error)
 {
     struct stat status;
     char *content;
@@ -54,7 +104,7 @@ static gboolean read_script(const char *path, GBytes **out_script, GError **erro
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the script \"%s\" is %s",
                     path,
                     S_ISREG(status.st_mode) ? "larger than 16 MiB; send data with --input"
-                                            : "not a regular file");
+                                            : irregular_text(&status));
         return FALSE;
     }
     g_autoptr(GError) local = NULL;
@@ -64,15 +114,19 @@ static gboolean read_script(const char *path, GBytes **out_script, GError **erro
         return FALSE;
     }
     g_autoptr(GBytes) script = g_bytes_new_take(content, length);
-    if (length == 0) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the script \"%s\" is empty",
-                    path);
-        return FALSE;
-    }
-    if (!check_line_ends(path, content, length, error))
+    if (!check_script(path, script, error))
         return FALSE;
     *out_script = g_steal_pointer(&script);
     return TRUE;
+}
+
+/* *PATH: a file, or "-", which becomes the name of a script without one. */
+static gboolean read_script(char **path, GBytes **out_script, GError **error)
+{
+    if (!g_str_equal(*path, "-") && !g_str_equal(*path, "/dev/stdin"))
+        return read_file(*path, out_script, error);
+    *path = (char *)STDIN_NAME;
+    return read_stdin(out_script, error);
 }
 
 /* --- the parts of the specification ---------------------------------------------------------- */
@@ -284,7 +338,7 @@ BerthSubmission *berth_submission_parse(int argc, char **argv, const char *descr
         return NULL;
     }
     if (!check_command(argv + rest, error) ||
-        (!dashes && !read_script(argv[rest], &script, error)) ||
+        (!dashes && !read_script(&argv[rest], &script, error)) ||
         !gather_options(submission, words, argv[rest], script, out_status, error))
         return NULL;
     if (script != NULL)

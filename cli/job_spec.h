@@ -14,7 +14,8 @@ typedef struct {
 void berth_submission_free(BerthSubmission *submission);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthSubmission, berth_submission_free)
 
-/* Reads the command line of `submit` and `run`: options, then SCRIPT [ARGS] or -- COMMAND [ARGS]. */
+/* Reads the command line of `submit` and `run`: options, then SCRIPT [ARGS] or -- COMMAND [ARGS], and
+ * the script. SCRIPT "-" is read from standard input; in ARGV it becomes "stdin". */
 BerthSubmission *berth_submission_parse(int argc, char **argv, const char *description,
                                         int *out_status, GError **error);
 

@@ -229,7 +229,7 @@ static const JobOption job_options[] = {
     {"vcpus", 'c', "N", set_vcpus, "Virtual CPUs of the guest"},
     {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
     {"disk", 'd', "SIZE", set_disk, "Free space on the guest's disk, beside the image"},
-    {"time", 't', "TIME", set_time, "Time limit: 90s, 30m, 2h, 1d12h, HH:MM:SS"},
+    {"time", 't', "TIME", set_time, "Time limit: 90 (seconds), 90s, 30m, 2h, 1d12h, HH:MM:SS"},
     {"image", 'i', "NAME", set_image, "Image that the guest boots with"},
     {"name", 'n', "NAME", set_name, "Name of the job (default: of the script or command)"},
     {"env", 'e', "NAME[=VALUE]", set_environment, "Variable for the job; may be repeated", TRUE},
