@@ -2,6 +2,7 @@
 /* Owns what all verbs share in reading options and arguments. */
 #include "cli/cli.h"
 
+#include "cli/hint.h"
 #include "common/error.h"
 #include "common/id.h"
 #include "common/json.h"
@@ -33,6 +34,15 @@ void berth_cli_report(const GError *error, int *out_status)
     *out_status = BERTH_EXIT_FAILED;
 }
 
+char *berth_cli_option_error(const GError *error, const GOptionEntry *entries)
+{
+    const char *word = strstr(error->message, " -");
+    if (!g_error_matches(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION) || word == NULL)
+        return g_strdup(error->message);
+    g_autofree char *hint = berth_hint_option(entries, word + 1);
+    return g_strconcat(error->message, hint, NULL);
+}
+
 gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *synopsis,
                          const char *description, gpointer user_data, int *out_status,
                          GError **error)
@@ -49,8 +59,8 @@ gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, c
     g_option_context_set_main_group(context, group);
     if (g_option_context_parse(context, argc, argv, &local))
         return TRUE;
-    return berth_cli_usage_error(out_status, error, "%s (see %s --help)", local->message,
-                                 g_get_prgname());
+    g_autofree char *message = berth_cli_option_error(local, entries);
+    return berth_cli_usage_error(out_status, error, "%s (see %s --help)", message, g_get_prgname());
 }
 
 GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error)

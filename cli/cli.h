@@ -58,6 +58,10 @@ gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, c
                          const char *description, gpointer user_data, int *out_status,
                          GError **error);
 
+/* The message of GOption's ERROR about options that are to be ENTRIES (may be NULL), with what may have
+ * been meant by one that there is not. (transfer full) */
+char *berth_cli_option_error(const GError *error, const GOptionEntry *entries);
+
 /* The ARGC-1 arguments after ARGV[0] as job numbers; at least one. (transfer full, guint64) */
 GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error);
 

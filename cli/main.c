@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "cli/commands.h"
+#include "cli/hint.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -47,6 +48,16 @@ static const char *socket_option(int argc, char **argv, int *i)
     return *i + 1 < argc ? argv[++*i] : "";
 }
 
+static void refuse_global(const char *word)
+{
+    static const GOptionEntry entries[] = {{"socket", 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL},
+                                           {"version", 0, 0, G_OPTION_ARG_NONE, NULL, NULL, NULL},
+                                           {NULL}};
+    g_autofree char *hint = berth_hint_option(entries, word);
+    fprintf(stderr, "berth: unknown option %s before the command%s (see berth --help)\n", word,
+            hint);
+}
+
 /* Takes the options that stand before the verb. Returns the index of the verb, or -1 when all is
  * said, with *out_status. */
 static int parse_global(int argc, char **argv, BerthCli *cli, int *out_status)
@@ -66,8 +77,7 @@ static int parse_global(int argc, char **argv, BerthCli *cli, int *out_status)
         const char *path = socket_option(argc, argv, &i);
         if (path == NULL || *path == '\0') {
             if (path == NULL)
-                fprintf(stderr, "berth: unknown option %s before the command (see berth --help)\n",
-                        argv[i]);
+                refuse_global(argv[i]);
             else
                 fputs("berth: --socket wants the path of berthd's socket\n", stderr);
             *out_status = BERTH_EXIT_USAGE;
@@ -97,7 +107,8 @@ static const BerthCommand *find_command(int argc, char **argv, int *out_words, i
         fprintf(stderr, "berth: there is no command \"%s %s\"; there are:\n", argv[0], argv[1]);
         berth_commands_print(stderr, argv[0]);
     } else {
-        fprintf(stderr, "berth: there is no command \"%s\" (see berth --help)\n", argv[0]);
+        g_autofree char *hint = berth_hint_command(argv[0]);
+        fprintf(stderr, "berth: there is no command \"%s\"%s (see berth --help)\n", argv[0], hint);
     }
     *out_status = BERTH_EXIT_USAGE;
     return NULL;

@@ -3,6 +3,7 @@
  * #BERTH lines, so that the three cannot differ. */
 #include "cli/options.h"
 
+#include "cli/cli.h"
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/units.h"
@@ -388,8 +389,12 @@ static gboolean take_directive(BerthJobOptions *options, const char *line, GErro
     GOptionGroup *group = g_option_group_new("", "", "", options, NULL);
     g_option_group_add_entries(group, berth_job_option_entries());
     g_option_context_set_main_group(context, group);
-    if (!g_option_context_parse_strv(context, &options_only, error))
+    g_autoptr(GError) local = NULL;
+    if (!g_option_context_parse_strv(context, &options_only, &local)) {
+        g_autofree char *message = berth_cli_option_error(local, berth_job_option_entries());
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, message);
         return FALSE;
+    }
     if (rest == argc)
         return TRUE;
     /* Not before: it may be the value of an option that there is not. */

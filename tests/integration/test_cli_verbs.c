@@ -512,6 +512,11 @@ static void wrong_commands_say_what_there_is(void **state)
         {{"--socket"}, "--socket wants the path"},
         {{"--socket=", "ls"}, "--socket wants the path"},
         {{"version", "x"}, "one argument too many"},
+        {{"sumbit", "x.sh"}, "\"sumbit\"; did you mean \"berth submit\"? (see berth --help)\n"},
+        {{"squeue"}, "there is no command \"squeue\"; did you mean \"berth ls\"?"},
+        {{"ls", "--al"}, "Unknown option --al; did you mean --all? (see berth ls --help)\n"},
+        {{"submit", "--mem=4G", "x"}, "Unknown option --mem=4G; did you mean --memory?"},
+        {{"--sokcet=x", "ls"}, "--sokcet=x before the command; did you mean --socket?"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(CliProcess) cli =

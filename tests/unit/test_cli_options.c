@@ -49,7 +49,7 @@ static void from_script_bad_directive_names_file_and_line(void **state)
         {"#!/bin/sh\n#BERTH --vcpus=zero\n", "job.sh:2: --vcpus: "},
         {"#BERTH --vcpus=0\n", "job.sh:1: --vcpus: "},
         {"#BERTH --no-such\n", "job.sh:1: Unknown option --no-such"},
-        {"#BERTH --memmory 256M\n", "job.sh:1: Unknown option --memmory"},
+        {"#BERTH --memmory 256M\n", "job.sh:1: Unknown option --memmory; did you mean --memory?"},
         {"\n\n#BERTH stray\n", "job.sh:3: \"stray\" is not an option"},
         {"#BERTH --name='open\n", "job.sh:1: "},
         {"#BERTH --memory\n", "job.sh:1: Missing argument for --memory"},

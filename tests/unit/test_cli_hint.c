@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is said to who names an option or a command that there is not. */
+#include "cli/cli.h"
+#include "cli/commands.h"
+#include "cli/hint.h"
+#include "cli/options.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <string.h>
+
+static void distance_counts_the_least_changes(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        guint expected;
+    } cases[] = {
+        {"", "", 0},
+        {"", "abc", 3},
+        {"abc", "", 3},
+        {"memory", "memory", 0},
+        {"memmory", "memory", 1},
+        {"memry", "memory", 1},
+        {"menory", "memory", 1},
+        {"sumbit", "submit", 1},
+        {"kitten", "sitting", 3},
+        {"ab", "ba", 1},
+        {"ca", "abc", 3},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint distance = berth_hint_distance(cases[i].a, cases[i].b);
+        if (distance != cases[i].expected)
+            fail_msg("\"%s\" and \"%s\": %u", cases[i].a, cases[i].b, distance);
+    }
+}
+
+static void option_near_or_foreign_is_named(void **state)
+{
+    static const struct {
+        const char *word;
+        const char *expected;
+    } cases[] = {
+        {"--memmory", "; did you mean --memory?"},
+        {"--mem=4G", "; did you mean --memory?"},
+        {"--tiem", "; did you mean --time?"},
+        {"--cpus-per-task=4", "; did you mean --vcpus?"},
+        {"--job-name", "; did you mean --name?"},
+        {"--nodelist=n1", "; did you mean --node?"},
+        {"--env_all", "; did you mean --env-all?"},
+        {"--array=1-10", "; there are no array jobs yet; submit one job for each element"},
+        {"--pty", "; jobs are not interactive: they have no terminal, and their standard input "
+                  "is /dev/null"},
+        {"--hepl", "; did you mean --help?"},
+        {"--frobnicate", ""},
+        {"--", ""},
+        {"--x", ""},
+        {"-N", ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *hint = berth_hint_option(berth_job_option_entries(), cases[i].word);
+        if (!g_str_equal(hint, cases[i].expected))
+            fail_msg("\"%s\" gives \"%s\"", cases[i].word, hint);
+    }
+    g_autofree char *none = berth_hint_option(NULL, "--mem");
+    assert_string_equal(none, "");
+}
+
+static void command_near_or_foreign_is_named(void **state)
+{
+    static const struct {
+        const char *word;
+        const char *expected;
+    } cases[] = {
+        {"sumbit", "; did you mean \"berth submit\"?"},
+        {"sub", "; did you mean \"berth submit\"?"},
+        {"cancle", "; did you mean \"berth cancel\"?"},
+        {"log", "; did you mean \"berth logs\"?"},
+        {"sl", "; did you mean \"berth ls\"?"},
+        {"squeue", "; did you mean \"berth ls\"?"},
+        {"sinfo", "; did you mean \"berth node ls\"?"},
+        {"nodes", "; did you mean \"berth node ls\"?"},
+        {"hlep", "; did you mean \"berth help\"?"},
+        {"salloc", "; jobs are not interactive: they have no terminal, and their standard input "
+                   "is /dev/null"},
+        {"frobnicate", ""},
+        {"x", ""},
+        {"", ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *hint = berth_hint_command(cases[i].word);
+        if (!g_str_equal(hint, cases[i].expected))
+            fail_msg("\"%s\" gives \"%s\"", cases[i].word, hint);
+    }
+}
+
+/* What is ours needs no translation, and what is said is true of the commands that there are. */
+static void command_synonyms_are_no_commands_of_ours(void **state)
+{
+    gsize n = 0;
+    const BerthCommand *commands = berth_commands(&n);
+    for (gsize i = 0; i < n; i++) {
+        g_autofree char *first = g_strndup(commands[i].name, strcspn(commands[i].name, " "));
+        g_autofree char *own = berth_hint_command(first);
+        g_autofree char *expected = g_strdup_printf("; did you mean \"berth %s\"?", first);
+        assert_string_equal(own, expected);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(distance_counts_the_least_changes),
+        cmocka_unit_test(option_near_or_foreign_is_named),
+        cmocka_unit_test(command_near_or_foreign_is_named),
+        cmocka_unit_test(command_synonyms_are_no_commands_of_ours),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
