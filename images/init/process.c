@@ -176,6 +176,21 @@ static bool read_interpreter(const char *program, char *out, size_t size)
     return true;
 }
 
+/* One that is no program of its own is for the shell. */
+static bool is_elf(const char *program)
+{
+    static const char magic[4] = {0x7f, 'E', 'L', 'F'};
+    char head[sizeof magic] = {0};
+    int fd = open(program, O_RDONLY | O_CLOEXEC);
+    /* One that may be run but not read is no script. */
+    bool found =
+        fd < 0 || read(fd, head, sizeof head) < 0 || memcmp(head, magic, sizeof magic) == 0;
+
+    if (fd >= 0)
+        close(fd);
+    return found;
+}
+
 static void explain_exec(const ProcessSpec *spec, int err, Fault *out_why)
 {
     const char *program = spec->program;
@@ -186,6 +201,9 @@ static void explain_exec(const ProcessSpec *spec, int err, Fault *out_why)
     else if (err == ENOENT && read_interpreter(program, interpreter, sizeof interpreter))
         fault_set(out_why, "cannot run '%s': its interpreter '%s' is not in the image", program,
                   interpreter);
+    else if (err == ENOENT && access(program, F_OK) == 0 && !is_elf(program))
+        fault_set(out_why, "cannot run '%s': it has no #! line, and the image no /bin/sh to run it",
+                  program);
     else if (err == ENOENT && access(program, F_OK) == 0)
         fault_set(out_why, "cannot run '%s': the image lacks its interpreter or dynamic loader",
                   program);

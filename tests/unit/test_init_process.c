@@ -6,6 +6,7 @@
 #include "images/init/output.h"
 #include "images/init/process.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
 #include <poll.h>
@@ -125,6 +126,35 @@ static void process_that_cannot_start_is_explained(void **state)
     }
 }
 
+/* Here there is a /bin/sh: what is said where there is none. */
+static void process_explain_missing_shell_or_loader_is_named(void **state)
+{
+    const char *directory = *state;
+    g_autofree char *program = g_build_filename(directory, "program", NULL);
+    const struct {
+        const char *content;
+        const char *text;
+    } cases[] = {
+        {"echo hi\n", "': it has no #! line, and the image no /bin/sh to run it"},
+        {"", "': it has no #! line, and the image no /bin/sh to run it"},
+        {"#!/bin/sh\n", "': its interpreter '/bin/sh' is not in the image"},
+        {"\x7f"
+         "ELF\2\1",
+         "': the image lacks its interpreter or dynamic loader"},
+    };
+    const ProcessSpec spec = {.program = program};
+    const ProcessReport report = {.stage = PROCESS_EXEC, .err = ENOENT};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Fault why = {0};
+
+        assert_true(g_file_set_contents(program, cases[i].content, -1, NULL));
+        assert_int_equal(process_explain(&spec, &report, &why), 127);
+        if (strstr(why.text, cases[i].text) == NULL)
+            fail_msg("no '%s' in '%s'", cases[i].text, why.text);
+    }
+}
+
 static void fault_set_any_bytes_gives_utf8_in_bounds(void **state)
 {
     const struct {
@@ -213,6 +243,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(process_that_cannot_start_is_explained, tempdir_make,
                                         tempdir_remove),
         cmocka_unit_test(fault_set_any_bytes_gives_utf8_in_bounds),
+        cmocka_unit_test_setup_teardown(process_explain_missing_shell_or_loader_is_named,
+                                        tempdir_make, tempdir_remove),
         cmocka_unit_test_setup_teardown(process_without_interpreter_line_is_run_by_the_shell,
                                         tempdir_make, tempdir_remove),
         cmocka_unit_test(process_has_no_descriptor_of_its_parent),
