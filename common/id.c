@@ -46,8 +46,8 @@ gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_ha
                             guint32 *out_task, GError **error)
 {
     const char *at = text;
-    const char *form = out_task != NULL ? "a number as 123, or 123[4] for one task of an array"
-                                        : "a number as 123";
+    const char *form = out_task != NULL ? "a number such as 123, or 123[4] for one task of an array"
+                                        : "a number such as 123";
     guint64 job = 0, task = 0;
     gboolean has_task = FALSE;
     if (!read_number(&at, G_MAXUINT64, &job) || job == 0)

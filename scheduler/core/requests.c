@@ -45,18 +45,24 @@ static void consider(Candidates *candidates, const CoreNode *node, CoreSize need
         candidates->largest = node;
 }
 
+static const char *plural(guint32 number)
+{
+    return number == 1 ? "" : "s";
+}
+
 static void set_error_too_large(const BerthCore *core, const BerthCoreJob *job,
                                 const CoreNode *largest, GError **error)
 {
     guint64 overhead = core->config.guest_overhead_mib;
     guint64 memory = largest->capacity.memory_mib;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "no node is large enough for %" G_GUINT32_FORMAT " vCPUs and %" G_GUINT64_FORMAT
-                " MiB: the largest%s, %s, has %" G_GUINT32_FORMAT " vCPUs and %" G_GUINT64_FORMAT
+                "no node is large enough for %" G_GUINT32_FORMAT " vCPU%s and %" G_GUINT64_FORMAT
+                " MiB: the largest%s, %s, has %" G_GUINT32_FORMAT " vCPU%s and %" G_GUINT64_FORMAT
                 " MiB for one guest; ask for less",
-                job->resources.vcpus, job->resources.memory_mib,
+                job->resources.vcpus, plural(job->resources.vcpus), job->resources.memory_mib,
                 job->n_nodes > 0 ? " of those that you named" : "", largest->name,
-                largest->capacity.vcpus, memory - MIN(memory, overhead));
+                largest->capacity.vcpus, plural(largest->capacity.vcpus),
+                memory - MIN(memory, overhead));
 }
 
 static gboolean check_fits_some_node(const BerthCore *core, const BerthCoreJob *job, GError **error)

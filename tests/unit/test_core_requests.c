@@ -22,6 +22,7 @@ static void submit_checks_size_against_known_nodes(void **state)
         "node 2 8 500\n"
         "submit 2 v=4 m=1001 ! the largest, n1, has 4 vCPUs and 1000 MiB\n"
         "submit 2 v=8 m=501 ! no node is large enough for 8 vCPUs and 501 MiB\n"
+        "submit 2 v=1 m=1001 ! no node is large enough for 1 vCPU and 1001 MiB\n"
         "submit 2 v=5 nodes=1 ! of those that you named, n1, has 4 vCPUs\n"
         "submit 2 v=0 ! at least 1 vCPU\n"
         "submit 2 m=0 ! at least 1 vCPU\n"

@@ -52,7 +52,7 @@ static void job_id_parse_task_where_only_jobs_are_allowed_is_refused(void **stat
     g_autoptr(GError) error = NULL;
     guint64 job = 0;
     assert_false(berth_job_id_parse("1[2]", &job, NULL, NULL, &error));
-    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "it must be a number as 123");
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "it must be a number such as 123");
 }
 
 static void names_format_and_parse_round_trip(void **state)
