@@ -327,6 +327,12 @@ BerthSubmission *berth_submission_parse(int argc, char **argv, const char *descr
     g_autoptr(GPtrArray) words = berth_job_option_words(argc, argv, &rest, &dashes);
     g_autoptr(BerthSubmission) submission = g_new0(BerthSubmission, 1);
     g_autoptr(BerthJobOptions) checked = berth_job_options_new();
+    if (berth_job_options_want_terminal(argv, rest)) {
+        berth_cli_usage_error(out_status, error,
+                              "jobs are not interactive: they have no terminal, and their standard "
+                              "input is /dev/null (an image \"t\" is named by --image t)");
+        return NULL;
+    }
     submission->payload = berth_payload_new();
     submission->options = berth_job_options_new();
     /* Wrong options and --help come before whatever the script may hold. */

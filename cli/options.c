@@ -92,12 +92,16 @@ static gboolean set_priority(BerthJobOptions *options, const char *value, GError
     return TRUE;
 }
 
+static gboolean refuse_empty(GError **error)
+{
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the value is empty");
+    return FALSE;
+}
+
 static gboolean set_text(char **field, const char *value, GError **error)
 {
-    if (*value == '\0') {
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "the value is empty");
-        return FALSE;
-    }
+    if (*value == '\0')
+        return refuse_empty(error);
     g_free(*field);
     *field = g_strdup(value);
     return TRUE;
@@ -140,6 +144,8 @@ static gboolean set_key(BerthJobOptions *options, const char *value, GError **er
 
 static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **error)
 {
+    if (*value == '\0')
+        return refuse_empty(error);
     g_auto(GStrv) nodes = g_strsplit(value, ",", -1);
     for (char **node = nodes; *node != NULL; node++) {
         if (**node == '\0') {
@@ -334,6 +340,15 @@ GPtrArray *berth_job_option_words(int argc, char **argv, int *out_rest, gboolean
     return words;
 }
 
+gboolean berth_job_options_want_terminal(char **argv, int rest)
+{
+    for (int i = 1; i < rest; i++) {
+        if (g_str_equal(argv[i], "-it") || g_str_equal(argv[i], "-ti"))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* VALUE NULL: a flag that stands alone. */
 static gboolean take_value(BerthJobOptions *options, const JobOption *option, const char *value,
                            GError **error)
@@ -379,9 +394,13 @@ static gboolean take_directive(BerthJobOptions *options, const char *line, GErro
     g_auto(GStrv) words = NULL;
     int argc, rest;
     gboolean dashes;
-    g_autofree char *command = g_strconcat("#BERTH ", line, NULL);
-    if (!g_shell_parse_argv(command + 1, &argc, &words, error))
+    g_autofree char *command = g_strconcat("#BERTH", line, NULL);
+    if (!g_shell_parse_argv(command + 1, &argc, &words, NULL)) {
+        g_autofree char *shown = berth_printable(command);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "a quote is not closed, or the line ends in a backslash: %s", shown);
         return FALSE;
+    }
     g_autoptr(GPtrArray) split = berth_job_option_words(argc, words, &rest, &dashes);
     g_auto(GStrv) options_only = g_strdupv((char **)split->pdata);
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);

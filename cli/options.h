@@ -49,3 +49,7 @@ gboolean berth_job_options_from_environment(BerthJobOptions *options, GError **e
  * option. *out_rest: index in ARGV of what follows, *out_dashes: "--" stood before it. The array's
  * strings are its own; NULL-terminated. */
 GPtrArray *berth_job_option_words(int argc, char **argv, int *out_rest, gboolean *out_dashes);
+
+/* Is one of ARGV[1] to ARGV[REST-1] "-it", as for a container with a terminal? Taken literally, that
+ * is an image "t"; "-ti" is a time limit "i". */
+gboolean berth_job_options_want_terminal(char **argv, int rest);

@@ -51,6 +51,8 @@ static void print_exit(const Berth__Exit *exit)
     berth_print_field("Exit error", exit->error);
     if (exit->oom_kills > 0)
         berth_print_fieldf("OOM kills", "%u", exit->oom_kills);
+    if (exit->disk_full)
+        berth_print_field("Disk full", "at the end: no block was free (--disk asks for more)");
     berth_print_fieldf("Output", "%" G_GUINT64_FORMAT " bytes, and %" G_GUINT64_FORMAT " to stderr",
                        exit->stdout_bytes, exit->stderr_bytes);
 }

@@ -112,6 +112,22 @@ static void cancel_while_the_node_is_down_says_so(void **state)
     end_job(test, job);
 }
 
+static void show_full_disk_is_named_whatever_the_end(void **state)
+{
+    BerthdTest *test = *state;
+    static const guint32 statuses[] = {0, 1};
+    for (gsize i = 0; i < G_N_ELEMENTS(statuses); i++) {
+        test->plan = (FakePlan){.disk_full = TRUE, .status = statuses[i]};
+        guint64 job = berthd_fixture_submit_plain(test->berthd);
+        berthd_fixture_wait_state(test->berthd, job,
+                                  statuses[i] ? BERTH__JOB_STATE__FAILED
+                                              : BERTH__JOB_STATE__COMPLETED);
+        g_autofree char *text = number(job);
+        g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+        assert_contains(shown, "Disk full        at the end: no block was free");
+    }
+}
+
 static void node_ls_lost_node_says_since_when(void **state)
 {
     BerthdTest *test = *state;
@@ -135,6 +151,7 @@ int main(void)
         BERTHD_TEST(cancel_of_running_job_shows_that_it_is_ending),
         BERTHD_TEST(ending_job_keeps_its_times_over_a_restart),
         BERTHD_TEST(cancel_while_the_node_is_down_says_so),
+        BERTHD_TEST(show_full_disk_is_named_whatever_the_end),
         cmocka_unit_test_setup_teardown(node_ls_lost_node_says_since_when, setup_short,
                                         berthd_test_teardown),
     };

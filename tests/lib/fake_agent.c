@@ -89,6 +89,7 @@ static void describe(const Guest *guest, Words *words)
     words->exit.status = guest->plan.status;
     words->exit.signal = guest->plan.signal;
     words->exit.oom_kills = guest->plan.oom_kills;
+    words->exit.disk_full = guest->plan.disk_full;
     words->exit.stdout_bytes = guest->bytes[0];
     words->exit.stderr_bytes = guest->bytes[1];
     if (guest->plan.error) {

@@ -25,6 +25,7 @@ typedef struct {
     guint32 status;        /* its exit */
     guint32 signal;
     guint32 oom_kills;
+    gboolean disk_full;
     const char *error; /* the command could not be executed; NULL = it could */
     const char *out;   /* what it writes; NULL = nothing */
     const char *err;
