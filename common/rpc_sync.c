@@ -76,6 +76,25 @@ static void on_hello_or_closed(BerthRpcPeer *peer, const GError *reason, gpointe
     wait->reason = reason != NULL ? g_error_copy(reason) : NULL;
 }
 
+#define LAB_DIRECTORY "/run/berth-lab/"
+
+/* A lab's berthd is none of systemd's: its socket is LAB_DIRECTORY NAME "/berthd.sock". */
+static void set_error_not_running(const char *path, const char *why, GError **error)
+{
+    const char *lab = g_str_has_prefix(path, LAB_DIRECTORY) ? path + strlen(LAB_DIRECTORY) : NULL;
+    int length = lab ? (int)strcspn(lab, "/") : 0;
+    g_autofree char *advice =
+        length > 0
+            ? g_strdup_printf("\"berth-lab start berthd --name %.*s\", or the whole lab with "
+                              "\"berth-lab up --name %.*s\"",
+                              length, lab, length, lab)
+            : g_strdup("\"systemctl start berthd\"");
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                "cannot connect to berthd at %s: %s; is it running? Start it with %s, or name "
+                "another socket in BERTH_SOCKET",
+                path, why, advice);
+}
+
 static GSocketConnection *connect_socket(const char *path, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -98,10 +117,7 @@ static GSocketConnection *connect_socket(const char *path, GError **error)
                     "administrator",
                     path);
     else
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                    "cannot connect to berthd at %s: %s; is it running? Start it with \"systemctl "
-                    "start berthd\", or name another socket in BERTH_SOCKET",
-                    path, reason->message);
+        set_error_not_running(path, reason->message, error);
     return NULL;
 }
 
