@@ -206,6 +206,21 @@ static int build_image(const char *source, BerthImageInfo *out_info, GError **er
     return fd;
 }
 
+/* Asked before the source is read, which may take long and fail for reasons that do not matter then. */
+static gboolean may_import(BerthCli *cli, GError **error)
+{
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    gboolean may = !info->caller_is_user;
+    berth__server_info__free_unpacked(info, NULL);
+    if (!may)
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
+                            "only operators (root and the members of operators_group) may import "
+                            "images");
+    return may;
+}
+
 /* Asked before the long build: the daemon only says at its end that the name is taken. */
 static gboolean name_is_free(BerthCli *cli, const char *name, GError **error)
 {
@@ -279,7 +294,8 @@ gboolean berth_cli_image_import(BerthCli *cli, int argc, char **argv, int *out_s
     if (argc != 3)
         return berth_cli_usage_error(
             out_status, error, "name the image and what to make it of (see %s --help)", argv[0]);
-    if (!name_is_good(argv[1], out_status, error) || !name_is_free(cli, argv[1], error))
+    if (!name_is_good(argv[1], out_status, error) || !may_import(cli, error) ||
+        !name_is_free(cli, argv[1], error))
         return FALSE;
     BerthImageInfo info;
     g_autofree char *source = g_canonicalize_filename(argv[2], NULL);

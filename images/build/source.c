@@ -30,6 +30,7 @@ struct BerthSource {
     GHashTable *links; /* of a directory: inode number -> path of its first name */
     int fd;            /* tar */
     guint64 next_number;
+    int next_errno; /* of a directory: why its next entry cannot be read; 0 = nobody knows */
     char *description;
 };
 
@@ -60,12 +61,18 @@ void berth_source_free(BerthSource *source)
 static gboolean fail(BerthSource *source, const char *what, GError **error)
 {
     int err = archive_errno(source->archive);
+    if (source->directory && err <= 0)
+        err = source->next_errno; /* "Couldn't visit directory" comes without a number */
     const char *text = archive_error_string(source->archive);
     int code = BERTH_ERROR_INVALID_ARGUMENT;
     if (err == ENOMEM || err == EIO || (source->directory && err > 0))
         code = berth_error_code_from_errno(err);
     g_autofree char *why = g_utf8_make_valid(text ? text : "unknown error", -1);
-    g_set_error(error, BERTH_ERROR, code, "%s: %s", what, why);
+    /* libarchive names what it could not do in a directory, and leaves out why. */
+    const char *system = source->directory && err > 0 ? g_strerror(err) : NULL;
+    gboolean is_said = system == NULL || strstr(why, system) != NULL;
+    g_set_error(error, BERTH_ERROR, code, "%s: %s%s%s", what, why, is_said ? "" : ": ",
+                is_said ? "" : system);
     return FALSE;
 }
 
@@ -180,7 +187,9 @@ static int next_header(BerthSource *source)
 {
     if (!source->directory)
         return archive_read_next_header(source->archive, &source->entry);
+    errno = 0;
     int result = archive_read_next_header2(source->archive, source->entry);
+    source->next_errno = result < ARCHIVE_WARN ? errno : 0;
     if (result >= ARCHIVE_WARN && result != ARCHIVE_EOF &&
         archive_entry_filetype(source->entry) == AE_IFDIR)
         archive_read_disk_descend(source->archive);

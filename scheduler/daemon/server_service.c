@@ -25,6 +25,8 @@ static void server_info(Berth__Server_Service *service, const Berth__InfoRequest
     info.input_file_max_bytes = config->input_file_max_mib << 20;
     info.last_seq = berth_engine_committed_seq(daemon->engine);
     info.storage_ok = !storage_error;
+    info.caller_is_user = !berth_permission_is_operator(
+        &daemon->operators, berth_rpc_call_identity(BERTH_RPC_CALL(closure_data)));
     if (storage_error) {
         info.storage_error = (char *)storage_error;
     }

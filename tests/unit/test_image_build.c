@@ -4,6 +4,7 @@
 
 #include <config.h>
 
+#include <errno.h>
 #include <fcntl.h>
 #include <gio/gunixsocketaddress.h>
 #include <glib/gstdio.h>
@@ -221,23 +222,40 @@ static void directory_gives_its_files(void **state)
     assert_in_range(stat.blocks, 8, 16);
 }
 
-static void directory_that_may_not_be_read_is_an_error(void **state)
+/* Builds PLACE's image as somebody who is not root, who may read everything. (transfer full) */
+static GError *refused_for_another(const ImagePlace *place)
 {
-    const ImagePlace *place = *state;
-    g_autofree char *path = g_build_filename(place->source, "secret", NULL);
-    g_autoptr(GError) error = NULL;
+    GError *error = NULL;
     gboolean root = geteuid() == 0;
-    put(place, "secret", "x");
-    assert_int_equal(g_chmod(path, 0), 0);
     assert_int_equal(g_chmod(place->directory, 0777), 0); /* whatever the umask */
-    assert_int_equal(g_chmod(place->source, 0755), 0);
-    /* Root may read everything: be somebody else for a moment. */
     assert_int_equal(root ? seteuid(65534) : 0, 0);
     gboolean done =
         berth_image_build(place->source, place->image, 0, NULL, NULL, NULL, NULL, &error);
     assert_int_equal(root ? seteuid(0) : 0, 0);
     assert_false(done);
-    assert_berth_error(error, BERTH_ERROR_PERMISSION_DENIED, "secret");
+    return error;
+}
+
+/* A file, a directory in the source, the source itself: what may not be read and why is said. */
+static void directory_that_may_not_be_read_is_an_error(void **state)
+{
+    const ImagePlace *place = *state;
+    g_autofree char *path = g_build_filename(place->source, "secret", NULL);
+    put(place, "secret", "x");
+    assert_int_equal(g_chmod(path, 0), 0);
+    assert_int_equal(g_chmod(place->source, 0755), 0);
+    g_autoptr(GError) file = refused_for_another(place);
+    assert_berth_error(file, BERTH_ERROR_PERMISSION_DENIED, "secret");
+    assert_berth_error(file, BERTH_ERROR_PERMISSION_DENIED, g_strerror(EACCES));
+    assert_int_equal(g_unlink(path), 0);
+    assert_int_equal(g_mkdir(path, 0), 0);
+    g_autoptr(GError) directory = refused_for_another(place);
+    assert_berth_error(directory, BERTH_ERROR_PERMISSION_DENIED, "secret");
+    assert_berth_error(directory, BERTH_ERROR_PERMISSION_DENIED, g_strerror(EACCES));
+    assert_int_equal(g_chmod(path, 0755), 0);
+    assert_int_equal(g_chmod(place->source, 0711), 0);
+    g_autoptr(GError) source = refused_for_another(place);
+    assert_berth_error(source, BERTH_ERROR_PERMISSION_DENIED, g_strerror(EACCES));
 }
 
 /* --- file systems --- */
