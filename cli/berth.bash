@@ -12,6 +12,12 @@ _berth_words() { # WORD...: those that begin as what is typed
     mapfile -t COMPREPLY < <(compgen -W "$*" -- "$cur")
 }
 
+_berth_nodes() { # the last of names separated by commas
+    local before=
+    [[ $cur == *,* ]] && before=${cur%,*},
+    mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_berth_names node ls)" -- "${cur##*,}")
+}
+
 _berth_files() {
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -20,7 +26,7 @@ _berth_files() {
 _berth_submission() { # submit, run
     case $prev in
     --image | -i) _berth_words $(_berth_names image ls) ;;
-    --node | -w) _berth_words $(_berth_names node ls) ;;
+    --node | -w) _berth_nodes ;;
     --env | -e) _berth_words $(compgen -e) ;;
     --vcpus | -c | --memory | -m | --disk | -d | --time | -t | --name | -n | --priority | -p | \
         --grace | --chdir | -D | --key) ;;
@@ -59,8 +65,17 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
     esac
 }
 
+_berth_help() { # the first word of a command, "" while it is being typed
+    case $1 in
+    "") _berth_words submit run ls show logs wait cancel hold release node image version ;;
+    node) _berth_words ls show ;;
+    image) _berth_words import ls show rm ;;
+    esac
+}
+
 _berth_verb() { # VERB [SUBCOMMAND]
     case $1 in
+    help) ((COMP_CWORD <= i + 2)) && _berth_help "${2-}" ;;
     submit | run) _berth_submission ;;
     ls) _berth_list ;;
     show) _berth_words $(_berth_names ls --all) --json --help ;;
