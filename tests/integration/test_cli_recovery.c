@@ -25,6 +25,20 @@ static gboolean file_holds(const char *path, const char *expected)
 
 /* Two readers of one job, through a kill that both see while output comes before it, while berthd
  * is away, and after it. */
+/* What came of the job, without what berth says itself: that it waits for a daemon which is away for
+ * long, as it may be on a slow machine. (transfer full) */
+static char *without_notices(const char *text)
+{
+    g_autoptr(GString) kept = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line; line++) {
+        if (**line && !g_str_has_prefix(*line, "berth ")) {
+            g_string_append_printf(kept, "%s\n", *line);
+        }
+    }
+    return g_string_free(g_steal_pointer(&kept), FALSE);
+}
+
 static void run_and_logs_survive_kill(void **state)
 {
     BerthdTest *test = *state;
@@ -51,8 +65,10 @@ static void run_and_logs_survive_kill(void **state)
     assert_cli_status(logs, 0);
     assert_string_equal(cli_out(run), "one\ntwo\nthree\nfour\nfive\n");
     assert_string_equal(cli_out(logs), "one\ntwo\nthree\nfour\nfive\n");
-    assert_string_equal(cli_err(logs), "uno\ndue\n");
-    assert_true(g_str_has_prefix(cli_err(run), "uno\ndue\n"));
+    g_autofree char *logs_err = without_notices(cli_err(logs));
+    g_autofree char *run_err = without_notices(cli_err(run));
+    assert_string_equal(logs_err, "uno\ndue\n");
+    assert_string_equal(run_err, "uno\ndue\n");
 }
 
 static void run_that_ends_while_berthd_is_away_gets_its_end(void **state)
