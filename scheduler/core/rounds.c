@@ -116,10 +116,8 @@ static void balance(BerthCore *core)
     if (best == NULL)
         return;
     CoreLodger lodger = core_slack_lodger(best);
-    if (core_slack_find(core, &lodger, from->handle) == NULL ||
-        core_node_slack(&core->nodes, to).memory_mib < best->needs.memory_mib)
-        return;
-    if (want_on(core, best, to, TRUE, BERTH_REASON_BALANCE))
+    if (core_slack_has_room(core, to, &lodger) &&
+        want_on(core, best, to, TRUE, BERTH_REASON_BALANCE))
         core_move_back_off(core, best);
 }
 

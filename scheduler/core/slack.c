@@ -34,7 +34,7 @@ static gboolean keeps_bound(const BerthCore *core, const CoreNode *node, const C
            core_relief_most_mib(core) * (1000 - headroom) / 1000;
 }
 
-static gboolean has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
+gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
     CoreSize size = lodger->class->shape.size;
     CoreNeeds room = core_node_slack(&core->nodes, node);
@@ -55,7 +55,7 @@ static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *l
         return NULL;
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
-        return node->handle != except && has_room(core, node, lodger) ? node : NULL;
+        return node->handle != except && core_slack_has_room(core, node, lodger) ? node : NULL;
     }
     /* To where there is more memory first: that keeps the needs of the nodes apart. */
     guint first = 2 * at;
@@ -72,7 +72,7 @@ CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 exc
         return core->nodes.width > 0 ? find_below(core, 1, lodger, except) : NULL;
     for (guint32 i = 0; i < shape->n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
-        if (node->handle != except && has_room(core, node, lodger))
+        if (node->handle != except && core_slack_has_room(core, node, lodger))
             return node;
     }
     return NULL;

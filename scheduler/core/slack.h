@@ -11,6 +11,8 @@ typedef struct {
 } CoreLodger;
 
 CoreLodger core_slack_lodger(const CoreGuest *guest);
+/* NODE's slack has room for LODGER; whether its class may run there is not looked at. */
+gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger);
 /* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. */
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);
 /* The next of CLASS could start in slack now. */

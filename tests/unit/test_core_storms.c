@@ -44,6 +44,49 @@ static void slack_of_a_node_can_leave_within_the_evacuation_bound(void **state)
                           "released 2.1\n"); /* and it does not come back beside 300 */
 }
 
+static void balancing_keeps_to_the_evacuation_bound(void **state)
+{
+    const char *script = "node 1 4 10000\n"
+                         "node 2 4 10000\n"
+                         "node 3 4 10000\n"
+                         "submit 1 v=4 m=10000 limit=100000 nodes=1 -> START 1.1@1\n"
+                         "submit 2 v=4 m=10000 limit=100000 nodes=2 -> START 2.1@2\n"
+                         "submit 9 v=4 m=10000 limit=100000 nodes=3 -> START 9.1@3\n"
+                         "running 1.1\n"
+                         "running 2.1\n"
+                         "running 9.1\n"
+                         "at 20\n"
+                         "report 1.1 cpu=100 mem=100\n"
+                         "report 2.1 cpu=100 mem=100\n"
+                         "submit 3 v=1 m=300 slack may-move nodes=1,2,3 limit=90000 "
+                         "-> START 3.1@1~\n"
+                         "submit 4 v=1 m=300 slack may-move nodes=2 limit=90000 -> START 4.1@2~\n"
+                         "running 3.1\n"
+                         "running 4.1\n"
+                         "report 9.1 cpu=1500 mem=100\n"
+                         "report 1.1 cpu=3000 mem=100\n"
+                         "at 40\n"
+                         "report 3.1 cpu=1000 mem=300\n";
+    g_autofree char *full = g_strconcat(script,
+                                        "report 4.1 cpu=100 mem=300\n"
+                                        "at 60\n"
+                                        "timer\n"
+                                        "at 120\n"
+                                        "timer\n",
+                                        NULL);
+    g_autofree char *has_room = g_strconcat(script,
+                                            "report 4.1 cpu=100 mem=10\n"
+                                            "at 60\n"
+                                            "timer\n"
+                                            "at 120\n"
+                                            "timer -> MIGRATE 3.1@1>2~\n",
+                                            NULL);
+    core_script_run_tuned(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION,
+                          BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC, full);
+    core_script_run_tuned(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION,
+                          BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC, has_room);
+}
+
 static void relief_keeps_to_the_caps_of_moves(void **state)
 {
     run(IDLE_NODE "submit 2 v=1 m=150 slack may-checkpoint -> START 2.1@1~\n"
@@ -189,6 +232,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
+        cmocka_unit_test(balancing_keeps_to_the_evacuation_bound),
         cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
         cmocka_unit_test(storm_keeps_to_the_cap_of_the_cluster),
         cmocka_unit_test(shortage_is_not_held_up_by_the_cap_of_the_cluster),
