@@ -60,7 +60,8 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"cpu_decay_half_life_usec", "us", 600 * SECOND_USEC, SECOND_USEC, YEAR_USEC,
          "the same, of vCPUs",
          "our choice: a wrong guess costs only the guests in slack, which yield at once. Mason at "
-         "load 2.5 (seeds 1, 2): 116339 and 116052 CPU-h done with 12 h, 121745 and 116617 with 1 h, "
+         "load 2.5 (seeds 1, 2): 116339 and 116052 CPU-h done with 12 h, 121745 and 116617 with 1 "
+         "h, "
          "120544 and 117215 with 10 min"},
     [BERTH_TUNING_COINCIDENCE_MIN_PERMILLE] =
         {"coincidence_min_permille", "permille", 500, 1, 1000,
