@@ -10,6 +10,7 @@
  *   blobs/XX/DIGEST/data     content; XX is how the digest starts
  *   blobs/XX/DIGEST/index    see blob_index.h
  *   logs/ID
+ *   mark                     see berth_storage_mark_read()
  *   tmp/NAME/                what is being made or removed
  *
  * Images, disks and blobs are directories so that each is made in tmp/, made durable there and
@@ -99,6 +100,10 @@ GBytes *berth_dir_blob_read_data(BerthStorage *storage, const char *hex, guint64
                                  guint64 offset, gsize length, GError **error);
 gboolean berth_dir_blob_remove(BerthStorage *storage, const char *hex, GError **error);
 gboolean berth_dir_blob_list(BerthStorage *storage, GPtrArray *names, GError **error);
+
+GBytes *berth_dir_mark_read(BerthStorage *storage, GError **error);
+gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *content, gboolean is_new,
+                              GError **error);
 
 gboolean berth_dir_log_write(BerthStorage *storage, const char *log_id, guint64 offset,
                              const guint8 *data, gsize length, GError **error);

@@ -157,7 +157,7 @@ static gboolean rbd_fence(BerthStorage *storage, const char *const *addresses, G
 static void rbd_free(BerthStorage *storage)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
-    rados_ioctx_t contexts[] = {self->images, self->blobs, self->logs, self->probe};
+    rados_ioctx_t contexts[] = {self->images, self->blobs, self->logs, self->marks, self->probe};
     for (gsize i = 0; i < G_N_ELEMENTS(contexts); i++) {
         if (contexts[i] != NULL)
             rados_ioctx_destroy(contexts[i]);
@@ -181,6 +181,8 @@ static const BerthStorageBackend rbd_backend = {
     .is_fenced = rbd_is_fenced,
     .is_worn = rbd_is_worn,
     .fence = rbd_fence,
+    .mark_read = berth_rbd_mark_read,
+    .mark_write = berth_rbd_mark_write,
     .image_create = berth_rbd_image_create,
     .image_write = berth_rbd_image_write,
     .image_zero = berth_rbd_image_zero,
@@ -298,10 +300,8 @@ static gboolean open_contexts(BerthRbdStorage *self, GError **error)
         rados_ioctx_t *context;
         const char *namespace;
     } contexts[] = {
-        {&self->images, NULL},
-        {&self->blobs, "blobs"},
-        {&self->logs, "logs"},
-        {&self->probe, "check"},
+        {&self->images, NULL},   {&self->blobs, "blobs"}, {&self->logs, "logs"},
+        {&self->marks, "berth"}, {&self->probe, "check"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(contexts); i++) {
         int result = rados_ioctx_create(self->cluster, self->pool, contexts[i].context);

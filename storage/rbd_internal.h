@@ -9,6 +9,7 @@
  *                      HEX:UPLOAD:CHUNK         content, BERTH_RBD_CHUNK_BYTES each
  *   namespace "logs"   ID                       the first chunk; attribute "last": see rbd_log.c
  *                      ID:CHUNK                 the others
+ *   namespace "berth"  mark                     see berth_storage_mark_read()
  *   namespace "check"  USER                     what berth_storage_check() writes
  *
  * UPLOAD is 16 and CHUNK 8 or more hex digits. Names have no colon, so that these cannot clash.
@@ -36,6 +37,7 @@ typedef struct {
     rados_ioctx_t images; /* RBD images, in the default namespace */
     rados_ioctx_t blobs;
     rados_ioctx_t logs;
+    rados_ioctx_t marks;
     rados_ioctx_t probe;
 } BerthRbdStorage;
 
@@ -137,6 +139,10 @@ GBytes *berth_rbd_blob_read_data(BerthStorage *storage, const char *hex, guint64
                                  guint64 offset, gsize length, GError **error);
 gboolean berth_rbd_blob_remove(BerthStorage *storage, const char *hex, GError **error);
 gboolean berth_rbd_blob_list(BerthStorage *storage, GPtrArray *names, GError **error);
+
+GBytes *berth_rbd_mark_read(BerthStorage *storage, GError **error);
+gboolean berth_rbd_mark_write(BerthStorage *storage, GBytes *content, gboolean is_new,
+                              GError **error);
 
 gboolean berth_rbd_log_write(BerthStorage *storage, const char *log_id, guint64 offset,
                              const guint8 *data, gsize length, GError **error);

@@ -111,6 +111,34 @@ char **berth_storage_list_finish(GPtrArray *names)
     return (char **)g_ptr_array_steal(names, NULL);
 }
 
+/* --- the mark ------------------------------------------------------------------------------ */
+
+GBytes *berth_storage_mark_read(BerthStorage *storage, GError **error)
+{
+    return storage->backend->mark_read(storage, error);
+}
+
+static gboolean write_mark(BerthStorage *storage, GBytes *content, gboolean is_new, GError **error)
+{
+    gsize length = g_bytes_get_size(content);
+    if (length > 0 && length <= BERTH_STORAGE_MARK_BYTES_MAX)
+        return storage->backend->mark_write(storage, content, is_new, error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "a mark of %zu bytes: storage takes one of 1 to %d", length,
+                BERTH_STORAGE_MARK_BYTES_MAX);
+    return FALSE;
+}
+
+gboolean berth_storage_mark_create(BerthStorage *storage, GBytes *content, GError **error)
+{
+    return write_mark(storage, content, TRUE, error);
+}
+
+gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *content, GError **error)
+{
+    return write_mark(storage, content, FALSE, error);
+}
+
 /* --- disks -------------------------------------------------------------------------------- */
 
 void berth_disk_source_free(BerthDiskSource *source)

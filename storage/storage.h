@@ -65,6 +65,20 @@ gboolean berth_storage_is_fenced(BerthStorage *storage);
  * and what could not be removed can be 30 s later. */
 gboolean berth_storage_is_worn(BerthStorage *storage);
 
+/* --- the mark: whose storage it is ------------------------------------------------------- */
+
+/* One small record that whoever uses the storage as its own keeps in it; its content means nothing
+ * here. All three are atomic and durable: a reader finds the whole record, the old or the new one. */
+#define BERTH_STORAGE_MARK_BYTES_MAX 4096
+
+/* NOT_FOUND: there is none. (transfer full) */
+GBytes *berth_storage_mark_read(BerthStorage *storage, GError **error);
+/* ALREADY_EXISTS: there is one, maybe made at the same moment by another process. CONTENT: 1 to
+ * BERTH_STORAGE_MARK_BYTES_MAX bytes, INVALID_ARGUMENT for others. */
+gboolean berth_storage_mark_create(BerthStorage *storage, GBytes *content, GError **error);
+/* In the place of whatever is there, or of nothing. CONTENT as above. */
+gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *content, GError **error);
+
 /* --- images: written once, then immutable ------------------------------------------------- */
 
 /* An image that is being written; not visible in lists until committed. */

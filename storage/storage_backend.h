@@ -46,6 +46,10 @@ struct BerthStorageBackend {
     gboolean (*is_worn)(BerthStorage *storage);
     gboolean (*fence)(BerthStorage *storage, const char *const *addresses, GError **error);
 
+    GBytes *(*mark_read)(BerthStorage *storage, GError **error);
+    /* IS_NEW: it must not be there yet. */
+    gboolean (*mark_write)(BerthStorage *storage, GBytes *content, gboolean is_new, GError **error);
+
     /* The front end fills in the base members of the writer that this returns, and clears them
      * before image_writer_free, which also removes what is not committed. */
     BerthImageWriter *(*image_create)(BerthStorage *storage, const char *image_id,

@@ -314,10 +314,55 @@ static void disk_without_existence_is_removed_but_not_found(void **state)
     assert_berth_error(clients, BERTH_ERROR_NOT_FOUND, "nobody");
 }
 
+static void assert_mark(const char *expected, gsize length)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) found = berth_storage_mark_read(conformance_storage, &error);
+    assert_no_error(error);
+    assert_int_equal(g_bytes_get_size(found), length);
+    assert_memory_equal(g_bytes_get_data(found, NULL), expected, length);
+}
+
+static void mark_is_created_once_and_replaced_as_a_whole(void **state)
+{
+    g_autoptr(GError) none = NULL, again = NULL, error = NULL;
+    g_autoptr(GBytes) first = g_bytes_new_static("the first one", 13);
+    g_autoptr(GBytes) second = g_bytes_new_static("another", 7);
+    g_autofree char *long_text = g_strnfill(BERTH_STORAGE_MARK_BYTES_MAX, 'x');
+    g_autoptr(GBytes) longest = g_bytes_new_static(long_text, BERTH_STORAGE_MARK_BYTES_MAX);
+    assert_null(berth_storage_mark_read(conformance_storage, &none));
+    assert_berth_error(none, BERTH_ERROR_NOT_FOUND, "mark");
+    assert_true(berth_storage_mark_create(conformance_storage, first, &error));
+    assert_mark("the first one", 13);
+    assert_false(berth_storage_mark_create(conformance_storage, second, &again));
+    assert_berth_error(again, BERTH_ERROR_ALREADY_EXISTS, "mark");
+    assert_mark("the first one", 13);
+    assert_true(berth_storage_mark_replace(conformance_storage, second, &error));
+    assert_mark("another", 7);
+    assert_true(berth_storage_mark_replace(conformance_storage, longest, &error));
+    assert_mark(long_text, BERTH_STORAGE_MARK_BYTES_MAX);
+}
+
+static void mark_of_bad_size_is_invalid_argument(void **state)
+{
+    g_autofree char *text = g_strnfill(BERTH_STORAGE_MARK_BYTES_MAX + 1, 'x');
+    const gsize lengths[] = {0, BERTH_STORAGE_MARK_BYTES_MAX + 1};
+    for (gsize i = 0; i < G_N_ELEMENTS(lengths); i++) {
+        g_autoptr(GError) create = NULL, replace = NULL;
+        g_autoptr(GBytes) bad = g_bytes_new_static(text, lengths[i]);
+        assert_false(berth_storage_mark_create(conformance_storage, bad, &create));
+        assert_berth_error(create, BERTH_ERROR_INVALID_ARGUMENT, "mark");
+        assert_false(berth_storage_mark_replace(conformance_storage, bad, &replace));
+        assert_berth_error(replace, BERTH_ERROR_INVALID_ARGUMENT, "mark");
+    }
+}
+
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_function_with_bad_name_is_invalid_argument),
     cmocka_unit_test(check_of_working_storage_succeeds),
     cmocka_unit_test(fence_of_nobody_succeeds),
+    cmocka_unit_test(mark_is_created_once_and_replaced_as_a_whole),
+    cmocka_unit_test(mark_of_bad_size_is_invalid_argument),
     cmocka_unit_test(image_create_with_bad_size_is_invalid_argument),
     cmocka_unit_test(image_writer_write_past_the_end_is_invalid_argument),
     cmocka_unit_test(image_without_commit_leaves_nothing),
