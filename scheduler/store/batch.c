@@ -19,6 +19,7 @@ typedef enum {
     CHANGE_PUT_USE,
     CHANGE_PUT_PRIOR,
     CHANGE_REMOVE_PRIOR,
+    CHANGE_RESERVE_JOBS,
     N_CHANGES,
 } ChangeKind;
 
@@ -29,8 +30,8 @@ typedef struct {
     guint32 task;
     guint32 uid;
     int state;
-    guint64 number; /* of the job or event */
-    guint64 job;    /* of an event; 0 = of none */
+    guint64 number; /* of the job or event; or what is reserved */
+    guint64 job;    /* of an event; 0 = of none; or the next one */
     GBytes *record; /* or a blob's content */
     GBytes *spec;
     GBytes *digests; /* of the blobs that a job names, one after the other; or of one blob */
@@ -211,6 +212,12 @@ void berth_store_batch_put_prior(BerthStoreBatch *batch, const Berth__StoredPrio
                      .name = g_strdup_printf("%u/%" G_GUINT64_FORMAT "/%u/%" G_GUINT64_FORMAT,
                                              prior->uid, prior->family, prior->vcpus,
                                              prior->memory_mib)};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_reserve_jobs(BerthStoreBatch *batch, guint64 jobs_reserved, guint64 next_job)
+{
+    Change change = {.kind = CHANGE_RESERVE_JOBS, .number = jobs_reserved, .job = next_job};
     g_array_append_val(batch->changes, change);
 }
 
@@ -406,6 +413,17 @@ static gboolean apply_add_event(StoreDb *db, const Change *change, GError **erro
     return store_db_run(db, insert, "add an event", NULL, error);
 }
 
+static gboolean apply_reserve_jobs(StoreDb *db, const Change *change, GError **error)
+{
+    g_autoptr(StoreStatement) update = store_db_statement(
+        db, "UPDATE identity SET jobs_reserved = ?1, next_job = max(next_job, ?2)", error);
+    if (update == NULL)
+        return FALSE;
+    store_bind_uint64(update, 1, change->number);
+    store_bind_uint64(update, 2, change->job);
+    return store_db_run(db, update, "reserve job numbers", NULL, error);
+}
+
 gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **error)
 {
     static gboolean (*const apply[N_CHANGES])(StoreDb *, const Change *, GError **) = {
@@ -414,7 +432,7 @@ gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **e
         [CHANGE_PUT_IMAGE] = apply_put_image,       [CHANGE_REMOVE_IMAGE] = apply_remove_image,
         [CHANGE_PUT_BLOB] = apply_put_blob,         [CHANGE_ADD_EVENT] = apply_add_event,
         [CHANGE_PUT_USE] = apply_put_use,           [CHANGE_PUT_PRIOR] = apply_put_prior,
-        [CHANGE_REMOVE_PRIOR] = apply_remove_prior,
+        [CHANGE_REMOVE_PRIOR] = apply_remove_prior, [CHANGE_RESERVE_JOBS] = apply_reserve_jobs,
     };
     for (guint i = 0; i < batch->changes->len; i++) {
         const Change *change = &g_array_index(batch->changes, Change, i);

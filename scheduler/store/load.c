@@ -4,6 +4,8 @@
 #include "scheduler/store/read.h"
 #include "scheduler/store/tasks.h"
 
+#include <string.h>
+
 typedef struct {
     const BerthStoreLoader *loader;
     gpointer user_data;
@@ -97,6 +99,25 @@ static gboolean load_last_time(StoreDb *db, gint64 *out_usec, GError **error)
     return TRUE;
 }
 
+static gboolean load_identity(StoreDb *db, BerthStoreCounters *counters, GError **error)
+{
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT id, jobs_reserved, next_job FROM identity", error);
+    gboolean row = FALSE;
+    if (select == NULL || !store_db_step(db, select, "read the database's id", &row, error))
+        return FALSE;
+    const char *id = row ? (const char *)sqlite3_column_text(select, 0) : NULL;
+    if (id == NULL || strlen(id) != BERTH_STORE_ID_CHARS) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                            "the state database has lost its id; put a backup in its place");
+        return FALSE;
+    }
+    g_strlcpy(counters->id, id, sizeof counters->id);
+    counters->jobs_reserved = (guint64)sqlite3_column_int64(select, 1);
+    counters->next_job = MAX(counters->next_job, (guint64)sqlite3_column_int64(select, 2));
+    return TRUE;
+}
+
 static gboolean load_counters(StoreDb *db, BerthStoreCounters *counters, GError **error)
 {
     gint64 job = 0;
@@ -108,7 +129,7 @@ static gboolean load_counters(StoreDb *db, BerthStoreCounters *counters, GError 
         return FALSE;
     counters->next_job = (guint64)job + 1;
     counters->last_seq = (guint64)seq;
-    return load_last_time(db, &counters->last_usec, error);
+    return load_identity(db, counters, error) && load_last_time(db, &counters->last_usec, error);
 }
 
 static gboolean load_all(StoreDb *db, gpointer data, GError **error)

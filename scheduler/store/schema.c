@@ -56,6 +56,13 @@ static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
     /* What the policy learnt. Rows of priors are in the order in which they were written. */
     "CREATE TABLE used (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
     "CREATE TABLE prior (name TEXT PRIMARY KEY, record BLOB NOT NULL);",
+    /* Which database it is, and which job numbers it may give out; one row. SQLite takes its randomness
+     * from the system's. */
+    "CREATE TABLE identity ("
+    "  id TEXT NOT NULL,"
+    "  jobs_reserved INTEGER NOT NULL,"
+    "  next_job INTEGER NOT NULL);"
+    "INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, 0);",
 };
 
 /* One transaction: FIRST, then what leads from schema VERSION to the present one. */

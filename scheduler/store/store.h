@@ -17,7 +17,7 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 2
+#define BERTH_STORE_SCHEMA_VERSION 3
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
  * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is
@@ -33,10 +33,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStore, berth_store_close)
 
 /* --- loading, before the first commit ------------------------------------------------------ */
 
+#define BERTH_STORE_ID_CHARS 32
+
 typedef struct {
-    guint64 next_job; /* smallest number never given out */
-    guint64 last_seq; /* of the newest event */
-    gint64 last_usec; /* its time; 0 = there is none */
+    guint64 next_job;      /* smallest number never given out */
+    guint64 last_seq;      /* of the newest event */
+    gint64 last_usec;      /* its time; 0 = there is none */
+    guint64 jobs_reserved; /* as berth_store_batch_reserve_jobs() left it; 0: never called */
+    char id[BERTH_STORE_ID_CHARS + 1]; /* hex, made with the database; a copy of it has the same */
 } BerthStoreCounters;
 
 /* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
@@ -88,6 +92,10 @@ void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id);
 void berth_store_batch_remove_unwanted(BerthStoreBatch *batch, const char *id);
 /* Kept while a job refers to it. */
 void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32], GBytes *content);
+/* Notes what is reserved (see daemon/job_numbers.h), and that no number below NEXT_JOB is to be
+ * given out any more, be there a job of it or not. */
+void berth_store_batch_reserve_jobs(BerthStoreBatch *batch, guint64 jobs_reserved,
+                                    guint64 next_job);
 void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *event);
 
 /* Takes BATCH (transfer full). CALLBACK in the caller's thread-default main context once it is

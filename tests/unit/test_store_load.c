@@ -99,11 +99,56 @@ static void put_image(BerthStoreBatch *batch, const char *name)
 static void load_new_store_is_empty(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
-    BerthStoreCounters counters = {99, 99};
+    BerthStoreCounters counters = {.next_job = 99, .last_seq = 99};
     g_autofree char *seen = load(fixture->path, 0, &counters, NULL);
     assert_string_equal(seen, "");
     assert_int_equal(counters.next_job, 1);
     assert_int_equal(counters.last_seq, 0);
+}
+
+static BerthStoreCounters counters_of(const char *path)
+{
+    BerthStoreCounters counters = {0};
+    g_autofree char *seen = load(path, 0, &counters, NULL);
+    assert_non_null(seen);
+    return counters;
+}
+
+static void load_gives_each_database_an_id_that_stays(void **state)
+{
+    g_autoptr(StoreFixture) one = store_fixture_new();
+    g_autoptr(StoreFixture) other = store_fixture_new();
+    BerthStoreCounters first = counters_of(one->path);
+    BerthStoreCounters again = counters_of(one->path);
+    BerthStoreCounters another = counters_of(other->path);
+    assert_int_equal(strspn(first.id, "0123456789abcdef"), BERTH_STORE_ID_CHARS);
+    assert_string_equal(again.id, first.id);
+    assert_string_not_equal(another.id, first.id);
+}
+
+static void load_gives_what_is_reserved_and_no_number_below_the_next(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    assert_int_equal(counters_of(fixture->path).jobs_reserved, 0);
+    static const struct {
+        guint64 reserved, next, loaded;
+    } cases[] = {{500, 100, 100}, {600, 7, 100}, {900, 300, 300}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+        BerthStoreBatch *batch = berth_store_batch_new();
+        berth_store_batch_reserve_jobs(batch, cases[i].reserved, cases[i].next);
+        store_commit_ok(store, batch);
+        g_clear_pointer(&store, berth_store_close);
+        BerthStoreCounters counters = counters_of(fixture->path);
+        assert_int_equal(counters.jobs_reserved, cases[i].reserved);
+        assert_int_equal(counters.next_job, cases[i].loaded);
+    }
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    store_batch_add_sample(batch, 400, 1000, 0);
+    store_commit_ok(store, batch);
+    g_clear_pointer(&store, berth_store_close);
+    assert_int_equal(counters_of(fixture->path).next_job, 401);
 }
 
 static void fill(const char *path)
@@ -234,6 +279,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(load_new_store_is_empty),
+        cmocka_unit_test(load_gives_each_database_an_id_that_stays),
+        cmocka_unit_test(load_gives_what_is_reserved_and_no_number_below_the_next),
         cmocka_unit_test(load_gives_what_is_not_over),
         cmocka_unit_test(load_task_undone_again_is_open),
         cmocka_unit_test(load_refused_by_loader_fails),

@@ -148,6 +148,8 @@ static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
     assert_int_equal(seen.n_jobs, 1);
     assert_int_equal(seen.n_learnt, 0);
     assert_int_equal(counters.next_job, 8);
+    g_autofree char *id = g_strdup(counters.id);
+    assert_int_equal(strlen(id), BERTH_STORE_ID_CHARS);
     assert_int_equal(berth_store_find_idempotency_key(store, 1000, "key", NULL), 7);
     BerthStoreBatch *batch = berth_store_batch_new();
     Berth__StoredUse use = BERTH__STORED_USE__INIT;
@@ -165,6 +167,7 @@ static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
     store = store_open_ok(fixture->path);
     seen = load(store, &counters);
     assert_int_equal(seen.n_jobs + seen.n_learnt, 2);
+    assert_string_equal(counters.id, id);
 }
 
 static void upgrade_that_fails_changes_nothing(void **state)
