@@ -21,6 +21,8 @@ BerthDaemonOptions *berth_daemon_options_parse(const BerthDaemonProgram *program
     };
     g_autoptr(GOptionContext) context = g_option_context_new(summary);
     g_option_context_add_main_entries(context, entries, NULL);
+    if (program->own != NULL)
+        g_option_context_add_main_entries(context, program->own, NULL);
     g_option_context_set_description(context, description);
     if (!g_option_context_parse(context, argc, argv, error))
         return NULL;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* The command line of a daemon: --config, --check-config and --version, and nothing else. */
+/* The command line of a daemon: --config, --check-config and --version, and what it has of its own. */
 
 #include <glib.h>
 
@@ -11,6 +11,7 @@ typedef struct {
     const char *summary;     /* for --help: "scheduler of Berth" */
     const char *manuals;     /* for --help: "berthd(8) and berthd.conf(5)" */
     const char *config_path; /* where its configuration is if --config does not say */
+    const GOptionEntry *own; /* its own options, ended by an empty one; NULL: none */
 } BerthDaemonProgram;
 
 typedef struct {

@@ -5,8 +5,13 @@
 
 #define MAX_ARGUMENTS 4
 
+static gboolean is_own_given;
+static const GOptionEntry own[] = {
+    {"own", 0, 0, G_OPTION_ARG_NONE, &is_own_given, "One of its own", NULL},
+    {NULL},
+};
 static const BerthDaemonProgram program = {"testd", "daemon of tests", "testd(8)",
-                                           "/etc/testd.conf"};
+                                           "/etc/testd.conf", own};
 
 static BerthDaemonOptions *parse(const char *const arguments[MAX_ARGUMENTS], GError **error)
 {
@@ -44,6 +49,16 @@ static void parse_takes_what_is_given(void **state)
     }
 }
 
+static void parse_takes_the_options_of_its_own(void **state)
+{
+    static const char *const arguments[MAX_ARGUMENTS] = {"--config", "/a", "--own"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthDaemonOptions) options = parse(arguments, &error);
+    assert_no_error(error);
+    assert_string_equal(options->config_path, "/a");
+    assert_true(is_own_given);
+}
+
 static void parse_of_what_is_no_option_fails(void **state)
 {
     static const char *const arguments[MAX_ARGUMENTS] = {"--config", "/a", "now"};
@@ -66,6 +81,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(parse_takes_what_is_given),
+        cmocka_unit_test(parse_takes_the_options_of_its_own),
         cmocka_unit_test(parse_of_what_is_no_option_fails),
         cmocka_unit_test(parse_of_unknown_option_fails),
     };
