@@ -29,6 +29,7 @@ typedef struct {
     guint32 uid;
     guint32 epoch;
     char *log_id; /* "" before it has run */
+    guint64 end[N_STREAMS];
 } Facts;
 
 typedef struct {
@@ -45,7 +46,8 @@ typedef struct {
     char *log_id;                  /* being read; "" before the task has run */
     char *next_log_id;             /* to be read after it: the task runs again; or NULL */
     guint32 next_epoch;
-    gboolean is_final; /* the task has ended: no more will be written */
+    gboolean is_final;      /* the task has ended: no more will be written */
+    guint64 end[N_STREAMS]; /* of its newest log, as its exit says; or G_MAXUINT64 */
     gboolean is_asking;
     gboolean is_stale; /* the task's record has changed since it was asked for */
     gboolean is_reading;
@@ -123,6 +125,9 @@ static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
     facts->uid = uid;
     facts->epoch = stored->task->epoch;
     facts->log_id = g_strdup(stored->log_id);
+    const Berth__Exit *ended = facts->is_final ? stored->task->exit : NULL;
+    facts->end[OUT] = ended ? ended->stdout_bytes : G_MAXUINT64;
+    facts->end[ERR] = ended ? ended->stderr_bytes : G_MAXUINT64;
     return facts;
 }
 
@@ -169,6 +174,7 @@ static void take_facts(Stream *stream, const Facts *facts)
 {
     take_log_id(stream, facts);
     stream->is_final = facts->is_final;
+    memcpy(stream->end, facts->end, sizeof stream->end);
     stream->is_at_end[OUT] = FALSE;
     stream->is_at_end[ERR] = FALSE;
 }
@@ -210,6 +216,7 @@ static void ask(Stream *stream)
 typedef struct {
     char *name;
     guint64 offset;
+    gsize length;
 } Piece;
 
 static void piece_free(gpointer data)
@@ -222,7 +229,7 @@ static void piece_free(gpointer data)
 static gpointer read_piece(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Piece *piece = input;
-    return berth_storage_log_read(storage, piece->name, piece->offset, PIECE_BYTES, error);
+    return berth_storage_log_read(storage, piece->name, piece->offset, piece->length, error);
 }
 
 static void send_piece(Stream *stream, guint which, GBytes *content)
@@ -262,11 +269,20 @@ static void on_piece(GObject *source, GAsyncResult *result, gpointer user_data)
     go_on(stream);
 }
 
+/* How much of the stream may be read now. What is beyond the end of a task's output is not its own. */
+static gsize piece_length(const Stream *stream, guint which)
+{
+    guint64 end = stream->next_log_id ? G_MAXUINT64 : stream->end[which];
+    guint64 left = end - MIN(end, stream->offset[which]);
+    return (gsize)MIN(left, PIECE_BYTES);
+}
+
 static void read_next(Stream *stream, guint which)
 {
     Piece *piece = g_new0(Piece, 1);
     piece->name = g_strconcat(stream->log_id, which == ERR ? ".err" : ".out", NULL);
     piece->offset = stream->offset[which];
+    piece->length = piece_length(stream, which);
     stream->turn = which;
     stream->is_reading = TRUE;
     stream->has_grown[which] = FALSE;
@@ -280,7 +296,8 @@ static guint choose(const Stream *stream)
 {
     for (guint i = 1; i <= N_STREAMS; i++) {
         guint which = (stream->turn + i) % N_STREAMS;
-        if (*stream->log_id && stream->is_wanted[which] && !stream->is_at_end[which]) {
+        if (*stream->log_id && stream->is_wanted[which] && !stream->is_at_end[which] &&
+            piece_length(stream, which) > 0) {
             return which;
         }
     }

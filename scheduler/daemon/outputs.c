@@ -31,7 +31,13 @@ typedef struct {
     guint32 uid;
     char *user;
     char *log_id;
+    guint64 end[2]; /* of stdout and stderr, as the task's exit says; or G_MAXUINT64 */
 } Copy;
+
+typedef struct {
+    const char *suffix;
+    guint end; /* in Copy.end */
+} Part;
 
 BerthOutputs *berth_outputs_new(BerthDaemon *daemon)
 {
@@ -52,12 +58,13 @@ void berth_outputs_free(BerthOutputs *outputs)
 
 /* --- on a worker -------------------------------------------------------------------------------- */
 
-static gboolean copy_log(BerthStorage *storage, const char *name, BerthOutputFile *file,
-                         GError **error)
+/* Up to END: what is beyond it is not the task's own. */
+static gboolean copy_log(BerthStorage *storage, const char *name, guint64 end,
+                         BerthOutputFile *file, GError **error)
 {
     for (guint64 offset = 0;;) {
-        g_autoptr(GBytes) content =
-            berth_storage_log_read(storage, name, offset, PIECE_BYTES, error);
+        gsize length = (gsize)MIN(end - offset, PIECE_BYTES);
+        g_autoptr(GBytes) content = berth_storage_log_read(storage, name, offset, length, error);
         if (!content) {
             return FALSE;
         }
@@ -71,9 +78,9 @@ static gboolean copy_log(BerthStorage *storage, const char *name, BerthOutputFil
     }
 }
 
-/* Copies the logs with SUFFIXES, one after the other, into one file. */
+/* Copies PARTS of the log, one after the other, into one file. */
 static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pattern,
-                        const char *const *suffixes, GArray *groups, GError **error)
+                        const Part *parts, GArray *groups, GError **error)
 {
     g_autofree char *path = berth_job_path_format(pattern, copy->job);
     if (!*path || strcmp(path, "/dev/null") == 0) {
@@ -84,9 +91,9 @@ static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pat
     if (!file) {
         return FALSE;
     }
-    for (gsize i = 0; suffixes[i]; i++) {
-        g_autofree char *name = g_strconcat(copy->log_id, suffixes[i], NULL);
-        if (!copy_log(storage, name, file, error)) {
+    for (gsize i = 0; parts[i].suffix; i++) {
+        g_autofree char *name = g_strconcat(copy->log_id, parts[i].suffix, NULL);
+        if (!copy_log(storage, name, copy->end[parts[i].end], file, error)) {
             return FALSE;
         }
     }
@@ -95,9 +102,9 @@ static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pat
 
 static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError **error)
 {
-    static const char *const both[] = {".out", ".err", NULL};
-    static const char *const out[] = {".out", NULL};
-    static const char *const err[] = {".err", NULL};
+    static const Part both[] = {{".out", 0}, {".err", 1}, {NULL, 0}};
+    static const Part *const err = &both[1];
+    static const Part out[] = {{".out", 0}, {NULL, 0}};
     const Copy *copy = input;
     g_autoptr(Berth__JobSpec) spec =
         berth_store_get_spec(copy->outputs->daemon->store, copy->job, error);
@@ -224,6 +231,9 @@ void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
     copy->gid = entry->job->gid;
     copy->user = g_strdup(entry->job->user);
     copy->log_id = g_strdup(stored->log_id);
+    const Berth__Exit *ended = stored->task->exit;
+    copy->end[0] = ended ? ended->stdout_bytes : G_MAXUINT64;
+    copy->end[1] = ended ? ended->stderr_bytes : G_MAXUINT64;
     g_hash_table_add(outputs->under_way, new_number(job));
     berth_storage_link_run_for(daemon->storage, BERTH_LANE_OUTPUT, copy->uid, "copy a job's output",
                                copy_output, copy, NULL, NULL, on_copied, copy);
