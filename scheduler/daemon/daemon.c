@@ -13,6 +13,7 @@
 #include "scheduler/daemon/clients.h"
 #include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/listeners.h"
 #include "scheduler/daemon/loader.h"
 #include "scheduler/daemon/logs.h"
@@ -50,7 +51,7 @@ static void on_failed(const GError *error, gpointer user_data)
 {
     const BerthDaemon *daemon = user_data;
     if (daemon->failed_func) {
-        daemon->failed_func(error, daemon->failed_data);
+        daemon->failed_func(BERTH_DAEMON_STATE_FAILED, error, daemon->failed_data);
     }
 }
 
@@ -80,13 +81,28 @@ static void tell_core(BerthDaemon *daemon, gboolean is_up, gboolean is_logged, c
     berth_turn_commit(turn);
 }
 
+/* Nothing has been done with it. What is found at the start is most likely a wrong configuration, which
+ * is to be seen at once; a daemon that runs goes on as while storage is away. */
+static void refuse_storage(BerthDaemon *daemon, const GError *error)
+{
+    if (!daemon->storage_is_known && daemon->failed_func) {
+        daemon->failed_func(BERTH_DAEMON_STORAGE_FOREIGN, error, daemon->failed_data);
+    } else {
+        g_critical("nothing is started, and storage is left alone: %s", error->message);
+    }
+}
+
 static void on_storage_changed(const GError *error, gpointer user_data)
 {
     BerthDaemon *daemon = user_data;
     if (berth_engine_is_stopped(daemon->engine)) {
         return;
     }
-    if (error) {
+    berth_job_numbers_storage_changed(daemon->numbers, error);
+    if (berth_storage_link_is_foreign(error)) {
+        refuse_storage(daemon, error);
+        tell_core(daemon, FALSE, TRUE, error->message);
+    } else if (error) {
         g_warning("storage does not answer, nothing is started until it does: %s", error->message);
         tell_core(daemon, FALSE, TRUE, error->message);
     } else {
@@ -97,6 +113,7 @@ static void on_storage_changed(const GError *error, gpointer user_data)
         berth_collector_run(daemon->collector);
     }
     daemon->storage_was_down = error != NULL;
+    daemon->storage_is_known = TRUE;
 }
 
 /* --- up ----------------------------------------------------------------------------------------- */
@@ -164,6 +181,8 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
     daemon->engine = berth_engine_new(daemon->core, daemon->store, daemon->jobs, daemon->nodes,
                                       counters.last_seq, counters.last_usec);
     berth_engine_set_journal(daemon->engine, daemon->journal);
+    daemon->numbers = berth_job_numbers_new(daemon, &counters);
+    berth_storage_link_set_guard(daemon->storage, berth_job_numbers_guard, daemon->numbers);
     g_message("restored %u unfinished jobs and %u nodes; the next job is %" G_GUINT64_FORMAT,
               berth_job_table_size(daemon->jobs), berth_core_n_nodes(daemon->core),
               daemon->next_job);
@@ -240,6 +259,7 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->log_followers, berth_log_followers_free);
     g_clear_pointer(&daemon->outputs, berth_outputs_free);
     g_clear_pointer(&daemon->actions, berth_actions_free);
+    g_clear_pointer(&daemon->numbers, berth_job_numbers_free);
     g_clear_pointer(&daemon->engine, berth_engine_free);
     g_clear_pointer(&daemon->blob_guard, berth_blob_guard_free);
     g_clear_pointer(&daemon->images, berth_image_table_free);
@@ -261,6 +281,7 @@ gboolean berth_daemon_stop(BerthDaemon *daemon)
     berth_engine_stop(daemon->engine);
     berth_listeners_close(daemon->listeners);
     berth_storage_link_stop(daemon->storage);
+    berth_job_numbers_stop(daemon->numbers);
     berth_sessions_close(daemon->sessions);
     gboolean is_quiet = berth_clients_close(daemon->clients, DRAIN_MSEC) &&
                         berth_workers_drain(daemon->workers, DRAIN_MSEC);

@@ -23,9 +23,16 @@ typedef struct BerthWatchers BerthWatchers;
 typedef struct BerthCollector BerthCollector;
 typedef struct BerthOutputs BerthOutputs;
 typedef struct BerthListeners BerthListeners;
+typedef struct BerthJobNumbers BerthJobNumbers;
 
-/* Called once if the store cannot write any more: end at once. */
-typedef void (*BerthDaemonFailedFunc)(const GError *error, gpointer user_data);
+typedef enum {
+    BERTH_DAEMON_STATE_FAILED, /* the store cannot write any more */
+    BERTH_DAEMON_STORAGE_FOREIGN, /* storage was found to be another state's when it was first opened */
+} BerthDaemonFailure;
+
+/* Called once for a failure with which the daemon cannot go on: end at once. */
+typedef void (*BerthDaemonFailedFunc)(BerthDaemonFailure failure, const GError *error,
+                                      gpointer user_data);
 
 /* Members are set by daemon.c, in this order, before any request is served; each part uses those
  * before it. */
@@ -43,6 +50,7 @@ struct BerthDaemon {
     BerthImageTable *images;
     BerthBlobGuard *blob_guard;
     BerthEngine *engine;
+    BerthJobNumbers *numbers;
     BerthActions *actions;
     BerthOutputs *outputs;
     BerthLogFollowers *log_followers;
@@ -55,6 +63,7 @@ struct BerthDaemon {
     guint64 next_job;
     gint64 start_usec;
     gboolean storage_was_down; /* as it was last heard of */
+    gboolean storage_is_known; /* it was heard of */
     BerthDaemonFailedFunc failed_func;
     gpointer failed_data;
 };

@@ -56,6 +56,8 @@ typedef struct {
     guint gc_interval_sec;
     guint stale_client_after_sec;
     BerthStorageConfig storage;
+    /* of the command line, not of the file */
+    gboolean take_over_storage;
 } BerthDaemonConfig;
 
 /* Reads PATH. Errors: those of berth_config_load(). */

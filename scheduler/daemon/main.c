@@ -14,11 +14,20 @@
 #include <sysexits.h>
 #include <unistd.h>
 
+static gboolean take_over_storage;
+
+static const GOptionEntry own_options[] = {
+    {"take-over-storage", 0, 0, G_OPTION_ARG_NONE, &take_over_storage,
+     "Use storage that belongs to another state, which is lost for good", NULL},
+    {NULL},
+};
+
 static const BerthDaemonProgram program = {
     .name = "berthd",
     .summary = "scheduler of Berth",
     .manuals = "berthd(8) and berthd.conf(5)",
     .config_path = BERTH_SYSCONFDIR "/berthd.conf",
+    .own = own_options,
 };
 
 typedef struct {
@@ -36,15 +45,20 @@ static gboolean read_log_level(const char *path, BerthLogLevel *out_level, GErro
     return TRUE;
 }
 
-static void on_failed(const GError *error, gpointer user_data)
+static void on_failed(BerthDaemonFailure failure, const GError *error, gpointer user_data)
 {
     Process *process = user_data;
-    g_critical(
-        "cannot write the state and must end: %s. Nothing that was acknowledged is lost: "
-        "see to it that the state can be written (free some space, mend the disk), and start "
-        "berthd again; guests run on meanwhile",
-        error->message);
-    process->status = EXIT_FAILURE;
+    if (failure == BERTH_DAEMON_STORAGE_FOREIGN) {
+        g_critical("cannot go on: %s", error->message);
+        process->status = EX_CONFIG;
+    } else {
+        g_critical(
+            "cannot write the state and must end: %s. Nothing that was acknowledged is lost: "
+            "see to it that the state can be written (free some space, mend the disk), and start "
+            "berthd again; guests run on meanwhile",
+            error->message);
+        process->status = EXIT_FAILURE;
+    }
     g_main_loop_quit(process->loop);
 }
 
@@ -106,6 +120,7 @@ int main(int argc, char **argv)
         berth_daemon_config_free(config);
         return EXIT_SUCCESS;
     }
+    config->take_over_storage = take_over_storage;
     berth_log_init(program.name, config->log_level);
     return run(config, options->config_path);
 }

@@ -26,10 +26,13 @@ struct BerthStorageLink {
     GQueue early;          /* Work that came before the first attempt to open it has ended */
     char *error;           /* NULL: it answers */
     gboolean is_known;     /* the first attempt has ended */
+    gboolean is_foreign;   /* the error is that it is not ours */
     gboolean is_stopped;
     guint retry_sec;
     gint64 replaced_usec; /* when a worn handle was replaced; 0: never */
     guint timer;
+    BerthStorageGuardFunc guard_func; /* or NULL */
+    gpointer guard_data;
     BerthStorageChangedFunc changed_func;
     gpointer changed_data;
 };
@@ -75,6 +78,18 @@ BerthWorkers *berth_storage_link_workers(BerthStorageLink *link)
 const char *berth_storage_link_error(BerthStorageLink *link)
 {
     return link->error;
+}
+
+void berth_storage_link_set_guard(BerthStorageLink *link, BerthStorageGuardFunc func,
+                                  gpointer user_data)
+{
+    link->guard_func = func;
+    link->guard_data = user_data;
+}
+
+gboolean berth_storage_link_is_foreign(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION);
 }
 
 static gboolean has_address(BerthStorage *storage, const char *address)
@@ -223,8 +238,10 @@ static void close_unused(BerthStorageLink *link)
 static void settle(BerthStorageLink *link, const GError *error)
 {
     gboolean was_ok = !link->error;
-    gboolean is_news = !link->is_known || was_ok != !error;
+    gboolean is_foreign = berth_storage_link_is_foreign(error);
+    gboolean is_news = !link->is_known || was_ok != !error || is_foreign != link->is_foreign;
     link->is_known = TRUE;
+    link->is_foreign = is_foreign;
     g_free(link->error);
     link->error = error ? g_strdup(error->message) : NULL;
     guint wait_sec = link->check_interval_sec;
@@ -244,12 +261,35 @@ static void settle(BerthStorageLink *link, const GError *error)
 
 static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
-    return berth_storage_open(input, error);
+    const BerthStorageLink *link = input;
+    g_autoptr(BerthStorage) storage = berth_storage_open(link->config, error);
+    if (!storage ||
+        (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error))) {
+        return NULL;
+    }
+    return g_steal_pointer(&storage);
+}
+
+/* What a check needs of the link, which it may outlive in its worker. */
+typedef struct {
+    BerthStorage *storage; /* a reference */
+    BerthStorageGuardFunc guard_func;
+    gpointer guard_data;
+} Check;
+
+static void check_free(gpointer data)
+{
+    Check *check = data;
+    berth_storage_free(check->storage);
+    g_free(check);
 }
 
 static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
-    berth_storage_check((BerthStorage *)input, error);
+    const Check *check = input;
+    if (berth_storage_check(check->storage, error) && check->guard_func) {
+        check->guard_func(check->storage, FALSE, check->guard_data, error);
+    }
     return NULL;
 }
 
@@ -279,6 +319,9 @@ static void on_attempted(GObject *source, GAsyncResult *result, gpointer user_da
     if (storage) {
         use_storage(link, storage);
     }
+    if (berth_storage_link_is_foreign(error) && link->storage) {
+        g_ptr_array_add(link->replaced, g_steal_pointer(&link->storage));
+    }
     if (!link->is_stopped) {
         settle(link, error);
     }
@@ -289,11 +332,13 @@ static void attempt(BerthStorageLink *link)
     if (!link->storage || is_to_be_replaced(link)) {
         /* Without a deadline: a handle that comes late is not to be lost. */
         berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "open storage", open_storage,
-                          (gpointer)link->config, NULL, free_storage, 0, on_attempted, link);
+                          link, NULL, free_storage, 0, on_attempted, link);
         return;
     }
+    Check *check = g_new(Check, 1);
+    *check = (Check){berth_storage_ref(link->storage), link->guard_func, link->guard_data};
     berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "check storage", check_storage,
-                      berth_storage_ref(link->storage), free_storage, NULL,
+                      check, check_free, NULL,
                       CHECK_TIMEOUT_OPS * 1000 * link->config->op_timeout_sec, on_attempted, link);
 }
 

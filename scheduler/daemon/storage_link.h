@@ -17,8 +17,15 @@ BerthStorageLink *berth_storage_link_new(const BerthStorageConfig *config, Berth
 void berth_storage_link_free(BerthStorageLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorageLink, berth_storage_link_free)
 
+/* FUNC decides on a worker whether what was just opened (IS_NEW), or is being checked, may be used;
+ * one call with IS_NEW at a time. FAILED_PRECONDITION: it is not ours, and is let go of until it is: tried
+ * again as storage that does not answer. Before the start. */
+typedef gboolean (*BerthStorageGuardFunc)(BerthStorage *storage, gboolean is_new,
+                                          gpointer user_data, GError **error);
+void berth_storage_link_set_guard(BerthStorageLink *link, BerthStorageGuardFunc func,
+                                  gpointer user_data);
 /* Begins to open it. FUNC after the first attempt, and whenever the answer changes; ERROR is NULL
- * while storage answers. */
+ * while storage answers, and berth_storage_link_is_foreign() of one that answers but is not ours. */
 typedef void (*BerthStorageChangedFunc)(const GError *error, gpointer user_data);
 void berth_storage_link_start(BerthStorageLink *link, BerthStorageChangedFunc func,
                               gpointer user_data);
@@ -35,6 +42,8 @@ gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address);
 const char *berth_storage_link_kind(BerthStorageLink *link);
 /* (transfer none) */
 BerthWorkers *berth_storage_link_workers(BerthStorageLink *link);
+/* Does ERROR say that storage answers, but is not ours? */
+gboolean berth_storage_link_is_foreign(const GError *error);
 /* NULL while storage answers, else why it does not. */
 const char *berth_storage_link_error(BerthStorageLink *link);
 

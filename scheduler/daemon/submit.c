@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "scheduler/daemon/blob_guard.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/submit_blobs.h"
@@ -152,6 +153,7 @@ static void on_committed(const GError *error, gpointer user_data)
         fail_all(submission, error);
         return;
     }
+    berth_job_numbers_given(submission->daemon->numbers, submission->job);
     reply_all(submission, submission->job);
 }
 
@@ -169,7 +171,8 @@ static gboolean decide(Submission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->daemon;
     g_autoptr(GArray) nodes = NULL;
-    if (!check_present(submission, error) || !(nodes = find_nodes(submission, error))) {
+    if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
+        !berth_job_numbers_check(daemon->numbers, error)) {
         return FALSE;
     }
     g_autoptr(Berth__Job) job =
@@ -191,12 +194,20 @@ static gboolean decide(Submission *submission, GError **error)
     return TRUE;
 }
 
-static void finish(Submission *submission)
+static void on_numbered(const GError *failed, gpointer user_data)
 {
+    Submission *submission = user_data;
     g_autoptr(GError) error = NULL;
-    if (!decide(submission, &error)) {
+    if (failed) {
+        fail_all(submission, failed);
+    } else if (!decide(submission, &error)) {
         fail_all(submission, error);
     }
+}
+
+static void finish(Submission *submission)
+{
+    berth_job_numbers_wait(submission->daemon->numbers, on_numbered, submission);
 }
 
 /* --- blobs ------------------------------------------------------------------------------------- */

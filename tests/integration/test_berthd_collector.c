@@ -52,7 +52,7 @@ static int setup(void **state)
     test->agent = open_storage();
     test->agent_address = berth_storage_client_address(test->agent);
     test->berthd = berthd_fixture_new_on(NULL, lines, open_storage());
-    berthd_fixture_start(test->berthd);
+    berthd_fixture_start_with(test->berthd, "--take-over-storage"); /* the tests share a pool */
     test->plan = (FakePlan){.runs_on = TRUE};
     test->node = berthd_fixture_add_agent(test->berthd, "n1", berthd_test_plan, &test->plan);
     fake_agent_set_storage_client(test->node, test->agent_address);

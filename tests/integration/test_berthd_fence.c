@@ -88,7 +88,7 @@ static int setup(void **state)
     test->guest_address = berth_storage_client_address(test->guest);
     test->berthd = berthd_fixture_new_on("node_timeout = 2s\n[guests]\nstart_backoff = 1s\n", lines,
                                          open_storage());
-    berthd_fixture_start(test->berthd);
+    berthd_fixture_start_with(test->berthd, "--take-over-storage"); /* the tests share a pool */
     test->first_plan =
         (FakePlan){.runs_on = TRUE, .out = "first\n", .storage_client = test->guest_address};
     test->second_plan = (FakePlan){.out = "second\n"};

@@ -76,7 +76,9 @@ static void storage_away_at_start_it_serves_what_it_can(void **state)
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__STORAGE_DOWN, 0);
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, held);
     assert_int_equal(record->state, BERTH__JOB_STATE__PENDING);
-    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    Berth__JobSpec plain = berthd_fixture_spec();
+    g_autoptr(GError) no_number = berthd_fixture_submit_error(test->berthd, &plain);
+    assert_berth_error(no_number, BERTH_ERROR_UNAVAILABLE, "storage does not answer");
     Berth__ImportBeginRequest begin = BERTH__IMPORT_BEGIN_REQUEST__INIT;
     begin.name = (char *)"other";
     begin.size_bytes = 4096;
@@ -84,6 +86,9 @@ static void storage_away_at_start_it_serves_what_it_can(void **state)
                                                         "ImportBegin", &begin.base);
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "storage cannot be reached");
     set_storage(test->berthd, "storage", TRUE);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__STORAGE_UP, 0);
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    assert_int_equal(job, held + 1);
     berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
 }
 

@@ -344,6 +344,11 @@ static void drain_notify(BerthdFixture *fixture)
 
 void berthd_fixture_start(BerthdFixture *fixture)
 {
+    berthd_fixture_start_with(fixture, NULL);
+}
+
+void berthd_fixture_start_with(BerthdFixture *fixture, const char *argument)
+{
     g_autoptr(GError) error = NULL;
     g_autofree char *path = program();
     g_autofree char *log = g_build_filename(fixture->dir, "berthd.log", NULL);
@@ -351,8 +356,8 @@ void berthd_fixture_start(BerthdFixture *fixture)
     drain_notify(fixture);
     g_subprocess_launcher_take_stderr_fd(
         launcher, open(log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0644));
-    fixture->process =
-        g_subprocess_launcher_spawn(launcher, &error, path, "--config", fixture->config, NULL);
+    fixture->process = g_subprocess_launcher_spawn(launcher, &error, path, "--config",
+                                                   fixture->config, argument, NULL);
     assert_no_error(error);
     wait_ready(fixture);
     fixture->client = berth_rpc_connect_unix(fixture->socket, NULL, &error);
@@ -368,6 +373,14 @@ void berthd_fixture_restart(BerthdFixture *fixture)
         fake_agent_cut(agent);
         fake_agent_heal(agent);
     }
+}
+
+void berthd_fixture_restart_anew(BerthdFixture *fixture)
+{
+    fixture->cursor = 0;
+    g_ptr_array_set_size(fixture->events, 0);
+    g_hash_table_remove_all(fixture->states);
+    berthd_fixture_restart(fixture);
 }
 
 int berthd_fixture_run(BerthdFixture *fixture, const char *const *arguments, char **out_stderr)
@@ -445,6 +458,14 @@ guint64 berthd_fixture_rss(BerthdFixture *fixture)
     assert_true(g_file_get_contents(path, &text, NULL, NULL));
     g_auto(GStrv) fields = g_strsplit(text, " ", -1);
     return g_ascii_strtoull(fields[1], NULL, 10) * 4096;
+}
+
+char *berthd_fixture_log(BerthdFixture *fixture)
+{
+    g_autofree char *path = g_build_filename(fixture->dir, "berthd.log", NULL);
+    char *text = NULL;
+    assert_true(g_file_get_contents(path, &text, NULL, NULL));
+    return text;
 }
 
 /* Whatever else a test looks at, nothing that berthd says is impossible may have happened. */

@@ -38,6 +38,10 @@ const char *berthd_fixture_ca(BerthdFixture *fixture);
 
 /* Starts it, waits until it is ready, and connects client and watcher. */
 void berthd_fixture_start(BerthdFixture *fixture);
+/* The same with one more argument, or NULL. */
+void berthd_fixture_start_with(BerthdFixture *fixture, const char *argument);
+/* What it has logged by now. (transfer full) */
+char *berthd_fixture_log(BerthdFixture *fixture);
 /* Runs it until it ends by itself: its exit status; OUT_STDERR (transfer full). */
 int berthd_fixture_run(BerthdFixture *fixture, const char *const *arguments, char **out_stderr);
 void berthd_fixture_kill(BerthdFixture *fixture);     /* SIGKILL, and waits */
@@ -94,3 +98,5 @@ FakeAgent *berthd_fixture_add_host(BerthdFixture *fixture, const char *name, con
                                    const char *boot_id, FakePlanFunc plan, gpointer user_data);
 /* Starts berthd again after its end: nodes dial at once. */
 void berthd_fixture_restart(BerthdFixture *fixture);
+/* The same with a state that is not the one it had: the watcher forgets what it has seen. */
+void berthd_fixture_restart_anew(BerthdFixture *fixture);
