@@ -55,9 +55,8 @@ BerthActions *berth_actions_new(BerthDaemon *daemon)
 
 static void clear_start(Sending *sending)
 {
-    if (sending->start) {
+    if (sending->start)
         berth__start_guest_request__free_unpacked(g_steal_pointer(&sending->start), NULL);
-    }
 }
 
 static void leave_window(Sending *sending)
@@ -73,9 +72,8 @@ static void sending_free(Sending *sending)
     leave_window(sending);
     g_clear_handle_id(&sending->timer, g_source_remove);
     g_hash_table_remove(sending->actions->sendings, sending);
-    if (sending->is_stray) {
+    if (sending->is_stray)
         g_hash_table_remove(sending->actions->strays, &sending->action.guest);
-    }
     clear_start(sending);
     berth_rpc_peer_unref(sending->peer);
     g_free(sending);
@@ -94,13 +92,11 @@ void berth_actions_free(BerthActions *actions)
 static void give_to_core(BerthDaemon *daemon, const BerthCoreEvent *event)
 {
     g_autoptr(GError) error = NULL;
-    if (berth_engine_is_stopped(daemon->engine)) {
+    if (berth_engine_is_stopped(daemon->engine))
         return;
-    }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    if (!berth_turn_event(turn, event, NULL, &error)) {
+    if (!berth_turn_event(turn, event, NULL, &error))
         g_critical("the core refused the answer to an action: %s", error->message);
-    }
     berth_turn_commit(turn);
 }
 
@@ -109,13 +105,11 @@ static void give_to_core(BerthDaemon *daemon, const BerthCoreEvent *event)
 static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
 {
     BerthCoreTask task;
-    if (action->kind == BERTH_ACTION_RELEASE) {
+    if (action->kind == BERTH_ACTION_RELEASE)
         return TRUE; /* of whatever epoch: it is to go */
-    }
     if (!berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) ||
-        task.epoch != action->guest.epoch || task.node != action->node) {
+        task.epoch != action->guest.epoch || task.node != action->node)
         return FALSE;
-    }
     switch (action->kind) {
     case BERTH_ACTION_START:
         return task.phase == BERTH_GUEST_STARTING;
@@ -236,15 +230,12 @@ static void start_failed(BerthDaemon *daemon, const BerthCoreAction *action, Fau
     BerthTaskEntry *task =
         berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
     BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
-    if (task) {
+    if (task)
         keep_text(&task->detail, why);
-    }
-    if (node && fault != FAULT_JOB) {
+    if (node && fault != FAULT_JOB)
         keep_text(&node->start_error, why);
-    }
-    if (fault == FAULT_STORAGE) {
+    if (fault == FAULT_STORAGE)
         berth_storage_link_doubt(daemon->storage);
-    }
     BerthCoreEvent event = {
         .kind = BERTH_EVENT_START_FAILED, .guest = action->guest, .node = action->node};
     event.start_failed.permanent = fault == FAULT_JOB;
@@ -269,9 +260,8 @@ static Fault fault_of_error(const GError *error)
 static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, const GError *error,
                       const char **out_why)
 {
-    if (sending->action.kind != BERTH_ACTION_START) {
+    if (sending->action.kind != BERTH_ACTION_START)
         return FAULT_NONE;
-    }
     if (!reply) {
         *out_why = error->message;
         return fault_of_error(error);
@@ -310,9 +300,8 @@ static void take_reply(Sending *sending, const ProtobufCMessage *reply)
 
 static void fail_and_try_again(Sending *sending, const GError *error)
 {
-    if (sending->retry_msec == RETRY_MIN_MSEC) {
+    if (sending->retry_msec == RETRY_MIN_MSEC)
         log_failure(sending->actions->daemon, &sending->action, error->message);
-    }
     try_again(sending);
 }
 
@@ -463,16 +452,13 @@ static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError *
         return NULL;
     }
     g_autoptr(GPtrArray) all = g_ptr_array_new();
-    for (gsize i = 0; fence->addresses[i]; i++) {
+    for (gsize i = 0; fence->addresses[i]; i++)
         g_ptr_array_add(all, fence->addresses[i]);
-    }
-    for (gsize i = 0; clients && clients[i]; i++) {
+    for (gsize i = 0; clients && clients[i]; i++)
         g_ptr_array_add(all, clients[i]);
-    }
     g_ptr_array_add(all, NULL);
-    if (berth_storage_fence(storage, (const char *const *)all->pdata, error)) {
+    if (berth_storage_fence(storage, (const char *const *)all->pdata, error))
         berth_storage_disk_remove(storage, fence->disk_id, error);
-    }
     return NULL;
 }
 
@@ -499,9 +485,8 @@ static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action
         berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
     const BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
     g_autoptr(GStrvBuilder) addresses = g_strv_builder_new();
-    for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++) {
+    for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++)
         g_strv_builder_add(addresses, entry->stored->storage_clients[i]);
-    }
     if ((!entry || entry->stored->n_storage_clients == 0) && node && *node->info->storage_client) {
         g_auto(GStrv) clients = g_strsplit(node->info->storage_client, " ", -1);
         g_strv_builder_addv(addresses, (const char **)clients);
@@ -525,17 +510,15 @@ static void fence(BerthDaemon *daemon, const BerthCoreAction *action)
 void berth_actions_act(BerthActions *actions, const BerthCoreAction *action)
 {
     BerthDaemon *daemon = actions->daemon;
-    if (!is_wanted(daemon, action)) {
+    if (!is_wanted(daemon, action))
         return;
-    }
     if (action->kind == BERTH_ACTION_FENCE) {
         fence(daemon, action);
         return;
     }
     BerthRpcPeer *peer = berth_sessions_peer(daemon->sessions, action->node);
-    if (!peer) {
+    if (!peer)
         return;
-    }
     send_action(sending_new(actions, action, peer));
 }
 
@@ -545,9 +528,8 @@ void berth_actions_release_stray(BerthActions *actions, guint32 node, const Bert
     BerthCoreTask task;
     gboolean is_elsewhere = berth_core_get_task(actions->daemon->core, id->job, id->task, &task) &&
                             task.epoch == id->epoch && task.node != node;
-    if (!peer || g_hash_table_contains(actions->strays, id)) {
+    if (!peer || g_hash_table_contains(actions->strays, id))
         return;
-    }
     if (is_elsewhere) {
         /* Its release would remove the disk of the one that is wanted. */
         g_autofree char *guest = berth_guest_name_format(id);

@@ -56,11 +56,10 @@ static guint count_user(const BerthBlobGuard *guard, guint32 uid)
 static void add_to_user(BerthBlobGuard *guard, guint32 uid, gint change)
 {
     guint count = (guint)((gint)count_user(guard, uid) + change);
-    if (count == 0) {
+    if (count == 0)
         g_hash_table_remove(guard->by_user, GUINT_TO_POINTER(uid));
-    } else {
+    else
         g_hash_table_insert(guard->by_user, GUINT_TO_POINTER(uid), GUINT_TO_POINTER(count));
-    }
 }
 
 static gboolean check_touch(const BerthBlobGuard *guard, guint32 uid, GBytes *key,
@@ -87,9 +86,8 @@ gboolean berth_blob_guard_touch(BerthBlobGuard *guard, guint32 uid, const guint8
 {
     g_autoptr(GBytes) key = g_bytes_new(digest, BERTH_SHA256_BYTES);
     Touch *touch = g_hash_table_lookup(guard->touched, key);
-    if (!check_touch(guard, uid, key, touch, error)) {
+    if (!check_touch(guard, uid, key, touch, error))
         return FALSE;
-    }
     if (touch) {
         add_to_user(guard, touch->uid, -1);
     } else {
@@ -105,9 +103,8 @@ gboolean berth_blob_guard_touch(BerthBlobGuard *guard, guint32 uid, const guint8
 gboolean berth_blob_guard_pin(BerthBlobGuard *guard, const guint8 *digest)
 {
     g_autoptr(GBytes) key = g_bytes_new(digest, BERTH_SHA256_BYTES);
-    if (g_hash_table_contains(guard->removed, key)) {
+    if (g_hash_table_contains(guard->removed, key))
         return FALSE;
-    }
     guint pins = GPOINTER_TO_UINT(g_hash_table_lookup(guard->pinned, key));
     g_hash_table_insert(guard->pinned, g_steal_pointer(&key), GUINT_TO_POINTER(pins + 1));
     return TRUE;
@@ -118,19 +115,17 @@ void berth_blob_guard_unpin(BerthBlobGuard *guard, const guint8 *digest)
     g_autoptr(GBytes) key = g_bytes_new(digest, BERTH_SHA256_BYTES);
     guint pins = GPOINTER_TO_UINT(g_hash_table_lookup(guard->pinned, key));
     g_return_if_fail(pins > 0);
-    if (pins == 1) {
+    if (pins == 1)
         g_hash_table_remove(guard->pinned, key);
-    } else {
+    else
         g_hash_table_insert(guard->pinned, g_steal_pointer(&key), GUINT_TO_POINTER(pins - 1));
-    }
 }
 
 static gboolean is_old(gpointer key, gpointer value, gpointer user_data)
 {
     const Touch *touch = value;
-    if (g_get_monotonic_time() - touch->at_usec < GUARD_USEC) {
+    if (g_get_monotonic_time() - touch->at_usec < GUARD_USEC)
         return FALSE;
-    }
     add_to_user(user_data, touch->uid, -1);
     return TRUE;
 }
@@ -139,9 +134,8 @@ gboolean berth_blob_guard_begin_removal(BerthBlobGuard *guard, const guint8 *dig
 {
     g_autoptr(GBytes) key = g_bytes_new(digest, BERTH_SHA256_BYTES);
     Touch *touch = g_hash_table_lookup(guard->touched, key);
-    if (g_hash_table_contains(guard->pinned, key) || (touch && !is_old(NULL, touch, guard))) {
+    if (g_hash_table_contains(guard->pinned, key) || (touch && !is_old(NULL, touch, guard)))
         return FALSE;
-    }
     g_hash_table_remove(guard->touched, key);
     g_hash_table_add(guard->removed, g_steal_pointer(&key));
     return TRUE;
@@ -161,24 +155,21 @@ void berth_blob_guard_sweep(BerthBlobGuard *guard)
 char *berth_digest_to_hex(const guint8 *digest)
 {
     char *hex = g_malloc(2 * BERTH_SHA256_BYTES + 1);
-    for (guint i = 0; i < BERTH_SHA256_BYTES; i++) {
+    for (guint i = 0; i < BERTH_SHA256_BYTES; i++)
         g_snprintf(hex + 2 * i, 3, "%02x", digest[i]);
-    }
     return hex;
 }
 
 gboolean berth_digest_from_hex(const char *hex, guint8 out_digest[BERTH_SHA256_BYTES])
 {
-    if (strlen(hex) != 2 * BERTH_SHA256_BYTES) {
+    if (strlen(hex) != 2 * BERTH_SHA256_BYTES)
         return FALSE;
-    }
     guint8 digest[BERTH_SHA256_BYTES];
     for (guint i = 0; i < BERTH_SHA256_BYTES; i++) {
         int high = g_ascii_xdigit_value(hex[2 * i]);
         int low = g_ascii_xdigit_value(hex[2 * i + 1]);
-        if (high < 0 || low < 0) {
+        if (high < 0 || low < 0)
             return FALSE;
-        }
         digest[i] = (guint8)(high * 16 + low);
     }
     memcpy(out_digest, digest, sizeof digest);
@@ -187,9 +178,8 @@ gboolean berth_digest_from_hex(const char *hex, guint8 out_digest[BERTH_SHA256_B
 
 char *berth_blob_text(const ProtobufCBinaryData *digest)
 {
-    if (digest->len != BERTH_SHA256_BYTES) {
+    if (digest->len != BERTH_SHA256_BYTES)
         return g_strdup("(not a digest)");
-    }
     g_autofree char *hex = berth_digest_to_hex(digest->data);
     return g_strdup_printf("sha256:%s", hex);
 }

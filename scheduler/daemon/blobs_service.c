@@ -67,14 +67,12 @@ static void reply_stat(Stat *stat, const GError *error)
 {
     Berth__StatBlobReply reply = BERTH__STAT_BLOB_REPLY__INIT;
     reply.present = !error && keep(stat);
-    if (stat->is_pinned) {
+    if (stat->is_pinned)
         berth_blob_guard_unpin(stat->daemon->blob_guard, stat->digest);
-    }
-    if (error) {
+    if (error)
         berth_rpc_call_fail(stat->call, error);
-    } else {
+    else
         berth_rpc_call_reply(stat->call, &reply.base);
-    }
     g_free(stat);
 }
 
@@ -211,9 +209,8 @@ static gboolean check_piece(const Berth__PutBlobRequest *request, GError **error
     guint64 size_bytes = request->blob->size_bytes;
     gsize length = request->data.len;
     if (length <= PIECE_MAX_BYTES && request->offset <= size_bytes &&
-        length <= size_bytes - request->offset && (length > 0 || size_bytes == 0)) {
+        length <= size_bytes - request->offset && (length > 0 || size_bytes == 0))
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "a piece of %zu bytes at offset %" G_GUINT64_FORMAT " does not belong into a file "
                 "of %" G_GUINT64_FORMAT " bytes (pieces have 1 to %u bytes)",
@@ -249,36 +246,31 @@ static void on_piece(const GError *error, gpointer user_data)
     g_autofree Piece *piece = user_data;
     Berth__PutBlobReply reply = BERTH__PUT_BLOB_REPLY__INIT;
     reply.complete = piece->is_last;
-    if (error ? !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED) : reply.complete) {
+    if (error ? !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED) : reply.complete)
         end_upload(piece);
-    }
-    if (error) {
+    if (error)
         berth_rpc_call_fail(piece->call, error);
-    } else {
+    else
         berth_rpc_call_reply(piece->call, &reply.base);
-    }
 }
 
 static gboolean put_piece(BerthDaemon *daemon, const Berth__PutBlobRequest *request,
                           BerthRpcCall *call, GError **error)
 {
     BerthClientHoldings *holdings = berth_client_holdings(call);
-    if (!check_blob(daemon, request->blob, error) || !check_piece(request, error)) {
+    if (!check_blob(daemon, request->blob, error) || !check_piece(request, error))
         return FALSE;
-    }
     if (!holdings) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                             "the connection has closed");
         return FALSE;
     }
     guint32 uid = berth_rpc_call_identity(call)->uid;
-    if (!berth_blob_guard_touch(daemon->blob_guard, uid, request->blob->sha256.data, error)) {
+    if (!berth_blob_guard_touch(daemon->blob_guard, uid, request->blob->sha256.data, error))
         return FALSE;
-    }
     Upload *upload = find_upload(daemon, uid, holdings, request, error);
-    if (!upload) {
+    if (!upload)
         return FALSE;
-    }
     if (berth_serial_queued(upload->serial) >= PIECES_MAX) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                     "%u pieces of this upload wait already; send the next when one was answered",
@@ -299,9 +291,8 @@ static void blobs_put(Berth__Blobs_Service *service, const Berth__PutBlobRequest
 {
     BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
     g_autoptr(GError) error = NULL;
-    if (!put_piece(daemon_of(service), request, call, &error)) {
+    if (!put_piece(daemon_of(service), request, call, &error))
         berth_rpc_call_fail(call, error);
-    }
 }
 
 ProtobufCService *berth_blobs_service_new(BerthDaemon *daemon)

@@ -81,9 +81,8 @@ static void add_connection(BerthClients *clients, uid_t uid, BerthRpcPeer *peer)
 static void remove_connection(BerthClients *clients, uid_t uid)
 {
     User *user = g_hash_table_lookup(clients->users, GUINT_TO_POINTER(uid));
-    if (--user->n_connections == 0) {
+    if (--user->n_connections == 0)
         g_hash_table_remove(clients->users, GUINT_TO_POINTER(uid));
-    }
 }
 
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
@@ -103,15 +102,13 @@ static gboolean is_too_many(BerthClients *clients, BerthRpcPeer *peer)
     const BerthRpcIdentity *who = berth_rpc_peer_identity(peer);
     guint limit = clients->daemon->config->user_connections_max;
     guint n = count(clients, who->uid);
-    if (who->uid == 0 || n < limit) {
+    if (who->uid == 0 || n < limit)
         return FALSE;
-    }
     berth_log_warning_limited(
         &clients->limit, "%s has %u connections already, and gets no more (user_connections_max)",
         who->description, n);
-    if (n >= limit + REFUSED_MAX) {
+    if (n >= limit + REFUSED_MAX)
         return TRUE;
-    }
     g_autoptr(GError) reason =
         g_error_new(BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                     "you have %u connections to the daemon, which is all that one user may have "
@@ -147,14 +144,12 @@ gboolean berth_clients_close(BerthClients *clients, guint timeout_msec)
     GHashTableIter iter;
     gpointer peer;
     g_hash_table_iter_init(&iter, clients->peers);
-    while (g_hash_table_iter_next(&iter, &peer, NULL)) {
+    while (g_hash_table_iter_next(&iter, &peer, NULL))
         berth_rpc_peer_close(peer, TRUE);
-    }
     gboolean is_late = FALSE;
     guint timer = g_timeout_add(timeout_msec, on_deadline, &is_late);
-    while (g_hash_table_size(clients->peers) > 0 && !is_late) {
+    while (g_hash_table_size(clients->peers) > 0 && !is_late)
         g_main_context_iteration(NULL, TRUE);
-    }
     g_source_remove(timer);
     return g_hash_table_size(clients->peers) == 0;
 }

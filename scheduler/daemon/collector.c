@@ -76,15 +76,12 @@ static char **list_unused_blobs(BerthStorage *storage, BerthStore *store, GError
     for (gsize i = 0; all && all[i]; i++) {
         guint8 digest[BERTH_SHA256_BYTES];
         gboolean is_used = TRUE;
-        if (!berth_digest_from_hex(all[i], digest)) {
+        if (!berth_digest_from_hex(all[i], digest))
             continue;
-        }
-        if (!berth_store_blob_is_used(store, digest, &is_used, error)) {
+        if (!berth_store_blob_is_used(store, digest, &is_used, error))
             return NULL;
-        }
-        if (!is_used) {
+        if (!is_used)
             g_strv_builder_add(unused, all[i]);
-        }
     }
     return all ? g_strv_builder_end(unused) : NULL;
 }
@@ -108,9 +105,8 @@ static gboolean remove_blob(BerthStorage *storage, BerthStore *store, const char
     guint8 digest[BERTH_SHA256_BYTES];
     gboolean is_used = TRUE;
     if (!berth_digest_from_hex(hex, digest) ||
-        !berth_store_blob_is_used(store, digest, &is_used, error)) {
+        !berth_store_blob_is_used(store, digest, &is_used, error))
         return FALSE;
-    }
     return is_used || berth_storage_blob_remove(storage, digest, error);
 }
 
@@ -162,11 +158,10 @@ static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *bu
 {
     g_autoptr(GError) failed = NULL;
     char **clients = berth_storage_disk_clients(storage, name, &failed);
-    if (clients) {
+    if (clients)
         g_ptr_array_add(busy, berth_busy_disk_new(name, clients));
-    } else if (!is_gone(failed)) {
+    else if (!is_gone(failed))
         return go_on(name, g_steal_pointer(&failed), error);
-    }
     return TRUE;
 }
 
@@ -177,18 +172,15 @@ static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError 
     g_autoptr(GPtrArray) busy = g_ptr_array_new_with_free_func(berth_busy_disk_free);
     for (gsize i = 0; task->names[i]; i++) {
         g_autoptr(GError) failed = NULL;
-        if (remove_one(storage, task, task->names[i], &failed) || is_gone(failed)) {
+        if (remove_one(storage, task, task->names[i], &failed) || is_gone(failed))
             continue;
-        }
         if (!is_in_use(failed)) {
-            if (!go_on(task->names[i], g_steal_pointer(&failed), error)) {
+            if (!go_on(task->names[i], g_steal_pointer(&failed), error))
                 return NULL;
-            }
             continue;
         }
-        if (task->kind == DISKS && !note_busy(storage, task->names[i], busy, error)) {
+        if (task->kind == DISKS && !note_busy(storage, task->names[i], busy, error))
             return NULL;
-        }
     }
     return g_steal_pointer(&busy);
 }
@@ -201,9 +193,8 @@ static gpointer cut_off(BerthStorage *storage, gconstpointer input, GError **err
         g_autoptr(GError) failed = NULL;
         gboolean ok = berth_storage_fence(storage, (const char *const *)disk->clients, &failed) &&
                       berth_storage_disk_remove(storage, disk->disk_id, &failed);
-        if (!ok && !is_gone(failed) && !go_on(disk->disk_id, g_steal_pointer(&failed), error)) {
+        if (!ok && !is_gone(failed) && !go_on(disk->disk_id, g_steal_pointer(&failed), error))
             return NULL;
-        }
     }
     return NULL;
 }
@@ -214,21 +205,18 @@ gboolean berth_collector_is_dead_disk(BerthCore *core, guint64 next_job, const c
 {
     BerthGuestId id;
     BerthCoreTask task;
-    if (!berth_disk_id_parse(disk_id, &id, NULL) || id.job >= next_job) {
+    if (!berth_disk_id_parse(disk_id, &id, NULL) || id.job >= next_job)
         return FALSE;
-    }
-    if (!berth_core_get_task(core, id.job, id.task, &task)) {
+    if (!berth_core_get_task(core, id.job, id.task, &task))
         return TRUE;
-    }
     return task.epoch != id.epoch || task.phase == BERTH_GUEST_NONE;
 }
 
 static gboolean is_dead_blob(BerthCollector *collector, GHashTable *before, const char *hex)
 {
     guint8 digest[BERTH_SHA256_BYTES];
-    if (!berth_digest_from_hex(hex, digest)) {
+    if (!berth_digest_from_hex(hex, digest))
         return FALSE;
-    }
     g_hash_table_add(collector->suspects, g_strdup(hex));
     return g_hash_table_contains(before, hex) &&
            berth_blob_guard_begin_removal(collector->daemon->blob_guard, digest);
@@ -254,16 +242,14 @@ static void forget_gone_images(BerthCollector *collector, char **names)
     BerthTurn *turn = NULL;
     for (gsize i = 0; collector->unwanted[i]; i++) {
         const char *id = collector->unwanted[i];
-        if (g_strv_contains((const char *const *)names, id)) {
+        if (g_strv_contains((const char *const *)names, id))
             continue;
-        }
         turn = turn ? turn : berth_engine_begin(daemon->engine);
         berth_store_batch_remove_unwanted(berth_turn_batch(turn), id);
         berth_image_table_set_unwanted(daemon->images, id, FALSE);
     }
-    if (turn) {
+    if (turn)
         berth_turn_commit(turn);
-    }
 }
 
 static void warn_of_strangers(BerthCollector *collector, char **names)
@@ -293,11 +279,9 @@ static char **judge(BerthCollector *collector, char **names)
         forget_gone_images(collector, names);
         warn_of_strangers(collector, names);
     }
-    for (gsize i = 0; names[i]; i++) {
-        if (is_dead(collector, before, names[i])) {
+    for (gsize i = 0; names[i]; i++)
+        if (is_dead(collector, before, names[i]))
             g_strv_builder_add(dead, names[i]);
-        }
-    }
     return g_strv_builder_end(dead);
 }
 
@@ -322,9 +306,8 @@ static void end_round(BerthCollector *collector, const GError *error)
     collector->is_running = FALSE;
     g_clear_handle_id(&collector->timer, g_source_remove);
     guint wait_sec = collector->daemon->config->gc_interval_sec;
-    if (berth_stale_clients_has_suspects(collector->stale_clients)) {
+    if (berth_stale_clients_has_suspects(collector->stale_clients))
         wait_sec = MIN(wait_sec, collector->daemon->config->stale_client_after_sec);
-    }
     collector->timer = g_timeout_add_seconds(wait_sec, on_timer, collector);
 }
 
@@ -347,9 +330,8 @@ static void release_blobs(const Removing *removing)
 {
     for (gsize i = 0; removing->names[i]; i++) {
         guint8 digest[BERTH_SHA256_BYTES];
-        if (berth_digest_from_hex(removing->names[i], digest)) {
+        if (berth_digest_from_hex(removing->names[i], digest))
             berth_blob_guard_end_removal(removing->collector->daemon->blob_guard, digest);
-        }
     }
 }
 
@@ -366,11 +348,10 @@ static void on_cut_off(GObject *source, GAsyncResult *result, gpointer user_data
     BerthCollector *collector = user_data;
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
-    if (error) {
+    if (error)
         end_round(collector, error);
-    } else {
+    else
         next_kind(collector);
-    }
 }
 
 /* Said before it is done: it cannot be undone. */
@@ -403,11 +384,10 @@ static void end_removal(BerthCollector *collector, const GPtrArray *busy)
                                              G_USEC_PER_SEC,
                                          berth_stale_clients_is_in_use, collector->daemon);
     }
-    if (dead && dead->len > 0) {
+    if (dead && dead->len > 0)
         cut_off_stale(collector, g_steal_pointer(&dead));
-    } else {
+    else
         next_kind(collector);
-    }
 }
 
 static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -416,9 +396,8 @@ static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data
     BerthCollector *collector = removing->collector;
     g_autoptr(GError) error = NULL;
     g_autoptr(GPtrArray) busy = berth_work_finish(result, &error);
-    if (collector->kind == BLOBS) {
+    if (collector->kind == BLOBS)
         release_blobs(removing);
-    }
     if (error) {
         end_round(collector, error);
     } else {
@@ -463,9 +442,8 @@ static void list(BerthCollector *collector)
 
 void berth_collector_run(BerthCollector *collector)
 {
-    if (collector->is_running) {
+    if (collector->is_running)
         return;
-    }
     collector->is_running = TRUE;
     collector->kind = DISKS;
     list(collector);

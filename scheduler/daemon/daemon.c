@@ -50,9 +50,8 @@ static void on_task_changed(guint64 job, guint32 task, gpointer user_data)
 static void on_failed(const GError *error, gpointer user_data)
 {
     const BerthDaemon *daemon = user_data;
-    if (daemon->failed_func) {
+    if (daemon->failed_func)
         daemon->failed_func(BERTH_DAEMON_STATE_FAILED, error, daemon->failed_data);
-    }
 }
 
 void berth_daemon_set_failed_func(BerthDaemon *daemon, BerthDaemonFailedFunc func,
@@ -75,9 +74,8 @@ static void tell_core(BerthDaemon *daemon, gboolean is_up, gboolean is_logged, c
         entry.text = (char *)why;
         berth_turn_log(turn, &entry);
     }
-    if (!berth_turn_event(turn, &event, NULL, &error)) {
+    if (!berth_turn_event(turn, &event, NULL, &error))
         g_critical("the core refused the state of storage: %s", error->message);
-    }
     berth_turn_commit(turn);
 }
 
@@ -85,19 +83,17 @@ static void tell_core(BerthDaemon *daemon, gboolean is_up, gboolean is_logged, c
  * is to be seen at once; a daemon that runs goes on as while storage is away. */
 static void refuse_storage(BerthDaemon *daemon, const GError *error)
 {
-    if (!daemon->storage_is_known && daemon->failed_func) {
+    if (!daemon->storage_is_known && daemon->failed_func)
         daemon->failed_func(BERTH_DAEMON_STORAGE_FOREIGN, error, daemon->failed_data);
-    } else {
+    else
         g_critical("nothing is started, and storage is left alone: %s", error->message);
-    }
 }
 
 static void on_storage_changed(const GError *error, gpointer user_data)
 {
     BerthDaemon *daemon = user_data;
-    if (berth_engine_is_stopped(daemon->engine)) {
+    if (berth_engine_is_stopped(daemon->engine))
         return;
-    }
     berth_job_numbers_storage_changed(daemon->numbers, error);
     if (berth_storage_link_is_foreign(error)) {
         refuse_storage(daemon, error);
@@ -122,18 +118,16 @@ static void on_storage_changed(const GError *error, gpointer user_data)
 static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
 {
     g_autoptr(GError) error = NULL;
-    if (!config->journal) {
+    if (!config->journal)
         return NULL;
-    }
     g_autofree char *directory = g_str_has_prefix(config->state, "file:")
                                      ? g_strdup(BERTH_STATEDIR)
                                      : g_path_get_dirname(config->state);
     g_autofree char *path = g_build_filename(directory, "core.journal", NULL);
     BerthJournalFile *journal =
         berth_journal_file_open(path, config->journal_max_mib << 20, &error);
-    if (!journal) {
+    if (!journal)
         g_warning("no journal is kept: %s", error->message);
-    }
     return journal;
 }
 
@@ -165,18 +159,16 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
 {
     BerthStoreCounters counters = {0};
     daemon->store = berth_store_open(daemon->config->state, error);
-    if (!daemon->store) {
+    if (!daemon->store)
         return FALSE;
-    }
     daemon->journal = open_journal(daemon->config);
     daemon->core = make_core(daemon->config, daemon->journal);
     daemon->jobs = berth_job_table_new();
     daemon->nodes = berth_node_table_new();
     daemon->images = berth_image_table_new();
     daemon->blob_guard = berth_blob_guard_new();
-    if (!berth_loader_run(daemon, &counters, error)) {
+    if (!berth_loader_run(daemon, &counters, error))
         return FALSE;
-    }
     daemon->next_job = counters.next_job;
     daemon->engine = berth_engine_new(daemon->core, daemon->store, daemon->jobs, daemon->nodes,
                                       counters.last_seq, counters.last_usec);
@@ -206,21 +198,18 @@ static void make_parts(BerthDaemon *daemon)
 
 static gboolean bring_up(BerthDaemon *daemon, GError **error)
 {
-    if (!berth_operators_init(&daemon->operators, daemon->config->operators_group, error)) {
+    if (!berth_operators_init(&daemon->operators, daemon->config->operators_group, error))
         return FALSE;
-    }
     daemon->workers = berth_workers_new();
     daemon->users = berth_users_new(daemon->workers);
     daemon->storage = berth_storage_link_new(&daemon->config->storage, daemon->workers,
                                              daemon->config->storage_check_interval_sec);
-    if (!restore(daemon, error)) {
+    if (!restore(daemon, error))
         return FALSE;
-    }
     make_parts(daemon);
     daemon->listeners = berth_listeners_new(daemon, error);
-    if (!daemon->listeners) {
+    if (!daemon->listeners)
         return FALSE;
-    }
     daemon->start_usec = berth_engine_now_usec(daemon->engine);
     berth_engine_start(daemon->engine);
     tell_core(daemon, FALSE, FALSE, "");
@@ -287,9 +276,8 @@ gboolean berth_daemon_stop(BerthDaemon *daemon)
                         berth_workers_drain(daemon->workers, DRAIN_MSEC);
     /* What a worker has brought may have been committed since. */
     berth_engine_stop(daemon->engine);
-    if (!is_quiet) {
+    if (!is_quiet)
         return FALSE;
-    }
     free_all(daemon);
     return TRUE;
 }

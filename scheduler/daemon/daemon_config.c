@@ -33,9 +33,8 @@ static gboolean check_mode(const char *value, GError **error)
 static gboolean check_address(const char *value, GError **error)
 {
     g_autoptr(GInetAddress) address = g_inet_address_new_from_string(value);
-    if (address || g_str_equal(value, "*")) {
+    if (address || g_str_equal(value, "*"))
         return TRUE;
-    }
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "an IP address of this host, or * for all");
     return FALSE;
@@ -43,9 +42,8 @@ static gboolean check_address(const char *value, GError **error)
 
 static gboolean check_image(const char *value, GError **error)
 {
-    if (berth_image_name_check(value, NULL)) {
+    if (berth_image_name_check(value, NULL))
         return TRUE;
-    }
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "the name of an image: 1 to 64 letters, digits, '.', '_' and '-', the "
                         "first a letter or digit");
@@ -177,9 +175,8 @@ BerthDaemonConfig *berth_daemon_config_load(const char *path, GError **error)
                                        berth_storage_config_table(&config->storage),
                                        {NULL}};
     if (!berth_config_load(path, "berthd.conf(5)", tables, error) ||
-        !berth_storage_config_check(&config->storage, path, error)) {
+        !berth_storage_config_check(&config->storage, path, error))
         return NULL;
-    }
     config->socket_mode = (guint)g_ascii_strtoull(config->socket_mode_text, NULL, 8);
     return g_steal_pointer(&config);
 }
@@ -188,9 +185,8 @@ BerthDaemonConfig *berth_daemon_config_load(const char *path, GError **error)
 static void warn_state(const BerthDaemonConfig *config, GPtrArray *warnings)
 {
     g_autofree char *directory = g_path_get_dirname(config->state);
-    if (!g_str_has_prefix(config->state, "file:") && !g_str_equal(directory, BERTH_STATEDIR)) {
+    if (!g_str_has_prefix(config->state, "file:") && !g_str_equal(directory, BERTH_STATEDIR))
         berth_config_warn_directory(warnings, "[berthd] state", directory);
-    }
 }
 
 GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config)
@@ -198,9 +194,8 @@ GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config)
     g_autoptr(GPtrArray) warnings = berth_config_warnings_new();
     g_autoptr(GError) error = NULL;
     BerthOperators operators;
-    if (!berth_operators_init(&operators, config->operators_group, &error)) {
+    if (!berth_operators_init(&operators, config->operators_group, &error))
         g_ptr_array_add(warnings, g_strdup_printf("[berthd] %s", error->message));
-    }
     warn_state(config, warnings);
     berth_config_warn_tls(warnings, "agents", config->certificate, config->key, config->ca, NULL);
     berth_storage_config_warn(&config->storage, warnings);

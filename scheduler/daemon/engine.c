@@ -119,18 +119,15 @@ guint32 berth_engine_add_node(BerthEngine *engine, const char *name)
 static void note(BerthEngine *engine, gint64 now_usec, const BerthCoreEvent *event)
 {
     GString *text = berth_journal_file_begin(engine->journal);
-    if (!text) {
+    if (!text)
         return;
-    }
-    if (event) {
+    if (event)
         berth_journal_event(text, now_usec, event);
-    } else {
+    else
         berth_journal_resume(text, now_usec);
-    }
     const GArray *actions = engine->effects->actions;
-    for (guint i = 0; i < actions->len; i++) {
+    for (guint i = 0; i < actions->len; i++)
         berth_journal_action(text, &g_array_index(actions, BerthCoreAction, i));
-    }
     berth_journal_file_commit(engine->journal, text);
 }
 
@@ -171,9 +168,8 @@ BerthTurn *berth_engine_begin(BerthEngine *engine)
 
 static void turn_free(BerthTurn *turn)
 {
-    if (turn->batch) {
+    if (turn->batch)
         berth_store_batch_free(turn->batch);
-    }
     g_array_unref(turn->actions);
     g_array_unref(turn->changed);
     g_ptr_array_unref(turn->events);
@@ -225,9 +221,8 @@ static void log_output(BerthTurn *turn, const Berth__Task *task, const char *fai
     event.job = task->job;
     event.task = task->index;
     event.epoch = task->epoch;
-    if (failure) {
+    if (failure)
         event.text = (char *)failure;
-    }
     berth_turn_log(turn, &event);
 }
 
@@ -243,9 +238,8 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failu
     gboolean is_done = berth_job_state_is_final((BerthJobState)stored->task->state) &&
                        stored->phase == BERTH_GUEST_NONE;
     berth_store_batch_put_task(turn->batch, stored, is_done);
-    if (is_done) {
+    if (is_done)
         berth_job_table_remove(engine->jobs, number);
-    }
 }
 
 /* Since when a task is being ended is nothing that the core needs to know. */
@@ -266,15 +260,13 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
     BerthCoreTask task;
     BerthJobEntry *job = berth_job_table_find(engine->jobs, id->job);
     BerthTaskEntry *entry = berth_job_table_find_task(engine->jobs, id->job, id->task);
-    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task)) {
+    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task))
         return;
-    }
     Berth__Task *record = entry->stored->task;
     gboolean is_new_state = record->state != (Berth__JobState)task.state ||
                             record->reason != (Berth__Reason)task.reason;
-    if (task.epoch > record->epoch) {
+    if (task.epoch > record->epoch)
         entry->started_at_usec = engine->now_usec;
-    }
     berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node));
     note_stop(engine, record, &task);
     Berth__JobState old_state = job->job->state;
@@ -282,24 +274,19 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
     berth_record_roll_up(job);
     gboolean is_final = berth_job_state_is_final(task.state);
     /* Once it has ended, others may have added to the text (outputs.c). */
-    if (is_new_state || !is_final) {
+    if (is_new_state || !is_final)
         berth_record_describe(job, entry);
-    }
     gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
     berth_store_batch_put_task(turn->batch, entry->stored, is_done);
-    if (job->job->state != old_state || job->job->reason != old_reason) {
+    if (job->job->state != old_state || job->job->reason != old_reason)
         berth_store_batch_update_job(turn->batch, job->job);
-    }
-    if (is_new_state) {
+    if (is_new_state)
         log_task(turn, entry);
-    }
     g_array_append_val(turn->changed, *id);
-    if (is_final) {
+    if (is_final)
         berth_job_table_finished(engine->jobs, id->job);
-    }
-    if (is_done) {
+    if (is_done)
         berth_job_table_remove(engine->jobs, id->job);
-    }
 }
 
 void berth_turn_put_node(BerthTurn *turn, guint32 handle)
@@ -307,9 +294,8 @@ void berth_turn_put_node(BerthTurn *turn, guint32 handle)
     BerthEngine *engine = turn->engine;
     BerthCoreNode node;
     const BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
-    if (!entry || !berth_core_get_node(engine->core, handle, &node)) {
+    if (!entry || !berth_core_get_node(engine->core, handle, &node))
         return;
-    }
     Berth__StoredNode stored = BERTH__STORED_NODE__INIT;
     stored.info = entry->info;
     stored.state = (Berth__NodeState)node.state;
@@ -321,9 +307,8 @@ static void write_node(BerthTurn *turn, guint32 handle)
 {
     BerthCoreNode node;
     if (!berth_node_table_find(turn->engine->nodes, handle) ||
-        !berth_core_get_node(turn->engine->core, handle, &node)) {
+        !berth_core_get_node(turn->engine->core, handle, &node))
         return;
-    }
     berth_turn_put_node(turn, handle);
     Berth__Event event = BERTH__EVENT__INIT;
     berth_event_node_state(node.name, node.state, &event);
@@ -348,9 +333,8 @@ static void write_action(BerthTurn *turn, const BerthCoreAction *action)
     write_kill_time(turn, action);
     Berth__Event event = BERTH__EVENT__INIT;
     const char *node = berth_node_table_name(turn->engine->nodes, action->node);
-    if (berth_event_action(action, node, &event)) {
+    if (berth_event_action(action, node, &event))
         berth_turn_log(turn, &event);
-    }
     g_array_append_val(turn->actions, *action);
 }
 
@@ -362,15 +346,12 @@ static gboolean has_effects(const BerthCoreEffects *effects)
 static void take_effects(BerthTurn *turn)
 {
     const BerthCoreEffects *effects = turn->engine->effects;
-    for (guint i = 0; i < effects->nodes->len; i++) {
+    for (guint i = 0; i < effects->nodes->len; i++)
         write_node(turn, g_array_index(effects->nodes, guint32, i));
-    }
-    for (guint i = 0; i < effects->changed->len; i++) {
+    for (guint i = 0; i < effects->changed->len; i++)
         write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
-    }
-    for (guint i = 0; i < effects->actions->len; i++) {
+    for (guint i = 0; i < effects->actions->len; i++)
         write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
-    }
     berth_learned_write(turn->batch, effects);
 }
 
@@ -379,9 +360,8 @@ static void write_holds(BerthTurn *turn, guint64 number)
 {
     BerthCoreJob job;
     BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
-    if (!entry || !berth_core_get_job(turn->engine->core, number, &job)) {
+    if (!entry || !berth_core_get_job(turn->engine->core, number, &job))
         return;
-    }
     entry->job->held = job.held;
     entry->job->held_by_operator = job.held_by_operator;
     berth_store_batch_update_job(turn->batch, entry->job);
@@ -403,21 +383,18 @@ static void log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *
     Berth__Event cause = BERTH__EVENT__INIT;
     const char *node = berth_node_table_name(turn->engine->nodes, event->node);
     if (berth_event_cause(event, node, user, &cause) &&
-        (has_effects(turn->engine->effects) || berth_event_is_request(event->kind))) {
+        (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))
         berth_turn_log(turn, &cause);
-    }
 }
 
 gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
                           GError **error)
 {
-    if (!decide(turn, event, error)) {
+    if (!decide(turn, event, error))
         return FALSE;
-    }
     log_cause(turn, event, user);
-    if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED) {
+    if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED)
         write_holds(turn, event->guest.job);
-    }
     take_effects(turn);
     return TRUE;
 }
@@ -425,9 +402,8 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const ch
 gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const Berth__Job *job,
                            const Berth__JobSpec *spec, const char *idempotency_key, GError **error)
 {
-    if (!decide(turn, event, error)) {
+    if (!decide(turn, event, error))
         return FALSE;
-    }
     BerthJobEntry *entry =
         berth_job_table_add(turn->engine->jobs, berth_pb_dup(&job->base), NULL, 1);
     entry->wants_output = *spec->stdout_path || *spec->stderr_path;
@@ -456,32 +432,28 @@ static void publish(BerthTurn *turn)
     for (guint i = 0; i < turn->events->len; i++) {
         const Berth__Event *event = g_ptr_array_index(turn->events, i);
         engine->committed_seq = event->seq;
-        if (engine->hooks.event) {
+        if (engine->hooks.event)
             engine->hooks.event(event, engine->hooks_data);
-        }
     }
     for (guint i = 0; i < turn->changed->len && engine->hooks.task_changed; i++) {
         const BerthGuestId *id = &g_array_index(turn->changed, BerthGuestId, i);
         engine->hooks.task_changed(id->job, id->task, engine->hooks_data);
     }
-    for (guint i = 0; i < turn->actions->len && engine->hooks.act; i++) {
+    for (guint i = 0; i < turn->actions->len && engine->hooks.act; i++)
         engine->hooks.act(&g_array_index(turn->actions, BerthCoreAction, i), engine->hooks_data);
-    }
 }
 
 static void fail(BerthEngine *engine, const GError *error)
 {
-    if (engine->failure) {
+    if (engine->failure)
         return;
-    }
     engine->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                                   "the daemon cannot write its state and ends: %s; whether this "
                                   "took effect shows when it runs again",
                                   error->message);
     disarm_timer(engine);
-    if (engine->hooks.failed) {
+    if (engine->hooks.failed)
         engine->hooks.failed(error, engine->hooks_data);
-    }
 }
 
 /* TURN has left the queue. No other turn ends meanwhile, whatever those who are told do. */
@@ -489,9 +461,8 @@ static void end_turn(BerthTurn *turn)
 {
     BerthEngine *engine = turn->engine;
     engine->is_ending = TRUE;
-    if (!engine->failure) {
+    if (!engine->failure)
         publish(turn);
-    }
     run_followers(turn, engine->failure);
     engine->is_ending = FALSE;
     turn_free(turn);
@@ -514,9 +485,8 @@ static void on_committed(GObject *source, GAsyncResult *result, gpointer user_da
     BerthEngine *engine = turn->engine;
     g_autoptr(GError) error = NULL;
     g_queue_pop_head(&engine->in_flight);
-    if (!berth_store_commit_finish(engine->store, result, &error)) {
+    if (!berth_store_commit_finish(engine->store, result, &error))
         fail(engine, error);
-    }
     end_turn(turn);
     end_empty_turns(engine);
 }
@@ -531,9 +501,8 @@ void berth_turn_commit(BerthTurn *turn)
         berth_store_commit_async(engine->store, batch, on_committed, turn);
     }
     end_empty_turns(engine);
-    if (!berth_engine_is_stopped(engine)) {
+    if (!berth_engine_is_stopped(engine))
         arm_timer(engine);
-    }
 }
 
 /* --- time ------------------------------------------------------------------------------------ */
@@ -546,9 +515,8 @@ static gboolean on_timer(gpointer user_data)
     if (berth_core_next_timer_usec(engine->core) <= berth_engine_now_usec(engine)) {
         BerthCoreEvent event = {.kind = BERTH_EVENT_TIMER};
         g_autoptr(GError) error = NULL;
-        if (!berth_turn_event(turn, &event, NULL, &error)) {
+        if (!berth_turn_event(turn, &event, NULL, &error))
             g_critical("the core refused a timer: %s", error->message);
-        }
     }
     berth_turn_commit(turn);
     return G_SOURCE_REMOVE;
@@ -556,14 +524,12 @@ static gboolean on_timer(gpointer user_data)
 
 static void arm_timer(BerthEngine *engine)
 {
-    if (!engine->is_started) {
+    if (!engine->is_started)
         return;
-    }
     disarm_timer(engine);
     gint64 due_usec = berth_core_next_timer_usec(engine->core);
-    if (due_usec == G_MAXINT64) {
+    if (due_usec == G_MAXINT64)
         return;
-    }
     gint64 wait_usec = CLAMP(due_usec - berth_engine_now_usec(engine), 0, TIMER_MAX_USEC);
     engine->timer = g_timeout_source_new((guint)((wait_usec + 999) / 1000));
     g_source_set_callback(engine->timer, on_timer, engine, NULL);
@@ -586,7 +552,6 @@ void berth_engine_stop(BerthEngine *engine)
 {
     engine->is_stopping = TRUE;
     disarm_timer(engine);
-    while (!g_queue_is_empty(&engine->in_flight)) {
+    while (!g_queue_is_empty(&engine->in_flight))
         g_main_context_iteration(g_main_context_get_thread_default(), TRUE);
-    }
 }

@@ -46,35 +46,31 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
                            Berth__Event *out_event)
 {
     Berth__Event__Kind kind = cause_kind(event->kind);
-    if (kind == BERTH__EVENT__KIND__EVENT_UNSPECIFIED) {
+    if (kind == BERTH__EVENT__KIND__EVENT_UNSPECIFIED)
         return FALSE;
-    }
     out_event->kind = kind;
     out_event->job = job_of(event);
     out_event->task = event->guest.task;
     out_event->epoch = event->guest.epoch;
     out_event->node = (char *)node;
-    if (user) {
+    if (user)
         out_event->user = (char *)user;
-    }
-    if (event->kind == BERTH_EVENT_GUEST_GONE) {
+    if (event->kind == BERTH_EVENT_GUEST_GONE)
         out_event->reason = (Berth__Reason)event->gone.reason;
-    } else if (event->kind == BERTH_EVENT_START_FAILED) {
+    else if (event->kind == BERTH_EVENT_START_FAILED)
         out_event->reason = (Berth__Reason)event->start_failed.reason;
-    }
     return TRUE;
 }
 
 gboolean berth_event_action(const BerthCoreAction *action, const char *node,
                             Berth__Event *out_event)
 {
-    if (action->kind == BERTH_ACTION_START) {
+    if (action->kind == BERTH_ACTION_START)
         out_event->kind = BERTH__EVENT__KIND__GUEST_START;
-    } else if (action->kind == BERTH_ACTION_STOP) {
+    else if (action->kind == BERTH_ACTION_STOP)
         out_event->kind = BERTH__EVENT__KIND__GUEST_STOP;
-    } else {
+    else
         return FALSE; /* GUEST_RELEASED and GUEST_FENCED say that it was done */
-    }
     out_event->job = action->guest.job;
     out_event->task = action->guest.task;
     out_event->epoch = action->guest.epoch;

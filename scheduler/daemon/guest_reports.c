@@ -28,9 +28,8 @@ static BerthTaskEntry *find_entry(BerthDaemon *daemon, guint32 node, const Berth
 {
     if (id->guest != 0 || !berth_core_get_task(daemon->core, id->job, id->task, out_task) ||
         out_task->epoch != id->epoch || out_task->node != node ||
-        out_task->phase == BERTH_GUEST_NONE) {
+        out_task->phase == BERTH_GUEST_NONE)
         return NULL;
-    }
     return berth_job_table_find_task(daemon->jobs, id->job, id->task);
 }
 
@@ -39,9 +38,8 @@ static gint64 believable_usec(BerthDaemon *daemon, const BerthTaskEntry *entry, 
 {
     gint64 now_usec = berth_engine_now_usec(daemon->engine);
     gint64 said = said_usec > G_MAXINT64 ? G_MAXINT64 : (gint64)said_usec;
-    if (said == 0) {
+    if (said == 0)
         return now_usec;
-    }
     gint64 earliest = entry ? entry->started_at_usec : 0;
     return CLAMP(said, MIN(earliest, now_usec), now_usec);
 }
@@ -64,25 +62,21 @@ static void take_status(BerthDaemon *daemon, BerthTurn *turn, const BerthGuestId
                         const BerthCoreTask *task, BerthTaskEntry *entry,
                         const Berth__GuestStatus *status)
 {
-    if (task->phase == BERTH_GUEST_RELEASING || task->phase == BERTH_GUEST_FENCING) {
+    if (task->phase == BERTH_GUEST_RELEASING || task->phase == BERTH_GUEST_FENCING)
         return;
-    }
     guint64 stdout_bytes = entry->stdout_bytes;
     guint64 stderr_bytes = entry->stderr_bytes;
-    if (berth_record_take_status(entry, status)) {
+    if (berth_record_take_status(entry, status))
         berth_turn_put_task(turn, id->job, id->task);
-    }
-    if (entry->stdout_bytes != stdout_bytes || entry->stderr_bytes != stderr_bytes) {
+    if (entry->stdout_bytes != stdout_bytes || entry->stderr_bytes != stderr_bytes)
         berth_logs_wake(daemon->log_followers, id->job, id->task);
-    }
 }
 
 static void give_to_core(BerthTurn *turn, const BerthCoreEvent *event)
 {
     g_autoptr(GError) error = NULL;
-    if (!berth_turn_event(turn, event, NULL, &error)) {
+    if (!berth_turn_event(turn, event, NULL, &error))
         g_critical("the core refused what a node said: %s", error->message);
-    }
 }
 
 /* --- Join --------------------------------------------------------------------------------------- */
@@ -112,13 +106,11 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
 {
     BerthFoundGuest guest = {.id = guest_id(status->id)};
     BerthCoreTask task;
-    if (!found_phase(status, &guest.phase)) {
+    if (!found_phase(status, &guest.phase))
         return;
-    }
     BerthTaskEntry *entry = find_entry(daemon, node, &guest.id, &task);
-    if (entry) {
+    if (entry)
         take_status(daemon, turn, &guest.id, &task, entry, status);
-    }
     guest.start_usec = believable_usec(daemon, entry, status->start_usec);
     guest.end_usec = believable_usec(daemon, entry, status->end_usec);
     guest.reason = gone_reason(status);
@@ -134,14 +126,12 @@ void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node
         g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
     for (gsize i = 0; i < request->n_guests; i++) {
         const Berth__GuestStatus *status = request->guests[i];
-        if (!status->id) {
+        if (!status->id)
             continue;
-        }
         BerthGuestId *key = g_new(BerthGuestId, 1);
         *key = guest_id(status->id);
-        if (g_hash_table_add(seen, key)) {
+        if (g_hash_table_add(seen, key))
             add_found(daemon, turn, node, status, found);
-        }
     }
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
     event.joined.info = berth_record_node_to_core(request->info);
@@ -203,9 +193,8 @@ typedef struct {
 static void on_stray_settled(const GError *error, gpointer user_data)
 {
     g_autofree Stray *stray = user_data;
-    if (!error) {
+    if (!error)
         berth_actions_release_stray(stray->daemon->actions, stray->node, &stray->guest);
-    }
 }
 
 /* Fenced, requeued or never known: it must not go on. That it is not wanted may have been decided
@@ -229,9 +218,8 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
         return;
     }
     take_status(daemon, turn, &event.guest, &task, entry, status);
-    if (change_event(daemon, entry, status, &event)) {
+    if (change_event(daemon, entry, status, &event))
         give_to_core(turn, &event);
-    }
     berth_logs_wake(daemon->log_followers, event.guest.job, event.guest.task);
 }
 
@@ -244,15 +232,13 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         .kind = BERTH_EVENT_GUEST_REPORTED, .guest = guest_id(status->id), .node = node};
     BerthCoreTask task;
     BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
-    if (!entry) {
+    if (!entry)
         return;
-    }
     take_status(daemon, turn, &event.guest, &task, entry, status);
     if (status->usage &&
         berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, status->usage,
-                            berth_engine_now_usec(daemon->engine), &event.usage)) {
+                            berth_engine_now_usec(daemon->engine), &event.usage))
         g_array_append_val(events, event);
-    }
 }
 
 void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
@@ -265,11 +251,9 @@ void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 n
         node_entry->usage = berth_pb_dup(&request->node->base);
     }
     g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(BerthCoreEvent));
-    for (gsize i = 0; i < request->n_guests; i++) {
-        if (request->guests[i]->id) {
+    for (gsize i = 0; i < request->n_guests; i++)
+        if (request->guests[i]->id)
             measure_guest(daemon, turn, node, request->guests[i], events);
-        }
-    }
     for (guint i = 0; i < events->len; i++) {
         BerthCoreEvent *event = &g_array_index(events, BerthCoreEvent, i);
         event->more = i + 1 < events->len;

@@ -40,9 +40,8 @@ static gboolean has_guest_of(BerthCore *core, guint32 node, const Berth__JoinReq
         const Berth__GuestId *id = request->guests[i]->id;
         BerthCoreTask task;
         if (id && berth_core_get_task(core, id->job, id->task, &task) && task.node == node &&
-            task.epoch == id->epoch && task.phase != BERTH_GUEST_NONE) {
+            task.epoch == id->epoch && task.phase != BERTH_GUEST_NONE)
             return TRUE;
-        }
     }
     return FALSE;
 }
@@ -53,9 +52,8 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
     guint32 node = berth_core_find_node(daemon->core, info->name);
     const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, node);
     BerthCoreNode core_node;
-    if (!entry || !berth_core_get_node(daemon->core, node, &core_node)) {
+    if (!entry || !berth_core_get_node(daemon->core, node, &core_node))
         return TRUE;
-    }
     gboolean is_other = is_other_host(entry, info) || is_in_an_older_boot(entry, info);
     if (berth_sessions_peer(daemon->sessions, node) &&
         (is_other || is_in_another_boot(entry, info))) {
@@ -66,12 +64,10 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
                     entry->address, info->name);
         return FALSE;
     }
-    if (!is_other) {
+    if (!is_other)
         return TRUE;
-    }
-    if (core_node.guests == 0 || has_guest_of(daemon->core, node, request)) {
+    if (core_node.guests == 0 || has_guest_of(daemon->core, node, request))
         return TRUE;
-    }
     g_set_error(
         error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
         "another host was node %s before, and %u guests may still run there: this one can be "

@@ -60,9 +60,8 @@ GPtrArray *berth_image_table_list(BerthImageTable *table)
     GHashTableIter iter;
     gpointer image;
     g_hash_table_iter_init(&iter, table->images);
-    while (g_hash_table_iter_next(&iter, NULL, &image)) {
+    while (g_hash_table_iter_next(&iter, NULL, &image))
         g_ptr_array_add(list, image);
-    }
     g_ptr_array_sort(list, compare_names);
     return list;
 }
@@ -70,18 +69,16 @@ GPtrArray *berth_image_table_list(BerthImageTable *table)
 Berth__Image *berth_image_table_get(BerthImageTable *table, const char *name, GError **error)
 {
     Berth__Image *image = berth_image_table_find(table, name);
-    if (image) {
+    if (image)
         return image;
-    }
     g_autoptr(GPtrArray) list = berth_image_table_list(table);
     GString *known = g_string_new(NULL);
     for (guint i = 0; i < list->len && i < 10; i++) {
         const Berth__Image *other = g_ptr_array_index(list, i);
         g_string_append_printf(known, "%s%s", i ? ", " : "", other->name);
     }
-    if (list->len > 10) {
+    if (list->len > 10)
         g_string_append(known, ", ...");
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                 "there is no image \"%s\"; %s%s; an operator can import one with: berth image "
                 "import NAME PATH",
@@ -134,11 +131,10 @@ static gboolean is_reserved(BerthImageTable *table, const char *id)
 
 void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, gboolean unwanted)
 {
-    if (unwanted) {
+    if (unwanted)
         g_hash_table_add(table->unwanted, g_strdup(id));
-    } else {
+    else
         g_hash_table_remove(table->unwanted, id);
-    }
 }
 
 gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id)
@@ -152,11 +148,9 @@ char **berth_image_table_list_unwanted(BerthImageTable *table)
     GHashTableIter iter;
     gpointer id;
     g_hash_table_iter_init(&iter, table->unwanted);
-    while (g_hash_table_iter_next(&iter, &id, NULL)) {
-        if (!is_reserved(table, id)) {
+    while (g_hash_table_iter_next(&iter, &id, NULL))
+        if (!is_reserved(table, id))
             g_strv_builder_add(list, id);
-        }
-    }
     return g_strv_builder_end(list);
 }
 

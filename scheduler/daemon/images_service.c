@@ -72,9 +72,8 @@ static void writer_free(gpointer writer)
 static void drop_import(const Step *step)
 {
     BerthClientHoldings *holdings = berth_client_holdings(step->call);
-    if (holdings && holdings->imports) {
+    if (holdings && holdings->imports)
         g_hash_table_remove(holdings->imports, step->import->import_id);
-    }
 }
 
 static void fail_step(Step *step, const GError *error)
@@ -86,12 +85,10 @@ static void fail_step(Step *step, const GError *error)
 /* A step that failed ends the import; one that was cancelled is the end of it already. */
 static gboolean step_failed(Step *step, const GError *error)
 {
-    if (!error) {
+    if (!error)
         return FALSE;
-    }
-    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED)) {
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED))
         drop_import(step);
-    }
     fail_step(step, error);
     return TRUE;
 }
@@ -133,9 +130,8 @@ static gboolean create_image(BerthStorage *storage, gpointer *object, gconstpoin
 static void on_created(const GError *error, gpointer user_data)
 {
     Step *step = user_data;
-    if (step_failed(step, error)) {
+    if (step_failed(step, error))
         return;
-    }
     Berth__ImportBeginReply reply = BERTH__IMPORT_BEGIN_REPLY__INIT;
     reply.import_id = step->import->import_id;
     berth_rpc_call_reply(step->call, &reply.base);
@@ -146,9 +142,8 @@ static gboolean check_begin(BerthDaemon *daemon, const Berth__ImportBeginRequest
                             GError **error)
 {
     guint64 max_bytes = daemon->config->image_max_mib << 20;
-    if (!berth_image_name_check(request->name, error)) {
+    if (!berth_image_name_check(request->name, error))
         return FALSE;
-    }
     if (request->size_bytes == 0 || request->size_bytes > max_bytes) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                     "an image of %" G_GUINT64_FORMAT " bytes cannot be imported: 1 to "
@@ -196,9 +191,8 @@ static GHashTable *imports_with_room(const Begin *begin, GError **error)
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED, "the connection has closed");
         return NULL;
     }
-    if (!holdings->imports) {
+    if (!holdings->imports)
         holdings->imports = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, import_close);
-    }
     if (g_hash_table_size(holdings->imports) >= IMPORTS_MAX) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                     "%u imports are under way on this connection already; finish one first",
@@ -243,9 +237,8 @@ static gboolean note_import(Begin *begin, GError **error)
     begin->id =
         g_strdup_printf("%s-%08x%08x", begin->request->name, g_random_int(), g_random_int());
     if (!imports_with_room(begin, error) ||
-        !berth_image_table_reserve(daemon->images, begin->request->name, begin->id, error)) {
+        !berth_image_table_reserve(daemon->images, begin->request->name, begin->id, error))
         return FALSE;
-    }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_put_unwanted(berth_turn_batch(turn), begin->id);
     berth_image_table_set_unwanted(daemon->images, begin->id, TRUE);
@@ -259,11 +252,10 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
     g_autoptr(Begin) begin = user_data;
     g_autoptr(GError) error = NULL;
     begin->user = g_strdup(name);
-    if (note_import(begin, &error)) {
+    if (note_import(begin, &error))
         begin = NULL; /* on_noted() has it */
-    } else {
+    else
         berth_rpc_call_fail(begin->call, error);
-    }
 }
 
 static void images_import_begin(Berth__Images_Service *service,
@@ -297,9 +289,8 @@ static gboolean write_image(BerthStorage *storage, gpointer *object, gconstpoint
 static void on_written(const GError *error, gpointer user_data)
 {
     Step *step = user_data;
-    if (step_failed(step, error)) {
+    if (step_failed(step, error))
         return;
-    }
     Berth__ImportWriteReply reply = BERTH__IMPORT_WRITE_REPLY__INIT;
     berth_rpc_call_reply(step->call, &reply.base);
     g_free(step);
@@ -346,11 +337,10 @@ static void images_import_write(Berth__Images_Service *service,
 static void on_record_committed(const GError *error, gpointer user_data)
 {
     Step *step = user_data;
-    if (error) {
+    if (error)
         berth_rpc_call_fail(step->call, error);
-    } else {
+    else
         berth_rpc_call_reply(step->call, &step->import->image->base);
-    }
     import_close(step->import);
     g_free(step);
 }
@@ -373,9 +363,8 @@ static gboolean commit_image(BerthStorage *storage, gpointer *object, gconstpoin
 static void on_image_committed(const GError *error, gpointer user_data)
 {
     Step *step = user_data;
-    if (step_failed(step, error)) {
+    if (step_failed(step, error))
         return;
-    }
     Import *import = step->import;
     BerthDaemon *daemon = import->daemon;
     /* From here on it is no longer its connection's. */
@@ -436,9 +425,8 @@ static guint first_after(const GPtrArray *images, const char *after)
 {
     guint first = 0;
     while (*after && first < images->len &&
-           strcmp(((const Berth__Image *)g_ptr_array_index(images, first))->name, after) <= 0) {
+           strcmp(((const Berth__Image *)g_ptr_array_index(images, first))->name, after) <= 0)
         first++;
-    }
     return first;
 }
 
@@ -454,12 +442,10 @@ static void images_list(Berth__Images_Service *service, const Berth__ListImagesR
     Berth__ListImagesReply reply = BERTH__LIST_IMAGES_REPLY__INIT;
     reply.images = (Berth__Image **)images->pdata + first;
     reply.n_images = MIN(images->len - first, limit);
-    for (gsize i = 0; i < reply.n_images; i++) {
+    for (gsize i = 0; i < reply.n_images; i++)
         shown(daemon, reply.images[i]);
-    }
-    if (first + reply.n_images < images->len) {
+    if (first + reply.n_images < images->len)
         reply.next_after = reply.images[reply.n_images - 1]->name;
-    }
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
 }
 
@@ -529,9 +515,8 @@ static gboolean remove_image(Removal *removal, const char *user, GError **error)
 {
     BerthDaemon *daemon = removal->daemon;
     const Berth__Image *image = berth_image_table_get(daemon->images, removal->name, error);
-    if (!image) {
+    if (!image)
         return FALSE;
-    }
     guint jobs = berth_job_table_count_image(daemon->jobs, removal->name);
     if (jobs > 0) {
         g_set_error(

@@ -56,9 +56,8 @@ static void on_ended_job(GObject *source, GAsyncResult *result, gpointer user_da
     g_autoptr(Berth__Job) job = berth_work_finish(result, &error);
     if (job && berth_permission_check_job(&change->daemon->operators,
                                           berth_rpc_call_identity(change->call), job->id, job->uid,
-                                          &error)) {
+                                          &error))
         set_ended_error(job, &error);
-    }
     fail(change, error);
 }
 
@@ -101,9 +100,8 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
                                         berth_permission_is_operator(&daemon->operators, who));
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     gboolean is_taken = berth_turn_event(turn, &event, user, error);
-    if (is_taken) {
+    if (is_taken)
         berth_turn_then(turn, on_committed, change);
-    }
     berth_turn_commit(turn);
     return is_taken;
 }
@@ -117,9 +115,8 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
         look_up_ended(change); /* it ended while the name was looked up */
         return;
     }
-    if (!decide(change, entry, name, &error)) {
+    if (!decide(change, entry, name, &error))
         fail(change, error);
-    }
 }
 
 void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, BerthRpcCall *call)

@@ -131,9 +131,8 @@ static gpointer read_jobs(gconstpointer input, GCancellable *cancellable, GError
     fill_query(list, &query, states);
     gboolean has_more = FALSE;
     GPtrArray *jobs = berth_store_list_jobs(list->daemon->store, &query, &has_more, error);
-    if (!jobs) {
+    if (!jobs)
         return NULL;
-    }
     Page *page = g_new0(Page, 1);
     page->jobs = jobs;
     page->has_more = has_more;
@@ -149,18 +148,15 @@ static void fill_reply(const List *list, const Page *page, Berth__ListJobsReply 
         Berth__Job *job = g_ptr_array_index(page->jobs, i);
         berth_job_view_refresh(list->daemon, job);
         berth_job_view_hide(list->daemon, berth_rpc_call_identity(list->call), job);
-        for (gsize t = 0; t < job->n_tasks; t++) {
+        for (gsize t = 0; t < job->n_tasks; t++)
             berth_pb_set_string(&job->tasks[t]->console_tail, NULL);
-        }
         size += berth__job__get_packed_size(job);
-        if (size > REPLY_MAX_BYTES && reply->n_jobs > 0) {
+        if (size > REPLY_MAX_BYTES && reply->n_jobs > 0)
             break;
-        }
         reply->n_jobs++;
     }
-    if (reply->n_jobs > 0 && (page->has_more || reply->n_jobs < page->jobs->len)) {
+    if (reply->n_jobs > 0 && (page->has_more || reply->n_jobs < page->jobs->len))
         reply->next_after_job = reply->jobs[reply->n_jobs - 1]->id;
-    }
 }
 
 static void list_fail(List *list, const GError *error)
@@ -197,9 +193,8 @@ static gpointer look_up_user(gconstpointer input, GCancellable *cancellable, GEr
 {
     const List *list = input;
     uid_t uid = 0;
-    if (!berth_user_uid(list->request->user, &uid, error)) {
+    if (!berth_user_uid(list->request->user, &uid, error))
         return NULL;
-    }
     return g_memdup2(&uid, sizeof uid);
 }
 

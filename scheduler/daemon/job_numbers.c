@@ -106,9 +106,8 @@ void berth_job_numbers_stop(BerthJobNumbers *numbers)
 
 gboolean berth_job_numbers_check(BerthJobNumbers *numbers, GError **error)
 {
-    if (numbers->daemon->next_job < numbers->limit) {
+    if (numbers->daemon->next_job < numbers->limit)
         return TRUE;
-    }
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                         "the reserved job numbers are used up, and storage has not answered yet "
                         "that there are more; submit again");
@@ -126,13 +125,12 @@ void berth_job_numbers_wait(BerthJobNumbers *numbers, BerthJobNumbersFunc func, 
     *waiter = (Waiter){func, user_data};
     g_queue_push_tail(&numbers->waiting, waiter);
     const char *why = numbers->is_known ? berth_storage_link_error(daemon->storage) : NULL;
-    if (berth_engine_is_stopped(daemon->engine)) {
+    if (berth_engine_is_stopped(daemon->engine))
         answer_unavailable(numbers, "the daemon is ending");
-    } else if (why) {
+    else if (why)
         answer_unavailable(numbers, why);
-    } else {
+    else
         update(numbers);
-    }
 }
 
 /* --- the two writes ----------------------------------------------------------------------------- */
@@ -159,9 +157,8 @@ static gboolean on_due(gpointer user_data)
 
 static void update_later(BerthJobNumbers *numbers, guint wait_msec)
 {
-    if (numbers->timer == 0) {
+    if (numbers->timer == 0)
         numbers->timer = g_timeout_add(wait_msec, on_due, numbers);
-    }
 }
 
 static void on_mark_written(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -171,9 +168,8 @@ static void on_mark_written(GObject *source, GAsyncResult *result, gpointer user
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
     numbers->is_writing = FALSE;
-    if (berth_engine_is_stopped(numbers->daemon->engine)) {
+    if (berth_engine_is_stopped(numbers->daemon->engine))
         return;
-    }
     if (error) {
         g_info("the mark in storage could not be written: %s", error->message);
         answer_unavailable(numbers, error->message);
@@ -184,9 +180,8 @@ static void on_mark_written(GObject *source, GAsyncResult *result, gpointer user
     numbers->limit = writing->mark.jobs_reserved;
     numbers->noted = writing->mark.next_job;
     answer(numbers, NULL);
-    if (numbers->noted < numbers->committed) {
+    if (numbers->noted < numbers->committed)
         update_later(numbers, NOTE_MSEC);
-    }
 }
 
 static void begin_mark(BerthJobNumbers *numbers)
@@ -205,11 +200,10 @@ static void on_reserved(const GError *error, gpointer user_data)
     numbers->reserved = writing->mark.jobs_reserved;
     numbers->committed = MAX(numbers->committed, writing->mark.next_job);
     g_free(writing);
-    if (error) { /* the daemon ends */
+    if (error) /* the daemon ends */
         answer(numbers, error);
-    } else {
+    else
         begin_mark(numbers);
-    }
 }
 
 static gboolean is_short(const BerthJobNumbers *numbers, guint64 bound)
@@ -234,26 +228,23 @@ static void update(BerthJobNumbers *numbers)
     BerthDaemon *daemon = numbers->daemon;
     gboolean is_due = is_short(numbers, numbers->limit) || numbers->noted < numbers->committed;
     if (!is_due || numbers->is_writing || !numbers->has_mark ||
-        berth_storage_link_error(daemon->storage) || berth_engine_is_stopped(daemon->engine)) {
+        berth_storage_link_error(daemon->storage) || berth_engine_is_stopped(daemon->engine))
         return;
-    }
     g_clear_handle_id(&numbers->timer, g_source_remove);
     numbers->is_writing = TRUE;
-    if (is_short(numbers, numbers->reserved)) {
+    if (is_short(numbers, numbers->reserved))
         begin_reservation(numbers);
-    } else {
+    else
         begin_mark(numbers);
-    }
 }
 
 void berth_job_numbers_given(BerthJobNumbers *numbers, guint64 job)
 {
     numbers->committed = MAX(numbers->committed, job + 1);
-    if (is_short(numbers, numbers->limit)) {
+    if (is_short(numbers, numbers->limit))
         update(numbers);
-    } else {
+    else
         update_later(numbers, NOTE_MSEC);
-    }
 }
 
 /* --- storage ------------------------------------------------------------------------------------ */
@@ -266,9 +257,8 @@ static void take_mark(BerthJobNumbers *numbers)
     numbers->limit = mark->jobs_reserved;
     numbers->noted = mark->next_job;
     if (mark->jobs_reserved <= numbers->start.jobs_reserved &&
-        mark->next_job <= numbers->start.next_job) {
+        mark->next_job <= numbers->start.next_job)
         return;
-    }
     daemon->next_job = MAX(daemon->next_job, MAX(mark->jobs_reserved, mark->next_job));
     g_warning(
         "storage knows of later jobs than the state database, whose next job is %" G_GUINT64_FORMAT
@@ -284,11 +274,9 @@ void berth_job_numbers_storage_changed(BerthJobNumbers *numbers, const GError *e
         answer_unavailable(numbers, error->message);
         return;
     }
-    if (!numbers->has_mark) {
+    if (!numbers->has_mark)
         take_mark(numbers);
-    }
     update(numbers);
-    if (numbers->daemon->next_job < numbers->limit) {
+    if (numbers->daemon->next_job < numbers->limit)
         answer(numbers, NULL);
-    }
 }

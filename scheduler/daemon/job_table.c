@@ -127,9 +127,8 @@ BerthTaskEntry *berth_job_table_find_task(BerthJobTable *table, guint64 job, gui
 void berth_job_table_finished(BerthJobTable *table, guint64 job)
 {
     Slot *slot = find_slot(table, job);
-    if (!slot || !slot->is_counted) {
+    if (!slot || !slot->is_counted)
         return;
-    }
     slot->is_counted = FALSE;
     const Berth__Job *record = slot->entry.job;
     set_image_count(table, record->image, berth_job_table_count_image(table, record->image) - 1);
@@ -160,9 +159,8 @@ GArray *berth_job_table_numbers(BerthJobTable *table)
     GHashTableIter iter;
     gpointer number;
     g_hash_table_iter_init(&iter, table->jobs);
-    while (g_hash_table_iter_next(&iter, &number, NULL)) {
+    while (g_hash_table_iter_next(&iter, &number, NULL))
         g_array_append_vals(numbers, number, 1);
-    }
     g_array_sort(numbers, compare_numbers);
     return numbers;
 }

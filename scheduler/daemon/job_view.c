@@ -29,9 +29,8 @@ static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntr
 {
     task->stop_usec = entry->stored->task->stop_usec;
     task->kill_usec = entry->stored->task->kill_usec;
-    if (entry->stored->stop_reason == BERTH__REASON__REASON_NONE) {
+    if (entry->stored->stop_reason == BERTH__REASON__REASON_NONE)
         return;
-    }
     task->reason = entry->stored->stop_reason;
     job->reason = task->reason;
     BerthReasonFacts facts = {
@@ -49,12 +48,10 @@ static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntr
 static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
 {
     const Berth__Usage *usage = entry->stored->task->usage;
-    if (!usage) {
+    if (!usage)
         return;
-    }
-    if (task->usage) {
+    if (task->usage)
         berth__usage__free_unpacked(task->usage, NULL);
-    }
     task->usage = berth_pb_dup(&usage->base);
 }
 
@@ -65,9 +62,8 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
         const BerthTaskEntry *entry =
             berth_job_table_find_task(daemon->jobs, task->job, task->index);
         if (!entry || entry->stored->task->state != task->state ||
-            entry->stored->task->epoch != task->epoch) {
+            entry->stored->task->epoch != task->epoch)
             continue;
-        }
         if (task->state == BERTH__JOB_STATE__PENDING) {
             refresh_pending(daemon, job, task, entry);
             job->reason = task->reason;
@@ -83,9 +79,8 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
 static void hide_details(const Berth__Job *job, Berth__Task *task)
 {
     berth_pb_set_string(&task->console_tail, NULL);
-    if (task->exit) {
+    if (task->exit)
         berth_pb_set_string(&task->exit->error, NULL);
-    }
     BerthReasonFacts facts = {
         .reason = task->reason,
         .exit = task->exit,
@@ -101,14 +96,12 @@ static void hide_details(const Berth__Job *job, Berth__Task *task)
 
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job)
 {
-    if (berth_permission_check_job(&daemon->operators, who, job->id, job->uid, NULL)) {
+    if (berth_permission_check_job(&daemon->operators, who, job->id, job->uid, NULL))
         return;
-    }
     if (job->spec) {
         berth__job_spec__free_unpacked(job->spec, NULL);
         job->spec = NULL;
     }
-    for (gsize i = 0; i < job->n_tasks; i++) {
+    for (gsize i = 0; i < job->n_tasks; i++)
         hide_details(job, job->tasks[i]);
-    }
 }

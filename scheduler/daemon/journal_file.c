@@ -43,17 +43,15 @@ struct BerthJournalFile {
 static void end(BerthJournalFile *journal, const char *why)
 {
     g_atomic_int_set(&journal->has_ended, TRUE);
-    if (journal->fd < 0) {
+    if (journal->fd < 0)
         return;
-    }
     g_warning(
         "the journal %s ends here: %s. Nothing else is affected; it begins anew when berthd is "
         "started again",
         journal->path, why);
     /* Half an entry would not be one. */
-    if (ftruncate(journal->fd, (off_t)journal->written_bytes) != 0) {
+    if (ftruncate(journal->fd, (off_t)journal->written_bytes) != 0)
         g_debug("cannot cut %s: %s", journal->path, g_strerror(errno));
-    }
     close(journal->fd);
     journal->fd = -1;
 }
@@ -61,13 +59,11 @@ static void end(BerthJournalFile *journal, const char *why)
 static gboolean has_room(BerthJournalFile *journal)
 {
     struct statvfs status;
-    if (journal->looked_at_bytes > journal->written_bytes) {
+    if (journal->looked_at_bytes > journal->written_bytes)
         return TRUE;
-    }
     journal->looked_at_bytes = journal->written_bytes + LOOK_BYTES;
-    if (fstatvfs(journal->fd, &status) != 0) {
+    if (fstatvfs(journal->fd, &status) != 0)
         return TRUE;
-    }
     guint64 all = (guint64)status.f_blocks * status.f_frsize;
     return (guint64)status.f_bavail * status.f_frsize >=
            MIN(KEEP_FREE_BYTES, all / 10) + LOOK_BYTES;
@@ -77,9 +73,8 @@ static gboolean write_all(int fd, const char *data, gsize length)
 {
     while (length > 0) {
         ssize_t n = write(fd, data, length);
-        if (n < 0 && errno != EINTR) {
+        if (n < 0 && errno != EINTR)
             return FALSE;
-        }
         data += MAX(n, 0);
         length -= (gsize)MAX(n, 0);
     }
@@ -88,9 +83,8 @@ static gboolean write_all(int fd, const char *data, gsize length)
 
 static void write_text(BerthJournalFile *journal, const GString *text)
 {
-    if (journal->fd < 0) {
+    if (journal->fd < 0)
         return;
-    }
     if (journal->written_bytes + text->len > journal->max_bytes) {
         end(journal, "it is as large as [berthd] journal_max allows");
     } else if (!has_room(journal)) {
@@ -109,14 +103,12 @@ static gpointer run(gpointer data)
     for (;;) {
         GString *text = g_async_queue_pop(journal->texts);
         gsize length = text->len;
-        if (g_atomic_int_get(&journal->has_ended)) {
+        if (g_atomic_int_get(&journal->has_ended))
             end(journal, "its disk does not keep up with what berthd decides");
-        }
         write_text(journal, text);
         g_string_free(text, TRUE);
-        if (length == 0) {
+        if (length == 0)
             return NULL;
-        }
         g_atomic_int_add(&journal->waiting_bytes, -(gint)length);
     }
 }
@@ -131,18 +123,16 @@ static int make_file(const char *path, GError **error)
         return -1;
     }
     int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    if (fd < 0) {
+    if (fd < 0)
         berth_set_error_errno(error, errno, "cannot create %s", path);
-    }
     return fd;
 }
 
 BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, GError **error)
 {
     int fd = make_file(path, error);
-    if (fd < 0) {
+    if (fd < 0)
         return NULL;
-    }
     BerthJournalFile *journal = g_new0(BerthJournalFile, 1);
     journal->path = g_strdup(path);
     journal->max_bytes = max_bytes / 2;
@@ -154,24 +144,21 @@ BerthJournalFile *berth_journal_file_open(const char *path, guint64 max_bytes, G
 
 void berth_journal_file_close(BerthJournalFile *journal)
 {
-    if (!journal) {
+    if (!journal)
         return;
-    }
     g_async_queue_push(journal->texts, g_string_new(NULL));
     g_thread_join(journal->thread);
     g_async_queue_unref(journal->texts);
-    if (journal->fd >= 0) {
+    if (journal->fd >= 0)
         close(journal->fd);
-    }
     g_free(journal->path);
     g_free(journal);
 }
 
 GString *berth_journal_file_begin(BerthJournalFile *journal)
 {
-    if (!journal || g_atomic_int_get(&journal->has_ended)) {
+    if (!journal || g_atomic_int_get(&journal->has_ended))
         return NULL;
-    }
     return g_string_sized_new(256);
 }
 

@@ -32,12 +32,10 @@ static void write_prior(BerthStoreBatch *batch, const BerthCorePrior *prior)
 
 void berth_learned_write(BerthStoreBatch *batch, const BerthCoreEffects *effects)
 {
-    for (guint i = 0; i < effects->uses->len; i++) {
+    for (guint i = 0; i < effects->uses->len; i++)
         write_use(batch, &g_array_index(effects->uses, BerthCoreUse, i));
-    }
-    for (guint i = 0; i < effects->priors->len; i++) {
+    for (guint i = 0; i < effects->priors->len; i++)
         write_prior(batch, &g_array_index(effects->priors, BerthCorePrior, i));
-    }
 }
 
 void berth_learned_use_to_core(const Berth__StoredUse *stored, BerthCoreUse *out_use)

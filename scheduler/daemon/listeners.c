@@ -66,9 +66,8 @@ static gboolean listen_for_agents(BerthListeners *listeners, GError **error)
 {
     const BerthDaemonConfig *config = listeners->daemon->config;
     listeners->tls = berth_tls_config_new(config->certificate, config->key, config->ca, error);
-    if (!listeners->tls) {
+    if (!listeners->tls)
         return FALSE;
-    }
     listeners->agents = berth_rpc_listener_new_tls(
         config->agents_address, (guint16)config->agents_port, listeners->tls,
         listeners->agent_services, &agent_limits, on_agent, on_rejected, listeners, error);
@@ -107,9 +106,8 @@ void berth_listeners_free(BerthListeners *listeners)
 {
     berth_listeners_close(listeners);
     g_clear_pointer(&listeners->tls, berth_tls_config_free);
-    for (gsize i = 0; listeners->user_services[i]; i++) {
+    for (gsize i = 0; listeners->user_services[i]; i++)
         g_free(listeners->user_services[i]);
-    }
     g_free(listeners->agent_services[0]);
     g_free(listeners);
 }

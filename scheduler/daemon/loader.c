@@ -60,11 +60,10 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
 static gboolean load_image(const Berth__Image *image, gpointer user_data, GError **error)
 {
     BerthDaemon *daemon = user_data;
-    if (image->unwanted) {
+    if (image->unwanted)
         berth_image_table_set_unwanted(daemon->images, image->id, TRUE);
-    } else {
+    else
         berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
-    }
     return TRUE;
 }
 
@@ -80,9 +79,8 @@ static gboolean load_prior(const Berth__StoredPrior *stored, gpointer user_data,
 {
     BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_PRIOR};
     berth_learned_prior_to_core(stored, &entry.prior);
-    if (entry.prior.n > 0) {
+    if (entry.prior.n > 0)
         give_back(user_data, &entry);
-    }
     return TRUE;
 }
 
@@ -90,14 +88,12 @@ static BerthJobEntry *add_entry(BerthDaemon *daemon, const Berth__Job *job,
                                 Berth__StoredTask *const *tasks, guint32 n_tasks)
 {
     g_autofree Berth__StoredTask **copies = g_new0(Berth__StoredTask *, n_tasks);
-    for (guint32 i = 0; i < n_tasks; i++) {
+    for (guint32 i = 0; i < n_tasks; i++)
         copies[i] = berth_pb_dup(&tasks[i]->base);
-    }
     BerthJobEntry *entry =
         berth_job_table_add(daemon->jobs, berth_pb_dup(&job->base), copies, n_tasks);
-    if (berth_job_state_is_final((BerthJobState)job->state)) {
+    if (berth_job_state_is_final((BerthJobState)job->state))
         berth_job_table_finished(daemon->jobs, job->id);
-    }
     return entry;
 }
 
@@ -107,9 +103,8 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
     g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
     g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks);
     BerthJournalEntry restored = {.kind = BERTH_JOURNAL_RESTORED_JOB};
-    for (gsize i = 0; i < spec->n_nodes; i++) {
+    for (gsize i = 0; i < spec->n_nodes; i++)
         nodes[i] = add_node(daemon, spec->nodes[i]);
-    }
     for (guint32 i = 0; i < entry->n_tasks; i++) {
         const Berth__StoredTask *stored = entry->tasks[i].stored;
         guint32 node = *stored->task->node ? add_node(daemon, stored->task->node) : 0;
@@ -138,9 +133,8 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
     BerthJobEntry *entry = add_entry(daemon, job, tasks, (guint32)n_tasks);
     entry->wants_output = (*spec->stdout_path || *spec->stderr_path) && !tasks[0]->output_copied;
     if (tasks[0]->phase == BERTH_GUEST_NONE &&
-        berth_job_state_is_final((BerthJobState)tasks[0]->task->state)) {
+        berth_job_state_is_final((BerthJobState)tasks[0]->task->state))
         return TRUE; /* nothing of it runs: it is here because its output is still to be copied */
-    }
     restore_in_core(daemon, job, spec, entry);
     return TRUE;
 }

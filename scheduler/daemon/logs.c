@@ -89,19 +89,17 @@ static void remove_follower(Stream *stream)
     GHashTable *by_job = stream->daemon->log_followers->by_job;
     GPtrArray *list = g_hash_table_lookup(by_job, &stream->job);
     g_ptr_array_remove_fast(list, stream);
-    if (list->len == 0) {
+    if (list->len == 0)
         g_hash_table_remove(by_job, &stream->job);
-    }
 }
 
 static void finish(Stream *stream, const GError *error)
 {
     remove_follower(stream);
-    if (error) {
+    if (error)
         berth_rpc_call_fail(stream->call, error);
-    } else {
+    else
         berth_rpc_call_end(stream->call);
-    }
     g_free(stream->log_id);
     g_free(stream->next_log_id);
     g_free(stream);
@@ -136,9 +134,8 @@ static gpointer read_facts(gconstpointer input, GCancellable *cancellable, GErro
     const Stream *stream = input;
     BerthStore *store = stream->daemon->store;
     g_autoptr(Berth__Job) job = berth_store_get_job(store, stream->job, error);
-    if (!job) {
+    if (!job)
         return NULL;
-    }
     g_autoptr(Berth__StoredTask) stored =
         berth_store_get_task(store, stream->job, stream->task, error);
     return stored ? facts_new(stored, job->uid) : NULL;
@@ -158,9 +155,8 @@ static void begin_log(Stream *stream, char *log_id, guint32 epoch)
 /* What has been read is still good if the log is the same; another log follows it. */
 static void take_log_id(Stream *stream, const Facts *facts)
 {
-    if (!*facts->log_id) {
+    if (!*facts->log_id)
         return;
-    }
     if (!*stream->log_id) {
         begin_log(stream, g_strdup(facts->log_id), facts->epoch);
     } else if (strcmp(stream->log_id, facts->log_id) != 0) {
@@ -243,9 +239,8 @@ static void send_piece(Stream *stream, guint which, GBytes *content)
     chunk.data.data = (uint8_t *)data;
     chunk.data.len = length;
     stream->offset[which] += length;
-    if (!berth_rpc_call_send_item(stream->call, &chunk.base)) {
+    if (!berth_rpc_call_send_item(stream->call, &chunk.base))
         stream->is_blocked = TRUE;
-    }
 }
 
 static void on_piece(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -258,13 +253,12 @@ static void on_piece(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     guint which = stream->turn;
-    if (g_bytes_get_size(content) == 0) {
+    if (g_bytes_get_size(content) == 0)
         stream->is_at_end[which] = !stream->has_grown[which];
-    } else if (!berth_rpc_call_has_room(stream->call)) {
+    else if (!berth_rpc_call_has_room(stream->call))
         stream->is_blocked = TRUE; /* others were faster: it is read again */
-    } else if (!stream->is_cancelled) {
+    else if (!stream->is_cancelled)
         send_piece(stream, which, content);
-    }
     stream->is_reading = FALSE;
     go_on(stream);
 }
@@ -297,9 +291,8 @@ static guint choose(const Stream *stream)
     for (guint i = 1; i <= N_STREAMS; i++) {
         guint which = (stream->turn + i) % N_STREAMS;
         if (*stream->log_id && stream->is_wanted[which] && !stream->is_at_end[which] &&
-            piece_length(stream, which) > 0) {
+            piece_length(stream, which) > 0)
             return which;
-        }
     }
     return N_STREAMS;
 }
@@ -313,28 +306,25 @@ static void begin_next_log(Stream *stream)
 
 static void go_on(Stream *stream)
 {
-    if (stream->is_reading || stream->is_asking) {
+    if (stream->is_reading || stream->is_asking)
         return;
-    }
     if (stream->is_cancelled) {
         finish(stream, NULL);
         return;
     }
-    if (stream->is_blocked) {
+    if (stream->is_blocked)
         return;
-    }
     guint which = choose(stream);
     if (which == N_STREAMS && stream->next_log_id) {
         begin_next_log(stream);
         which = choose(stream);
     }
-    if (which != N_STREAMS) {
+    if (which != N_STREAMS)
         read_next(stream, which);
-    } else if (!stream->follow || stream->is_final) {
+    else if (!stream->follow || stream->is_final)
         finish(stream, NULL);
-    } else if (stream->is_stale) {
+    else if (stream->is_stale)
         ask(stream);
-    }
 }
 
 /* --- waking -------------------------------------------------------------------------------------- */
@@ -362,16 +352,14 @@ static void wake(Stream *stream, const BerthTaskEntry *entry)
 void berth_logs_wake(BerthLogFollowers *followers, guint64 job, guint32 task)
 {
     GPtrArray *list = g_hash_table_lookup(followers->by_job, &job);
-    if (!list) {
+    if (!list)
         return;
-    }
     const BerthTaskEntry *entry = berth_job_table_find_task(followers->daemon->jobs, job, task);
     g_autoptr(GPtrArray) streams = g_ptr_array_copy(list, NULL, NULL);
     for (guint i = 0; i < streams->len; i++) {
         Stream *stream = g_ptr_array_index(streams, i);
-        if (stream->task == task && stream->follow) {
+        if (stream->task == task && stream->follow)
             wake(stream, entry);
-        }
     }
 }
 

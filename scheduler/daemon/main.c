@@ -38,9 +38,8 @@ typedef struct {
 static gboolean read_log_level(const char *path, BerthLogLevel *out_level, GError **error)
 {
     g_autoptr(BerthDaemonConfig) config = berth_daemon_config_load(path, error);
-    if (!config) {
+    if (!config)
         return FALSE;
-    }
     *out_level = config->log_level;
     return TRUE;
 }

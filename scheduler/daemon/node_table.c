@@ -13,9 +13,8 @@ struct BerthNodeTable {
 static void entry_free(gpointer data)
 {
     BerthNodeEntry *entry = data;
-    if (!entry) {
+    if (!entry)
         return;
-    }
     berth__node_info__free_unpacked(entry->info, NULL);
     berth__node_usage__free_unpacked(entry->usage, NULL);
     g_free(entry->name);
@@ -40,9 +39,8 @@ void berth_node_table_free(BerthNodeTable *table)
 
 BerthNodeEntry *berth_node_table_find(BerthNodeTable *table, guint32 handle)
 {
-    if (handle == 0 || handle > table->entries->len) {
+    if (handle == 0 || handle > table->entries->len)
         return NULL;
-    }
     return g_ptr_array_index(table->entries, handle - 1);
 }
 
@@ -56,12 +54,10 @@ BerthNodeEntry *berth_node_table_add(BerthNodeTable *table, guint32 handle, cons
 {
     g_return_val_if_fail(handle > 0, NULL);
     BerthNodeEntry *entry = berth_node_table_find(table, handle);
-    if (entry) {
+    if (entry)
         return entry;
-    }
-    if (handle > table->entries->len) {
+    if (handle > table->entries->len)
         g_ptr_array_set_size(table->entries, (gint)handle);
-    }
     Berth__NodeInfo info = BERTH__NODE_INFO__INIT;
     info.name = (char *)name;
     entry = g_new0(BerthNodeEntry, 1);
@@ -94,9 +90,8 @@ GPtrArray *berth_node_table_list(BerthNodeTable *table)
     GPtrArray *list = g_ptr_array_new();
     for (guint i = 0; i < table->entries->len; i++) {
         BerthNodeEntry *entry = g_ptr_array_index(table->entries, i);
-        if (entry) {
+        if (entry)
             g_ptr_array_add(list, entry);
-        }
     }
     g_ptr_array_sort(list, compare_names);
     return list;

@@ -23,12 +23,10 @@ static BerthDaemon *daemon_of(Berth__Nodes_Service *service)
 static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
                            const BerthCoreNode *node)
 {
-    if (node->state != BERTH_NODE_UP) {
+    if (node->state != BERTH_NODE_UP)
         return g_strdup("");
-    }
-    if (node->cannot_start) {
+    if (node->cannot_start)
         return g_strdup(entry->info->cannot_start);
-    }
     if (node->closed_until_usec > 0) {
         gint64 left_usec = node->closed_until_usec - berth_engine_now_usec(daemon->engine);
         return g_strdup_printf("starts fail on it, one is tried again in %" G_GINT64_FORMAT
@@ -41,9 +39,8 @@ static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
                                node->strays, node->strays == 1 ? "" : "s",
                                node->strays == 1 ? "is" : "are");
     }
-    if (node->is_oversubscribed) {
+    if (node->is_oversubscribed)
         return g_strdup("the guests that run on it have reserved more than it offers now");
-    }
     return g_strdup("");
 }
 
@@ -55,9 +52,8 @@ static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__N
     out_node->info = entry->info;
     out_node->usage = entry->usage;
     out_node->last_report_usec = (guint64)entry->last_report_usec;
-    if (entry->address) {
+    if (entry->address)
         out_node->address = entry->address;
-    }
     if (berth_core_get_node(daemon->core, entry->handle, &node)) {
         out_node->state = (Berth__NodeState)node.state;
         out_node->since_usec = (guint64)node.since_usec;
@@ -70,9 +66,8 @@ static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__N
 
 static void clear_node(Berth__Node *node)
 {
-    if (node->closed_reason != protobuf_c_empty_string) {
+    if (node->closed_reason != protobuf_c_empty_string)
         g_free(node->closed_reason);
-    }
 }
 
 /* The nodes of one page: those after REQUEST->after, up to its limit and to what one answer holds.
@@ -87,9 +82,8 @@ static guint fill_page(BerthDaemon *daemon, const Berth__ListNodesRequest *reque
     *out_more = FALSE;
     for (guint i = 0; i < entries->len && !*out_more; i++) {
         const BerthNodeEntry *entry = g_ptr_array_index(entries, i);
-        if (*request->after && strcmp(entry->name, request->after) <= 0) {
+        if (*request->after && strcmp(entry->name, request->after) <= 0)
             continue;
-        }
         if (n == limit || size > REPLY_MAX_BYTES) {
             *out_more = TRUE;
             continue;
@@ -109,19 +103,16 @@ static void nodes_list(Berth__Nodes_Service *service, const Berth__ListNodesRequ
     g_autofree Berth__Node **pointers = g_new0(Berth__Node *, entries->len + 1);
     gboolean has_more = FALSE;
     guint n = fill_page(daemon, request, entries, nodes, &has_more);
-    for (guint i = 0; i < n; i++) {
+    for (guint i = 0; i < n; i++)
         pointers[i] = &nodes[i];
-    }
     Berth__ListNodesReply reply = BERTH__LIST_NODES_REPLY__INIT;
     reply.nodes = pointers;
     reply.n_nodes = n;
-    if (has_more) {
+    if (has_more)
         reply.next_after = nodes[n - 1].info->name;
-    }
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
-    for (guint i = 0; i < n; i++) {
+    for (guint i = 0; i < n; i++)
         clear_node(&nodes[i]);
-    }
 }
 
 static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,

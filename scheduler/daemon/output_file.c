@@ -63,9 +63,8 @@ static gboolean set_capabilities(const struct __user_cap_data_struct *capabiliti
 static gboolean take_identity(const BerthOutputFile *file, const Identity *own)
 {
     struct __user_cap_data_struct none[_LINUX_CAPABILITY_U32S_3];
-    if (syscall(SYS_setgroups, file->n_groups, file->groups) != 0) {
+    if (syscall(SYS_setgroups, file->n_groups, file->groups) != 0)
         return FALSE;
-    }
     setfsgid(file->gid);
     setfsuid(file->uid);
     for (gsize i = 0; i < G_N_ELEMENTS(none); i++) {
@@ -83,9 +82,8 @@ static void restore_identity(const Identity *own)
     setfsgid(own->gid);
     if (!has_capabilities || (uid_t)setfsuid((uid_t)-1) != own->uid ||
         (gid_t)setfsgid((gid_t)-1) != own->gid ||
-        syscall(SYS_setgroups, (gsize)own->n_groups, own->groups) != 0) {
+        syscall(SYS_setgroups, (gsize)own->n_groups, own->groups) != 0)
         g_error("cannot take back this process's own identity after writing a user's file");
-    }
 }
 
 /* Runs FUNC, which says whether it worked by its return value and errno, as the user of FILE. */
@@ -133,9 +131,8 @@ static gboolean empty(BerthOutputFile *file, gpointer unused)
 
 static gboolean check_rights(const BerthOutputFile *file, GError **error)
 {
-    if (geteuid() == 0 || file->is_own) {
+    if (geteuid() == 0 || file->is_own)
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
                 "cannot write %s for user %u: berthd does not run as root", file->path,
                 (guint)file->uid);
@@ -145,9 +142,8 @@ static gboolean check_rights(const BerthOutputFile *file, GError **error)
 static gboolean check_kind(const BerthOutputFile *file, GError **error)
 {
     struct stat info;
-    if (fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode)) {
+    if (fstat(file->fd, &info) == 0 && S_ISREG(info.st_mode))
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "cannot write %s: it is not a regular file", file->path);
     return FALSE;
@@ -165,9 +161,8 @@ BerthOutputFile *berth_output_file_open(const char *path, uid_t uid, gid_t gid, 
     file->groups = g_memdup2(groups, n_groups * sizeof *groups);
     file->n_groups = n_groups;
     if (!check_rights(file, error) || !run_as_user(file, open_plain, NULL, "write", error) ||
-        !check_kind(file, error) || !run_as_user(file, empty, NULL, "empty", error)) {
+        !check_kind(file, error) || !run_as_user(file, empty, NULL, "empty", error))
         return NULL;
-    }
     return g_steal_pointer(&file);
 }
 
@@ -179,12 +174,10 @@ static gboolean write_all(BerthOutputFile *file, gpointer content)
     const guint8 *data = g_bytes_get_data(content, &length);
     while (length > 0) {
         gssize written = write(file->fd, data, length);
-        if (written < 0 && errno == EINTR) {
+        if (written < 0 && errno == EINTR)
             continue;
-        }
-        if (written < 0) {
+        if (written < 0)
             return FALSE;
-        }
         data += written;
         length -= (gsize)written;
     }
@@ -199,9 +192,8 @@ gboolean berth_output_file_write(BerthOutputFile *file, GBytes *content, GError 
 gboolean berth_output_file_close(BerthOutputFile *file, GError **error)
 {
     gboolean is_closed = close(file->fd) == 0;
-    if (!is_closed) {
+    if (!is_closed)
         berth_set_error_errno(error, errno, "cannot write %s", file->path);
-    }
     file->fd = -1;
     berth_output_file_free(file);
     return is_closed;
@@ -209,9 +201,8 @@ gboolean berth_output_file_close(BerthOutputFile *file, GError **error)
 
 void berth_output_file_free(BerthOutputFile *file)
 {
-    if (file->fd >= 0) {
+    if (file->fd >= 0)
         close(file->fd);
-    }
     g_free(file->path);
     g_free(file->groups);
     g_free(file);

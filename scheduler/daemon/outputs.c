@@ -65,15 +65,12 @@ static gboolean copy_log(BerthStorage *storage, const char *name, guint64 end,
     for (guint64 offset = 0;;) {
         gsize length = (gsize)MIN(end - offset, PIECE_BYTES);
         g_autoptr(GBytes) content = berth_storage_log_read(storage, name, offset, length, error);
-        if (!content) {
+        if (!content)
             return FALSE;
-        }
-        if (g_bytes_get_size(content) == 0) {
+        if (g_bytes_get_size(content) == 0)
             return TRUE;
-        }
-        if (!berth_output_file_write(file, content, error)) {
+        if (!berth_output_file_write(file, content, error))
             return FALSE;
-        }
         offset += g_bytes_get_size(content);
     }
 }
@@ -83,19 +80,16 @@ static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pat
                         const Part *parts, GArray *groups, GError **error)
 {
     g_autofree char *path = berth_job_path_format(pattern, copy->job);
-    if (!*path || strcmp(path, "/dev/null") == 0) {
+    if (!*path || strcmp(path, "/dev/null") == 0)
         return TRUE;
-    }
     g_autoptr(BerthOutputFile) file = berth_output_file_open(
         path, copy->uid, copy->gid, (const gid_t *)(void *)groups->data, groups->len, error);
-    if (!file) {
+    if (!file)
         return FALSE;
-    }
     for (gsize i = 0; parts[i].suffix; i++) {
         g_autofree char *name = g_strconcat(copy->log_id, parts[i].suffix, NULL);
-        if (!copy_log(storage, name, copy->end[parts[i].end], file, error)) {
+        if (!copy_log(storage, name, copy->end[parts[i].end], file, error))
             return FALSE;
-        }
     }
     return berth_output_file_close(g_steal_pointer(&file), error);
 }
@@ -108,17 +102,14 @@ static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError *
     const Copy *copy = input;
     g_autoptr(Berth__JobSpec) spec =
         berth_store_get_spec(copy->outputs->daemon->store, copy->job, error);
-    if (!spec) {
+    if (!spec)
         return NULL;
-    }
     g_autoptr(GArray) groups = berth_user_groups(copy->user, copy->gid, error);
-    if (!groups) {
+    if (!groups)
         return NULL;
-    }
     gboolean is_one = strcmp(spec->stdout_path, spec->stderr_path) == 0;
-    if (copy_to(storage, copy, spec->stdout_path, is_one ? both : out, groups, error) && !is_one) {
+    if (copy_to(storage, copy, spec->stdout_path, is_one ? both : out, groups, error) && !is_one)
         copy_to(storage, copy, spec->stderr_path, err, groups, error);
-    }
     return NULL;
 }
 
@@ -147,9 +138,8 @@ static gboolean on_retry(gpointer user_data)
     GHashTableIter iter;
     gpointer number;
     g_hash_table_iter_init(&iter, waiting);
-    while (g_hash_table_iter_next(&iter, &number, NULL)) {
+    while (g_hash_table_iter_next(&iter, &number, NULL))
         berth_outputs_consider(outputs, *(const guint64 *)number);
-    }
     return G_SOURCE_REMOVE;
 }
 
@@ -162,9 +152,8 @@ static gboolean is_passing(const GError *error)
 static void try_later(BerthOutputs *outputs, guint64 job)
 {
     g_hash_table_add(outputs->waiting, new_number(job));
-    if (outputs->timer == 0) {
+    if (outputs->timer == 0)
         outputs->timer = g_timeout_add_seconds(RETRY_SEC, on_retry, outputs);
-    }
 }
 
 /* Whoever submits jobs decides how many of them fail here: the log is not theirs to fill. */
@@ -185,16 +174,14 @@ static void settle(BerthOutputs *outputs, guint64 job, const GError *error)
 {
     BerthDaemon *daemon = outputs->daemon;
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
-    if (!entry || berth_engine_is_stopped(daemon->engine)) {
+    if (!entry || berth_engine_is_stopped(daemon->engine))
         return;
-    }
     if (error && is_passing(error)) {
         try_later(outputs, job);
         return;
     }
-    if (error) {
+    if (error)
         note_failure(entry, error);
-    }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_turn_output_copied(turn, job, error ? error->message : NULL);
     berth_turn_commit(turn);
@@ -216,9 +203,8 @@ void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
     if (!entry || !entry->wants_output ||
         !berth_job_state_is_final((BerthJobState)entry->job->state) ||
-        g_hash_table_contains(outputs->under_way, &job)) {
+        g_hash_table_contains(outputs->under_way, &job))
         return;
-    }
     const Berth__StoredTask *stored = entry->tasks[0].stored;
     if (!*stored->log_id) {
         settle(outputs, job, NULL); /* it never ran */
@@ -242,7 +228,6 @@ void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
 void berth_outputs_consider_all(BerthOutputs *outputs)
 {
     g_autoptr(GArray) numbers = berth_job_table_numbers(outputs->daemon->jobs);
-    for (guint i = 0; i < numbers->len; i++) {
+    for (guint i = 0; i < numbers->len; i++)
         berth_outputs_consider(outputs, g_array_index(numbers, guint64, i));
-    }
 }

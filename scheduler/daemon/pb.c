@@ -16,9 +16,8 @@ gpointer berth_pb_dup(const ProtobufCMessage *message)
 
 static void take_string(char **field, char *value)
 {
-    if (*field != (char *)protobuf_c_empty_string) {
+    if (*field != (char *)protobuf_c_empty_string)
         g_free(*field);
-    }
     *field = value;
 }
 
@@ -32,22 +31,19 @@ void berth_pb_set_text(char **field, const char *value, gsize max_bytes, gboolea
 {
     gsize length = value ? strlen(value) : 0;
     const char *start = value;
-    if (length > max_bytes && keep_end) {
+    if (length > max_bytes && keep_end)
         start = value + (length - max_bytes);
-    }
     g_autofree char *cut = g_strndup(start, MIN(length, max_bytes));
     berth_pb_set_string(field, cut);
 }
 
 void berth_pb_set_strings(char ***field, gsize *n_field, char *const *values, gsize n)
 {
-    for (gsize i = 0; i < *n_field; i++) {
+    for (gsize i = 0; i < *n_field; i++)
         take_string(&(*field)[i], NULL);
-    }
     g_free(*field);
     *field = n > 0 ? g_new0(char *, n) : NULL;
     *n_field = n;
-    for (gsize i = 0; i < n; i++) {
+    for (gsize i = 0; i < n; i++)
         (*field)[i] = g_utf8_make_valid(values[i], -1);
-    }
 }

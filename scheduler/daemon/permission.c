@@ -12,9 +12,8 @@
 gboolean berth_operators_init(BerthOperators *operators, const char *name, GError **error)
 {
     *operators = (BerthOperators){0};
-    if (!name || !*name) {
+    if (!name || !*name)
         return TRUE;
-    }
     errno = 0;
     const struct group *found = getgrnam(name);
     if (!found) {
@@ -31,28 +30,23 @@ gboolean berth_operators_init(BerthOperators *operators, const char *name, GErro
 
 gboolean berth_permission_is_operator(const BerthOperators *operators, const BerthRpcIdentity *who)
 {
-    if (!who->is_unix) {
+    if (!who->is_unix)
         return FALSE;
-    }
-    if (who->uid == 0) {
+    if (who->uid == 0)
         return TRUE;
-    }
-    if (!operators->has_group) {
+    if (!operators->has_group)
         return FALSE;
-    }
     gboolean is_member = who->gid == operators->group;
-    for (gsize i = 0; i < who->n_groups && !is_member; i++) {
+    for (gsize i = 0; i < who->n_groups && !is_member; i++)
         is_member = who->groups[i] == operators->group;
-    }
     return is_member;
 }
 
 gboolean berth_permission_check_job(const BerthOperators *operators, const BerthRpcIdentity *who,
                                     guint64 job, guint32 owner, GError **error)
 {
-    if ((who->is_unix && who->uid == owner) || berth_permission_is_operator(operators, who)) {
+    if ((who->is_unix && who->uid == owner) || berth_permission_is_operator(operators, who))
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
                 "job %" G_GUINT64_FORMAT " belongs to another user; only its owner and operators "
                 "may do this",
@@ -64,9 +58,8 @@ gboolean berth_permission_check_operator(const BerthOperators *operators,
                                          const BerthRpcIdentity *who, const char *what,
                                          GError **error)
 {
-    if (berth_permission_is_operator(operators, who)) {
+    if (berth_permission_is_operator(operators, who))
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
                 "only operators (root and the members of operators_group) may %s", what);
     return FALSE;

@@ -30,9 +30,8 @@ static void fill(Policy *policy, guint i)
 static gpointer make(gpointer data)
 {
     Policy *policy = data;
-    for (guint i = 0; i < BERTH_TUNING_N; i++) {
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
         fill(policy, i);
-    }
     return policy;
 }
 

@@ -8,9 +8,8 @@
 
 static char *duration_text(guint64 seconds)
 {
-    if (seconds < 60) {
+    if (seconds < 60)
         return g_strdup_printf("%" G_GUINT64_FORMAT " s", seconds);
-    }
     return g_strdup_printf("%" G_GUINT64_FORMAT ":%02u:%02u", seconds / 3600,
                            (guint)(seconds / 60 % 60), (guint)(seconds % 60));
 }
@@ -25,9 +24,8 @@ static char *signal_text(const BerthReasonFacts *facts)
 {
     guint32 number = facts->exit ? facts->exit->signal : 0;
     const char *name = number > 0 && number < 65 ? strsignal((int)number) : NULL;
-    if (!name) {
+    if (!name)
         return g_strdup_printf("the command was ended by signal %u", number);
-    }
     return g_strdup_printf("the command was ended by signal %u (%s)", number, name);
 }
 
@@ -163,15 +161,13 @@ static gboolean names_node(Berth__Reason reason)
 static const char *detail_of(const BerthReasonFacts *facts)
 {
     if (facts->reason == BERTH__REASON__REASON_COMMAND_NOT_FOUND && facts->exit &&
-        *facts->exit->error) {
+        *facts->exit->error)
         return facts->exit->error;
-    }
     if ((names_node(facts->reason) || facts->reason == BERTH__REASON__REASON_STARTING_LATER ||
          facts->reason == BERTH__REASON__REASON_REQUEUED ||
          facts->reason == BERTH__REASON__REASON_STORAGE_UNAVAILABLE) &&
-        facts->detail && *facts->detail) {
+        facts->detail && *facts->detail)
         return facts->detail;
-    }
     return NULL;
 }
 
@@ -180,12 +176,10 @@ char *berth_reason_text(const BerthReasonFacts *facts)
     GString *text = g_string_new(NULL);
     g_autofree char *base = base_text(facts);
     g_string_append(text, base);
-    if (names_node(facts->reason) && facts->node && *facts->node) {
+    if (names_node(facts->reason) && facts->node && *facts->node)
         g_string_append_printf(text, " (node %s)", facts->node);
-    }
     const char *detail = detail_of(facts);
-    if (detail) {
+    if (detail)
         g_string_append_printf(text, ": %s", detail);
-    }
     return g_string_free(text, FALSE);
 }

@@ -46,9 +46,8 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
 void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, const char *node_name)
 {
     Berth__StoredTask *stored = entry->stored;
-    if (task->epoch > stored->task->epoch) {
+    if (task->epoch > stored->task->epoch)
         begin_epoch(entry, task);
-    }
     stored->phase = (guint32)task->phase;
     stored->stop_reason = (Berth__Reason)task->stop_reason;
     stored->start_failures = task->start_failures;
@@ -67,9 +66,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->requeues = task->requeues;
     stored->task->start_usec = (guint64)task->start_usec;
     stored->task->end_usec = (guint64)task->end_usec;
-    if (task->node != 0) {
+    if (task->node != 0)
         berth_pb_set_string(&stored->task->node, node_name);
-    }
 }
 
 void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCoreTask *out_task)
@@ -100,12 +98,10 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
 static guint64 family_of(const char *name)
 {
     guint64 hash = G_GUINT64_CONSTANT(0xcbf29ce484222325);
-    if (!*name) {
+    if (!*name)
         return 0;
-    }
-    for (const char *at = name; *at; at++) {
+    for (const char *at = name; *at; at++)
         hash = (hash ^ (guint8)*at) * G_GUINT64_CONSTANT(0x100000001b3);
-    }
     return MAX(hash, 1);
 }
 
@@ -161,9 +157,8 @@ void berth_record_roll_up(BerthJobEntry *entry)
     const Berth__Task *leading = NULL;
     for (guint32 i = 0; i < entry->n_tasks; i++) {
         const Berth__Task *task = entry->tasks[i].stored->task;
-        if (!leading || state_weight(task->state) > state_weight(leading->state)) {
+        if (!leading || state_weight(task->state) > state_weight(leading->state))
             leading = task;
-        }
     }
     if (leading) {
         entry->job->state = leading->state;
@@ -194,12 +189,10 @@ static guint32 digest_of_label(const Berth__NodeInfo *info, const char *prefix)
 {
     for (size_t i = 0; i < info->n_labels; i++) {
         guint32 digest = 2166136261u;
-        if (!g_str_has_prefix(info->labels[i], prefix)) {
+        if (!g_str_has_prefix(info->labels[i], prefix))
             continue;
-        }
-        for (const char *c = info->labels[i] + strlen(prefix); *c; c++) {
+        for (const char *c = info->labels[i] + strlen(prefix); *c; c++)
             digest = (digest ^ (guint8)*c) * 16777619u;
-        }
         return MAX(digest, 1);
     }
     return 0;
@@ -222,9 +215,8 @@ BerthCoreNodeInfo berth_record_node_to_core(const Berth__NodeInfo *info)
 void berth_record_exit_to_core(const Berth__Exit *exit, BerthCoreExit *out_exit)
 {
     *out_exit = (BerthCoreExit){0};
-    if (!exit) {
+    if (!exit)
         return;
-    }
     out_exit->status = exit->status;
     out_exit->signal = exit->signal;
     out_exit->oom_kills = exit->oom_kills;
@@ -236,12 +228,10 @@ static gboolean take_storage_clients(Berth__StoredTask *stored, const Berth__Gue
 {
     gsize n = MIN(status->n_storage_clients, STORAGE_CLIENTS_MAX);
     gboolean is_same = n == stored->n_storage_clients;
-    for (gsize i = 0; is_same && i < n; i++) {
+    for (gsize i = 0; is_same && i < n; i++)
         is_same = strcmp(stored->storage_clients[i], status->storage_clients[i]) == 0;
-    }
-    if (is_same || n == 0) {
+    if (is_same || n == 0)
         return FALSE;
-    }
     berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients,
                          status->storage_clients, n);
     return TRUE;
@@ -249,9 +239,8 @@ static gboolean take_storage_clients(Berth__StoredTask *stored, const Berth__Gue
 
 static void take_exit(Berth__Task *task, const Berth__Exit *exit)
 {
-    if (task->exit) {
+    if (task->exit)
         berth__exit__free_unpacked(task->exit, NULL);
-    }
     task->exit = berth_pb_dup(&exit->base);
     g_autofree char *error = g_strdup(task->exit->error);
     berth_pb_set_text(&task->exit->error, error, DETAIL_MAX_BYTES, FALSE);
@@ -261,17 +250,14 @@ gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatu
 {
     Berth__Task *task = entry->stored->task;
     if (status->usage) {
-        if (task->usage) {
+        if (task->usage)
             berth__usage__free_unpacked(task->usage, NULL);
-        }
         task->usage = berth_pb_dup(&status->usage->base);
     }
-    if (status->exit && status->phase == BERTH__GUEST_STATUS__PHASE__ENDED) {
+    if (status->exit && status->phase == BERTH__GUEST_STATUS__PHASE__ENDED)
         take_exit(task, status->exit);
-    }
-    if (*status->console_tail) {
+    if (*status->console_tail)
         berth_pb_set_text(&task->console_tail, status->console_tail, CONSOLE_TAIL_MAX_BYTES, TRUE);
-    }
     if (*status->reason_text) {
         g_autofree char *cut = g_strndup(status->reason_text, DETAIL_MAX_BYTES);
         g_free(entry->detail);

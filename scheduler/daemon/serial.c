@@ -60,11 +60,10 @@ static gpointer run_operation(BerthStorage *storage, gconstpointer input, GError
 {
     const Operation *operation = input;
     BerthSerial *serial = operation->serial;
-    if (serial->failure) {
+    if (serial->failure)
         g_propagate_error(error, g_error_copy(serial->failure));
-    } else {
+    else
         operation->func(storage, &serial->object, operation->input, error);
-    }
     return NULL;
 }
 
@@ -74,9 +73,8 @@ static void on_operation(GObject *source, GAsyncResult *result, gpointer user_da
     BerthSerial *serial = operation->serial;
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
-    if (error && !serial->failure) {
+    if (error && !serial->failure)
         serial->failure = g_error_copy(error);
-    }
     if (serial->is_closing) {
         g_autoptr(GError) cancelled =
             g_error_new(BERTH_ERROR, BERTH_ERROR_CANCELLED, "%s: it was given up", operation->what);
@@ -99,9 +97,8 @@ static gpointer free_object(gconstpointer input, GCancellable *cancellable, GErr
 
 static void serial_free(BerthSerial *serial)
 {
-    if (serial->closed) {
+    if (serial->closed)
         serial->closed(serial->closed_data);
-    }
     g_clear_error(&serial->failure);
     g_free(serial);
 }
@@ -110,9 +107,8 @@ static void on_object_freed(GObject *source, GAsyncResult *result, gpointer user
 {
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
-    if (error) {
+    if (error)
         g_warning("cannot give up what was being written to storage: %s", error->message);
-    }
     serial_free(user_data);
 }
 
@@ -129,17 +125,15 @@ static void end_serial(BerthSerial *serial)
 
 static void go_on(BerthSerial *serial)
 {
-    if (serial->is_running) {
+    if (serial->is_running)
         return;
-    }
     if (serial->is_closing) {
         end_serial(serial);
         return;
     }
     Operation *operation = g_queue_pop_head(&serial->waiting);
-    if (!operation) {
+    if (!operation)
         return;
-    }
     serial->is_running = TRUE;
     berth_storage_link_run_for(serial->link, BERTH_LANE_STORAGE_DATA, serial->uid, operation->what,
                                run_operation, operation, NULL, NULL, on_operation, operation);
@@ -164,9 +158,8 @@ void berth_serial_close(BerthSerial *serial, BerthSerialClosed closed, gpointer 
     Operation *operation;
     g_autoptr(GError) error =
         g_error_new_literal(BERTH_ERROR, BERTH_ERROR_CANCELLED, "the write was given up");
-    while ((operation = g_queue_pop_head(&serial->waiting))) {
+    while ((operation = g_queue_pop_head(&serial->waiting)))
         end_operation(operation, error);
-    }
     serial->is_running = was_running;
     go_on(serial);
 }

@@ -27,9 +27,8 @@ static void server_info(Berth__Server_Service *service, const Berth__InfoRequest
     info.storage_ok = !storage_error;
     info.caller_is_user = !berth_permission_is_operator(
         &daemon->operators, berth_rpc_call_identity(BERTH_RPC_CALL(closure_data)));
-    if (storage_error) {
+    if (storage_error)
         info.storage_error = (char *)storage_error;
-    }
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
 }
 

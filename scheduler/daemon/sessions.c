@@ -101,13 +101,11 @@ static void leave(Link *link)
     g_autoptr(GError) error = NULL;
     g_hash_table_remove(link->sessions->by_node, GUINT_TO_POINTER(link->node));
     link->node = 0;
-    if (berth_engine_is_stopped(daemon->engine)) {
+    if (berth_engine_is_stopped(daemon->engine))
         return;
-    }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    if (!berth_turn_event(turn, &event, NULL, &error)) {
+    if (!berth_turn_event(turn, &event, NULL, &error))
         g_critical("the core refused the end of a session: %s", error->message);
-    }
     berth_turn_commit(turn);
 }
 
@@ -180,9 +178,8 @@ static gboolean check_join(const BerthRpcIdentity *who, const Berth__JoinRequest
 static void replace(BerthSessions *sessions, guint32 node, Link *by)
 {
     Link *old = g_hash_table_lookup(sessions->by_node, GUINT_TO_POINTER(node));
-    if (!old) {
+    if (!old)
         return;
-    }
     leave(old);
     if (old != by) {
         g_message("node %s has opened a new session: closing the one before",
@@ -218,11 +215,10 @@ static void on_joined(const GError *error, gpointer user_data)
     Berth__JoinReply reply = BERTH__JOIN_REPLY__INIT;
     reply.cluster = joining->daemon->config->cluster;
     reply.report_interval_msec = joining->daemon->config->report_interval_sec * 1000;
-    if (error) {
+    if (error)
         berth_rpc_call_fail(joining->call, error);
-    } else {
+    else
         berth_rpc_call_reply(joining->call, &reply.base);
-    }
 }
 
 /* A host that may not join tries again and again: it is said once for each reason. Names are as many as
@@ -254,9 +250,8 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
     BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
     Link *link = berth_rpc_peer_get_data(berth_rpc_call_peer(call));
     g_autoptr(GError) error = NULL;
-    if (!link || berth_engine_is_stopped(daemon->engine)) {
+    if (!link || berth_engine_is_stopped(daemon->engine))
         g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the daemon is ending");
-    }
     if (error || !check_join(berth_rpc_call_identity(call), request, &error) ||
         !berth_host_check(daemon, request, &error)) {
         log_refusal(daemon->sessions, berth_rpc_call_identity(call), error->message);
@@ -280,9 +275,8 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
 static guint32 node_of(BerthDaemon *daemon, BerthRpcCall *call, GError **error)
 {
     const Link *link = berth_rpc_peer_get_data(berth_rpc_call_peer(call));
-    if (link && link->node != 0 && !berth_engine_is_stopped(daemon->engine)) {
+    if (link && link->node != 0 && !berth_engine_is_stopped(daemon->engine))
         return link->node;
-    }
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                         "this connection has no session: call Sessions.Join first");
     return 0;
@@ -292,11 +286,10 @@ static void on_change_committed(const GError *error, gpointer user_data)
 {
     BerthRpcCall *call = user_data;
     Berth__GuestChangedReply reply = BERTH__GUEST_CHANGED_REPLY__INIT;
-    if (error) {
+    if (error)
         berth_rpc_call_fail(call, error);
-    } else {
+    else
         berth_rpc_call_reply(call, &reply.base);
-    }
 }
 
 static void sessions_guest_changed(Berth__Sessions_Service *service,
@@ -325,21 +318,19 @@ static void on_node_committed(const GError *error, gpointer user_data)
 {
     BerthRpcCall *call = user_data;
     Berth__NodeChangedReply reply = BERTH__NODE_CHANGED_REPLY__INIT;
-    if (error) {
+    if (error)
         berth_rpc_call_fail(call, error);
-    } else {
+    else
         berth_rpc_call_reply(call, &reply.base);
-    }
 }
 
 static void log_change(BerthDaemon *daemon, guint32 node, const Berth__NodeInfo *info)
 {
     const char *before = berth_node_table_find(daemon->nodes, node)->info->cannot_start;
-    if (*info->cannot_start && strcmp(before, info->cannot_start) != 0) {
+    if (*info->cannot_start && strcmp(before, info->cannot_start) != 0)
         g_warning("node %s gets no new guests: %s", info->name, info->cannot_start);
-    } else if (*before && !*info->cannot_start) {
+    else if (*before && !*info->cannot_start)
         g_message("node %s can start guests again", info->name);
-    }
 }
 
 static void sessions_node_changed(Berth__Sessions_Service *service,

@@ -43,21 +43,16 @@ static gboolean invalid(GError **error, const char *format, ...)
 
 void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *config)
 {
-    if (!*spec->image) {
+    if (!*spec->image)
         berth_pb_set_string(&spec->image, config->default_image);
-    }
-    if (spec->vcpus == 0) {
+    if (spec->vcpus == 0)
         spec->vcpus = config->default_vcpus;
-    }
-    if (spec->memory_mib == 0) {
+    if (spec->memory_mib == 0)
         spec->memory_mib = config->default_memory_mib;
-    }
-    if (spec->disk_mib == 0) {
+    if (spec->disk_mib == 0)
         spec->disk_mib = config->default_disk_mib;
-    }
-    if (spec->time_limit_sec == 0) {
+    if (spec->time_limit_sec == 0)
         spec->time_limit_sec = config->default_time_limit_sec;
-    }
 }
 
 /* --- texts ----------------------------------------------------------------------------------- */
@@ -69,9 +64,8 @@ static gboolean check_text(const char *what, const char *text, gsize max_bytes, 
         return invalid(error, "%s has %zu bytes; at most %zu are allowed", what, strlen(text),
                        max_bytes);
     }
-    if (!g_utf8_validate(text, -1, NULL)) {
+    if (!g_utf8_validate(text, -1, NULL))
         return invalid(error, "%s is not valid UTF-8", what);
-    }
     for (const char *c = text; *c; c = g_utf8_next_char(c)) {
         if (g_unichar_iscntrl(g_utf8_get_char(c))) {
             return invalid(error, "%s has a control character; only printable ones are allowed",
@@ -85,12 +79,10 @@ gboolean berth_image_name_check(const char *name, GError **error)
 {
     gsize length = strlen(name);
     gboolean is_good = length > 0 && length <= IMAGE_NAME_MAX && g_ascii_isalnum(name[0]);
-    for (gsize i = 0; is_good && i < length; i++) {
+    for (gsize i = 0; is_good && i < length; i++)
         is_good = g_ascii_isalnum(name[i]) || strchr("._-", name[i]);
-    }
-    if (is_good) {
+    if (is_good)
         return TRUE;
-    }
     g_autofree char *shown = g_utf8_make_valid(name, (gssize)MIN(length, IMAGE_NAME_MAX));
     return invalid(error,
                    "\"%s\" cannot be the name of an image: 1 to %u letters, digits, '.', '_' and "
@@ -100,18 +92,16 @@ gboolean berth_image_name_check(const char *name, GError **error)
 
 gboolean berth_input_name_check(const char *name, GError **error)
 {
-    if (!check_text("the name of an input file", name, PATH_MAX_BYTES, error)) {
+    if (!check_text("the name of an input file", name, PATH_MAX_BYTES, error))
         return FALSE;
-    }
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     gboolean is_good = *name != '\0';
     for (gsize i = 0; is_good && parts[i]; i++) {
         is_good = *parts[i] && strcmp(parts[i], ".") != 0 && strcmp(parts[i], "..") != 0 &&
                   strlen(parts[i]) <= PART_MAX_BYTES;
     }
-    if (is_good) {
+    if (is_good)
         return TRUE;
-    }
     return invalid(error,
                    "\"%s\" cannot be the name of an input file: it is a path below the working "
                    "directory, without \".\", \"..\" and empty parts",
@@ -120,19 +110,16 @@ gboolean berth_input_name_check(const char *name, GError **error)
 
 gboolean berth_environment_check(const guint8 *data, gsize length, GError **error)
 {
-    if (length == 0) {
+    if (length == 0)
         return TRUE;
-    }
-    if (data[length - 1] != '\0') {
+    if (data[length - 1] != '\0')
         return invalid(error, "the environment does not end with a NUL after its last entry");
-    }
     const char *entry = (const char *)data;
     const char *end = entry + length;
     for (guint number = 1; entry < end; number++) {
         const char *equals = strchr(entry, '=');
-        if (!equals || equals == entry) {
+        if (!equals || equals == entry)
             return invalid(error, "entry %u of the environment is not NAME=VALUE", number);
-        }
         entry += strlen(entry) + 1;
     }
     return TRUE;
@@ -184,14 +171,12 @@ static gboolean check_priority(const Berth__JobSpec *spec, gboolean is_operator,
 
 static gboolean check_command(const Berth__JobSpec *spec, guint max_bytes, GError **error)
 {
-    if (spec->n_command == 0 || !*spec->command[0]) {
+    if (spec->n_command == 0 || !*spec->command[0])
         return invalid(error, "there is no command to run; name a script, or a command after --");
-    }
     gsize total = 0;
     for (gsize i = 0; i < spec->n_command; i++) {
-        if (!g_utf8_validate(spec->command[i], -1, NULL)) {
+        if (!g_utf8_validate(spec->command[i], -1, NULL))
             return invalid(error, "argument %zu of the command is not valid UTF-8", i);
-        }
         total += strlen(spec->command[i]) + 1;
     }
     if (total > max_bytes) {
@@ -221,19 +206,16 @@ static gboolean check_blob(const char *what, const Berth__BlobRef *blob, guint64
 static gboolean check_input(const Berth__InputFile *input, guint64 max_bytes, GHashTable *names,
                             GError **error)
 {
-    if (!berth_input_name_check(input->name, error)) {
+    if (!berth_input_name_check(input->name, error))
         return FALSE;
-    }
-    if (!g_hash_table_add(names, input->name)) {
+    if (!g_hash_table_add(names, input->name))
         return invalid(error, "two input files are to be named \"%s\"", input->name);
-    }
     if (input->mode > 0777) {
         return invalid(error, "input file \"%s\": mode %o has more than permission bits",
                        input->name, input->mode);
     }
-    if (!input->blob) {
+    if (!input->blob)
         return invalid(error, "input file \"%s\" has no content", input->name);
-    }
     g_autofree char *what = g_strdup_printf("input file \"%s\"", input->name);
     return check_blob(what, input->blob, max_bytes, error);
 }
@@ -251,9 +233,8 @@ static gboolean check_inputs(const Berth__JobSpec *spec, const BerthDaemonConfig
     guint64 file_max_bytes = config->input_file_max_mib * BYTES_PER_MIB;
     guint64 total = 0;
     for (gsize i = 0; i < spec->n_inputs; i++) {
-        if (!check_input(spec->inputs[i], file_max_bytes, names, error)) {
+        if (!check_input(spec->inputs[i], file_max_bytes, names, error))
             return FALSE;
-        }
         total += spec->inputs[i]->blob->size_bytes;
     }
     if (total > config->inputs_max_mib * BYTES_PER_MIB) {
@@ -268,22 +249,19 @@ static gboolean check_inputs(const Berth__JobSpec *spec, const BerthDaemonConfig
 static gboolean check_payloads(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                                GError **error)
 {
-    if (spec->script && !check_blob("the script", spec->script,
-                                    config->input_file_max_mib * BYTES_PER_MIB, error)) {
+    if (spec->script &&
+        !check_blob("the script", spec->script, config->input_file_max_mib * BYTES_PER_MIB, error))
         return FALSE;
-    }
     if (spec->environment &&
-        !check_blob("the environment", spec->environment, config->environment_max_bytes, error)) {
+        !check_blob("the environment", spec->environment, config->environment_max_bytes, error))
         return FALSE;
-    }
     return check_inputs(spec, config, error);
 }
 
 static gboolean check_path(const char *what, const char *path, GError **error)
 {
-    if (!*path) {
+    if (!*path)
         return TRUE;
-    }
     if (path[0] != '/' || strlen(path) > PATH_MAX_BYTES) {
         return invalid(error, "%s is not an absolute path of at most %u bytes", what,
                        PATH_MAX_BYTES);
@@ -298,12 +276,10 @@ static gboolean check_nodes(const Berth__JobSpec *spec, GError **error)
                        NODES_MAX);
     }
     for (gsize i = 0; i < spec->n_nodes; i++) {
-        if (!*spec->nodes[i]) {
+        if (!*spec->nodes[i])
             return invalid(error, "the name of a node is empty");
-        }
-        if (!check_text("the name of a node", spec->nodes[i], HOST_MAX_BYTES, error)) {
+        if (!check_text("the name of a node", spec->nodes[i], HOST_MAX_BYTES, error))
             return FALSE;
-        }
     }
     return TRUE;
 }
@@ -333,9 +309,8 @@ static gboolean check_size(const Berth__JobSpec *spec, GError **error)
 gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error)
 {
     guint64 image_mib = (image_bytes + BYTES_PER_MIB - 1) / BYTES_PER_MIB;
-    if (image_mib <= DISK_MAX_MIB && spec->disk_mib <= DISK_MAX_MIB - image_mib) {
+    if (image_mib <= DISK_MAX_MIB && spec->disk_mib <= DISK_MAX_MIB - image_mib)
         return TRUE;
-    }
     g_autofree char *asked = berth_format_size_mib(MIN(spec->disk_mib, BERTH_SIZE_MAX_MIB));
     g_autofree char *image = berth_format_size_mib(image_mib);
     g_autofree char *most = berth_format_size_mib(DISK_MAX_MIB);
@@ -363,14 +338,11 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
 GPtrArray *berth_spec_blobs(const Berth__JobSpec *spec)
 {
     GPtrArray *blobs = g_ptr_array_new();
-    if (spec->environment) {
+    if (spec->environment)
         g_ptr_array_add(blobs, spec->environment);
-    }
-    if (spec->script) {
+    if (spec->script)
         g_ptr_array_add(blobs, spec->script);
-    }
-    for (gsize i = 0; i < spec->n_inputs; i++) {
+    for (gsize i = 0; i < spec->n_inputs; i++)
         g_ptr_array_add(blobs, spec->inputs[i]->blob);
-    }
     return blobs;
 }

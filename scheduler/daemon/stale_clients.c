@@ -84,9 +84,8 @@ static BerthBusyDisk *judge_disk(const Round *round, const BerthBusyDisk *busy)
     g_autoptr(GStrvBuilder) dead = g_strv_builder_new();
     gboolean is_news = FALSE;
     for (gsize i = 0; busy->clients[i]; i++) {
-        if (round->is_in_use(busy->clients[i], round->user_data)) {
+        if (round->is_in_use(busy->clients[i], round->user_data))
             continue;
-        }
         Suspect *suspect = find_suspect(round, busy->disk_id, busy->clients[i]);
         if (round->now_usec - suspect->since_usec < round->after_usec) {
             round->stale->has_suspects = TRUE;
@@ -97,9 +96,8 @@ static BerthBusyDisk *judge_disk(const Round *round, const BerthBusyDisk *busy)
         suspect->was_cut = TRUE;
     }
     g_auto(GStrv) clients = g_strv_builder_end(dead);
-    if (!clients[0]) {
+    if (!clients[0])
         return NULL;
-    }
     BerthBusyDisk *disk = berth_busy_disk_new(busy->disk_id, g_steal_pointer(&clients));
     disk->is_news = is_news;
     return disk;
@@ -114,9 +112,8 @@ GPtrArray *berth_stale_clients_judge(BerthStaleClients *stale, const GPtrArray *
     stale->has_suspects = FALSE;
     for (guint i = 0; busy && i < busy->len; i++) {
         BerthBusyDisk *disk = judge_disk(&round, g_ptr_array_index(busy, i));
-        if (disk) {
+        if (disk)
             g_ptr_array_add(dead, disk);
-        }
     }
     g_hash_table_unref(stale->before);
     stale->before = round.found;
@@ -132,24 +129,20 @@ static gboolean is_of_a_node(BerthDaemon *daemon, const char *address)
         const BerthNodeEntry *entry = g_ptr_array_index(nodes, i);
         BerthCoreNode node;
         if (!berth_core_get_node(daemon->core, entry->handle, &node) ||
-            node.state == BERTH_NODE_LOST) {
+            node.state == BERTH_NODE_LOST)
             continue;
-        }
         g_auto(GStrv) clients = g_strsplit(entry->info->storage_client, " ", -1);
-        if (g_strv_contains((const char *const *)clients, address)) {
+        if (g_strv_contains((const char *const *)clients, address))
             return TRUE;
-        }
     }
     return FALSE;
 }
 
 static gboolean has_client(const BerthTaskEntry *task, const char *address)
 {
-    for (gsize i = 0; i < task->stored->n_storage_clients; i++) {
-        if (g_str_equal(task->stored->storage_clients[i], address)) {
+    for (gsize i = 0; i < task->stored->n_storage_clients; i++)
+        if (g_str_equal(task->stored->storage_clients[i], address))
             return TRUE;
-        }
-    }
     return FALSE;
 }
 
@@ -163,9 +156,8 @@ static gboolean is_of_a_guest(BerthDaemon *daemon, const char *address)
             BerthCoreTask task;
             if (has_client(&job->tasks[index], address) &&
                 berth_core_get_task(daemon->core, number, index, &task) &&
-                task.phase != BERTH_GUEST_NONE) {
+                task.phase != BERTH_GUEST_NONE)
                 return TRUE;
-            }
         }
     }
     return FALSE;

@@ -63,9 +63,8 @@ static Berth__GuestFile **build_inputs(const Berth__JobSpec *spec)
 
 static void inputs_free(Berth__GuestFile **files, gsize n)
 {
-    for (gsize i = 0; i < n; i++) {
+    for (gsize i = 0; i < n; i++)
         g_free(files[i]);
-    }
     g_free(files);
 }
 
@@ -124,9 +123,8 @@ gsize berth_start_request_task_bytes_max(const Berth__JobSpec *spec)
     g_autofree char *user = g_strnfill(USER_MAX_BYTES, 'x');
     g_autofree char *node = g_strnfill(NODE_MAX_BYTES, 'x');
     g_autofree guint32 *groups = g_new(guint32, BERTH_USER_GROUPS_MAX);
-    for (guint i = 0; i < BERTH_USER_GROUPS_MAX; i++) {
+    for (guint i = 0; i < BERTH_USER_GROUPS_MAX; i++)
         groups[i] = G_MAXUINT32;
-    }
     BerthStartFacts facts = {
         .id = {.job = G_MAXUINT64, .task = G_MAXUINT32, .epoch = G_MAXUINT32},
         .user = user,
@@ -167,9 +165,8 @@ static void add_inline_blobs(const GPtrArray *places, Berth__StartGuestRequest *
     request->inline_blobs = g_new0(ProtobufCBinaryData, places->len + 1);
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (place->to_storage) {
+        if (place->to_storage)
             continue;
-        }
         gsize length = 0;
         gconstpointer data = g_bytes_get_data(place->content, &length);
         ProtobufCBinaryData *blob = &request->inline_blobs[request->n_inline_blobs++];
@@ -182,17 +179,14 @@ static gpointer make_request(gconstpointer data, GCancellable *cancellable, GErr
 {
     const Input *input = data;
     g_autoptr(Berth__JobSpec) spec = berth_store_get_spec(input->store, input->facts.id.job, error);
-    if (!spec) {
+    if (!spec)
         return NULL;
-    }
     g_autoptr(GPtrArray) places = berth_submit_blobs_recall(spec, input->store, error);
-    if (!places) {
+    if (!places)
         return NULL;
-    }
     g_autoptr(GArray) groups = berth_user_groups(input->user, input->facts.gid, error);
-    if (!groups) {
+    if (!groups)
         return NULL;
-    }
     BerthStartFacts facts = input->facts;
     facts.groups = (const guint32 *)(void *)groups->data;
     facts.n_groups = groups->len;
@@ -227,9 +221,8 @@ static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
     const BerthTaskEntry *task = berth_job_table_find_task(daemon->jobs, id->job, id->task);
     const Berth__Image *image =
         job ? berth_image_table_find(daemon->images, job->job->image) : NULL;
-    if (!task || !image) {
+    if (!task || !image)
         return NULL;
-    }
     Input *input = g_new0(Input, 1);
     input->store = daemon->store;
     input->user = g_strdup(job->job->user);

@@ -75,9 +75,8 @@ static void settle(BerthStartWindow *window, Queue *queue)
 /* What a function does may make room, or give it back: one loop sees to all of it. */
 static void grant(BerthStartWindow *window)
 {
-    if (window->is_granting) {
+    if (window->is_granting)
         return;
-    }
     window->is_granting = TRUE;
     while (window->in_memory < BERTH_START_WINDOW_MEMORY && !g_queue_is_empty(&window->turn)) {
         Queue *queue = g_queue_pop_head(&window->turn);
@@ -112,9 +111,8 @@ void berth_start_window_leave(BerthStartWindow *window, guint32 node, gboolean w
 {
     Queue *queue = queue_of(window, node);
     queue->under_way--;
-    if (!was_sent) {
+    if (!was_sent)
         window->in_memory--;
-    }
     settle(window, queue);
     grant(window);
 }

@@ -101,9 +101,8 @@ static gboolean has_address(BerthStorage *storage, const char *address)
 gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address)
 {
     gboolean is_own = link->storage && has_address(link->storage, address);
-    for (guint i = 0; i < link->replaced->len && !is_own; i++) {
+    for (guint i = 0; i < link->replaced->len && !is_own; i++)
         is_own = has_address(g_ptr_array_index(link->replaced, i), address);
-    }
     return is_own;
 }
 
@@ -127,9 +126,8 @@ typedef struct {
 static void work_free(gpointer data)
 {
     Work *work = data;
-    if (work->input_free) {
+    if (work->input_free)
         work->input_free(work->input);
-    }
     berth_storage_free(work->storage);
     g_free(work->why_not);
     g_free(work->what);
@@ -158,9 +156,8 @@ static void dispatch(BerthStorageLink *link, Work *work)
 static void dispatch_early(BerthStorageLink *link)
 {
     Work *work;
-    while ((work = g_queue_pop_head(&link->early))) {
+    while ((work = g_queue_pop_head(&link->early)))
         dispatch(link, work);
-    }
 }
 
 void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *what,
@@ -187,11 +184,10 @@ void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 
     work->result_free = result_free;
     work->callback = callback;
     work->user_data = user_data;
-    if (link->is_known || link->is_stopped) {
+    if (link->is_known || link->is_stopped)
         dispatch(link, work);
-    } else {
+    else
         g_queue_push_tail(&link->early, work);
-    }
 }
 
 /* --- opening and checking -------------------------------------------------------------------- */
@@ -253,9 +249,8 @@ static void settle(BerthStorageLink *link, const GError *error)
     }
     link->timer = g_timeout_add_seconds(wait_sec, on_due, link);
     close_unused(link);
-    if (is_news) {
+    if (is_news)
         link->changed_func(error, link->changed_data);
-    }
     dispatch_early(link);
 }
 
@@ -263,10 +258,8 @@ static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GEr
 {
     const BerthStorageLink *link = input;
     g_autoptr(BerthStorage) storage = berth_storage_open(link->config, error);
-    if (!storage ||
-        (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error))) {
+    if (!storage || (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error)))
         return NULL;
-    }
     return g_steal_pointer(&storage);
 }
 
@@ -287,9 +280,8 @@ static void check_free(gpointer data)
 static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Check *check = input;
-    if (berth_storage_check(check->storage, error) && check->guard_func) {
+    if (berth_storage_check(check->storage, error) && check->guard_func)
         check->guard_func(check->storage, FALSE, check->guard_data, error);
-    }
     return NULL;
 }
 
@@ -316,15 +308,12 @@ static void on_attempted(GObject *source, GAsyncResult *result, gpointer user_da
     BerthStorageLink *link = user_data;
     g_autoptr(GError) error = NULL;
     BerthStorage *storage = berth_work_finish(result, &error);
-    if (storage) {
+    if (storage)
         use_storage(link, storage);
-    }
-    if (berth_storage_link_is_foreign(error) && link->storage) {
+    if (berth_storage_link_is_foreign(error) && link->storage)
         g_ptr_array_add(link->replaced, g_steal_pointer(&link->storage));
-    }
-    if (!link->is_stopped) {
+    if (!link->is_stopped)
         settle(link, error);
-    }
 }
 
 static void attempt(BerthStorageLink *link)
@@ -344,9 +333,8 @@ static void attempt(BerthStorageLink *link)
 
 void berth_storage_link_doubt(BerthStorageLink *link)
 {
-    if (link->timer == 0 || link->error) {
+    if (link->timer == 0 || link->error)
         return; /* it is being looked at, or known not to answer */
-    }
     g_clear_handle_id(&link->timer, g_source_remove);
     attempt(link);
 }

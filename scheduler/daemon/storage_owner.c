@@ -68,9 +68,8 @@ static Berth__StorageMark *read_mark(BerthStorage *storage, GError **error)
     g_autoptr(GError) failed = NULL;
     g_autoptr(GBytes) content = berth_storage_mark_read(storage, &failed);
     if (!content) {
-        if (!g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        if (!g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
             g_propagate_error(error, g_steal_pointer(&failed));
-        }
         return NULL;
     }
     gsize length = 0;
@@ -91,9 +90,8 @@ static Berth__StorageMark *read_mark(BerthStorage *storage, GError **error)
 static gboolean check_own(const BerthStorageOwner *owner, const Berth__StorageMark *record,
                           GError **error)
 {
-    if (strcmp(record->state_id, owner->state_id) == 0) {
+    if (strcmp(record->state_id, owner->state_id) == 0)
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                 "this storage belongs to state %s of cluster \"%s\", and not to this one, %s of "
                 "cluster \"%s\": give each its own pool or directory; if the state it belonged to "
@@ -108,9 +106,8 @@ static gboolean check_own(const BerthStorageOwner *owner, const Berth__StorageMa
 static gboolean create(BerthStorageOwner *owner, BerthStorage *storage, GError **error)
 {
     g_autoptr(GBytes) content = pack(owner, &owner->start);
-    if (!berth_storage_mark_create(storage, content, error)) {
+    if (!berth_storage_mark_create(storage, content, error))
         return FALSE;
-    }
     owner->found = owner->start;
     return TRUE;
 }
@@ -123,9 +120,8 @@ static gboolean take_over(BerthStorageOwner *owner, BerthStorage *storage,
     guint64 bound = MAX(former->jobs_reserved, former->next_job);
     BerthOwnerMark mark = {.jobs_reserved = bound, .next_job = bound};
     g_autoptr(GBytes) content = pack(owner, &mark);
-    if (!berth_storage_mark_replace(storage, content, error)) {
+    if (!berth_storage_mark_replace(storage, content, error))
         return FALSE;
-    }
     g_warning("took the storage over that belonged to state %s of cluster \"%s\": what is in it "
               "and not known here is removed",
               former->state_id, former->cluster);
@@ -150,9 +146,8 @@ gboolean berth_storage_owner_claim(BerthStorageOwner *owner, BerthStorage *stora
     } else {
         g_propagate_error(error, g_steal_pointer(&failed));
     }
-    if (is_claimed) {
+    if (is_claimed)
         owner->may_take_over = FALSE;
-    }
     g_clear_pointer(&record, mark_free);
     return is_claimed;
 }
@@ -166,18 +161,16 @@ gboolean berth_storage_owner_check(const BerthStorageOwner *owner, BerthStorage 
     Berth__StorageMark *record = read_mark(storage, &failed);
     gboolean is_ours = !failed && (!record || check_own(owner, record, &failed));
     g_clear_pointer(&record, mark_free);
-    if (!is_ours) {
+    if (!is_ours)
         g_propagate_error(error, g_steal_pointer(&failed));
-    }
     return is_ours;
 }
 
 gboolean berth_storage_owner_write(const BerthStorageOwner *owner, BerthStorage *storage,
                                    const BerthOwnerMark *mark, GError **error)
 {
-    if (!berth_storage_owner_check(owner, storage, error)) {
+    if (!berth_storage_owner_check(owner, storage, error))
         return FALSE;
-    }
     g_autoptr(GBytes) content = pack(owner, mark);
     return berth_storage_mark_replace(storage, content, error);
 }

@@ -53,9 +53,8 @@ void berth_submissions_free(BerthSubmissions *submissions)
 
 static void submission_free(Submission *submission)
 {
-    if (submission->user_key) {
+    if (submission->user_key)
         g_hash_table_remove(submission->daemon->submissions->by_key, submission->user_key);
-    }
     g_ptr_array_unref(submission->calls);
     berth__job_spec__free_unpacked(submission->spec, NULL);
     g_clear_pointer(&submission->places, g_ptr_array_unref);
@@ -66,9 +65,8 @@ static void submission_free(Submission *submission)
 
 static void fail_all(Submission *submission, const GError *error)
 {
-    for (guint i = 0; i < submission->calls->len; i++) {
+    for (guint i = 0; i < submission->calls->len; i++)
         berth_rpc_call_fail(g_ptr_array_index(submission->calls, i), error);
-    }
     submission_free(submission);
 }
 
@@ -76,9 +74,8 @@ static void reply_all(Submission *submission, guint64 job)
 {
     Berth__SubmitReply reply = BERTH__SUBMIT_REPLY__INIT;
     reply.job = job;
-    for (guint i = 0; i < submission->calls->len; i++) {
+    for (guint i = 0; i < submission->calls->len; i++)
         berth_rpc_call_reply(g_ptr_array_index(submission->calls, i), &reply.base);
-    }
     submission_free(submission);
 }
 
@@ -87,9 +84,8 @@ static void reply_all(Submission *submission, guint64 job)
 static gboolean check_user_limit(BerthDaemon *daemon, guint32 uid, GError **error)
 {
     guint limit = daemon->config->user_jobs_max;
-    if (berth_job_table_count_user(daemon->jobs, uid) < limit) {
+    if (berth_job_table_count_user(daemon->jobs, uid) < limit)
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                 "you have %u jobs that have not ended, which is all that one user may have "
                 "(user_jobs_max); wait for some to end, or cancel some",
@@ -99,9 +95,8 @@ static gboolean check_user_limit(BerthDaemon *daemon, guint32 uid, GError **erro
 
 static gboolean check_key(const char *key, GError **error)
 {
-    if (strlen(key) <= KEY_MAX_BYTES && g_utf8_validate(key, -1, NULL)) {
+    if (strlen(key) <= KEY_MAX_BYTES && g_utf8_validate(key, -1, NULL))
         return TRUE;
-    }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "the idempotency key is not valid UTF-8 of at most %u bytes", KEY_MAX_BYTES);
     return FALSE;
@@ -116,9 +111,8 @@ static gboolean check_present(Submission *submission, GError **error)
                             "the daemon is ending; submit again when it runs");
         return FALSE;
     }
-    if (!check_user_limit(daemon, submission->uid, error)) {
+    if (!check_user_limit(daemon, submission->uid, error))
         return FALSE;
-    }
     const Berth__Image *image =
         berth_image_table_get(daemon->images, submission->spec->image, error);
     return image && berth_spec_check_disk(submission->spec, image->size_bytes, error);
@@ -139,9 +133,8 @@ static GArray *find_nodes(Submission *submission, GError **error)
                         spec->nodes[i]);
             return NULL;
         }
-        if (g_hash_table_add(seen, GUINT_TO_POINTER(handle))) {
+        if (g_hash_table_add(seen, GUINT_TO_POINTER(handle)))
             g_array_append_val(nodes, handle);
-        }
     }
     return g_steal_pointer(&nodes);
 }
@@ -161,9 +154,8 @@ static void put_blobs(Submission *submission, BerthStoreBatch *batch)
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->is_new && !place->to_storage) {
+        if (place->is_new && !place->to_storage)
             berth_store_batch_put_blob(batch, place->digest, place->content);
-        }
     }
 }
 
@@ -172,9 +164,8 @@ static gboolean decide(Submission *submission, GError **error)
     BerthDaemon *daemon = submission->daemon;
     g_autoptr(GArray) nodes = NULL;
     if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
-        !berth_job_numbers_check(daemon->numbers, error)) {
+        !berth_job_numbers_check(daemon->numbers, error))
         return FALSE;
-    }
     g_autoptr(Berth__Job) job =
         berth_record_new_job(daemon->next_job, submission->spec, submission->user, submission->uid,
                              submission->gid, berth_engine_now_usec(daemon->engine));
@@ -198,11 +189,10 @@ static void on_numbered(const GError *failed, gpointer user_data)
 {
     Submission *submission = user_data;
     g_autoptr(GError) error = NULL;
-    if (failed) {
+    if (failed)
         fail_all(submission, failed);
-    } else if (!decide(submission, &error)) {
+    else if (!decide(submission, &error))
         fail_all(submission, error);
-    }
 }
 
 static void finish(Submission *submission)
@@ -221,9 +211,8 @@ static gboolean check_environment(Submission *submission, BerthStorage *storage,
         g_propagate_error(error, failed);
         return FALSE;
     }
-    if (!content) {
+    if (!content)
         return TRUE;
-    }
     gsize length = 0;
     const guint8 *data = g_bytes_get_data(content, &length);
     return berth_environment_check(data, length, error);
@@ -232,9 +221,8 @@ static gboolean check_environment(Submission *submission, BerthStorage *storage,
 static gpointer settle_blobs(BerthStorage *storage, gconstpointer input, GError **error)
 {
     Submission *submission = (Submission *)input;
-    if (berth_submit_blobs_settle(submission->places, storage, error)) {
+    if (berth_submit_blobs_settle(submission->places, storage, error))
         check_environment(submission, storage, error);
-    }
     return NULL;
 }
 
@@ -311,9 +299,8 @@ static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     guint64 known_job = placed->known_job;
     submission->places = g_steal_pointer(&placed->places);
-    if (submission->places) {
+    if (submission->places)
         berth_submit_blobs_note(submission->spec, submission->places);
-    }
     placed_free(placed);
     if (known_job != 0) {
         reply_all(submission, known_job);
@@ -367,9 +354,8 @@ static Submission *submission_new(BerthDaemon *daemon, const Berth__SubmitReques
 static gboolean join_submission(BerthDaemon *daemon, const char *user_key, BerthRpcCall *call)
 {
     Submission *submission = g_hash_table_lookup(daemon->submissions->by_key, user_key);
-    if (submission) {
+    if (submission)
         g_ptr_array_add(submission->calls, call);
-    }
     return submission != NULL;
 }
 
@@ -395,9 +381,8 @@ void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, Bert
     g_autofree char *user_key = NULL;
     if (*request->idempotency_key) {
         user_key = g_strdup_printf("%u:%s", (guint)who->uid, request->idempotency_key);
-        if (join_submission(daemon, user_key, call)) {
+        if (join_submission(daemon, user_key, call))
             return;
-        }
     }
     Submission *submission = submission_new(daemon, request, call);
     gboolean is_operator = berth_permission_is_operator(&daemon->operators, who);

@@ -72,9 +72,8 @@ static gboolean take_inline(GHashTable *by_digest, const ProtobufCBinaryData *co
 /* What is small and in the store already need not be asked of anybody else. */
 static gboolean look_up(BerthBlobPlace *place, BerthStore *store, GError **error)
 {
-    if (place->size_bytes > BERTH_BLOB_INLINE_MAX_BYTES) {
+    if (place->size_bytes > BERTH_BLOB_INLINE_MAX_BYTES)
         return TRUE;
-    }
     GError *failed = NULL;
     g_autoptr(GBytes) stored = berth_store_get_blob(store, place->digest, &failed);
     if (failed) {
@@ -95,26 +94,20 @@ GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCB
     g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
     g_autoptr(GHashTable) by_digest = g_hash_table_new(berth_digest_hash, berth_digest_equal);
     g_autoptr(GPtrArray) blobs = berth_spec_blobs(spec);
-    for (guint i = 0; i < blobs->len; i++) {
-        if (!add_place(places, by_digest, g_ptr_array_index(blobs, i), error)) {
+    for (guint i = 0; i < blobs->len; i++)
+        if (!add_place(places, by_digest, g_ptr_array_index(blobs, i), error))
             return NULL;
-        }
-    }
-    for (gsize i = 0; i < n_contents; i++) {
-        if (!take_inline(by_digest, &contents[i], error)) {
+    for (gsize i = 0; i < n_contents; i++)
+        if (!take_inline(by_digest, &contents[i], error))
             return NULL;
-        }
-    }
     gsize budget = BERTH_INLINE_BUDGET_BYTES;
     for (guint i = 0; i < places->len; i++) {
         BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (!look_up(place, store, error)) {
+        if (!look_up(place, store, error))
             return NULL;
-        }
         place->to_storage = !place->content || place->size_bytes > budget;
-        if (!place->to_storage) {
+        if (!place->to_storage)
             budget -= (gsize)place->size_bytes;
-        }
     }
     return g_steal_pointer(&places);
 }
@@ -123,9 +116,8 @@ static const BerthBlobPlace *find_place(const GPtrArray *places, const Berth__Bl
 {
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (berth_digest_equal(place->digest, blob->sha256.data)) {
+        if (berth_digest_equal(place->digest, blob->sha256.data))
             return place;
-        }
     }
     return NULL;
 }
@@ -168,17 +160,14 @@ GPtrArray *berth_submit_blobs_recall(const Berth__JobSpec *spec, BerthStore *sto
     for (guint i = 0; i < blobs->len; i++) {
         const Berth__BlobRef *blob = g_ptr_array_index(blobs, i);
         guint known = places->len;
-        if (!add_place(places, by_digest, blob, error)) {
+        if (!add_place(places, by_digest, blob, error))
             return NULL;
-        }
-        if (places->len == known) {
+        if (places->len == known)
             continue;
-        }
         BerthBlobPlace *place = g_ptr_array_index(places, known);
         place->to_storage = !blob->in_state;
-        if (blob->in_state && !recall(place, store, error)) {
+        if (blob->in_state && !recall(place, store, error))
             return NULL;
-        }
     }
     return g_steal_pointer(&places);
 }
@@ -187,9 +176,8 @@ gboolean berth_submit_blobs_need_storage(const GPtrArray *places)
 {
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (place->to_storage) {
+        if (place->to_storage)
             return TRUE;
-        }
     }
     return FALSE;
 }
@@ -209,12 +197,10 @@ gboolean berth_submit_blobs_settle(const GPtrArray *places, BerthStorage *storag
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
         gboolean exists = FALSE;
-        if (!place->to_storage) {
+        if (!place->to_storage)
             continue;
-        }
-        if (!berth_storage_blob_exists(storage, place->digest, &exists, error)) {
+        if (!berth_storage_blob_exists(storage, place->digest, &exists, error))
             return FALSE;
-        }
         if (!exists && !place->content) {
             g_autofree char *hex = berth_digest_to_hex(place->digest);
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
@@ -223,9 +209,8 @@ gboolean berth_submit_blobs_settle(const GPtrArray *places, BerthStorage *storag
                         hex, place->size_bytes);
             return FALSE;
         }
-        if (!exists && !write_blob(place, storage, error)) {
+        if (!exists && !write_blob(place, storage, error))
             return FALSE;
-        }
     }
     return TRUE;
 }
@@ -233,18 +218,15 @@ gboolean berth_submit_blobs_settle(const GPtrArray *places, BerthStorage *storag
 GBytes *berth_submit_blobs_environment(const Berth__JobSpec *spec, const GPtrArray *places,
                                        BerthStorage *storage, GError **error)
 {
-    if (!spec->environment) {
+    if (!spec->environment)
         return NULL;
-    }
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (berth_digest_equal(place->digest, spec->environment->sha256.data) && place->content) {
+        if (berth_digest_equal(place->digest, spec->environment->sha256.data) && place->content)
             return g_bytes_ref(place->content);
-        }
     }
-    if (!storage) {
+    if (!storage)
         return NULL;
-    }
     return berth_storage_blob_read(storage, spec->environment->sha256.data, 0,
                                    (gsize)spec->environment->size_bytes, error);
 }

@@ -75,12 +75,10 @@ static struct passwd *find_passwd(const char *name, uid_t uid, struct passwd *sp
         int failed = name ? getpwnam_r(name, space, buffer, size, &found)
                           : getpwuid_r(uid, space, buffer, size, &found);
         *out_errno = failed;
-        if (failed == ERANGE || failed == EINTR) {
+        if (failed == ERANGE || failed == EINTR)
             continue;
-        }
-        if (found) {
+        if (found)
             *out_buffer = g_steal_pointer(&buffer);
-        }
         return found;
     }
     return NULL;
@@ -138,9 +136,8 @@ GArray *berth_user_groups(const char *name, gid_t gid, GError **error)
     }
     gid_t *found = g_new0(gid_t, BERTH_USER_GROUPS_MAX);
     int n = BERTH_USER_GROUPS_MAX;
-    if (getgrouplist(name, gid, found, &n) < 0) {
+    if (getgrouplist(name, gid, found, &n) < 0)
         n = BERTH_USER_GROUPS_MAX; /* more than that: the first ones */
-    }
     for (int i = 0; i < n; i++) {
         guint32 group = found[i];
         g_array_append_val(groups, group);
@@ -173,9 +170,8 @@ static gpointer look_up(gconstpointer input, GCancellable *cancellable, GError *
 
 static void remember(BerthUsers *users, uid_t uid, const char *name)
 {
-    if (g_hash_table_size(users->known) >= CACHE_MAX) {
+    if (g_hash_table_size(users->known) >= CACHE_MAX)
         g_hash_table_remove_all(users->known);
-    }
     Known *known = g_new0(Known, 1);
     known->name = g_strdup(name);
     known->until_usec = g_get_monotonic_time() + CACHE_USEC;
@@ -187,11 +183,10 @@ static void on_looked_up(GObject *source, GAsyncResult *result, gpointer user_da
     g_autofree Lookup *lookup = user_data;
     g_autoptr(GError) error = NULL;
     g_autofree char *name = berth_work_finish(result, &error);
-    if (name) {
+    if (name)
         remember(lookup->users, lookup->uid, name);
-    } else {
+    else
         name = g_strdup_printf("%u", (guint)lookup->uid);
-    }
     g_hash_table_remove(lookup->users->lookups, GUINT_TO_POINTER(lookup->uid));
     for (guint i = 0; i < lookup->askers->len; i++) {
         const Asker *asker = &g_array_index(lookup->askers, Asker, i);

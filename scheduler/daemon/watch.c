@@ -54,11 +54,10 @@ void berth_watchers_free(BerthWatchers *watchers)
 static void finish(Watch *watch, const GError *error)
 {
     g_ptr_array_remove_fast(watch->watchers->watches, watch);
-    if (error) {
+    if (error)
         berth_rpc_call_fail(watch->call, error);
-    } else {
+    else
         berth_rpc_call_end(watch->call);
-    }
     g_free(watch);
 }
 
@@ -73,17 +72,14 @@ static gboolean is_private(const Watch *watch, const Berth__Event *event)
 
 static void send_event(Watch *watch, const Berth__Event *event)
 {
-    if (event->seq <= watch->cursor) {
+    if (event->seq <= watch->cursor)
         return; /* a page of the store had it before its commit was told here */
-    }
     watch->cursor = event->seq;
-    if (watch->job != 0 && watch->job != event->job) {
+    if (watch->job != 0 && watch->job != event->job)
         return;
-    }
     Berth__Event shown = *event;
-    if (is_private(watch, event)) {
+    if (is_private(watch, event))
         shown.text = (char *)protobuf_c_empty_string;
-    }
     if (!berth_rpc_call_send_item(watch->call, &shown.base)) {
         watch->is_blocked = TRUE;
         watch->is_live = FALSE;
@@ -109,12 +105,10 @@ static void on_page(GObject *source, GAsyncResult *result, gpointer user_data)
         finish(watch, error);
         return;
     }
-    for (guint i = 0; i < events->len && !watch->is_blocked && !watch->is_cancelled; i++) {
+    for (guint i = 0; i < events->len && !watch->is_blocked && !watch->is_cancelled; i++)
         send_event(watch, g_ptr_array_index(events, i));
-    }
-    if (events->len < PAGE_EVENTS && !watch->is_blocked) {
+    if (events->len < PAGE_EVENTS && !watch->is_blocked)
         watch->cursor = MAX(watch->cursor, watch->known_seq);
-    }
     watch->is_reading = FALSE;
     go_on(watch);
 }
@@ -126,9 +120,8 @@ static void go_on(Watch *watch)
         finish(watch, NULL);
         return;
     }
-    if (watch->is_reading || watch->is_blocked || watch->is_live) {
+    if (watch->is_reading || watch->is_blocked || watch->is_live)
         return;
-    }
     watch->known_seq = berth_engine_committed_seq(daemon->engine);
     if (watch->cursor >= watch->known_seq) {
         watch->is_live = TRUE;
@@ -153,9 +146,8 @@ static void on_cancelled(BerthRpcCall *call, gpointer user_data)
 {
     Watch *watch = user_data;
     watch->is_cancelled = TRUE;
-    if (!watch->watchers->is_publishing) {
+    if (!watch->watchers->is_publishing)
         go_on(watch);
-    }
 }
 
 /* --- as it is committed -------------------------------------------------------------------------- */
@@ -165,16 +157,14 @@ void berth_watchers_publish(BerthWatchers *watchers, const Berth__Event *event)
     watchers->is_publishing = TRUE;
     for (guint i = 0; i < watchers->watches->len; i++) {
         Watch *watch = g_ptr_array_index(watchers->watches, i);
-        if (watch->is_live && !watch->is_cancelled) {
+        if (watch->is_live && !watch->is_cancelled)
             send_event(watch, event);
-        }
     }
     watchers->is_publishing = FALSE;
     for (guint i = watchers->watches->len; i > 0; i--) {
         Watch *watch = g_ptr_array_index(watchers->watches, i - 1);
-        if (watch->is_cancelled) {
+        if (watch->is_cancelled)
             go_on(watch);
-        }
     }
 }
 

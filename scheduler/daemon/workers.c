@@ -107,15 +107,13 @@ static void settle(Lane *lane, Client *client)
 {
     gboolean may_have_turn =
         !g_queue_is_empty(&client->waiting) && client->running < most_of(lane, client);
-    if (may_have_turn && !client->in_turn) {
+    if (may_have_turn && !client->in_turn)
         g_queue_push_tail(&lane->turn, client);
-    } else if (!may_have_turn && client->in_turn) {
+    else if (!may_have_turn && client->in_turn)
         g_queue_remove(&lane->turn, client);
-    }
     client->in_turn = may_have_turn;
-    if (client->running == 0 && g_queue_is_empty(&client->waiting)) {
+    if (client->running == 0 && g_queue_is_empty(&client->waiting))
         g_hash_table_remove(lane->clients, GUINT_TO_POINTER(client->uid));
-    }
 }
 
 static void flight_free(Flight *flight)
@@ -172,9 +170,8 @@ static gboolean on_late(gpointer user_data)
     g_queue_remove(&flight->client->waiting, flight);
     settle(flight->lane, flight->client);
     flight->workers->in_flight--;
-    if (flight->input_free) {
+    if (flight->input_free)
         flight->input_free(flight->input);
-    }
     berth_work_fail(g_error_new(BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED,
                                 "%s: not begun after %u ms", flight->what, flight->timeout_msec),
                     flight->callback, flight->user_data);
@@ -215,9 +212,8 @@ void berth_workers_run_for(BerthWorkers *workers, BerthLane which, guint32 uid, 
     flight->asked_usec = g_get_monotonic_time();
     flight->callback = callback;
     flight->user_data = user_data;
-    if (timeout_msec > 0) {
+    if (timeout_msec > 0)
         flight->timer = g_timeout_add(timeout_msec, on_late, flight);
-    }
     workers->in_flight++;
     g_queue_push_tail(&flight->client->waiting, flight);
     settle(lane, flight->client);
@@ -242,9 +238,8 @@ gboolean berth_workers_drain(BerthWorkers *workers, guint timeout_msec)
 {
     gboolean is_late = FALSE;
     guint timer = g_timeout_add(timeout_msec, on_deadline, &is_late);
-    while (workers->in_flight > 0 && !is_late) {
+    while (workers->in_flight > 0 && !is_late)
         g_main_context_iteration(NULL, TRUE);
-    }
     g_source_remove(timer);
     return workers->in_flight == 0;
 }
