@@ -259,31 +259,26 @@ static guint64 get_ullong(virDomainStatsRecordPtr record, const char *name)
     return value;
 }
 
-static guint64 sum_vcpu_usec(virDomainStatsRecordPtr record)
+static guint64 get_vcpu_nsec(virDomainStatsRecordPtr record, guint vcpu, const char *what)
 {
-    unsigned int vcpus = 0;
-    guint64 nsec = 0;
-    virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
-    for (unsigned int i = 0; i < vcpus; i++) {
-        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
-        g_snprintf(name, sizeof name, "vcpu.%u.time", i);
-        nsec += get_ullong(record, name);
-    }
-    return nsec / 1000;
+    char name[VIR_TYPED_PARAM_FIELD_LENGTH];
+    g_snprintf(name, sizeof name, "vcpu.%u.%s", vcpu, what);
+    return get_ullong(record, name);
 }
 
-/* For how long the vCPU that waited most was ready to run and had no CPU of the host's. */
-static guint64 most_delayed_usec(virDomainStatsRecordPtr record)
+/* The time that all vCPUs ran, and for how long the one that waited most was ready to run and had no CPU
+ * of the host's. */
+static void read_vcpus(virDomainStatsRecordPtr record, BerthDomainStats *stats)
 {
     unsigned int vcpus = 0;
-    guint64 nsec = 0;
+    guint64 run_nsec = 0, delay_nsec = 0;
     virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
-    for (unsigned int i = 0; i < vcpus; i++) {
-        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
-        g_snprintf(name, sizeof name, "vcpu.%u.delay", i);
-        nsec = MAX(nsec, get_ullong(record, name));
+    for (guint i = 0; i < vcpus; i++) {
+        run_nsec += get_vcpu_nsec(record, i, "time");
+        delay_nsec = MAX(delay_nsec, get_vcpu_nsec(record, i, "delay"));
     }
-    return nsec / 1000;
+    stats->cpu_usec = run_nsec / 1000;
+    stats->starved_usec = delay_nsec / 1000;
 }
 
 static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
@@ -294,8 +289,7 @@ static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
     virTypedParamsGetInt(record->params, record->nparams, "state.reason", &reason);
     stats->name = g_strdup(virDomainGetName(record->dom));
     stats->paused_by_io_error = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
-    stats->cpu_usec = sum_vcpu_usec(record);
-    stats->starved_usec = most_delayed_usec(record);
+    read_vcpus(record, stats);
     stats->host_memory_mib = get_ullong(record, "balloon.rss") / 1024;
     stats->disk_read_bytes = get_ullong(record, "block.0.rd.bytes");
     stats->disk_write_bytes = get_ullong(record, "block.0.wr.bytes");

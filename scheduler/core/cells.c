@@ -156,24 +156,23 @@ static CoreSize part_of(CoreSize size, guint place, guint count)
                       size.memory_mib / count + (place < size.memory_mib % count)};
 }
 
-void core_cells_take(CoreNode *node, guint32 cells, CoreSize size)
+static void change(CoreNode *node, guint32 cells, CoreSize size, CoreSize (*by)(CoreSize, CoreSize))
 {
     guint count = count_of(cells);
     guint place = 0;
     for (guint i = 0; node->cells != NULL && i < node->cells->n; i++)
         if (cells & (1u << i))
-            node->cells->used[i] =
-                core_size_add(node->cells->used[i], part_of(size, place++, count));
+            node->cells->used[i] = by(node->cells->used[i], part_of(size, place++, count));
+}
+
+void core_cells_take(CoreNode *node, guint32 cells, CoreSize size)
+{
+    change(node, cells, size, core_size_add);
 }
 
 void core_cells_give(CoreNode *node, guint32 cells, CoreSize size)
 {
-    guint count = count_of(cells);
-    guint place = 0;
-    for (guint i = 0; node->cells != NULL && i < node->cells->n; i++)
-        if (cells & (1u << i))
-            node->cells->used[i] =
-                core_size_sub(node->cells->used[i], part_of(size, place++, count));
+    change(node, cells, size, core_size_sub);
 }
 
 /* --- what a node has ------------------------------------------------------------------------ */

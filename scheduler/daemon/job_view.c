@@ -6,22 +6,29 @@
 
 #include "scheduler/daemon/reason_text.h"
 
-static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task,
-                            const BerthTaskEntry *entry)
+/* ENTRY is NULL where details are not to be told, or of a task that does not wait. */
+static void set_reason_text(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry)
 {
-    task->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, task->job, task->index);
     BerthReasonFacts facts = {
         .reason = task->reason,
+        .exit = task->exit,
         .vcpus = job->vcpus,
         .memory_mib = job->memory_mib,
         .time_limit_sec = job->time_limit_sec,
         .requeues = task->requeues,
-        .start_failures = entry->stored->start_failures,
+        .start_failures = entry ? entry->stored->start_failures : 0,
         .node = task->node,
-        .detail = entry->detail,
+        .detail = entry ? entry->detail : NULL,
     };
     g_autofree char *text = berth_reason_text(&facts);
     berth_pb_set_string(&task->reason_text, text);
+}
+
+static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__Task *task,
+                            const BerthTaskEntry *entry)
+{
+    task->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, task->job, task->index);
+    set_reason_text(job, task, entry);
 }
 
 /* Its record has no reason as long as it runs: one that is being ended says why. */
@@ -33,16 +40,7 @@ static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntr
         return;
     task->reason = entry->stored->stop_reason;
     job->reason = task->reason;
-    BerthReasonFacts facts = {
-        .reason = task->reason,
-        .vcpus = job->vcpus,
-        .memory_mib = job->memory_mib,
-        .time_limit_sec = job->time_limit_sec,
-        .requeues = task->requeues,
-        .node = task->node,
-    };
-    g_autofree char *text = berth_reason_text(&facts);
-    berth_pb_set_string(&task->reason_text, text);
+    set_reason_text(job, task, NULL);
 }
 
 static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
@@ -81,17 +79,7 @@ static void hide_details(const Berth__Job *job, Berth__Task *task)
     berth_pb_set_string(&task->console_tail, NULL);
     if (task->exit)
         berth_pb_set_string(&task->exit->error, NULL);
-    BerthReasonFacts facts = {
-        .reason = task->reason,
-        .exit = task->exit,
-        .vcpus = job->vcpus,
-        .memory_mib = job->memory_mib,
-        .time_limit_sec = job->time_limit_sec,
-        .requeues = task->requeues,
-        .node = task->node,
-    };
-    g_autofree char *text = berth_reason_text(&facts);
-    berth_pb_set_string(&task->reason_text, text);
+    set_reason_text(job, task, NULL);
 }
 
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job)
