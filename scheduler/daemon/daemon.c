@@ -248,7 +248,6 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->log_followers, berth_log_followers_free);
     g_clear_pointer(&daemon->outputs, berth_outputs_free);
     g_clear_pointer(&daemon->actions, berth_actions_free);
-    g_clear_pointer(&daemon->numbers, berth_job_numbers_free);
     g_clear_pointer(&daemon->engine, berth_engine_free);
     g_clear_pointer(&daemon->blob_guard, berth_blob_guard_free);
     g_clear_pointer(&daemon->images, berth_image_table_free);
@@ -258,8 +257,9 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->journal, berth_journal_file_close);
     g_clear_pointer(&daemon->store, berth_store_close);
     g_clear_pointer(&daemon->users, berth_users_free);
-    /* Workers before the storage that they may still be using. */
+    /* Workers before the storage that they may still be using, and what a check of it looks at. */
     g_clear_pointer(&daemon->workers, berth_workers_free);
+    g_clear_pointer(&daemon->numbers, berth_job_numbers_free);
     g_clear_pointer(&daemon->storage, berth_storage_link_free);
     berth_daemon_config_free(daemon->config);
     g_free(daemon);

@@ -502,6 +502,8 @@ static void on_removal_committed(const GError *error, gpointer user_data)
     if (error) {
         berth_rpc_call_fail(removal->call, error);
     } else {
+        /* Not before: the collector removes what is unwanted, and the image might come back. */
+        berth_image_table_set_unwanted(removal->daemon->images, removal->id, TRUE);
         Berth__RemoveImageReply reply = BERTH__REMOVE_IMAGE_REPLY__INIT;
         berth_rpc_call_reply(removal->call, &reply.base);
         berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
@@ -531,7 +533,6 @@ static gboolean remove_image(Removal *removal, const char *user, GError **error)
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_remove_image(berth_turn_batch(turn), removal->name);
     berth_store_batch_put_unwanted(berth_turn_batch(turn), removal->id);
-    berth_image_table_set_unwanted(daemon->images, removal->id, TRUE);
     log_image(turn, BERTH__EVENT__KIND__IMAGE_REMOVED, removal->name, user);
     berth_image_table_remove(daemon->images, removal->name);
     berth_turn_then(turn, on_removal_committed, removal);
