@@ -246,7 +246,7 @@ static void forget_gone_images(BerthCollector *collector, char **names)
             continue;
         turn = turn ? turn : berth_engine_begin(daemon->engine);
         berth_store_batch_remove_unwanted(berth_turn_batch(turn), id);
-        berth_image_table_set_unwanted(daemon->images, id, FALSE);
+        berth_image_table_clear_unwanted(daemon->images, id);
     }
     if (turn)
         berth_turn_commit(turn);

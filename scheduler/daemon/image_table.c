@@ -11,7 +11,7 @@
 struct BerthImageTable {
     GHashTable *images;   /* name -> Berth__Image */
     GHashTable *reserved; /* name -> id */
-    GHashTable *unwanted; /* set of ids */
+    GHashTable *unwanted; /* id -> BerthUnwanted */
 };
 
 BerthImageTable *berth_image_table_new(void)
@@ -129,12 +129,14 @@ static gboolean is_reserved(BerthImageTable *table, const char *id)
     return g_hash_table_find(table->reserved, is_reserved_id, (gpointer)id) != NULL;
 }
 
-void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, gboolean unwanted)
+void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, BerthUnwanted why)
 {
-    if (unwanted)
-        g_hash_table_add(table->unwanted, g_strdup(id));
-    else
-        g_hash_table_remove(table->unwanted, id);
+    g_hash_table_replace(table->unwanted, g_strdup(id), GINT_TO_POINTER(why));
+}
+
+void berth_image_table_clear_unwanted(BerthImageTable *table, const char *id)
+{
+    g_hash_table_remove(table->unwanted, id);
 }
 
 gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id)

@@ -29,7 +29,8 @@ void berth_image_table_unreserve(BerthImageTable *table, const char *name);
 
 /* Objects in storage that are to be removed, unless an import is writing them: from before they are
  * made until they are an image's, and from their image's removal until they are gone. */
-void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, gboolean unwanted);
+void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, BerthUnwanted why);
+void berth_image_table_clear_unwanted(BerthImageTable *table, const char *id);
 gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id);
 /* All that are (transfer full). */
 char **berth_image_table_list_unwanted(BerthImageTable *table);

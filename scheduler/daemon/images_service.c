@@ -240,8 +240,8 @@ static gboolean note_import(Begin *begin, GError **error)
         !berth_image_table_reserve(daemon->images, begin->request->name, begin->id, error))
         return FALSE;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_store_batch_put_unwanted(berth_turn_batch(turn), begin->id);
-    berth_image_table_set_unwanted(daemon->images, begin->id, TRUE);
+    berth_store_batch_put_unwanted(berth_turn_batch(turn), begin->id, BERTH_UNWANTED_IMPORT);
+    berth_image_table_set_unwanted(daemon->images, begin->id, BERTH_UNWANTED_IMPORT);
     berth_turn_then(turn, on_noted, begin);
     berth_turn_commit(turn);
     return TRUE;
@@ -372,7 +372,7 @@ static void on_image_committed(const GError *error, gpointer user_data)
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_put_image(berth_turn_batch(turn), import->image);
     berth_store_batch_remove_unwanted(berth_turn_batch(turn), import->import_id);
-    berth_image_table_set_unwanted(daemon->images, import->import_id, FALSE);
+    berth_image_table_clear_unwanted(daemon->images, import->import_id);
     log_image(turn, BERTH__EVENT__KIND__IMAGE_IMPORTED, import->image->name, import->user);
     berth_image_table_put(daemon->images, berth_pb_dup(&import->image->base));
     berth_turn_then(turn, on_record_committed, step);
@@ -503,7 +503,8 @@ static void on_removal_committed(const GError *error, gpointer user_data)
         berth_rpc_call_fail(removal->call, error);
     } else {
         /* Not before: the collector removes what is unwanted, and the image might come back. */
-        berth_image_table_set_unwanted(removal->daemon->images, removal->id, TRUE);
+        berth_image_table_set_unwanted(removal->daemon->images, removal->id,
+                                       BERTH_UNWANTED_REMOVAL);
         Berth__RemoveImageReply reply = BERTH__REMOVE_IMAGE_REPLY__INIT;
         berth_rpc_call_reply(removal->call, &reply.base);
         berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
@@ -532,7 +533,7 @@ static gboolean remove_image(Removal *removal, const char *user, GError **error)
     removal->id = g_strdup(image->id);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_remove_image(berth_turn_batch(turn), removal->name);
-    berth_store_batch_put_unwanted(berth_turn_batch(turn), removal->id);
+    berth_store_batch_put_unwanted(berth_turn_batch(turn), removal->id, BERTH_UNWANTED_REMOVAL);
     log_image(turn, BERTH__EVENT__KIND__IMAGE_REMOVED, removal->name, user);
     berth_image_table_remove(daemon->images, removal->name);
     berth_turn_then(turn, on_removal_committed, removal);

@@ -60,10 +60,15 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
 static gboolean load_image(const Berth__Image *image, gpointer user_data, GError **error)
 {
     BerthDaemon *daemon = user_data;
-    if (image->unwanted)
-        berth_image_table_set_unwanted(daemon->images, image->id, TRUE);
-    else
-        berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    berth_image_table_put(daemon->images, berth_pb_dup(&image->base));
+    return TRUE;
+}
+
+static gboolean load_unwanted(const char *image_id, BerthUnwanted why, gpointer user_data,
+                              GError **error)
+{
+    BerthDaemon *daemon = user_data;
+    berth_image_table_set_unwanted(daemon->images, image_id, why);
     return TRUE;
 }
 
@@ -145,6 +150,7 @@ gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters,
                                             .image = load_image,
                                             .job = load_job,
                                             .use = load_use,
-                                            .prior = load_prior};
+                                            .prior = load_prior,
+                                            .unwanted = load_unwanted};
     return berth_store_load(daemon->store, &loader, daemon, out_counters, error);
 }

@@ -14,6 +14,8 @@ typedef enum {
     CHANGE_PUT_NODE,
     CHANGE_PUT_IMAGE,
     CHANGE_REMOVE_IMAGE,
+    CHANGE_PUT_UNWANTED,
+    CHANGE_REMOVE_UNWANTED,
     CHANGE_PUT_BLOB,
     CHANGE_ADD_EVENT,
     CHANGE_PUT_USE,
@@ -29,13 +31,13 @@ typedef struct {
     gboolean done;
     guint32 task;
     guint32 uid;
-    int state;
+    int state;      /* or why an object is unwanted */
     guint64 number; /* of the job or event; or what is reserved */
     guint64 job;    /* of an event; 0 = of none; or the next one */
     GBytes *record; /* or a blob's content */
     GBytes *spec;
     GBytes *digests; /* of the blobs that a job names, one after the other; or of one blob */
-    char *name;      /* of a node, image, use or prior, or an idempotency key */
+    char *name; /* of a node, image, use or prior, an idempotency key, or the id of an object */
 } Change;
 
 struct BerthStoreBatch {
@@ -157,25 +159,15 @@ void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name)
     g_array_append_val(batch->changes, change);
 }
 
-/* Beside the names of images, none of which has a colon. */
-static char *unwanted_key(const char *id)
+void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id, BerthUnwanted why)
 {
-    return g_strconcat("id:", id, NULL);
-}
-
-void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id)
-{
-    Berth__Image image = BERTH__IMAGE__INIT;
-    image.id = (char *)id;
-    image.unwanted = TRUE;
-    Change change = {
-        .kind = CHANGE_PUT_IMAGE, .record = store_pack(&image.base), .name = unwanted_key(id)};
+    Change change = {.kind = CHANGE_PUT_UNWANTED, .state = (int)why, .name = g_strdup(id)};
     g_array_append_val(batch->changes, change);
 }
 
 void berth_store_batch_remove_unwanted(BerthStoreBatch *batch, const char *id)
 {
-    Change change = {.kind = CHANGE_REMOVE_IMAGE, .name = unwanted_key(id)};
+    Change change = {.kind = CHANGE_REMOVE_UNWANTED, .name = g_strdup(id)};
     g_array_append_val(batch->changes, change);
 }
 
@@ -370,6 +362,23 @@ static gboolean apply_remove_image(StoreDb *db, const Change *change, GError **e
     return remove_named(db, change, "DELETE FROM image WHERE name = ?1", "remove an image", error);
 }
 
+static gboolean apply_put_unwanted(StoreDb *db, const Change *change, GError **error)
+{
+    g_autoptr(StoreStatement) put = store_db_statement(
+        db, "INSERT OR REPLACE INTO unwanted_image (id, reason) VALUES (?1, ?2)", error);
+    if (put == NULL)
+        return FALSE;
+    sqlite3_bind_text(put, 1, change->name, -1, SQLITE_STATIC);
+    sqlite3_bind_int(put, 2, change->state);
+    return store_db_run(db, put, "note an object to be removed", NULL, error);
+}
+
+static gboolean apply_remove_unwanted(StoreDb *db, const Change *change, GError **error)
+{
+    return remove_named(db, change, "DELETE FROM unwanted_image WHERE id = ?1",
+                        "forget an object that was removed", error);
+}
+
 static gboolean apply_put_use(StoreDb *db, const Change *change, GError **error)
 {
     return put_named(db, change, "INSERT OR REPLACE INTO used (name, record) VALUES (?1, ?2)",
@@ -427,12 +436,20 @@ static gboolean apply_reserve_jobs(StoreDb *db, const Change *change, GError **e
 gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **error)
 {
     static gboolean (*const apply[N_CHANGES])(StoreDb *, const Change *, GError **) = {
-        [CHANGE_ADD_JOB] = apply_add_job,           [CHANGE_UPDATE_JOB] = apply_update_job,
-        [CHANGE_PUT_TASK] = apply_put_task,         [CHANGE_PUT_NODE] = apply_put_node,
-        [CHANGE_PUT_IMAGE] = apply_put_image,       [CHANGE_REMOVE_IMAGE] = apply_remove_image,
-        [CHANGE_PUT_BLOB] = apply_put_blob,         [CHANGE_ADD_EVENT] = apply_add_event,
-        [CHANGE_PUT_USE] = apply_put_use,           [CHANGE_PUT_PRIOR] = apply_put_prior,
-        [CHANGE_REMOVE_PRIOR] = apply_remove_prior, [CHANGE_RESERVE_JOBS] = apply_reserve_jobs,
+        [CHANGE_ADD_JOB] = apply_add_job,
+        [CHANGE_UPDATE_JOB] = apply_update_job,
+        [CHANGE_PUT_TASK] = apply_put_task,
+        [CHANGE_PUT_NODE] = apply_put_node,
+        [CHANGE_PUT_IMAGE] = apply_put_image,
+        [CHANGE_REMOVE_IMAGE] = apply_remove_image,
+        [CHANGE_PUT_UNWANTED] = apply_put_unwanted,
+        [CHANGE_REMOVE_UNWANTED] = apply_remove_unwanted,
+        [CHANGE_PUT_BLOB] = apply_put_blob,
+        [CHANGE_ADD_EVENT] = apply_add_event,
+        [CHANGE_PUT_USE] = apply_put_use,
+        [CHANGE_PUT_PRIOR] = apply_put_prior,
+        [CHANGE_REMOVE_PRIOR] = apply_remove_prior,
+        [CHANGE_RESERVE_JOBS] = apply_reserve_jobs,
     };
     for (guint i = 0; i < batch->changes->len; i++) {
         const Change *change = &g_array_index(batch->changes, Change, i);

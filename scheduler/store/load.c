@@ -63,6 +63,25 @@ static gboolean load_prior(StoreDb *db, Load *load, const ProtobufCMessage *mess
     return load->loader->prior((const Berth__StoredPrior *)message, load->user_data, error);
 }
 
+static gboolean load_unwanted(StoreDb *db, const Load *load, GError **error)
+{
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT id, reason FROM unwanted_image ORDER BY id", error);
+    if (select == NULL)
+        return FALSE;
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, "load what is to be removed", &row, error))
+            return FALSE;
+        if (!row)
+            return TRUE;
+        const char *id = (const char *)sqlite3_column_text(select, 0);
+        BerthUnwanted why = (BerthUnwanted)sqlite3_column_int(select, 1);
+        if (!load->loader->unwanted(id, why, load->user_data, error))
+            return FALSE;
+    }
+}
+
 static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *message,
                          StoreStatement *row, GError **error)
 {
@@ -139,6 +158,7 @@ static gboolean load_all(StoreDb *db, gpointer data, GError **error)
                      &berth__stored_node__descriptor, load_node, load, error) &&
            load_each(db, "SELECT record FROM image ORDER BY name", "load an image",
                      &berth__image__descriptor, load_image, load, error) &&
+           load_unwanted(db, load, error) &&
            load_each(db, "SELECT record FROM used ORDER BY name", "load what was used",
                      &berth__stored_use__descriptor, load_use, load, error) &&
            load_each(db, "SELECT record FROM prior ORDER BY rowid", "load what a family needed",

@@ -63,6 +63,11 @@ static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
     "  jobs_reserved INTEGER NOT NULL,"
     "  next_job INTEGER NOT NULL);"
     "INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, 0);",
+    /* Objects in storage that are to be removed, and why. Schema 3 had them among the images, as "id:" and
+     * their id, and did not say why: as imports, of which none goes that may be an image. */
+    "CREATE TABLE unwanted_image (id TEXT PRIMARY KEY, reason INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO unwanted_image SELECT substr(name, 4), 1 FROM image WHERE name LIKE 'id:%';"
+    "DELETE FROM image WHERE name LIKE 'id:%';",
 };
 
 /* One transaction: FIRST, then what leads from schema VERSION to the present one. */

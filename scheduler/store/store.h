@@ -17,7 +17,7 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 3
+#define BERTH_STORE_SCHEMA_VERSION 4
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
  * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is
@@ -43,6 +43,12 @@ typedef struct {
     char id[BERTH_STORE_ID_CHARS + 1]; /* hex, made with the database; a copy of it has the same */
 } BerthStoreCounters;
 
+/* Why an object in storage is to be removed. The numbers are stored. */
+typedef enum {
+    BERTH_UNWANTED_IMPORT = 1,  /* an import writes it, or did so when this was noted */
+    BERTH_UNWANTED_REMOVAL = 2, /* it was the object of an image that was removed */
+} BerthUnwanted;
+
 /* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
  * tasks are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
  * while berth_store_load() waits, maybe in another thread; must not call the store. */
@@ -54,9 +60,11 @@ typedef struct {
                     GError **error);
     gboolean (*use)(const Berth__StoredUse *use, gpointer user_data, GError **error);
     gboolean (*prior)(const Berth__StoredPrior *prior, gpointer user_data, GError **error);
+    gboolean (*unwanted)(const char *image_id, BerthUnwanted why, gpointer user_data,
+                         GError **error);
 } BerthStoreLoader;
-/* Nodes, images, uses, priors (the one written longest ago first), then the unfinished jobs (not final, or with a guest that is not released yet)
- * in order of their numbers. */
+/* Nodes, images, what is unwanted, uses, priors (the one written longest ago first), then the unfinished
+ * jobs (not final, or with a guest that is not released yet) in order of their numbers. */
 gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpointer user_data,
                           BerthStoreCounters *out_counters, GError **error);
 
@@ -86,9 +94,8 @@ void berth_store_batch_put_use(BerthStoreBatch *batch, const Berth__StoredUse *u
 void berth_store_batch_put_prior(BerthStoreBatch *batch, const Berth__StoredPrior *prior);
 void berth_store_batch_put_image(BerthStoreBatch *batch, const Berth__Image *image);
 void berth_store_batch_remove_image(BerthStoreBatch *batch, const char *name);
-/* The object in storage with this ID is, or is not, one that is to be removed: no image has it. It is
- * loaded as an image that is `unwanted` and has no name. */
-void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id);
+/* The object in storage with this ID is, or is not any more, one that is to be removed: no image has it. */
+void berth_store_batch_put_unwanted(BerthStoreBatch *batch, const char *id, BerthUnwanted why);
 void berth_store_batch_remove_unwanted(BerthStoreBatch *batch, const char *id);
 /* Kept while a job refers to it. */
 void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32], GBytes *content);

@@ -64,7 +64,15 @@ static gboolean see_prior(const Berth__StoredPrior *prior, gpointer data, GError
     return TRUE;
 }
 
-static const BerthStoreLoader loader = {see_node, see_image, see_job, see_use, see_prior};
+static gboolean see_unwanted(const char *image_id, BerthUnwanted why, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    g_string_append_printf(seen->seen, "unwanted:%s:%d ", image_id, (int)why);
+    return TRUE;
+}
+
+static const BerthStoreLoader loader = {see_node, see_image, see_job,
+                                        see_use,  see_prior, see_unwanted};
 
 static char *load(const char *path, guint64 refuse_job, BerthStoreCounters *counters,
                   GError **error)
@@ -191,6 +199,26 @@ static void put_prior(BerthStoreBatch *batch, guint64 family, guint64 memory_mib
     berth_store_batch_put_prior(batch, &prior);
 }
 
+static void load_gives_what_is_unwanted(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    berth_store_batch_put_unwanted(batch, "b-1", BERTH_UNWANTED_IMPORT);
+    berth_store_batch_put_unwanted(batch, "a-1", BERTH_UNWANTED_IMPORT);
+    berth_store_batch_put_unwanted(batch, "c-1", BERTH_UNWANTED_IMPORT);
+    put_image(batch, "a");
+    store_commit_ok(store, batch);
+    batch = berth_store_batch_new();
+    berth_store_batch_remove_unwanted(batch, "c-1");
+    berth_store_batch_put_unwanted(batch, "a-1", BERTH_UNWANTED_REMOVAL);
+    store_commit_ok(store, batch);
+    g_clear_pointer(&store, berth_store_close);
+    BerthStoreCounters counters = {0};
+    g_autofree char *seen = load(fixture->path, 0, &counters, NULL);
+    assert_string_equal(seen, "image:a unwanted:a-1:2 unwanted:b-1:1");
+}
+
 static void load_gives_what_the_policy_learnt(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
@@ -286,6 +314,7 @@ int main(void)
         cmocka_unit_test(load_refused_by_loader_fails),
         cmocka_unit_test(load_damaged_record_is_data_loss),
         cmocka_unit_test(load_gives_what_the_policy_learnt),
+        cmocka_unit_test(load_gives_what_is_unwanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

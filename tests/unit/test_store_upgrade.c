@@ -50,6 +50,21 @@ static const char schema_1[] =
     "INSERT INTO task VALUES (7, 0, 0, x'0a020807');"
     "INSERT INTO idempotency VALUES (1000, 'key', 7);";
 
+/* What led from it to schema 3, word by word, too. */
+static const char steps_to_3[] =
+    "CREATE TABLE used (name TEXT PRIMARY KEY, record BLOB NOT NULL) WITHOUT ROWID;"
+    "CREATE TABLE prior (name TEXT PRIMARY KEY, record BLOB NOT NULL);"
+    "CREATE TABLE identity ("
+    "  id TEXT NOT NULL,"
+    "  jobs_reserved INTEGER NOT NULL,"
+    "  next_job INTEGER NOT NULL);"
+    "INSERT INTO identity VALUES (lower(hex(randomblob(16))), 0, 0);"
+    "PRAGMA user_version = 3;"
+    /* An image {name: "tiny", id: "tiny-1"}, and two objects {id: "gone-1" or "gone-2", unwanted}. */
+    "INSERT INTO image VALUES ('tiny', x'0a0474696e79320674696e792d31');"
+    "INSERT INTO image VALUES ('id:gone-1', x'3206676f6e652d314001');"
+    "INSERT INTO image VALUES ('id:gone-2', x'3206676f6e652d324001');";
+
 static void run_sql(const char *path, const char *sql)
 {
     sqlite3 *db = NULL;
@@ -86,7 +101,7 @@ static char *schema_of(const char *path)
 }
 
 typedef struct {
-    guint n_jobs, n_learnt;
+    guint n_jobs, n_learnt, n_images, n_unwanted;
 } Seen;
 
 static gboolean see_node(const Berth__StoredNode *node, gpointer data, GError **error)
@@ -96,6 +111,19 @@ static gboolean see_node(const Berth__StoredNode *node, gpointer data, GError **
 
 static gboolean see_image(const Berth__Image *image, gpointer data, GError **error)
 {
+    Seen *seen = data;
+    assert_string_equal(image->name, "tiny");
+    assert_string_equal(image->id, "tiny-1");
+    seen->n_images++;
+    return TRUE;
+}
+
+static gboolean see_unwanted(const char *image_id, BerthUnwanted why, gpointer data, GError **error)
+{
+    Seen *seen = data;
+    assert_string_equal(image_id, seen->n_unwanted == 0 ? "gone-1" : "gone-2");
+    assert_int_equal(why, BERTH_UNWANTED_IMPORT);
+    seen->n_unwanted++;
     return TRUE;
 }
 
@@ -128,8 +156,12 @@ static gboolean see_prior(const Berth__StoredPrior *prior, gpointer data, GError
 
 static Seen load(BerthStore *store, BerthStoreCounters *out_counters)
 {
-    static const BerthStoreLoader loader = {
-        .node = see_node, .image = see_image, .job = see_job, .use = see_use, .prior = see_prior};
+    static const BerthStoreLoader loader = {.node = see_node,
+                                            .image = see_image,
+                                            .job = see_job,
+                                            .use = see_use,
+                                            .prior = see_prior,
+                                            .unwanted = see_unwanted};
     Seen seen = {0};
     g_autoptr(GError) error = NULL;
     berth_store_load(store, &loader, &seen, out_counters, &error);
@@ -170,6 +202,27 @@ static void upgrade_of_the_first_schema_keeps_what_is_in_it(void **state)
     assert_string_equal(counters.id, id);
 }
 
+static void upgrade_of_schema_3_parts_images_from_what_is_unwanted(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(StoreFixture) fresh = store_fixture_new();
+    BerthStoreCounters counters = {0};
+    run_sql(fixture->path, schema_1);
+    run_sql(fixture->path, steps_to_3);
+    g_autofree char *id = ask(fixture->path, "SELECT id FROM identity");
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    Seen seen = load(store, &counters);
+    assert_int_equal(seen.n_jobs, 1);
+    assert_int_equal(seen.n_images, 1);
+    assert_int_equal(seen.n_unwanted, 2);
+    assert_string_equal(g_strchomp(id), counters.id);
+    g_clear_pointer(&store, berth_store_close);
+    berth_store_close(store_open_ok(fresh->path));
+    g_autofree char *ours = schema_of(fixture->path);
+    g_autofree char *wanted = schema_of(fresh->path);
+    assert_string_equal(ours, wanted);
+}
+
 static void upgrade_that_fails_changes_nothing(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
@@ -190,6 +243,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(upgrade_of_the_first_schema_keeps_what_is_in_it),
+        cmocka_unit_test(upgrade_of_schema_3_parts_images_from_what_is_unwanted),
         cmocka_unit_test(upgrade_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
