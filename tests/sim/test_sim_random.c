@@ -6,9 +6,11 @@
 #include "tests/lib/tempdir.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* ten times slower, and the plain build runs them all */
-#define N_SEEDS 10
+#define N_SEEDS 4
+#define FEW_SEEDS 2
 #else
 #define N_SEEDS 60
+#define FEW_SEEDS 8
 #endif
 #define N_JOBS 60
 
@@ -92,7 +94,7 @@ static void no_job_is_lost_and_work_adds_up(void **state)
 
 static void guaranteed_guests_get_all_where_there_are_no_others(void **state)
 {
-    for (guint32 seed = 1; seed <= 8; seed++) {
+    for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
         double cpu_s;
         g_autoptr(SimFixtureRun) run = run_seed(*state, seed, SIM_POLICY_RESERVED, FALSE, &cpu_s);
         assert_true(run->metrics.guaranteed_short_cpu == 0);
@@ -103,7 +105,7 @@ static void guaranteed_guests_get_all_where_there_are_no_others(void **state)
 
 static void same_seed_gives_the_same_stays(void **state)
 {
-    for (guint32 seed = 1; seed <= 6; seed++) {
+    for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
         double cpu_s;
         g_autoptr(SimFixtureRun) first = run_seed(*state, seed, SIM_POLICY_BERTH, TRUE, &cpu_s);
         g_autoptr(SimFixtureRun) second = run_seed(*state, seed, SIM_POLICY_BERTH, TRUE, &cpu_s);
@@ -116,7 +118,7 @@ static void failing_nodes_cost_work_and_time(void **state)
 {
     guint64 failures = 0;
     double lost = 0;
-    for (guint32 seed = 1; seed <= 8; seed++) {
+    for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
         double cpu_s;
         g_autoptr(SimFixtureRun) run = run_seed(*state, seed, SIM_POLICY_RESERVED, TRUE, &cpu_s);
         failures += run->metrics.node_failures;
