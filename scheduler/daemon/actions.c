@@ -3,7 +3,8 @@
  * an unknown outcome is asked for again, and what the core has changed its mind about is dropped.
  *
  * Invariants: an action is sent only while the session that it was meant for lives; nothing is told
- * to the core that the node did not answer. */
+ * to the core that the node did not answer; no guest is removed before storage has said that it is this
+ * state's: to another state, or to none, all guests of a cluster are strays. */
 #include "config.h"
 
 #include "scheduler/daemon/actions.h"
@@ -38,6 +39,7 @@ typedef struct {
     gboolean has_turn;               /* a START: in the window */
     gboolean was_sent;
     gboolean is_stray;
+    gboolean is_held; /* a RELEASE, until storage is ours */
     guint retry_msec;
     guint timer;
 } Sending;
@@ -151,13 +153,32 @@ static gboolean is_current(const Sending *sending)
 
 static void send_action(Sending *sending);
 
+static void retry(Sending *sending)
+{
+    sending->is_held = FALSE;
+    g_hash_table_remove(sending->actions->sendings, sending);
+    send_action(sending);
+}
+
 static gboolean on_retry(gpointer user_data)
 {
     Sending *sending = user_data;
     sending->timer = 0;
-    g_hash_table_remove(sending->actions->sendings, sending);
-    send_action(sending);
+    retry(sending);
     return G_SOURCE_REMOVE;
+}
+
+void berth_actions_let_go(BerthActions *actions)
+{
+    g_autoptr(GList) waiting = g_hash_table_get_keys(actions->sendings);
+    for (GList *l = waiting; l; l = l->next) {
+        Sending *sending = l->data;
+        if (!sending->is_held)
+            continue;
+        g_clear_handle_id(&sending->timer, g_source_remove);
+        sending->retry_msec = RETRY_MIN_MSEC;
+        retry(sending);
+    }
 }
 
 static void try_again(Sending *sending)
@@ -385,6 +406,11 @@ static void send_action(Sending *sending)
     const BerthCoreAction *action = &sending->action;
     if (!is_current(sending)) {
         sending_free(sending);
+        return;
+    }
+    if (action->kind == BERTH_ACTION_RELEASE && !sending->actions->daemon->storage_is_ours) {
+        sending->is_held = TRUE;
+        try_again(sending); /* which also forgets it, if its session ends meanwhile */
         return;
     }
     Berth__GuestId id = BERTH__GUEST_ID__INIT;

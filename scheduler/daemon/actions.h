@@ -14,5 +14,8 @@ void berth_actions_act(BerthActions *actions, const BerthCoreAction *action);
 /* A guest on NODE that nobody wants: has it removed. */
 void berth_actions_release_stray(BerthActions *actions, guint32 node, const BerthGuestId *id);
 
+/* Storage is ours: guests may be removed. Until then RELEASE waits. */
+void berth_actions_let_go(BerthActions *actions);
+
 /* Is it pointless to prepare a start again whose preparation here has failed with CODE? */
 gboolean berth_actions_start_is_hopeless(int code);

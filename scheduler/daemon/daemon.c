@@ -96,6 +96,7 @@ static void on_storage_changed(const GError *error, gpointer user_data)
         return;
     berth_job_numbers_storage_changed(daemon->numbers, error);
     if (berth_storage_link_is_foreign(error)) {
+        daemon->storage_is_ours = FALSE;
         refuse_storage(daemon, error);
         tell_core(daemon, FALSE, TRUE, error->message);
     } else if (error) {
@@ -104,7 +105,9 @@ static void on_storage_changed(const GError *error, gpointer user_data)
     } else {
         /* That it answers from the start is no news. */
         g_message("storage (%s) answers", berth_storage_link_kind(daemon->storage));
+        daemon->storage_is_ours = TRUE;
         tell_core(daemon, TRUE, daemon->storage_was_down, "");
+        berth_actions_let_go(daemon->actions);
         berth_outputs_consider_all(daemon->outputs);
         berth_collector_run(daemon->collector);
     }

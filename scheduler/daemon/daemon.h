@@ -64,6 +64,7 @@ struct BerthDaemon {
     gint64 start_usec;
     gboolean storage_was_down; /* as it was last heard of */
     gboolean storage_is_known; /* it was heard of */
+    gboolean storage_is_ours;  /* it has answered, and said so last */
     BerthDaemonFailedFunc failed_func;
     gpointer failed_data;
 };

@@ -89,11 +89,16 @@ static void assert_output(BerthdTest *test, guint64 job, const char *expected)
     assert_string_equal(text, expected);
 }
 
-static void assert_logged(BerthdTest *test, const char *text, guint times)
+static guint times_logged(BerthdTest *test, const char *text)
 {
     g_autofree char *log = berthd_fixture_log(test->berthd);
     g_auto(GStrv) parts = g_strsplit(log, text, -1);
-    assert_int_equal(g_strv_length(parts) - 1, times);
+    return g_strv_length(parts) - 1;
+}
+
+static void assert_logged(BerthdTest *test, const char *text, guint times)
+{
+    assert_int_equal(times_logged(test, text), times);
 }
 
 #define OLDER_STATE "storage knows of later jobs than the state database"
@@ -263,6 +268,66 @@ static void kill_between_the_writes_of_an_older_state_goes_on_from_the_same_numb
     assert_logged(test, OLDER_STATE, 1);
 }
 
+/* --- guests ------------------------------------------------------------------------------------- */
+
+#define HAS_JOINED "node n1 has joined"
+
+/* With storage away: whose the guests are, nobody can say. */
+static void restart_without_storage(BerthdTest *test, const char *state_name)
+{
+    g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "storage", NULL);
+    g_autofree char *away = g_build_filename(berthd_fixture_dir(test->berthd), "away", NULL);
+    if (state_name)
+        put_state(test, state_name, TRUE);
+    else
+        assert_int_equal(g_unlink(berthd_fixture_state(test->berthd)), 0);
+    assert_int_equal(g_rename(path, away), 0);
+    guint joined = times_logged(test, HAS_JOINED);
+    berthd_fixture_restart_anew(test->berthd);
+    run_until(times_logged(test, HAS_JOINED) > joined);
+    assert_int_equal(g_rename(away, path), 0);
+}
+
+static guint64 start_lasting_job(BerthdTest *test)
+{
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    run_until(fake_agent_n_guests(test->agent) == 1);
+    return job;
+}
+
+static void guests_outlive_a_berthd_whose_storage_it_is_not(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = start_lasting_job(test);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    put_state(test, "own.db", FALSE);
+    restart_without_storage(test, NULL);
+    run_until(is_refused(test->berthd));
+    assert_int_equal(fake_agent_n_guests(test->agent), 1);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    put_state(test, "own.db", TRUE);
+    guint joined = times_logged(test, HAS_JOINED);
+    berthd_fixture_restart_anew(test->berthd);
+    run_until(times_logged(test, HAS_JOINED) > joined);
+    assert_true(fake_agent_end(test->agent, job, 0));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(fake_agent_runs(test->agent, job), 1);
+}
+
+static void strays_are_removed_when_storage_is_known_to_be_ours(void **state)
+{
+    BerthdTest *test = *state;
+    assert_int_equal(run_job(test, NULL), 1);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    put_state(test, "backup.db", FALSE);
+    berthd_fixture_restart(test->berthd);
+    start_lasting_job(test);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    restart_without_storage(test, "backup.db");
+    run_until(fake_agent_n_guests(test->agent) == 0);
+}
+
 /* --- what is beyond the end of a log ------------------------------------------------------------ */
 
 static void output_ends_where_the_exit_says(void **state)
@@ -303,6 +368,8 @@ int main(void)
         TEST(kill_and_restart_skips_no_number),
         TEST(kill_between_the_writes_skips_no_number),
         TEST(kill_between_the_writes_of_an_older_state_goes_on_from_the_same_number),
+        TEST(guests_outlive_a_berthd_whose_storage_it_is_not),
+        TEST(strays_are_removed_when_storage_is_known_to_be_ours),
         TEST(output_ends_where_the_exit_says),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
