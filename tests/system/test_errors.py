@@ -133,6 +133,50 @@ def guest_panics():
     check_in("anic", task(ended).get("consoleTail", ""), "console")
 
 
+@test("a guest that hangs while it boots ends at its deadline with what to do, and its node serves on")
+def guest_hangs():
+    config = os.path.join(LAB_DATA, "etc", "berthd.conf")
+    with open(config) as file:
+        saved = file.read()
+    short, found = re.subn(r"(?m)^\[guests\]$", "[guests]\nboot_deadline=20s", saved)
+    check(found, "berthd's configuration has no [guests]")
+
+    def restart_berthd(text):
+        lab("stop", "host/berthd")
+        with open(config, "w") as file:
+            file.write(text)
+        lab("start", "host/berthd")
+        await_true("node2 is up", lambda: node_is_up("node2"), 60)
+
+    restart_berthd(short)
+    try:
+        with tempfile.TemporaryDirectory(dir=LAB_DATA) as directory:
+            os.chmod(directory, 0o755)
+            hanging = initramfs_that(directory, "int main(void) { for (;;) { } }")
+            with Changed("node2", (r"^initramfs=.*", f"initramfs={hanging}")):
+                await_true("node2 is up", lambda: node_is_up("node2"), 60)
+                ended = wait_one(submit("--node", "node2", "--", "true"), timeout=240)
+    finally:
+        restart_berthd(saved)
+    check_equal(ended["state"], "FAILED", "state")
+    check_equal(reason(ended), "REASON_BOOT_DEADLINE", "reason")
+    check_in("did not boot", task(ended).get("reasonText", ""), "reason in words")
+    check_equal(wait_one(submit("--node", "node2", "--", "true"))["state"], "COMPLETED", "the next job")
+
+
+def initramfs_that(directory, program):
+    """An initramfs whose init is this C program."""
+    root = os.path.join(directory, "root")
+    os.mkdir(root)
+    subprocess.run(["cc", "-static", "-x", "c", "-o", os.path.join(root, "init"), "-"],
+                   input=program.encode(), check=True)
+    path = os.path.join(directory, "hanging.cpio")
+    with open(path, "wb") as file:
+        subprocess.run(["cpio", "--quiet", "-o", "-H", "newc"], input=b"init\n", check=True, stdout=file,
+                       cwd=root)
+    return path
+
+
 @test("an agent with a certificate of another CA is not let in, and says why")
 def wrong_certificate():
     with tempfile.TemporaryDirectory(dir=LAB_DATA) as directory:
