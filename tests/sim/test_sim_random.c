@@ -6,10 +6,10 @@
 #include "tests/lib/tempdir.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* ten times slower, and the plain build runs them all */
-#define N_SEEDS 4
+#define N_SEEDS   4
 #define FEW_SEEDS 2
 #else
-#define N_SEEDS 60
+#define N_SEEDS   60
 #define FEW_SEEDS 8
 #endif
 #define N_JOBS 60
