@@ -11,6 +11,8 @@
 #include "common/log.h"
 #include "common/message.h"
 
+#include <time.h>
+
 #define JOIN_MSEC    60000u
 #define CHANGED_MSEC 60000u
 #define REPORT_MSEC  30000u
@@ -310,6 +312,13 @@ static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
     node_is_told(session);
 }
 
+static guint64 uptime_msec(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (guint64)now.tv_sec * 1000 + (guint64)now.tv_nsec / 1000000;
+}
+
 static void join(BerthSession *session)
 {
     g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
@@ -326,6 +335,7 @@ static void join(BerthSession *session)
     session->is_stale = FALSE; /* what changes from now on is told when it has joined */
     request.guests = (Berth__GuestStatus **)(void *)statuses->pdata;
     request.n_guests = statuses->len;
+    request.uptime_msec = uptime_msec();
     berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "Join", &request.base,
                               JOIN_MSEC, session->cancellable, on_join_done, telling);
     berth_message_free(&request.info->base);

@@ -27,10 +27,13 @@ static gboolean is_in_another_boot(const BerthNodeEntry *entry, const Berth__Nod
     return *known && *info->boot_id && strcmp(known, info->boot_id) != 0;
 }
 
-/* A host does not go back to a boot that it has left. */
-static gboolean is_in_an_older_boot(const BerthNodeEntry *entry, const Berth__NodeInfo *info)
+/* The boot that follows another one begins when that is over: one that had begun when the other was last
+ * heard of is a clone's, with all of its ids. When that was, a berthd that was started since cannot say. */
+static gboolean has_followed(const BerthNodeEntry *entry, guint64 uptime_msec, gint64 now_usec)
 {
-    return *info->boot_id && g_strcmp0(entry->left_boot_id, info->boot_id) == 0;
+    gint64 silent_usec = now_usec - entry->last_report_usec;
+    return uptime_msec > 0 && entry->last_report_usec > 0 && silent_usec > 0 &&
+           uptime_msec < (guint64)silent_usec / 1000;
 }
 
 /* It may have been given another machine id while its guests ran. */
@@ -54,9 +57,11 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
     BerthCoreNode core_node;
     if (!entry || !berth_core_get_node(daemon->core, node, &core_node))
         return TRUE;
-    gboolean is_other = is_other_host(entry, info) || is_in_an_older_boot(entry, info);
-    if (berth_sessions_peer(daemon->sessions, node) &&
-        (is_other || is_in_another_boot(entry, info))) {
+    gboolean is_other_boot = is_in_another_boot(entry, info);
+    gboolean is_other = is_other_host(entry, info) ||
+                        (is_other_boot && !has_followed(entry, request->uptime_msec,
+                                                        berth_engine_now_usec(daemon->engine)));
+    if (berth_sessions_peer(daemon->sessions, node) && (is_other || is_other_boot)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS,
                     "another host (%s), or this one before it was started anew, is node %s now: "
                     "in the second case its old connection ends within seconds; in the first, "
@@ -70,8 +75,10 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
         return TRUE;
     g_set_error(
         error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-        "another host was node %s before, and %u guests may still run there: this one can be "
-        "it once they were given up (node_timeout, %u s) or have ended; " ADVICE,
+        "another host, or this one before it was started anew, was node %s, and %u guests may "
+        "still "
+        "run there: this one can be it once they were given up (node_timeout, %u s) or have "
+        "ended; " ADVICE,
         info->name, core_node.guests, daemon->config->node_timeout_sec);
     return FALSE;
 }

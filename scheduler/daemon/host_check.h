@@ -9,7 +9,7 @@
  *
  * May the host that sent REQUEST be its node now? Not while the node has a session with another host
  * (ALREADY_EXISTS), and not while guests may run on that other host (FAILED_PRECONDITION): until they
- * were given up and cut off, as node_timeout has it. A host is the same if it says the same host_id and
- * is not in a boot that was over already, or has a guest of the node. One that says none is taken for
- * the same. */
+ * were given up and cut off, as node_timeout has it. A host is the same if it says the same host_id, and
+ * either the same boot_id or one of a boot that began after the one before was last heard of, or if it has
+ * a guest of the node. One that says no host_id is taken for the same. */
 gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request, GError **error);

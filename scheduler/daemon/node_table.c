@@ -19,7 +19,6 @@ static void entry_free(gpointer data)
     berth__node_usage__free_unpacked(entry->usage, NULL);
     g_free(entry->name);
     g_free(entry->address);
-    g_free(entry->left_boot_id);
     g_free(entry->start_error);
     g_free(entry);
 }
@@ -70,10 +69,6 @@ BerthNodeEntry *berth_node_table_add(BerthNodeTable *table, guint32 handle, cons
 
 void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *info)
 {
-    if (*entry->info->boot_id && strcmp(entry->info->boot_id, info->boot_id) != 0) {
-        g_free(entry->left_boot_id);
-        entry->left_boot_id = g_strdup(entry->info->boot_id);
-    }
     berth__node_info__free_unpacked(entry->info, NULL);
     entry->info = berth_pb_dup(&info->base);
 }

@@ -13,7 +13,6 @@ typedef struct {
     Berth__NodeUsage *usage; /* newest report, or NULL */
     gint64 last_report_usec; /* 0 = none since berthd started */
     char *address;           /* of its session, or of the last one, or NULL */
-    char *left_boot_id;      /* of the boot before the one of INFO, since berthd started, or NULL */
     char *start_error;       /* of the newest start that failed on it through its fault, or NULL */
 } BerthNodeEntry;
 

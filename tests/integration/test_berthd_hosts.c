@@ -133,6 +133,44 @@ static void same_host_in_a_new_boot_waits_for_the_end_of_the_session_before(void
     assert_true(fake_agent_is_joined(again));
 }
 
+static gint64 last_heard_of(BerthdTest *test)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)"n1";
+    g_autoptr(ProtobufCMessage) node =
+        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
+    return (gint64)((Berth__Node *)(void *)node)->last_report_usec;
+}
+
+/* It has all of the first one's ids, and dials first whenever that is away for a moment. */
+static void clone_with_the_same_ids_waits_as_another_host_does(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    FakePlan plan = {0};
+    FakeAgent *clone =
+        berthd_fixture_add_host(test->berthd, "n1", "original", "boot-c", berthd_test_plan, &plan);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_ALREADY_EXISTS, "another host");
+    gint64 before = last_heard_of(test);
+    fake_agent_report(test->agent);
+    run_until(last_heard_of(test) > before);
+    fake_agent_cut(test->agent);
+    run_until(is_down(test));
+    dial_again(clone);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, "may still run");
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    fake_agent_cut(test->agent);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_start(test->berthd);
+    dial_again(clone);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, "may still run");
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    assert_runs_on(test, job);
+    assert_int_equal(fake_agent_runs(clone, job), 0);
+}
+
 /* Its operator has mended its machine id. */
 static void host_with_the_guests_of_the_node_is_the_same(void **state)
 {
@@ -154,6 +192,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_host_joins_once_the_guests_were_given_up,
                                         setup_impatient, berthd_test_teardown),
         BERTHD_TEST(same_host_in_a_new_boot_waits_for_the_end_of_the_session_before),
+        BERTHD_TEST(clone_with_the_same_ids_waits_as_another_host_does),
         BERTHD_TEST(host_with_the_guests_of_the_node_is_the_same),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -33,6 +33,7 @@ struct FakeAgent {
     char *storage_client;
     char *host_id;
     char *boot_id;
+    gint64 booted_usec; /* when it was told what host it is */
 };
 
 typedef struct {
@@ -494,6 +495,7 @@ void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot
     g_free(agent->boot_id);
     agent->host_id = g_strdup(host_id ? host_id : "");
     agent->boot_id = g_strdup(boot_id ? boot_id : "");
+    agent->booted_usec = g_get_monotonic_time();
 }
 
 static void join(FakeAgent *agent)
@@ -505,6 +507,7 @@ static void join(FakeAgent *agent)
     request.info = &info;
     request.guests = (Berth__GuestStatus **)guests->pdata;
     request.n_guests = guests->len;
+    request.uptime_msec = (guint64)(g_get_monotonic_time() - agent->booted_usec) / 1000 + 1;
     berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "Join", &request.base, 0,
                               agent->connection, on_joined, agent);
 }

@@ -77,7 +77,7 @@ void fake_agent_crash(FakeAgent *agent);
 void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
 /* Its own clients of storage, separated by spaces, "" = none: says so now, and when it joins. */
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses);
-/* From its next Join on it is another host, or in another boot; NULL: does not say. */
+/* From its next Join on it is another host, or in another boot, which begins now; NULL: does not say. */
 void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot_id);
 /* From now on each GuestChanged is sent this often (1 is normal), each answer to an action comes
  * after DELAY_MSEC. */
