@@ -123,12 +123,10 @@ static void on_end_measured(GObject *source, GAsyncResult *result, gpointer data
     g_autoptr(BerthDomainStats) stats = berth_hypervisor_domain_stats_finish(result, &error);
     if (guest->is_closed)
         return;
-    if (stats != NULL) {
-        stats->host_memory_mib = guest->usage.host_memory_mib;
+    if (stats != NULL)
         berth_guest_measured(guest, stats);
-    } else {
+    else
         g_debug("%s: not measured at its end: %s", guest->name, error->message);
-    }
     guest->is_end_measured = TRUE;
     berth_guest_touch(guest);
 }
@@ -501,14 +499,16 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
         g_debug("%s: %s", guest->name, error->message);
 }
 
+/* What libvirt could not get without waiting for a domain that is busy, or was not asked for, is 0. */
 void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
 {
     guint64 before_usec = guest->usage.cpu_usec;
     guest->usage.cpu_usec = MAX(before_usec, stats->cpu_usec);
     guest->usage.starved_usec = MAX(guest->usage.starved_usec, stats->starved_usec);
-    guest->usage.host_memory_mib = stats->host_memory_mib;
-    guest->usage.disk_read_bytes = stats->disk_read_bytes;
-    guest->usage.disk_write_bytes = stats->disk_write_bytes;
+    if (stats->host_memory_mib > 0)
+        guest->usage.host_memory_mib = stats->host_memory_mib;
+    guest->usage.disk_read_bytes = MAX(guest->usage.disk_read_bytes, stats->disk_read_bytes);
+    guest->usage.disk_write_bytes = MAX(guest->usage.disk_write_bytes, stats->disk_write_bytes);
     guest->context->measured(guest, guest->usage.cpu_usec - before_usec, guest->context->user_data);
     berth_console_bound(guest->console_path);
     if (stats->paused_by_io_error)

@@ -53,6 +53,7 @@ lab_up() {
     until lab_is_empty; do
         if lab_is_up; then
             lab_require_settings "$@"
+            [[ -z $LAB_OWNER ]] || lab_owner_write "$LAB_OWNER"
             printf 'lab %s is up already; see: berth-lab status --name %s\n' "$LAB" "$LAB"
             return
         fi

@@ -23,8 +23,6 @@ static gboolean file_holds(const char *path, const char *expected)
     return g_file_get_contents(path, &content, NULL, NULL) && g_str_equal(content, expected);
 }
 
-/* Two readers of one job, through a kill that both see while output comes before it, while berthd
- * is away, and after it. */
 /* What came of the job, without what berth says itself: that it waits for a daemon which is away for
  * long, as it may be on a slow machine. (transfer full) */
 static char *without_notices(const char *text)
@@ -39,6 +37,8 @@ static char *without_notices(const char *text)
     return g_string_free(g_steal_pointer(&kept), FALSE);
 }
 
+/* Two readers of one job, through a kill that both see while output comes before it, while berthd
+ * is away, and after it. */
 static void run_and_logs_survive_kill(void **state)
 {
     BerthdTest *test = *state;

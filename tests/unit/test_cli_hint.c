@@ -55,6 +55,8 @@ static void option_near_or_foreign_is_named(void **state)
         {"--array=1-10", "; there are no array jobs yet; submit one job for each element"},
         {"--pty", "; jobs are not interactive: they have no terminal, and their standard input "
                   "is /dev/null"},
+        {"--nice=100", "; see --priority, whose sign is the opposite: more is sooner"},
+        {"--nodes=2", "; a job has one guest, on one node; --node names the nodes that it may use"},
         {"--hepl", "; did you mean --help?"},
         {"--frobnicate", ""},
         {"--", ""},

@@ -235,6 +235,23 @@ static void end_is_told_with_all_that_the_guest_used(void **state)
     berth_message_free(&status->base);
 }
 
+/* libvirt says nothing of a domain that is busy, as at its end. */
+static void what_was_not_measured_at_the_end_is_what_it_was(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    const BerthDomainStats stats = {
+        .host_memory_mib = 40, .disk_read_bytes = 5000, .disk_write_bytes = 6000};
+    berth_guest_measured(agent_fixture_guest(fixture), &stats);
+    fake_guest_say_ended(fixture->peer, 0);
+    run_until(told_phase(fixture) == BERTH__GUEST_STATUS__PHASE__ENDED);
+    Berth__GuestStatus *status = agent_fixture_status(fixture);
+    assert_int_equal(status->usage->host_memory_mib, 40);
+    assert_int_equal(status->usage->disk_read_bytes, 5000);
+    assert_int_equal(status->usage->disk_write_bytes, 6000);
+    berth_message_free(&status->base);
+}
+
 static void end_is_told_without_libvirt(void **state)
 {
     AgentFixture *fixture = *state;
@@ -335,6 +352,7 @@ int main(void)
         TEST(end_of_its_qemu_is_none_of_the_guest),
         TEST(end_that_nobody_saw_is_none_of_the_guest),
         TEST(end_is_told_with_all_that_the_guest_used),
+        TEST(what_was_not_measured_at_the_end_is_what_it_was),
         TEST(end_is_told_without_libvirt),
         TEST(resumed_guest_is_told_the_time),
         TEST(boot_that_takes_too_long_breaks_the_guest),
