@@ -25,8 +25,7 @@ typedef struct {
 struct CoreFamily {
     guint32 uid;
     guint64 name;
-    CoreHeap jobs; /* CoreJob.sibling, by id */
-    guint n_singletons;
+    CoreHeap jobs; /* CoreJob.sibling, by id; never empty */
 };
 
 static void waited_free(gpointer data)
@@ -194,12 +193,6 @@ void core_depend_remove(BerthCore *core, CoreJob *job)
     if (job->waits_for_others)
         leave_all(core, job);
     g_hash_table_remove(core->waited, &job->id);
-    if (job->family == NULL)
-        return;
-    if (core_heap_has(&job->sibling))
-        core_heap_remove(&job->family->jobs, &job->sibling);
-    if (job->family->jobs.n == 0)
-        g_hash_table_remove(core->families, job->family);
 }
 
 /* Those of KIND's that it meets wait no longer; the others wait on, or in vain. */
@@ -227,14 +220,23 @@ void core_depend_started(BerthCore *core, CoreJob *job)
         tell(core, job, FALSE);
 }
 
+/* For good: siblings may end, and the family with them, before JOB is forgotten. */
+static void leave_family(BerthCore *core, CoreJob *job)
+{
+    CoreFamily *family = g_steal_pointer(&job->family);
+    if (family == NULL)
+        return;
+    core_heap_remove(&family->jobs, &job->sibling);
+    let_eldest_go(core, family);
+    if (family->jobs.n == 0)
+        g_hash_table_remove(core->families, family);
+}
+
 void core_depend_ended(BerthCore *core, CoreJob *job)
 {
     job->has_ended = TRUE;
     tell(core, job, TRUE);
-    if (job->family == NULL)
-        return;
-    core_heap_remove(&job->family->jobs, &job->sibling);
-    let_eldest_go(core, job->family);
+    leave_family(core, job);
 }
 
 void core_depend_end_hopeless(BerthCore *core)

@@ -8,7 +8,7 @@ void core_depends_init(BerthCore *core);
 void core_depends_clear(BerthCore *core);
 /* JOB, just made, comes after SOURCE's dependencies, and is one of its family. */
 void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
-/* JOB is forgotten. */
+/* JOB, which has ended, is forgotten. */
 void core_depend_remove(BerthCore *core, CoreJob *job);
 /* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
 void core_depend_started(BerthCore *core, CoreJob *job);

@@ -108,8 +108,8 @@ struct CoreJob {
     guint32 n_over;       /* tasks in TASKS that are done with */
     guint32 n_returned;   /* tasks in TASKS that wait to start again */
     guint64 name;         /* family, as submitted; 0 = none */
-    CoreFamily *family;   /* depend.c */
-    CoreHeapLink sibling; /* in family->jobs until it has ended */
+    CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
+    CoreHeapLink sibling; /* in family->jobs */
     guint32 n_unmet;      /* dependencies */
     CoreHeapLink waiting; /* in class->waiting: a task of it can start */
     guint8 held : 1;

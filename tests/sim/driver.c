@@ -205,6 +205,8 @@ void driver_submit(World *world)
     job.job.resources = (BerthResources){vcpus, vcpus * mib_per_vcpu, 1};
     job.job.time_limit_usec = (1 + world_pick(world, 60)) * (gint64)G_USEC_PER_SEC;
     job.job.priority = (gint32)world_pick(world, 3);
+    job.job.uid = world_pick(world, 2);
+    job.job.family = world_pick(world, 3);
     job.job.held = world_chance(world, 5);
     job.job.no_requeue = world_chance(world, 20);
     job.job.submit_usec = world->now_usec;

@@ -203,6 +203,33 @@ static void singleton_runs_alone_of_its_name(void **state)
         "released 2.1 -> START 3.1@1\n");
 }
 
+/* They are forgotten in one event, and so is their family: with nobody to fence, and without. */
+static void siblings_that_end_together_are_forgotten(void **state)
+{
+    BerthCoreConfig config = core_script_config;
+    for (gint fence = 0; fence < 2; fence++) {
+        config.can_fence = fence;
+        core_script_run(&config, "node 1 9 1000\n"
+                                 "submit 1 family=5 no-requeue -> START 1.1@1\n"
+                                 "submit 2 family=5 no-requeue -> START 2.1@1\n"
+                                 "running 1.1\n"
+                                 "running 2.1\n"
+                                 "exited 1.1 -> RELEASE 1.1@1\n"
+                                 "exited 2.1 -> RELEASE 2.1@1\n"
+                                 "left 1\n"
+                                 "at 60\n"
+                                 "timer\n"
+                                 "timer\n"
+                                 "? 1 -\n"
+                                 "? 2 -\n"
+                                 "node 1 9 1000\n"
+                                 "submit 3 family=5 singleton -> START 3.1@1\n"
+                                 "submit 4 family=5 singleton\n"
+                                 "exited 3.1 -> RELEASE 3.1@1\n"
+                                 "released 3.1 -> START 4.1@1\n");
+    }
+}
+
 /* --- limits --------------------------------------------------------------------------------- */
 
 static void limits_hold_for_users_and_accounts(void **state)
@@ -287,6 +314,7 @@ int main(void)
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
         cmocka_unit_test(cancelled_dependent_is_forgotten),
         cmocka_unit_test(singleton_runs_alone_of_its_name),
+        cmocka_unit_test(siblings_that_end_together_are_forgotten),
         cmocka_unit_test(limits_hold_for_users_and_accounts),
         cmocka_unit_test(limit_of_jobs_refuses_one_more),
         cmocka_unit_test(parked_jobs_keep_nothing_from_others),
