@@ -26,14 +26,14 @@ typedef struct {
     CoreClass *class;
     gint64 rank;
     CoreHeapWalk jobs;
-    CoreJob *job; /* whose tasks are next; NULL = no more */
+    CoreJob *job; /* whose tasks are next */
     guint32 left; /* so many of them */
 } Cursor;
 
 typedef struct {
     BerthCore *core;
-    guint at; /* in the order: classes before it were tried */
-    GArray *cursors;
+    guint at;        /* in the order: classes before it were tried */
+    GArray *cursors; /* Cursor: of classes that may have more to plan, in any order */
     guint32 *nodes;
     guint32 n_nodes;
 } Pass;
@@ -56,19 +56,33 @@ static guint32 *nodes_for(Pass *pass, const CoreClass *class)
 
 /* --- the planned ones ----------------------------------------------------------------------- */
 
-static void cursor_advance(Cursor *cursor)
+/* FALSE: there are no more. */
+static gboolean cursor_advance(Cursor *cursor)
 {
     CoreHeapLink *link = core_heap_walk_next(&cursor->jobs);
-    cursor->job = link != NULL ? CORE_CONTAINER_OF(link, CoreJob, waiting) : NULL;
-    cursor->left = cursor->job != NULL ? core_job_n_startable(cursor->job) : 0;
+    if (link == NULL)
+        return FALSE;
+    cursor->job = CORE_CONTAINER_OF(link, CoreJob, waiting);
+    cursor->left = core_job_n_startable(cursor->job);
+    return TRUE;
 }
 
 static void add_cursor(Pass *pass, const CoreOrdered *ordered)
 {
     Cursor cursor = {.class = ordered->class, .rank = ordered->rank};
     core_heap_walk_begin(&cursor.jobs, &ordered->class->waiting);
-    cursor_advance(&cursor);
-    g_array_append_val(pass->cursors, cursor);
+    if (cursor_advance(&cursor))
+        g_array_append_val(pass->cursors, cursor);
+    else
+        core_heap_walk_end(&cursor.jobs);
+}
+
+/* So that looking for the first does not cost all whose class can never be planned. */
+static void drop_cursor(Pass *pass, Cursor *cursor)
+{
+    core_heap_walk_end(&cursor->jobs);
+    g_array_remove_index_fast(pass->cursors,
+                              (guint)(cursor - (Cursor *)(void *)pass->cursors->data));
 }
 
 static Cursor *first_cursor(const Pass *pass)
@@ -76,8 +90,6 @@ static Cursor *first_cursor(const Pass *pass)
     Cursor *first = NULL;
     for (guint i = 0; i < pass->cursors->len; i++) {
         Cursor *cursor = &g_array_index(pass->cursors, Cursor, i);
-        if (cursor->job == NULL)
-            continue;
         if (first == NULL || cursor->rank > first->rank ||
             (cursor->rank == first->rank && cursor->job->id < first->job->id))
             first = cursor;
@@ -92,13 +104,13 @@ static void plan_next_of(Pass *pass, Cursor *cursor)
     gint64 start_usec =
         core_search_first(core, cursor->class, length_of(core, cursor->class), nodes);
     if (start_usec == G_MAXINT64) {
-        cursor->job = NULL; /* nor can the others of its class ever, as things are */
+        drop_cursor(pass, cursor); /* nor can the others of its class ever, as things are */
         return;
     }
     core_plan_add(core, cursor->job, cursor->rank, start_usec, nodes);
     cursor->left--;
-    if (cursor->left == 0)
-        cursor_advance(cursor);
+    if (cursor->left == 0 && !cursor_advance(cursor))
+        drop_cursor(pass, cursor);
 }
 
 /* As many planned starts nobody may delay. */

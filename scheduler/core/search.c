@@ -325,10 +325,20 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
     return found_usec;
 }
 
+/* Without a node that large, whoever leaves, all else is in vain. */
+static gboolean may_fit_ever(const BerthCore *core, const CoreClass *class)
+{
+    CoreBarriers none = {NULL, 0};
+    return class->shape.n_nodes > 0 ||
+           core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_CAPACITY, none) != NULL;
+}
+
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,
                          guint32 *out_nodes)
 {
     CoreNeed need = need_of(class, length_usec, CORE_HEEDS_ALL);
+    if (!may_fit_ever(core, class))
+        return G_MAXINT64;
     if (class->shape.guests == 1)
         return first_of_one(core, class, &need, out_nodes);
     return place_gang(core, class, &need, out_nodes);

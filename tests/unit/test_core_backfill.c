@@ -75,6 +75,55 @@ static void conservative_keeps_every_planned_start(void **state)
 }
 
 /* As it comes, berthd plans for one. */
+/* 2, 4 and 6 need the large node, which is away. */
+static void what_can_never_start_ends_no_plan(void **state)
+{
+    run(BERTH_POLICY_CONSERVATIVE, "node 1 4 1000\n"
+                                   "node 2 8 1000\n"
+                                   "left 2\n"
+                                   "submit 1 v=4 limit=100 -> START 1.1@1\n"
+                                   "running 1.1\n"
+                                   "submit 2 v=8\n"
+                                   "submit 3 v=4 limit=50\n"
+                                   "submit 4 v=5\n"
+                                   "submit 5 v=2 limit=60\n"
+                                   "submit 6 v=6 nodes=2\n"
+                                   "submit 7 v=2 limit=60\n"
+                                   "planned 2 never\n"
+                                   "planned 3 100\n"
+                                   "planned 4 never\n"
+                                   "planned 5 150\n"
+                                   "planned 6 never\n"
+                                   "submit 8 v=1 limit=60\n"
+                                   "planned 7 150\n"
+                                   "planned 8 210\n"
+                                   "node 2 8 1000 -> START 2.1@2\n"
+                                   "planned 4 1000\n");
+}
+
+/* No index of the nodes, 16 bytes for each, is made for a size that none of them has. */
+static void what_can_never_start_is_not_searched_for(void **state)
+{
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    g_autoptr(BerthCore) core = berth_core_new(&config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED};
+    for (guint32 i = 0; i < 1000; i++) {
+        g_autofree char *name = g_strdup_printf("n%u", i);
+        join.node = berth_core_add_node(core, name);
+        join.joined.info.capacity = (BerthResources){i == 0 ? 8 : 4, 1000, 0};
+        assert_true(berth_core_handle(core, 1, &join, effects, NULL));
+    }
+    BerthCoreEvent left = {.kind = BERTH_EVENT_NODE_LEFT, .node = 1};
+    assert_true(berth_core_handle(core, 2, &left, effects, NULL));
+    gsize before = berth_core_memory_bytes(core);
+    BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    submit.submitted = (BerthCoreJob){.id = 1, .resources = {8, 100, 0}};
+    assert_true(berth_core_handle(core, 3, &submit, effects, NULL));
+    assert_in_range(berth_core_memory_bytes(core) - before, 1, 1024);
+}
+
 static void default_depth_is_that_of_easy(void **state)
 {
     BerthCoreConfig config = core_script_config;
@@ -311,6 +360,8 @@ int main(void)
         cmocka_unit_test(easy_starts_long_jobs_beside_the_head),
         cmocka_unit_test(easy_knows_memory_too),
         cmocka_unit_test(conservative_keeps_every_planned_start),
+        cmocka_unit_test(what_can_never_start_ends_no_plan),
+        cmocka_unit_test(what_can_never_start_is_not_searched_for),
         cmocka_unit_test(default_depth_is_that_of_easy),
         cmocka_unit_test(conservative_moves_plans_up_when_a_job_ends_early),
         cmocka_unit_test(conservative_uses_the_gap_on_another_node),
