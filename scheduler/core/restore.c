@@ -13,6 +13,7 @@
 #include "scheduler/core/predict.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
+#include "scheduler/core/task_steps.h"
 #include "scheduler/core/timers.h"
 
 void berth_core_restore_node(BerthCore *core, guint32 handle, BerthNodeState state,
@@ -97,6 +98,14 @@ void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const B
     core_order_update(core, job);
 }
 
+/* What still boots was put back before it was known what time it is. */
+static void plan_end_of_starting(BerthCore *core, const CoreGuest *guest)
+{
+    CoreTask *task = guest->task;
+    if (guest->index == 0 && task->record.phase == BERTH_GUEST_STARTING)
+        core_step_plan_end(core, task, core->now_usec);
+}
+
 static void resume_node(BerthCore *core, CoreNode *node)
 {
     node->oversubscribed = !core_size_fits(node->reserved, core_node_capacity(node));
@@ -106,6 +115,7 @@ static void resume_node(BerthCore *core, CoreNode *node)
         core_predict_resume(core, guest);
         core_move_resume(core, guest);
         core_charge_resume(core, guest);
+        plan_end_of_starting(core, guest);
     }
     if (node->state == BERTH_NODE_LOST) {
         core_session_give_up_guests(core, node);

@@ -57,7 +57,9 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_session_start_worked(core_nodes_get(&core->nodes, task->guests[i].node));
     core_step_set_phase(core, task, BERTH_GUEST_RUNNING);
     core_charge_begin(core, task);
+    gint64 planned_end_usec = task->planned_end_usec;
     core_step_plan_end(core, task, task->record.start_usec);
+    core->plan_wanted |= task->planned_end_usec != planned_end_usec;
     core_task_arm(core, task);
 }
 

@@ -174,6 +174,39 @@ static void overstaying_job_does_not_end_the_plan(void **state)
                            "released 1.1 -> START 2.1@1 START 3.1@1\n");
 }
 
+/* 1 runs later than it was planned to, and so does 2. */
+static void plan_knows_how_long_guests_booted(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 10 1000\n"
+                           "submit 1 v=6 m=1 limit=100 -> START 1.1@1\n"
+                           "submit 2 v=10 m=1 limit=100\n"
+                           "planned 2 100\n"
+                           "at 30\n"
+                           "running 1.1\n"
+                           "submit 3 v=4 m=1 limit=100 -> START 3.1@1\n"
+                           "planned 2 130\n");
+}
+
+/* 3 waits for node 2, since 1 is on the other for long, even though it still boots. */
+static void plan_knows_what_boots_across_a_restart(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "node 2 4 1000\n"
+                           "submit 1 v=4 m=1 limit=10000 -> START 1.1@1\n"
+                           "taken 1.1\n"
+                           "submit 2 v=2 m=1 limit=100 -> START 2.1@2\n"
+                           "running 2.1\n"
+                           "submit 3 v=4 m=1 limit=50\n"
+                           "planned 3 100\n"
+                           "at 10\n"
+                           "restart\n"
+                           "join 2 2.1:running\n"
+                           "join 1 1.1:starting -> START 1.1@1\n"
+                           "planned 3 100\n"
+                           "submit 4 v=2 m=1 limit=5000\n"
+                           "submit 5 v=2 m=1 limit=90 -> START 5.1@2\n");
+}
+
 static void jobs_without_limit_are_planned_for_a_day(void **state)
 {
     run(BERTH_POLICY_EASY, "node 1 4 1000\n"
@@ -366,6 +399,8 @@ int main(void)
         cmocka_unit_test(conservative_moves_plans_up_when_a_job_ends_early),
         cmocka_unit_test(conservative_uses_the_gap_on_another_node),
         cmocka_unit_test(overstaying_job_does_not_end_the_plan),
+        cmocka_unit_test(plan_knows_how_long_guests_booted),
+        cmocka_unit_test(plan_knows_what_boots_across_a_restart),
         cmocka_unit_test(jobs_without_limit_are_planned_for_a_day),
         cmocka_unit_test(best_fit_leaves_the_least),
         cmocka_unit_test(gang_starts_all_or_none),
