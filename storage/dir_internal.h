@@ -102,7 +102,7 @@ gboolean berth_dir_blob_remove(BerthStorage *storage, const char *hex, GError **
 gboolean berth_dir_blob_list(BerthStorage *storage, GPtrArray *names, GError **error);
 
 GBytes *berth_dir_mark_read(BerthStorage *storage, GError **error);
-gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *content, gboolean is_new,
+gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *expected, GBytes *content,
                               GError **error);
 
 gboolean berth_dir_log_write(BerthStorage *storage, const char *log_id, guint64 offset,

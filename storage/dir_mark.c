@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the mark of a "dir" storage: a file that is made in tmp/ and then gets its name, so that it
- * is there as a whole or not at all. */
+ * is there as a whole or not at all. The file is its own lock: who replaces it holds a lock of it from
+ * before it looks at the content until another file has the name. */
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 
 #include "common/error.h"
 #include "storage/dir_internal.h"
@@ -37,10 +40,9 @@ static gboolean put_in_place(const BerthDirStorage *self, const char *name, gboo
     return result == 0 && berth_dir_sync(self, ".");
 }
 
-gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *content, gboolean is_new,
-                              GError **error)
+static gboolean write_mark(const BerthDirStorage *self, GBytes *content, gboolean is_new,
+                           GError **error)
 {
-    BerthDirStorage *self = (BerthDirStorage *)storage;
     g_autofree char *stage = berth_dir_stage_new(self);
     gboolean is_written = FALSE;
     int err = errno;
@@ -54,4 +56,67 @@ gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *content, gboolean i
         berth_dir_set_error(self, err, g_bytes_get_size(content), error, "cannot write %s/%s",
                             self->path, MARK);
     return is_written;
+}
+
+/* --- replacing ------------------------------------------------------------------------------- */
+
+static gboolean lock(int fd)
+{
+    int result = flock(fd, LOCK_EX);
+    while (result != 0 && errno == EINTR)
+        result = flock(fd, LOCK_EX);
+    return result == 0;
+}
+
+/* Has FD's file the mark's name? -1: errno. */
+static int is_mark(const BerthDirStorage *self, int fd)
+{
+    struct stat own, named;
+    if (fstat(fd, &own) != 0 || fstatat(self->fd, MARK, &named, AT_SYMLINK_NOFOLLOW) != 0)
+        return -1;
+    return own.st_dev == named.st_dev && own.st_ino == named.st_ino;
+}
+
+/* A descriptor of the mark's file with the lock of it. The file that was waited for may have been
+ * replaced: then it is the next one's turn. -1: errno. */
+static int open_locked(const BerthDirStorage *self)
+{
+    for (;;) {
+        /* For writing: without it a network file system gives no exclusive lock. */
+        int fd = openat(self->fd, MARK, O_RDWR | O_NOFOLLOW | O_CLOEXEC);
+        int is_held = fd >= 0 && lock(fd) ? is_mark(self, fd) : -1;
+        if (is_held > 0)
+            return fd;
+        int err = errno;
+        if (fd >= 0)
+            close(fd);
+        errno = err;
+        if (is_held < 0)
+            return -1;
+    }
+}
+
+static gboolean replace_mark(const BerthDirStorage *self, GBytes *expected, GBytes *content,
+                             GError **error)
+{
+    BERTH_DIR_AUTO_FD fd = open_locked(self);
+    g_autoptr(GBytes) present =
+        fd >= 0 ? berth_dir_pread(fd, 0, BERTH_STORAGE_MARK_BYTES_MAX) : NULL;
+    if (present == NULL) {
+        berth_dir_set_error(self, errno, 0, error, "cannot read and lock %s/%s", self->path, MARK);
+        return FALSE;
+    }
+    if (g_bytes_equal(present, expected))
+        return write_mark(self, content, FALSE, error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "cannot write %s/%s: it was changed meanwhile", self->path, MARK);
+    return FALSE;
+}
+
+gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *expected, GBytes *content,
+                              GError **error)
+{
+    BerthDirStorage *self = (BerthDirStorage *)storage;
+    return expected != NULL ? replace_mark(self, expected, content, error)
+                            : write_mark(self, content, TRUE, error);
 }

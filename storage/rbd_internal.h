@@ -141,7 +141,7 @@ gboolean berth_rbd_blob_remove(BerthStorage *storage, const char *hex, GError **
 gboolean berth_rbd_blob_list(BerthStorage *storage, GPtrArray *names, GError **error);
 
 GBytes *berth_rbd_mark_read(BerthStorage *storage, GError **error);
-gboolean berth_rbd_mark_write(BerthStorage *storage, GBytes *content, gboolean is_new,
+gboolean berth_rbd_mark_write(BerthStorage *storage, GBytes *expected, GBytes *content,
                               GError **error);
 
 gboolean berth_rbd_log_write(BerthStorage *storage, const char *log_id, guint64 offset,

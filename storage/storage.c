@@ -118,25 +118,30 @@ GBytes *berth_storage_mark_read(BerthStorage *storage, GError **error)
     return storage->backend->mark_read(storage, error);
 }
 
-static gboolean write_mark(BerthStorage *storage, GBytes *content, gboolean is_new, GError **error)
+/* Ceph compares as if zeroes followed: one at the end would make different contents equal. */
+static gboolean check_mark(GBytes *content, GError **error)
 {
-    gsize length = g_bytes_get_size(content);
-    if (length > 0 && length <= BERTH_STORAGE_MARK_BYTES_MAX)
-        return storage->backend->mark_write(storage, content, is_new, error);
+    gsize length = 0;
+    const guint8 *data = g_bytes_get_data(content, &length);
+    if (length > 0 && length <= BERTH_STORAGE_MARK_BYTES_MAX && data[length - 1] != 0)
+        return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "a mark of %zu bytes: storage takes one of 1 to %d", length,
-                BERTH_STORAGE_MARK_BYTES_MAX);
+                "a mark of %zu bytes: storage takes one of 1 to %d, of which the last is not 0",
+                length, BERTH_STORAGE_MARK_BYTES_MAX);
     return FALSE;
 }
 
 gboolean berth_storage_mark_create(BerthStorage *storage, GBytes *content, GError **error)
 {
-    return write_mark(storage, content, TRUE, error);
+    return check_mark(content, error) &&
+           storage->backend->mark_write(storage, NULL, content, error);
 }
 
-gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *content, GError **error)
+gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *expected, GBytes *content,
+                                    GError **error)
 {
-    return write_mark(storage, content, FALSE, error);
+    return check_mark(expected, error) && check_mark(content, error) &&
+           storage->backend->mark_write(storage, expected, content, error);
 }
 
 /* --- disks -------------------------------------------------------------------------------- */

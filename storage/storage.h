@@ -68,16 +68,19 @@ gboolean berth_storage_is_worn(BerthStorage *storage);
 /* --- the mark: whose storage it is ------------------------------------------------------- */
 
 /* One small record that whoever uses the storage as its own keeps in it; its content means nothing
- * here. All three are atomic and durable: a reader finds the whole record, the old or the new one. */
+ * here. All three are atomic and durable: a reader finds the whole record, the old or the new one.
+ * CONTENT: 1 to BERTH_STORAGE_MARK_BYTES_MAX bytes of which the last is not 0, INVALID_ARGUMENT for
+ * others. */
 #define BERTH_STORAGE_MARK_BYTES_MAX 4096
 
 /* NOT_FOUND: there is none. (transfer full) */
 GBytes *berth_storage_mark_read(BerthStorage *storage, GError **error);
-/* ALREADY_EXISTS: there is one, maybe made at the same moment by another process. CONTENT: 1 to
- * BERTH_STORAGE_MARK_BYTES_MAX bytes, INVALID_ARGUMENT for others. */
+/* ALREADY_EXISTS: there is one, maybe made at the same moment by another process. */
 gboolean berth_storage_mark_create(BerthStorage *storage, GBytes *content, GError **error);
-/* In the place of whatever is there, or of nothing. CONTENT as above. */
-gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *content, GError **error);
+/* In the place of EXPECTED, which the mark is found to be in the same step: of several who replace the
+ * same one, one does. FAILED_PRECONDITION: it is another; NOT_FOUND: there is none. */
+gboolean berth_storage_mark_replace(BerthStorage *storage, GBytes *expected, GBytes *content,
+                                    GError **error);
 
 /* --- images: written once, then immutable ------------------------------------------------- */
 

@@ -47,8 +47,9 @@ struct BerthStorageBackend {
     gboolean (*fence)(BerthStorage *storage, const char *const *addresses, GError **error);
 
     GBytes *(*mark_read)(BerthStorage *storage, GError **error);
-    /* IS_NEW: it must not be there yet. */
-    gboolean (*mark_write)(BerthStorage *storage, GBytes *content, gboolean is_new, GError **error);
+    /* EXPECTED: what is there until then; NULL: nothing. */
+    gboolean (*mark_write)(BerthStorage *storage, GBytes *expected, GBytes *content,
+                           GError **error);
 
     /* The front end fills in the base members of the writer that this returns, and clears them
      * before image_writer_free, which also removes what is not committed. */

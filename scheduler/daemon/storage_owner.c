@@ -2,8 +2,9 @@
 /* Owns the mark in storage: what it says, and who may write it. Does not know what the numbers in it
  * are for (job_numbers.h).
  *
- * Invariant: the mark of another state is replaced by a takeover alone. Two that find none at the
- * same moment both try to create it, and one of them fails. */
+ * Invariants: the mark of another state is replaced by a takeover alone. Who writes has looked at what it
+ * replaces, which storage compares in the same step: of two that want to write at the same moment one
+ * fails. No number in the mark of a state ever becomes smaller. */
 #include "config.h"
 
 #include "scheduler/daemon/storage_owner.h"
@@ -62,8 +63,8 @@ static void mark_free(Berth__StorageMark *record)
     berth__storage_mark__free_unpacked(record, NULL);
 }
 
-/* NULL without ERROR: there is none. */
-static Berth__StorageMark *read_mark(BerthStorage *storage, GError **error)
+/* NULL without ERROR: there is none. OUT_CONTENT, which may be NULL: as it is in storage (transfer full). */
+static Berth__StorageMark *read_mark(BerthStorage *storage, GBytes **out_content, GError **error)
 {
     g_autoptr(GError) failed = NULL;
     g_autoptr(GBytes) content = berth_storage_mark_read(storage, &failed);
@@ -83,8 +84,24 @@ static Berth__StorageMark *read_mark(BerthStorage *storage, GError **error)
             "the mark in storage, which says whose it is, is damaged: if it is this "
             "berthd's for sure, remove the mark (\"mark\" in the directory, or the "
             "object \"mark\" in the pool's namespace \"berth\")");
+    } else if (out_content) {
+        *out_content = g_steal_pointer(&content);
     }
     return record;
+}
+
+static gboolean replace_mark(const BerthStorageOwner *owner, BerthStorage *storage, GBytes *present,
+                             const BerthOwnerMark *mark, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(GBytes) content = pack(owner, mark);
+    if (berth_storage_mark_replace(storage, present, content, &failed))
+        return TRUE;
+    /* Whose it is then, the next look at it tells. */
+    if (g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+        failed->code = BERTH_ERROR_UNAVAILABLE;
+    g_propagate_error(error, g_steal_pointer(&failed));
+    return FALSE;
 }
 
 static gboolean check_own(const BerthStorageOwner *owner, const Berth__StorageMark *record,
@@ -103,24 +120,21 @@ static gboolean check_own(const BerthStorageOwner *owner, const Berth__StorageMa
 
 /* --- claiming ----------------------------------------------------------------------------------- */
 
-static gboolean create(BerthStorageOwner *owner, BerthStorage *storage, GError **error)
+static gboolean create(const BerthStorageOwner *owner, BerthStorage *storage,
+                       const BerthOwnerMark *mark, GError **error)
 {
-    g_autoptr(GBytes) content = pack(owner, &owner->start);
-    if (!berth_storage_mark_create(storage, content, error))
-        return FALSE;
-    owner->found = owner->start;
-    return TRUE;
+    g_autoptr(GBytes) content = pack(owner, mark);
+    return berth_storage_mark_create(storage, content, error);
 }
 
 /* The former owner's newest numbers are not known but for their bound. Written with it as the next
  * one, the mark tells so after a crash, too, until this state's own reservation is in it. */
-static gboolean take_over(BerthStorageOwner *owner, BerthStorage *storage,
+static gboolean take_over(BerthStorageOwner *owner, BerthStorage *storage, GBytes *present,
                           const Berth__StorageMark *former, GError **error)
 {
     guint64 bound = MAX(former->jobs_reserved, former->next_job);
     BerthOwnerMark mark = {.jobs_reserved = bound, .next_job = bound};
-    g_autoptr(GBytes) content = pack(owner, &mark);
-    if (!berth_storage_mark_replace(storage, content, error))
+    if (!replace_mark(owner, storage, present, &mark, error))
         return FALSE;
     g_warning("took the storage over that belonged to state %s of cluster \"%s\": what is in it "
               "and not known here is removed",
@@ -132,17 +146,19 @@ static gboolean take_over(BerthStorageOwner *owner, BerthStorage *storage,
 gboolean berth_storage_owner_claim(BerthStorageOwner *owner, BerthStorage *storage, GError **error)
 {
     g_autoptr(GError) failed = NULL;
-    Berth__StorageMark *record = read_mark(storage, &failed);
+    g_autoptr(GBytes) present = NULL;
+    Berth__StorageMark *record = read_mark(storage, &present, &failed);
     gboolean is_claimed = FALSE;
     if (failed) {
         g_propagate_error(error, g_steal_pointer(&failed));
     } else if (!record) {
-        is_claimed = create(owner, storage, error);
+        is_claimed = create(owner, storage, &owner->start, error);
+        owner->found = owner->start;
     } else if (check_own(owner, record, &failed)) {
         owner->found = (BerthOwnerMark){record->jobs_reserved, record->next_job};
         is_claimed = TRUE;
     } else if (owner->may_take_over) {
-        is_claimed = take_over(owner, storage, record, error);
+        is_claimed = take_over(owner, storage, present, record, error);
     } else {
         g_propagate_error(error, g_steal_pointer(&failed));
     }
@@ -158,7 +174,7 @@ gboolean berth_storage_owner_check(const BerthStorageOwner *owner, BerthStorage 
                                    GError **error)
 {
     g_autoptr(GError) failed = NULL;
-    Berth__StorageMark *record = read_mark(storage, &failed);
+    Berth__StorageMark *record = read_mark(storage, NULL, &failed);
     gboolean is_ours = !failed && (!record || check_own(owner, record, &failed));
     g_clear_pointer(&record, mark_free);
     if (!is_ours)
@@ -169,8 +185,20 @@ gboolean berth_storage_owner_check(const BerthStorageOwner *owner, BerthStorage 
 gboolean berth_storage_owner_write(const BerthStorageOwner *owner, BerthStorage *storage,
                                    const BerthOwnerMark *mark, GError **error)
 {
-    if (!berth_storage_owner_check(owner, storage, error))
-        return FALSE;
-    g_autoptr(GBytes) content = pack(owner, mark);
-    return berth_storage_mark_replace(storage, content, error);
+    g_autoptr(GError) failed = NULL;
+    g_autoptr(GBytes) present = NULL;
+    BerthOwnerMark raised = *mark;
+    Berth__StorageMark *record = read_mark(storage, &present, &failed);
+    gboolean is_written = FALSE;
+    if (!failed && !record) {
+        is_written = create(owner, storage, mark, error);
+    } else if (!failed && check_own(owner, record, &failed)) {
+        raised.jobs_reserved = MAX(raised.jobs_reserved, record->jobs_reserved);
+        raised.next_job = MAX(raised.next_job, record->next_job);
+        is_written = replace_mark(owner, storage, present, &raised, error);
+    }
+    g_clear_pointer(&record, mark_free);
+    if (failed)
+        g_propagate_error(error, g_steal_pointer(&failed));
+    return is_written;
 }

@@ -33,6 +33,8 @@ const BerthOwnerMark *berth_storage_owner_found(const BerthStorageOwner *owner);
 /* Is it still ours? Storage without a mark is. From any thread. */
 gboolean berth_storage_owner_check(const BerthStorageOwner *owner, BerthStorage *storage,
                                    GError **error);
-/* Writes MARK, if it is still ours. From any thread. */
+/* Raises what the mark says to MARK, if it is still ours: what is larger in it already stays, as
+ * something that was written later may be. UNAVAILABLE: it was changed at the same moment; look again.
+ * From any thread. */
 gboolean berth_storage_owner_write(const BerthStorageOwner *owner, BerthStorage *storage,
                                    const BerthOwnerMark *mark, GError **error);

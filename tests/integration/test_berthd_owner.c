@@ -47,8 +47,10 @@ static Berth__StorageMark *read_mark(BerthdFixture *berthd)
 
 static void write_mark(BerthdFixture *berthd, const Berth__StorageMark *mark)
 {
+    BerthStorage *storage = berthd_fixture_storage(berthd);
+    g_autoptr(GBytes) present = berth_storage_mark_read(storage, NULL);
     g_autoptr(GBytes) content = berth_message_pack(&mark->base);
-    assert_true(berth_storage_mark_replace(berthd_fixture_storage(berthd), content, NULL));
+    assert_true(berth_storage_mark_replace(storage, present, content, NULL));
 }
 
 static gboolean mark_has(BerthdFixture *berthd, guint64 jobs_reserved, guint64 next_job)

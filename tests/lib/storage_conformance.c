@@ -325,35 +325,99 @@ static void assert_mark(const char *expected, gsize length)
 
 static void mark_is_created_once_and_replaced_as_a_whole(void **state)
 {
-    g_autoptr(GError) none = NULL, again = NULL, error = NULL;
+    g_autoptr(GError) none = NULL, nothing = NULL, again = NULL, error = NULL;
     g_autoptr(GBytes) first = g_bytes_new_static("the first one", 13);
     g_autoptr(GBytes) second = g_bytes_new_static("another", 7);
     g_autofree char *long_text = g_strnfill(BERTH_STORAGE_MARK_BYTES_MAX, 'x');
     g_autoptr(GBytes) longest = g_bytes_new_static(long_text, BERTH_STORAGE_MARK_BYTES_MAX);
     assert_null(berth_storage_mark_read(conformance_storage, &none));
     assert_berth_error(none, BERTH_ERROR_NOT_FOUND, "mark");
+    assert_false(berth_storage_mark_replace(conformance_storage, first, second, &nothing));
+    assert_berth_error(nothing, BERTH_ERROR_NOT_FOUND, "mark");
     assert_true(berth_storage_mark_create(conformance_storage, first, &error));
     assert_mark("the first one", 13);
     assert_false(berth_storage_mark_create(conformance_storage, second, &again));
     assert_berth_error(again, BERTH_ERROR_ALREADY_EXISTS, "mark");
     assert_mark("the first one", 13);
-    assert_true(berth_storage_mark_replace(conformance_storage, second, &error));
+    assert_true(berth_storage_mark_replace(conformance_storage, first, second, &error));
     assert_mark("another", 7);
-    assert_true(berth_storage_mark_replace(conformance_storage, longest, &error));
+    assert_true(berth_storage_mark_replace(conformance_storage, second, longest, &error));
     assert_mark(long_text, BERTH_STORAGE_MARK_BYTES_MAX);
+    assert_true(berth_storage_mark_replace(conformance_storage, longest, second, &error));
+    assert_mark("another", 7);
 }
 
-static void mark_of_bad_size_is_invalid_argument(void **state)
+/* With the mark that the test before has left. */
+static void mark_that_is_another_than_expected_stays(void **state)
+{
+    const char *const others[] = {"an", "anothers", "anotheR", "Another", "x"};
+    g_autofree char *long_text = g_strnfill(BERTH_STORAGE_MARK_BYTES_MAX, 'a');
+    g_autoptr(GBytes) content = g_bytes_new_static("mine", 4);
+    for (gsize i = 0; i <= G_N_ELEMENTS(others); i++) {
+        g_autoptr(GError) error = NULL;
+        const char *other = i < G_N_ELEMENTS(others) ? others[i] : long_text;
+        g_autoptr(GBytes) expected = g_bytes_new_static(other, strlen(other));
+        assert_false(berth_storage_mark_replace(conformance_storage, expected, content, &error));
+        assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "changed meanwhile");
+        assert_mark("another", 7);
+    }
+}
+
+#define COUNTERS 4u
+#define COUNTS   25u
+
+/* Adds one, COUNTS times: reads the mark, and writes what follows on it. */
+static gpointer count_in_mark(gpointer unused)
+{
+    guint done = 0;
+    while (done < COUNTS) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GBytes) present = berth_storage_mark_read(conformance_storage, NULL);
+        guint64 number =
+            g_ascii_strtoull((const char *)g_bytes_get_data(present, NULL) + 1, NULL, 10);
+        char text[32];
+        g_snprintf(text, sizeof text, "n%07" G_GUINT64_FORMAT ".", number + 1);
+        g_autoptr(GBytes) next = g_bytes_new(text, strlen(text));
+        if (berth_storage_mark_replace(conformance_storage, present, next, &error))
+            done++;
+        else if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+            g_error("%s", error->message);
+    }
+    return NULL;
+}
+
+static void mark_replaced_by_several_is_replaced_by_one_at_a_time(void **state)
+{
+    GThread *counters[COUNTERS];
+    g_autoptr(GBytes) present = berth_storage_mark_read(conformance_storage, NULL);
+    g_autoptr(GBytes) none = g_bytes_new_static("n0000000.", 9);
+    assert_true(berth_storage_mark_replace(conformance_storage, present, none, NULL));
+    for (guint i = 0; i < COUNTERS; i++)
+        counters[i] = g_thread_new("counter", count_in_mark, NULL);
+    for (guint i = 0; i < COUNTERS; i++)
+        g_thread_join(counters[i]);
+    char text[32];
+    g_snprintf(text, sizeof text, "n%07u.", COUNTERS * COUNTS);
+    assert_mark(text, 9);
+}
+
+static void mark_that_storage_cannot_hold_is_invalid_argument(void **state)
 {
     g_autofree char *text = g_strnfill(BERTH_STORAGE_MARK_BYTES_MAX + 1, 'x');
-    const gsize lengths[] = {0, BERTH_STORAGE_MARK_BYTES_MAX + 1};
-    for (gsize i = 0; i < G_N_ELEMENTS(lengths); i++) {
-        g_autoptr(GError) create = NULL, replace = NULL;
-        g_autoptr(GBytes) bad = g_bytes_new_static(text, lengths[i]);
+    g_autoptr(GBytes) good = g_bytes_new_static("good", 4);
+    const struct {
+        const char *data;
+        gsize length;
+    } cases[] = {{text, 0}, {text, BERTH_STORAGE_MARK_BYTES_MAX + 1}, {"x", 2}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) create = NULL, replace = NULL, expect = NULL;
+        g_autoptr(GBytes) bad = g_bytes_new_static(cases[i].data, cases[i].length);
         assert_false(berth_storage_mark_create(conformance_storage, bad, &create));
         assert_berth_error(create, BERTH_ERROR_INVALID_ARGUMENT, "mark");
-        assert_false(berth_storage_mark_replace(conformance_storage, bad, &replace));
+        assert_false(berth_storage_mark_replace(conformance_storage, good, bad, &replace));
         assert_berth_error(replace, BERTH_ERROR_INVALID_ARGUMENT, "mark");
+        assert_false(berth_storage_mark_replace(conformance_storage, bad, good, &expect));
+        assert_berth_error(expect, BERTH_ERROR_INVALID_ARGUMENT, "mark");
     }
 }
 
@@ -362,7 +426,9 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(check_of_working_storage_succeeds),
     cmocka_unit_test(fence_of_nobody_succeeds),
     cmocka_unit_test(mark_is_created_once_and_replaced_as_a_whole),
-    cmocka_unit_test(mark_of_bad_size_is_invalid_argument),
+    cmocka_unit_test(mark_that_is_another_than_expected_stays),
+    cmocka_unit_test(mark_replaced_by_several_is_replaced_by_one_at_a_time),
+    cmocka_unit_test(mark_that_storage_cannot_hold_is_invalid_argument),
     cmocka_unit_test(image_create_with_bad_size_is_invalid_argument),
     cmocka_unit_test(image_writer_write_past_the_end_is_invalid_argument),
     cmocka_unit_test(image_without_commit_leaves_nothing),

@@ -36,6 +36,8 @@ static void claim_of_unmarked_storage_marks_it(void **state)
     assert_claims(owner, storage, 20, 10);
     const BerthOwnerMark later = {.jobs_reserved = 50, .next_job = 15};
     assert_true(berth_storage_owner_write(owner, storage, &later, &error));
+    const BerthOwnerMark late = {.jobs_reserved = 40, .next_job = 12}; /* than which it is newer */
+    assert_true(berth_storage_owner_write(owner, storage, &late, &error));
     g_autoptr(BerthStorageOwner) again = berth_storage_owner_new("aa", "one", &start, FALSE);
     assert_claims(again, storage, 50, 15);
 }
@@ -74,13 +76,48 @@ static void take_over_happens_once_and_keeps_the_bound(void **state)
     assert_berth_error(again, BERTH_ERROR_FAILED_PRECONDITION, "state cc");
 }
 
+/* What happens between the look at the mark and its replacement. */
+static struct {
+    BerthStorageOwner *other;
+    BerthStorage *storage;
+} meanwhile;
+
+gboolean __real_berth_storage_mark_replace(BerthStorage *storage, GBytes *expected, GBytes *content,
+                                           GError **error);
+gboolean __wrap_berth_storage_mark_replace(BerthStorage *storage, GBytes *expected, GBytes *content,
+                                           GError **error);
+gboolean __wrap_berth_storage_mark_replace(BerthStorage *storage, GBytes *expected, GBytes *content,
+                                           GError **error)
+{
+    BerthStorageOwner *other = g_steal_pointer(&meanwhile.other);
+    if (other)
+        assert_claims(other, meanwhile.storage, 20, 20);
+    return __real_berth_storage_mark_replace(storage, expected, content, error);
+}
+
+static void take_over_during_a_write_is_not_overwritten(void **state)
+{
+    g_autoptr(GError) write = NULL, check = NULL;
+    g_autoptr(BerthStorage) storage = open_in(*state);
+    g_autoptr(BerthStorageOwner) owner = berth_storage_owner_new("aa", "one", &start, FALSE);
+    g_autoptr(BerthStorageOwner) other = berth_storage_owner_new("bb", "two", &start, TRUE);
+    assert_claims(owner, storage, 20, 10);
+    meanwhile.other = other;
+    meanwhile.storage = storage;
+    assert_false(berth_storage_owner_write(owner, storage, &start, &write));
+    assert_berth_error(write, BERTH_ERROR_UNAVAILABLE, "changed meanwhile");
+    assert_false(berth_storage_owner_check(owner, storage, &check));
+    assert_berth_error(check, BERTH_ERROR_FAILED_PRECONDITION, "state bb");
+    assert_claims(other, storage, 20, 20);
+}
+
 static void mark_that_is_damaged_is_data_loss(void **state)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthStorage) storage = open_in(*state);
     g_autoptr(GBytes) rubbish = g_bytes_new_static("rubbish", 7);
     g_autoptr(BerthStorageOwner) owner = berth_storage_owner_new("aa", "one", &start, TRUE);
-    assert_true(berth_storage_mark_replace(storage, rubbish, NULL));
+    assert_true(berth_storage_mark_create(storage, rubbish, NULL));
     assert_false(berth_storage_owner_claim(owner, storage, &error));
     assert_berth_error(error, BERTH_ERROR_DATA_LOSS, "damaged");
 }
@@ -93,6 +130,7 @@ int main(void)
         TEST(claim_of_unmarked_storage_marks_it),
         TEST(every_use_of_foreign_storage_is_failed_precondition),
         TEST(take_over_happens_once_and_keeps_the_bound),
+        TEST(take_over_during_a_write_is_not_overwritten),
         TEST(mark_that_is_damaged_is_data_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
