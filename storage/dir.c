@@ -28,6 +28,25 @@ static void dir_free(BerthStorage *storage)
     g_free(self);
 }
 
+gboolean berth_dir_make_folders(const BerthDirStorage *self, GError **error)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(folders); i++) {
+        if (mkdirat(self->fd, folders[i].name, folders[i].mode) == 0 &&
+            fchmodat(self->fd, folders[i].name, folders[i].mode, 0) == 0)
+            continue;
+        struct stat status;
+        if (errno == EEXIST && fstatat(self->fd, folders[i].name, &status, 0) == 0 &&
+            !S_ISDIR(status.st_mode))
+            errno = ENOTDIR;
+        if (errno != EEXIST) {
+            berth_dir_set_error(self, errno, 0, error, "cannot make the directory %s in %s",
+                                folders[i].name, self->path);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean dir_check(BerthStorage *storage, GError **error)
 {
     static const guint8 probe[] = "berth";
@@ -58,6 +77,15 @@ static gboolean dir_check(BerthStorage *storage, GError **error)
     return FALSE;
 }
 
+static gboolean dir_prepare(BerthStorage *storage, GError **error)
+{
+    const BerthDirStorage *self = (BerthDirStorage *)storage;
+    if (!berth_dir_make_folders(self, error) || !dir_check(storage, error))
+        return FALSE;
+    berth_dir_stage_sweep(self);
+    return TRUE;
+}
+
 static char *dir_client_address(BerthStorage *storage)
 {
     return g_strdup("");
@@ -85,6 +113,7 @@ static gboolean dir_fence(BerthStorage *storage, const char *const *addresses, G
 static const BerthStorageBackend dir_backend = {
     .kind = "dir",
     .free = dir_free,
+    .prepare = dir_prepare,
     .check = dir_check,
     .client_address = dir_client_address,
     .is_fenced = dir_is_fenced,
@@ -119,26 +148,7 @@ static const BerthStorageBackend dir_backend = {
     .log_list = berth_dir_log_list,
 };
 
-static gboolean make_folders(BerthDirStorage *self, GError **error)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(folders); i++) {
-        if (mkdirat(self->fd, folders[i].name, folders[i].mode) == 0 &&
-            fchmodat(self->fd, folders[i].name, folders[i].mode, 0) == 0)
-            continue;
-        struct stat status;
-        if (errno == EEXIST && fstatat(self->fd, folders[i].name, &status, 0) == 0 &&
-            !S_ISDIR(status.st_mode))
-            errno = ENOTDIR;
-        if (errno != EEXIST) {
-            berth_dir_set_error(self, errno, 0, error, "cannot make the directory %s in %s",
-                                folders[i].name, self->path);
-            return FALSE;
-        }
-    }
-    return TRUE;
-}
-
-BerthStorage *berth_dir_storage_open(const BerthStorageConfig *config, GError **error)
+BerthStorage *berth_dir_storage_connect(const BerthStorageConfig *config, GError **error)
 {
     if (config->path == NULL || !g_path_is_absolute(config->path)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -159,8 +169,5 @@ BerthStorage *berth_dir_storage_open(const BerthStorageConfig *config, GError **
                               self->path);
         return NULL;
     }
-    if (!make_folders(self, error) || !dir_check(storage, error))
-        return NULL;
-    berth_dir_stage_sweep(self);
     return g_steal_pointer(&storage);
 }

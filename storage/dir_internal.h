@@ -47,6 +47,9 @@ GBytes *berth_dir_pread(int fd, guint64 offset, gsize length);
 /* Makes what was renamed into or out of directory NAME durable. FALSE: errno. */
 gboolean berth_dir_sync(const BerthDirStorage *self, const char *name);
 
+/* Makes what is missing of images/, disks/, blobs/, logs/ and tmp/. */
+gboolean berth_dir_make_folders(const BerthDirStorage *self, GError **error);
+
 /* A new directory tmp/NAME; returns "tmp/NAME" (transfer full), or NULL and errno. */
 char *berth_dir_stage_new(const BerthDirStorage *self);
 /* Makes STAGE durable and renames it to TARGET, in directory PARENT. FALSE: errno; EEXIST if
@@ -58,7 +61,7 @@ void berth_dir_stage_discard(const BerthDirStorage *self, const char *stage);
 /* Removes directory TARGET of PARENT and its files: at once for all readers. FALSE: errno. */
 gboolean berth_dir_unstage(const BerthDirStorage *self, const char *parent, const char *target);
 /* Discards stages in which nothing happened for a day: their makers crashed. Called when storage
- * is opened and when something is listed. */
+ * is prepared and when something is listed. */
 void berth_dir_stage_sweep(const BerthDirStorage *self);
 
 /* Adds the valid storage names in directory NAME. */

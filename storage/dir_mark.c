@@ -113,10 +113,12 @@ static gboolean replace_mark(const BerthDirStorage *self, GBytes *expected, GByt
     return FALSE;
 }
 
+/* The first thing in a new storage is its mark, which needs the folder where it is made. */
 gboolean berth_dir_mark_write(BerthStorage *storage, GBytes *expected, GBytes *content,
                               GError **error)
 {
     BerthDirStorage *self = (BerthDirStorage *)storage;
-    return expected != NULL ? replace_mark(self, expected, content, error)
-                            : write_mark(self, content, TRUE, error);
+    if (expected != NULL)
+        return replace_mark(self, expected, content, error);
+    return berth_dir_make_folders(self, error) && write_mark(self, content, TRUE, error);
 }

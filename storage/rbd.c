@@ -176,6 +176,7 @@ static void rbd_free(BerthStorage *storage)
 static const BerthStorageBackend rbd_backend = {
     .kind = "rbd",
     .free = rbd_free,
+    .prepare = rbd_check,
     .check = rbd_check,
     .client_address = rbd_client_address,
     .is_fenced = rbd_is_fenced,
@@ -323,7 +324,7 @@ static gboolean open_contexts(BerthRbdStorage *self, GError **error)
     return TRUE;
 }
 
-BerthStorage *berth_rbd_storage_open(const BerthStorageConfig *config, GError **error)
+BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError **error)
 {
     if (config->ceph_conf == NULL || config->ceph_user == NULL || config->pool == NULL) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -353,8 +354,7 @@ BerthStorage *berth_rbd_storage_open(const BerthStorageConfig *config, GError **
         return NULL;
     }
     if (!configure(self, config->keyring, error) ||
-        !connect_cluster(self, config->keyring, error) || !open_contexts(self, error) ||
-        !rbd_check(storage, error))
+        !connect_cluster(self, config->keyring, error) || !open_contexts(self, error))
         return NULL;
     return g_steal_pointer(&storage);
 }

@@ -12,16 +12,29 @@
 
 #define NAME_BYTES_MAX 128
 
-BerthStorage *berth_storage_open(const BerthStorageConfig *config, GError **error)
+BerthStorage *berth_storage_connect(const BerthStorageConfig *config, GError **error)
 {
     if (g_strcmp0(config->kind, "dir") == 0)
-        return berth_dir_storage_open(config, error);
+        return berth_dir_storage_connect(config, error);
     if (g_strcmp0(config->kind, "rbd") == 0)
-        return berth_rbd_storage_open(config, error);
+        return berth_rbd_storage_connect(config, error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "unknown kind of storage '%s': it is 'rbd' or 'dir'",
                 config->kind != NULL ? config->kind : "");
     return NULL;
+}
+
+gboolean berth_storage_prepare(BerthStorage *storage, GError **error)
+{
+    return storage->backend->prepare(storage, error);
+}
+
+BerthStorage *berth_storage_open(const BerthStorageConfig *config, GError **error)
+{
+    g_autoptr(BerthStorage) storage = berth_storage_connect(config, error);
+    if (storage == NULL || !berth_storage_prepare(storage, error))
+        return NULL;
+    return g_steal_pointer(&storage);
 }
 
 BerthStorage *berth_storage_ref(BerthStorage *storage)

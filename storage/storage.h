@@ -11,7 +11,7 @@
  *
  * All functions block (up to op_timeout_sec each) and are called on worker threads; one
  * BerthStorage may be used by many threads at once; a writer by one at a time. Nothing is cached
- * here. What a crashed writer left behind is swept when it is older than a day, by opening (dir)
+ * here. What a crashed writer left behind is swept when it is older than a day, by preparing (dir)
  * and by the lists; images of rbd are listed instead.
  *
  * Names (image ids, disk ids, log ids) are made by Berth: [A-Za-z0-9._-], 1 to 128 bytes, not
@@ -37,7 +37,14 @@ typedef struct {
 
 typedef struct BerthStorage BerthStorage;
 
-/* Connects. Checks that the pool or directory exists and can be written. */
+/* Connects, and checks that the pool or directory exists. Neither this nor a look at the mark changes
+ * anything in storage: who is to use only what is its own looks there, or makes the mark, and then
+ * prepares. */
+BerthStorage *berth_storage_connect(const BerthStorageConfig *config, GError **error);
+/* Before anything but the mark is used: checks that storage can be written, makes folders (dir), and
+ * sweeps. */
+gboolean berth_storage_prepare(BerthStorage *storage, GError **error);
+/* Both. */
 BerthStorage *berth_storage_open(const BerthStorageConfig *config, GError **error);
 /* One more reference, for another thread or a later moment. (transfer full) */
 BerthStorage *berth_storage_ref(BerthStorage *storage);

@@ -40,6 +40,7 @@ struct BerthBlobWriter {
 struct BerthStorageBackend {
     const char *kind;
     void (*free)(BerthStorage *storage);
+    gboolean (*prepare)(BerthStorage *storage, GError **error);
     gboolean (*check)(BerthStorage *storage, GError **error);
     char *(*client_address)(BerthStorage *storage);
     gboolean (*is_fenced)(BerthStorage *storage);
@@ -100,8 +101,8 @@ struct BerthStorageBackend {
     gboolean (*log_list)(BerthStorage *storage, GPtrArray *names, GError **error);
 };
 
-BerthStorage *berth_dir_storage_open(const BerthStorageConfig *config, GError **error);
-BerthStorage *berth_rbd_storage_open(const BerthStorageConfig *config, GError **error);
+BerthStorage *berth_dir_storage_connect(const BerthStorageConfig *config, GError **error);
+BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError **error);
 
 /* [A-Za-z0-9._-], 1 to 128 bytes, not starting with a dot. */
 gboolean berth_storage_name_is_valid(const char *name);

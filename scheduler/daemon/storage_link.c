@@ -2,7 +2,8 @@
 /* Owns the connection to storage: when it is opened, whether it answers, and how it is
  * used from the loop. Does not know what storage is used for.
  *
- * Invariants: storage is touched on workers only; one attempt or check runs at a time; work has the
+ * Invariants: storage is touched on workers only; nothing is written there by opening and checking before
+ * the guard has said that it may be used; one attempt or check runs at a time; work has the
  * handle of the moment at which it was dispatched. One that is worn is replaced when the next check is
  * due, and closed when a check finds that nobody uses it any more; until then its client is ours. */
 #include "config.h"
@@ -257,8 +258,10 @@ static void settle(BerthStorageLink *link, const GError *error)
 static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthStorageLink *link = input;
-    g_autoptr(BerthStorage) storage = berth_storage_open(link->config, error);
-    if (!storage || (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error)))
+    g_autoptr(BerthStorage) storage = berth_storage_connect(link->config, error);
+    if (!storage ||
+        (link->guard_func && !link->guard_func(storage, TRUE, link->guard_data, error)) ||
+        !berth_storage_prepare(storage, error))
         return NULL;
     return g_steal_pointer(&storage);
 }
@@ -280,8 +283,8 @@ static void check_free(gpointer data)
 static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Check *check = input;
-    if (berth_storage_check(check->storage, error) && check->guard_func)
-        check->guard_func(check->storage, FALSE, check->guard_data, error);
+    if (!check->guard_func || check->guard_func(check->storage, FALSE, check->guard_data, error))
+        berth_storage_check(check->storage, error);
     return NULL;
 }
 

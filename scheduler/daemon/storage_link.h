@@ -18,7 +18,7 @@ void berth_storage_link_free(BerthStorageLink *link);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorageLink, berth_storage_link_free)
 
 /* FUNC decides on a worker whether what was just opened (IS_NEW), or is being checked, may be used;
- * one call with IS_NEW at a time. FAILED_PRECONDITION: it is not ours, and is let go of until it is: tried
+ * one call with IS_NEW at a time, when nothing was written to storage yet. FAILED_PRECONDITION: it is not ours, and is let go of until it is: tried
  * again as storage that does not answer. Before the start. */
 typedef gboolean (*BerthStorageGuardFunc)(BerthStorage *storage, gboolean is_new,
                                           gpointer user_data, GError **error);

@@ -8,6 +8,8 @@
 
 #include <glib/gstdio.h>
 #include <sysexits.h>
+#include <time.h>
+#include <utime.h>
 
 #define BLOCK 10000u /* of scheduler/daemon/job_numbers.c */
 
@@ -77,6 +79,17 @@ static gboolean is_refused(BerthdFixture *berthd)
     return strstr(error, "this storage belongs to state ") != NULL;
 }
 
+/* What a writer that crashed two days ago has left, which is swept. */
+static char *leave_stage(BerthdTest *test)
+{
+    struct utimbuf two_days_ago = {.actime = time(NULL) - 48 * 3600,
+                                   .modtime = time(NULL) - 48 * 3600};
+    char *path = g_build_filename(berthd_fixture_dir(test->berthd), "storage/tmp/crashed", NULL);
+    assert_int_equal(g_mkdir(path, 0700), 0);
+    assert_int_equal(utime(path, &two_days_ago), 0);
+    return path;
+}
+
 static guint64 run_job(BerthdTest *test, const char *out)
 {
     test->plan = (FakePlan){.out = out};
@@ -130,6 +143,7 @@ static void second_state_on_a_storage_is_refused_and_changes_nothing(void **stat
     BerthdTest *test = *state;
     g_autofree char *ended = NULL;
     BerthdFixture *second = second_state(test);
+    g_autofree char *stage = leave_stage(test);
     const char *const arguments[] = {"--config", berthd_fixture_config(second), NULL};
     Berth__StorageMark *mark = read_mark(test->berthd);
     assert_int_equal(berthd_fixture_run(second, arguments, &ended), EX_CONFIG);
@@ -139,12 +153,34 @@ static void second_state_on_a_storage_is_refused_and_changes_nothing(void **stat
     assert_non_null(strstr(ended, "give each its own pool or directory"));
     assert_non_null(strstr(ended, "--take-over-storage"));
     assert_null(strstr(ended, "removed up to"));
+    assert_true(g_file_test(stage, G_FILE_TEST_EXISTS));
     berth__storage_mark__free_unpacked(mark, NULL);
     berthd_fixture_free(second);
     assert_int_equal(run_job(test, NULL), 1); /* with the image that the second does not know */
     assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
     berthd_fixture_restart(test->berthd); /* its own */
     assert_int_equal(run_job(test, NULL), 2);
+    assert_false(g_file_test(stage, G_FILE_TEST_EXISTS));
+}
+
+/* As a check that writes before it looks whose storage it is would say that it cannot write. */
+static void storage_that_became_anothers_is_not_written_to(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "storage", NULL);
+    g_autofree char *tmp = g_build_filename(path, "tmp", NULL);
+    g_autofree char *away = g_build_filename(path, "away", NULL);
+    g_autofree char *mark = g_build_filename(path, "mark", NULL);
+    Berth__StorageMark other = BERTH__STORAGE_MARK__INIT;
+    other.state_id = (char *)"another";
+    other.cluster = (char *)"other";
+    g_autoptr(GBytes) content = berth_message_pack(&other.base);
+    run_until(mark_has(test->berthd, BLOCK + 1, 1));
+    assert_int_equal(g_rename(tmp, away), 0);
+    assert_true(g_file_set_contents(mark, g_bytes_get_data(content, NULL),
+                                    (gssize)g_bytes_get_size(content), NULL));
+    run_until(is_refused(test->berthd));
+    assert_int_equal(g_rename(away, tmp), 0);
 }
 
 static void foreign_storage_that_comes_later_is_left_alone(void **state)
@@ -364,6 +400,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(second_state_on_a_storage_is_refused_and_changes_nothing),
+        TEST(storage_that_became_anothers_is_not_written_to),
         TEST(foreign_storage_that_comes_later_is_left_alone),
         TEST(take_over_makes_it_the_second_ones_and_numbers_go_on),
         TEST(backup_put_back_gives_no_number_again),

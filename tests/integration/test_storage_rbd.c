@@ -23,6 +23,26 @@ time_t __wrap_time(time_t *out)
 
 /* --- storage ------------------------------------------------------------------------------------ */
 
+static gboolean was_probed(void)
+{
+    g_autofree char *objects = cluster_admin("rados -p berth -N check ls");
+    return strstr(objects, "berth") != NULL;
+}
+
+static void connect_changes_nothing(void **state)
+{
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(GError) error = NULL;
+    g_free(cluster_admin("rados -p berth -N check rm berth"));
+    g_autoptr(BerthStorage) storage = berth_storage_connect(&config, &error);
+    assert_no_error(error);
+    g_autoptr(GBytes) mark = berth_storage_mark_read(storage, NULL);
+    assert_non_null(mark); /* of a test before this one */
+    assert_false(was_probed());
+    assert_true(berth_storage_prepare(storage, &error));
+    assert_true(was_probed());
+}
+
 static void open_of_unusable_configuration_says_what_to_check(void **state)
 {
     const BerthStorageConfig right = cluster_config();
@@ -367,6 +387,7 @@ static void storage_after_all_tests_is_clean(void **state)
 int main(void)
 {
     static const struct CMUnitTest own[] = {
+        cmocka_unit_test(connect_changes_nothing),
         cmocka_unit_test(open_of_unusable_configuration_says_what_to_check),
         cmocka_unit_test(image_of_crashed_import_is_listed_and_removable),
         cmocka_unit_test(image_remove_during_import_is_failed_precondition),

@@ -71,6 +71,25 @@ static void open_of_unusable_path_says_why(void **state)
     }
 }
 
+static void connect_changes_nothing_before_the_mark(void **state)
+{
+    g_autofree char *path = g_build_filename(directory, "fresh", NULL);
+    g_autofree char *mark = g_build_filename(path, "mark", NULL);
+    BerthStorageConfig config = {.kind = (char *)"dir", .path = path, .op_timeout_sec = 30};
+    g_autoptr(GError) error = NULL, none = NULL;
+    g_autoptr(GBytes) content = g_bytes_new_static("mine", 4);
+    assert_int_equal(g_mkdir(path, 0700), 0);
+    g_autoptr(BerthStorage) storage = berth_storage_connect(&config, &error);
+    assert_no_error(error);
+    assert_null(berth_storage_mark_read(storage, &none));
+    assert_berth_error(none, BERTH_ERROR_NOT_FOUND, "mark");
+    assert_int_equal(count_entries(path), 0);
+    assert_true(berth_storage_mark_create(storage, content, &error));
+    assert_true(g_file_test(mark, G_FILE_TEST_EXISTS));
+    assert_true(berth_storage_prepare(storage, &error));
+    assert_true(berth_storage_log_write(storage, "first", 0, "x", 1, &error));
+}
+
 static void open_of_unknown_kind_is_invalid_argument(void **state)
 {
     BerthStorageConfig config = {.kind = (char *)"tape"};
@@ -385,6 +404,7 @@ int main(void)
 {
     static const struct CMUnitTest own[] = {
         cmocka_unit_test(open_of_unusable_path_says_why),
+        cmocka_unit_test(connect_changes_nothing_before_the_mark),
         cmocka_unit_test(open_of_unknown_kind_is_invalid_argument),
         cmocka_unit_test(open_again_finds_what_was_stored),
         cmocka_unit_test(fence_is_unsupported),
