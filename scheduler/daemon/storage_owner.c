@@ -4,7 +4,12 @@
  *
  * Invariants: the mark of another state is replaced by a takeover alone. Who writes has looked at what it
  * replaces, which storage compares in the same step: of two that want to write at the same moment one
- * fails. No number in the mark of a state ever becomes smaller. */
+ * fails. No number in the mark of a state ever becomes smaller.
+ *
+ * A state has had a mark if it has claimed storage in this process, or if its database has a reservation:
+ * none is made before storage was claimed, for which the mark is durable. Killed before the first
+ * reservation, a state has a mark without one, and finds its own. So where such a state finds no mark,
+ * this is not its storage (a directory that is not mounted, another pool), or the mark was lost. */
 #include "config.h"
 
 #include "scheduler/daemon/storage_owner.h"
@@ -20,6 +25,7 @@ struct BerthStorageOwner {
     char *cluster;
     BerthOwnerMark start;
     BerthOwnerMark found;
+    gboolean had_mark;
     gboolean may_take_over;
 };
 
@@ -30,6 +36,7 @@ BerthStorageOwner *berth_storage_owner_new(const char *state_id, const char *clu
     owner->state_id = g_strdup(state_id);
     owner->cluster = g_strdup(cluster);
     owner->start = *start;
+    owner->had_mark = start->jobs_reserved > 0;
     owner->may_take_over = may_take_over;
     return owner;
 }
@@ -118,13 +125,47 @@ static gboolean check_own(const BerthStorageOwner *owner, const Berth__StorageMa
     return FALSE;
 }
 
+static void refuse_unmarked(const BerthStorageOwner *owner, GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "this storage has no mark that says whose it is, and that of state %s of cluster "
+                "\"%s\" has one: see that the directory is mounted, or that the pool is the right "
+                "one; if the mark is lost for good, start berthd once with --take-over-storage",
+                owner->state_id, owner->cluster);
+}
+
 /* --- claiming ----------------------------------------------------------------------------------- */
 
-static gboolean create(const BerthStorageOwner *owner, BerthStorage *storage,
-                       const BerthOwnerMark *mark, GError **error)
+static gboolean create(BerthStorageOwner *owner, BerthStorage *storage, const BerthOwnerMark *mark,
+                       GError **error)
 {
     g_autoptr(GBytes) content = pack(owner, mark);
-    return berth_storage_mark_create(storage, content, error);
+    if (!berth_storage_mark_create(storage, content, error))
+        return FALSE;
+    owner->found = *mark;
+    return TRUE;
+}
+
+/* As after a takeover: the lost mark may have known of any number below the bound. */
+static gboolean create_again(BerthStorageOwner *owner, BerthStorage *storage, GError **error)
+{
+    guint64 bound = MAX(owner->start.jobs_reserved, owner->start.next_job);
+    BerthOwnerMark mark = {.jobs_reserved = bound, .next_job = bound};
+    if (!create(owner, storage, &mark, error))
+        return FALSE;
+    g_warning(
+        "made a new mark in storage that had none: what is in it and not known here is removed");
+    return TRUE;
+}
+
+static gboolean claim_unmarked(BerthStorageOwner *owner, BerthStorage *storage, GError **error)
+{
+    if (!owner->had_mark)
+        return create(owner, storage, &owner->start, error);
+    if (owner->may_take_over)
+        return create_again(owner, storage, error);
+    refuse_unmarked(owner, error);
+    return FALSE;
 }
 
 /* The former owner's newest numbers are not known but for their bound. Written with it as the next
@@ -152,8 +193,7 @@ gboolean berth_storage_owner_claim(BerthStorageOwner *owner, BerthStorage *stora
     if (failed) {
         g_propagate_error(error, g_steal_pointer(&failed));
     } else if (!record) {
-        is_claimed = create(owner, storage, &owner->start, error);
-        owner->found = owner->start;
+        is_claimed = claim_unmarked(owner, storage, error);
     } else if (check_own(owner, record, &failed)) {
         owner->found = (BerthOwnerMark){record->jobs_reserved, record->next_job};
         is_claimed = TRUE;
@@ -162,43 +202,50 @@ gboolean berth_storage_owner_claim(BerthStorageOwner *owner, BerthStorage *stora
     } else {
         g_propagate_error(error, g_steal_pointer(&failed));
     }
-    if (is_claimed)
+    if (is_claimed) {
+        owner->had_mark = TRUE;
         owner->may_take_over = FALSE;
+    }
     g_clear_pointer(&record, mark_free);
     return is_claimed;
 }
 
 /* --- afterwards --------------------------------------------------------------------------------- */
 
+/* NULL: it is not ours any more, or that is not known. OUT_CONTENT as in read_mark(). */
+static Berth__StorageMark *read_own(const BerthStorageOwner *owner, BerthStorage *storage,
+                                    GBytes **out_content, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    Berth__StorageMark *record = read_mark(storage, out_content, &failed);
+    if (failed)
+        g_propagate_error(error, g_steal_pointer(&failed));
+    else if (!record)
+        refuse_unmarked(owner, error);
+    else if (!check_own(owner, record, error))
+        g_clear_pointer(&record, mark_free);
+    return record;
+}
+
 gboolean berth_storage_owner_check(const BerthStorageOwner *owner, BerthStorage *storage,
                                    GError **error)
 {
-    g_autoptr(GError) failed = NULL;
-    Berth__StorageMark *record = read_mark(storage, NULL, &failed);
-    gboolean is_ours = !failed && (!record || check_own(owner, record, &failed));
-    g_clear_pointer(&record, mark_free);
-    if (!is_ours)
-        g_propagate_error(error, g_steal_pointer(&failed));
-    return is_ours;
+    Berth__StorageMark *record = read_own(owner, storage, NULL, error);
+    if (!record)
+        return FALSE;
+    mark_free(record);
+    return TRUE;
 }
 
 gboolean berth_storage_owner_write(const BerthStorageOwner *owner, BerthStorage *storage,
                                    const BerthOwnerMark *mark, GError **error)
 {
-    g_autoptr(GError) failed = NULL;
     g_autoptr(GBytes) present = NULL;
-    BerthOwnerMark raised = *mark;
-    Berth__StorageMark *record = read_mark(storage, &present, &failed);
-    gboolean is_written = FALSE;
-    if (!failed && !record) {
-        is_written = create(owner, storage, mark, error);
-    } else if (!failed && check_own(owner, record, &failed)) {
-        raised.jobs_reserved = MAX(raised.jobs_reserved, record->jobs_reserved);
-        raised.next_job = MAX(raised.next_job, record->next_job);
-        is_written = replace_mark(owner, storage, present, &raised, error);
-    }
-    g_clear_pointer(&record, mark_free);
-    if (failed)
-        g_propagate_error(error, g_steal_pointer(&failed));
-    return is_written;
+    Berth__StorageMark *record = read_own(owner, storage, &present, error);
+    if (!record)
+        return FALSE;
+    BerthOwnerMark raised = {.jobs_reserved = MAX(mark->jobs_reserved, record->jobs_reserved),
+                             .next_job = MAX(mark->next_job, record->next_job)};
+    mark_free(record);
+    return replace_mark(owner, storage, present, &raised, error);
 }

@@ -73,10 +73,15 @@ static char *storage_error(BerthdFixture *berthd)
     return error;
 }
 
-static gboolean is_refused(BerthdFixture *berthd)
+static gboolean has_storage_error(BerthdFixture *berthd, const char *text)
 {
     g_autofree char *error = storage_error(berthd);
-    return strstr(error, "this storage belongs to state ") != NULL;
+    return strstr(error, text) != NULL;
+}
+
+static gboolean is_refused(BerthdFixture *berthd)
+{
+    return has_storage_error(berthd, "this storage belongs to state ");
 }
 
 /* What a writer that crashed two days ago has left, which is swept. */
@@ -231,6 +236,74 @@ static void take_over_makes_it_the_second_ones_and_numbers_go_on(void **state)
     g_autofree char *ended = NULL;
     const char *const arguments[] = {"--config", berthd_fixture_config(test->berthd), NULL};
     assert_int_equal(berthd_fixture_run(test->berthd, arguments, &ended), EX_CONFIG);
+}
+
+/* --- storage without the mark that it had ------------------------------------------------------- */
+
+static guint count_entries(const char *path)
+{
+    guint count = 0;
+    g_autoptr(GDir) dir = g_dir_open(path, 0, NULL);
+    assert_non_null(dir);
+    while (g_dir_read_name(dir) != NULL)
+        count++;
+    return count;
+}
+
+static void directory_that_is_not_mounted_is_refused_and_stays_empty(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "storage", NULL);
+    g_autofree char *away = g_build_filename(berthd_fixture_dir(test->berthd), "away", NULL);
+    g_autofree char *ended = NULL;
+    const char *const arguments[] = {"--config", berthd_fixture_config(test->berthd), NULL};
+    assert_int_equal(run_job(test, "first\n"), 1);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    assert_int_equal(g_rename(path, away), 0);
+    assert_int_equal(g_mkdir(path, 0755), 0); /* what is below the mount point */
+    assert_int_equal(berthd_fixture_run(test->berthd, arguments, &ended), EX_CONFIG);
+    assert_non_null(strstr(ended, "this storage has no mark"));
+    assert_non_null(strstr(ended, "is mounted"));
+    assert_int_equal(count_entries(path), 0);
+    assert_int_equal(g_rmdir(path), 0);
+    assert_int_equal(g_rename(away, path), 0);
+    berthd_fixture_restart(test->berthd);
+    assert_int_equal(run_job(test, NULL), 2);
+    assert_output(test, 1, "first\n");
+}
+
+static void mark_that_vanishes_stops_all_until_it_is_back(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *mark =
+        g_build_filename(berthd_fixture_dir(test->berthd), "storage/mark", NULL);
+    g_autofree char *away = g_build_filename(berthd_fixture_dir(test->berthd), "away", NULL);
+    assert_int_equal(run_job(test, NULL), 1);
+    assert_int_equal(g_rename(mark, away), 0);
+    run_until(has_storage_error(test->berthd, "this storage has no mark"));
+    assert_false(g_file_test(mark, G_FILE_TEST_EXISTS));
+    assert_int_equal(g_rename(away, mark), 0);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__STORAGE_UP, 0);
+    assert_int_equal(run_job(test, NULL), 2);
+}
+
+static void take_over_makes_a_lost_mark_and_skips_what_was_reserved(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *mark =
+        g_build_filename(berthd_fixture_dir(test->berthd), "storage/mark", NULL);
+    assert_int_equal(run_job(test, "old\n"), 1);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    assert_int_equal(g_unlink(mark), 0);
+    berthd_fixture_start_with(test->berthd, "--take-over-storage");
+    fake_agent_cut(test->agent);
+    fake_agent_heal(test->agent);
+    assert_int_equal(run_job(test, "new\n"), BLOCK + 1);
+    assert_output(test, BLOCK + 1, "new\n");
+    assert_logged(test, "made a new mark", 1);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    berthd_fixture_restart(test->berthd);
+    assert_int_equal(run_job(test, NULL), BLOCK + 2);
 }
 
 /* --- a state that is older than storage --------------------------------------------------------- */
@@ -403,6 +476,9 @@ int main(void)
         TEST(storage_that_became_anothers_is_not_written_to),
         TEST(foreign_storage_that_comes_later_is_left_alone),
         TEST(take_over_makes_it_the_second_ones_and_numbers_go_on),
+        TEST(directory_that_is_not_mounted_is_refused_and_stays_empty),
+        TEST(mark_that_vanishes_stops_all_until_it_is_back),
+        TEST(take_over_makes_a_lost_mark_and_skips_what_was_reserved),
         TEST(backup_put_back_gives_no_number_again),
         TEST(kill_and_restart_skips_no_number),
         TEST(kill_between_the_writes_skips_no_number),
