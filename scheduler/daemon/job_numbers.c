@@ -10,7 +10,13 @@
  * had a number from between the bounds, the mark follows, and no number is skipped. Where numbers
  * jumped, the database takes the new bound and the first number together; killed after that, it is
  * not older than the mark any more and goes on from that number. Killed before, it jumps again, to
- * the same number. */
+ * the same number.
+ *
+ * A write of the mark that took too long is done again, and may take effect late, after a later one: it
+ * makes nothing in the mark smaller (storage_owner.h).
+ *
+ * Who waits for a number waits for storage to be opened or for a write of the mark, each of which has its
+ * deadline. */
 #include "config.h"
 
 #include "scheduler/daemon/job_numbers.h"
@@ -24,6 +30,10 @@
 #define NOTE_MSEC 500u
 /* Storage answers, but the mark could not be written. */
 #define RETRY_MSEC 5000u
+/* To write it: it is read before. */
+#define WRITE_OPS 2u
+/* Submissions of all users that may wait. While they do, nobody gets a number. */
+#define WAITING_MAX 1024u
 
 typedef struct {
     BerthJobNumbersFunc func;
@@ -114,11 +124,25 @@ gboolean berth_job_numbers_check(BerthJobNumbers *numbers, GError **error)
     return FALSE;
 }
 
+static void refuse(BerthJobNumbersFunc func, gpointer user_data)
+{
+    g_autoptr(GError) error =
+        g_error_new(BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "%u submissions wait for storage to answer already; submit again when it does "
+                    "(see berth info)",
+                    WAITING_MAX);
+    func(error, user_data);
+}
+
 void berth_job_numbers_wait(BerthJobNumbers *numbers, BerthJobNumbersFunc func, gpointer user_data)
 {
     BerthDaemon *daemon = numbers->daemon;
     if (daemon->next_job < numbers->limit) {
         func(NULL, user_data);
+        return;
+    }
+    if (g_queue_get_length(&numbers->waiting) >= WAITING_MAX) {
+        refuse(func, user_data);
         return;
     }
     Waiter *waiter = g_new(Waiter, 1);
@@ -135,6 +159,7 @@ void berth_job_numbers_wait(BerthJobNumbers *numbers, BerthJobNumbersFunc func, 
 
 /* --- the two writes ----------------------------------------------------------------------------- */
 
+/* The worker has one of its own: it may run on when nobody waits for it any more. */
 typedef struct {
     BerthJobNumbers *numbers;
     BerthOwnerMark mark;
@@ -188,9 +213,9 @@ static void begin_mark(BerthJobNumbers *numbers)
 {
     Writing *writing = g_new(Writing, 1);
     *writing = (Writing){numbers, {numbers->reserved, numbers->committed}};
-    berth_storage_link_run(numbers->daemon->storage, BERTH_LANE_STORAGE_CONTROL,
-                           "reserve job numbers", write_mark, writing, NULL, NULL, on_mark_written,
-                           writing);
+    berth_storage_link_run_within(
+        numbers->daemon->storage, BERTH_LANE_STORAGE_CONTROL, "reserve job numbers", WRITE_OPS,
+        write_mark, g_memdup2(writing, sizeof *writing), g_free, on_mark_written, writing);
 }
 
 static void on_reserved(const GError *error, gpointer user_data)

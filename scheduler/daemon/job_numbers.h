@@ -19,7 +19,8 @@ gboolean berth_job_numbers_guard(BerthStorage *storage, gboolean is_new, gpointe
 /* ERROR is NULL: storage answers. Called before anything is done with it. */
 void berth_job_numbers_storage_changed(BerthJobNumbers *numbers, const GError *error);
 
-/* FUNC, maybe at once: ERROR is NULL if daemon->next_job may have been given out, in which case FUNC
+/* FUNC, maybe at once, and within the time that some operations in storage may take. UNAVAILABLE: storage
+ * does not answer; RESOURCE_EXHAUSTED: many wait already. ERROR is NULL if daemon->next_job may have been given out, in which case FUNC
  * looks with berth_job_numbers_check(), as others may have been faster. */
 typedef void (*BerthJobNumbersFunc)(const GError *error, gpointer user_data);
 void berth_job_numbers_wait(BerthJobNumbers *numbers, BerthJobNumbersFunc func, gpointer user_data);

@@ -15,6 +15,8 @@
 #define RETRY_MIN_SEC 1u
 /* A check is given up after this many times the time that one operation may take. */
 #define CHECK_TIMEOUT_OPS 2u
+/* The first attempt to open it that takes longer counts as failed until it ends. */
+#define OPEN_TIMEOUT_OPS 2u
 /* While storage is slow, each handle is worn soon. */
 #define REPLACE_EVERY_USEC ((gint64)60 * G_USEC_PER_SEC)
 
@@ -26,12 +28,13 @@ struct BerthStorageLink {
     GPtrArray *replaced;   /* of BerthStorage, owned: worn ones that somebody still uses */
     GQueue early;          /* Work that came before the first attempt to open it has ended */
     char *error;           /* NULL: it answers */
-    gboolean is_known;     /* the first attempt has ended */
+    gboolean is_known;     /* the first attempt has ended, or takes long */
     gboolean is_foreign;   /* the error is that it is not ours */
     gboolean is_stopped;
     guint retry_sec;
     gint64 replaced_usec; /* when a worn handle was replaced; 0: never */
     guint timer;
+    guint late_timer;                 /* for the first attempt */
     BerthStorageGuardFunc guard_func; /* or NULL */
     gpointer guard_data;
     BerthStorageChangedFunc changed_func;
@@ -107,6 +110,12 @@ gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address)
     return is_own;
 }
 
+/* The time that N_OPS operations may take. */
+static guint op_timeout_msec(const BerthStorageLink *link, guint n_ops)
+{
+    return n_ops * 1000 * link->config->op_timeout_sec;
+}
+
 /* --- use ------------------------------------------------------------------------------------- */
 
 typedef struct {
@@ -119,6 +128,7 @@ typedef struct {
     BerthLane lane;
     guint32 uid;
     char *what;
+    guint timeout_msec;
     GDestroyNotify result_free;
     GAsyncReadyCallback callback;
     gpointer user_data;
@@ -151,7 +161,8 @@ static void dispatch(BerthStorageLink *link, Work *work)
     work->storage = link->storage ? berth_storage_ref(link->storage) : NULL;
     work->why_not = link->storage ? NULL : g_strdup(link->error);
     berth_workers_run_for(link->workers, work->lane, work->uid, work->what, run_work, work,
-                          work_free, work->result_free, 0, work->callback, work->user_data);
+                          work_free, work->result_free, work->timeout_msec, work->callback,
+                          work->user_data);
 }
 
 static void dispatch_early(BerthStorageLink *link)
@@ -159,6 +170,52 @@ static void dispatch_early(BerthStorageLink *link)
     Work *work;
     while ((work = g_queue_pop_head(&link->early)))
         dispatch(link, work);
+}
+
+static void run(BerthStorageLink *link, Work *work)
+{
+    if (link->is_known || link->is_stopped)
+        dispatch(link, work);
+    else
+        g_queue_push_tail(&link->early, work);
+}
+
+static Work *work_new(BerthLane lane, guint32 uid, const char *what, guint timeout_msec,
+                      BerthStorageFunc func, gpointer input, GDestroyNotify input_free)
+{
+    Work *work = g_new0(Work, 1);
+    work->func = func;
+    work->input = input;
+    work->input_free = input_free;
+    work->lane = lane;
+    work->uid = uid;
+    work->what = g_strdup(what);
+    work->timeout_msec = timeout_msec;
+    return work;
+}
+
+void berth_storage_link_run_within(BerthStorageLink *link, BerthLane lane, const char *what,
+                                   guint n_ops, BerthStorageFunc func, gpointer input,
+                                   GDestroyNotify input_free, GAsyncReadyCallback callback,
+                                   gpointer user_data)
+{
+    Work *work = work_new(lane, BERTH_WORKERS_SELF, what, op_timeout_msec(link, n_ops), func, input,
+                          input_free);
+    work->callback = callback;
+    work->user_data = user_data;
+    run(link, work);
+}
+
+void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 uid,
+                                const char *what, BerthStorageFunc func, gpointer input,
+                                GDestroyNotify input_free, GDestroyNotify result_free,
+                                GAsyncReadyCallback callback, gpointer user_data)
+{
+    Work *work = work_new(lane, uid, what, 0, func, input, input_free);
+    work->result_free = result_free;
+    work->callback = callback;
+    work->user_data = user_data;
+    run(link, work);
 }
 
 void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *what,
@@ -170,33 +227,13 @@ void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *
                                result_free, callback, user_data);
 }
 
-void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 uid,
-                                const char *what, BerthStorageFunc func, gpointer input,
-                                GDestroyNotify input_free, GDestroyNotify result_free,
-                                GAsyncReadyCallback callback, gpointer user_data)
-{
-    Work *work = g_new0(Work, 1);
-    work->func = func;
-    work->input = input;
-    work->input_free = input_free;
-    work->lane = lane;
-    work->uid = uid;
-    work->what = g_strdup(what);
-    work->result_free = result_free;
-    work->callback = callback;
-    work->user_data = user_data;
-    if (link->is_known || link->is_stopped)
-        dispatch(link, work);
-    else
-        g_queue_push_tail(&link->early, work);
-}
-
 /* --- opening and checking -------------------------------------------------------------------- */
 
 void berth_storage_link_stop(BerthStorageLink *link)
 {
     link->is_stopped = TRUE;
     g_clear_handle_id(&link->timer, g_source_remove);
+    g_clear_handle_id(&link->late_timer, g_source_remove);
     dispatch_early(link);
 }
 
@@ -232,15 +269,23 @@ static void close_unused(BerthStorageLink *link)
     }
 }
 
-static void settle(BerthStorageLink *link, const GError *error)
+static void set_error(BerthStorageLink *link, const GError *error)
 {
     gboolean was_ok = !link->error;
     gboolean is_foreign = berth_storage_link_is_foreign(error);
     gboolean is_news = !link->is_known || was_ok != !error || is_foreign != link->is_foreign;
+    g_clear_handle_id(&link->late_timer, g_source_remove);
     link->is_known = TRUE;
     link->is_foreign = is_foreign;
     g_free(link->error);
     link->error = error ? g_strdup(error->message) : NULL;
+    if (is_news)
+        link->changed_func(error, link->changed_data);
+    dispatch_early(link);
+}
+
+static void settle(BerthStorageLink *link, const GError *error)
+{
     guint wait_sec = link->check_interval_sec;
     if (error) {
         wait_sec = MIN(link->retry_sec, link->check_interval_sec);
@@ -250,9 +295,18 @@ static void settle(BerthStorageLink *link, const GError *error)
     }
     link->timer = g_timeout_add_seconds(wait_sec, on_due, link);
     close_unused(link);
-    if (is_news)
-        link->changed_func(error, link->changed_data);
-    dispatch_early(link);
+    set_error(link, error);
+}
+
+/* Whoever waits is to hear of it. The attempt goes on. */
+static gboolean on_late(gpointer user_data)
+{
+    BerthStorageLink *link = user_data;
+    g_autoptr(GError) error =
+        g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "it could not be opened within %u s yet",
+                    OPEN_TIMEOUT_OPS * link->config->op_timeout_sec);
+    set_error(link, error);
+    return G_SOURCE_CONTINUE; /* it was removed */
 }
 
 static gpointer open_storage(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -330,8 +384,8 @@ static void attempt(BerthStorageLink *link)
     Check *check = g_new(Check, 1);
     *check = (Check){berth_storage_ref(link->storage), link->guard_func, link->guard_data};
     berth_workers_run(link->workers, BERTH_LANE_STORAGE_CONTROL, "check storage", check_storage,
-                      check, check_free, NULL,
-                      CHECK_TIMEOUT_OPS * 1000 * link->config->op_timeout_sec, on_attempted, link);
+                      check, check_free, NULL, op_timeout_msec(link, CHECK_TIMEOUT_OPS),
+                      on_attempted, link);
 }
 
 void berth_storage_link_doubt(BerthStorageLink *link)
@@ -347,5 +401,6 @@ void berth_storage_link_start(BerthStorageLink *link, BerthStorageChangedFunc fu
 {
     link->changed_func = func;
     link->changed_data = user_data;
+    link->late_timer = g_timeout_add(op_timeout_msec(link, OPEN_TIMEOUT_OPS), on_late, link);
     attempt(link);
 }

@@ -24,7 +24,8 @@ typedef gboolean (*BerthStorageGuardFunc)(BerthStorage *storage, gboolean is_new
                                           gpointer user_data, GError **error);
 void berth_storage_link_set_guard(BerthStorageLink *link, BerthStorageGuardFunc func,
                                   gpointer user_data);
-/* Begins to open it. FUNC after the first attempt, and whenever the answer changes; ERROR is NULL
+/* Begins to open it. FUNC after the first attempt, or when that takes longer than two operations may
+ * (op_timeout; UNAVAILABLE then), and whenever the answer changes; ERROR is NULL
  * while storage answers, and berth_storage_link_is_foreign() of one that answers but is not ours. */
 typedef void (*BerthStorageChangedFunc)(const GError *error, gpointer user_data);
 void berth_storage_link_start(BerthStorageLink *link, BerthStorageChangedFunc func,
@@ -48,7 +49,7 @@ gboolean berth_storage_link_is_foreign(const GError *error);
 const char *berth_storage_link_error(BerthStorageLink *link);
 
 /* FUNC on a worker of a STORAGE lane, with INPUT that nobody else touches; the result comes by berth_work_finish().
- * What comes before the first attempt to open storage has ended waits for it. UNAVAILABLE while
+ * What comes before FUNC of berth_storage_link_start() was called waits for that. UNAVAILABLE while
  * storage was never open. UID as in berth_workers_run_for(), INPUT_FREE and RESULT_FREE as in
  * berth_work_pool_run(). */
 typedef gpointer (*BerthStorageFunc)(BerthStorage *storage, gconstpointer input, GError **error);
@@ -56,6 +57,12 @@ void berth_storage_link_run_for(BerthStorageLink *link, BerthLane lane, guint32 
                                 const char *what, BerthStorageFunc func, gpointer input,
                                 GDestroyNotify input_free, GDestroyNotify result_free,
                                 GAsyncReadyCallback callback, gpointer user_data);
+/* The same for the daemon itself, and given up with DEADLINE_EXCEEDED after the time that N_OPS operations
+ * may take; FUNC returns NULL, and may run on until the workers are freed. */
+void berth_storage_link_run_within(BerthStorageLink *link, BerthLane lane, const char *what,
+                                   guint n_ops, BerthStorageFunc func, gpointer input,
+                                   GDestroyNotify input_free, GAsyncReadyCallback callback,
+                                   gpointer user_data);
 /* The same for the daemon itself. */
 void berth_storage_link_run(BerthStorageLink *link, BerthLane lane, const char *what,
                             BerthStorageFunc func, gpointer input, GDestroyNotify input_free,
