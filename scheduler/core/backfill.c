@@ -248,11 +248,13 @@ static void try_untried(Pass *pass)
 
 /* --- the pass ------------------------------------------------------------------------------- */
 
-/* The plan stands unless there is more room, or somebody comes before its last. */
+/* The plan stands unless there is more room, somebody comes before its last, or who was to start is
+ * late, as when a guest is not gone when it should be. */
 static gboolean needs_plan(const BerthCore *core)
 {
     if (core->full_pass_wanted || core->plan_wanted || core->nodes.fresh->len > 0 ||
-        core_plan_len(core->plan) < plan_depth(core))
+        core_plan_len(core->plan) < plan_depth(core) ||
+        core_plan_has_expired(core->plan, core->now_usec))
         return TRUE;
     for (guint i = 0; i < core->untried->len; i++) {
         const CoreClass *class = g_ptr_array_index(core->untried, i);

@@ -103,6 +103,14 @@ gboolean core_plan_is_before(const CorePlan *plan, gint64 rank, guint64 job)
     return last->rank != rank ? last->rank > rank : last->job < job;
 }
 
+gboolean core_plan_has_expired(const CorePlan *plan, gint64 now_usec)
+{
+    for (guint i = 0; i < plan->planned->len; i++)
+        if (g_array_index(plan->planned, Planned, i).start_usec < now_usec)
+            return TRUE;
+    return FALSE;
+}
+
 gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
 {
     for (guint i = 0; i < plan->planned->len; i++) {

@@ -17,6 +17,8 @@ void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 star
 guint core_plan_len(const CorePlan *plan);
 /* The last planned task comes before a job of that rank and number. */
 gboolean core_plan_is_before(const CorePlan *plan, gint64 rank, guint64 job);
+/* A planned start is past: what is kept for it will not be kept for as long as it needs. */
+gboolean core_plan_has_expired(const CorePlan *plan, gint64 now_usec);
 /* Its first planned start; 0 = none. */
 gint64 core_plan_start_of(const CorePlan *plan, guint64 job);
 gsize core_plan_bytes(const CorePlan *plan);

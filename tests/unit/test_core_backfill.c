@@ -207,6 +207,25 @@ static void plan_knows_what_boots_across_a_restart(void **state)
                            "submit 5 v=2 m=1 limit=90 -> START 5.1@2\n");
 }
 
+/* 1 is long in leaving; 2 keeps its place for longer than it will run. */
+static void late_start_is_planned_again(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "submit 1 v=2 m=1 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=4 m=1 limit=5\n"
+                           "planned 2 100\n"
+                           "at 99\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "at 102\n"
+                           "submit 3 v=2 m=1 limit=1000\n"
+                           "at 106\n"
+                           "submit 4 v=2 m=1 limit=999\n"
+                           "at 200\n"
+                           "submit 5 v=1 m=1 limit=1000\n"
+                           "released 1.1 -> START 2.1@1\n");
+}
+
 static void jobs_without_limit_are_planned_for_a_day(void **state)
 {
     run(BERTH_POLICY_EASY, "node 1 4 1000\n"
@@ -401,6 +420,7 @@ int main(void)
         cmocka_unit_test(overstaying_job_does_not_end_the_plan),
         cmocka_unit_test(plan_knows_how_long_guests_booted),
         cmocka_unit_test(plan_knows_what_boots_across_a_restart),
+        cmocka_unit_test(late_start_is_planned_again),
         cmocka_unit_test(jobs_without_limit_are_planned_for_a_day),
         cmocka_unit_test(best_fit_leaves_the_least),
         cmocka_unit_test(gang_starts_all_or_none),
