@@ -55,8 +55,7 @@ static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest 
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
-/* The first below its caps; else one that is not. */
-static CoreNode *find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
+CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
     CoreNode *busy = NULL;
@@ -79,7 +78,7 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
     const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
     if (!core_move_may_migrate(core, guest))
         return CANNOT;
-    CoreNode *to = find_place(core, guest, size);
+    CoreNode *to = core_limit_find_place(core, guest, size);
     if (to == NULL)
         return CANNOT;
     if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||

@@ -16,9 +16,9 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
 void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason);
 /* GUEST, in slack, is backed by its node from now on. */
 void core_move_promote(BerthCore *core, CoreGuest *guest);
-/* GUEST gets SIZE, overhead included; the larger of both is held. */
-/* The same, backed, with room for SIZE, to which it is resized when it is there. */
+/* It is backed there, with room for SIZE, overhead included, to which it is resized on arrival. */
 void core_move_migrate_to_grow(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size);
+/* GUEST gets SIZE, overhead included, where it is; the larger of both is held. */
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size);
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
 /* Nothing is being done to it, and nothing is in the way of it. */

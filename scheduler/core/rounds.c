@@ -7,6 +7,7 @@
 
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
@@ -123,22 +124,32 @@ static void balance(BerthCore *core)
 
 /* --- drains --------------------------------------------------------------------------------- */
 
+/* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
+static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
+{
+    const CoreClass *class = guest->task->job->class;
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    guint32 handle = 0;
+    if (!core_size_fits(guest->size, class->shape.size))
+        return core_limit_find_place(core, guest, guest->size);
+    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle)
+               ? core_nodes_get(&core->nodes, handle)
+               : NULL;
+}
+
 static void drain(BerthCore *core, CoreNode *node)
 {
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-        const CoreClass *class = guest->task->job->class;
-        guint32 handle = 0;
         if (!core_move_may_migrate(core, guest))
             continue;
+        CoreNode *refuge = find_refuge(core, guest);
         CoreLodger lodger = core_slack_lodger(guest);
         CoreNode *slack =
             guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
-        if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle))
-            core_move_migrate(core, guest, core_nodes_get(&core->nodes, handle), FALSE,
-                              BERTH_REASON_DRAIN);
+        if (refuge != NULL)
+            core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
         else if (slack != NULL)
             core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
     }

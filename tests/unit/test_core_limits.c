@@ -365,6 +365,28 @@ static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH, stays);
 }
 
+/* 2 has grown from 1 vCPU to 2: node 2 has room for one, and 3 is none of its nodes. */
+static void grown_guest_is_drained_to_where_all_of_it_has_room(void **state)
+{
+    run("node 1 4 4000\n"
+        "node 2 4 4000\n"
+        "node 3 4 4000\n"
+        "submit 1 v=3 nodes=1 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=1 vmax=2 may-move nodes=1,2 limit=10000 -> START 2.1@1\n"
+        "running 2.1\n"
+        "submit 3 v=3 nodes=2 limit=10000 -> START 3.1@2\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "report 2.1 cpu=1000 mem=10 left=90 throttled=500 -> RESIZE 2.1@1\n"
+        "resized 2.1\n"
+        "drain 1\n"
+        "exited 3.1 -> RELEASE 3.1@2\n"
+        "released 3.1\n"
+        "undrain 1\n"
+        "drain 1 -> MIGRATE 2.1@1>2\n"
+        "migrated 2.1\n");
+}
+
 static void guest_grows_in_what_there_is_room_for(void **state)
 {
     const char *no_vcpus = "node 1 4 1000\n"
@@ -451,6 +473,7 @@ int main(void)
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
+        cmocka_unit_test(grown_guest_is_drained_to_where_all_of_it_has_room),
         cmocka_unit_test(guest_grows_in_what_there_is_room_for),
         cmocka_unit_test(guest_that_will_have_room_waits_for_it),
         cmocka_unit_test(on_limit_is_what_the_job_says),
