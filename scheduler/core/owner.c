@@ -260,19 +260,22 @@ static void tell(BerthCore *core, CoreOwner *owner)
     g_array_append_val(core->effects->uses, use);
 }
 
-void core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
+guint64 core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
 {
+    guint64 rate_mib = rate_of(core, size, guests);
     for (CoreOwner *up = owner; up != NULL; up = up->parent) {
         settle(core, up);
         tell(core, up);
         up->running.running_tasks++;
         up->running.vcpus += guests * size.vcpus;
         up->running.memory_mib += guests * size.memory_mib;
-        up->rate_mib += rate_of(core, size, guests);
+        up->rate_mib += rate_mib;
     }
+    return rate_mib;
 }
 
-void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
+void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests,
+                    guint64 rate_mib)
 {
     for (CoreOwner *up = owner; up != NULL; up = up->parent) {
         settle(core, up);
@@ -280,8 +283,7 @@ void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 gu
         up->running.running_tasks--;
         up->running.vcpus -= guests * size.vcpus;
         up->running.memory_mib -= guests * size.memory_mib;
-        /* The worth of a vCPU may have changed since it started. */
-        up->rate_mib -= MIN(up->rate_mib, rate_of(core, size, guests));
+        up->rate_mib -= rate_mib;
         unpark(core, up);
     }
 }

@@ -21,9 +21,11 @@ void core_owners_resume(BerthCore *core);
 gboolean core_owner_may_add_job(const CoreOwner *owner);
 void core_owner_add_job(CoreOwner *owner);
 void core_owner_remove_job(CoreOwner *owner);
-/* A task with guests of that size, so many, runs, or no longer does. */
-void core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests);
-void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests);
+/* A task with guests of that size, so many, runs, or no longer does. The worth of a vCPU may change
+ * meanwhile: what it uses per second is reckoned at its start, returned, and handed in at its end. */
+guint64 core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests);
+void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests,
+                    guint64 rate_mib);
 /* Who of OWNER and those above does not let one more run now; NULL = all do. */
 CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests);
 

@@ -178,6 +178,7 @@ struct CoreTask {
     guint64 changed_at;      /* event that last reported it as changed */
     gint64 planned_end_usec; /* when its guests are thought to leave */
     gint64 end_usec;         /* latest end that a guest of it reported */
+    guint64 rate_mib;        /* its part of its owners' while it has guests. owner.c */
     gboolean is_returned;    /* waits to start again: counted in job->n_returned */
     guint32 n_guests;
     CoreGuest guests[];

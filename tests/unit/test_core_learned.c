@@ -221,6 +221,24 @@ static void use_that_was_not_stored_begins_at_the_restart(void **state)
     assert_in_range(used(world, world->core, 1000), 10 * JOB_MIB - 2, 10 * JOB_MIB);
 }
 
+/* A vCPU counts as much less memory at the end of the job than at its start. */
+static void use_ends_with_the_job_whatever_a_vcpu_counts_for(void **state)
+{
+    g_autoptr(World) world = world_new();
+    BerthCoreEvent shrink = {.kind = BERTH_EVENT_NODE_CHANGED, .node = 1};
+    shrink.changed.capacity = (BerthResources){NODE_VCPUS, NODE_MIB / 16, 0};
+    submit(world, 1, 1000, 1);
+    pass(world, 10);
+    handle(world, &shrink);
+    end(world, 1);
+    guint64 before = used(world, world->core, 1000);
+    assert_in_range(before, 1, 10 * NODE_MIB / NODE_VCPUS);
+    pass(world, 100);
+    tick(world);
+    assert_in_range(used(world, world->core, 1000), 1, before);
+    assert_in_range(used(world, world->core, -1), 1, before);
+}
+
 static void use_is_told_once_an_event_and_not_by_reports(void **state)
 {
     g_autoptr(World) world = world_new();
@@ -345,6 +363,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(use_after_a_restart_is_what_it_was),
         cmocka_unit_test(use_that_was_not_stored_begins_at_the_restart),
+        cmocka_unit_test(use_ends_with_the_job_whatever_a_vcpu_counts_for),
         cmocka_unit_test(use_is_told_once_an_event_and_not_by_reports),
         cmocka_unit_test(use_looked_at_often_halves_in_a_half_life),
         cmocka_unit_test(prior_after_a_restart_is_what_it_was),
