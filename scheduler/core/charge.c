@@ -35,7 +35,7 @@ void core_charge_begin(BerthCore *core, CoreTask *task)
 }
 
 /* Of a gang it is not known which of its guests has lost that much. Nor is when a guest reported
- * last: at most it lost all the rest of its time since then. */
+ * last: at most it lost all the rest of its time since then. Its limit waits for what it says. */
 void core_charge_restored(CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
@@ -101,11 +101,22 @@ static gint64 end_of_usec(const BerthCore *core, const CoreGuest *guest)
     return core_time_add(from_usec, (left_usec * 1000 + gets_permille - 1) / gets_permille);
 }
 
+/* Until then a guest that was put back is waited for: its node has as long to come back as any node,
+ * and as long again for its first report. */
+static gint64 waited_for_until_usec(const BerthCore *core)
+{
+    return core_time_add(core->resumed_usec, 2 * core->config.node_timeout_usec);
+}
+
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task)
 {
     gint64 end_usec = 0;
-    for (guint32 i = 0; i < task->n_guests; i++)
-        end_usec = MAX(end_usec, end_of_usec(core, &task->guests[i]));
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        const CoreGuest *guest = &task->guests[i];
+        end_usec = MAX(end_usec, end_of_usec(core, guest));
+        if (guest->is_charged_late)
+            end_usec = MAX(end_usec, waited_for_until_usec(core));
+    }
     return end_usec;
 }
 
@@ -143,7 +154,7 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
     gint64 ran_usec = ran_since_report_usec(guest, core->now_usec);
     lost_usec = CLAMP(lost_usec, 0, ran_usec);
-    gboolean is_new = lost_usec > 0 || guest->starved_permille > 0;
+    gboolean is_new = lost_usec > 0 || guest->starved_permille > 0 || guest->is_charged_late;
     if (ran_usec > 0 && !guest->is_charged_late)
         guest->starved_permille = (guint32)(lost_usec * 1000 / ran_usec);
     guest->charged_usec = core->now_usec;

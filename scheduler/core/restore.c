@@ -135,6 +135,7 @@ static void resume_node(BerthCore *core, CoreNode *node)
 void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effects)
 {
     core_event_begin(core, now_usec, effects);
+    core->resumed_usec = core->now_usec;
     core->pass_wanted = core->full_pass_wanted = TRUE;
     core_owners_resume(core);
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)

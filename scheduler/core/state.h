@@ -268,6 +268,7 @@ struct BerthCore {
     BerthCoreConfig config;
     gint64 tunings[BERTH_TUNING_N];
     gint64 now_usec;
+    gint64 resumed_usec;       /* 0 = it was not put back from a store */
     guint64 event;             /* number of the one under way */
     guint64 pass;              /* number of the latest */
     BerthCoreEffects *effects; /* of the event under way; NULL between */

@@ -209,6 +209,45 @@ static void time_limit_goes_on_after_a_restart(void **state)
     run(starved);
 }
 
+/* Half of each second is lost; the scheduler was away from 600 to 1100. */
+static void time_limit_waits_after_a_restart_for_what_a_guest_lost(void **state)
+{
+    const char *away = "node 1 4 1000\n"
+                       "submit 1 limit=700 -> START 1.1@1\n"
+                       "running 1.1\n"
+                       "at 600\n"
+                       "report 1.1 starved=300\n"
+                       "at 1100\n"
+                       "restart\n"
+                       "timer\n"
+                       "join 1 1.1:running\n"
+                       "timer\n"
+                       "next 1220\n";
+    g_autofree char *starved = g_strconcat(away,
+                                           "at 1101\n"
+                                           "report 1.1 starved=250\n"
+                                           "at 1249\n"
+                                           "timer\n"
+                                           "? 1 RUNNING - running\n"
+                                           "at 1400\n"
+                                           "timer -> STOP 1.1@1\n",
+                                           NULL);
+    g_autofree char *served = g_strconcat(away,
+                                          "at 1101\n"
+                                          "report 1.1\n"
+                                          "timer -> STOP 1.1@1\n",
+                                          NULL);
+    g_autofree char *silent = g_strconcat(away,
+                                          "at 1219\n"
+                                          "timer\n"
+                                          "at 1220\n"
+                                          "timer -> STOP 1.1@1\n",
+                                          NULL);
+    run(starved);
+    run(served);
+    run(silent);
+}
+
 static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
 {
     const char *script =
@@ -222,7 +261,9 @@ static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
                   "at 130\n"
                   "timer\n";
     g_autofree char *fails = g_strconcat(script,
+                                         "report 1.1 cpu=1000 mem=300\n"
                                          "checkpointed 2.1 failed\n"
+                                         "report 2.1 mem=100\n"
                                          "at 149\n" /* it had used 80, and stood still for 30 */
                                          "timer\n"
                                          "at 150\n"
@@ -467,6 +508,7 @@ int main(void)
         cmocka_unit_test(time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long),
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
         cmocka_unit_test(time_limit_goes_on_after_a_restart),
+        cmocka_unit_test(time_limit_waits_after_a_restart_for_what_a_guest_lost),
         cmocka_unit_test(time_limit_does_not_charge_a_checkpoint_over_a_restart),
         cmocka_unit_test(loss_of_a_run_is_forgotten_with_it),
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
