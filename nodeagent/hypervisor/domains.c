@@ -10,6 +10,8 @@
 /* The first such question of a libvirtd has it start each QEMU of the host several times, to see what
  * that can do: minutes, where others keep all CPUs busy. */
 #define HOST_MSEC 300000u
+/* Of qemu:///system. */
+#define LIBVIRT_RUN_DIR "/run/libvirt/qemu"
 
 /* --- host ----------------------------------------------------------------------------------- */
 
@@ -259,26 +261,17 @@ static guint64 get_ullong(virDomainStatsRecordPtr record, const char *name)
     return value;
 }
 
-static guint64 get_vcpu_nsec(virDomainStatsRecordPtr record, guint vcpu, const char *what)
-{
-    char name[VIR_TYPED_PARAM_FIELD_LENGTH];
-    g_snprintf(name, sizeof name, "vcpu.%u.%s", vcpu, what);
-    return get_ullong(record, name);
-}
-
-/* The time that all vCPUs ran, and for how long the one that waited most was ready to run and had no CPU
- * of the host's. */
-static void read_vcpus(virDomainStatsRecordPtr record, BerthDomainStats *stats)
+static guint64 get_cpu_usec(virDomainStatsRecordPtr record)
 {
     unsigned int vcpus = 0;
-    guint64 run_nsec = 0, delay_nsec = 0;
+    guint64 run_nsec = 0;
     virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
     for (guint i = 0; i < vcpus; i++) {
-        run_nsec += get_vcpu_nsec(record, i, "time");
-        delay_nsec = MAX(delay_nsec, get_vcpu_nsec(record, i, "delay"));
+        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
+        g_snprintf(name, sizeof name, "vcpu.%u.time", i);
+        run_nsec += get_ullong(record, name);
     }
-    stats->cpu_usec = run_nsec / 1000;
-    stats->starved_usec = delay_nsec / 1000;
+    return run_nsec / 1000;
 }
 
 static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
@@ -289,7 +282,8 @@ static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
     virTypedParamsGetInt(record->params, record->nparams, "state.reason", &reason);
     stats->name = g_strdup(virDomainGetName(record->dom));
     stats->paused_by_io_error = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
-    read_vcpus(record, stats);
+    stats->cpu_usec = get_cpu_usec(record);
+    stats->starved_usec = berth_vcpu_wait_usec(LIBVIRT_RUN_DIR, "/proc", stats->name);
     stats->host_memory_mib = get_ullong(record, "balloon.rss") / 1024;
     stats->disk_read_bytes = get_ullong(record, "block.0.rd.bytes");
     stats->disk_write_bytes = get_ullong(record, "block.0.wr.bytes");

@@ -49,6 +49,12 @@ char *berth_xml_attribute(xmlNode *node, const char *name);
 gboolean berth_xml_number(xmlNode *node, const char *name, guint64 min, guint64 max,
                           guint64 *out_value, GError **error);
 
+/* --- vcpu_wait.c --- */
+
+/* For how long the vCPU of DOMAIN that waited most was ready to run and had no CPU of the host's, since
+ * QEMU began. RUN_DIR: where libvirt writes DOMAIN.pid. PROC_DIR: "/proc", but in tests. 0: not known. */
+guint64 berth_vcpu_wait_usec(const char *run_dir, const char *proc_dir, const char *domain);
+
 /* --- vir_error.c --- */
 
 /* Sets ERROR from this thread's last libvirt error, after the words of FORMAT. */

@@ -56,7 +56,8 @@ static void job_runs_and_leaves_nothing(void **state)
     assert_ended(job, BERTH__JOB_STATE__FAILED, BERTH__REASON__REASON_EXIT_STATUS);
     assert_int_equal(job->tasks[0]->exit->status, 3);
     assert_true(job->tasks[0]->start_usec > 0);
-    assert_true(job->tasks[0]->usage->cpu_usec > 0); /* a boot takes more than that */
+    assert_true(job->tasks[0]->usage->cpu_usec > 0);     /* a boot takes more than that */
+    assert_true(job->tasks[0]->usage->starved_usec > 0); /* each thread waits a little */
     assert_output(node, id, FALSE, "out\n");
     assert_output(node, id, TRUE, "err\n");
     node_fixture_wait_no_domains();
