@@ -294,7 +294,7 @@ static void handle_ended(BerthGuestChannel *channel, const Berth__FromGuest__End
 static void handle_failure(BerthGuestChannel *channel, const Berth__FromGuest__Failure *failure)
 {
     g_autofree char *text = berth_guest_channel_text(failure->message);
-    channel->funcs->failed(text, channel->user_data);
+    channel->funcs->failed(text, failure->disk_full, channel->user_data);
 }
 
 static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest *message)
@@ -428,7 +428,7 @@ static void sender_delayed(gint64 usec, gpointer data)
 static void sender_failed(const char *message, gpointer data)
 {
     BerthGuestChannel *channel = data;
-    channel->funcs->failed(message, channel->user_data);
+    channel->funcs->failed(message, FALSE, channel->user_data);
 }
 
 BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config,

@@ -26,8 +26,9 @@ typedef struct {
      * UTF-8: berth_guest_channel_text(). */
     void (*ended)(const Berth__FromGuest__Ended *ended, gpointer user_data);
     void (*usage)(const Berth__Usage *usage, gpointer user_data);
-    /* The task cannot be run: the guest says so, or one of its files cannot be had. */
-    void (*failed)(const char *message, gpointer user_data);
+    /* The task cannot be run: the guest says so, or one of its files cannot be had. DISK_FULL: its
+     * files do not fit into the disk that it asked for. */
+    void (*failed)(const char *message, gboolean disk_full, gpointer user_data);
 } BerthGuestChannelFuncs;
 
 typedef struct {

@@ -55,8 +55,10 @@ static void break_boot(BerthGuest *guest)
 {
     gboolean has_answered = guest->channel != NULL && berth_guest_channel_is_open(guest->channel);
     berth_guest_break(guest, BERTH__REASON__REASON_BOOT_DEADLINE,
-                      has_answered ? "the guest booted, but did not take its task in time"
-                                   : "the guest did not boot in time");
+                      has_answered ? "it answered, but did not take its task within %u s"
+                                   : "it did not answer within %u s; a guest boots the longer the "
+                                     "larger its disk is",
+                      boot_deadline_sec(guest));
 }
 
 static gboolean is_stalled(const GError *error, gint64 passed_usec)
@@ -133,9 +135,11 @@ static void on_usage(const Berth__Usage *usage, gpointer data)
     berth_guest_take_usage(data, usage);
 }
 
-static void on_failed(const char *message, gpointer data)
+static void on_failed(const char *message, gboolean disk_full, gpointer data)
 {
-    berth_guest_break(data, BERTH__REASON__REASON_START_FAILED, "%s", message);
+    berth_guest_break(
+        data, disk_full ? BERTH__REASON__REASON_DISK_FULL : BERTH__REASON__REASON_START_FAILED,
+        "%s", message);
 }
 
 static void on_log_progress(gpointer data)

@@ -72,6 +72,7 @@ void fault_set(Fault *fault, const char *format, ...)
 
     if (fault == NULL)
         return;
+    fault->disk_full = false;
     va_start(args, format);
     add(fault, 0, format, args);
     va_end(args);
@@ -85,6 +86,7 @@ void fault_set_errno(Fault *fault, int err, const char *format, ...)
 
     if (fault == NULL)
         return;
+    fault->disk_full = false;
     va_start(args, format);
     add(fault, 0, format, args);
     va_end(args);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include <stdbool.h>
+
 /* Errors without allocation: PID 1 must be able to say what is wrong when memory is short. */
 
 typedef struct {
     char text[512]; /* "" = no fault; always terminated, UTF-8, cut when too long */
+    bool disk_full; /* the disk that the job asked for is too small */
 } Fault;
 
 /* Says what was tried, on what, why it failed. Overwrites FAULT; NULL is allowed and ignored. */

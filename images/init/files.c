@@ -80,13 +80,14 @@ static bool list_wanted(Files *files, const Berth__GuestTask *task, const char *
 
 static void fault_set_write(Fault *fault, const Wanted *wanted, int err)
 {
-    if (err == ENOSPC || err == EDQUOT)
-        fault_set(fault,
-                  "no space in the guest for '%s' of %" PRIu64
-                  " bytes: its disk is full; ask for a larger disk",
-                  wanted->path, wanted->size);
-    else
+    if (err != ENOSPC && err != EDQUOT) {
         fault_set_errno(fault, err, "cannot write '%s' in the guest", wanted->path);
+        return;
+    }
+    fault_set(fault, "no space in the guest for '%s' of %" PRIu64 " bytes", wanted->path,
+              wanted->size);
+    if (fault != NULL)
+        fault->disk_full = true;
 }
 
 /* Makes the next file anew, without its final mode, so that nobody takes half of it for the whole. */

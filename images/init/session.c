@@ -84,6 +84,12 @@ static bool has_started(const Session *session)
     return session->start_usec != 0;
 }
 
+static void fail_of(Session *session, const Fault *fault)
+{
+    session_fail(session, fault->text);
+    session->failure.disk_full = fault->disk_full;
+}
+
 /* ---- from the host */
 
 static void handle_hello(Session *session, const Berth__ToGuest__Hello *hello)
@@ -113,7 +119,7 @@ static void handle_task(Session *session, const Berth__GuestTask *task)
     else if (session->ops->take_task(session->data, task, &session->files, &fault))
         session->has_task = true;
     if (!session->has_task)
-        session_fail(session, fault.text);
+        fail_of(session, &fault);
 }
 
 static void handle_file(Session *session, const Berth__ToGuest__FileData *file)
@@ -139,7 +145,7 @@ static void handle_file(Session *session, const Berth__ToGuest__FileData *file)
         session->gap_told = true;
         break;
     case FILES_FAILED:
-        session_fail(session, fault.text);
+        fail_of(session, &fault);
         break;
     }
 }
@@ -160,7 +166,7 @@ static void handle_run(Session *session, const Berth__ToGuest__Run *run)
         session->ops->set_clock(session->data, run->clock_usec);
     session->phase = SESSION_STARTING;
     if (!session->ops->start(session->data, &fault))
-        session_fail(session, fault.text);
+        fail_of(session, &fault);
 }
 
 static void handle_ack(Session *session, const Berth__ToGuest__Ack *ack)
@@ -270,6 +276,7 @@ static const Berth__FromGuest *next_failure(Session *session)
     session->failure_due = false;
     berth__from_guest__failure__init(&session->body.failure);
     session->body.failure.message = session->failure.text;
+    session->body.failure.disk_full = session->failure.disk_full;
     session->message.body_case = BERTH__FROM_GUEST__BODY_FAILURE;
     session->message.failure = &session->body.failure;
     return &session->message;

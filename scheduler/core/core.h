@@ -432,7 +432,7 @@ typedef struct {
             BerthCoreExit exit;
         } exited;
         struct {
-            /* BOOT_DEADLINE, GUEST_CRASHED: FAILED. GUEST_VANISHED: requeued where allowed.
+            /* BOOT_DEADLINE, GUEST_CRASHED, DISK_FULL: FAILED. GUEST_VANISHED: requeued where allowed.
              * START_FAILED, STORAGE_UNAVAILABLE while it starts: as START_FAILED, passing. */
             BerthReason reason;
         } gone;

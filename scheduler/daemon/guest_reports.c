@@ -49,6 +49,7 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     switch (status->reason) {
     case BERTH__REASON__REASON_BOOT_DEADLINE:
     case BERTH__REASON__REASON_GUEST_CRASHED:
+    case BERTH__REASON__REASON_DISK_FULL:
     case BERTH__REASON__REASON_START_FAILED:
     case BERTH__REASON__REASON_STORAGE_UNAVAILABLE:
         return (BerthReason)status->reason;

@@ -111,7 +111,7 @@ static const char *fixed_text(Berth__Reason reason)
     case BERTH__REASON__REASON_COMMAND_NOT_FOUND:
         return "the command could not be executed in the image";
     case BERTH__REASON__REASON_DISK_FULL:
-        return "the command failed while the guest's disk was full; ask for more with --disk";
+        return "the guest's disk was full; ask for more with --disk";
     case BERTH__REASON__REASON_DEPENDENCY:
         return "waits for the jobs that it comes after";
     case BERTH__REASON__REASON_ACCOUNT_LIMIT:

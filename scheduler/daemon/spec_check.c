@@ -306,11 +306,34 @@ static gboolean check_size(const Berth__JobSpec *spec, GError **error)
     return TRUE;
 }
 
+static guint64 payload_bytes(const Berth__JobSpec *spec)
+{
+    guint64 bytes = spec->script ? spec->script->size_bytes : 0;
+    for (gsize i = 0; i < spec->n_inputs; i++)
+        bytes += spec->inputs[i]->blob ? spec->inputs[i]->blob->size_bytes : 0;
+    return bytes;
+}
+
+/* Even if all of the image's own size were free. What is nearly too much is seen in the guest. */
+static gboolean check_payload_fits(const Berth__JobSpec *spec, guint64 image_mib, GError **error)
+{
+    guint64 payload_mib = (payload_bytes(spec) + BYTES_PER_MIB - 1) / BYTES_PER_MIB;
+    if (image_mib == 0 || payload_mib <= image_mib + spec->disk_mib)
+        return TRUE;
+    g_autofree char *payload = berth_format_size_mib(payload_mib);
+    g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
+    return invalid(
+        error,
+        "the input files have %s together and do not fit into the guest's disk, which has "
+        "%s beside the image; ask for more with --disk",
+        payload, disk);
+}
+
 gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error)
 {
     guint64 image_mib = (image_bytes + BYTES_PER_MIB - 1) / BYTES_PER_MIB;
     if (image_mib <= DISK_MAX_MIB && spec->disk_mib <= DISK_MAX_MIB - image_mib)
-        return TRUE;
+        return check_payload_fits(spec, image_mib, error);
     g_autofree char *asked = berth_format_size_mib(MIN(spec->disk_mib, BERTH_SIZE_MAX_MIB));
     g_autofree char *image = berth_format_size_mib(image_mib);
     g_autofree char *most = berth_format_size_mib(DISK_MAX_MIB);

@@ -300,6 +300,7 @@ static void input_without_room_is_a_failure_that_says_so(void **state)
     submit(fixture, &test);
     assert_ok(guest_peer_wait(fixture->peer, has_failure, NULL, RUN_MSEC, &error));
     assert_non_null(strstr(fixture->peer->failure, "no space in the guest for 'big'"));
+    assert_true(fixture->peer->disk_is_full);
     /* It is told to the next host too. */
     g_clear_pointer(&fixture->peer->failure, g_free);
     assert_ok(guest_peer_connect(fixture->peer, BOOT_MSEC, &error));

@@ -75,7 +75,7 @@ static void on_usage(const Berth__Usage *usage, gpointer data)
     ((ChannelFixture *)data)->usage++;
 }
 
-static void on_failed(const char *message, gpointer data)
+static void on_failed(const char *message, gboolean disk_full, gpointer data)
 {
     ChannelFixture *fixture = data;
     fixture->failed++;

@@ -267,6 +267,7 @@ static gboolean take_message(GuestPeer *peer, Berth__FromGuest *message, GError 
     case BERTH__FROM_GUEST__BODY_FAILURE:
         g_free(peer->failure);
         peer->failure = g_strdup(message->failure->message);
+        peer->disk_is_full = message->failure->disk_full;
         return TRUE;
     default:
         return fail(error, "message of unknown kind %d", (int)message->body_case);

@@ -17,6 +17,7 @@ typedef struct {
     gint64 run_usec;                /* what the last Run said of the clock */
     Berth__FromGuest__Ended *ended; /* NULL: not yet */
     char *failure;                  /* NULL: none */
+    gboolean disk_is_full;          /* the failure says */
     /* Of this connection. */
     Berth__FromGuest__State *state; /* NULL: no answer to Hello yet */
     GArray *files_done;             /* guint32, as they came */

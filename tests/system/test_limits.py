@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest's limits hold, and what breaks on them is that guest's job alone."""
 
+import tempfile
 import time
 
 from harness import *
@@ -57,6 +58,18 @@ def full_disk():
     check_equal(reason(ended), "REASON_DISK_FULL", "reason")
     check_in(b"No space left on device", output(job)[1], "stderr")
     unharmed(beside)
+
+
+@test("input that cannot fit into the disk is refused, and what nearly fits ends the job at once")
+def input_larger_than_disk():
+    with tempfile.NamedTemporaryFile() as file:
+        file.truncate(100 << 20)
+        check_in("--disk", refused("submit", "--disk", "64M", "--input", file.name, "--", "true"), "message")
+        file.truncate(31 << 20)
+        ended = wait_one(submit("--disk", "32M", "--input", file.name, "--", "true"))
+    check_equal(ended["state"], "FAILED", "state")
+    check_equal(reason(ended), "REASON_DISK_FULL", "reason")
+    check_equal(number(task(ended), "epoch"), 1, "number of starts")
 
 
 @test("a fork bomb ends with its own guest")

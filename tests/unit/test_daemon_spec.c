@@ -126,6 +126,28 @@ static void spec_check_disk_counts_the_image(void **state)
     assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "beside 3M of the image");
 }
 
+static void spec_check_disk_holds_the_input(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    Berth__BlobRef blob = BERTH__BLOB_REF__INIT;
+    Berth__InputFile input = BERTH__INPUT_FILE__INIT;
+    Berth__InputFile *inputs[] = {&input, &input};
+    input.blob = &blob;
+    blob.size_bytes = 33u << 20;
+    spec->disk_mib = 64;
+    spec->inputs = inputs;
+    spec->n_inputs = 2;
+    gboolean fits = berth_spec_check_disk(spec, 2u << 20, NULL);
+    gboolean is_refused = !berth_spec_check_disk(spec, 1u << 20, &error);
+    spec->inputs = NULL;
+    spec->n_inputs = 0;
+    assert_true(fits);
+    assert_true(is_refused);
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "66M together");
+    assert_non_null(strstr(error->message, "--disk"));
+}
+
 static void spec_check_operator_may_raise_priority(void **state)
 {
     g_autoptr(Berth__JobSpec) spec = good_spec();
@@ -304,6 +326,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(spec_check_each_field_as_said),
         cmocka_unit_test(spec_check_disk_counts_the_image),
+        cmocka_unit_test(spec_check_disk_holds_the_input),
         cmocka_unit_test(spec_check_operator_may_raise_priority),
         cmocka_unit_test(spec_check_command_bounded),
         cmocka_unit_test(apply_defaults_fills_what_is_left_out),
