@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A guest's limits hold, and what breaks on them is that guest's job alone."""
 
+import json
 import tempfile
 import time
 
@@ -62,10 +63,11 @@ def full_disk():
 
 @test("input that cannot fit into the disk is refused, and what nearly fits ends the job at once")
 def input_larger_than_disk():
+    image_mib = -(-number(json.loads(berth("image", "show", "--json", "busybox")), "sizeBytes") // (1 << 20))
     with tempfile.NamedTemporaryFile() as file:
-        file.truncate(100 << 20)
-        check_in("--disk", refused("submit", "--disk", "64M", "--input", file.name, "--", "true"), "message")
-        file.truncate(31 << 20)
+        file.truncate((32 + image_mib) * (1 << 20) + 1)
+        check_in("--disk", refused("submit", "--disk", "32M", "--input", file.name, "--", "true"), "message")
+        file.truncate((32 + image_mib) * (1 << 20))
         ended = wait_one(submit("--disk", "32M", "--input", file.name, "--", "true"))
     check_equal(ended["state"], "FAILED", "state")
     check_equal(reason(ended), "REASON_DISK_FULL", "reason")
