@@ -126,6 +126,7 @@ static const BerthStorageBackend dir_backend = {
     .image_zero = berth_dir_image_zero,
     .image_commit = berth_dir_image_commit,
     .image_writer_free = berth_dir_image_writer_free,
+    .image_is_committed = berth_dir_image_is_committed,
     .image_remove = berth_dir_image_remove,
     .image_list = berth_dir_image_list,
     .disk_create = berth_dir_disk_create,

@@ -140,6 +140,20 @@ static char *find_dependent(const BerthDirStorage *self, ino_t inode)
     return NULL;
 }
 
+gboolean berth_dir_image_is_committed(BerthStorage *storage, const char *image_id,
+                                      gboolean *out_committed, GError **error)
+{
+    BerthDirStorage *self = (BerthDirStorage *)storage;
+    g_autofree char *target = image_path(image_id);
+    gboolean is_there = faccessat(self->fd, target, F_OK, 0) == 0;
+    if (!is_there && errno != ENOENT) {
+        berth_dir_set_error(self, errno, 0, error, "cannot look at image %s", image_id);
+        return FALSE;
+    }
+    *out_committed = is_there;
+    return TRUE;
+}
+
 /* A disk that is made between the look at the link count and the removal does no harm: its hard
  * link keeps the content. */
 gboolean berth_dir_image_remove(BerthStorage *storage, const char *image_id, GError **error)
@@ -147,8 +161,9 @@ gboolean berth_dir_image_remove(BerthStorage *storage, const char *image_id, GEr
     BerthDirStorage *self = (BerthDirStorage *)storage;
     g_autofree char *target = image_path(image_id);
     g_autofree char *name = g_build_filename(target, "image.raw", NULL);
-    struct stat status;
-    if (fstatat(self->fd, name, &status, 0) != 0) {
+    struct stat status = {.st_nlink = 0};
+    /* Without its file it is a damaged one, that is to go all the same. */
+    if (fstatat(self->fd, name, &status, 0) != 0 && errno != ENOENT) {
         berth_dir_set_error(self, errno, 0, error, "cannot remove image %s", image_id);
         return FALSE;
     }

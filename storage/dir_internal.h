@@ -81,6 +81,8 @@ gboolean berth_dir_image_zero(BerthImageWriter *writer, guint64 offset, gsize le
                               GError **error);
 gboolean berth_dir_image_commit(BerthImageWriter *writer, GError **error);
 void berth_dir_image_writer_free(BerthImageWriter *writer);
+gboolean berth_dir_image_is_committed(BerthStorage *storage, const char *image_id,
+                                      gboolean *out_committed, GError **error);
 gboolean berth_dir_image_remove(BerthStorage *storage, const char *image_id, GError **error);
 gboolean berth_dir_image_list(BerthStorage *storage, GPtrArray *names, GError **error);
 

@@ -96,6 +96,13 @@ void berth_image_writer_free(BerthImageWriter *writer)
     storage->backend->image_writer_free(writer);
 }
 
+gboolean berth_storage_image_is_committed(BerthStorage *storage, const char *image_id,
+                                          gboolean *out_committed, GError **error)
+{
+    return berth_storage_name_check("an image", image_id, error) &&
+           storage->backend->image_is_committed(storage, image_id, out_committed, error);
+}
+
 gboolean berth_storage_image_remove(BerthStorage *storage, const char *image_id, GError **error)
 {
     return berth_storage_name_check("an image", image_id, error) &&

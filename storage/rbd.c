@@ -189,6 +189,7 @@ static const BerthStorageBackend rbd_backend = {
     .image_zero = berth_rbd_image_zero,
     .image_commit = berth_rbd_image_commit,
     .image_writer_free = berth_rbd_image_writer_free,
+    .image_is_committed = berth_rbd_image_is_committed,
     .image_remove = berth_rbd_image_remove,
     .image_list = berth_rbd_image_list,
     .disk_create = berth_rbd_disk_create,

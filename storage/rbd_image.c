@@ -151,16 +151,45 @@ gboolean berth_rbd_image_commit(BerthImageWriter *base, GError **error)
     return FALSE;
 }
 
+/* Result below 0: failed. */
+static int is_protected(rbd_image_t image, gboolean *out_is_protected)
+{
+    int flag = 0;
+    int result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &flag);
+    if (result < 0 && result != -ENOENT)
+        return result;
+    *out_is_protected = result >= 0 && flag;
+    return 0;
+}
+
+gboolean berth_rbd_image_is_committed(BerthStorage *storage, const char *image_id,
+                                      gboolean *out_committed, GError **error)
+{
+    BerthRbdStorage *self = (BerthRbdStorage *)storage;
+    g_autofree char *name = image_name(image_id);
+    gboolean is_committed = FALSE;
+    BERTH_RBD_AUTO_IMAGE image = NULL;
+    int result = rbd_open_read_only(self->images, name, &image, NULL);
+    if (result >= 0)
+        result = is_protected(image, &is_committed);
+    if (result < 0 && result != -ENOENT) {
+        berth_rbd_set_error(self, result, error, "cannot look at image %s", image_id);
+        return FALSE;
+    }
+    *out_committed = is_committed;
+    return TRUE;
+}
+
 /* --- removal ---------------------------------------------------------------------------------- */
 
 /* Removes the snapshot, if there is one; IMAGE is open for writing. */
 static int drop_snapshot(rbd_image_t image)
 {
-    int is_protected = 0;
-    int result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &is_protected);
+    int flag = 0;
+    int result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &flag);
     if (result == -ENOENT)
         return 0;
-    if (result >= 0 && is_protected)
+    if (result >= 0 && flag)
         result = rbd_snap_unprotect(image, BERTH_RBD_SNAPSHOT);
     return result < 0 ? result : rbd_snap_remove(image, BERTH_RBD_SNAPSHOT);
 }
@@ -264,16 +293,15 @@ static int is_listed(BerthRbdStorage *self, const char *image_id, gboolean *out_
         *out_is_listed = FALSE;
         return 0;
     }
+    gboolean is_committed = FALSE;
+    if (result >= 0)
+        result = is_protected(image, &is_committed);
+    g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
+    if (result >= 0 && !is_committed)
+        result = berth_rbd_watchers(image, clients);
     if (result < 0)
         return result;
-    int is_protected = 0;
-    result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &is_protected);
-    if (result < 0 && result != -ENOENT)
-        return result;
-    g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    if (!is_protected && (result = berth_rbd_watchers(image, clients)) < 0)
-        return result;
-    *out_is_listed = is_protected || clients->len == 0;
+    *out_is_listed = is_committed || clients->len == 0;
     return 0;
 }
 

@@ -104,7 +104,12 @@ gboolean berth_image_writer_commit(BerthImageWriter *writer, GError **error);
 void berth_image_writer_free(BerthImageWriter *writer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthImageWriter, berth_image_writer_free)
 
-/* FAILED_PRECONDITION while a disk depends on it; NOT_FOUND. */
+/* With FALSE in *OUT_COMMITTED: there is no such image, or what a crashed import left of it, or one that
+ * is still being written. */
+gboolean berth_storage_image_is_committed(BerthStorage *storage, const char *image_id,
+                                          gboolean *out_committed, GError **error);
+/* Also what a crashed import or removal left that has its name. FAILED_PRECONDITION while a disk depends
+ * on it, or a client writes it; NOT_FOUND: nothing has its name any more. */
 gboolean berth_storage_image_remove(BerthStorage *storage, const char *image_id, GError **error);
 /* NULL-terminated, sorted (transfer full). Includes what a crashed import left behind. */
 char **berth_storage_image_list(BerthStorage *storage, GError **error);

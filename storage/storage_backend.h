@@ -62,6 +62,8 @@ struct BerthStorageBackend {
     gboolean (*image_zero)(BerthImageWriter *writer, guint64 offset, gsize length, GError **error);
     gboolean (*image_commit)(BerthImageWriter *writer, GError **error);
     void (*image_writer_free)(BerthImageWriter *writer);
+    gboolean (*image_is_committed)(BerthStorage *storage, const char *image_id,
+                                   gboolean *out_committed, GError **error);
     gboolean (*image_remove)(BerthStorage *storage, const char *image_id, GError **error);
     /* Lists are unsorted, with names added as g_strdup'ed strings. */
     gboolean (*image_list)(BerthStorage *storage, GPtrArray *names, GError **error);

@@ -85,6 +85,13 @@ static void open_of_unusable_configuration_says_what_to_check(void **state)
     g_unlink(garbage);
 }
 
+/* TEXT with each PART replaced by BY (transfer full). */
+static char *replace(const char *text, const char *part, const char *by)
+{
+    g_auto(GStrv) parts = g_strsplit(text, part, -1);
+    return g_strjoinv(by, parts);
+}
+
 /* --- images and disks ------------------------------------------------------------------------- */
 
 static void image_of_crashed_import_is_listed_and_removable(void **state)
@@ -113,6 +120,86 @@ static void image_remove_during_import_is_failed_precondition(void **state)
     assert_true(berth_image_writer_commit(writer, NULL));
     g_clear_pointer(&writer, berth_image_writer_free);
     assert_true(berth_storage_image_remove(conformance_storage, "importing", NULL));
+}
+
+/* What there is with this TEXT in its name, in the pool and in its list of images. (transfer full) */
+static char *find_objects(const char *text)
+{
+    g_autofree char *objects = cluster_admin("rados -p berth ls");
+    g_autofree char *images = cluster_admin("rados -p berth listomapkeys rbd_directory");
+    g_autofree char *all = g_strconcat(objects, images, NULL);
+    g_auto(GStrv) lines = g_strsplit(all, "\n", -1);
+    GString *found = g_string_new(NULL);
+    for (guint i = 0; lines[i] != NULL; i++) {
+        if (strstr(lines[i], text) != NULL)
+            g_string_append_printf(found, "%s ", lines[i]);
+    }
+    return g_string_free(found, FALSE);
+}
+
+/* The steps of librbd, of which a crash leaves the first or the last few. */
+static void image_remove_of_a_part_takes_all_that_is_left(void **state)
+{
+    static const char *const missing[][5] = {
+        {"rm rbd_object_map.%s"},
+        {"rm rbd_object_map.%s", "rm rbd_header.%s"},
+        {"rm rbd_object_map.%s", "rm rbd_header.%s", "rm rbd_id.img-part"},
+        {"rm rbd_object_map.%s", "rm rbd_header.%s", "rmomapkey rbd_directory name_img-part",
+         "rmomapkey rbd_directory id_%s"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(missing); i++) {
+        g_free(cluster_admin("rbd create berth/img-part --size 8 --image-feature layering "
+                             "--image-feature exclusive-lock --image-feature object-map"));
+        g_autofree char *id = cluster_admin("rados -p berth get rbd_id.img-part -");
+        for (guint at = 0; missing[i][at] != NULL; at++) {
+            g_autofree char *command = replace(missing[i][at], "%s", id + 4); /* its length */
+            g_free(cluster_admin("rados -p berth %s", command));
+        }
+        g_autofree char *before = find_objects("img-part");
+        assert_string_not_equal(before, "");
+        g_autoptr(GError) error = NULL;
+        /* Where little is left librbd says that there is nothing, and has removed it. */
+        if (!berth_storage_image_remove(conformance_storage, "part", &error))
+            assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "part");
+        g_clear_error(&error);
+        g_autofree char *named = find_objects("img-part");
+        g_autofree char *numbered = find_objects(id + 4);
+        assert_string_equal(named, "");
+        assert_string_equal(numbered, "");
+        assert_false(berth_storage_image_remove(conformance_storage, "part", &error));
+        assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "part");
+    }
+}
+
+static void image_remove_takes_one_whose_commit_was_cut_short(void **state)
+{
+    static const char *const left[] = {"snap create", "snap protect"};
+    g_autoptr(GError) error = NULL;
+    for (guint n = 1; n <= G_N_ELEMENTS(left); n++) {
+        g_free(cluster_admin("rbd create berth/img-cut --size 8"));
+        for (guint i = 0; i < n; i++)
+            g_free(cluster_admin("rbd %s berth/img-cut@berth", left[i]));
+        gboolean is_committed = FALSE;
+        assert_true(
+            berth_storage_image_is_committed(conformance_storage, "cut", &is_committed, NULL));
+        assert_int_equal(is_committed, n == 2);
+        berth_storage_image_remove(conformance_storage, "cut", &error);
+        assert_no_error(error);
+        g_autofree char *named = find_objects("img-cut");
+        assert_string_equal(named, "");
+    }
+}
+
+/* Somebody's own snapshot. */
+static void image_remove_that_cannot_is_no_success_and_not_not_found(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_free(cluster_admin("rbd create berth/img-kept --size 8"));
+    g_free(cluster_admin("rbd snap create berth/img-kept@mine"));
+    assert_false(berth_storage_image_remove(conformance_storage, "kept", &error));
+    assert_false(g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND));
+    g_free(cluster_admin("rbd snap rm berth/img-kept@mine"));
+    assert_true(berth_storage_image_remove(conformance_storage, "kept", NULL));
 }
 
 static void disk_of_crashed_creation_is_made_anew(void **state)
@@ -147,13 +234,6 @@ static void disk_source_has_all_that_libvirt_needs(void **state)
     assert_true(g_regex_match_simple("^127\\.0\\.0\\.1:[0-9]+$", disk->rbd_monitors[0], 0, 0));
     assert_true(berth_storage_disk_remove(conformance_storage, "s1", NULL));
     assert_true(berth_storage_image_remove(conformance_storage, "source", NULL));
-}
-
-/* TEXT with each PART replaced by BY (transfer full). */
-static char *replace(const char *text, const char *part, const char *by)
-{
-    g_auto(GStrv) parts = g_strsplit(text, part, -1);
-    return g_strjoinv(by, parts);
 }
 
 static guint count_lines(const char *text)
@@ -391,6 +471,9 @@ int main(void)
         cmocka_unit_test(open_of_unusable_configuration_says_what_to_check),
         cmocka_unit_test(image_of_crashed_import_is_listed_and_removable),
         cmocka_unit_test(image_remove_during_import_is_failed_precondition),
+        cmocka_unit_test(image_remove_of_a_part_takes_all_that_is_left),
+        cmocka_unit_test(image_remove_takes_one_whose_commit_was_cut_short),
+        cmocka_unit_test(image_remove_that_cannot_is_no_success_and_not_not_found),
         cmocka_unit_test(disk_of_crashed_creation_is_made_anew),
         cmocka_unit_test(disk_source_has_all_that_libvirt_needs),
         cmocka_unit_test(fence_of_a_disks_client_makes_its_writes_fail),

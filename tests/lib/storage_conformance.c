@@ -179,6 +179,29 @@ static void image_writer_write_past_the_end_is_invalid_argument(void **state)
     }
 }
 
+static gboolean is_committed(const char *image_id)
+{
+    g_autoptr(GError) error = NULL;
+    gboolean committed = -1;
+    berth_storage_image_is_committed(conformance_storage, image_id, &committed, &error);
+    assert_no_error(error);
+    return committed;
+}
+
+static void image_is_committed_from_its_commit_to_its_removal(void **state)
+{
+    assert_false(is_committed("whole"));
+    BerthImageWriter *writer = berth_storage_image_create(conformance_storage, "whole", MIB, NULL);
+    assert_non_null(writer);
+    assert_false(is_committed("whole"));
+    assert_true(berth_image_writer_commit(writer, NULL));
+    assert_true(is_committed("whole"));
+    berth_image_writer_free(writer);
+    assert_true(is_committed("whole"));
+    assert_true(berth_storage_image_remove(conformance_storage, "whole", NULL));
+    assert_false(is_committed("whole"));
+}
+
 static void image_without_commit_leaves_nothing(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -431,6 +454,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(mark_that_storage_cannot_hold_is_invalid_argument),
     cmocka_unit_test(image_create_with_bad_size_is_invalid_argument),
     cmocka_unit_test(image_writer_write_past_the_end_is_invalid_argument),
+    cmocka_unit_test(image_is_committed_from_its_commit_to_its_removal),
     cmocka_unit_test(image_without_commit_leaves_nothing),
     cmocka_unit_test(image_create_of_known_id_is_already_exists),
     cmocka_unit_test(image_remove_with_disk_is_failed_precondition),

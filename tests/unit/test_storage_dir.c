@@ -174,6 +174,14 @@ static void disk_create_whatever_the_umask_is_for_its_owner_only(void **state)
 }
 
 /* Moving the directory, or mounting it elsewhere, must not break disks. */
+static void image_without_its_file_is_removed(void **state)
+{
+    g_autofree char *path = g_build_filename(root, "images", "damaged", NULL);
+    assert_int_equal(g_mkdir(path, 0711), 0);
+    assert_true(berth_storage_image_remove(conformance_storage, "damaged", NULL));
+    assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+}
+
 static void disk_names_its_image_by_a_relative_path(void **state)
 {
     conformance_image(conformance_storage, "rel", MIB, (const guint8 *)"x", 1);
@@ -411,6 +419,7 @@ int main(void)
         cmocka_unit_test(image_of_zeroes_takes_no_space_and_is_read_only),
         cmocka_unit_test(disk_remove_while_locked_is_failed_precondition),
         cmocka_unit_test(disk_create_whatever_the_umask_is_for_its_owner_only),
+        cmocka_unit_test(image_without_its_file_is_removed),
         cmocka_unit_test(disk_names_its_image_by_a_relative_path),
         cmocka_unit_test(disk_create_without_qemu_img_names_the_package),
         cmocka_unit_test(disk_create_with_hanging_qemu_img_is_deadline_exceeded),
