@@ -2,10 +2,13 @@
 /* Owns the removal of what nobody needs. Lists are made on workers, judged on the loop, and removed
  * on workers again: a disk or image that is garbage once stays garbage, as epochs only rise and ids
  * are made once; uploads may be wanted again, so blob_guard.h keeps them while they are fresh, and
- * one must be found unused in two rounds. Of images only what this state knows to be unwanted goes: one
- * that it does not know was made after the backup that it came from, or by another state. A dead disk
- * that a client has open stays for the next round; stale_clients.h says whether the client is dead
- * too. What cannot be removed keeps nothing else from being so, unless storage does not answer. */
+ * one must be found unused in two rounds. A dead disk that a client has open stays for the next round;
+ * stale_clients.h says whether the client is dead too. What cannot be removed keeps nothing else from
+ * being so, unless storage does not answer.
+ *
+ * Of images only what this state has a note of goes, listed by storage or not, and the note goes when
+ * nothing is left of it. One without a note was made after the backup that the state came from, or by
+ * another state; and so was one that is whole, though it is noted as an import: the note goes, it stays. */
 #include "config.h"
 
 #include "scheduler/daemon/collector.h"
@@ -25,7 +28,6 @@ struct BerthCollector {
     guint timer;
     GHashTable *suspects;  /* hex digests of blobs that the last round found unused */
     GHashTable *strangers; /* ids of images that were warned of */
-    char **unwanted;       /* ids of images, as they were when the present list was begun */
     BerthStaleClients *stale_clients;
 };
 
@@ -33,8 +35,16 @@ typedef struct {
     BerthStore *store;
     Kind kind;
     char **names;    /* to be removed; NULL when listing */
+    char **imports;  /* ids of images: these too, but for those that are whole; NULL = none */
     GPtrArray *dead; /* of BerthBusyDisk: whose clients are to be cut off; NULL but for that */
 } Task;
+
+/* What became of what was to be removed; what could not be is in none. */
+typedef struct {
+    GPtrArray *busy;  /* of BerthBusyDisk: disks that a client has open */
+    GPtrArray *gone;  /* names of what is not in storage any more */
+    GPtrArray *whole; /* ids of those of imports that stay */
+} Outcome;
 
 static const char *const kind_names[N_KINDS] = {"disk", "image", "upload"};
 
@@ -53,7 +63,6 @@ void berth_collector_free(BerthCollector *collector)
     g_clear_handle_id(&collector->timer, g_source_remove);
     g_hash_table_unref(collector->suspects);
     g_hash_table_unref(collector->strangers);
-    g_strfreev(collector->unwanted);
     berth_stale_clients_free(collector->stale_clients);
     g_free(collector);
 }
@@ -64,6 +73,7 @@ static void task_free(gpointer data)
 {
     Task *task = data;
     g_strfreev(task->names);
+    g_strfreev(task->imports);
     g_clear_pointer(&task->dead, g_ptr_array_unref);
     g_free(task);
 }
@@ -165,24 +175,63 @@ static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *bu
     return TRUE;
 }
 
-/* What cannot be removed is left for the next round. The disks in use, as BerthBusyDisk. */
+static Outcome *outcome_new(void)
+{
+    Outcome *outcome = g_new(Outcome, 1);
+    *outcome =
+        (Outcome){g_ptr_array_new_with_free_func(berth_busy_disk_free),
+                  g_ptr_array_new_with_free_func(g_free), g_ptr_array_new_with_free_func(g_free)};
+    return outcome;
+}
+
+static void outcome_free(gpointer data)
+{
+    Outcome *outcome = data;
+    g_ptr_array_unref(outcome->busy);
+    g_ptr_array_unref(outcome->gone);
+    g_ptr_array_unref(outcome->whole);
+    g_free(outcome);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Outcome, outcome_free)
+
+/* FALSE: an outage. What cannot be removed is left for the next round. */
+static gboolean try_to_remove(BerthStorage *storage, const Task *task, const char *name,
+                              Outcome *outcome, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    if (remove_one(storage, task, name, &failed) || is_gone(failed)) {
+        g_ptr_array_add(outcome->gone, g_strdup(name));
+        return TRUE;
+    }
+    if (!is_in_use(failed))
+        return go_on(name, g_steal_pointer(&failed), error);
+    return task->kind != DISKS || note_busy(storage, name, outcome->busy, error);
+}
+
+static gboolean try_to_remove_import(BerthStorage *storage, const Task *task, const char *id,
+                                     Outcome *outcome, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    gboolean is_whole = FALSE;
+    if (!berth_storage_image_is_committed(storage, id, &is_whole, &failed))
+        return go_on(id, g_steal_pointer(&failed), error);
+    if (!is_whole)
+        return try_to_remove(storage, task, id, outcome, error);
+    g_ptr_array_add(outcome->whole, g_strdup(id));
+    return TRUE;
+}
+
 static gpointer remove_names(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Task *task = input;
-    g_autoptr(GPtrArray) busy = g_ptr_array_new_with_free_func(berth_busy_disk_free);
-    for (gsize i = 0; task->names[i]; i++) {
-        g_autoptr(GError) failed = NULL;
-        if (remove_one(storage, task, task->names[i], &failed) || is_gone(failed))
-            continue;
-        if (!is_in_use(failed)) {
-            if (!go_on(task->names[i], g_steal_pointer(&failed), error))
-                return NULL;
-            continue;
-        }
-        if (task->kind == DISKS && !note_busy(storage, task->names[i], busy, error))
+    g_autoptr(Outcome) outcome = outcome_new();
+    for (gsize i = 0; task->names[i]; i++)
+        if (!try_to_remove(storage, task, task->names[i], outcome, error))
             return NULL;
-    }
-    return g_steal_pointer(&busy);
+    for (gsize i = 0; task->imports && task->imports[i]; i++)
+        if (!try_to_remove_import(storage, task, task->imports[i], outcome, error))
+            return NULL;
+    return g_steal_pointer(&outcome);
 }
 
 static gpointer cut_off(BerthStorage *storage, gconstpointer input, GError **error)
@@ -225,47 +274,44 @@ static gboolean is_dead_blob(BerthCollector *collector, GHashTable *before, cons
 static gboolean is_dead(BerthCollector *collector, GHashTable *before, const char *name)
 {
     BerthDaemon *daemon = collector->daemon;
-    switch (collector->kind) {
-    case DISKS:
+    if (collector->kind == DISKS)
         return berth_collector_is_dead_disk(daemon->core, daemon->next_job, name);
-    case IMAGES:
-        return berth_image_table_is_unwanted(daemon->images, name);
-    default:
-        return is_dead_blob(collector, before, name);
+    return is_dead_blob(collector, before, name);
+}
+
+static void warn_of_stranger(BerthCollector *collector, const char *id)
+{
+    if (!berth_image_table_has_id(collector->daemon->images, id) &&
+        g_hash_table_add(collector->strangers, g_strdup(id))) {
+        g_warning(
+            "storage has an image %s that this state does not know: it was imported after the "
+            "backup that the state came from, or by another berthd, or berthd was killed at the "
+            "end of its import; it is kept, remove it yourself if nobody needs it",
+            id);
     }
 }
 
-/* Of what was unwanted when NAMES were listed, what is not among them is gone. */
-static void forget_gone_images(BerthCollector *collector, char **names)
+/* Nothing is left of GONE, and WHOLE are images of others. */
+static void forget_images(BerthCollector *collector, const GPtrArray *gone, const GPtrArray *whole)
 {
+    const GPtrArray *lists[] = {gone, whole};
     BerthDaemon *daemon = collector->daemon;
-    BerthTurn *turn = NULL;
-    for (gsize i = 0; collector->unwanted[i]; i++) {
-        const char *id = collector->unwanted[i];
-        if (g_strv_contains((const char *const *)names, id))
-            continue;
-        turn = turn ? turn : berth_engine_begin(daemon->engine);
-        berth_store_batch_remove_unwanted(berth_turn_batch(turn), id);
-        berth_image_table_clear_unwanted(daemon->images, id);
-    }
-    if (turn)
-        berth_turn_commit(turn);
-}
-
-static void warn_of_strangers(BerthCollector *collector, char **names)
-{
-    for (gsize i = 0; names[i]; i++) {
-        if (!berth_image_table_has_id(collector->daemon->images, names[i]) &&
-            g_hash_table_add(collector->strangers, g_strdup(names[i]))) {
-            g_warning("storage has an image %s that this state does not know: it was imported "
-                      "after the backup that the state came from, or by another berthd; it is "
-                      "kept, remove it yourself if nobody needs it",
-                      names[i]);
+    if (gone->len == 0 && whole->len == 0)
+        return;
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    for (guint n = 0; n < G_N_ELEMENTS(lists); n++) {
+        for (guint i = 0; i < lists[n]->len; i++) {
+            const char *id = g_ptr_array_index(lists[n], i);
+            berth_store_batch_remove_unwanted(berth_turn_batch(turn), id);
+            berth_image_table_clear_unwanted(daemon->images, id);
         }
     }
+    berth_turn_commit(turn);
+    for (guint i = 0; i < whole->len; i++)
+        warn_of_stranger(collector, g_ptr_array_index(whole, i));
 }
 
-/* The names of what is to go (transfer full). */
+/* Which disks or uploads are to go (transfer full). */
 static char **judge(BerthCollector *collector, char **names)
 {
     g_autoptr(GStrvBuilder) dead = g_strv_builder_new();
@@ -274,10 +320,6 @@ static char **judge(BerthCollector *collector, char **names)
         before = g_steal_pointer(&collector->suspects);
         collector->suspects = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
         berth_blob_guard_sweep(collector->daemon->blob_guard);
-    }
-    if (collector->kind == IMAGES) {
-        forget_gone_images(collector, names);
-        warn_of_strangers(collector, names);
     }
     for (gsize i = 0; names[i]; i++)
         if (is_dead(collector, before, names[i]))
@@ -305,6 +347,8 @@ static void end_round(BerthCollector *collector, const GError *error)
     }
     collector->is_running = FALSE;
     g_clear_handle_id(&collector->timer, g_source_remove);
+    if (berth_engine_is_stopped(collector->daemon->engine))
+        return;
     guint wait_sec = collector->daemon->config->gc_interval_sec;
     if (berth_stale_clients_has_suspects(collector->stale_clients))
         wait_sec = MIN(wait_sec, collector->daemon->config->stale_client_after_sec);
@@ -395,17 +439,35 @@ static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data
     g_autofree Removing *removing = user_data;
     BerthCollector *collector = removing->collector;
     g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) busy = berth_work_finish(result, &error);
+    g_autoptr(Outcome) outcome = berth_work_finish(result, &error);
     if (collector->kind == BLOBS)
         release_blobs(removing);
-    if (error) {
+    if (error || berth_engine_is_stopped(collector->daemon->engine)) {
         end_round(collector, error);
     } else {
-        g_info("removed up to %u %s(s) from storage that nobody needs",
-               g_strv_length(removing->names), kind_names[collector->kind]);
-        end_removal(collector, busy);
+        g_info("removed up to %u %s(s) from storage that nobody needs", outcome->gone->len,
+               kind_names[collector->kind]);
+        if (collector->kind == IMAGES)
+            forget_images(collector, outcome->gone, outcome->whole);
+        end_removal(collector, outcome->busy);
     }
     g_strfreev(removing->names);
+}
+
+/* What of NAMES, as storage lists them, is to go; of images, what is noted, be it listed or not. */
+static Task *plan_removal(BerthCollector *collector, char **names)
+{
+    BerthImageTable *images = collector->daemon->images;
+    Task *task = task_new(collector);
+    if (collector->kind == IMAGES) {
+        for (gsize i = 0; names[i]; i++)
+            warn_of_stranger(collector, names[i]);
+        task->names = berth_image_table_list_unwanted(images, BERTH_UNWANTED_REMOVAL);
+        task->imports = berth_image_table_list_unwanted(images, BERTH_UNWANTED_IMPORT);
+    } else {
+        task->names = judge(collector, names);
+    }
+    return task;
 }
 
 static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -413,28 +475,24 @@ static void on_listed(GObject *source, GAsyncResult *result, gpointer user_data)
     BerthCollector *collector = user_data;
     g_autoptr(GError) error = NULL;
     g_auto(GStrv) names = berth_work_finish(result, &error);
-    if (!names) {
+    if (!names || berth_engine_is_stopped(collector->daemon->engine)) {
         end_round(collector, error);
         return;
     }
-    g_auto(GStrv) dead = judge(collector, names);
-    if (!dead[0]) {
+    Task *task = plan_removal(collector, names);
+    if (!task->names[0] && !(task->imports && task->imports[0])) {
+        task_free(task);
         end_removal(collector, NULL);
         return;
     }
     Removing *removing = g_new(Removing, 1);
-    *removing = (Removing){collector, g_strdupv(dead)};
-    Task *task = task_new(collector);
-    task->names = g_steal_pointer(&dead);
+    *removing = (Removing){collector, g_strdupv(task->names)};
     berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "collect garbage",
-                           remove_names, task, task_free, (GDestroyNotify)g_ptr_array_unref,
-                           on_removed, removing);
+                           remove_names, task, task_free, outcome_free, on_removed, removing);
 }
 
 static void list(BerthCollector *collector)
 {
-    g_strfreev(collector->unwanted);
-    collector->unwanted = berth_image_table_list_unwanted(collector->daemon->images);
     berth_storage_link_run(collector->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "look for garbage",
                            list_names, task_new(collector), task_free, (GDestroyNotify)g_strfreev,
                            on_listed, collector);
@@ -442,7 +500,7 @@ static void list(BerthCollector *collector)
 
 void berth_collector_run(BerthCollector *collector)
 {
-    if (collector->is_running)
+    if (collector->is_running || berth_engine_is_stopped(collector->daemon->engine))
         return;
     collector->is_running = TRUE;
     collector->kind = DISKS;

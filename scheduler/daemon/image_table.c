@@ -11,6 +11,7 @@
 struct BerthImageTable {
     GHashTable *images;   /* name -> Berth__Image */
     GHashTable *reserved; /* name -> id */
+    GHashTable *leaving;  /* set of ids: of images that were removed, and are not unwanted yet */
     GHashTable *unwanted; /* id -> BerthUnwanted */
 };
 
@@ -20,6 +21,7 @@ BerthImageTable *berth_image_table_new(void)
     table->images =
         g_hash_table_new_full(g_str_hash, g_str_equal, NULL, (GDestroyNotify)berth__image_drop);
     table->reserved = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    table->leaving = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     table->unwanted = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return table;
 }
@@ -28,6 +30,7 @@ void berth_image_table_free(BerthImageTable *table)
 {
     g_hash_table_unref(table->images);
     g_hash_table_unref(table->reserved);
+    g_hash_table_unref(table->leaving);
     g_hash_table_unref(table->unwanted);
     g_free(table);
 }
@@ -37,14 +40,17 @@ void berth_image_table_put(BerthImageTable *table, Berth__Image *image)
     g_hash_table_replace(table->images, image->name, image);
 }
 
-void berth_image_table_remove(BerthImageTable *table, const char *name)
-{
-    g_hash_table_remove(table->images, name);
-}
-
 Berth__Image *berth_image_table_find(BerthImageTable *table, const char *name)
 {
     return g_hash_table_lookup(table->images, name);
+}
+
+void berth_image_table_remove(BerthImageTable *table, const char *name)
+{
+    const Berth__Image *image = berth_image_table_find(table, name);
+    if (image)
+        g_hash_table_add(table->leaving, g_strdup(image->id));
+    g_hash_table_remove(table->images, name);
 }
 
 static gint compare_names(gconstpointer a, gconstpointer b)
@@ -131,6 +137,7 @@ static gboolean is_reserved(BerthImageTable *table, const char *id)
 
 void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, BerthUnwanted why)
 {
+    g_hash_table_remove(table->leaving, id);
     g_hash_table_replace(table->unwanted, g_strdup(id), GINT_TO_POINTER(why));
 }
 
@@ -139,25 +146,25 @@ void berth_image_table_clear_unwanted(BerthImageTable *table, const char *id)
     g_hash_table_remove(table->unwanted, id);
 }
 
-gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id)
-{
-    return g_hash_table_contains(table->unwanted, id) && !is_reserved(table, id);
-}
-
-char **berth_image_table_list_unwanted(BerthImageTable *table)
+char **berth_image_table_list_unwanted(BerthImageTable *table, BerthUnwanted why)
 {
     g_autoptr(GStrvBuilder) list = g_strv_builder_new();
     GHashTableIter iter;
-    gpointer id;
+    gpointer id, reason;
     g_hash_table_iter_init(&iter, table->unwanted);
-    while (g_hash_table_iter_next(&iter, &id, NULL))
-        if (!is_reserved(table, id))
+    while (g_hash_table_iter_next(&iter, &id, &reason))
+        if (GPOINTER_TO_INT(reason) == (gint)why && !is_reserved(table, id))
             g_strv_builder_add(list, id);
     return g_strv_builder_end(list);
+}
+
+guint berth_image_table_n_unwanted(BerthImageTable *table)
+{
+    return g_hash_table_size(table->unwanted);
 }
 
 gboolean berth_image_table_has_id(BerthImageTable *table, const char *id)
 {
     return g_hash_table_find(table->images, is_image_id, (gpointer)id) || is_reserved(table, id) ||
-           g_hash_table_contains(table->unwanted, id);
+           g_hash_table_contains(table->leaving, id) || g_hash_table_contains(table->unwanted, id);
 }

@@ -13,6 +13,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthImageTable, berth_image_table_free)
 
 /* IMAGE (transfer full); replaces one of the same name. */
 void berth_image_table_put(BerthImageTable *table, Berth__Image *image);
+/* Its object is to be unwanted once that is durable. */
 void berth_image_table_remove(BerthImageTable *table, const char *name);
 /* (transfer none) NULL: there is none. */
 Berth__Image *berth_image_table_find(BerthImageTable *table, const char *name);
@@ -28,11 +29,11 @@ gboolean berth_image_table_reserve(BerthImageTable *table, const char *name, con
 void berth_image_table_unreserve(BerthImageTable *table, const char *name);
 
 /* Objects in storage that are to be removed, unless an import is writing them: from before they are
- * made until they are an image's, and from their image's removal until they are gone. */
+ * made until they are an image's, and from when their image's removal is durable until they are gone. */
 void berth_image_table_set_unwanted(BerthImageTable *table, const char *id, BerthUnwanted why);
 void berth_image_table_clear_unwanted(BerthImageTable *table, const char *id);
-gboolean berth_image_table_is_unwanted(BerthImageTable *table, const char *id);
-/* All that are (transfer full). */
-char **berth_image_table_list_unwanted(BerthImageTable *table);
-/* Is the object with this ID an image's, an import's, or unwanted? Else another state made it. */
+/* Those that are to be removed now, for that reason (transfer full). */
+char **berth_image_table_list_unwanted(BerthImageTable *table, BerthUnwanted why);
+guint berth_image_table_n_unwanted(BerthImageTable *table);
+/* Is the object with this ID an image's, an import's, or to be removed? Else another state made it. */
 gboolean berth_image_table_has_id(BerthImageTable *table, const char *id);

@@ -125,6 +125,46 @@ static void clients_of_a_node_are_spared_while_it_names_them(void **state)
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "cut off");
 }
 
+/* An import that is begun and never ended; its id (transfer full). */
+static char *begin_import(Test *test, const char *name)
+{
+    Berth__ImportBeginRequest request = BERTH__IMPORT_BEGIN_REQUEST__INIT;
+    request.name = (char *)name;
+    request.size_bytes = 4096;
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__images__descriptor, "ImportBegin", &request.base);
+    return g_strdup(((Berth__ImportBeginReply *)(void *)reply)->import_id);
+}
+
+/* Of the image ID, in the pool or its list of images. */
+static gboolean is_anything_left(const char *id)
+{
+    g_autofree char *objects = cluster_admin("rados -p berth ls");
+    g_autofree char *images = cluster_admin("rados -p berth listomapkeys rbd_directory");
+    return strstr(objects, id) || strstr(images, id);
+}
+
+/* Storage lists none of the first two: one has a client, until Ceph forgets it; one has no header. */
+static void imports_that_were_killed_leave_only_what_is_whole(void **state)
+{
+    Test *test = *state;
+    g_autofree char *watched = begin_import(test, "watched");
+    g_autofree char *headless = begin_import(test, "headless");
+    g_autofree char *whole = begin_import(test, "whole");
+    g_autofree char *number = cluster_admin("rados -p berth get rbd_id.img-%s -", headless);
+    berthd_fixture_kill(test->berthd);
+    g_free(cluster_admin("rados -p berth rm rbd_header.%s", number + 4)); /* its length */
+    g_free(cluster_admin("rbd snap create berth/img-%s@berth", whole));
+    g_free(cluster_admin("rbd snap protect berth/img-%s@berth", whole));
+    berthd_fixture_restart(test->berthd);
+    run_until(!is_anything_left(headless));
+    run_until(!is_anything_left(watched));
+    gboolean is_committed = FALSE;
+    assert_true(berth_storage_image_is_committed(conformance_storage, whole, &is_committed, NULL));
+    assert_true(is_committed);
+    assert_true(berth_storage_image_remove(conformance_storage, whole, NULL));
+}
+
 #define COLLECTOR_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -132,6 +172,7 @@ int main(void)
     static const struct CMUnitTest tests[] = {
         COLLECTOR_TEST(dead_clients_disk_is_removed),
         COLLECTOR_TEST(clients_of_a_node_are_spared_while_it_names_them),
+        COLLECTOR_TEST(imports_that_were_killed_leave_only_what_is_whole),
     };
     return cluster_run("berthd_collector", tests, G_N_ELEMENTS(tests));
 }
