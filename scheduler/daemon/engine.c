@@ -152,6 +152,15 @@ gboolean berth_engine_is_stopped(BerthEngine *engine)
     return engine->is_stopping || engine->failure;
 }
 
+gboolean berth_engine_check(BerthEngine *engine, GError **error)
+{
+    if (!berth_engine_is_stopped(engine))
+        return TRUE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                        "the daemon is ending; try again when it runs");
+    return FALSE;
+}
+
 /* --- a turn -------------------------------------------------------------------------------- */
 
 BerthTurn *berth_engine_begin(BerthEngine *engine)

@@ -45,6 +45,8 @@ void berth_engine_start(BerthEngine *engine);
 void berth_engine_stop(BerthEngine *engine);
 /* Is the daemon ending (stopped, or its store has failed)? Begin no more turns then. */
 gboolean berth_engine_is_stopped(BerthEngine *engine);
+/* UNAVAILABLE if it is. */
+gboolean berth_engine_check(BerthEngine *engine, GError **error);
 
 /* Microseconds since the epoch; never goes back, nor does it jump with the wall clock (clock.h). */
 gint64 berth_engine_now_usec(BerthEngine *engine);

@@ -107,3 +107,11 @@ void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event
         break;
     }
 }
+
+void berth_event_image(Berth__Event__Kind kind, const char *name, const char *user,
+                       Berth__Event *out_event)
+{
+    out_event->kind = kind;
+    out_event->text = (char *)name;
+    out_event->user = (char *)user;
+}

@@ -16,4 +16,7 @@ gboolean berth_event_is_request(BerthEventKind kind);
 gboolean berth_event_action(const BerthCoreAction *action, const char *node,
                             Berth__Event *out_event);
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event);
+/* KIND: an image of that NAME was imported, or removed, by USER. */
+void berth_event_image(Berth__Event__Kind kind, const char *name, const char *user,
+                       Berth__Event *out_event);
 void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event *out_event);

@@ -11,6 +11,9 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/clients.h"
+#include "scheduler/daemon/collector.h"
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/image_removal.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/serial.h"
 #include "scheduler/daemon/spec_check.h"
@@ -21,6 +24,9 @@
 #define PIECES_MAX       16u
 #define IMPORTS_MAX      4u
 #define SOURCE_MAX_BYTES 4096u
+/* Objects that are to be removed, from which no import may be begun: while storage is away, each import
+ * that fails leaves one. */
+#define UNWANTED_MAX 256u
 
 typedef BERTH_SERVICE(Berth__Images_Service) ImagesService;
 
@@ -31,6 +37,7 @@ typedef struct {
     Berth__Image *image;
     char *user;
     gboolean is_committing;
+    gboolean is_recorded; /* or may be: its record was given to the store */
 } Import;
 
 /* One call on an import. */
@@ -47,9 +54,21 @@ static BerthDaemon *daemon_of(Berth__Images_Service *service)
 
 /* --- imports ------------------------------------------------------------------------------------ */
 
+/* What came of an import that nobody will know. Storage has removed it itself, but for what failed
+ * there, or was committed when it was given up. */
+static void discard(const Import *import)
+{
+    berth_image_table_set_unwanted(import->daemon->images, import->import_id,
+                                   BERTH_UNWANTED_REMOVAL);
+    if (import->is_committing)
+        berth_image_removal_object(import->daemon, import->import_id);
+}
+
 static void on_import_closed(gpointer user_data)
 {
     Import *import = user_data;
+    if (!import->is_recorded)
+        discard(import);
     berth_image_table_unreserve(import->daemon->images, import->image->name);
     berth__image__free_unpacked(import->image, NULL);
     g_free(import->import_id);
@@ -221,7 +240,9 @@ static void on_noted(const GError *failed, gpointer user_data)
 {
     g_autoptr(Begin) begin = user_data;
     g_autoptr(GError) error = failed ? g_error_copy(failed) : NULL;
-    GHashTable *imports = error ? NULL : imports_with_room(begin, &error);
+    GHashTable *imports = NULL;
+    if (!error && berth_engine_check(begin->daemon->engine, &error))
+        imports = imports_with_room(begin, &error);
     if (imports) {
         begin_import(begin, imports);
         return;
@@ -230,13 +251,28 @@ static void on_noted(const GError *failed, gpointer user_data)
     berth_rpc_call_fail(begin->call, error);
 }
 
+/* Where there are too many notes, they are looked at now. */
+static gboolean check_unwanted(BerthDaemon *daemon, GError **error)
+{
+    guint n = berth_image_table_n_unwanted(daemon->images);
+    if (n < UNWANTED_MAX)
+        return TRUE;
+    berth_collector_run(daemon->collector);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                "%u objects of images that were removed or whose import failed are to be removed "
+                "from storage first; try again in a moment, or see whether storage answers",
+                n);
+    return FALSE;
+}
+
 /* The object is noted as unwanted before it is made: whatever becomes of the import, it is not left. */
 static gboolean note_import(Begin *begin, GError **error)
 {
     BerthDaemon *daemon = begin->daemon;
     begin->id =
         g_strdup_printf("%s-%08x%08x", begin->request->name, g_random_int(), g_random_int());
-    if (!imports_with_room(begin, error) ||
+    if (!berth_engine_check(daemon->engine, error) || !imports_with_room(begin, error) ||
+        !check_unwanted(daemon, error) ||
         !berth_image_table_reserve(daemon->images, begin->request->name, begin->id, error))
         return FALSE;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
@@ -345,35 +381,33 @@ static void on_record_committed(const GError *error, gpointer user_data)
     g_free(step);
 }
 
-static void log_image(BerthTurn *turn, Berth__Event__Kind kind, const char *name, const char *user)
-{
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = kind;
-    event.text = (char *)name;
-    event.user = (char *)user;
-    berth_turn_log(turn, &event);
-}
-
 static gboolean commit_image(BerthStorage *storage, gpointer *object, gconstpointer input,
                              GError **error)
 {
     return berth_image_writer_commit(*object, error);
 }
 
-static void on_image_committed(const GError *error, gpointer user_data)
+static void on_image_committed(const GError *failed, gpointer user_data)
 {
     Step *step = user_data;
+    Import *import = step->import;
+    g_autoptr(GError) error = failed ? g_error_copy(failed) : NULL;
+    if (!error)
+        berth_engine_check(import->daemon->engine, &error);
     if (step_failed(step, error))
         return;
-    Import *import = step->import;
     BerthDaemon *daemon = import->daemon;
+    Berth__Event event = BERTH__EVENT__INIT;
+    import->is_recorded = TRUE;
     /* From here on it is no longer its connection's. */
     g_hash_table_steal(berth_client_holdings(step->call)->imports, import->import_id);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_store_batch_put_image(berth_turn_batch(turn), import->image);
     berth_store_batch_remove_unwanted(berth_turn_batch(turn), import->import_id);
     berth_image_table_clear_unwanted(daemon->images, import->import_id);
-    log_image(turn, BERTH__EVENT__KIND__IMAGE_IMPORTED, import->image->name, import->user);
+    berth_event_image(BERTH__EVENT__KIND__IMAGE_IMPORTED, import->image->name, import->user,
+                      &event);
+    berth_turn_log(turn, &event);
     berth_image_table_put(daemon->images, berth_pb_dup(&import->image->base));
     berth_turn_then(turn, on_record_committed, step);
     berth_turn_commit(turn);
@@ -465,92 +499,6 @@ static void images_get(Berth__Images_Service *service, const Berth__GetImageRequ
 
 /* --- Remove ------------------------------------------------------------------------------------- */
 
-typedef struct {
-    BerthDaemon *daemon;
-    BerthRpcCall *call;
-    char *name;
-    char *id;
-} Removal;
-
-static void removal_free(Removal *removal)
-{
-    g_free(removal->name);
-    g_free(removal->id);
-    g_free(removal);
-}
-
-static gpointer remove_object(BerthStorage *storage, gconstpointer input, GError **error)
-{
-    berth_storage_image_remove(storage, input, error);
-    return NULL;
-}
-
-static void on_object_removed(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
-    if (error) {
-        g_info("an image that was removed stays in storage until the next collection of garbage: "
-               "%s",
-               error->message);
-    }
-}
-
-static void on_removal_committed(const GError *error, gpointer user_data)
-{
-    Removal *removal = user_data;
-    if (error) {
-        berth_rpc_call_fail(removal->call, error);
-    } else {
-        /* Not before: the collector removes what is unwanted, and the image might come back. */
-        berth_image_table_set_unwanted(removal->daemon->images, removal->id,
-                                       BERTH_UNWANTED_REMOVAL);
-        Berth__RemoveImageReply reply = BERTH__REMOVE_IMAGE_REPLY__INIT;
-        berth_rpc_call_reply(removal->call, &reply.base);
-        berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
-                               "remove an image", remove_object, g_strdup(removal->id), g_free,
-                               NULL, on_object_removed, NULL);
-    }
-    removal_free(removal);
-}
-
-static gboolean remove_image(Removal *removal, const char *user, GError **error)
-{
-    BerthDaemon *daemon = removal->daemon;
-    const Berth__Image *image = berth_image_table_get(daemon->images, removal->name, error);
-    if (!image)
-        return FALSE;
-    guint jobs = berth_job_table_count_image(daemon->jobs, removal->name);
-    if (jobs > 0) {
-        g_set_error(
-            error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-            "image \"%s\" is needed by %u job%s that ha%s not ended; wait for %s, or cancel "
-            "%s",
-            removal->name, jobs, jobs == 1 ? "" : "s", jobs == 1 ? "s" : "ve",
-            jobs == 1 ? "it" : "them", jobs == 1 ? "it" : "them");
-        return FALSE;
-    }
-    removal->id = g_strdup(image->id);
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_store_batch_remove_image(berth_turn_batch(turn), removal->name);
-    berth_store_batch_put_unwanted(berth_turn_batch(turn), removal->id, BERTH_UNWANTED_REMOVAL);
-    log_image(turn, BERTH__EVENT__KIND__IMAGE_REMOVED, removal->name, user);
-    berth_image_table_remove(daemon->images, removal->name);
-    berth_turn_then(turn, on_removal_committed, removal);
-    berth_turn_commit(turn);
-    return TRUE;
-}
-
-static void on_remover(const char *name, const GError *unnamed, gpointer user_data)
-{
-    Removal *removal = user_data;
-    g_autoptr(GError) error = NULL;
-    if (!remove_image(removal, name, &error)) {
-        berth_rpc_call_fail(removal->call, error);
-        removal_free(removal);
-    }
-}
-
 static void images_remove(Berth__Images_Service *service, const Berth__RemoveImageRequest *request,
                           Berth__RemoveImageReply_Closure closure, void *closure_data)
 {
@@ -562,11 +510,7 @@ static void images_remove(Berth__Images_Service *service, const Berth__RemoveIma
         berth_rpc_call_fail(call, error);
         return;
     }
-    Removal *removal = g_new0(Removal, 1);
-    removal->daemon = daemon;
-    removal->call = call;
-    removal->name = g_strdup(request->name);
-    berth_users_name(daemon->users, who->uid, on_remover, removal);
+    berth_image_removal_run(daemon, request->name, call);
 }
 
 ProtobufCService *berth_images_service_new(BerthDaemon *daemon)

@@ -85,11 +85,8 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
 {
     BerthDaemon *daemon = change->daemon;
     const BerthRpcIdentity *who = berth_rpc_call_identity(change->call);
-    if (berth_engine_is_stopped(daemon->engine)) {
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                            "the daemon is ending; try again when it runs");
+    if (!berth_engine_check(daemon->engine, error))
         return FALSE;
-    }
     if (berth_job_state_is_final((BerthJobState)entry->job->state)) {
         set_ended_error(entry->job, error);
         return FALSE;

@@ -106,12 +106,8 @@ static gboolean check_key(const char *key, GError **error)
 static gboolean check_present(Submission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->daemon;
-    if (berth_engine_is_stopped(daemon->engine)) {
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                            "the daemon is ending; submit again when it runs");
-        return FALSE;
-    }
-    if (!check_user_limit(daemon, submission->uid, error))
+    if (!berth_engine_check(daemon->engine, error) ||
+        !check_user_limit(daemon, submission->uid, error))
         return FALSE;
     const Berth__Image *image =
         berth_image_table_get(daemon->images, submission->spec->image, error);
