@@ -11,8 +11,11 @@
  * A pass costs O(planned + tried classes), each log nodes: behind the planned tasks only those classes
  * are tried whose first job is new, or which fit on a node that has more room than the last pass saw.
  * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
- * so does a plan that is dropped. */
+ * so does a plan that is dropped. All of the order is held against those nodes, at a few comparisons
+ * a class, so that nobody who has room there is passed over for one who comes later; but past
+ * backfill_depth gangs in vain the others are not tried in that pass. */
 #include "scheduler/core/class.h"
+#include "scheduler/core/fresh.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
@@ -187,37 +190,31 @@ static void drop_cursors(Pass *pass)
 
 /* --- the others ----------------------------------------------------------------------------- */
 
-/* The most of each that a fresh node has. */
-static CoreSize fresh_room(const BerthCore *core)
+/* A guest that has room on a fresh node starts there; but a gang needs room for the others too, and
+ * who could start in slack keeps out of the way of more. */
+static gboolean may_fail(const BerthCore *core, const CoreClass *class)
 {
-    CoreSize most = {0, 0};
-    for (guint i = 0; i < core->nodes.fresh->len; i++) {
-        CoreSize room = core_node_free(
-            core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
-        most.vcpus = MAX(most.vcpus, room.vcpus);
-        most.memory_mib = MAX(most.memory_mib, room.memory_mib);
-    }
-    return most;
+    return class->shape.guests > 1 || core_plan_len(core->plan) > firm_depth(core);
 }
 
-/* Goes through the order behind the planned ones, in a bounded number of tries that fail. */
+/* Goes through all of the order behind the planned ones, in a bounded number of searches that fail. */
 static void fill_fresh(Pass *pass)
 {
     BerthCore *core = pass->core;
     gint64 failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
-    CoreSize room = fresh_room(core);
-    while (pass->at < core->order->len && failures_left > 0) {
+    g_autoptr(CoreFresh) fresh = core_fresh_new(core, firm_depth(core));
+    while (pass->at < core->order->len) {
         const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, pass->at);
-        gboolean is_worth_it = core_size_fits(ordered->size, room);
-        if (!is_worth_it && !core->full_pass_wanted) {
-            pass->at++;
-            continue;
-        }
         CoreClass *class = ordered->class;
-        if (core_placement_park(core, class))
+        gboolean is_worth_it = core_fresh_may_have_room(fresh, ordered->size) &&
+                               core_fresh_has_room(fresh, class, length_of(core, class));
+        if (is_worth_it ? failures_left <= 0 && may_fail(core, class)
+                        : failures_left <= 0 || !core->full_pass_wanted) {
+            pass->at++;
+        } else if (core_placement_park(core, class)) {
             continue;
-        if (try_to_start(pass, class, core->full_pass_wanted ? NULL : core->nodes.fresh)) {
-            room = fresh_room(core);
+        } else if (try_to_start(pass, class, core->full_pass_wanted ? NULL : core->nodes.fresh)) {
+            core_fresh_update(fresh, pass->nodes, class->shape.guests);
         } else {
             class->looked_at = core->pass;
             failures_left -= is_worth_it;

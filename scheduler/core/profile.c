@@ -118,6 +118,20 @@ guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed
     return count;
 }
 
+void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GArray *out_steps)
+{
+    const GArray *steps = steps_of(node);
+    const GArray *reservations = core_plan_reservations(core, node);
+    CoreStep now = {core->now_usec, room_at(core, steps, reservations, heeds, core->now_usec)};
+    g_array_append_val(out_steps, now);
+    for (guint i = 0; reservations != NULL && i < reservations->len; i++) {
+        gint64 at_usec = g_array_index(reservations, CoreReservation, i).start_usec;
+        CoreStep later = {at_usec, room_at(core, steps, reservations, heeds, at_usec)};
+        if (at_usec > core->now_usec)
+            g_array_append_val(out_steps, later);
+    }
+}
+
 gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                           guint32 count)
 {

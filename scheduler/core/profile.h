@@ -27,6 +27,10 @@ gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize siz
  * at most MAX. */
 guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                            gint64 from_usec, guint32 max);
+/* What NODE has left beside the first HEEDS planned starts, now and at the instant of each start that
+ * is planned there for later: appended to OUT_STEPS (CoreStep), the one of now first, the others in
+ * any order. A guest can be there as long as it fits in each. */
+void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GArray *out_steps);
 /* When COUNT of them first could; G_MAXINT64 = never. After now. */
 gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                           guint32 count);

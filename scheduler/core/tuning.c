@@ -25,7 +25,7 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "Mason at load 2.5 (seed 1): 109471 CPU-h done with 0, 119436 with 32"},
     [BERTH_TUNING_BACKFILL_DEPTH] =
         {"backfill_depth", "", 256, 1, 1000000,
-         "classes of waiting jobs tried per pass behind the planned ones",
+         "classes of gangs, and of jobs that may run in slack, tried in vain per pass",
          "bounds a pass; about as many as Slurm's bf_max_job_test has jobs (500), but of classes"},
     [BERTH_TUNING_ASSUMED_LIMIT_USEC] =
         {"assumed_limit_usec", "us", DAY_USEC, SECOND_USEC, YEAR_USEC,

@@ -226,6 +226,26 @@ static void late_start_is_planned_again(void **state)
                            "released 1.1 -> START 2.1@1\n");
 }
 
+/* Node 1 gathers room for 3, and what is left there is none for 4 to 6; node 2 is too small for 4 and
+ * 5, and 6 is not to be there. */
+static void room_goes_past_all_that_cannot_use_it_to_the_first_that_can(void **state)
+{
+    core_script_run_tuned(0, BERTH_TUNING_BACKFILL_DEPTH, 1,
+                          "node 1 8 8000\n"
+                          "node 2 2 1000\n"
+                          "submit 1 v=1 nodes=1 limit=36000 -> START 1.1@1\n"
+                          "submit 2 v=2 nodes=2 limit=3600 -> START 2.1@2\n"
+                          "submit 3 v=8 nodes=1 limit=3600\n"
+                          "planned 3 36000\n"
+                          "submit 4 v=4 limit=72000\n"
+                          "submit 5 v=1 m=1100 limit=72000\n"
+                          "submit 6 v=1 nodes=1 limit=72000\n"
+                          "submit 7 v=1 limit=72000\n"
+                          "exited 2.1 -> RELEASE 2.1@2\n"
+                          "released 2.1 -> START 7.1@2\n"
+                          "submit 8 v=1 limit=72000 -> START 8.1@2\n");
+}
+
 static void jobs_without_limit_are_planned_for_a_day(void **state)
 {
     run(BERTH_POLICY_EASY, "node 1 4 1000\n"
@@ -421,6 +441,7 @@ int main(void)
         cmocka_unit_test(plan_knows_how_long_guests_booted),
         cmocka_unit_test(plan_knows_what_boots_across_a_restart),
         cmocka_unit_test(late_start_is_planned_again),
+        cmocka_unit_test(room_goes_past_all_that_cannot_use_it_to_the_first_that_can),
         cmocka_unit_test(jobs_without_limit_are_planned_for_a_day),
         cmocka_unit_test(best_fit_leaves_the_least),
         cmocka_unit_test(gang_starts_all_or_none),
