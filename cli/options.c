@@ -443,7 +443,6 @@ gboolean berth_job_options_from_script(BerthJobOptions *options, const char *scr
 {
     const char *end = script + length;
     guint number = 0;
-    gboolean is_ours = FALSE;
     for (const char *line = script; line < end;) {
         const char *stop = memchr(line, '\n', (gsize)(end - line));
         if (stop == NULL)
@@ -455,12 +454,10 @@ gboolean berth_job_options_from_script(BerthJobOptions *options, const char *scr
         if (text[0] != '#' && text[0] != '\0')
             return TRUE;
         if (!is_directive(text)) {
-            if (!is_ours && options->foreign == NULL)
+            if (options->foreign == NULL)
                 options->foreign = foreign_directive(text);
             continue;
         }
-        is_ours = TRUE;
-        options->foreign = NULL; /* a script for both */
         g_autoptr(GError) local = NULL;
         if (!take_directive(options, text + strlen("#BERTH"), &local)) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s:%u: %s", name, number,

@@ -25,7 +25,8 @@ typedef struct {
     GPtrArray *environment; /* "NAME=VALUE" */
     GPtrArray *inputs;      /* "NAME=PATH" or "PATH" */
     char *idempotency_key;
-    const char *foreign; /* "#SBATCH": whose lines a script without #BERTH lines has; NULL = none */
+    const char
+        *foreign; /* "#SBATCH": whose lines the script has, which are not read; NULL = none */
 } BerthJobOptions;
 
 BerthJobOptions *berth_job_options_new(void);

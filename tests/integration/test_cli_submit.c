@@ -216,7 +216,12 @@ static void submit_what_is_hardly_meant_is_noted(void **state)
         {"torque.sh", "#PBS -l nodes=1\ntrue\n", 0,
          "berth submit: torque.sh: its #PBS lines mean nothing to Berth, whose own begin with "
          "#BERTH\n"},
-        {"both.sh", "#!/bin/sh\n#SBATCH --mem=4G\n#BERTH --memory=4G\n#SBATCH -c 4\n", 0, ""},
+        {"both.sh", "#!/bin/sh\n#BERTH --memory=4G\n#SBATCH -c 4\n", 0,
+         "berth submit: both.sh: its #SBATCH lines mean nothing to Berth, whose own begin with "
+         "#BERTH\n"},
+        {"moved.sh", "#PBS -l mem=4g\n#BERTH --memory=4G\ntrue\n", 0,
+         "berth submit: moved.sh: its #PBS lines mean nothing to Berth, whose own begin with "
+         "#BERTH\n"},
         {"late.sh", "#!/bin/sh\ntrue\n#SBATCH --mem=4G\n", 0, ""},
         {"program",
          "\x7f"
