@@ -386,6 +386,25 @@ gboolean berth_cli_image_show(BerthCli *cli, int argc, char **argv, int *out_sta
     return TRUE;
 }
 
+/* An image that cannot be removed does not keep the others from it. */
+static gboolean remove_each(BerthCli *cli, int n, char **names, int *out_status, GError **error)
+{
+    for (int i = 0; i < n; i++) {
+        g_autoptr(GError) local = NULL;
+        Berth__RemoveImageRequest request = BERTH__REMOVE_IMAGE_REQUEST__INIT;
+        if (!berth_cli_connect(cli, error))
+            return FALSE;
+        request.name = names[i];
+        ProtobufCMessage *reply =
+            berth_cli_call(cli, &berth__images__descriptor, "Remove", &request.base, &local);
+        if (reply == NULL)
+            berth_cli_report(local, out_status);
+        else
+            protobuf_c_message_free_unpacked(reply, NULL);
+    }
+    return TRUE;
+}
+
 gboolean berth_cli_image_rm(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     if (!berth_cli_parse(&argc, &argv, NULL, "NAME...",
@@ -394,14 +413,5 @@ gboolean berth_cli_image_rm(BerthCli *cli, int argc, char **argv, int *out_statu
         return FALSE;
     if (argc < 2)
         return berth_cli_usage_error(out_status, error, "name an image (see %s --help)", argv[0]);
-    for (int i = 1; i < argc; i++) {
-        Berth__RemoveImageRequest request = BERTH__REMOVE_IMAGE_REQUEST__INIT;
-        request.name = argv[i];
-        ProtobufCMessage *reply =
-            berth_cli_call(cli, &berth__images__descriptor, "Remove", &request.base, error);
-        if (reply == NULL)
-            return FALSE;
-        protobuf_c_message_free_unpacked(reply, NULL);
-    }
-    return TRUE;
+    return remove_each(cli, argc - 1, argv + 1, out_status, error);
 }

@@ -364,6 +364,20 @@ static void image_verbs_import_show_and_remove(void **state)
     discard(CLI(test->berthd, "image", "rm", "mine"));
 }
 
+/* One that cannot be removed: the others still are, and the status says so. */
+static void image_rm_deals_with_every_name(void **state)
+{
+    BerthdTest *test = *state;
+    berthd_fixture_import(test->berthd, "first");
+    berthd_fixture_import(test->berthd, "last");
+    g_autoptr(CliProcess) some = CLI(test->berthd, "image", "rm", "first", "nope", "last");
+    assert_cli_status(some, 1);
+    assert_contains(cli_err(some), "berth image rm: there is no image \"nope\"");
+    g_autofree char *list = output_of(CLI(test->berthd, "image", "ls"));
+    assert_null(strstr(list, "first"));
+    assert_null(strstr(list, "last"));
+}
+
 static void image_import_without_room_says_where(void **state)
 {
     BerthdTest *test = *state;
@@ -633,6 +647,7 @@ int main(void)
         cmocka_unit_test(hold_release_and_cancel_change_a_job),
         cmocka_unit_test(node_verbs_show_nodes),
         cmocka_unit_test(image_verbs_import_show_and_remove),
+        cmocka_unit_test(image_rm_deals_with_every_name),
         cmocka_unit_test(image_import_without_room_says_where),
         cmocka_unit_test(another_user_may_neither_read_nor_cancel),
         cmocka_unit_test(json_is_what_python_reads),
