@@ -2,6 +2,7 @@
 /* Owns what waits: for output, for the end of jobs. Nothing here polls: the daemon streams. */
 #include "cli/follow.h"
 
+#include "cli/pending_note.h"
 #include "common/error.h"
 #include "common/types.h"
 
@@ -104,6 +105,9 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
                            GError **error)
 {
     Position position = {.follow = follow};
+    g_autoptr(BerthPendingNote) note = NULL;
+    if (follow->follow)
+        note = berth_pending_note_new(cli, follow->job);
     *out_no_reader = FALSE;
     if (!berth_cli_persist(cli, follow->follow, read_logs, &position, error))
         return FALSE;

@@ -7,7 +7,7 @@
  * storage is away, is waited for and the output goes on where it stopped. The output of a task that
  * is started again begins anew, in a file that was opened for it from an empty one; standard error
  * says so. *OUT_NO_READER: it failed because whoever read the output is gone (EPIPE; only where SIGPIPE
- * is ignored). */
+ * is ignored). If FOLLOW, standard error says why a job waits that does not begin soon. */
 typedef struct {
     guint64 job;
     guint32 task;

@@ -32,6 +32,14 @@ const char *berth_reason_name(Berth__Reason reason)
     return words(enum_name(&berth__reason__descriptor, (int)reason), "REASON_");
 }
 
+/* A job that succeeded has no reason, but may have a text: what became of its output. */
+char *berth_reason_format(const Berth__Task *task)
+{
+    gboolean is_named = task->reason != BERTH__REASON__REASON_NONE;
+    return g_strconcat(is_named ? berth_reason_name(task->reason) : "",
+                       is_named && *task->reason_text ? ": " : "", task->reason_text, NULL);
+}
+
 const char *berth_node_state_name(Berth__NodeState state)
 {
     return words(enum_name(&berth__node_state__descriptor, (int)state), "NODE_");

@@ -8,8 +8,10 @@
 /* Values as people read them (sizes and durations: common/units.h). All strings are (transfer
  * full) unless they are const. */
 
-const char *berth_job_state_name(Berth__JobState state);   /* "PENDING" */
-const char *berth_reason_name(Berth__Reason reason);       /* "resources" */
+const char *berth_job_state_name(Berth__JobState state); /* "PENDING" */
+const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
+/* "resources: no node has enough left"; "" if there is none, and the text alone where only that is. */
+char *berth_reason_format(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
 char *berth_format_time(guint64 usec); /* local "2026-03-01 12:00:05", NULL for 0 */
 

@@ -66,14 +66,6 @@ static void print_usage(const Berth__Usage *usage)
                            usage->memory_peak_mib, usage->memory_total_mib);
 }
 
-/* A job that succeeded has no reason, but may have a text: what became of its output. */
-static void print_reason(const Berth__Task *task)
-{
-    gboolean is_named = task->reason != BERTH__REASON__REASON_NONE;
-    berth_print_fieldf("Reason", "%s%s%s", is_named ? berth_reason_name(task->reason) : "",
-                       is_named && *task->reason_text ? ": " : "", task->reason_text);
-}
-
 /* Of a running job that is to end: since when, and when it gets no more time. */
 static void print_stop(const Berth__Task *task)
 {
@@ -89,7 +81,8 @@ static void print_task(const Berth__Task *task)
 {
     g_autofree char *start = berth_format_time(task->start_usec);
     g_autofree char *end = berth_format_time(task->end_usec);
-    print_reason(task);
+    g_autofree char *reason = berth_reason_format(task);
+    berth_print_field("Reason", reason);
     print_stop(task);
     berth_print_field("Node", task->node);
     berth_print_field("Started", start);

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the line that says why a job waits. The reason changes without an event, so it is asked for:
+ * less and less often, and no more once the job has begun. */
+#include "cli/pending_note.h"
+
+#include "cli/format.h"
+#include "cli/table.h"
+
+#include <stdio.h>
+
+#define FIRST_MSEC   3000u
+#define LONGEST_MSEC 60000u
+#define TIMEOUT_MSEC 60000u
+
+/* The owner has one reference, the request that is under way another. */
+struct BerthPendingNote {
+    BerthCli *cli;
+    guint64 job;
+    guint wait_msec; /* until it is asked next */
+    guint timer;     /* 0 = none */
+    GCancellable *cancellable;
+    Berth__Reason said; /* the newest that was printed; its details may change without a word */
+};
+
+static gboolean ask(gpointer user_data);
+
+static void clear(gpointer data)
+{
+    BerthPendingNote *note = data;
+    g_object_unref(note->cancellable);
+}
+
+static void ask_later(BerthPendingNote *note)
+{
+    note->timer = g_timeout_add(note->wait_msec, ask, note);
+    note->wait_msec = MIN(note->wait_msec * 2, LONGEST_MSEC);
+}
+
+static void say(BerthPendingNote *note, const Berth__Task *task)
+{
+    if (task->reason == note->said)
+        return;
+    g_autofree char *reason = berth_reason_format(task);
+    g_autofree char *printable = berth_printable(reason);
+    fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " is pending: %s\n", g_get_prgname(), note->job,
+            printable);
+    note->said = task->reason;
+}
+
+static void on_answered(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthPendingNote *note = user_data;
+    Berth__Job *job = (Berth__Job *)berth_rpc_peer_call_finish(result, NULL);
+    gboolean is_wanted = !g_cancellable_is_cancelled(note->cancellable);
+    gboolean is_pending = job != NULL && job->state == BERTH__JOB_STATE__PENDING;
+    if (is_wanted && (is_pending || job == NULL))
+        ask_later(note);
+    if (is_wanted && is_pending && job->n_tasks > 0)
+        say(note, job->tasks[0]);
+    if (job != NULL)
+        berth__job__free_unpacked(job, NULL);
+    g_rc_box_release_full(note, clear);
+}
+
+static gboolean ask(gpointer user_data)
+{
+    BerthPendingNote *note = user_data;
+    note->timer = 0;
+    if (note->cli->peer == NULL || berth_rpc_peer_is_closed(note->cli->peer)) {
+        ask_later(note);
+        return G_SOURCE_REMOVE;
+    }
+    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
+    request.job = note->job;
+    berth_rpc_peer_call_async(note->cli->peer, &berth__jobs__descriptor, "Get", &request.base,
+                              TIMEOUT_MSEC, note->cancellable, on_answered, g_rc_box_acquire(note));
+    return G_SOURCE_REMOVE;
+}
+
+BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job)
+{
+    BerthPendingNote *note = g_rc_box_new0(BerthPendingNote);
+    note->cli = cli;
+    note->job = job;
+    note->wait_msec = FIRST_MSEC;
+    note->cancellable = g_cancellable_new();
+    ask_later(note);
+    return note;
+}
+
+void berth_pending_note_free(BerthPendingNote *note)
+{
+    if (note->timer != 0)
+        g_source_remove(note->timer);
+    g_cancellable_cancel(note->cancellable);
+    g_rc_box_release_full(note, clear);
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who waits is told for what: for a job, why it does not begin. */
+#include "tests/lib/berthd_test.h"
+#include "tests/lib/cli_process.h"
+
+/* The node's 64 vCPUs, taken by a job that runs on. */
+static guint64 fill_node(BerthdTest *test)
+{
+    test->plan = (FakePlan){.runs_on = TRUE};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.vcpus = 64;
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    return job;
+}
+
+static void cancel(BerthdTest *test, guint64 job)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "cancel", text);
+    assert_cli_status(cli, 0);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__CANCELLED);
+}
+
+static guint count(const char *text, const char *part)
+{
+    guint n = 0;
+    for (const char *at = text; (at = strstr(at, part)); at += strlen(part)) {
+        n++;
+    }
+    return n;
+}
+
+static void run_of_waiting_job_says_why_and_again_when_it_is_another_reason(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 filler = fill_node(test);
+    test->plan = (FakePlan){.out = "done\n"};
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "run", "--hold", "--", "true");
+    run_until(strstr(cli_err(cli), " is pending: held-by-user"));
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, berthd_test_newest_job(test));
+    g_autoptr(CliProcess) release = CLI(test->berthd, "release", job);
+    assert_cli_status(release, 0);
+    run_until(strstr(cli_err(cli), " is pending: resources: no node has enough left"));
+    cancel(test, filler);
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_out(cli), "done\n");
+    assert_int_equal(count(cli_err(cli), "is pending"), 2);
+    assert_int_equal(count(cli_err(cli), "\n"), 2);
+}
+
+static void logs_of_waiting_job_say_why_if_they_follow(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.out = "done\n"};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.hold = TRUE;
+    guint64 number = berthd_fixture_submit(test->berthd, &spec);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+    g_autofree char *expected = g_strdup_printf("berth logs: job %s is pending: held-by-user", job);
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "logs", "-f", job);
+    run_until(strstr(cli_err(cli), expected));
+    g_autoptr(CliProcess) at_once = CLI(test->berthd, "logs", job);
+    assert_cli_status(at_once, 0);
+    assert_string_equal(cli_err(at_once), "");
+    g_autoptr(CliProcess) release = CLI(test->berthd, "release", job);
+    assert_cli_status(release, 0);
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_out(cli), "done\n");
+    assert_int_equal(count(cli_err(cli), "\n"), 1);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(run_of_waiting_job_says_why_and_again_when_it_is_another_reason),
+        cmocka_unit_test(logs_of_waiting_job_say_why_if_they_follow),
+    };
+    return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);
+}
