@@ -18,9 +18,12 @@ typedef struct {
 #define NOT_INTERACTIVE                                                                            \
     "jobs are not interactive: they have no terminal, and their standard input is /dev/null"
 #define NO_ARRAYS       "there are no array jobs yet; submit one job for each element"
+#define NO_PARTITIONS   "there are no partitions or queues; --node names nodes"
+#define NO_DEVICES      "there are no GPUs and no other generic resources"
+#define NO_MAIL         "no mail is sent; `berth wait` returns when a job has ended"
 #define NO_DEPENDENCIES "jobs cannot depend on each other yet; wait for the first with `berth wait`"
 
-/* Options of sbatch(1), srun(1), qsub(1) and docker-run(1). */
+/* Options of sbatch(1), srun(1), qsub(1) and docker-run(1), long ones and letters. */
 static const Synonym options[] = {
     {"mem", "memory", NULL},
     {"cpus", "vcpus", NULL},
@@ -42,12 +45,22 @@ static const Synonym options[] = {
     {"array", NULL, NO_ARRAYS},
     {"dependency", NULL, NO_DEPENDENCIES},
     {"depend", NULL, NO_DEPENDENCIES},
-    {"partition", NULL, "there are no partitions or queues; --node names nodes"},
-    {"queue", NULL, "there are no partitions or queues; --node names nodes"},
+    {"partition", NULL, NO_PARTITIONS},
+    {"queue", NULL, NO_PARTITIONS},
+    {"gres", NULL, NO_DEVICES},
+    {"gpus", NULL, NO_DEVICES},
+    {"mail-type", NULL, NO_MAIL},
+    {"mail-user", NULL, NO_MAIL},
     {"wrap", NULL, "give the command after \"--\""},
     {"interactive", NULL, NOT_INTERACTIVE},
     {"tty", NULL, NOT_INTERACTIVE},
     {"pty", NULL, NOT_INTERACTIVE},
+    {"J", "name", NULL},
+    {"N", NULL, "--name names a job (-N of PBS); it has one guest, on one node (-N of Slurm)"},
+    {"a", NULL, NO_ARRAYS},
+    {"q", NULL, NO_PARTITIONS},
+    {"G", NULL, NO_DEVICES},
+    {"l", NULL, "see --vcpus, --memory and --time"},
 };
 
 /* Commands of Slurm, PBS, and what others call ours. */
@@ -65,7 +78,8 @@ static const Synonym commands[] = {
     {"queue", "ls", NULL},
     {"status", "ls", NULL},
     {"sacct", "ls --all", NULL},
-    {"info", "show", NULL},
+    {"info", NULL,
+     "`berth version` is about the cluster, `berth node ls` about nodes, `berth show` about a job"},
     {"inspect", "show", NULL},
     {"describe", "show", NULL},
     {"scontrol", "show", NULL},
@@ -86,6 +100,18 @@ static const Synonym commands[] = {
     {"hosts", "node ls", NULL},
     {"images", "image ls", NULL},
     {"import", "image import", NULL},
+    {"node list", "node ls", NULL},
+    {"node info", "node show", NULL},
+    {"node drain", NULL, "no node can be drained yet"},
+    {"node undrain", NULL, "no node can be drained yet"},
+    {"node cordon", NULL, "no node can be drained yet"},
+    {"image list", "image ls", NULL},
+    {"image info", "image show", NULL},
+    {"image inspect", "image show", NULL},
+    {"image add", "image import", NULL},
+    {"image load", "image import", NULL},
+    {"image remove", "image rm", NULL},
+    {"image delete", "image rm", NULL},
 };
 
 guint berth_hint_distance(const char *a, const char *b)
@@ -152,9 +178,10 @@ static gboolean has_entry(const GOptionEntry *entries, const char *name)
 
 char *berth_hint_option(const GOptionEntry *entries, const char *word)
 {
-    if (!g_str_has_prefix(word, "--"))
-        return g_strdup("");
-    g_autofree char *name = g_strndup(word + 2, strcspn(word + 2, "="));
+    gboolean is_long = g_str_has_prefix(word, "--");
+    g_autofree char *name = is_long          ? g_strndup(word + 2, strcspn(word + 2, "="))
+                            : word[0] == '-' ? g_strndup(word + 1, 1)
+                                             : g_strdup("");
     if (strlen(name) > WORD_MAX)
         return g_strdup("");
     const Synonym *synonym = find_synonym(options, G_N_ELEMENTS(options), name);
@@ -162,11 +189,34 @@ char *berth_hint_option(const GOptionEntry *entries, const char *word)
         return g_strdup_printf("; did you mean --%s?", synonym->ours);
     if (synonym != NULL && synonym->ours == NULL && has_entry(entries, "vcpus"))
         return g_strdup_printf("; %s", synonym->text);
+    if (!is_long)
+        return g_strdup("");
     Nearest nearest = {.word = name};
     for (; entries != NULL && entries->long_name != NULL; entries++)
         consider(&nearest, entries->long_name);
     consider(&nearest, "help");
     return nearest.name ? g_strdup_printf("; did you mean --%s?", nearest.name) : g_strdup("");
+}
+
+/* The name of a command that is as near to WORD as a slip; of those of its group, if WORD names one
+ * ("image lsi"). NULL: none. */
+static const char *nearest_command(const char *word)
+{
+    gsize n = 0;
+    const BerthCommand *table = berth_commands(&n);
+    const char *space = strchr(word, ' ');
+    gsize group = space ? (gsize)(space - word) + 1 : 0;
+    Nearest nearest = {.word = word + group};
+    for (gsize i = 0; i < n; i++) {
+        if (strncmp(table[i].name, word, group) != 0)
+            continue;
+        const char *rest = table[i].name + group;
+        g_autofree char *first = g_strndup(rest, strcspn(rest, " "));
+        consider(&nearest, g_intern_string(first));
+    }
+    if (group == 0)
+        consider(&nearest, "help");
+    return nearest.name;
 }
 
 char *berth_hint_command(const char *word)
@@ -178,14 +228,9 @@ char *berth_hint_command(const char *word)
         return g_strdup_printf("; %s", synonym->text);
     if (synonym != NULL)
         return g_strdup_printf("; did you mean \"berth %s\"?", synonym->ours);
-    gsize n = 0;
-    const BerthCommand *table = berth_commands(&n);
-    Nearest nearest = {.word = word};
-    for (gsize i = 0; i < n; i++) {
-        g_autofree char *first = g_strndup(table[i].name, strcspn(table[i].name, " "));
-        consider(&nearest, g_intern_string(first));
-    }
-    consider(&nearest, "help");
-    return nearest.name ? g_strdup_printf("; did you mean \"berth %s\"?", nearest.name)
-                        : g_strdup("");
+    const char *space = strchr(word, ' ');
+    const char *name = nearest_command(word);
+    return name ? g_strdup_printf("; did you mean \"berth %.*s%s\"?",
+                                  space ? (int)(space - word) + 1 : 0, word, name)
+                : g_strdup("");
 }

@@ -89,6 +89,25 @@ static int parse_global(int argc, char **argv, BerthCli *cli, int *out_status)
     return i;
 }
 
+static void print_group_usage(FILE *stream, const char *group)
+{
+    fprintf(stream, "Usage: berth %s COMMAND [OPTIONS] [ARGUMENTS]\n\nCommands:\n", group);
+    berth_commands_print(stream, group);
+}
+
+static void refuse_in_group(const char *group, const char *word)
+{
+    g_autofree char *name = g_strdup_printf("%s %s", group, word);
+    g_autofree char *hint = berth_hint_command(name);
+    if (*hint != '\0') {
+        fprintf(stderr, "berth: there is no command \"%s\"%s (see berth %s --help)\n", name, hint,
+                group);
+        return;
+    }
+    fprintf(stderr, "berth: there is no command \"%s\"; there are:\n", name);
+    berth_commands_print(stderr, group);
+}
+
 static const BerthCommand *find_command(int argc, char **argv, int *out_words, int *out_status)
 {
     gboolean group;
@@ -100,12 +119,11 @@ static const BerthCommand *find_command(int argc, char **argv, int *out_words, i
     } else if (group &&
                (argc == 1 || g_str_equal(argv[1], "--help") || g_str_equal(argv[1], "-h"))) {
         gboolean help = argc > 1;
-        berth_commands_print(help ? stdout : stderr, argv[0]);
+        print_group_usage(help ? stdout : stderr, argv[0]);
         *out_status = help ? BERTH_EXIT_OK : BERTH_EXIT_USAGE;
         return NULL;
     } else if (group) {
-        fprintf(stderr, "berth: there is no command \"%s %s\"; there are:\n", argv[0], argv[1]);
-        berth_commands_print(stderr, argv[0]);
+        refuse_in_group(argv[0], argv[1]);
     } else {
         g_autofree char *hint = berth_hint_command(argv[0]);
         fprintf(stderr, "berth: there is no command \"%s\"%s (see berth --help)\n", argv[0], hint);

@@ -61,7 +61,13 @@ static void option_near_or_foreign_is_named(void **state)
         {"--frobnicate", ""},
         {"--", ""},
         {"--x", ""},
-        {"-N", ""},
+        {"-J", "; did you mean --name?"},
+        {"-Jfoo", "; did you mean --name?"},
+        {"-N", "; --name names a job (-N of PBS); it has one guest, on one node (-N of Slurm)"},
+        {"--gres=gpu:1", "; there are no GPUs and no other generic resources"},
+        {"--mail-type=END", "; no mail is sent; `berth wait` returns when a job has ended"},
+        {"-x", ""},
+        {"-", ""},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *hint = berth_hint_option(berth_job_option_entries(), cases[i].word);
@@ -89,6 +95,14 @@ static void command_near_or_foreign_is_named(void **state)
         {"hlep", "; did you mean \"berth help\"?"},
         {"salloc", "; jobs are not interactive: they have no terminal, and their standard input "
                    "is /dev/null"},
+        {"info", "; `berth version` is about the cluster, `berth node ls` about nodes, "
+                 "`berth show` about a job"},
+        {"image list", "; did you mean \"berth image ls\"?"},
+        {"image imprt", "; did you mean \"berth image import\"?"},
+        {"node drain", "; no node can be drained yet"},
+        {"node rm", ""},
+        {"node frobnicate", ""},
+        {"frobnicate ls", ""},
         {"frobnicate", ""},
         {"x", ""},
         {"", ""},
