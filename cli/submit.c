@@ -42,7 +42,7 @@ gboolean berth_cli_submit(BerthCli *cli, int argc, char **argv, int *out_status,
         "SCRIPT is a file of this host, or \"-\" for standard input; it runs in the guest by its "
         "#! line.\nWhat follows \"--\" is a command of the image. Options may also stand in #BERTH "
         "lines at the head\nof the script and in the environment (BERTH_VCPUS, BERTH_MEMORY, ...); "
-        "the command line is\nstrongest.",
+        "the command line is\nstrongest. `berth version` prints what a job gets that does not say.",
         out_status, error);
     return submission != NULL && berth_submission_prepare(submission, cli, error) &&
            berth_submission_send(submission, cli, &job, error) && print_number(job, error);

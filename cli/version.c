@@ -4,8 +4,23 @@
 
 #include "cli/cli.h"
 #include "cli/format.h"
+#include "common/units.h"
 
 #include <stdio.h>
+
+/* What a job gets whose submission does not say. */
+static void print_defaults(const Berth__ServerInfo *info)
+{
+    g_autofree char *memory = berth_format_size_mib(info->default_memory_mib);
+    g_autofree char *disk = berth_format_size_mib(info->default_disk_mib);
+    g_autofree char *limit = berth_format_duration_sec(info->default_time_limit_sec);
+    berth_print_field("Default image", info->default_image);
+    berth_print_fieldf("Default vCPUs", "%u", info->default_vcpus);
+    berth_print_field("Default memory", memory);
+    if (info->default_disk_mib > 0)
+        berth_print_field("Default disk", disk);
+    berth_print_field("Default time", limit);
+}
 
 static void print_info(const Berth__ServerInfo *info)
 {
@@ -14,7 +29,7 @@ static void print_info(const Berth__ServerInfo *info)
                        since ? since : "-");
     berth_print_fieldf("Storage", "%s, %s%s", info->storage,
                        info->storage_ok ? "answers" : "does not answer: ", info->storage_error);
-    berth_print_field("Default image", info->default_image);
+    print_defaults(info);
 }
 
 gboolean berth_cli_version(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)

@@ -20,6 +20,7 @@ static void server_info(Berth__Server_Service *service, const Berth__InfoRequest
     info.storage = (char *)berth_storage_link_kind(daemon->storage);
     info.default_image = config->default_image;
     info.default_memory_mib = config->default_memory_mib;
+    info.default_disk_mib = config->default_disk_mib;
     info.default_vcpus = config->default_vcpus;
     info.default_time_limit_sec = config->default_time_limit_sec;
     info.input_file_max_bytes = config->input_file_max_mib << 20;

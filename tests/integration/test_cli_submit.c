@@ -287,6 +287,25 @@ static void submit_output_files_are_written_at_the_end(void **state)
     }
 }
 
+static void submit_without_options_gets_what_version_shows(void **state)
+{
+    BerthdTest *test = *state;
+    const Berth__StartGuestRequest *start =
+        submit(test, (const char *const[]){"submit", "--", "x", NULL}, NULL);
+    g_autoptr(Berth__Job) job = berthd_fixture_get(test->berthd, start->id->job);
+    assert_int_equal(job->vcpus, 3);
+    assert_int_equal(job->memory_mib, 192);
+    assert_int_equal(job->spec->disk_mib, 7 * 1024);
+    assert_int_equal(job->time_limit_sec, 5400);
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "version");
+    assert_cli_status(cli, 0);
+    assert_contains(cli_out(cli), "Default image    tiny\n"
+                                  "Default vCPUs    3\n"
+                                  "Default memory   192M\n"
+                                  "Default disk     7G\n"
+                                  "Default time     01:30:00\n");
+}
+
 /* --- what is refused ---------------------------------------------------------------------------- */
 
 typedef struct {
@@ -360,7 +379,9 @@ static void submit_what_is_wrong_is_said(void **state)
 static int setup(void **state)
 {
     g_autofree char *extra =
-        g_strdup_printf("[limits]\ninput_file_max = %dM\n", INPUT_FILE_MAX_MIB);
+        g_strdup_printf("[limits]\ninput_file_max = %dM\n"
+                        "[defaults]\nvcpus = 3\nmemory = 192M\ndisk = 7G\ntime_limit = 90m\n",
+                        INPUT_FILE_MAX_MIB);
     return berthd_test_setup_with(state, extra);
 }
 
@@ -376,6 +397,7 @@ int main(void)
         cmocka_unit_test(submit_name_is_made_of_the_command),
         cmocka_unit_test(submit_key_gives_one_job),
         cmocka_unit_test(submit_output_files_are_written_at_the_end),
+        cmocka_unit_test(submit_without_options_gets_what_version_shows),
         cmocka_unit_test(submit_what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, setup, berthd_test_teardown);
