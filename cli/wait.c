@@ -2,6 +2,7 @@
 /* berth wait: returns when jobs have ended, with the status of the first that did not complete. */
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 
@@ -11,6 +12,16 @@ typedef struct {
     int status;
     gboolean is_unknown; /* one of the jobs */
 } Waited;
+
+/* A job that succeeded, but not all of which is where its user looks for it, is no quiet success. */
+static void warn_of_lost_output(const Berth__Job *job)
+{
+    const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;
+    if (task == NULL || !task->output_lost)
+        return;
+    g_autofree char *text = berth_printable(task->reason_text);
+    fprintf(stderr, "%s: job %" G_GUINT64_FORMAT ": %s\n", g_get_prgname(), job->id, text);
+}
 
 static void report_ended(const Berth__Job *job, const GError *unknown, gpointer user_data)
 {
@@ -28,6 +39,7 @@ static void report_ended(const Berth__Job *job, const GError *unknown, gpointer 
     else if (!waited->quiet)
         printf("%" G_GUINT64_FORMAT " %s\n", job->id, berth_job_state_name(job->state));
     fflush(stdout);
+    warn_of_lost_output(job);
 }
 
 static gboolean wait_for_jobs(Waited *waited, BerthCli *cli, int argc, char **argv, int *out_status,

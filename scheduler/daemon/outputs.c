@@ -168,6 +168,7 @@ static void note_failure(const BerthJobEntry *entry, const GError *error)
         g_strdup_printf("%s%sits output was not copied: %s (berth logs has it)", task->reason_text,
                         *task->reason_text ? "; " : "", error->message);
     berth_pb_set_string(&task->reason_text, text);
+    task->output_lost = TRUE;
 }
 
 static void settle(BerthOutputs *outputs, guint64 job, const GError *error)

@@ -189,8 +189,12 @@ static void show_completed_job_says_that_its_output_is_lost(void **state)
     discard(CLI_SHELL(test->berthd, "rmdir gone"));
     assert_true(fake_agent_end(test->agent, job, 0));
     g_autofree char *text = number(job);
-    g_autofree char *waited = output_of(CLI(test->berthd, "wait", text));
-    assert_contains(waited, " COMPLETED\n");
+    g_autoptr(CliProcess) wait = CLI(test->berthd, "wait", text);
+    assert_cli_status(wait, 0);
+    assert_contains(cli_out(wait), " COMPLETED\n");
+    g_autofree char *warning =
+        g_strdup_printf("berth wait: job %s: its output was not copied: ", text);
+    assert_true(g_str_has_prefix(cli_err(wait), warning));
     g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, "State            COMPLETED\n");
     assert_contains(shown, "Reason           its output was not copied: ");
