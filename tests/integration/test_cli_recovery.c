@@ -172,6 +172,25 @@ static void verbs_without_berthd_say_so_at_once(void **state)
     restart(test);
 }
 
+/* A second terminal, in which "berth-lab env" was forgotten. */
+static void verbs_without_berthd_name_a_lab_that_there_is(void **state)
+{
+    BerthdTest *test = *state;
+    const char *dir = berthd_fixture_dir(test->berthd);
+    g_autofree char *variable = g_strdup_printf("BERTH_LAB_RUN=%s/labs", dir);
+    g_autofree char *expected =
+        g_strdup_printf("in BERTH_SOCKET (there is a lab, at %s/labs/b/berthd.sock)\n", dir);
+    g_autofree char *nowhere = g_build_filename(dir, "nowhere", NULL);
+    g_autoptr(CliProcess) labs =
+        CLI_SHELL(test->berthd, "mkdir -p labs/a labs/b labs/c; : >labs/b/berthd.sock; "
+                                ": >labs/c/berthd.sock; : >labs/lock");
+    assert_cli_status(labs, 0);
+    g_autoptr(CliProcess) cli = cli_start(nowhere, (const char *const[]){"ls", NULL},
+                                          (const char *const[]){variable, NULL});
+    assert_cli_status(cli, 1);
+    assert_true(g_str_has_suffix(cli_err(cli), expected));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -181,6 +200,7 @@ int main(void)
         cmocka_unit_test(run_of_job_that_is_started_again_begins_anew),
         cmocka_unit_test(run_of_job_started_again_while_away_loses_nothing),
         cmocka_unit_test(verbs_without_berthd_say_so_at_once),
+        cmocka_unit_test(verbs_without_berthd_name_a_lab_that_there_is),
     };
     return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);
 }
