@@ -2,6 +2,7 @@
 /* Owns the contents that a submission refers to, from file to daemon. */
 #include "cli/payload.h"
 
+#include "cli/progress.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -194,6 +195,7 @@ typedef struct {
     BerthCli *cli;
     Berth__BlobRef *reference;
     gboolean complete;
+    BerthProgress progress;
 } Upload;
 
 static gboolean set_changed(GError **error)
@@ -219,6 +221,7 @@ static gboolean upload_chunk(const guint8 *data, gsize length, guint64 offset, g
     if (reply == NULL)
         return FALSE;
     upload->complete = reply->complete;
+    berth_progress_update(&upload->progress, offset + length);
     berth__put_blob_reply__free_unpacked(reply, NULL);
     return TRUE;
 }
@@ -239,8 +242,10 @@ static gboolean upload_file(Upload *upload, const char *path, GError **error)
     int fd = open_regular(path, 0, error);
     if (fd < 0)
         return FALSE;
+    berth_progress_begin(&upload->progress, "sending", path, upload->reference->size_bytes);
     gboolean ok = read_chunks(fd, path, upload_chunk, upload, error) &&
                   (upload->complete || set_changed(error));
+    berth_progress_end(&upload->progress);
     close(fd);
     if (!ok)
         g_prefix_error(error, "cannot send \"%s\": ", path);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits is told for what: for a job, why it does not begin. */
+/* Who waits is told for what: for a job, why it does not begin; for an upload, how far it has come. */
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/cli_process.h"
 
@@ -70,11 +70,32 @@ static void logs_of_waiting_job_say_why_if_they_follow(void **state)
     assert_int_equal(count(cli_err(cli), "\n"), 1);
 }
 
+static void submit_shows_progress_of_a_large_input_on_a_terminal_only(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) terminal =
+        CLI_SHELL(test->berthd, "truncate -s 64M large && "
+                                "script -qec '\"$BERTH\" submit -I large -- x' /dev/null");
+    assert_cli_status(terminal, 0);
+    assert_contains(cli_out(terminal), "\033[Kberth submit: sending \"large\": ");
+    assert_contains(cli_out(terminal), " of 64 MiB (");
+    g_autoptr(CliProcess) small =
+        CLI_SHELL(test->berthd, "truncate -s 63M small && "
+                                "script -qec '\"$BERTH\" submit -I small -- x' /dev/null");
+    assert_cli_status(small, 0);
+    assert_null(strstr(cli_out(small), "sending"));
+    g_autoptr(CliProcess) file =
+        CLI_SHELL(test->berthd, "truncate -s 65M other && \"$BERTH\" submit -I other -- x");
+    assert_cli_status(file, 0);
+    assert_string_equal(cli_err(file), "");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_of_waiting_job_says_why_and_again_when_it_is_another_reason),
         cmocka_unit_test(logs_of_waiting_job_say_why_if_they_follow),
+        cmocka_unit_test(submit_shows_progress_of_a_large_input_on_a_terminal_only),
     };
     return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);
 }
