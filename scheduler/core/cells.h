@@ -17,7 +17,7 @@ gboolean core_cells_are_sound(const CoreNode *node);
 guint32 core_cells_choose(const CoreNodes *nodes, const CoreNode *node, CoreSize size);
 /* Whether CELLS together have room for SIZE. */
 gboolean core_cells_fit(const CoreNode *node, guint32 cells, CoreSize size);
-/* GUEST, of NODE, takes CELLS, or gives them back: an equal part of it each. */
+/* A guest of SIZE takes CELLS of NODE, or gives them back: an equal part of it each. */
 void core_cells_take(CoreNode *node, guint32 cells, CoreSize size);
 void core_cells_give(CoreNode *node, guint32 cells, CoreSize size);
 /* How good NODE is for a guest of SIZE that fits it now, less is better: by the cells that it would

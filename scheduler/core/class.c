@@ -66,8 +66,7 @@ static int compare_handles(const void *a, const void *b)
     return handle_a < handle_b ? -1 : handle_a > handle_b;
 }
 
-/* (transfer full) */
-static guint32 *sorted_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n)
+guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n)
 {
     *out_n = 0;
     if (n_nodes == 0)
@@ -92,7 +91,7 @@ static int compare_waiting(const CoreHeapLink *link_a, const CoreHeapLink *link_
 CoreClass *core_class_take(BerthCore *core, const CoreShape *shape)
 {
     CoreClass key = {.shape = *shape};
-    key.shape.nodes = sorted_set(shape->nodes, shape->n_nodes, &key.shape.n_nodes);
+    key.shape.nodes = core_class_node_set(shape->nodes, shape->n_nodes, &key.shape.n_nodes);
     CoreClass *class = g_hash_table_lookup(core->classes, &key);
     if (class == NULL) {
         class = g_memdup2(&key, sizeof key);

@@ -13,3 +13,5 @@ void core_class_drop(BerthCore *core, CoreClass *class);
 CoreJob *core_class_head(const CoreClass *class);
 /* TRUE: its constraint names NODE, or there is none. */
 gboolean core_class_allows(const CoreClass *class, guint32 node);
+/* NODES, rising, each once; NULL = none. (transfer full) */
+guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n);

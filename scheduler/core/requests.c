@@ -3,6 +3,7 @@
 #include "scheduler/core/requests.h"
 
 #include "common/error.h"
+#include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
@@ -76,8 +77,10 @@ static gboolean check_fits_some_node(const BerthCore *core, const BerthCoreJob *
         /* One that never joined says nothing about what the others can hold. */
         candidates.has_unknown = candidates.largest == NULL;
     }
-    for (gsize i = 0; i < job->n_nodes && !candidates.has_room; i++)
-        consider(&candidates, core_nodes_get(&core->nodes, job->nodes[i]), need, guests);
+    guint32 n_named = 0;
+    g_autofree guint32 *named = core_class_node_set(job->nodes, job->n_nodes, &n_named);
+    for (guint32 i = 0; i < n_named && !candidates.has_room; i++)
+        consider(&candidates, core_nodes_get(&core->nodes, named[i]), need, guests);
     if (candidates.has_room || candidates.has_unknown)
         return TRUE;
     if (candidates.places > 0)

@@ -281,7 +281,8 @@ static void gang_starts_all_or_none(void **state)
                            "exited 1.1 -> RELEASE 1.1@1\n"
                            "released 1.1\n"
                            "planned 2 100\n"
-                           "submit 4 v=1 m=1 guests=7 ! so many guests\n");
+                           "submit 4 v=1 m=1 guests=7 ! so many guests\n"
+                           "submit 5 v=1 m=1 guests=4 nodes=1,1 ! so many guests\n");
 }
 
 static void gang_plan_leaves_free_nodes_to_long_jobs(void **state)
