@@ -173,6 +173,7 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
     if (!berth_loader_run(daemon, &counters, error))
         return FALSE;
     daemon->next_job = counters.next_job;
+    daemon->restored_usec = counters.last_usec;
     daemon->engine = berth_engine_new(daemon->core, daemon->store, daemon->jobs, daemon->nodes,
                                       counters.last_seq, counters.last_usec);
     berth_engine_set_journal(daemon->engine, daemon->journal);

@@ -28,12 +28,14 @@ static gboolean is_in_another_boot(const BerthNodeEntry *entry, const Berth__Nod
 }
 
 /* The boot that follows another one begins when that is over: one that had begun when the other was last
- * heard of is a clone's, with all of its ids. When that was, a berthd that was started since cannot say. */
-static gboolean has_followed(const BerthNodeEntry *entry, guint64 uptime_msec, gint64 now_usec)
+ * heard of is a clone's, with all of its ids. A berthd that was started since takes the newest time in its
+ * state for that. */
+static gboolean has_followed(BerthDaemon *daemon, const BerthNodeEntry *entry, guint64 uptime_msec)
 {
-    gint64 silent_usec = now_usec - entry->last_report_usec;
-    return uptime_msec > 0 && entry->last_report_usec > 0 && silent_usec > 0 &&
-           uptime_msec < (guint64)silent_usec / 1000;
+    gint64 heard_usec =
+        entry->last_report_usec > 0 ? entry->last_report_usec : daemon->restored_usec;
+    gint64 silent_usec = berth_engine_now_usec(daemon->engine) - heard_usec;
+    return uptime_msec == 0 || (silent_usec > 0 && uptime_msec < (guint64)silent_usec / 1000);
 }
 
 /* It may have been given another machine id while its guests ran. */
@@ -59,8 +61,7 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
         return TRUE;
     gboolean is_other_boot = is_in_another_boot(entry, info);
     gboolean is_other = is_other_host(entry, info) ||
-                        (is_other_boot && !has_followed(entry, request->uptime_msec,
-                                                        berth_engine_now_usec(daemon->engine)));
+                        (is_other_boot && !has_followed(daemon, entry, request->uptime_msec));
     if (berth_sessions_peer(daemon->sessions, node) && (is_other || is_other_boot)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS,
                     "another host (%s), or this one before it was started anew, is node %s now: "

@@ -133,6 +133,24 @@ static void same_host_in_a_new_boot_waits_for_the_end_of_the_session_before(void
     assert_true(fake_agent_is_joined(again));
 }
 
+/* As after a power failure of all. A directory cannot cut anybody off, so that a job whose node is given
+ * up would be lost. */
+static void same_host_in_a_new_boot_is_taken_by_a_berthd_started_anew(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = set_up_node(test);
+    fake_agent_cut(test->agent);
+    berthd_fixture_kill(test->berthd);
+    fake_agent_crash(test->agent);
+    fake_agent_set_host(test->agent, "original", "boot-2");
+    test->plan = (FakePlan){0};
+    berthd_fixture_start(test->berthd);
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    assert_int_equal(fake_agent_runs(test->agent, job), 2);
+}
+
 static gint64 last_heard_of(BerthdTest *test)
 {
     Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
@@ -192,6 +210,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_host_joins_once_the_guests_were_given_up,
                                         setup_impatient, berthd_test_teardown),
         BERTHD_TEST(same_host_in_a_new_boot_waits_for_the_end_of_the_session_before),
+        BERTHD_TEST(same_host_in_a_new_boot_is_taken_by_a_berthd_started_anew),
         BERTHD_TEST(clone_with_the_same_ids_waits_as_another_host_does),
         BERTHD_TEST(host_with_the_guests_of_the_node_is_the_same),
     };
