@@ -22,6 +22,14 @@ typedef struct {
     int lease; /* a descriptor, or -1 */
 } HangTest;
 
+static gboolean storage_answers(BerthdFixture *berthd)
+{
+    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
+    g_autoptr(ProtobufCMessage) info =
+        berthd_fixture_call(berthd, &berth__server__descriptor, "Info", &request.base);
+    return *((Berth__ServerInfo *)(void *)info)->storage_error == '\0';
+}
+
 static int setup_with(void **state, const char *storage_lines)
 {
     HangTest *test = g_new0(HangTest, 1);
@@ -32,6 +40,7 @@ static int setup_with(void **state, const char *storage_lines)
     berthd_fixture_start(test->base.berthd);
     test->base.agent =
         berthd_fixture_add_agent(test->base.berthd, "n1", berthd_test_plan, &test->base.plan);
+    run_until(storage_answers(test->base.berthd)); /* on a busy disk not at once */
     berthd_fixture_import(test->base.berthd, "tiny");
     *state = test;
     return 0;
