@@ -176,6 +176,22 @@ static void on_handshake(GObject *source, GAsyncResult *result, gpointer data)
         g_task_return_pointer(task, g_object_ref(connection), g_object_unref);
 }
 
+/* glib-networking 2.74 takes for granted that a client's socket has a remote address, which one that
+ * was reset has not. */
+static gboolean check_connected(GIOStream *stream, const char *who, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    g_autoptr(GSocketAddress) remote = NULL;
+    if (!G_IS_SOCKET_CONNECTION(stream))
+        return TRUE;
+    remote = g_socket_connection_get_remote_address(G_SOCKET_CONNECTION(stream), &reason);
+    if (remote == NULL)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                    "the connection to %s broke off before the TLS handshake: %s", who,
+                    reason->message);
+    return remote != NULL;
+}
+
 static GIOStream *make_connection(const BerthTlsConfig *config, GIOStream *stream, const char *host,
                                   GError **error)
 {
@@ -252,7 +268,9 @@ void berth_tls_handshake_async(const BerthTlsConfig *config, GIOStream *stream, 
     g_autoptr(GTask) task = g_task_new(NULL, NULL, callback, user_data);
     g_task_set_source_tag(task, berth_tls_handshake_async);
     GError *error = NULL;
-    g_autoptr(GIOStream) connection = make_connection(config, stream, host, &error);
+    g_autoptr(GIOStream) connection = NULL;
+    if (host == NULL || check_connected(stream, who, &error))
+        connection = make_connection(config, stream, host, &error);
     if (connection == NULL) {
         g_task_return_error(task, error);
         return;

@@ -438,6 +438,42 @@ static void peer_that_hangs_up_in_the_handshake_is_rejected(void **state)
     assert_berth_error(net->rejected, BERTH_ERROR_UNAVAILABLE, "broke off");
 }
 
+static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
+{
+    *(GAsyncResult **)data = g_object_ref(result);
+}
+
+/* As a server does that is killed with the connection in its backlog. */
+static GSocketConnection *connection_that_was_reset(void)
+{
+    g_autoptr(GSocketListener) listener = g_socket_listener_new();
+    guint16 port = g_socket_listener_add_any_inet_port(listener, NULL, NULL);
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_autoptr(GAsyncResult) result = NULL;
+    g_socket_client_connect_to_host_async(client, "127.0.0.1", port, NULL, keep_result, &result);
+    run_until(result != NULL);
+    GSocketConnection *connection = g_socket_client_connect_to_host_finish(client, result, NULL);
+    assert_non_null(connection);
+    g_socket_listener_close(listener);
+    GSocket *socket = g_socket_connection_get_socket(connection);
+    assert_true(g_socket_condition_timed_wait(socket, G_IO_HUP, 60 * G_USEC_PER_SEC, NULL, NULL));
+    return connection;
+}
+
+static void server_that_is_gone_before_the_handshake_is_an_error(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthTlsConfig) config = load("n1", "n1", "ca", &error);
+    assert_no_error(error);
+    g_autoptr(GSocketConnection) connection = connection_that_was_reset();
+    g_autoptr(GAsyncResult) result = NULL;
+    berth_tls_handshake_async(config, G_IO_STREAM(connection), "127.0.0.1", "berthd", 60000, NULL,
+                              keep_result, &result);
+    run_until(result != NULL);
+    assert_null(berth_tls_handshake_finish(result, &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "berthd broke off");
+}
+
 static void peer_that_is_silent_in_the_handshake_is_rejected(void **state)
 {
     Net *net = *state;
@@ -618,6 +654,7 @@ int main(void)
         TEST(client_that_the_server_refuses_is_told),
         TEST(peer_that_does_not_speak_tls_is_rejected),
         TEST(peer_that_hangs_up_in_the_handshake_is_rejected),
+        TEST(server_that_is_gone_before_the_handshake_is_an_error),
         TEST(peer_that_is_silent_in_the_handshake_is_rejected),
         TEST(silent_peers_do_not_keep_others_out),
         TEST(listener_freed_during_a_handshake_is_quiet),
