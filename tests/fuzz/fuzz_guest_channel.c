@@ -69,7 +69,7 @@ static void on_usage(const Berth__Usage *usage, gpointer data)
 {
 }
 
-static void on_failed(const char *message, gpointer data)
+static void on_failed(const char *message, gboolean disk_full, gpointer data)
 {
     g_assert(g_utf8_validate(message, -1, NULL) && strlen(message) <= 4096);
 }
