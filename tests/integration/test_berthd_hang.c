@@ -4,6 +4,7 @@
  * 45 s, or until the lease is given back. */
 #include "config.h"
 
+#include "tests/lib/berthd_storage.h"
 #include "tests/lib/berthd_test.h"
 
 #include "common/message.h"
@@ -24,10 +25,8 @@ typedef struct {
 
 static gboolean storage_answers(BerthdFixture *berthd)
 {
-    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
-    g_autoptr(ProtobufCMessage) info =
-        berthd_fixture_call(berthd, &berth__server__descriptor, "Info", &request.base);
-    return *((Berth__ServerInfo *)(void *)info)->storage_error == '\0';
+    g_autofree char *error = berthd_test_storage_error(berthd);
+    return *error == '\0';
 }
 
 static int setup_with(void **state, const char *storage_lines)
@@ -91,24 +90,6 @@ static void hold(HangTest *test, int kind)
     run_until(try_hold(test, kind));
 }
 
-static Berth__StorageMark *read_mark(HangTest *test)
-{
-    g_autoptr(GBytes) content =
-        berth_storage_mark_read(berthd_fixture_storage(test->base.berthd), NULL);
-    assert_non_null(content);
-    gsize length = 0;
-    const guint8 *data = g_bytes_get_data(content, &length);
-    return berth__storage_mark__unpack(NULL, length, data);
-}
-
-static gboolean mark_has(HangTest *test, guint64 jobs_reserved, guint64 next_job)
-{
-    Berth__StorageMark *mark = read_mark(test);
-    gboolean has = mark->jobs_reserved == jobs_reserved && mark->next_job == next_job;
-    berth__storage_mark__free_unpacked(mark, NULL);
-    return has;
-}
-
 static GError *submit_error(HangTest *test)
 {
     Berth__JobSpec spec = berthd_fixture_spec();
@@ -140,9 +121,9 @@ static void reservation_that_hangs_is_given_up_and_made_later(void **state)
 {
     HangTest *test = *state;
     BerthdFixture *berthd = test->base.berthd;
-    run_until(mark_has(test, BLOCK + 1, 1));
+    run_until(berthd_test_mark_has(test->base.berthd, BLOCK + 1, 1));
     assert_int_equal(berthd_fixture_terminate(berthd), 0);
-    Berth__StorageMark *mark = read_mark(test);
+    Berth__StorageMark *mark = berthd_test_read_mark(test->base.berthd);
     mark->jobs_reserved = 1; /* as if it had been killed before it was written */
     g_autoptr(GBytes) content = berth_message_pack(&mark->base);
     berth__storage_mark__free_unpacked(mark, NULL);
@@ -153,9 +134,9 @@ static void reservation_that_hangs_is_given_up_and_made_later(void **state)
     g_autoptr(GError) error = submit_error(test);
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "no job number can be given out");
     release(test);
-    run_until(mark_has(test, BLOCK + 1, 1));
+    run_until(berthd_test_mark_has(test->base.berthd, BLOCK + 1, 1));
     assert_int_equal(berthd_fixture_submit_plain(berthd), 1);
-    run_until(mark_has(test, BLOCK + 1, 2));
+    run_until(berthd_test_mark_has(test->base.berthd, BLOCK + 1, 2));
 }
 
 typedef struct {
@@ -223,7 +204,7 @@ static void check_that_is_answered_while_the_daemon_ends_is_harmless(void **stat
     HangTest *test = *state;
     BerthdFixture *berthd = test->base.berthd;
     g_autofree char *journal = g_strconcat(berthd_fixture_state(berthd), "-wal", NULL);
-    run_until(mark_has(test, BLOCK + 1, 1));
+    run_until(berthd_test_mark_has(test->base.berthd, BLOCK + 1, 1));
     hold(test, F_WRLCK);
     berthd_fixture_wait_event(berthd, BERTH__EVENT__KIND__STORAGE_DOWN, 0);
     berthd_fixture_signal(berthd, SIGTERM);

@@ -19,13 +19,28 @@ static guint64 set_up_node(BerthdTest *test)
     return job;
 }
 
-static gboolean is_down(BerthdTest *test)
+/* To be freed with berth_message_free(). */
+static Berth__Node *get_node(BerthdTest *test)
 {
     Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
     request.name = (char *)"n1";
-    g_autoptr(ProtobufCMessage) node =
-        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
-    return ((Berth__Node *)(void *)node)->state == BERTH__NODE_STATE__NODE_DOWN;
+    return berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
+}
+
+static gboolean is_down(BerthdTest *test)
+{
+    Berth__Node *node = get_node(test);
+    gboolean is_down = node->state == BERTH__NODE_STATE__NODE_DOWN;
+    berth_message_free(&node->base);
+    return is_down;
+}
+
+static guint64 last_heard_of(BerthdTest *test)
+{
+    Berth__Node *node = get_node(test);
+    guint64 last_usec = node->last_report_usec;
+    berth_message_free(&node->base);
+    return last_usec;
 }
 
 static int setup_impatient(void **state)
@@ -151,15 +166,6 @@ static void same_host_in_a_new_boot_is_taken_by_a_berthd_started_anew(void **sta
     assert_int_equal(fake_agent_runs(test->agent, job), 2);
 }
 
-static gint64 last_heard_of(BerthdTest *test)
-{
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-    request.name = (char *)"n1";
-    g_autoptr(ProtobufCMessage) node =
-        berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
-    return (gint64)((Berth__Node *)(void *)node)->last_report_usec;
-}
-
 /* It has all of the first one's ids, and dials first whenever that is away for a moment. */
 static void clone_with_the_same_ids_waits_as_another_host_does(void **state)
 {
@@ -169,7 +175,7 @@ static void clone_with_the_same_ids_waits_as_another_host_does(void **state)
     FakeAgent *clone =
         berthd_fixture_add_host(test->berthd, "n1", "original", "boot-c", berthd_test_plan, &plan);
     assert_berth_error(fake_agent_error(clone), BERTH_ERROR_ALREADY_EXISTS, "another host");
-    gint64 before = last_heard_of(test);
+    guint64 before = last_heard_of(test);
     fake_agent_report(test->agent);
     run_until(last_heard_of(test) > before);
     fake_agent_cut(test->agent);

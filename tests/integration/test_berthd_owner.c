@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A real berthd and whose storage it is: two states on one storage, and a state that is older than its
  * storage. */
+#include "tests/lib/berthd_storage.h"
 #include "tests/lib/berthd_test.h"
 
 #include "common/id.h"
@@ -35,18 +36,6 @@ static BerthdFixture *second_state(BerthdTest *test)
                                  berth_storage_ref(berthd_fixture_storage(test->berthd)));
 }
 
-static Berth__StorageMark *read_mark(BerthdFixture *berthd)
-{
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GBytes) content = berth_storage_mark_read(berthd_fixture_storage(berthd), &error);
-    assert_no_error(error);
-    gsize length = 0;
-    const guint8 *data = g_bytes_get_data(content, &length);
-    Berth__StorageMark *mark = berth__storage_mark__unpack(NULL, length, data);
-    assert_non_null(mark);
-    return mark;
-}
-
 static void write_mark(BerthdFixture *berthd, const Berth__StorageMark *mark)
 {
     BerthStorage *storage = berthd_fixture_storage(berthd);
@@ -55,27 +44,9 @@ static void write_mark(BerthdFixture *berthd, const Berth__StorageMark *mark)
     assert_true(berth_storage_mark_replace(storage, present, content, NULL));
 }
 
-static gboolean mark_has(BerthdFixture *berthd, guint64 jobs_reserved, guint64 next_job)
-{
-    Berth__StorageMark *mark = read_mark(berthd);
-    gboolean has = mark->jobs_reserved == jobs_reserved && mark->next_job == next_job;
-    berth__storage_mark__free_unpacked(mark, NULL);
-    return has;
-}
-
-static char *storage_error(BerthdFixture *berthd)
-{
-    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
-    Berth__ServerInfo *info =
-        berthd_fixture_call(berthd, &berth__server__descriptor, "Info", &request.base);
-    char *error = g_strdup(info->storage_error);
-    berth_message_free(&info->base);
-    return error;
-}
-
 static gboolean has_storage_error(BerthdFixture *berthd, const char *text)
 {
-    g_autofree char *error = storage_error(berthd);
+    g_autofree char *error = berthd_test_storage_error(berthd);
     return strstr(error, text) != NULL;
 }
 
@@ -150,7 +121,7 @@ static void second_state_on_a_storage_is_refused_and_changes_nothing(void **stat
     BerthdFixture *second = second_state(test);
     g_autofree char *stage = leave_stage(test);
     const char *const arguments[] = {"--config", berthd_fixture_config(second), NULL};
-    Berth__StorageMark *mark = read_mark(test->berthd);
+    Berth__StorageMark *mark = berthd_test_read_mark(test->berthd);
     assert_int_equal(berthd_fixture_run(second, arguments, &ended), EX_CONFIG);
     assert_non_null(strstr(ended, "this storage belongs to state "));
     assert_non_null(strstr(ended, mark->state_id));
@@ -180,7 +151,7 @@ static void storage_that_became_anothers_is_not_written_to(void **state)
     other.state_id = (char *)"another";
     other.cluster = (char *)"other";
     g_autoptr(GBytes) content = berth_message_pack(&other.base);
-    run_until(mark_has(test->berthd, BLOCK + 1, 1));
+    run_until(berthd_test_mark_has(test->berthd, BLOCK + 1, 1));
     assert_int_equal(g_rename(tmp, away), 0);
     assert_true(g_file_set_contents(mark, g_bytes_get_data(content, NULL),
                                     (gssize)g_bytes_get_size(content), NULL));
@@ -316,7 +287,7 @@ static void backup_put_back_gives_no_number_again(void **state)
     put_state(test, "backup.db", FALSE);
     berthd_fixture_restart(test->berthd);
     assert_int_equal(run_job(test, "lost, and long enough to show\n"), 2);
-    run_until(mark_has(test->berthd, BLOCK + 1, 3));
+    run_until(berthd_test_mark_has(test->berthd, BLOCK + 1, 3));
     assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
     put_state(test, "backup.db", TRUE);
     berthd_fixture_restart_anew(test->berthd);
@@ -348,15 +319,15 @@ static void kill_between_the_writes_skips_no_number(void **state)
 {
     BerthdTest *test = *state;
     assert_int_equal(run_job(test, NULL), 1);
-    run_until(mark_has(test->berthd, BLOCK + 1, 2));
+    run_until(berthd_test_mark_has(test->berthd, BLOCK + 1, 2));
     berthd_fixture_kill(test->berthd);
-    Berth__StorageMark *mark = read_mark(test->berthd);
+    Berth__StorageMark *mark = berthd_test_read_mark(test->berthd);
     mark->jobs_reserved = 2;
     write_mark(test->berthd, mark);
     berth__storage_mark__free_unpacked(mark, NULL);
     berthd_fixture_restart(test->berthd);
     assert_int_equal(run_job(test, NULL), 2);
-    run_until(mark_has(test->berthd, BLOCK + 1, 3));
+    run_until(berthd_test_mark_has(test->berthd, BLOCK + 1, 3));
     assert_logged(test, OLDER_STATE, 0);
 }
 
@@ -364,13 +335,13 @@ static void kill_between_the_writes_skips_no_number(void **state)
 static void kill_between_the_writes_of_an_older_state_goes_on_from_the_same_number(void **state)
 {
     BerthdTest *test = *state;
-    run_until(mark_has(test->berthd, BLOCK + 1, 1));
+    run_until(berthd_test_mark_has(test->berthd, BLOCK + 1, 1));
     assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
-    Berth__StorageMark *mark = read_mark(test->berthd);
+    Berth__StorageMark *mark = berthd_test_read_mark(test->berthd);
     mark->jobs_reserved = 3 * BLOCK; /* nothing else tells that the state is old */
     write_mark(test->berthd, mark);
     berthd_fixture_restart(test->berthd);
-    run_until(mark_has(test->berthd, 4 * BLOCK, 3 * BLOCK));
+    run_until(berthd_test_mark_has(test->berthd, 4 * BLOCK, 3 * BLOCK));
     berthd_fixture_kill(test->berthd);
     write_mark(test->berthd, mark);
     berth__storage_mark__free_unpacked(mark, NULL);
