@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what waits: for output, for the end of jobs. Nothing here polls: the daemon streams. */
+/* Owns what waits: for output, for the end of jobs. The daemon streams both; only why a job is pending is
+ * asked for (pending_note.h). */
 #include "cli/follow.h"
 
 #include "cli/pending_note.h"

@@ -13,7 +13,7 @@ typedef struct {
     gboolean is_unknown; /* one of the jobs */
 } Waited;
 
-/* A job that succeeded, but not all of which is where its user looks for it, is no quiet success. */
+/* An end of which not all is where its user looks for it is not told in silence. */
 static void warn_of_lost_output(const Berth__Job *job)
 {
     const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;

@@ -77,8 +77,7 @@ gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request
     g_set_error(
         error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
         "another host, or this one before it was started anew, was node %s, and %u guests may "
-        "still "
-        "run there: this one can be it once they were given up (node_timeout, %u s) or have "
+        "still run there: this one can be it once they were given up (node_timeout, %u s) or have "
         "ended; " ADVICE,
         info->name, core_node.guests, daemon->config->node_timeout_sec);
     return FALSE;

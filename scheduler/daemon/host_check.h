@@ -11,5 +11,7 @@
  * (ALREADY_EXISTS), and not while guests may run on that other host (FAILED_PRECONDITION): until they
  * were given up and cut off, as node_timeout has it. A host is the same if it says the same host_id, and
  * either the same boot_id or one of a boot that began after the one before was last heard of, or if it has
- * a guest of the node. One that says no host_id is taken for the same. */
+ * a guest of the node. Not told apart: a clone with the same ids that booted after the newest change in the
+ * state and is there before the original when berthd was started anew, and a boot of a host whose agent, of
+ * an older version, does not say how long it is up. One that says no host_id is taken for the same. */
 gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request, GError **error);
