@@ -6,9 +6,8 @@
 
 #include "nodeagent/meter.h"
 
-#include <stdlib.h>
-
 #include "common/error.h"
+#include "nodeagent/host_usage.h"
 
 #define INTERVAL_MIN_MSEC 100u
 #define DUTY_MSEC         5000u
@@ -33,24 +32,11 @@ static void meter_unref(BerthMeter *meter)
         g_free(meter);
 }
 
-/* MemAvailable of the host; 0 if it cannot be read. */
-static guint64 available_mib(void)
-{
-    g_autofree char *text = NULL;
-    if (!g_file_get_contents("/proc/meminfo", &text, NULL, NULL))
-        return 0;
-    const char *line = strstr(text, "\nMemAvailable:");
-    return line == NULL ? 0 : g_ascii_strtoull(line + strlen("\nMemAvailable:"), NULL, 10) / 1024;
-}
-
 static void tell(BerthMeter *meter)
 {
-    double load = 0;
     Berth__NodeUsage usage = BERTH__NODE_USAGE__INIT;
     usage.cpu_usec = meter->cpu_usec;
-    usage.memory_free_mib = available_mib();
-    if (getloadavg(&load, 1) == 1)
-        usage.load_centi = (guint32)(load * 100);
+    berth_host_usage_measure("/proc", &usage);
     meter->func(&usage, meter->user_data);
 }
 

@@ -2,6 +2,7 @@
 /* Owns measuring inside the guest. Memory is what is not available: page cache is no demand. */
 #include "images/init/usage.h"
 
+#include "common/pressure.h"
 #include "images/init/cgroups.h"
 #include "images/init/paths.h"
 
@@ -32,31 +33,11 @@ UsageMemory usage_parse_memory(const char *text)
     return (UsageMemory){number_after(text, "MemTotal:"), number_after(text, "MemAvailable:")};
 }
 
-uint32_t usage_parse_pressure(const char *text, const char *kind)
-{
-    size_t length = strlen(kind);
-    static const char average[] = " avg10=";
-
-    while (*text != '\0') {
-        if (strncmp(text, kind, length) == 0 &&
-            strncmp(text + length, average, sizeof average - 1) == 0) {
-            char *end;
-            unsigned long whole = strtoul(text + length + sizeof average - 1, &end, 10);
-            unsigned long hundredths = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
-
-            return (uint32_t)(whole * 100 + hundredths % 100);
-        }
-        text += strcspn(text, "\n");
-        text += *text == '\n';
-    }
-    return 0;
-}
-
 static uint32_t pressure(const char *path, const char *kind)
 {
     char text[512];
 
-    return path_read_small(path, text, sizeof text) ? usage_parse_pressure(text, kind) : 0;
+    return path_read_small(path, text, sizeof text) ? berth_pressure_parse(text, kind) : 0;
 }
 
 UsageMemory usage_memory(void)

@@ -14,10 +14,6 @@ typedef struct {
 /* Reads /proc/meminfo's TEXT; absent lines are 0. Pure. */
 UsageMemory usage_parse_memory(const char *text);
 
-/* The 10 s average of line KIND ("some", "full") of a /proc/pressure file's TEXT, in hundredths of a
- * percent; 0 when there is none. Pure. */
-uint32_t usage_parse_pressure(const char *text, const char *kind);
-
 UsageMemory usage_memory(void);
 
 /* Fills in what the guest can measure now. memory_peak_mib in USAGE is raised, never lowered, so

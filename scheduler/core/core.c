@@ -229,9 +229,7 @@ static void on_node_report(BerthCore *core, const BerthCoreEvent *event)
 {
     CoreNode *node = core_nodes_get(&core->nodes, event->node);
     if (node != NULL && node->state == BERTH_NODE_UP)
-        core_relief_check(core, node,
-                          event->node_usage.memory_pressure_permille >=
-                              core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE]);
+        core_relief_check(core, node, core_relief_is_pressed(core, node, &event->node_usage));
 }
 
 static void on_timer(BerthCore *core)

@@ -325,7 +325,7 @@ typedef enum {
     BERTH_EVENT_STORAGE_UP,     /* the default; either may come again without effect */
     BERTH_EVENT_TIMER,
     BERTH_EVENT_GUEST_REPORTED,     /* what it uses */
-    BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use */
+    BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use, and what the host lacks */
     BERTH_EVENT_GUEST_MIGRATED,     /* MIGRATE is done, and it runs on TO; or not, and it runs where
                                        it was */
     BERTH_EVENT_GUEST_CHECKPOINTED, /* CHECKPOINT is done and the guest stands still, to be released;
@@ -365,6 +365,7 @@ typedef struct {
     guint64 memory_used_mib; /* by guests; what is shared or free in them is not used */
     guint32 cpu_pressure_permille;
     guint32 memory_pressure_permille;
+    guint64 memory_available_mib; /* of the host, to whoever asks first; 0 = not told */
 } BerthCoreNodeUsage;
 
 /* Limits of an account or user, over all its running tasks; 0 = none. */

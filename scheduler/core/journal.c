@@ -106,7 +106,8 @@ static const Member usage_members[] = {E(usage.cpu_milli, U32),
                                        E(usage.touched_mib, U64)};
 static const Member node_usage_members[] = {
     E(node_usage.cpu_milli, U32), E(node_usage.memory_used_mib, U64),
-    E(node_usage.cpu_pressure_permille, U32), E(node_usage.memory_pressure_permille, U32)};
+    E(node_usage.cpu_pressure_permille, U32), E(node_usage.memory_pressure_permille, U32),
+    E(node_usage.memory_available_mib, U64)};
 static const Member result_members[] = {E(result.ok, I32), E(result.reason, U32),
                                         E(result.serial, U32)};
 static const Member account_members[] = {

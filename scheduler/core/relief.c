@@ -172,6 +172,21 @@ static void keep_bound(BerthCore *core, CoreNode *node)
         core_move_back_off(core, largest);
 }
 
+static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)
+{
+    return node->capacity.memory_mib *
+           (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE] / 1000;
+}
+
+gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
+                                const BerthCoreNodeUsage *usage)
+{
+    gboolean is_short = usage->memory_available_mib > 0 &&
+                        usage->memory_available_mib < headroom_mib(core, node) / 2;
+    return is_short ||
+           usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE];
+}
+
 void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];

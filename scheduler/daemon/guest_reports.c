@@ -242,19 +242,24 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         g_array_append_val(events, event);
 }
 
+static void measure_node(BerthNodeEntry *entry, const Berth__ReportRequest *request, GArray *events)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_REPORTED, .node = entry->handle};
+    berth_usage_node_to_core(entry, request, entry->last_report_usec, &event.node_usage);
+    g_array_append_val(events, event);
+}
+
 void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                                  const Berth__ReportRequest *request)
 {
     BerthNodeEntry *node_entry = berth_node_table_find(daemon->nodes, node);
     node_entry->last_report_usec = berth_engine_now_usec(daemon->engine);
-    if (request->node) {
-        berth__node_usage__free_unpacked(node_entry->usage, NULL);
-        node_entry->usage = berth_pb_dup(&request->node->base);
-    }
     g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(BerthCoreEvent));
     for (gsize i = 0; i < request->n_guests; i++)
         if (request->guests[i]->id)
             measure_guest(daemon, turn, node, request->guests[i], events);
+    if (request->node)
+        measure_node(node_entry, request, events);
     for (guint i = 0; i < events->len; i++) {
         BerthCoreEvent *event = &g_array_index(events, BerthCoreEvent, i);
         event->more = i + 1 < events->len;

@@ -11,6 +11,7 @@ typedef struct {
     char *name;              /* owned, never changes */
     Berth__NodeInfo *info;   /* as it last joined; never NULL */
     Berth__NodeUsage *usage; /* newest report, or NULL */
+    gint64 measured_usec;    /* of USAGE */
     gint64 last_report_usec; /* 0 = none since berthd started */
     char *address;           /* of its session, or of the last one, or NULL */
     char *start_error;       /* of the newest start that failed on it through its fault, or NULL */

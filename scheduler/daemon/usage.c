@@ -20,12 +20,10 @@ static void note(BerthTaskEntry *entry, const Berth__Usage *usage, gint64 now_us
     entry->cpu_seen_usec = usage->cpu_usec;
 }
 
-static guint32 cpu_milli(const BerthTaskEntry *entry, const Berth__Usage *usage, gint64 now_usec)
+static guint32 cpu_milli(guint64 used_usec, gint64 passed_usec)
 {
-    guint64 used_usec = usage->cpu_usec - entry->cpu_seen_usec;
-    guint64 passed_usec = (guint64)(now_usec - entry->measured_usec);
     /* Reports that come late, and then at once, say more than there is. */
-    return (guint32)MIN(used_usec / MAX(passed_usec / 1000, 1), G_MAXINT32);
+    return (guint32)MIN(used_usec / MAX((guint64)passed_usec / 1000, 1), G_MAXINT32);
 }
 
 gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
@@ -41,7 +39,8 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
         return FALSE;
     }
     *out_usage = (BerthCoreUsage){
-        .cpu_milli = cpu_milli(entry, usage, now_usec),
+        .cpu_milli =
+            cpu_milli(usage->cpu_usec - entry->cpu_seen_usec, now_usec - entry->measured_usec),
         .memory_used_mib = usage->memory_total_mib - available_mib,
         .memory_available_mib = available_mib,
         .cpu_pressure_permille = permille(usage->psi_cpu_some),
@@ -54,4 +53,37 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
     entry->starved_seen_usec = usage->starved_usec;
     note(entry, usage, now_usec);
     return TRUE;
+}
+
+static guint64 used_mib(const Berth__ReportRequest *report)
+{
+    guint64 sum = 0;
+    for (gsize i = 0; i < report->n_guests; i++) {
+        const Berth__Usage *usage = report->guests[i]->usage;
+        if (usage)
+            sum +=
+                usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib);
+    }
+    return sum;
+}
+
+void berth_usage_node_to_core(BerthNodeEntry *entry, const Berth__ReportRequest *report,
+                              gint64 now_usec, BerthCoreNodeUsage *out_usage)
+{
+    const Berth__NodeUsage *usage = report->node;
+    const Berth__NodeUsage *before = entry->usage;
+    gboolean can_compare =
+        before && entry->measured_usec < now_usec && usage->cpu_usec >= before->cpu_usec;
+    *out_usage = (BerthCoreNodeUsage){
+        .cpu_milli = can_compare ? cpu_milli(usage->cpu_usec - before->cpu_usec,
+                                             now_usec - entry->measured_usec)
+                                 : 0,
+        .memory_used_mib = used_mib(report),
+        .cpu_pressure_permille = permille(usage->psi_cpu_some),
+        .memory_pressure_permille = permille(usage->psi_memory_some),
+        .memory_available_mib = usage->memory_free_mib,
+    };
+    berth__node_usage__free_unpacked(entry->usage, NULL);
+    entry->usage = berth_pb_dup(&usage->base);
+    entry->measured_usec = now_usec;
 }

@@ -3,6 +3,7 @@
 
 #include "scheduler/core/core.h"
 #include "scheduler/daemon/job_table.h"
+#include "scheduler/daemon/node_table.h"
 
 /* From what a node counts of a guest since its start to what the core takes: the use since the last
  * time. Pure.
@@ -13,3 +14,7 @@
  * the next one; while its command does not run it is nobody's loss. */
 gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__Usage *usage,
                              gint64 now_usec, BerthCoreUsage *out_usage);
+/* The same of a node's REPORT, which has node usage; notes it in ENTRY. What its guests have used since
+ * the last time is 0 where there is nothing to compare with. */
+void berth_usage_node_to_core(BerthNodeEntry *entry, const Berth__ReportRequest *report,
+                              gint64 now_usec, BerthCoreNodeUsage *out_usage);

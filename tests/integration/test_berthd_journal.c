@@ -70,6 +70,7 @@ static void live(BerthdTest *test, guint64 *out_running)
                                        .cpu_usec = 5,
                                        .memory_total_mib = 64,
                                        .memory_available_mib = 9};
+    Berth__NodeUsage node = BERTH__NODE_USAGE__INIT;
     Berth__JobSpec spec = berthd_fixture_spec();
     spec.name = (char *)"family";
     test->plan = (FakePlan){.runs_on = TRUE, .usage = &usage};
@@ -86,7 +87,9 @@ static void live(BerthdTest *test, guint64 *out_running)
     g_autoptr(ProtobufCMessage) reply =
         berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Cancel", &cancel.base);
     berthd_fixture_wait_state(test->berthd, cancelled, BERTH__JOB_STATE__CANCELLED);
-    fake_agent_report(test->agent);
+    node.psi_memory_some = 2345;
+    node.memory_free_mib = 77;
+    fake_agent_report_node(test->agent, &node);
     fake_agent_report(test->agent);
     guint64 last = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, last);
@@ -117,8 +120,15 @@ static void journal_is_decided_the_same_again(void **state)
     assert_replays(before);
     g_autofree char *text = NULL;
     assert_true(g_file_get_contents(path, &text, NULL, NULL));
-    static const char *const parts[] = {"\nrestored-node ", "\nrestored-job ", "\nrestored-use ",
-                                        "\nresume ",        " exited ",        "\naction "};
+    static const char *const parts[] = {"\nrestored-node ",
+                                        "\nrestored-job ",
+                                        "\nrestored-use ",
+                                        "\nresume ",
+                                        " exited ",
+                                        "\naction ",
+                                        " node-reported node=1 ",
+                                        " node_usage.memory_pressure_permille=234 "
+                                        "node_usage.memory_available_mib=77\n"};
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         if (strstr(text, parts[i]) == NULL)
             fail_msg("no \"%s\" in the journal", parts[i]);

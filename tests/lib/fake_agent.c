@@ -171,17 +171,23 @@ static void on_reported(GObject *source, GAsyncResult *result, gpointer user_dat
     g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, NULL);
 }
 
-void fake_agent_report(FakeAgent *agent)
+void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node)
 {
     g_autoptr(GPtrArray) guests = g_ptr_array_new();
     g_autofree Words *words = describe_all(agent, guests);
     Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
     request.guests = (Berth__GuestStatus **)guests->pdata;
     request.n_guests = guests->len;
+    request.node = (Berth__NodeUsage *)node;
     if (agent->is_joined) {
         berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "Report",
                                   &request.base, 0, agent->connection, on_reported, NULL);
     }
+}
+
+void fake_agent_report(FakeAgent *agent)
+{
+    fake_agent_report_node(agent, NULL);
 }
 
 /* --- guests ------------------------------------------------------------------------------------ */

@@ -95,6 +95,8 @@ gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status);
 void fake_agent_write(FakeAgent *agent, guint64 job, gboolean is_stderr, const char *text);
 /* Sends what its guests measure now. */
 void fake_agent_report(FakeAgent *agent);
+/* The same, and NODE of itself. */
+void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node);
 /* Commands of JOB that began to run on this node, whatever became of them. */
 guint fake_agent_runs(FakeAgent *agent, guint64 job);
 /* The newest StartGuest of JOB as it came (transfer none), or NULL. */

@@ -237,7 +237,9 @@ static void on_pressed(Script *script)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_REPORTED,
                             .node = (guint32)number_of(script, script->words[1])};
-    event.node_usage.memory_pressure_permille = 500;
+    event.node_usage.memory_available_mib = option(script, "left=", 0);
+    event.node_usage.memory_pressure_permille =
+        (guint32)option(script, "psi=", event.node_usage.memory_available_mib > 0 ? 0 : 500);
     handle(script, &event);
 }
 

@@ -36,7 +36,7 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 9 reported guest.job=7 usage.cpu_milli=1500 usage.memory_used_mib=300 "
         "usage.touched_mib=310",
         "event 9 node-reported node=2 node_usage.cpu_milli=1500 "
-        "node_usage.memory_pressure_permille=100",
+        "node_usage.memory_pressure_permille=100 node_usage.memory_available_mib=77",
         "event 9 migrated guest.job=7 result.ok=1 result.serial=3",
         "event 9 checkpointed guest.job=7 result.reason=29",
         "event 9 frozen guest.job=7 result.ok=1",

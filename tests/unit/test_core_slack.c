@@ -315,6 +315,16 @@ static void node_under_pressure_sends_one_away(void **state)
                   "? 2 CANCELLED cancelled-by-user releasing\n");
 }
 
+static void node_with_hardly_any_memory_left_sends_one_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "pressed 1 left=51\n" /* half of the headroom is 50 */
+                  "pressed 1 left=51 psi=99\n"
+                  "pressed 1 left=49 -> CHECKPOINT 2.1@1~\n"
+                  "pressed 1 left=1\n");
+}
+
 static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
 {
     run(IDLE_NODE "node 2 4 1000\n"
@@ -457,6 +467,7 @@ int main(void)
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
         cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
         cmocka_unit_test(node_under_pressure_sends_one_away),
+        cmocka_unit_test(node_with_hardly_any_memory_left_sends_one_away),
         cmocka_unit_test(migration_that_fails_leaves_the_guest_where_it_was),
         cmocka_unit_test(migrating_guest_that_ends_is_released_at_both_ends),
         cmocka_unit_test(migrating_guest_is_asked_for_again_when_its_node_joins),

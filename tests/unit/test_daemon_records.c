@@ -348,6 +348,40 @@ static void usage_is_what_came_since_the_last_report(void **state)
     assert_int_equal(out.starved_usec, 0);
 }
 
+static void node_usage_is_what_came_since_the_last_report(void **state)
+{
+    g_autoptr(BerthNodeTable) nodes = berth_node_table_new();
+    BerthNodeEntry *entry = berth_node_table_add(nodes, 1, "n1");
+    BerthCoreNodeUsage out;
+    Berth__Usage usage = counted(0, 0);
+    Berth__GuestStatus guest = BERTH__GUEST_STATUS__INIT;
+    Berth__GuestStatus booting = BERTH__GUEST_STATUS__INIT;
+    Berth__GuestStatus *guests[] = {&guest, &booting};
+    Berth__NodeUsage node = BERTH__NODE_USAGE__INIT;
+    Berth__ReportRequest report = BERTH__REPORT_REQUEST__INIT;
+    guest.usage = &usage;
+    report.guests = guests;
+    report.n_guests = G_N_ELEMENTS(guests);
+    report.node = &node;
+    node.cpu_usec = 1000000;
+    node.memory_free_mib = 512;
+    node.psi_cpu_some = 256;
+    node.psi_memory_some = 1999;
+    berth_usage_node_to_core(entry, &report, 10 * SECOND_USEC, &out);
+    assert_int_equal(out.cpu_milli, 0);
+    assert_int_equal(out.memory_used_mib, 100);
+    assert_int_equal(out.memory_available_mib, 512);
+    assert_int_equal(out.cpu_pressure_permille, 25);
+    assert_int_equal(out.memory_pressure_permille, 199);
+    node.cpu_usec = 16000000;
+    berth_usage_node_to_core(entry, &report, 15 * SECOND_USEC, &out);
+    assert_int_equal(out.cpu_milli, 3000);
+    assert_int_equal(entry->usage->cpu_usec, 16000000);
+    node.cpu_usec = 5; /* the agent was restarted */
+    berth_usage_node_to_core(entry, &report, 20 * SECOND_USEC, &out);
+    assert_int_equal(out.cpu_milli, 0);
+}
+
 static void usage_after_a_restart_has_all_starvation_once(void **state)
 {
     BerthTaskEntry entry = {.starved_seen_usec = 500000}; /* as the record had it */
@@ -416,6 +450,7 @@ int main(void)
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
+        cmocka_unit_test(node_usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_after_a_restart_has_all_starvation_once),
         cmocka_unit_test(usage_that_goes_back_is_begun_anew),
         cmocka_unit_test(starvation_goes_into_the_record_with_the_core_s_sum),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/assert.h"
 
+#include "common/pressure.h"
 #include "images/init/cgroups.h"
 #include "images/init/usage.h"
 
@@ -27,7 +28,7 @@ static void usage_parse_memory_cases(void **state)
     }
 }
 
-static void usage_parse_pressure_cases(void **state)
+static void pressure_parse_cases(void **state)
 {
     static const char both[] = "some avg10=1.23 avg60=4.00 avg300=5.00 total=6\n"
                                "full avg10=99.07 avg60=0.00 avg300=0.00 total=0\n";
@@ -45,7 +46,7 @@ static void usage_parse_pressure_cases(void **state)
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
-        assert_int_equal(usage_parse_pressure(cases[i].text, cases[i].kind), cases[i].expected);
+        assert_int_equal(berth_pressure_parse(cases[i].text, cases[i].kind), cases[i].expected);
 }
 
 static void usage_note_resident_only_raises(void **state)
@@ -101,7 +102,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_parse_memory_cases),
-        cmocka_unit_test(usage_parse_pressure_cases),
+        cmocka_unit_test(pressure_parse_cases),
         cmocka_unit_test(usage_note_resident_only_raises),
         cmocka_unit_test(cgroups_parse_flat_cases),
         cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
