@@ -7,6 +7,7 @@
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
+#include "scheduler/core/profile.h"
 
 #include <stdlib.h>
 
@@ -160,7 +161,7 @@ static void check_tree(const CoreNodes *nodes)
     }
 }
 
-static void check_node(const BerthCore *core, const CoreNode *node)
+static void check_node(const BerthCore *core, CoreNode *node)
 {
     CoreSize sum = {0, 0};
     CoreSize in_slack = {0, 0};
@@ -202,6 +203,7 @@ static void check_node(const BerthCore *core, const CoreNode *node)
     CHECK(!node->is_closed || node->state == BERTH_NODE_UP, "node %s", node->name);
     CHECK(!node->is_hidden, "node %s", node->name);
     CHECK(core_cells_are_sound(node), "node %s", node->name);
+    CHECK(core_profile_is_sound(core, node), "node %s", node->name);
     guint strays = 0;
     for (guint i = 0; i < core->strays->len; i++)
         strays += g_array_index(core->strays, CoreStray, i).node == node->handle;

@@ -11,28 +11,26 @@ typedef struct {
     gint64 start_usec;
 } Planned;
 
-typedef struct {
-    guint32 node;
-    GArray *reservations; /* CoreReservation, in the order in which they were planned */
-} Touched;
-
 struct CorePlan {
     GArray *planned; /* Planned, in the order of the jobs */
-    GArray *touched; /* Touched */
+    GArray *touched; /* CoreTouched */
 };
 
 CorePlan *core_plan_new(void)
 {
     CorePlan *plan = g_new(CorePlan, 1);
     plan->planned = g_array_new(FALSE, FALSE, sizeof(Planned));
-    plan->touched = g_array_new(FALSE, FALSE, sizeof(Touched));
+    plan->touched = g_array_new(FALSE, FALSE, sizeof(CoreTouched));
     return plan;
 }
 
 static void drop_touched(CorePlan *plan)
 {
-    for (guint i = 0; i < plan->touched->len; i++)
-        g_array_unref(g_array_index(plan->touched, Touched, i).reservations);
+    for (guint i = 0; i < plan->touched->len; i++) {
+        CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);
+        g_array_unref(touched->reservations);
+        g_clear_pointer(&touched->left, g_array_unref);
+    }
     g_array_set_size(plan->touched, 0);
 }
 
@@ -49,7 +47,7 @@ void core_plan_clear(BerthCore *core)
     CorePlan *plan = core->plan;
     for (guint i = 0; i < plan->touched->len; i++) {
         CoreNode *node =
-            core_nodes_get(&core->nodes, g_array_index(plan->touched, Touched, i).node);
+            core_nodes_get(&core->nodes, g_array_index(plan->touched, CoreTouched, i).node);
         node->planned = 0;
         core_nodes_fresh(&core->nodes, node);
     }
@@ -57,22 +55,38 @@ void core_plan_clear(BerthCore *core)
     g_array_set_size(plan->planned, 0);
 }
 
-const GArray *core_plan_reservations(const BerthCore *core, const CoreNode *node)
+CoreTouched *core_plan_on(const BerthCore *core, const CoreNode *node)
 {
     if (node->planned == 0)
         return NULL;
-    return g_array_index(core->plan->touched, Touched, node->planned - 1).reservations;
+    return &g_array_index(core->plan->touched, CoreTouched, node->planned - 1);
 }
 
-static GArray *touch(BerthCore *core, CoreNode *node)
+const GArray *core_plan_reservations(const BerthCore *core, const CoreNode *node)
+{
+    const CoreTouched *touched = core_plan_on(core, node);
+    return touched != NULL ? touched->reservations : NULL;
+}
+
+static CoreTouched *touch(BerthCore *core, CoreNode *node)
 {
     CorePlan *plan = core->plan;
     if (node->planned == 0) {
-        Touched touched = {node->handle, g_array_new(FALSE, FALSE, sizeof(CoreReservation))};
+        CoreTouched touched = {node->handle, g_array_new(FALSE, FALSE, sizeof(CoreReservation)),
+                               NULL};
         g_array_append_val(plan->touched, touched);
         node->planned = plan->touched->len;
+        node->left_is_old = TRUE;
     }
-    return g_array_index(plan->touched, Touched, node->planned - 1).reservations;
+    return core_plan_on(core, node);
+}
+
+static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *reservation)
+{
+    CoreTouched *touched = touch(core, node);
+    g_array_append_vals(touched->reservations, reservation, 1);
+    if (!node->left_is_old)
+        core_profile_cut(touched->left, reservation);
 }
 
 void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 start_usec,
@@ -86,7 +100,7 @@ void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 star
     for (guint32 i = 0; i < shape->guests; i++) {
         CoreReservation reservation = {start_usec, core_time_add(start_usec, limit_usec),
                                        shape->size, core->plan->planned->len - 1};
-        g_array_append_val(touch(core, core_nodes_get(&core->nodes, nodes[i])), reservation);
+        reserve(core, core_nodes_get(&core->nodes, nodes[i]), &reservation);
     }
 }
 
@@ -123,6 +137,12 @@ gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
 
 gsize core_plan_bytes(const CorePlan *plan)
 {
-    return sizeof *plan + plan->planned->len * sizeof(Planned) +
-           plan->touched->len * (sizeof(Touched) + sizeof(CoreReservation));
+    gsize bytes = sizeof *plan + plan->planned->len * sizeof(Planned) +
+                  plan->touched->len * sizeof(CoreTouched);
+    for (guint i = 0; i < plan->touched->len; i++) {
+        const CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);
+        bytes += touched->reservations->len * sizeof(CoreReservation);
+        bytes += touched->left != NULL ? touched->left->len * sizeof(CoreStep) : 0;
+    }
+    return bytes;
 }

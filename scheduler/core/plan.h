@@ -9,6 +9,16 @@ CorePlan *core_plan_new(void);
 void core_plan_free(CorePlan *plan);
 /* Nothing is planned any more; the nodes where something was count as fresh. */
 void core_plan_clear(BerthCore *core);
+/* What is planned on a node. */
+typedef struct {
+    guint32 node;
+    GArray *reservations; /* CoreReservation, by place */
+    GArray *left;         /* CoreStep: what it has left beside them; profile.c. NULL = not known, or
+                             CoreNode.left_is_old */
+} CoreTouched;
+
+/* NULL = nothing. */
+CoreTouched *core_plan_on(const BerthCore *core, const CoreNode *node);
 /* CoreReservation on NODE; NULL = none. */
 const GArray *core_plan_reservations(const BerthCore *core, const CoreNode *node);
 /* The next task of JOB is planned to start at START_USEC, a guest on each of NODES. */

@@ -9,11 +9,31 @@
 #include "scheduler/core/plan.h"
 #include "scheduler/core/timers.h"
 
+/* More than any node has. */
+static const CoreSize all_of_it = {G_MAXUINT32, G_MAXUINT64};
+
 static int compare_ends(gconstpointer a, gconstpointer b)
 {
     gint64 end_a = ((const CoreStep *)a)->start_usec;
     gint64 end_b = ((const CoreStep *)b)->start_usec;
     return end_a < end_b ? -1 : end_a > end_b;
+}
+
+/* From what each end frees to what is left then; one entry for each instant. */
+static void sum_up(CoreNode *node)
+{
+    GArray *steps = node->steps;
+    CoreSize left = node->reserved;
+    guint n = 1;
+    for (guint i = 1; i < steps->len; i++) {
+        CoreStep step = g_array_index(steps, CoreStep, i);
+        left = core_size_sub(left, step.room);
+        step.room = core_size_sub(core_node_capacity(node), left);
+        if (n == 1 || g_array_index(steps, CoreStep, n - 1).start_usec != step.start_usec)
+            n++;
+        g_array_index(steps, CoreStep, n - 1) = step;
+    }
+    g_array_set_size(steps, n);
 }
 
 /* First the ends with what each frees, then sums of them. */
@@ -39,12 +59,7 @@ static void rebuild_steps(CoreNode *node)
             g_array_append_val(steps, end);
     }
     g_array_sort(steps, compare_ends);
-    CoreSize left = node->reserved;
-    for (guint i = 1; i < steps->len; i++) {
-        CoreStep *step = &g_array_index(steps, CoreStep, i);
-        left = core_size_sub(left, step->room);
-        step->room = core_size_sub(core_node_capacity(node), left);
-    }
+    sum_up(node);
 }
 
 static const GArray *steps_of(CoreNode *node)
@@ -65,98 +80,285 @@ gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize siz
     return G_MAXINT64;
 }
 
-/* Guests that overstay are still there now, and are thought to leave any moment. */
-static CoreSize base_room(const BerthCore *core, const GArray *steps, gint64 at_usec)
+/* --- beside what is planned ------------------------------------------------------------------- */
+
+/* The first entry that is not before AT_USEC. */
+static guint first_from(const GArray *left, gint64 at_usec)
 {
-    CoreSize room = {0, 0};
-    for (guint i = 0; i < steps->len; i++) {
-        const CoreStep *step = &g_array_index(steps, CoreStep, i);
-        if (step->start_usec > at_usec || (i > 0 && at_usec <= core->now_usec))
-            break;
-        room = step->room;
+    guint low = 0;
+    guint high = left->len;
+    while (low < high) {
+        guint middle = low + (high - low) / 2;
+        if (g_array_index(left, CoreStep, middle).start_usec < at_usec)
+            low = middle + 1;
+        else
+            high = middle;
     }
-    return room;
+    return low;
 }
 
-static CoreSize room_at(const BerthCore *core, const GArray *steps, const GArray *reservations,
-                        guint heeds, gint64 at_usec)
+/* The entry that begins at AT_USEC, which is not the very first instant; put there if there is none. */
+static guint split(GArray *left, gint64 at_usec)
 {
-    CoreSize room = base_room(core, steps, at_usec);
-    for (guint i = 0; reservations != NULL && i < reservations->len; i++) {
-        const CoreReservation *reservation = &g_array_index(reservations, CoreReservation, i);
-        if (reservation->place < heeds && reservation->start_usec <= at_usec &&
-            at_usec < reservation->end_usec)
-            room = core_size_sub(room, reservation->size);
+    guint place = first_from(left, at_usec);
+    if (place == left->len || g_array_index(left, CoreStep, place).start_usec != at_usec) {
+        CoreStep step = {at_usec, g_array_index(left, CoreStep, place - 1).room};
+        g_array_insert_val(left, place, step);
     }
-    return room;
+    return place;
+}
+
+static void cut(GArray *left, gint64 start_usec, gint64 end_usec, CoreSize size)
+{
+    if (left->len == 0 || start_usec >= end_usec)
+        return;
+    guint begin = split(left, MAX(start_usec, G_MININT64 + 1));
+    guint end = split(left, end_usec);
+    for (guint i = begin; i < end; i++) {
+        CoreStep *step = &g_array_index(left, CoreStep, i);
+        step->room = core_size_sub(step->room, size);
+    }
+}
+
+void core_profile_cut(GArray *left, const CoreReservation *reservation)
+{
+    cut(left, reservation->start_usec, reservation->end_usec, reservation->size);
+}
+
+/* How many of RESERVATIONS are among the first HEEDS planned starts. */
+static guint n_heeded(const GArray *reservations, guint heeds)
+{
+    guint n = reservations != NULL ? reservations->len : 0;
+    while (n > 0 && g_array_index(reservations, CoreReservation, n - 1).place >= heeds)
+        n--;
+    return n;
+}
+
+static GArray *make_left(const GArray *steps, const GArray *reservations, guint n)
+{
+    GArray *left = g_array_sized_new(FALSE, FALSE, sizeof(CoreStep), steps->len + 2 * n);
+    g_array_append_vals(left, steps->data, steps->len);
+    for (guint i = 0; i < n; i++)
+        core_profile_cut(left, &g_array_index(reservations, CoreReservation, i));
+    return left;
+}
+
+/* What NODE has left, as steps_of(), beside what NEED heeds. OUT_OWN: to be unreferenced; NULL = it is
+ * kept with the node. */
+static const GArray *left_of(const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                             GArray **out_own)
+{
+    const GArray *steps = steps_of(node);
+    CoreTouched *touched = core_plan_on(core, node);
+    const GArray *reservations = touched != NULL ? touched->reservations : NULL;
+    guint n = n_heeded(reservations, need->heeds);
+    gboolean is_blocked = !need->may_move && node->blocks != NULL && node->blocks->len > 0;
+    *out_own = NULL;
+    if (n == 0 && !is_blocked)
+        return steps;
+    if (n > 0 && n == reservations->len && !is_blocked) {
+        if (node->left_is_old) {
+            g_clear_pointer(&touched->left, g_array_unref);
+            touched->left = make_left(steps, reservations, n);
+            node->left_is_old = FALSE;
+        }
+        return touched->left;
+    }
+    *out_own = make_left(steps, reservations, n);
+    for (guint i = 0; is_blocked && i < node->blocks->len; i++) {
+        const CoreBlock *block = &g_array_index(node->blocks, CoreBlock, i);
+        cut(*out_own, block->start_usec, block->end_usec, all_of_it);
+    }
+    return *out_own;
 }
 
 guint32 core_size_count(CoreSize size, CoreSize room, guint32 max)
 {
+    if (max <= 1)
+        return max == 1 && core_size_fits(size, room) ? 1 : 0;
     guint64 by_vcpus = size.vcpus > 0 ? room.vcpus / size.vcpus : max;
     guint64 by_memory = size.memory_mib > 0 ? room.memory_mib / size.memory_mib : max;
     return (guint32)MIN(MIN(by_vcpus, by_memory), max);
 }
 
+/* Guests that overstay are still there now, and are thought to leave any moment. */
+static CoreSize room_now(const BerthCore *core, const CoreNode *node, const GArray *steps,
+                         guint heeds)
+{
+    const GArray *reservations = core_plan_reservations(core, node);
+    CoreSize room = {0, 0};
+    if (steps->len > 0)
+        room = g_array_index(steps, CoreStep, 0).room;
+    guint n = n_heeded(reservations, heeds);
+    for (guint i = 0; i < n; i++) {
+        const CoreReservation *reservation = &g_array_index(reservations, CoreReservation, i);
+        if (reservation->start_usec <= core->now_usec && core->now_usec < reservation->end_usec)
+            room = core_size_sub(room, reservation->size);
+    }
+    return room;
+}
+
+/* The entry that AT_USEC, after now, is in. */
+static guint entry_at(const GArray *left, gint64 at_usec)
+{
+    return first_from(left, at_usec + 1) - 1;
+}
+
 guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                            gint64 from_usec, guint32 max)
 {
-    const GArray *steps = steps_of(node);
-    const GArray *reservations = core_plan_reservations(core, node);
+    g_autoptr(GArray) own = NULL;
     gint64 end_usec = core_time_add(from_usec, need->length_usec);
     if (!need->may_move && core_maintenance_blocks(node, from_usec, end_usec))
         return 0;
-    CoreSize room = room_at(core, steps, reservations, need->heeds, from_usec);
-    guint32 count = core_size_count(need->size, room, max);
-    for (guint i = 0; reservations != NULL && i < reservations->len && count > 0; i++) {
-        gint64 at_usec = g_array_index(reservations, CoreReservation, i).start_usec;
-        if (at_usec <= from_usec || at_usec >= end_usec)
-            continue;
-        room = room_at(core, steps, reservations, need->heeds, at_usec);
-        count = core_size_count(need->size, room, count);
+    const GArray *steps = steps_of(node);
+    if (steps->len == 0)
+        return 0;
+    gboolean is_now = from_usec <= core->now_usec;
+    guint32 count = max;
+    if (is_now)
+        count = core_size_count(need->size, room_now(core, node, steps, need->heeds), max);
+    if (count == 0)
+        return 0;
+    const GArray *left = left_of(core, node, need, &own);
+    guint i = entry_at(left, is_now ? core->now_usec : from_usec);
+    if (!is_now)
+        count = core_size_count(need->size, g_array_index(left, CoreStep, i).room, max);
+    /* Without plans a node has never less than before. */
+    for (i++; left != steps && i < left->len && count > 0; i++) {
+        const CoreStep *step = &g_array_index(left, CoreStep, i);
+        if (step->start_usec >= end_usec)
+            break;
+        count = core_size_count(need->size, step->room, count);
     }
     return count;
 }
 
 void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GArray *out_steps)
 {
-    const GArray *steps = steps_of(node);
+    g_autoptr(GArray) own = NULL;
     const GArray *reservations = core_plan_reservations(core, node);
-    CoreStep now = {core->now_usec, room_at(core, steps, reservations, heeds, core->now_usec)};
+    CoreNeed need = {.heeds = heeds, .may_move = TRUE};
+    const GArray *left = left_of(core, node, &need, &own);
+    CoreStep now = {core->now_usec, room_now(core, node, steps_of(node), heeds)};
     g_array_append_val(out_steps, now);
-    for (guint i = 0; reservations != NULL && i < reservations->len; i++) {
-        gint64 at_usec = g_array_index(reservations, CoreReservation, i).start_usec;
-        CoreStep later = {at_usec, room_at(core, steps, reservations, heeds, at_usec)};
-        if (at_usec > core->now_usec)
-            g_array_append_val(out_steps, later);
+    guint n = n_heeded(reservations, heeds);
+    for (guint i = 0; i < n; i++) {
+        CoreStep later = {g_array_index(reservations, CoreReservation, i).start_usec, {0, 0}};
+        if (later.start_usec <= core->now_usec)
+            continue;
+        if (left->len > 0)
+            later.room = g_array_index(left, CoreStep, entry_at(left, later.start_usec)).room;
+        g_array_append_val(out_steps, later);
     }
+}
+
+gboolean core_profile_is_sound(const BerthCore *core, CoreNode *node)
+{
+    const CoreTouched *touched = core_plan_on(core, node);
+    if (touched == NULL || touched->left == NULL || node->left_is_old)
+        return TRUE;
+    g_autoptr(GArray) left =
+        make_left(steps_of(node), touched->reservations, touched->reservations->len);
+    gboolean is_sound = left->len == touched->left->len;
+    for (guint i = 0; i < left->len && is_sound; i++) {
+        const CoreStep *made = &g_array_index(left, CoreStep, i);
+        const CoreStep *kept = &g_array_index(touched->left, CoreStep, i);
+        is_sound = made->start_usec == kept->start_usec && made->room.vcpus == kept->room.vcpus &&
+                   made->room.memory_mib == kept->room.memory_mib;
+    }
+    return is_sound;
+}
+
+/* --- curves ---------------------------------------------------------------------------------- */
+
+static guint32 count_in(const CoreCurve *curve, guint i, guint32 max)
+{
+    return core_size_count(curve->need.size, g_array_index(curve->left, CoreStep, i).room, max);
+}
+
+static gint64 start_of(const CoreCurve *curve, guint i)
+{
+    return g_array_index(curve->left, CoreStep, i).start_usec;
+}
+
+static guint32 least_in_sight(const CoreCurve *curve)
+{
+    guint32 count = count_in(curve, curve->from, curve->max);
+    for (guint i = curve->from + 1; i < curve->to && count > 0; i++)
+        count = count_in(curve, i, count);
+    return count;
+}
+
+/* To AT_USEC, the next instant at which entries come into sight or leave it. */
+static void move_to(CoreCurve *curve, gint64 at_usec)
+{
+    guint from = curve->from;
+    gint64 end_usec = core_time_add(at_usec, curve->need.length_usec);
+    gboolean any_left = FALSE;
+    curve->at_usec = at_usec;
+    while (from + 1 < curve->n && start_of(curve, from + 1) <= at_usec) {
+        any_left |= count_in(curve, from, curve->max) == curve->count;
+        from++;
+    }
+    curve->from = from;
+    curve->to = MAX(curve->to, from + 1);
+    if (curve->rises) {
+        curve->count = count_in(curve, from, curve->max);
+        curve->to = from + 1;
+        return;
+    }
+    if (any_left)
+        curve->count = least_in_sight(curve);
+    for (; curve->to < curve->n && start_of(curve, curve->to) < end_usec; curve->to++)
+        curve->count = count_in(curve, curve->to, curve->count);
+}
+
+void core_curve_begin(CoreCurve *curve, const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                      guint32 max)
+{
+    gint64 soon_usec = core_time_add(core->now_usec, 1);
+    *curve = (CoreCurve){.at_usec = soon_usec, .need = *need, .max = max};
+    curve->left = left_of(core, node, need, &curve->own);
+    curve->rises = curve->left == node->steps;
+    curve->n = first_from(curve->left, G_MAXINT64); /* what comes then never comes */
+    if (curve->n == 0)
+        return;
+    curve->from = entry_at(curve->left, soon_usec);
+    curve->to = curve->from + 1;
+    curve->count = count_in(curve, curve->from, max);
+    move_to(curve, soon_usec);
+}
+
+gboolean core_curve_next(CoreCurve *curve)
+{
+    guint32 count = curve->count;
+    while (count == curve->count) {
+        gint64 next_usec = G_MAXINT64;
+        if (curve->from + 1 < curve->n)
+            next_usec = start_of(curve, curve->from + 1);
+        if (!curve->rises && curve->to < curve->n)
+            next_usec = MIN(next_usec, start_of(curve, curve->to) - curve->need.length_usec + 1);
+        if (next_usec == G_MAXINT64)
+            return FALSE;
+        move_to(curve, next_usec);
+    }
+    return TRUE;
+}
+
+void core_curve_end(CoreCurve *curve)
+{
+    g_clear_pointer(&curve->own, g_array_unref);
 }
 
 gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                           guint32 count)
 {
-    const GArray *steps = steps_of(node);
-    const GArray *reservations = core_plan_reservations(core, node);
-    gint64 soon_usec = core_time_add(core->now_usec, 1);
-    gint64 best_usec = G_MAXINT64;
-    for (guint i = 0; i < steps->len; i++) {
-        gint64 at_usec = MAX(g_array_index(steps, CoreStep, i).start_usec, soon_usec);
-        if (at_usec >= best_usec)
-            break;
-        if (core_profile_count(core, node, need, at_usec, count) == count) {
-            best_usec = at_usec;
-            break;
-        }
-    }
-    for (guint i = 0; reservations != NULL && i < reservations->len; i++) {
-        gint64 at_usec = MAX(g_array_index(reservations, CoreReservation, i).end_usec, soon_usec);
-        if (at_usec < best_usec && core_profile_count(core, node, need, at_usec, count) == count)
-            best_usec = at_usec;
-    }
-    for (guint i = 0; node->blocks != NULL && i < node->blocks->len; i++) {
-        gint64 at_usec = MAX(g_array_index(node->blocks, CoreBlock, i).end_usec, soon_usec);
-        if (at_usec < best_usec && core_profile_count(core, node, need, at_usec, count) == count)
-            best_usec = at_usec;
-    }
-    return best_usec;
+    CoreCurve curve;
+    core_curve_begin(&curve, core, node, need, count);
+    gboolean any = curve.count >= count;
+    while (!any && core_curve_next(&curve))
+        any = curve.count >= count;
+    core_curve_end(&curve);
+    return any ? curve.at_usec : G_MAXINT64;
 }

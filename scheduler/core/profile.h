@@ -34,5 +34,32 @@ void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GA
 /* When COUNT of them first could; G_MAXINT64 = never. After now. */
 gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                           guint32 count);
+
+/* LEFT, what a node has left beside other plans (CoreStep, rising in time; empty: it is closed), without
+ * RESERVATION, too. */
+void core_profile_cut(GArray *left, const CoreReservation *reservation);
+/* What is kept of that is what it would be if it were made anew. For invariants. */
+gboolean core_profile_is_sound(const BerthCore *core, CoreNode *node);
+
+/* For how many guests that need NEED a node has room if they begin at AT_USEC: from the instant after
+ * now on, change by change. Neither the node nor what is planned there may change meanwhile. */
+typedef struct {
+    gint64 at_usec;
+    guint32 count; /* at most MAX */
+    /* profile.c's: */
+    CoreNeed need;
+    guint32 max;
+    const GArray *left; /* CoreStep */
+    GArray *own;        /* the same, if it is made for this one; else NULL */
+    guint n;            /* of them matter */
+    guint from, to;     /* those that matter to a guest that begins at AT_USEC */
+    gboolean rises;     /* no entry has less than the one before it */
+} CoreCurve;
+
+void core_curve_begin(CoreCurve *curve, const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                      guint32 max);
+/* To the next instant at which COUNT is another one. FALSE: there is none. */
+gboolean core_curve_next(CoreCurve *curve);
+void core_curve_end(CoreCurve *curve);
 /* How many of SIZE fit in ROOM, at most MAX. */
 guint32 core_size_count(CoreSize size, CoreSize room, guint32 max);

@@ -177,35 +177,28 @@ static gint64 first_of_one(BerthCore *core, const CoreClass *class, const CoreNe
 
 /* --- first, a gang -------------------------------------------------------------------------- */
 
-/* A node that could take part, and for how many guests at the instant that is looked at. */
+/* A node that may take part. */
 typedef struct {
     guint32 node;
     gint64 since_usec; /* it has room for one; G_MININT64 = now */
-    guint32 count;
+    guint32 count;     /* at the instant that is looked at, it has room for so many */
+    CoreCurve curve;   /* at its next change */
 } Part;
 
-/* At this instant so many more have room somewhere, by the ends of guests alone; none: a planned
- * task leaves. */
+/* When the room of a part changes next. */
 typedef struct {
     gint64 at_usec;
-    guint32 more;
-} Gain;
+    guint part;
+} Change;
 
 typedef struct {
     BerthCore *core;
     CoreNeed need;
     guint32 guests;
-    GArray *parts; /* Part */
-    GArray *gains; /* Gain */
-    guint64 total; /* sum of all gains */
+    GArray *parts;   /* Part, as they came */
+    GArray *changes; /* Change, a heap, the next one first */
+    guint64 count;   /* sum over the parts */
 } Gang;
-
-static int compare_gains(gconstpointer a, gconstpointer b)
-{
-    gint64 at_a = ((const Gain *)a)->at_usec;
-    gint64 at_b = ((const Gain *)b)->at_usec;
-    return at_a < at_b ? -1 : at_a > at_b;
-}
 
 /* Those that are free last come first: what is free now is left to who can use it now. */
 static int compare_parts(gconstpointer a, gconstpointer b)
@@ -217,111 +210,113 @@ static int compare_parts(gconstpointer a, gconstpointer b)
     return part_a->node < part_b->node ? -1 : part_a->node > part_b->node;
 }
 
-static void add_gain(Gang *gang, gint64 at_usec, guint32 more)
+static void sink(GArray *heap, Change change)
 {
-    Gain gain = {MAX(at_usec, core_time_add(gang->core->now_usec, 1)), more};
-    g_array_append_val(gang->gains, gain);
-    gang->total += more;
-}
-
-static void add_part(Gang *gang, CoreNode *node, gint64 earliest_usec)
-{
-    Part part = {node->handle, earliest_usec, 0};
-    const GArray *reservations = core_plan_reservations(gang->core, node);
-    g_array_append_val(gang->parts, part);
-    guint32 had = 0;
-    for (guint i = 0; i < node->steps->len && had < gang->guests; i++) {
-        const CoreStep *step = &g_array_index(node->steps, CoreStep, i);
-        guint32 has = core_size_count(gang->need.size, step->room, gang->guests);
-        if (has > had)
-            add_gain(gang, step->start_usec, has - had);
-        had = MAX(had, has);
-    }
-    for (guint i = 0; reservations != NULL && i < reservations->len; i++)
-        add_gain(gang, g_array_index(reservations, CoreReservation, i).end_usec, 0);
-    for (guint i = 0; node->blocks != NULL && i < node->blocks->len; i++)
-        add_gain(gang, g_array_index(node->blocks, CoreBlock, i).end_usec, 0);
-}
-
-/* For how many of them the parts have room from AT_USEC on; notes for how many each. */
-static guint32 count_at(Gang *gang, gint64 at_usec)
-{
-    guint32 left = gang->guests;
-    for (guint i = 0; i < gang->parts->len; i++) {
-        Part *part = &g_array_index(gang->parts, Part, i);
-        CoreNode *node = core_nodes_get(&gang->core->nodes, part->node);
-        part->count =
-            left == 0 ? 0 : core_profile_count(gang->core, node, &gang->need, at_usec, left);
-        left -= part->count;
-    }
-    return gang->guests - left;
-}
-
-/* The first instant from FROM_USEC on and before END_USEC at which there is room for all of them
- * between the parts. Where plans of others leave too little, as much again must be gained. */
-static gint64 sweep(Gang *gang, gint64 from_usec, gint64 end_usec)
-{
-    guint64 sum = 0;
-    guint64 wanted = gang->guests;
-    gboolean plan_ended = FALSE;
-    for (guint i = 0; i < gang->gains->len; i++) {
-        const Gain *gain = &g_array_index(gang->gains, Gain, i);
-        if (gain->at_usec >= end_usec)
+    Change *changes = (Change *)(void *)heap->data;
+    guint at = 0;
+    for (guint child = 1; child < heap->len; child = 2 * at + 1) {
+        if (child + 1 < heap->len && changes[child + 1].at_usec < changes[child].at_usec)
+            child++;
+        if (changes[child].at_usec >= change.at_usec)
             break;
-        sum += gain->more;
-        plan_ended |= gain->more == 0;
-        gboolean is_last_of_instant =
-            i + 1 == gang->gains->len ||
-            g_array_index(gang->gains, Gain, i + 1).at_usec != gain->at_usec;
-        if (!is_last_of_instant || gain->at_usec < from_usec || sum < gang->guests ||
-            (sum < wanted && !plan_ended))
-            continue;
-        guint32 count = count_at(gang, gain->at_usec);
-        if (count == gang->guests)
-            return gain->at_usec;
-        wanted = sum + (gang->guests - count);
-        plan_ended = FALSE;
+        changes[at] = changes[child];
+        at = child;
     }
-    return G_MAXINT64;
+    changes[at] = change;
 }
 
-/* Takes nodes in, in the order of the instants at which they have room, first until all guests could
- * find it and then twice as many at a time, until the sweep finds it before the next node's. */
+static void add_change(GArray *heap, Change change)
+{
+    guint at = heap->len;
+    g_array_append_val(heap, change);
+    Change *changes = (Change *)(void *)heap->data;
+    for (; at > 0 && change.at_usec < changes[(at - 1) / 2].at_usec; at = (at - 1) / 2)
+        changes[at] = changes[(at - 1) / 2];
+    changes[at] = change;
+}
+
+static void add_part(Gang *gang, CoreNode *node, gint64 since_usec)
+{
+    Part part = {.node = node->handle, .since_usec = since_usec};
+    CoreCurve *curve = &part.curve;
+    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests);
+    if (curve->count == 0 && !core_curve_next(curve)) {
+        core_curve_end(curve);
+        return;
+    }
+    g_array_append_val(gang->parts, part);
+    add_change(gang->changes, (Change){curve->at_usec, gang->parts->len - 1});
+}
+
+static gint64 next_change(const Gang *gang)
+{
+    return gang->changes->len > 0 ? g_array_index(gang->changes, Change, 0).at_usec : G_MAXINT64;
+}
+
+/* All changes of the next instant, which is returned. */
+static gint64 take_changes(Gang *gang)
+{
+    gint64 at_usec = next_change(gang);
+    while (gang->changes->len > 0 && next_change(gang) == at_usec) {
+        Change change = g_array_index(gang->changes, Change, 0);
+        Part *part = &g_array_index(gang->parts, Part, change.part);
+        gang->count = gang->count - part->count + part->curve.count;
+        part->count = part->curve.count;
+        if (core_curve_next(&part->curve)) {
+            change.at_usec = part->curve.at_usec;
+        } else {
+            change = g_array_index(gang->changes, Change, gang->changes->len - 1);
+            g_array_set_size(gang->changes, gang->changes->len - 1);
+        }
+        if (gang->changes->len > 0)
+            sink(gang->changes, change);
+    }
+    return at_usec;
+}
+
+/* The first instant at which there is room for all of them between the nodes. A node is taken in before
+ * the first instant at which it could have room. */
 static gint64 first_of_gang(Gang *gang, Source *source)
 {
     gint64 next_usec = G_MININT64;
-    gint64 swept_usec = G_MININT64;
-    gint64 found_usec = G_MAXINT64;
     CoreNode *node = source_next(source, &next_usec);
-    while (found_usec == G_MAXINT64 && node != NULL) {
-        guint wanted = gang->total < gang->guests ? 1 : 2 * gang->parts->len;
-        while (node != NULL && (gang->total < gang->guests || gang->parts->len < wanted ||
-                                !source_is_sorted(source))) {
+    for (;;) {
+        while (node != NULL && (!source_is_sorted(source) || next_usec <= next_change(gang))) {
             add_part(gang, node, next_usec);
             node = source_next(source, &next_usec);
         }
-        g_array_sort(gang->gains, compare_gains);
-        g_array_sort(gang->parts, compare_parts);
-        gint64 end_usec = node != NULL ? next_usec : G_MAXINT64;
-        found_usec = sweep(gang, swept_usec, end_usec);
-        swept_usec = end_usec;
+        if (gang->changes->len == 0)
+            return G_MAXINT64;
+        gint64 at_usec = take_changes(gang);
+        if (gang->count >= gang->guests)
+            return at_usec;
     }
-    return found_usec;
+}
+
+static void assign(Gang *gang, guint32 *out_nodes)
+{
+    guint32 left = gang->guests;
+    g_array_sort(gang->parts, compare_parts);
+    for (guint i = 0; i < gang->parts->len && left > 0; i++) {
+        const Part *part = &g_array_index(gang->parts, Part, i);
+        for (guint32 count = MIN(part->count, left); count > 0; count--)
+            out_nodes[gang->guests - left--] = part->node;
+    }
 }
 
 static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed *need,
                          guint32 *out_nodes)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Part));
-    g_autoptr(GArray) gains = g_array_new(FALSE, FALSE, sizeof(Gain));
-    Gang gang = {core, *need, class->shape.guests, parts, gains, 0};
+    g_autoptr(GArray) changes = g_array_new(FALSE, FALSE, sizeof(Change));
+    Gang gang = {core, *need, class->shape.guests, parts, changes, 0};
     Source source = source_open(core, class);
     gint64 found_usec = first_of_gang(&gang, &source);
     source_close(&source);
-    guint32 n = 0;
-    for (guint i = 0; found_usec != G_MAXINT64 && i < parts->len; i++)
-        for (guint32 k = 0; k < g_array_index(parts, Part, i).count; k++)
-            out_nodes[n++] = g_array_index(parts, Part, i).node;
+    if (found_usec != G_MAXINT64)
+        assign(&gang, out_nodes);
+    for (guint i = 0; i < parts->len; i++)
+        core_curve_end(&g_array_index(parts, Part, i).curve);
     return found_usec;
 }
 
