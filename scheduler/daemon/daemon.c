@@ -173,7 +173,6 @@ static gboolean restore(BerthDaemon *daemon, GError **error)
     if (!berth_loader_run(daemon, &counters, error))
         return FALSE;
     daemon->next_job = counters.next_job;
-    daemon->restored_usec = counters.last_usec;
     daemon->engine = berth_engine_new(daemon->core, daemon->store, daemon->jobs, daemon->nodes,
                                       counters.last_seq, counters.last_usec);
     berth_engine_set_journal(daemon->engine, daemon->journal);
@@ -271,6 +270,7 @@ static void free_all(BerthDaemon *daemon)
 
 gboolean berth_daemon_stop(BerthDaemon *daemon)
 {
+    berth_sessions_keep_heard(daemon->sessions);
     berth_engine_stop(daemon->engine);
     berth_listeners_close(daemon->listeners);
     berth_storage_link_stop(daemon->storage);

@@ -62,7 +62,6 @@ struct BerthDaemon {
     BerthListeners *listeners;
     guint64 next_job;
     gint64 start_usec;
-    gint64 restored_usec;      /* newest time in the state when it was loaded; 0: there was none */
     gboolean storage_was_down; /* as it was last heard of */
     gboolean storage_is_known; /* it was heard of */
     gboolean storage_is_ours;  /* it has answered, and said so last */

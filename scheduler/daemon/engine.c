@@ -302,13 +302,15 @@ void berth_turn_put_node(BerthTurn *turn, guint32 handle)
 {
     BerthEngine *engine = turn->engine;
     BerthCoreNode node;
-    const BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
+    BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
     if (!entry || !berth_core_get_node(engine->core, handle, &node))
         return;
     Berth__StoredNode stored = BERTH__STORED_NODE__INIT;
     stored.info = entry->info;
     stored.state = (Berth__NodeState)node.state;
     stored.since_usec = (guint64)node.since_usec;
+    stored.heard_usec = (guint64)entry->heard_usec;
+    entry->kept_heard_usec = entry->heard_usec;
     berth_store_batch_put_node(turn->batch, &stored);
 }
 

@@ -245,7 +245,7 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
 static void measure_node(BerthNodeEntry *entry, const Berth__ReportRequest *request, GArray *events)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_REPORTED, .node = entry->handle};
-    berth_usage_node_to_core(entry, request, entry->last_report_usec, &event.node_usage);
+    berth_usage_node_to_core(entry, request, entry->heard_usec, &event.node_usage);
     g_array_append_val(events, event);
 }
 
@@ -253,7 +253,6 @@ void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 n
                                  const Berth__ReportRequest *request)
 {
     BerthNodeEntry *node_entry = berth_node_table_find(daemon->nodes, node);
-    node_entry->last_report_usec = berth_engine_now_usec(daemon->engine);
     g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(BerthCoreEvent));
     for (gsize i = 0; i < request->n_guests; i++)
         if (request->guests[i]->id)

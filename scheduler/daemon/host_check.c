@@ -28,13 +28,10 @@ static gboolean is_in_another_boot(const BerthNodeEntry *entry, const Berth__Nod
 }
 
 /* The boot that follows another one begins when that is over: one that had begun when the other was last
- * heard of is a clone's, with all of its ids. A berthd that was started since takes the newest time in its
- * state for that. */
+ * heard of is a clone's, with all of its ids. */
 static gboolean has_followed(BerthDaemon *daemon, const BerthNodeEntry *entry, guint64 uptime_msec)
 {
-    gint64 heard_usec =
-        entry->last_report_usec > 0 ? entry->last_report_usec : daemon->restored_usec;
-    gint64 silent_usec = berth_engine_now_usec(daemon->engine) - heard_usec;
+    gint64 silent_usec = berth_engine_now_usec(daemon->engine) - entry->heard_usec;
     return uptime_msec == 0 || (silent_usec > 0 && uptime_msec < (guint64)silent_usec / 1000);
 }
 

@@ -11,7 +11,12 @@
  * (ALREADY_EXISTS), and not while guests may run on that other host (FAILED_PRECONDITION): until they
  * were given up and cut off, as node_timeout has it. A host is the same if it says the same host_id, and
  * either the same boot_id or one of a boot that began after the one before was last heard of, or if it has
- * a guest of the node. Not told apart: a clone with the same ids that booted after the newest change in the
- * state and is there before the original when berthd was started anew, and a boot of a host whose agent, of
- * an older version, does not say how long it is up. One that says no host_id is taken for the same. */
+ * a guest of the node. When that was is kept in the state, at the end of each session and of berthd, and
+ * meanwhile every 30 s or six reports, whichever is less.
+ *
+ * Not told apart: a clone with the same ids that booted after the node was heard of last, and is there
+ * before the original, be it that this is cut off or that berthd was started anew; if berthd was killed,
+ * also one that booted within those seconds, unless something changed in the state since; and a boot of a
+ * host whose agent, of an older version, does not say how long it is up (which is logged). One that says no
+ * host_id is taken for the same. */
 gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request, GError **error);

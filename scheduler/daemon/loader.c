@@ -46,7 +46,9 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
         return FALSE;
     }
     guint32 handle = add_node(daemon, stored->info->name);
-    berth_node_entry_set_info(berth_node_table_find(daemon->nodes, handle), stored->info);
+    BerthNodeEntry *node = berth_node_table_find(daemon->nodes, handle);
+    berth_node_entry_set_info(node, stored->info);
+    node->heard_usec = node->kept_heard_usec = (gint64)stored->heard_usec;
     BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_NODE,
                                .restored_node = {.state = (BerthNodeState)stored->state,
                                                  .since_usec = (gint64)stored->since_usec,
@@ -144,6 +146,25 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
     return TRUE;
 }
 
+/* A node that had a session was heard of until the daemon before ended: after the newest time in the
+ * state, and by less than that is kept late. Of one that had none the time is exact, and a boot that
+ * began since is its next one, however often berthd was started meanwhile. Older releases kept none. */
+static void settle_heard(BerthDaemon *daemon, gint64 *newest_usec)
+{
+    g_autoptr(GPtrArray) nodes = berth_node_table_list(daemon->nodes);
+    for (guint i = 0; i < nodes->len; i++) {
+        const BerthNodeEntry *entry = g_ptr_array_index(nodes, i);
+        *newest_usec = MAX(*newest_usec, entry->heard_usec);
+    }
+    for (guint i = 0; i < nodes->len; i++) {
+        BerthNodeEntry *entry = g_ptr_array_index(nodes, i);
+        BerthCoreNode node;
+        if (berth_core_get_node(daemon->core, entry->handle, &node) &&
+            (node.state == BERTH_NODE_UP || entry->heard_usec == 0))
+            entry->heard_usec = *newest_usec;
+    }
+}
+
 gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters, GError **error)
 {
     static const BerthStoreLoader loader = {.node = load_node,
@@ -152,5 +173,8 @@ gboolean berth_loader_run(BerthDaemon *daemon, BerthStoreCounters *out_counters,
                                             .use = load_use,
                                             .prior = load_prior,
                                             .unwanted = load_unwanted};
-    return berth_store_load(daemon->store, &loader, daemon, out_counters, error);
+    if (!berth_store_load(daemon->store, &loader, daemon, out_counters, error))
+        return FALSE;
+    settle_heard(daemon, &out_counters->last_usec);
+    return TRUE;
 }

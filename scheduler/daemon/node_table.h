@@ -12,7 +12,8 @@ typedef struct {
     Berth__NodeInfo *info;   /* as it last joined; never NULL */
     Berth__NodeUsage *usage; /* newest report, or NULL */
     gint64 measured_usec;    /* of USAGE */
-    gint64 last_report_usec; /* 0 = none since berthd started */
+    gint64 heard_usec;       /* when it said something last; 0 = never */
+    gint64 kept_heard_usec;  /* as it is in the state, or on its way there */
     char *address;           /* of its session, or of the last one, or NULL */
     char *start_error;       /* of the newest start that failed on it through its fault, or NULL */
 } BerthNodeEntry;

@@ -51,7 +51,7 @@ static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__N
     berth__node__init(out_node);
     out_node->info = entry->info;
     out_node->usage = entry->usage;
-    out_node->last_report_usec = (guint64)entry->last_report_usec;
+    out_node->last_report_usec = (guint64)entry->heard_usec;
     if (entry->address)
         out_node->address = entry->address;
     if (berth_core_get_node(daemon->core, entry->handle, &node)) {

@@ -20,6 +20,8 @@
 #define NODE_NAME_MAX_BYTES 253u
 #define GUESTS_MAX          100000u
 #define INFO_MAX_BYTES      65536u
+#define KEEP_HEARD_REPORTS  6u
+#define KEEP_HEARD_SEC      30u
 
 typedef BERTH_SERVICE(Berth__Sessions_Service) SessionsService;
 
@@ -89,6 +91,39 @@ BerthRpcPeer *berth_sessions_peer(BerthSessions *sessions, guint32 node)
 {
     const Link *link = g_hash_table_lookup(sessions->by_node, GUINT_TO_POINTER(node));
     return link ? link->peer : NULL;
+}
+
+/* --- what is kept of them ------------------------------------------------------------------------ */
+
+/* When each was heard of last, in one transaction for all. */
+static void keep_heard(BerthSessions *sessions, BerthTurn *turn)
+{
+    GHashTableIter iter;
+    gpointer node;
+    g_hash_table_iter_init(&iter, sessions->by_node);
+    while (g_hash_table_iter_next(&iter, &node, NULL)) {
+        guint32 handle = GPOINTER_TO_UINT(node);
+        const BerthNodeEntry *entry = berth_node_table_find(sessions->daemon->nodes, handle);
+        if (entry->heard_usec > entry->kept_heard_usec)
+            berth_turn_put_node(turn, handle);
+    }
+}
+
+/* So that it costs next to nothing, whatever the number of nodes and of their reports. */
+static gboolean is_to_be_kept(BerthDaemon *daemon, guint32 node)
+{
+    const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, node);
+    guint sec = MIN(KEEP_HEARD_REPORTS * daemon->config->report_interval_sec, KEEP_HEARD_SEC);
+    return entry->heard_usec - entry->kept_heard_usec >= (gint64)sec * G_USEC_PER_SEC;
+}
+
+void berth_sessions_keep_heard(BerthSessions *sessions)
+{
+    if (berth_engine_is_stopped(sessions->daemon->engine))
+        return;
+    BerthTurn *turn = berth_engine_begin(sessions->daemon->engine);
+    keep_heard(sessions, turn);
+    berth_turn_commit(turn);
 }
 
 /* --- the end of a connection -------------------------------------------------------------------- */
@@ -197,7 +232,7 @@ static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__N
     berth_node_entry_set_info(entry, info);
     g_free(entry->address);
     entry->address = g_strdup(berth_rpc_peer_identity(link->peer)->description);
-    entry->last_report_usec = berth_engine_now_usec(daemon->engine);
+    entry->heard_usec = berth_engine_now_usec(daemon->engine);
     link->node = node;
     g_clear_handle_id(&link->join_timer, g_source_remove);
     g_hash_table_insert(sessions->by_node, GUINT_TO_POINTER(node), link);
@@ -241,6 +276,11 @@ static void log_join(const Berth__JoinRequest *request)
               "guests",
               info->name, info->vcpus, info->guest_memory_mib, info->acceleration, info->version,
               request->n_guests);
+    if (*info->boot_id && request->uptime_msec == 0)
+        g_warning(
+            "node %s does not say how long its host is up: it is taken in any boot, and so is a "
+            "clone of it that has the same ids; berth-node there (%s) is to be brought up to date",
+            info->name, info->version);
 }
 
 static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinRequest *request,
@@ -271,12 +311,15 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
 
 /* --- what a session says -------------------------------------------------------------------------- */
 
-/* The node that CALL speaks for; 0 with ERROR: its connection has not joined. */
+/* The node that CALL speaks for, and is heard of by that; 0 with ERROR: its connection has not joined. */
 static guint32 node_of(BerthDaemon *daemon, BerthRpcCall *call, GError **error)
 {
     const Link *link = berth_rpc_peer_get_data(berth_rpc_call_peer(call));
-    if (link && link->node != 0 && !berth_engine_is_stopped(daemon->engine))
+    if (link && link->node != 0 && !berth_engine_is_stopped(daemon->engine)) {
+        berth_node_table_find(daemon->nodes, link->node)->heard_usec =
+            berth_engine_now_usec(daemon->engine);
         return link->node;
+    }
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                         "this connection has no session: call Sessions.Join first");
     return 0;
@@ -365,6 +408,8 @@ static void sessions_report(Berth__Sessions_Service *service, const Berth__Repor
     }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_guest_reports_measure(daemon, turn, node, request);
+    if (is_to_be_kept(daemon, node))
+        keep_heard(daemon->sessions, turn);
     berth_turn_commit(turn);
     Berth__ReportReply reply = BERTH__REPORT_REPLY__INIT;
     berth_rpc_call_reply(call, &reply.base);

@@ -14,5 +14,8 @@ void berth_sessions_free(BerthSessions *sessions);
 /* Takes a new connection (transfer full); it is closed if it does not join in time. */
 void berth_sessions_accept(BerthSessions *sessions, BerthRpcPeer *peer);
 
+/* Writes when each node was heard of last, which happens by itself only now and then. */
+void berth_sessions_keep_heard(BerthSessions *sessions);
+
 /* The peer that serves NODE now (transfer none); NULL: it has no session. */
 BerthRpcPeer *berth_sessions_peer(BerthSessions *sessions, guint32 node);

@@ -34,6 +34,7 @@ struct FakeAgent {
     char *host_id;
     char *boot_id;
     gint64 booted_usec; /* when it was told what host it is */
+    gboolean hides_uptime;
 };
 
 typedef struct {
@@ -504,6 +505,11 @@ void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot
     agent->booted_usec = g_get_monotonic_time();
 }
 
+void fake_agent_hide_uptime(FakeAgent *agent)
+{
+    agent->hides_uptime = TRUE;
+}
+
 static void join(FakeAgent *agent)
 {
     g_autoptr(GPtrArray) guests = g_ptr_array_new();
@@ -513,7 +519,8 @@ static void join(FakeAgent *agent)
     request.info = &info;
     request.guests = (Berth__GuestStatus **)guests->pdata;
     request.n_guests = guests->len;
-    request.uptime_msec = (guint64)(g_get_monotonic_time() - agent->booted_usec) / 1000 + 1;
+    if (!agent->hides_uptime)
+        request.uptime_msec = (guint64)(g_get_monotonic_time() - agent->booted_usec) / 1000 + 1;
     berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "Join", &request.base, 0,
                               agent->connection, on_joined, agent);
 }

@@ -79,6 +79,8 @@ void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses);
 /* From its next Join on it is another host, or in another boot, which begins now; NULL: does not say. */
 void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot_id);
+/* Like an agent of an older release it does not say how long its host is up. */
+void fake_agent_hide_uptime(FakeAgent *agent);
 /* From now on each GuestChanged is sent this often (1 is normal), each answer to an action comes
  * after DELAY_MSEC. */
 void fake_agent_set_repeats(FakeAgent *agent, guint repeats);
