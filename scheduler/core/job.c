@@ -125,7 +125,10 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
                                    .reason = core_job_hold_reason(job)};
     task->job = job;
     task->timer.kind = CORE_TIMER_TASK;
-    task->changed_at = index == 0 ? job->changed_at : 0;
+    /* The job was reported by the number of the next task. */
+    if (index == job->next)
+        task->changed_at = job->changed_at;
+    job->changed_at = index == job->next ? 0 : job->changed_at;
     task->n_guests = n_guests;
     for (guint32 i = 0; i < n_guests; i++) {
         task->guests[i].task = task;

@@ -218,7 +218,7 @@ static gboolean has_pending(const CoreJob *job)
     return FALSE;
 }
 
-/* HELD has changed: tells all tasks that are not running. */
+/* HELD has changed: tells all tasks that are not running, or the first if all are. */
 static void apply_hold(BerthCore *core, CoreJob *job)
 {
     for (guint32 i = 0; i < job->n_tasks; i++) {
@@ -234,6 +234,8 @@ static void apply_hold(BerthCore *core, CoreJob *job)
     }
     core_emit_job_changed(core, job);
     core_order_update(core, job);
+    if (!has_pending(job))
+        core_emit_changed(core, job->tasks[0]);
 }
 
 gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError **error)

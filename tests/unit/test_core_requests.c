@@ -309,6 +309,63 @@ static void getters_say_what_is_known(void **state)
     assert_int_equal(g_array_index(effects->actions, BerthCoreAction, 0).grace_usec, 77);
 }
 
+/* --- what is to be stored ------------------------------------------------------------------- */
+
+static void tell(BerthCore *core, BerthCoreEffects *effects, const BerthCoreEvent *event)
+{
+    berth_core_effects_clear(effects);
+    assert_true(berth_core_handle(core, 9, event, effects, NULL));
+}
+
+static void check_changed(const BerthCoreEffects *effects, const char *expected)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < effects->changed->len; i++) {
+        const BerthGuestId *id = &g_array_index(effects->changed, BerthGuestId, i);
+        g_string_append_printf(text, "%u/%u ", (guint)id->job, id->task);
+    }
+    assert_string_equal(text->str, expected);
+}
+
+/* Two of its four tasks run. */
+static void submit_array(BerthCore *core, BerthCoreEffects *effects)
+{
+    guint32 node = berth_core_add_node(core, "n1");
+    BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
+    join.joined.info.capacity = (BerthResources){8, 1000, 0};
+    tell(core, effects, &join);
+    BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    submit.submitted =
+        (BerthCoreJob){.id = 1, .resources = {1, 100, 0}, .array_size = 4, .array_throttle = 2};
+    tell(core, effects, &submit);
+    check_changed(effects, "1/0 1/1 ");
+}
+
+static void cancel_of_an_array_reports_each_task_once(void **state)
+{
+    g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    submit_array(core, effects);
+    tell(core, effects, &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = 1}});
+    check_changed(effects, "1/0 1/1 1/2 ");
+}
+
+/* Nothing of it waits any more, but what a requeued task would find has changed. */
+static void release_of_a_job_that_runs_is_reported(void **state)
+{
+    BerthCoreJob job;
+    g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    submit_array(core, effects);
+    tell(core, effects, &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_HELD, .guest = {.job = 1}});
+    check_changed(effects, "1/2 ");
+    tell(core, effects, &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = 1}});
+    tell(core, effects, &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_RELEASED, .guest = {.job = 1}});
+    check_changed(effects, "1/0 ");
+    assert_true(berth_core_get_job(core, 1, &job));
+    assert_false(job.held);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +382,8 @@ int main(void)
         cmocka_unit_test(restart_remembers_stops_for_absent_nodes),
         cmocka_unit_test(restore_of_contradicting_record_is_mended),
         cmocka_unit_test(getters_say_what_is_known),
+        cmocka_unit_test(cancel_of_an_array_reports_each_task_once),
+        cmocka_unit_test(release_of_a_job_that_runs_is_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
