@@ -187,7 +187,7 @@ typedef enum {
     BERTH_AFTER_ANY = 1,    /* it has ended */
     BERTH_AFTER_OK = 2,     /* it has ended, all of its tasks COMPLETED */
     BERTH_AFTER_NOT_OK = 3, /* it has ended otherwise */
-    BERTH_AFTER_START = 4,  /* all of its tasks have started, or it has ended */
+    BERTH_AFTER_START = 4,  /* each of its tasks has started or ended */
     BERTH_SINGLETON = 5,    /* no earlier sibling is unfinished; JOB is not used */
 } BerthDependencyKind;
 

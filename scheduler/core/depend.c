@@ -216,8 +216,10 @@ static void tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
 
 void core_depend_started(BerthCore *core, CoreJob *job)
 {
-    if (has_started(job))
-        tell(core, job, FALSE);
+    if (!has_started(job) || g_hash_table_lookup(core->waited, &job->id) == NULL)
+        return;
+    tell(core, job, FALSE);
+    core->pass_again = TRUE;
 }
 
 /* For good: siblings may end, and the family with them, before JOB is forgotten. */

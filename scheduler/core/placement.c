@@ -86,14 +86,16 @@ void core_placement_pass(BerthCore *core)
     core_order_rank(core);
     do {
         core->pass++;
+        core->pass_again = FALSE;
         if (core->config.policy == BERTH_POLICY_FCFS)
             core_fcfs_pass(core);
         else
             core_backfill_pass(core);
         /* Who starts in slack no longer keeps anything from others. */
         core->plan_wanted = TRUE;
-    } while ((core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0) &&
-             core_slack_pass(core));
+    } while (core->pass_again ||
+             ((core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0) &&
+              core_slack_pass(core)));
     core->slack_wanted = FALSE;
     end_pass(core);
 }

@@ -300,6 +300,7 @@ struct BerthCore {
     gboolean more_follow;  /* the event under way is not the last of its instant */
     gboolean pass_wanted;
     gboolean plan_wanted;      /* ... with a new plan */
+    gboolean pass_again;       /* a start in the one under way has let others go */
     gboolean full_pass_wanted; /* ... in which more than UNTRIED and fresh nodes matter */
     gboolean storage_down;
 };

@@ -166,6 +166,34 @@ static void after_start_waits_for_all_tasks(void **state)
         "why 3 priority\n");
 }
 
+/* The task that ended without a start is not waited for. */
+static void after_start_does_not_wait_for_cancelled_tasks(void **state)
+{
+    run("node 1 2 1000\n"
+        "submit 1 array=2 v=2 -> START 1.1@1\n"
+        "submit 2 start:1 v=2\n"
+        "running 1.1\n"
+        "why 2 dependency\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "why 2 resources\n");
+}
+
+/* It comes before the one whose start it waited for. */
+static void start_lets_a_higher_job_go_at_once(void **state)
+{
+    static const char *const script = "node 1 2 1000\n"
+                                      "node 2 2 1000\n"
+                                      "submit 1 v=2 -> START 1.1@1\n"
+                                      "submit 9 v=2 -> START 9.1@2\n"
+                                      "submit 2 v=1\n"
+                                      "submit 3 v=1 p=2 start:2\n"
+                                      "submit 4 v=2 p=1 nodes=2\n"
+                                      "exited 1.1 -> RELEASE 1.1@1\n"
+                                      "released 1.1 -> START 2.1@1 START 3.1@1\n";
+    run(script);
+    core_script_run(&core_script_config, script);
+}
+
 static void dependency_on_the_unknown_is_never_met(void **state)
 {
     run("submit 1 ok:7\n"
@@ -323,3 +351,6 @@ int main(void)
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
+        cmocka_unit_test(maintenance_that_ends_lets_the_waiting_start),
+        cmocka_unit_test(maintenance_that_begins_moves_guests_away),
+        cmocka_unit_test(maintenance_keeps_out_who_cannot_be_moved),
