@@ -148,9 +148,9 @@ static void drain(BerthCore *core, CoreNode *node)
         CoreLodger lodger = core_slack_lodger(guest);
         CoreNode *slack =
             guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
-        if (refuge != NULL)
+        if (refuge != NULL && core_move_is_below_caps(core, refuge))
             core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
-        else if (slack != NULL)
+        else if (slack != NULL && core_move_is_below_caps(core, slack))
             core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
     }
 }

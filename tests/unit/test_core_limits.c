@@ -326,6 +326,25 @@ static void time_limit_takes_no_rate_from_before_a_freeze(void **state)
         "timer -> STOP 1.1@1\n");
 }
 
+/* Nor does where it goes to get more at a time than its link takes. */
+static void drains_keep_the_cap_of_where_guests_go(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 limit=5000 may-move -> START 1.1@1\n"
+        "submit 2 v=2 limit=5000 may-move -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "node 2 2 1000\n"
+        "submit 3 v=2 limit=5000 may-move -> START 3.1@2\n"
+        "running 3.1\n"
+        "node 3 8 1000\n"
+        "drain 1 -> MIGRATE 1.1@1>3 MIGRATE 2.1@1>3\n"
+        "drain 2\n"
+        "migrated 1.1\n"
+        "at 60\n"
+        "timer -> MIGRATE 3.1@2>3\n");
+}
+
 static void time_limit_that_is_to_save_waits_for_a_move(void **state)
 {
     run("node 1 4 1000\n"
@@ -512,6 +531,7 @@ int main(void)
         cmocka_unit_test(time_limit_does_not_charge_a_checkpoint_over_a_restart),
         cmocka_unit_test(loss_of_a_run_is_forgotten_with_it),
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
+        cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
