@@ -41,12 +41,6 @@ typedef struct {
     guint32 n_nodes;
 } Pass;
 
-static gint64 length_of(const BerthCore *core, const CoreClass *class)
-{
-    gint64 limit_usec = class->shape.time_limit_usec;
-    return limit_usec > 0 ? limit_usec : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
-}
-
 /* Room to write the nodes of CLASS's guests to. */
 static guint32 *nodes_for(Pass *pass, const CoreClass *class)
 {
@@ -105,7 +99,7 @@ static void plan_next_of(Pass *pass, Cursor *cursor)
     BerthCore *core = pass->core;
     guint32 *nodes = nodes_for(pass, cursor->class);
     gint64 start_usec =
-        core_search_first(core, cursor->class, length_of(core, cursor->class), nodes);
+        core_search_first(core, cursor->class, core_class_length_usec(core, cursor->class), nodes);
     if (start_usec == G_MAXINT64) {
         drop_cursor(pass, cursor); /* nor can the others of its class ever, as things are */
         return;
@@ -135,7 +129,7 @@ static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GA
 {
     BerthCore *core = pass->core;
     guint32 avoid = core_placement_avoid(class);
-    gint64 length_usec = length_of(core, class);
+    gint64 length_usec = core_class_length_usec(core, class);
     return candidates == NULL
                ? core_search_now(core, class, length_usec, heeds, avoid, nodes)
                : core_search_among(core, class, length_usec, heeds, avoid, candidates, nodes);
@@ -206,8 +200,9 @@ static void fill_fresh(Pass *pass)
     while (pass->at < core->order->len) {
         const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, pass->at);
         CoreClass *class = ordered->class;
-        gboolean is_worth_it = core_fresh_may_have_room(fresh, ordered->size) &&
-                               core_fresh_has_room(fresh, class, length_of(core, class));
+        gboolean is_worth_it =
+            core_fresh_may_have_room(fresh, ordered->size) &&
+            core_fresh_has_room(fresh, class, core_class_length_usec(core, class));
         if (is_worth_it ? failures_left <= 0 && may_fail(core, class)
                         : failures_left <= 0 || !core->full_pass_wanted) {
             pass->at++;

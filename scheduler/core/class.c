@@ -128,3 +128,15 @@ gboolean core_class_allows(const CoreClass *class, guint32 node)
     return shape->n_nodes == 0 ||
            bsearch(&node, shape->nodes, shape->n_nodes, sizeof node, compare_handles) != NULL;
 }
+
+gboolean core_class_can_move(const BerthCore *core, const CoreClass *class)
+{
+    return class->shape.may_move && class->shape.guests == 1 &&
+           (core->config.features & BERTH_FEATURE_MIGRATION) != 0;
+}
+
+gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class)
+{
+    gint64 limit_usec = class->shape.time_limit_usec;
+    return limit_usec > 0 ? limit_usec : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+}

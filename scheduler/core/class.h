@@ -13,5 +13,9 @@ void core_class_drop(BerthCore *core, CoreClass *class);
 CoreJob *core_class_head(const CoreClass *class);
 /* TRUE: its constraint names NODE, or there is none. */
 gboolean core_class_allows(const CoreClass *class, guint32 node);
+/* A guest of it can be moved while it runs, as things are set. */
+gboolean core_class_can_move(const BerthCore *core, const CoreClass *class);
+/* How long a task of it is planned for. */
+gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class);
 /* NODES, rising, each once; NULL = none. (transfer full) */
 guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n);

@@ -43,6 +43,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core_depends_init(core);
     core_predict_init(core);
     core->round.kind = CORE_TIMER_ROUND;
+    core->maintenance.kind = CORE_TIMER_MAINTENANCE;
     core->nodes.keep_cpu_permille = (guint32)core->tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE];
     core->nodes.keep_memory_permille =
         (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
@@ -238,6 +239,8 @@ static void on_timer(BerthCore *core)
     while ((timer = core_timers_pop_due(core, core->now_usec)) != NULL) {
         if (timer->kind == CORE_TIMER_ROUND)
             core_round(core);
+        else if (timer->kind == CORE_TIMER_MAINTENANCE)
+            core_maintenance_due(core);
         else if (timer->kind == CORE_TIMER_NODE)
             core_session_timed_out(core, CORE_CONTAINER_OF(timer, CoreNode, timer));
         else

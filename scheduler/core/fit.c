@@ -3,6 +3,7 @@
  * jobs nor what follows from a fit. search.c does it with time. */
 #include "scheduler/core/fit.h"
 
+#include "scheduler/core/class.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/timers.h"
@@ -35,16 +36,6 @@ static void set_hidden(BerthCore *core, CoreNode *node, gboolean is_hidden)
     core_nodes_changed(&core->nodes, node);
 }
 
-/* Maintenance of the node comes before its end. */
-static gboolean is_blocked(const BerthCore *core, const CoreClass *class, const CoreNode *node)
-{
-    gint64 limit_usec = class->shape.time_limit_usec;
-    if (limit_usec == 0)
-        limit_usec = core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
-    return !class->shape.may_move &&
-           core_maintenance_blocks(node, core->now_usec, core_time_add(core->now_usec, limit_usec));
-}
-
 /* Node after node, as many guests on each as it has room for; those that were taken are hidden. */
 static gboolean fit_avoiding(BerthCore *core, const CoreClass *class, guint32 avoid,
                              CoreBarriers barriers, guint32 *out_nodes)
@@ -57,9 +48,10 @@ static gboolean fit_avoiding(BerthCore *core, const CoreClass *class, guint32 av
         g_ptr_array_add(hidden, node);
     }
     while (left > 0 && (node = first(core, class, barriers)) != NULL) {
-        guint32 count = is_blocked(core, class, node)
-                            ? 0
-                            : core_size_count(class->shape.size, core_node_free(node), left);
+        guint32 count =
+            core_maintenance_forbids(core, node, class, core_class_length_usec(core, class))
+                ? 0
+                : core_size_count(class->shape.size, core_node_free(node), left);
         for (; count > 0; count--)
             out_nodes[class->shape.guests - left--] = node->handle;
         if (left == 0)

@@ -106,7 +106,7 @@ gboolean core_fresh_has_room(const CoreFresh *fresh, const CoreClass *class, gin
         const Opening *opening = &g_array_index(fresh->openings, Opening, i);
         if (fits(fresh, opening, shape->size, end_usec) &&
             core_class_allows(class, opening->node->handle) &&
-            (shape->may_move || !core_maintenance_blocks(opening->node, now_usec, end_usec)))
+            !core_maintenance_forbids(fresh->core, opening->node, class, length_usec))
             return TRUE;
     }
     return FALSE;

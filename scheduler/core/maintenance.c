@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the maintenance of nodes: no task that cannot be moved is planned across it. */
+/* Owns the maintenance of nodes: nobody starts there meanwhile, no task that cannot be moved is
+ * planned across it, and those that can are moved away when it begins. */
 #include "scheduler/core/maintenance.h"
 
+#include "scheduler/core/class.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/rounds.h"
+#include "scheduler/core/timers.h"
 
 gboolean core_maintenance_blocks(const CoreNode *node, gint64 from_usec, gint64 to_usec)
 {
@@ -12,6 +16,14 @@ gboolean core_maintenance_blocks(const CoreNode *node, gint64 from_usec, gint64 
             return TRUE;
     }
     return FALSE;
+}
+
+gboolean core_maintenance_forbids(const BerthCore *core, const CoreNode *node,
+                                  const CoreClass *class, gint64 length_usec)
+{
+    gint64 counted_usec = core_class_can_move(core, class) ? 1 : length_usec;
+    return core_maintenance_blocks(node, core->now_usec,
+                                   core_time_add(core->now_usec, counted_usec));
 }
 
 static void changed(BerthCore *core, CoreNode *node)
@@ -31,17 +43,62 @@ static void remove_from(BerthCore *core, CoreNode *node, guint32 id)
     }
 }
 
-void core_maintenance_clear(BerthCore *core, guint32 id)
+/* Wakes the core when the next one begins or ends. */
+static void arm(BerthCore *core)
+{
+    gint64 due_usec = G_MAXINT64;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        const GArray *blocks = core_nodes_get(&core->nodes, handle)->blocks;
+        for (guint i = 0; blocks != NULL && i < blocks->len; i++) {
+            const CoreBlock *block = &g_array_index(blocks, CoreBlock, i);
+            gint64 next_usec =
+                block->start_usec > core->now_usec ? block->start_usec : block->end_usec;
+            if (next_usec > core->now_usec)
+                due_usec = MIN(due_usec, next_usec);
+        }
+    }
+    core_timer_set(core, &core->maintenance, due_usec);
+}
+
+/* What has ended on NODE is over; what is under way there wants it empty. */
+static void look_at(BerthCore *core, CoreNode *node)
+{
+    for (guint i = node->blocks != NULL ? node->blocks->len : 0; i > 0; i--) {
+        if (g_array_index(node->blocks, CoreBlock, i - 1).end_usec > core->now_usec)
+            continue;
+        g_array_remove_index(node->blocks, i - 1);
+        changed(core, node);
+    }
+    if (!core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
+        return;
+    changed(core, node);
+    core_round_evacuate(core, node);
+}
+
+void core_maintenance_due(BerthCore *core)
+{
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+        look_at(core, core_nodes_get(&core->nodes, handle));
+    arm(core);
+}
+
+static void clear(BerthCore *core, guint32 id)
 {
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         remove_from(core, core_nodes_get(&core->nodes, handle), id);
+}
+
+void core_maintenance_clear(BerthCore *core, guint32 id)
+{
+    clear(core, id);
+    arm(core);
 }
 
 void core_maintenance_set(BerthCore *core, guint32 id, const guint32 *nodes, gsize n_nodes,
                           gint64 start_usec, gint64 end_usec)
 {
     CoreBlock block = {id, start_usec, end_usec};
-    core_maintenance_clear(core, id);
+    clear(core, id);
     for (gsize i = 0; i < n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, nodes[i]);
         if (node == NULL || end_usec <= start_usec)
@@ -51,4 +108,5 @@ void core_maintenance_set(BerthCore *core, guint32 id, const guint32 *nodes, gsi
         g_array_append_val(node->blocks, block);
         changed(core, node);
     }
+    core_maintenance_due(core);
 }

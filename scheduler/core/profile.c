@@ -209,7 +209,7 @@ guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed
 {
     g_autoptr(GArray) own = NULL;
     gint64 end_usec = core_time_add(from_usec, need->length_usec);
-    if (!need->may_move && core_maintenance_blocks(node, from_usec, end_usec))
+    if (core_maintenance_blocks(node, from_usec, need->may_move ? from_usec + 1 : end_usec))
         return 0;
     const GArray *steps = steps_of(node);
     if (steps->len == 0)
@@ -351,14 +351,30 @@ void core_curve_end(CoreCurve *curve)
     g_clear_pointer(&curve->own, g_array_unref);
 }
 
+/* At AT_USEC, or when what is under way there then is over. */
+static gint64 after_maintenance(const CoreNode *node, gint64 at_usec)
+{
+    for (guint i = 0; node->blocks != NULL && i < node->blocks->len; i++) {
+        const CoreBlock *block = &g_array_index(node->blocks, CoreBlock, i);
+        if (block->start_usec <= at_usec && at_usec < block->end_usec)
+            return after_maintenance(node, block->end_usec);
+    }
+    return at_usec;
+}
+
 gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                           guint32 count)
 {
     CoreCurve curve;
+    gint64 first_usec = G_MAXINT64;
+    gboolean more = TRUE;
     core_curve_begin(&curve, core, node, need, count);
-    gboolean any = curve.count >= count;
-    while (!any && core_curve_next(&curve))
-        any = curve.count >= count;
+    for (; more && curve.at_usec < first_usec; more = core_curve_next(&curve)) {
+        gint64 at_usec = after_maintenance(node, curve.at_usec);
+        if (curve.count >= count && (at_usec == curve.at_usec ||
+                                     core_profile_count(core, node, need, at_usec, count) == count))
+            first_usec = MIN(first_usec, at_usec);
+    }
     core_curve_end(&curve);
-    return any ? curve.at_usec : G_MAXINT64;
+    return first_usec;
 }

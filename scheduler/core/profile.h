@@ -16,7 +16,7 @@ typedef struct {
 typedef struct {
     CoreSize size;
     gint64 length_usec;
-    gboolean may_move; /* maintenance of the node does not matter to it */
+    gboolean may_move; /* maintenance that is still to come does not matter to it */
     guint heeds;       /* so many planned starts are in its way; see plan.h */
 } CoreNeed;
 

@@ -234,10 +234,10 @@ static void apply_hold(BerthCore *core, CoreJob *job)
         }
         core_emit_changed(core, task);
     }
-    core_emit_job_changed(core, job);
-    core_order_update(core, job);
     if (!has_pending(job))
         core_emit_changed(core, job->tasks[0]);
+    core_emit_job_changed(core, job);
+    core_order_update(core, job);
 }
 
 gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError **error)

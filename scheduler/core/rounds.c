@@ -8,6 +8,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
+#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
@@ -155,6 +156,12 @@ static void drain(BerthCore *core, CoreNode *node)
     }
 }
 
+void core_round_evacuate(BerthCore *core, CoreNode *node)
+{
+    drain(core, node);
+    core_arm_round(core);
+}
+
 void core_round_drain(BerthCore *core, guint32 handle, gboolean draining)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
@@ -166,15 +173,16 @@ void core_round_drain(BerthCore *core, guint32 handle, gboolean draining)
     core_emit_node(core, node);
     core->pass_wanted = core->plan_wanted = TRUE;
     if (draining)
-        drain(core, node);
-    core_arm_round(core);
+        core_round_evacuate(core, node);
+    else
+        core_arm_round(core);
 }
 
 /* --- the round ------------------------------------------------------------------------------ */
 
 static gboolean look_at(BerthCore *core, CoreNode *node)
 {
-    if (node->draining)
+    if (node->draining || core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
         drain(core, node);
     core_relief_check(core, node, FALSE);
     core_relief_room_changed(core, node);

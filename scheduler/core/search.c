@@ -15,9 +15,10 @@
 /* So many nodes that would spread a guest over cells are looked at before one of them is taken. */
 #define SPREADING_MAX 8u
 
-static CoreNeed need_of(const CoreClass *class, gint64 length_usec, guint heeds)
+static CoreNeed need_of(const BerthCore *core, const CoreClass *class, gint64 length_usec,
+                        guint heeds)
 {
-    return (CoreNeed){class->shape.size, length_usec, class->shape.may_move, heeds};
+    return (CoreNeed){class->shape.size, length_usec, core_class_can_move(core, class), heeds};
 }
 
 /* The nodes of CLASS's constraint in their order, or those of a walk. */
@@ -93,7 +94,7 @@ static gboolean one_now_avoiding(BerthCore *core, const CoreClass *class, const 
 static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 length_usec,
                              guint heeds, guint32 avoid, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec, heeds);
+    CoreNeed need = need_of(core, class, length_usec, heeds);
     guint32 left = class->shape.guests;
     if (left == 1)
         return one_now_avoiding(core, class, &need, avoid, out_nodes);
@@ -135,7 +136,7 @@ gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_
 gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec, heeds);
+    CoreNeed need = need_of(core, class, length_usec, heeds);
     guint64 best_rank = G_MAXUINT64;
     if (class->shape.guests > 1 || class->shape.n_nodes > 0 || avoid != 0)
         return core_search_now(core, class, length_usec, heeds, avoid, out_nodes);
@@ -331,7 +332,7 @@ static gboolean may_fit_ever(const BerthCore *core, const CoreClass *class)
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,
                          guint32 *out_nodes)
 {
-    CoreNeed need = need_of(class, length_usec, CORE_HEEDS_ALL);
+    CoreNeed need = need_of(core, class, length_usec, CORE_HEEDS_ALL);
     if (!may_fit_ever(core, class))
         return G_MAXINT64;
     if (class->shape.guests == 1)

@@ -13,6 +13,7 @@
 
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/placement.h"
@@ -37,13 +38,15 @@ static gboolean keeps_bound(const BerthCore *core, const CoreNode *node, const C
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
     CoreSize size = lodger->class->shape.size;
+    gint64 length_usec = core_class_length_usec(core, lodger->class);
     CoreNeeds room = core_node_slack(&core->nodes, node);
     guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib;
     guint64 most = node->capacity.memory_mib *
                    (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
     return lodger->needs.cpu_milli <= room.cpu_milli &&
            lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
-           size.vcpus <= node->capacity.vcpus && keeps_bound(core, node, lodger);
+           size.vcpus <= node->capacity.vcpus && keeps_bound(core, node, lodger) &&
+           !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 
 static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *lodger,

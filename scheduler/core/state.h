@@ -47,7 +47,8 @@ typedef struct {
 typedef enum {
     CORE_TIMER_NODE, /* fires first among equals: what it frees can be used at once */
     CORE_TIMER_TASK,
-    CORE_TIMER_ROUND, /* of promotion and balancing: one for all */
+    CORE_TIMER_ROUND,       /* of promotion and balancing: one for all */
+    CORE_TIMER_MAINTENANCE, /* one begins or ends: likewise */
 } CoreTimerKind;
 
 /* timers.c */
@@ -294,13 +295,13 @@ struct BerthCore {
     GQueue prior_ages;  /* likewise: the same, the one that learnt last at the tail */
     guint64 space_mib;  /* of checkpoint storage that guests in slack may need */
     gint n_moves;       /* under way */
-    CoreTimer round;
+    CoreTimer round, maintenance;
     guint32 rounds;        /* number of the latest */
     gboolean slack_wanted; /* a pass in slack, because more may fit */
     gboolean more_follow;  /* the event under way is not the last of its instant */
     gboolean pass_wanted;
-    gboolean plan_wanted;      /* ... with a new plan */
     gboolean pass_again;       /* a start in the one under way has let others go */
+    gboolean plan_wanted;      /* ... with a new plan */
     gboolean full_pass_wanted; /* ... in which more than UNTRIED and fresh nodes matter */
     gboolean storage_down;
 };

@@ -8,7 +8,7 @@
 
 static guint64 owner_of(const CoreTimer *timer)
 {
-    if (timer->kind == CORE_TIMER_ROUND)
+    if (timer->kind >= CORE_TIMER_ROUND)
         return 0;
     if (timer->kind == CORE_TIMER_NODE)
         return CORE_CONTAINER_OF(timer, const CoreNode, timer)->handle;

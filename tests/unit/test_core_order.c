@@ -301,20 +301,88 @@ static void parked_jobs_keep_nothing_from_others(void **state)
 
 /* --- maintenance ---------------------------------------------------------------------------- */
 
+static void run_with(guint32 features, const char *script)
+{
+    core_script_run_tuned(features, BERTH_TUNING_PLAN_DEPTH, 4, script);
+}
+
 static void maintenance_is_kept_clear(void **state)
 {
-    run("node 1 5 1000\n"
-        "maintenance 1 node=1 from=100 to=200\n"
-        "submit 1 limit=100 -> START 1.1@1\n"
-        "submit 2 v=3 limit=101\n"
-        "planned 2 200\n"
-        "submit 3 v=1 limit=101 may-move -> START 3.1@1\n"
-        "maintenance 1 -> START 2.1@1\n");
+    run_with(BERTH_FEATURE_MIGRATION, "node 1 5 1000\n"
+                                      "maintenance 1 node=1 from=100 to=200\n"
+                                      "submit 1 limit=100 -> START 1.1@1\n"
+                                      "submit 2 v=3 limit=101\n"
+                                      "planned 2 200\n"
+                                      "submit 3 v=1 limit=101 may-move -> START 3.1@1\n"
+                                      "maintenance 1 -> START 2.1@1\n");
     core_script_run(&core_script_config, "node 1 4 1000\n"
                                          "node 2 4 1000\n"
                                          "maintenance 1 node=1 from=100 to=200\n"
                                          "submit 1 v=3 limit=101 -> START 1.1@2\n"
                                          "submit 2 v=3 limit=100 -> START 2.1@1\n");
+}
+
+/* Nothing else happens then: the core wants to be woken. */
+static void maintenance_that_ends_lets_the_waiting_start(void **state)
+{
+    run("node 1 4 1000\n"
+        "maintenance 1 node=1 from=100 to=200\n"
+        "submit 1 limit=101\n"
+        "next 100\n"
+        "at 100\n"
+        "timer\n"
+        "next 200\n"
+        "at 200\n"
+        "timer -> START 1.1@1\n");
+    core_script_run(&core_script_config, "node 1 4 1000\n"
+                                         "maintenance 1 node=1 from=0 to=200\n"
+                                         "submit 1 limit=101\n"
+                                         "at 200\n"
+                                         "timer -> START 1.1@1\n");
+    run_with(BERTH_FEATURE_MIGRATION, "node 1 4 1000\n"
+                                      "maintenance 1 node=1 from=0 to=200\n"
+                                      "maintenance 2 node=1 from=150 to=300\n"
+                                      "submit 1 limit=50 may-move\n"
+                                      "planned 1 300\n");
+}
+
+/* Who can be moved may be there until it begins, and no longer. */
+static void maintenance_that_begins_moves_guests_away(void **state)
+{
+    run_with(BERTH_FEATURE_MIGRATION, "node 1 4 1000\n"
+                                      "maintenance 1 node=1 from=100 to=200\n"
+                                      "submit 1 limit=500 may-move -> START 1.1@1\n"
+                                      "running 1.1\n"
+                                      "node 2 4 1000\n"
+                                      "at 100\n"
+                                      "timer -> MIGRATE 1.1@1>2\n"
+                                      "migrated 1.1\n"
+                                      "submit 2 v=4 limit=500 may-move\n"
+                                      "at 200\n"
+                                      "timer -> START 2.1@1\n");
+}
+
+/* Migration is off, or would have to move a part of a gang. */
+static void maintenance_keeps_out_who_cannot_be_moved(void **state)
+{
+    run("node 1 4 1000\n"
+        "maintenance 1 node=1 from=100 to=200\n"
+        "submit 1 limit=101 may-move\n"
+        "planned 1 200\n");
+    run_with(BERTH_FEATURE_MIGRATION, "node 1 4 1000\n"
+                                      "maintenance 1 node=1 from=100 to=200\n"
+                                      "submit 1 limit=101 guests=2 may-move\n"
+                                      "planned 1 200\n");
+    run_with(BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_CHECKPOINT | BERTH_FEATURE_PREDICTION,
+             "node 1 4 1000\n"
+             "submit 1 v=4 m=500 limit=90 -> START 1.1@1\n"
+             "running 1.1\n"
+             "report 1.1 cpu=100 mem=100\n"
+             "at 20\n"
+             "report 1.1 cpu=100 mem=100\n"
+             "maintenance 1 node=1 from=100 to=200\n"
+             "submit 2 v=1 m=100 limit=90 may-checkpoint slack\n"
+             "submit 3 v=1 m=100 limit=80 may-checkpoint slack -> START 3.1@1~\n");
 }
 
 static void maintenance_of_a_gang_waits_for_its_end(void **state)
@@ -339,6 +407,8 @@ int main(void)
         cmocka_unit_test(after_ok_waits_for_a_good_end),
         cmocka_unit_test(after_not_ok_waits_for_a_bad_end),
         cmocka_unit_test(after_start_waits_for_all_tasks),
+        cmocka_unit_test(after_start_does_not_wait_for_cancelled_tasks),
+        cmocka_unit_test(start_lets_a_higher_job_go_at_once),
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
         cmocka_unit_test(cancelled_dependent_is_forgotten),
         cmocka_unit_test(singleton_runs_alone_of_its_name),
@@ -347,10 +417,10 @@ int main(void)
         cmocka_unit_test(limit_of_jobs_refuses_one_more),
         cmocka_unit_test(parked_jobs_keep_nothing_from_others),
         cmocka_unit_test(maintenance_is_kept_clear),
+        cmocka_unit_test(maintenance_that_ends_lets_the_waiting_start),
+        cmocka_unit_test(maintenance_that_begins_moves_guests_away),
+        cmocka_unit_test(maintenance_keeps_out_who_cannot_be_moved),
         cmocka_unit_test(maintenance_of_a_gang_waits_for_its_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
-        cmocka_unit_test(maintenance_that_ends_lets_the_waiting_start),
-        cmocka_unit_test(maintenance_that_begins_moves_guests_away),
-        cmocka_unit_test(maintenance_keeps_out_who_cannot_be_moved),
