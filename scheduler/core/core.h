@@ -539,7 +539,10 @@ guint32 berth_core_find_node(BerthCore *core, const char *name); /* 0 = unknown 
 
 /* Puts back what the store had, before the first event: nodes (LOST stays LOST; the others are
  * DOWN, and have node_timeout from the resume on to come back), then unfinished jobs with their
- * tasks (by index; those that never started are left out). INFO NULL: never joined. Nothing is decided. */
+ * tasks (by index; those that never started are left out; of those that were cancelled together
+ * before they started only the first is reported, but all are given back). Accounts, users and QOS
+ * may be set before that, at NOW_USEC 0: what is put back then counts for them. INFO NULL: never
+ * joined. Nothing is decided. */
 void berth_core_restore_node(BerthCore *core, guint32 node, BerthNodeState state, gint64 since_usec,
                              const BerthCoreNodeInfo *info);
 void berth_core_restore_job(BerthCore *core, const BerthCoreJob *job, const BerthCoreTask *tasks,

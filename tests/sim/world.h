@@ -17,8 +17,12 @@ typedef struct {
     BerthCorePolicy policy;
     guint32 features;
     gboolean can_fence;
-    gboolean failures; /* sessions break, hosts reboot, starts fail, the scheduler restarts */
+    gboolean fair_share; /* counts in the order, and so does age */
+    gboolean failures;   /* sessions break, hosts reboot, starts fail, the scheduler restarts */
 } WorldConfig;
+
+/* Of one guest, whoever wants it. */
+#define WORLD_MOVES_PER_MINUTE_MAX 12u
 
 World *world_new(const WorldConfig *config);
 void world_free(World *world);

@@ -1,13 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What the fake world's two files share. */
+/* What the files of the fake world share. */
 
+#include "scheduler/core/learned.h"
 #include "tests/sim/world.h"
 
+#define TASKS_MAX    5u
+#define GUESTS_MAX   4u
+#define N_ACCOUNTS   4u /* 0 is the root; the last one is below 1 */
+#define N_UIDS       3u
+#define N_OWNERS     (N_ACCOUNTS + N_ACCOUNTS * N_UIDS)
+#define N_QOS        3u
+#define N_WINDOWS    2u
+#define MIB_PER_VCPU 1024u
+#define OVERHEAD_MIB 64u
+
 typedef struct {
-    BerthCoreNodeInfo info;
-    gboolean has_session; /* its agent has; the core may not have noticed yet */
+    BerthCoreNodeInfo info; /* as its agent says */
+    gboolean has_session;   /* its agent has; the core may not have noticed yet */
+    gboolean is_draining;   /* as an operator said */
     /* as stored by the driver */
     BerthNodeState state;
     gint64 since_usec;
@@ -17,7 +29,10 @@ typedef struct {
 typedef struct {
     guint32 node;
     gboolean is_fenced;
-    gboolean is_saved;     /* checkpointed: it stands still */
+    gboolean is_saved;  /* checkpointed: it stands still */
+    gboolean is_frozen; /* likewise */
+    gboolean is_opportunistic;
+    BerthResources size;
     BerthFoundGuest found; /* as its agent knows it */
 } Guest;
 
@@ -26,15 +41,48 @@ typedef struct {
     guint32 node; /* whose session carries it; 0 = none */
 } Result;
 
-#define GUESTS_MAX 4u
+/* As stored. */
+typedef struct {
+    BerthCoreTask record;
+    BerthCoreGuest guests[GUESTS_MAX]; /* node 0 = none any more */
+    gboolean is_over;                  /* ended and released */
+} Task;
 
 typedef struct {
     BerthCoreJob job;
     guint32 nodes[2];
-    BerthCoreTask task;                /* as stored */
-    BerthCoreGuest guests[GUESTS_MAX]; /* likewise; node 0 = none any more */
-    gboolean is_over;                  /* ended and released: not restored */
+    BerthCoreDependency dependencies[2];
+    Task tasks[TASKS_MAX];
+    guint32 n_tasks;
+    gboolean is_over;    /* all tasks are, or it was refused: not restored */
+    gboolean is_refused; /* it never was */
+    /* checks only: of its tasks, since the core last began */
+    gint64 op_ended_usec[TASKS_MAX];
+    gint64 minute_usec[TASKS_MAX]; /* in the minute from then on its guest was moved */
+    guint moves[TASKS_MAX];        /* so often */
 } Job;
+
+/* A task that an event changed, as it was before. */
+typedef struct {
+    guint64 job;
+    guint32 index;
+    Task old;
+} Change;
+
+/* An account, or a user in one. */
+typedef struct {
+    gint above; /* in World.owners; -1 = the root is */
+    guint32 shares;
+    BerthCoreLimits limits;
+    double used; /* the test's own reckoning, MiB * seconds */
+    double rate;
+} Owner;
+
+typedef struct {
+    gboolean is_set;
+    guint32 nodes[2];
+    gint64 start_usec, end_usec;
+} Window;
 
 typedef enum {
     DIES_NEVER,
@@ -51,27 +99,108 @@ struct World {
     GArray *guests;  /* Guest: what there is, until it is released */
     GArray *orders;  /* BerthCoreAction on their way */
     GArray *results; /* Result on their way */
-    GArray *jobs;    /* Job, number - 1: the store */
-    Death dies_at;   /* at the next event */
+    /* the store */
+    GArray *jobs;           /* Job, number - 1 */
+    Owner owners[N_OWNERS]; /* see world_owner() */
+    gint32 qos_permille[N_QOS];
+    Window windows[N_WINDOWS]; /* number - 1 */
+    GArray *uses, *priors;     /* BerthCoreUse, BerthCorePrior */
+    GArray *changes;           /* Change: by the event under way */
+    Death dies_at;             /* at the next event */
+    gboolean storage_is_down;
     GString *log;
     gint64 tunings[BERTH_TUNING_N];
     GHashTable *counts;
+    /* checks only */
+    gint64 reckoned_usec;
+    guint64 first_waiting;
+    gint64 first_since_usec;
 };
+
+#define CHECK(world, condition, number)                                                            \
+    G_STMT_START                                                                                   \
+    {                                                                                              \
+        if (!(condition))                                                                          \
+            g_error("seed %u: job or node %u: not (%s); log:\n%s", (world)->config.seed,           \
+                    (guint)(number), #condition, (world)->log->str);                               \
+    }                                                                                              \
+    G_STMT_END
 
 void world_note(World *world, const char *what);
 gboolean world_chance(World *world, guint percent);
 guint world_pick(World *world, guint n);
 gboolean world_id_equal(const BerthGuestId *a, const BerthGuestId *b);
-void world_break_session(World *world, guint32 node);
+Job *world_job(const World *world, guint64 number);
+Host *world_host(const World *world, guint32 node);
+/* Where ACCOUNT, or UID in it, is in World.owners. */
+guint world_account(guint32 account);
+guint world_user(guint32 account, guint32 uid);
 
+/* tests/sim/agents.c: hosts and storage do what they were asked for, say what happens, and fail. */
+void agents_deliver_order(World *world);
+void agents_deliver_result(World *world);
+void agents_advance_guest(World *world);
+void agents_report_usage(World *world);
+void agents_break_session(World *world, guint32 node);
+void agents_reboot(World *world, guint32 node);
+void agents_join(World *world, guint32 node);
+
+/* tests/sim/people.c: what users and operators want. */
+void people_submit(World *world);
+void people_ask(World *world, BerthEventKind kind, guint64 job, gboolean by_operator);
+void people_change_something(World *world);
+void people_set_up(World *world);
+/* Nodes may be used again, and nothing is held. */
+void people_let_go(World *world);
+/* Tells the core all that was set: accounts, users and QOS at NOW_USEC, and what nodes are for. */
+void people_set_owners(World *world, gint64 now_usec);
+void people_set_nodes(World *world);
+
+/* tests/sim/driver.c: does what berthd does, with arrays for a store. */
 void driver_start(World *world);
 void driver_stop(World *world);
 void driver_restart(World *world);
-void driver_submit(World *world);
-/* Gives EVENT to the core, stores what changed, sends the actions, and checks everything. */
-void driver_handle(World *world, const BerthCoreEvent *event);
-/* 0 = all have ended. */
-guint driver_first_unfinished(const World *world);
-gboolean driver_has_unfinished(const World *world);
-/* tests/sim/checks.c: BEFORE is the store before the event; NULL after a restart. */
-void check_world(World *world, const GArray *before, const BerthCoreEffects *effects);
+/* Gives EVENT to the core, stores what changed, sends the actions, and checks everything. FALSE: it
+ * was refused. */
+gboolean driver_handle(World *world, const BerthCoreEvent *event);
+/* The same, but a death does not undo it: whoever asked was not told that it is done, asks again. */
+gboolean driver_handle_surely(World *world, const BerthCoreEvent *event);
+/* The same without a check, and no pass of time. */
+void driver_tell(World *world, gint64 now_usec, const BerthCoreEvent *event);
+guint64 driver_first_unfinished(const World *world); /* 0 = all have ended */
+
+/* tests/sim/restore.c: a new core gets what is in the store. */
+BerthCoreConfig restore_config(const World *world);
+void restore_name_node(guint32 node, char name[16]);
+void restore_core(World *world);
+
+/* tests/sim/checks.c: places, room, and that store and core agree. IS_RESTART: the store is all
+ * that there was. */
+void check_world(World *world, const BerthCoreEffects *effects, gboolean is_restart);
+/* tests/sim/check_actions.c: no action without a cause. */
+void check_actions(World *world, const BerthCoreEffects *effects, gboolean is_restart);
+/* The task as it was before the event; NULL = it has not changed. */
+const Task *check_old_task(const World *world, guint64 job, guint32 index);
+
+/* tests/sim/model.c: what the core should know, reckoned anew from what was asked for and from what
+ * happened. */
+gboolean model_job_completed(const Job *job); /* all of its tasks */
+gboolean model_is_allowed(const Job *job, guint32 node);
+gint64 model_time_left_usec(const World *world, const Job *job, const Task *task);
+gboolean model_can_move(const World *world, const Job *job);
+/* At some time of these NODE is needed for something else. */
+gboolean model_is_blocked(const World *world, guint32 node, gint64 from_usec, gint64 to_usec);
+/* All that TASK waits for has come. */
+gboolean model_dependencies_met(const World *world, const Job *job);
+gboolean model_has_hope(const World *world, const Job *job);
+guint model_n_active(const Job *job);
+/* Above or at its owner something has no room for N_MORE more tasks of JOB. */
+gboolean model_exceeds_limits(const World *world, const Job *job, guint n_more);
+gboolean model_may_add_job(const World *world, const Job *job);
+/* Order of waiting jobs, where nothing but priority and QOS counts. */
+gboolean model_comes_before(const World *world, const Job *a, const Job *b);
+/* Time has passed: what owners have used, and who has waited. */
+void model_pass_time(World *world);
+void model_check_use(World *world);
+void model_forget(World *world);
+void model_check_moves(World *world, const BerthCoreEffects *effects);

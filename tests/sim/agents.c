@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the hosts of the fake world, their agents and guests, storage, and the ways that messages
+ * take. Whatever an agent is asked for can fail, at any time. */
+#include "tests/sim/world_internal.h"
+
+/* In percent. */
+#define START_FAILS 6u
+#define OP_FAILS    20u
+#define FENCE_FAILS 30u
+
+static gboolean fails(World *world, guint percent)
+{
+    return world->config.failures && world_chance(world, percent);
+}
+
+static Guest *find_guest(World *world, const BerthGuestId *id)
+{
+    for (guint i = 0; i < world->guests->len; i++) {
+        Guest *guest = &g_array_index(world->guests, Guest, i);
+        if (world_id_equal(&guest->found.id, id))
+            return guest;
+    }
+    return NULL;
+}
+
+/* --- agents --------------------------------------------------------------------------------- */
+
+/* NODE 0: storage says so. */
+static void send_result(World *world, guint32 node, BerthCoreEvent event)
+{
+    event.node = node;
+    Result result = {event, node};
+    g_array_append_val(world->results, result);
+}
+
+/* What the agent says of a guest, as an event. */
+static void report(World *world, const Guest *guest)
+{
+    const BerthFoundGuest *found = &guest->found;
+    BerthCoreEvent event = {.guest = found->id};
+    switch (found->phase) {
+    case BERTH_FOUND_STARTING:
+        return;
+    case BERTH_FOUND_RUNNING:
+        event.kind = BERTH_EVENT_GUEST_RUNNING;
+        event.running.start_usec = found->start_usec;
+        break;
+    case BERTH_FOUND_EXITED:
+        event.kind = BERTH_EVENT_GUEST_EXITED;
+        event.exited.start_usec = found->start_usec;
+        event.exited.end_usec = found->end_usec;
+        event.exited.exit = found->exit;
+        break;
+    case BERTH_FOUND_GONE:
+        event.kind = BERTH_EVENT_GUEST_GONE;
+        event.gone.reason = found->reason;
+        break;
+    }
+    if (world_host(world, guest->node)->has_session)
+        send_result(world, guest->node, event);
+}
+
+static void agent_start(World *world, const BerthCoreAction *order)
+{
+    static const BerthReason reasons[] = {BERTH_REASON_START_FAILED,
+                                          BERTH_REASON_STORAGE_UNAVAILABLE};
+    const Guest *known = find_guest(world, &order->guest);
+    if (known != NULL) {
+        report(world, known);
+        return;
+    }
+    if (fails(world, START_FAILS)) {
+        BerthCoreEvent event = {.kind = BERTH_EVENT_START_FAILED, .guest = order->guest};
+        event.start_failed.reason = reasons[world_pick(world, 2)];
+        event.start_failed.permanent = world_chance(world, 5);
+        send_result(world, order->node, event);
+        world_note(world, "start failed");
+        return;
+    }
+    Guest guest = {.node = order->node,
+                   .size = order->resources,
+                   .is_opportunistic = order->is_opportunistic,
+                   .found = {.id = order->guest, .phase = BERTH_FOUND_STARTING}};
+    g_array_append_val(world->guests, guest);
+    BerthCoreEvent taken = {.kind = BERTH_EVENT_START_TAKEN, .guest = order->guest};
+    send_result(world, order->node, taken);
+}
+
+static void end_guest(World *world, Guest *guest, BerthCoreExit exit)
+{
+    guest->found.phase = BERTH_FOUND_EXITED;
+    guest->found.end_usec = world->now_usec;
+    guest->found.exit = exit;
+    report(world, guest);
+}
+
+static void lose_guest(World *world, Guest *guest, BerthReason reason)
+{
+    guest->found.phase = BERTH_FOUND_GONE;
+    guest->found.reason = reason;
+    report(world, guest);
+}
+
+static void agent_stop(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = find_guest(world, &order->guest);
+    if (guest == NULL) {
+        BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE, .guest = order->guest};
+        event.gone.reason = BERTH_REASON_GUEST_VANISHED;
+        send_result(world, order->node, event);
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
+        end_guest(world, guest, (BerthCoreExit){.signal = 15});
+    } else if (guest->found.phase == BERTH_FOUND_STARTING) {
+        lose_guest(world, guest, BERTH_REASON_GUEST_VANISHED);
+    } else {
+        report(world, guest);
+    }
+}
+
+static void agent_release(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = find_guest(world, &order->guest);
+    if (guest != NULL && guest->node == order->node)
+        g_array_remove_index(world->guests, (guint)(guest - (Guest *)(void *)world->guests->data));
+    send_result(world, order->node,
+                (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = order->guest});
+}
+
+static void send_op_result(World *world, const BerthCoreAction *order, BerthEventKind kind,
+                           gboolean ok)
+{
+    BerthCoreEvent event = {.kind = kind, .guest = order->guest};
+    event.result.ok = ok;
+    event.result.serial = order->serial;
+    send_result(world, order->node, event);
+}
+
+/* NULL: there is none that could be dealt with, and the answer says what became of it. */
+static Guest *get_running(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = find_guest(world, &order->guest);
+    if (guest == NULL) {
+        BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE, .guest = order->guest};
+        event.gone.reason = BERTH_REASON_GUEST_VANISHED;
+        send_result(world, order->node, event);
+    } else if (guest->node == order->node && guest->found.phase != BERTH_FOUND_RUNNING) {
+        report(world, guest);
+        return NULL;
+    }
+    return guest;
+}
+
+/* The source's agent answers; one that was asked again knows how it ended. */
+static void agent_migrate(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = get_running(world, order);
+    if (guest == NULL)
+        return;
+    gboolean failed = !world_host(world, order->to)->has_session || fails(world, OP_FAILS);
+    if (guest->node == order->node && !failed) {
+        guest->node = order->to;
+        guest->is_opportunistic = order->is_opportunistic;
+        world_note(world, "migrated");
+    }
+    send_op_result(world, order, BERTH_EVENT_GUEST_MIGRATED, guest->node == order->to);
+}
+
+static void agent_checkpoint(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = get_running(world, order);
+    if (guest == NULL)
+        return;
+    if (!fails(world, OP_FAILS))
+        guest->is_saved = TRUE;
+    send_op_result(world, order, BERTH_EVENT_GUEST_CHECKPOINTED, guest->is_saved);
+}
+
+static void agent_freeze(World *world, const BerthCoreAction *order)
+{
+    gboolean freezes = order->kind == BERTH_ACTION_FREEZE;
+    Guest *guest = get_running(world, order);
+    if (guest == NULL)
+        return;
+    if (!fails(world, OP_FAILS))
+        guest->is_frozen = freezes;
+    send_op_result(world, order, freezes ? BERTH_EVENT_GUEST_FROZEN : BERTH_EVENT_GUEST_THAWED,
+                   guest->is_frozen == freezes);
+}
+
+static void agent_resize(World *world, const BerthCoreAction *order)
+{
+    Guest *guest = get_running(world, order);
+    if (guest == NULL)
+        return;
+    gboolean failed = fails(world, OP_FAILS);
+    if (!failed) {
+        guest->size = order->resources;
+        guest->is_opportunistic = FALSE;
+        world_note(world, "resized");
+    }
+    send_op_result(world, order, BERTH_EVENT_GUEST_RESIZED, !failed);
+}
+
+static void storage_fence(World *world, const BerthCoreAction *order)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_FENCED, .guest = order->guest};
+    if (fails(world, FENCE_FAILS)) {
+        event.kind = BERTH_EVENT_FENCE_FAILED;
+        world_note(world, "fence failed");
+    } else {
+        Guest *guest = find_guest(world, &order->guest);
+        if (guest != NULL)
+            guest->is_fenced = TRUE;
+        world_note(world, "fenced");
+    }
+    send_result(world, 0, event);
+}
+
+static void obey(World *world, const BerthCoreAction *order)
+{
+    switch (order->kind) {
+    case BERTH_ACTION_START:
+    case BERTH_ACTION_RESTORE:
+        agent_start(world, order);
+        break;
+    case BERTH_ACTION_STOP:
+        agent_stop(world, order);
+        break;
+    case BERTH_ACTION_RELEASE:
+        agent_release(world, order);
+        break;
+    case BERTH_ACTION_FENCE:
+        storage_fence(world, order);
+        break;
+    case BERTH_ACTION_MIGRATE:
+        agent_migrate(world, order);
+        break;
+    case BERTH_ACTION_CHECKPOINT:
+        agent_checkpoint(world, order);
+        break;
+    case BERTH_ACTION_FREEZE:
+    case BERTH_ACTION_THAW:
+        agent_freeze(world, order);
+        break;
+    case BERTH_ACTION_RESIZE:
+        agent_resize(world, order);
+        break;
+    }
+}
+
+/* --- messages ------------------------------------------------------------------------------- */
+
+/* Orders for one guest arrive in their order, others in any. */
+void agents_deliver_order(World *world)
+{
+    if (world->orders->len == 0)
+        return;
+    guint at = world_pick(world, world->orders->len);
+    BerthGuestId id = g_array_index(world->orders, BerthCoreAction, at).guest;
+    for (guint i = 0; i < at; i++)
+        if (world_id_equal(&g_array_index(world->orders, BerthCoreAction, i).guest, &id))
+            at = i;
+    BerthCoreAction order = g_array_index(world->orders, BerthCoreAction, at);
+    g_array_remove_index(world->orders, at);
+    obey(world, &order);
+}
+
+static void deliver_one(World *world, gboolean more)
+{
+    guint at = world_pick(world, world->results->len);
+    Result result = g_array_index(world->results, Result, at);
+    if (!fails(world, 10))
+        g_array_remove_index(world->results, at);
+    result.event.more = more;
+    driver_handle(world, &result.event);
+}
+
+/* In any order; some come again, and some two at once. */
+void agents_deliver_result(World *world)
+{
+    if (world->results->len > 1 && world->dies_at == DIES_NEVER && world_chance(world, 20))
+        deliver_one(world, TRUE);
+    if (world->results->len > 0)
+        deliver_one(world, FALSE);
+}
+
+/* --- guests --------------------------------------------------------------------------------- */
+
+static BerthCoreExit random_exit(World *world)
+{
+    const BerthCoreExit exits[] = {
+        {0}, {0}, {0}, {.status = 3}, {.signal = 11}, {.signal = 9, .oom_kills = 1},
+    };
+    return exits[world_pick(world, G_N_ELEMENTS(exits))];
+}
+
+void agents_advance_guest(World *world)
+{
+    if (world->guests->len == 0)
+        return;
+    Guest *guest = &g_array_index(world->guests, Guest, world_pick(world, world->guests->len));
+    if (guest->found.phase == BERTH_FOUND_STARTING) {
+        if (fails(world, 5)) {
+            lose_guest(world, guest,
+                       world_chance(world, 50) ? BERTH_REASON_BOOT_DEADLINE
+                                               : BERTH_REASON_START_FAILED);
+            return;
+        }
+        guest->found.phase = BERTH_FOUND_RUNNING;
+        guest->found.start_usec = world->now_usec;
+        report(world, guest);
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
+        /* Where guests are measured they run for longer. */
+        if (world->config.features != 0 && world_chance(world, 70))
+            return;
+        if (fails(world, 5))
+            lose_guest(world, guest, BERTH_REASON_GUEST_CRASHED);
+        else if (!guest->is_fenced && !guest->is_saved && !guest->is_frozen)
+            end_guest(world, guest, random_exit(world));
+    }
+}
+
+/* What a guest uses: little mostly, and sometimes all at once, or more than it has. */
+void agents_report_usage(World *world)
+{
+    if (world->guests->len == 0)
+        return;
+    const Guest *guest =
+        &g_array_index(world->guests, Guest, world_pick(world, world->guests->len));
+    guint32 node = guest->node;
+    if (guest->found.phase != BERTH_FOUND_RUNNING || !world_host(world, node)->has_session)
+        return;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_REPORTED, .guest = guest->found.id};
+    guint percent = world_chance(world, 4) ? 100 : world_pick(world, 40);
+    guint64 used_mib = guest->size.memory_mib * percent / 100;
+    event.usage = (BerthCoreUsage){
+        .cpu_milli = guest->size.vcpus * percent * 10,
+        .memory_used_mib = used_mib,
+        .memory_available_mib = guest->size.memory_mib - used_mib,
+        .memory_pressure_permille = percent == 100 ? 300 : 0,
+        .throttled_permille = world_chance(world, 10) ? 300 : 0,
+        .starved_usec = world_chance(world, 20) ? world_pick(world, 500000) : 0,
+        .touched_mib = used_mib,
+    };
+    driver_handle(world, &event);
+    event = (BerthCoreEvent){.kind = BERTH_EVENT_NODE_REPORTED, .node = node};
+    event.node_usage.memory_pressure_permille = world_chance(world, 5) ? 300 : 0;
+    driver_handle(world, &event);
+}
+
+/* --- sessions ------------------------------------------------------------------------------- */
+
+static void drop_messages_of(World *world, guint32 node)
+{
+    for (guint i = world->orders->len; i > 0; i--) {
+        const BerthCoreAction *order = &g_array_index(world->orders, BerthCoreAction, i - 1);
+        if (order->node == node && order->kind != BERTH_ACTION_FENCE)
+            g_array_remove_index(world->orders, i - 1);
+    }
+    for (guint i = world->results->len; i > 0; i--)
+        if (g_array_index(world->results, Result, i - 1).node == node)
+            g_array_remove_index(world->results, i - 1);
+}
+
+void agents_break_session(World *world, guint32 node)
+{
+    world_host(world, node)->has_session = FALSE;
+    drop_messages_of(world, node);
+}
+
+void agents_reboot(World *world, guint32 node)
+{
+    for (guint i = world->guests->len; i > 0; i--)
+        if (g_array_index(world->guests, Guest, i - 1).node == node)
+            g_array_remove_index(world->guests, i - 1);
+    agents_break_session(world, node);
+    driver_handle(world, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_LEFT, .node = node});
+    world_note(world, "reboot");
+}
+
+void agents_join(World *world, guint32 node)
+{
+    Host *host = world_host(world, node);
+    if (host->has_session)
+        return;
+    host->has_session = TRUE;
+    g_autoptr(GArray) found = g_array_new(FALSE, TRUE, sizeof(BerthFoundGuest));
+    for (guint i = 0; i < world->guests->len; i++) {
+        const Guest *guest = &g_array_index(world->guests, Guest, i);
+        if (guest->node == node)
+            g_array_append_val(found, guest->found);
+    }
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
+    event.joined.info = host->info;
+    event.joined.guests = (const BerthFoundGuest *)(void *)found->data;
+    event.joined.n_guests = found->len;
+    driver_handle(world, &event);
+}

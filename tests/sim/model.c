@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the test's own idea of what jobs may do: dependencies, limits, fair share, maintenance, how
+ * long one waits and how often its guests move. Reads the store and what was asked for, never the
+ * core's own opinion but to compare. */
+#include "tests/sim/world_internal.h"
+
+#include <math.h>
+#include <string.h>
+
+/* The core counts a sixteenth of a half-life before it decays: 2 % too much of steady use. */
+#define USE_TOLERANCE 0.04
+
+/* Of the job that comes first, while every node can be used: a time limit, what was lost of it, the
+ * ways of its end through the queues of messages, and once more for who was starting. */
+#define WAIT_MAX_USEC (240 * (gint64)G_USEC_PER_SEC)
+
+#define MINUTE_USEC (60 * (gint64)G_USEC_PER_SEC)
+
+/* --- dependencies --------------------------------------------------------------------------- */
+
+gboolean model_job_completed(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.state != BERTH_JOB_COMPLETED)
+            return FALSE;
+    return !job->is_refused;
+}
+
+static gboolean has_started(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.epoch == 0 && !job->tasks[i].is_over)
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean has_elder_sibling(const World *world, const Job *job)
+{
+    for (guint64 number = 1; number < job->job.id; number++) {
+        const Job *other = world_job(world, number);
+        if (!other->is_over && other->job.uid == job->job.uid &&
+            other->job.family == job->job.family)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean is_met(const World *world, const Job *job, const BerthCoreDependency *dependency)
+{
+    if (dependency->kind == BERTH_SINGLETON)
+        return job->job.family == 0 || !has_elder_sibling(world, job);
+    const Job *other = world_job(world, dependency->job);
+    switch (dependency->kind) {
+    case BERTH_AFTER_START:
+        return other->is_over || has_started(other);
+    case BERTH_AFTER_ANY:
+        return other->is_over;
+    case BERTH_AFTER_OK:
+        return other->is_over && model_job_completed(other);
+    default:
+        return other->is_over && !model_job_completed(other);
+    }
+}
+
+gboolean model_dependencies_met(const World *world, const Job *job)
+{
+    for (gsize i = 0; i < job->job.n_dependencies; i++)
+        if (!is_met(world, job, &job->dependencies[i]))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean model_has_hope(const World *world, const Job *job)
+{
+    for (gsize i = 0; i < job->job.n_dependencies; i++) {
+        const BerthCoreDependency *dependency = &job->dependencies[i];
+        gboolean is_decided =
+            dependency->kind != BERTH_SINGLETON && world_job(world, dependency->job)->is_over;
+        if (is_decided && !is_met(world, job, dependency))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- limits --------------------------------------------------------------------------------- */
+
+guint model_n_active(const Job *job)
+{
+    guint count = 0;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        count += job->tasks[i].record.phase != BERTH_GUEST_NONE;
+    return count;
+}
+
+static gboolean is_below(const World *world, const Job *job, guint owner)
+{
+    for (gint at = (gint)world_user(job->job.account, job->job.uid); at >= 0;
+         at = world->owners[at].above)
+        if ((guint)at == owner)
+            return TRUE;
+    return FALSE;
+}
+
+static void add_tasks(BerthCoreLimits *sum, const Job *job, guint n)
+{
+    guint guests = n * MAX(job->job.guests, 1);
+    sum->running_tasks += n;
+    sum->vcpus += guests * job->job.resources.vcpus;
+    sum->memory_mib += guests * (job->job.resources.memory_mib + OVERHEAD_MIB);
+}
+
+static BerthCoreLimits running_below(const World *world, guint owner)
+{
+    BerthCoreLimits sum = {0};
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        if (job->is_over || !is_below(world, job, owner))
+            continue;
+        sum.jobs++;
+        add_tasks(&sum, job, model_n_active(job));
+    }
+    return sum;
+}
+
+gboolean model_exceeds_limits(const World *world, const Job *job, guint n_more)
+{
+    for (gint at = (gint)world_user(job->job.account, job->job.uid); at >= 0;
+         at = world->owners[at].above) {
+        const BerthCoreLimits *limits = &world->owners[at].limits;
+        BerthCoreLimits sum = running_below(world, (guint)at);
+        add_tasks(&sum, job, n_more);
+        if ((limits->running_tasks > 0 && sum.running_tasks > limits->running_tasks) ||
+            (limits->vcpus > 0 && sum.vcpus > limits->vcpus) ||
+            (limits->memory_mib > 0 && sum.memory_mib > limits->memory_mib))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* JOB itself is in the store already. */
+gboolean model_may_add_job(const World *world, const Job *job)
+{
+    for (gint at = (gint)world_user(job->job.account, job->job.uid); at >= 0;
+         at = world->owners[at].above) {
+        guint32 most = world->owners[at].limits.jobs;
+        if (most > 0 && running_below(world, (guint)at).jobs > most)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* --- fair share ----------------------------------------------------------------------------- */
+
+static void add_rates(World *world)
+{
+    for (guint i = 0; i < N_OWNERS; i++)
+        world->owners[i].rate = 0;
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        guint active = job->is_over ? 0 : model_n_active(job);
+        double rate = MAX((double)job->job.resources.vcpus * MIB_PER_VCPU,
+                          (double)job->job.resources.memory_mib + OVERHEAD_MIB);
+        for (gint at = (gint)world_user(job->job.account, job->job.uid); active > 0 && at >= 0;
+             at = world->owners[at].above)
+            world->owners[at].rate += rate * active * MAX(job->job.guests, 1);
+    }
+}
+
+static void reckon_use(World *world)
+{
+    double half_life = (double)world->tunings[BERTH_TUNING_HALF_LIFE_USEC] / G_USEC_PER_SEC;
+    double passed = (double)(world->now_usec - world->reckoned_usec) / G_USEC_PER_SEC;
+    double kept = exp2(-passed / half_life);
+    if (world->now_usec <= world->reckoned_usec)
+        return;
+    world->reckoned_usec = world->now_usec;
+    add_rates(world);
+    for (guint i = 0; i < N_OWNERS; i++) {
+        Owner *owner = &world->owners[i];
+        owner->used = owner->used * kept + owner->rate * half_life / G_LN2 * (1 - kept);
+    }
+}
+
+void model_check_use(World *world)
+{
+    for (guint32 i = 0; i < N_OWNERS; i++) {
+        const Owner *owner = &world->owners[i];
+        gboolean is_user = i >= N_ACCOUNTS;
+        BerthCoreUse use = {0};
+        berth_core_get_use(world->core, is_user ? (i - N_ACCOUNTS) / N_UIDS : i,
+                           is_user ? (i - N_ACCOUNTS) % N_UIDS : 0, is_user, &use);
+        double off = fabs((double)use.used_mib_sec - owner->used);
+        CHECK(world, off <= USE_TOLERANCE * owner->used + 2 * MIB_PER_VCPU, i);
+    }
+}
+
+/* --- where and when ------------------------------------------------------------------------- */
+
+gboolean model_is_allowed(const Job *job, guint32 node)
+{
+    return job->job.n_nodes == 0 || job->nodes[0] == node || job->nodes[1] == node;
+}
+
+gboolean model_can_move(const World *world, const Job *job)
+{
+    return job->job.may_move && job->job.guests <= 1 &&
+           (world->config.features & BERTH_FEATURE_MIGRATION);
+}
+
+gint64 model_time_left_usec(const World *world, const Job *job, const Task *task)
+{
+    gint64 limit_usec = job->job.time_limit_usec;
+    if (limit_usec == 0)
+        limit_usec = world->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+    return MAX(limit_usec - task->record.ran_usec, 1);
+}
+
+gboolean model_is_blocked(const World *world, guint32 node, gint64 from_usec, gint64 to_usec)
+{
+    for (guint i = 0; i < N_WINDOWS; i++) {
+        const Window *window = &world->windows[i];
+        if (window->is_set && (window->nodes[0] == node || window->nodes[1] == node) &&
+            window->start_usec < to_usec && from_usec < window->end_usec)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+/* --- nobody waits for ever ------------------------------------------------------------------ */
+
+static gint64 points_of(const World *world, const Job *job)
+{
+    return world->tunings[BERTH_TUNING_WEIGHT_QOS] * world->qos_permille[job->job.qos] / 1000;
+}
+
+gboolean model_comes_before(const World *world, const Job *a, const Job *b)
+{
+    gint64 points_a = points_of(world, a);
+    gint64 points_b = points_of(world, b);
+    if (a->job.priority != b->job.priority)
+        return a->job.priority > b->job.priority;
+    return points_a != points_b ? points_a > points_b : a->job.id < b->job.id;
+}
+
+/* Every node can be used for as long as anybody wants. */
+static gboolean is_calm(const World *world)
+{
+    if (world->storage_is_down)
+        return FALSE;
+    for (guint32 node = 1; node <= world->hosts->len; node++) {
+        const Host *host = world_host(world, node);
+        BerthCoreNode seen;
+        if (!berth_core_get_node(world->core, node, &seen) || seen.state != BERTH_NODE_UP ||
+            seen.strays > 0 || seen.closed_until_usec > 0 || host->is_draining ||
+            host->info.cannot_start || model_is_blocked(world, node, world->now_usec, G_MAXINT64))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean wants_to_start(const World *world, const Job *job)
+{
+    guint active = model_n_active(job);
+    if (job->is_over || job->job.held || !model_dependencies_met(world, job) ||
+        (job->job.array_throttle > 0 && active >= job->job.array_throttle))
+        return FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const BerthCoreTask *record = &job->tasks[i].record;
+        if (record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE &&
+            record->not_before_usec <= world->now_usec)
+            return !model_exceeds_limits(world, job, 1);
+    }
+    return FALSE;
+}
+
+static void check_waiting(World *world)
+{
+    const Job *first = NULL;
+    gboolean by_use = world->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] > 0;
+    for (guint64 number = 1; !by_use && number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        if ((first == NULL || model_comes_before(world, job, first)) && wants_to_start(world, job))
+            first = job;
+    }
+    if (first == NULL || first->job.id != world->first_waiting || !is_calm(world)) {
+        world->first_waiting = first != NULL ? first->job.id : 0;
+        world->first_since_usec = world->now_usec;
+    }
+    CHECK(world, world->now_usec - world->first_since_usec <= WAIT_MAX_USEC, world->first_waiting);
+}
+
+void model_pass_time(World *world)
+{
+    if (world->reckoned_usec == world->now_usec)
+        return;
+    reckon_use(world);
+    check_waiting(world);
+}
+
+void model_forget(World *world)
+{
+    world->first_waiting = 0;
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        memset(world_job(world, number)->op_ended_usec, 0,
+               sizeof world_job(world, number)->op_ended_usec);
+}
+
+/* --- moves ---------------------------------------------------------------------------------- */
+
+static gboolean is_move(BerthGuestOp op)
+{
+    return op == BERTH_OP_MIGRATING || op == BERTH_OP_CHECKPOINTING;
+}
+
+/* At NODE, either end; 0 = in the cluster. What is written out at its time limit cannot wait. */
+static guint moves_at(const World *world, guint32 node)
+{
+    guint count = 0;
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        for (guint32 i = 0; !job->is_over && i < job->n_tasks; i++) {
+            const BerthCoreGuest *guest = &job->tasks[i].guests[0];
+            gboolean is_here = node == 0 || guest->node == node ||
+                               (guest->op == BERTH_OP_MIGRATING && guest->to == node);
+            count += guest->node != 0 && is_move(guest->op) && is_here &&
+                     guest->op_reason != BERTH_REASON_TIME_LIMIT;
+        }
+    }
+    return count;
+}
+
+static void check_caps(World *world, const BerthCoreAction *action)
+{
+    gint64 of_node = world->tunings[BERTH_TUNING_MOVES_PER_NODE];
+    gint64 of_cluster =
+        world->hosts->len * world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
+    CHECK(world, moves_at(world, action->node) <= of_node, action->node);
+    if (action->kind == BERTH_ACTION_MIGRATE)
+        CHECK(world, moves_at(world, action->to) <= of_node, action->to);
+    if (action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_PROMOTION ||
+        action->reason == BERTH_REASON_DRAIN || action->reason == BERTH_REASON_AT_LIMIT)
+        CHECK(world, moves_at(world, 0) <= MAX(of_cluster, of_node), action->guest.job);
+}
+
+/* What nobody needs leaves a guest alone after each thing that was done to it. */
+static void check_pace(World *world, const BerthCoreAction *action)
+{
+    Job *job = world_job(world, action->guest.job);
+    guint32 index = action->guest.task;
+    gboolean can_wait = action->reason == BERTH_REASON_BALANCE ||
+                        action->reason == BERTH_REASON_PROMOTION ||
+                        action->reason == BERTH_REASON_AT_LIMIT;
+    if (action->kind == BERTH_ACTION_MIGRATE && can_wait && job->op_ended_usec[index] > 0)
+        CHECK(world,
+              world->now_usec - job->op_ended_usec[index] >=
+                  world->tunings[BERTH_TUNING_COOLDOWN_USEC],
+              action->guest.job);
+    if (world->now_usec - job->minute_usec[index] >= MINUTE_USEC) {
+        job->minute_usec[index] = world->now_usec;
+        job->moves[index] = 0;
+    }
+    job->moves[index]++;
+    CHECK(world, job->moves[index] <= WORLD_MOVES_PER_MINUTE_MAX, action->guest.job);
+}
+
+static gboolean has_begun(const World *world, const BerthCoreAction *action)
+{
+    const Task *old = check_old_task(world, action->guest.job, action->guest.task);
+    return old != NULL && old->guests[0].op_serial != action->serial;
+}
+
+void model_check_moves(World *world, const BerthCoreEffects *effects)
+{
+    for (guint i = 0; i < effects->actions->len; i++) {
+        const BerthCoreAction *action = &g_array_index(effects->actions, BerthCoreAction, i);
+        if ((action->kind != BERTH_ACTION_MIGRATE && action->kind != BERTH_ACTION_CHECKPOINT) ||
+            action->reason == BERTH_REASON_TIME_LIMIT || !has_begun(world, action))
+            continue;
+        check_caps(world, action);
+        check_pace(world, action);
+    }
+    for (guint i = 0; i < world->changes->len; i++) {
+        const Change *change = &g_array_index(world->changes, Change, i);
+        Job *job = world_job(world, change->job);
+        const BerthCoreGuest *now = &job->tasks[change->index].guests[0];
+        if (change->old.guests[0].op != BERTH_OP_NONE && now->op == BERTH_OP_NONE)
+            job->op_ended_usec[change->index] = world->now_usec;
+    }
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what users and operators of the fake world want: jobs of all kinds, limits, drains,
+ * maintenance. What an operator sets is stored by the driver and told again after a restart. */
+#include "tests/sim/world_internal.h"
+
+#include "common/error.h"
+
+#define SECOND_USEC ((gint64)G_USEC_PER_SEC)
+
+/* --- jobs ----------------------------------------------------------------------------------- */
+
+/* Jobs wait for earlier ones, whatever became of those. */
+static void add_dependencies(World *world, Job *job)
+{
+    static const BerthDependencyKind kinds[] = {BERTH_AFTER_ANY, BERTH_AFTER_OK, BERTH_AFTER_NOT_OK,
+                                                BERTH_AFTER_START, BERTH_SINGLETON};
+    guint count = world_chance(world, 20) ? 1 + world_pick(world, 2) : 0;
+    for (guint i = 0; i < count && job->job.id > 1; i++) {
+        BerthCoreDependency *dependency = &job->dependencies[job->job.n_dependencies++];
+        dependency->kind = kinds[world_pick(world, G_N_ELEMENTS(kinds))];
+        guint back = 1 + world_pick(world, (guint)MIN(job->job.id - 1, 6));
+        if (dependency->kind == BERTH_SINGLETON)
+            continue;
+        dependency->job = job->job.id - back;
+        const Job *other = world_job(world, dependency->job);
+        if (other->is_over && !other->is_refused)
+            dependency->outcome =
+                model_job_completed(other) ? BERTH_JOB_COMPLETED : BERTH_JOB_FAILED;
+    }
+}
+
+/* All of a gang fit on the smallest host. */
+static void choose_shape(World *world, Job *job)
+{
+    BerthCoreJob *wanted = &job->job;
+    guint32 vcpus = 1 + world_pick(world, 4);
+    /* Where memory can be shared it is scarce. */
+    guint64 mib_per_vcpu = world->config.features != 0 ? MIB_PER_VCPU * 7 / 8 : MIB_PER_VCPU / 2;
+    wanted->resources = (BerthResources){vcpus, vcpus * mib_per_vcpu, 1};
+    wanted->guests = world_chance(world, 30) ? 1 + world_pick(world, GUESTS_MAX / vcpus) : 1;
+    wanted->array_size = world_chance(world, 35) ? 1 + world_pick(world, TASKS_MAX) : 0;
+    if (wanted->array_size > 0 && world_chance(world, 50))
+        wanted->array_throttle = 1 + world_pick(world, 3);
+    if (world_chance(world, 40))
+        wanted->ceiling =
+            (BerthResources){vcpus + world_pick(world, 3), wanted->resources.memory_mib * 3 / 2, 0};
+    if (world_chance(world, 25)) {
+        job->nodes[0] = 1 + world_pick(world, world->hosts->len);
+        job->nodes[1] = 1 + world_pick(world, world->hosts->len);
+        wanted->n_nodes = 2;
+    }
+}
+
+static void choose_policy(World *world, BerthCoreJob *wanted)
+{
+    static const BerthOnLimit on_limits[] = {BERTH_ON_LIMIT_FREEZE, BERTH_ON_LIMIT_NOTIFY,
+                                             BERTH_ON_LIMIT_KILL};
+    wanted->time_limit_usec = (1 + world_pick(world, 60)) * SECOND_USEC;
+    wanted->priority = (gint32)world_pick(world, 3);
+    wanted->uid = world_pick(world, N_UIDS);
+    wanted->account = world_pick(world, N_ACCOUNTS);
+    wanted->qos = world_pick(world, N_QOS);
+    wanted->family = world_pick(world, 4);
+    wanted->held = world_chance(world, 5);
+    wanted->no_requeue = world_chance(world, 20);
+    wanted->may_move = world_chance(world, 60);
+    wanted->may_checkpoint = world_chance(world, 60);
+    wanted->opportunistic = world_chance(world, 80);
+    wanted->on_timeout =
+        world_chance(world, 50) ? BERTH_ON_TIMEOUT_CHECKPOINT : BERTH_ON_TIMEOUT_KILL;
+    wanted->on_limit = on_limits[world_pick(world, G_N_ELEMENTS(on_limits))];
+}
+
+static void begin_records(Job *job)
+{
+    job->n_tasks = MAX(job->job.array_size, 1);
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        job->tasks[i].record =
+            (BerthCoreTask){.job = job->job.id, .task = i, .state = BERTH_JOB_PENDING};
+}
+
+/* Their jobs are where the array is now. */
+static void point_to_lists(World *world)
+{
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        Job *job = world_job(world, number);
+        job->job.nodes = job->job.n_nodes > 0 ? job->nodes : NULL;
+        job->job.dependencies = job->job.n_dependencies > 0 ? job->dependencies : NULL;
+    }
+}
+
+static void log_job(World *world, const Job *job)
+{
+    const BerthCoreJob *wanted = &job->job;
+    g_string_append_printf(
+        world->log,
+        "job %u: %u vCPUs, %u guests, %u tasks, throttle %u, limit %d s, "
+        "priority %d, QOS %u, user %u of %u, family %u, nodes %u %u%s%s%s\n",
+        (guint)wanted->id, wanted->resources.vcpus, wanted->guests, job->n_tasks,
+        wanted->array_throttle, (int)(wanted->time_limit_usec / SECOND_USEC), wanted->priority,
+        wanted->qos, wanted->uid, wanted->account, (guint)wanted->family, job->nodes[0],
+        job->nodes[1], wanted->may_move ? ", may move" : "",
+        wanted->may_checkpoint ? ", may be checkpointed" : "", wanted->held ? ", held" : "");
+    for (gsize i = 0; i < wanted->n_dependencies; i++)
+        g_string_append_printf(world->log, "  after %u by %u\n", (guint)job->dependencies[i].job,
+                               job->dependencies[i].kind);
+}
+
+void people_submit(World *world)
+{
+    if (world->jobs->len >= world->config.n_jobs)
+        return;
+    Job job = {.job = {.id = world->jobs->len + 1, .submit_usec = world->now_usec}};
+    choose_shape(world, &job);
+    choose_policy(world, &job.job);
+    add_dependencies(world, &job);
+    begin_records(&job);
+    g_array_append_val(world->jobs, job);
+    point_to_lists(world);
+    const Job *stored = world_job(world, job.job.id);
+    log_job(world, stored);
+    gboolean may_add = model_may_add_job(world, stored);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED, .submitted = stored->job};
+    gboolean ok = driver_handle_surely(world, &event);
+    CHECK(world, !ok || may_add, job.job.id);
+    world_note(world, ok ? "submitted" : may_add ? "too large" : "too many jobs");
+    if (job.job.array_size > 1)
+        world_note(world, "array");
+}
+
+/* --- requests ------------------------------------------------------------------------------- */
+
+static gboolean has_pending(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.state == BERTH_JOB_PENDING)
+            return TRUE;
+    return FALSE;
+}
+
+static gboolean has_ended(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (!berth_job_state_is_final(job->tasks[i].record.state))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean is_allowed(const Job *job, BerthEventKind kind, gboolean by_operator)
+{
+    if (job->is_refused || has_ended(job))
+        return FALSE;
+    if (kind == BERTH_EVENT_JOB_HELD)
+        return has_pending(job);
+    return kind != BERTH_EVENT_JOB_RELEASED || !job->job.held || !job->job.held_by_operator ||
+           by_operator;
+}
+
+void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_operator)
+{
+    const Job *job = world_job(world, number);
+    gboolean allowed = is_allowed(job, kind, by_operator);
+    gboolean dies = world->dies_at != DIES_NEVER;
+    BerthCoreEvent event = {.kind = kind, .guest = {.job = number}};
+    event.request.by_operator = by_operator;
+    gboolean ok = driver_handle(world, &event);
+    CHECK(world, ok == allowed, number);
+    if (!ok || dies)
+        return;
+    if (kind == BERTH_EVENT_JOB_HELD)
+        CHECK(world, job->job.held && (!by_operator || job->job.held_by_operator), number);
+    if (kind == BERTH_EVENT_JOB_RELEASED)
+        CHECK(world, !job->job.held, number);
+    if (kind == BERTH_EVENT_JOB_CANCELLED)
+        CHECK(world, !has_pending(job), number);
+}
+
+/* --- what operators set --------------------------------------------------------------------- */
+
+static BerthCoreEvent owner_event(const World *world, guint index)
+{
+    const Owner *owner = &world->owners[index];
+    BerthCoreEvent event = {.kind = BERTH_EVENT_ACCOUNT_SET};
+    if (index < N_ACCOUNTS) {
+        event.account_set.account = index;
+        event.account_set.parent = index > 0 ? (guint32)owner->above : 0;
+        event.account_set.shares = owner->shares;
+        event.account_set.limits = owner->limits;
+        return event;
+    }
+    event.kind = BERTH_EVENT_USER_SET;
+    event.user_set.account = (index - N_ACCOUNTS) / N_UIDS;
+    event.user_set.uid = (index - N_ACCOUNTS) % N_UIDS;
+    event.user_set.shares = owner->shares;
+    event.user_set.limits = owner->limits;
+    return event;
+}
+
+/* Where there are any; the largest task can always run when nothing else does. */
+static void choose_limits(World *world, Owner *owner)
+{
+    BerthCoreLimits *limits = &owner->limits;
+    *limits = (BerthCoreLimits){0};
+    owner->shares = 1 + world_pick(world, 4);
+    if (world->config.seed % 16 < 6)
+        return;
+    if (world_chance(world, 30))
+        limits->running_tasks = 1 + world_pick(world, 4);
+    if (world_chance(world, 30))
+        limits->vcpus = 4 + world_pick(world, 8);
+    if (world_chance(world, 30))
+        limits->memory_mib = (4 + world_pick(world, 8)) * (guint64)MIB_PER_VCPU;
+    if (world_chance(world, 15))
+        limits->jobs = 4 + world_pick(world, 10);
+}
+
+static void change_owner(World *world)
+{
+    guint index = world_pick(world, N_OWNERS);
+    choose_limits(world, &world->owners[index]);
+    BerthCoreEvent event = owner_event(world, index);
+    driver_handle_surely(world, &event);
+}
+
+static BerthCoreEvent qos_event(const World *world, guint32 qos)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_QOS_SET};
+    event.qos_set.qos = qos;
+    event.qos_set.priority_permille = world->qos_permille[qos];
+    return event;
+}
+
+static void change_qos(World *world)
+{
+    guint32 qos = world_pick(world, N_QOS);
+    world->qos_permille[qos] = (gint32)world_pick(world, 2001) - 1000;
+    BerthCoreEvent event = qos_event(world, qos);
+    driver_handle_surely(world, &event);
+}
+
+static void set_drained(World *world, guint32 node, gboolean is_draining)
+{
+    BerthCoreEvent event = {
+        .kind = is_draining ? BERTH_EVENT_NODE_DRAINED : BERTH_EVENT_NODE_UNDRAINED, .node = node};
+    world_host(world, node)->is_draining = is_draining;
+    world_note(world, is_draining ? "drain" : "undrain");
+    driver_handle_surely(world, &event);
+}
+
+static BerthCoreEvent window_event(const World *world, guint32 id)
+{
+    const Window *window = &world->windows[id - 1];
+    BerthCoreEvent event = {.kind = window->is_set ? BERTH_EVENT_MAINTENANCE_SET
+                                                   : BERTH_EVENT_MAINTENANCE_CLEARED};
+    event.maintenance.id = id;
+    event.maintenance.nodes = window->nodes;
+    event.maintenance.n_nodes = 2;
+    event.maintenance.start_usec = window->start_usec;
+    event.maintenance.end_usec = window->end_usec;
+    return event;
+}
+
+static void change_window(World *world)
+{
+    guint32 id = 1 + world_pick(world, N_WINDOWS);
+    Window *window = &world->windows[id - 1];
+    window->is_set = world_chance(world, 70);
+    window->nodes[0] = 1 + world_pick(world, world->hosts->len);
+    window->nodes[1] = 1 + world_pick(world, world->hosts->len);
+    window->start_usec = world->now_usec + world_pick(world, 40) * SECOND_USEC;
+    window->end_usec = window->start_usec + (1 + world_pick(world, 40)) * SECOND_USEC;
+    world_note(world, "maintenance");
+    BerthCoreEvent event = window_event(world, id);
+    driver_handle_surely(world, &event);
+}
+
+/* By its agent, in its session. */
+static void set_can_start(World *world, guint32 node, gboolean can)
+{
+    Host *host = world_host(world, node);
+    host->info.cannot_start = !can;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_CHANGED, .node = node, .changed = host->info};
+    if (host->has_session)
+        driver_handle_surely(world, &event);
+}
+
+/* FALSE: nothing is frozen. */
+static gboolean want_thaw(World *world)
+{
+    for (guint i = 0; i < world->guests->len; i++) {
+        const Guest *guest = &g_array_index(world->guests, Guest, i);
+        BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_THAW_WANTED, .guest = guest->found.id};
+        if (!guest->is_frozen)
+            continue;
+        driver_handle(world, &event);
+        return TRUE;
+    }
+    return FALSE;
+}
+
+void people_change_something(World *world)
+{
+    guint32 node = 1 + world_pick(world, world->hosts->len);
+    if (want_thaw(world))
+        return;
+    switch (world_pick(world, 7)) {
+    case 0:
+    case 1:
+        change_owner(world);
+        break;
+    case 2:
+        change_qos(world);
+        break;
+    case 3:
+    case 4:
+        set_drained(world, node, world_chance(world, 40));
+        break;
+    case 5:
+        change_window(world);
+        break;
+    default:
+        set_can_start(world, node, world_chance(world, 60));
+    }
+}
+
+void people_set_up(World *world)
+{
+    for (guint i = 0; i < N_OWNERS; i++) {
+        Owner *owner = &world->owners[i];
+        owner->above = i == 0                ? -1
+                       : i == N_ACCOUNTS - 1 ? 1
+                       : i < N_ACCOUNTS      ? 0
+                                             : (gint)((i - N_ACCOUNTS) / N_UIDS);
+        choose_limits(world, owner);
+    }
+    for (guint32 qos = 0; qos < N_QOS; qos++)
+        world->qos_permille[qos] = (gint32)world_pick(world, 2001) - 1000;
+    people_set_owners(world, world->now_usec);
+}
+
+void people_set_owners(World *world, gint64 now_usec)
+{
+    for (guint i = 0; i < N_OWNERS; i++) {
+        BerthCoreEvent event = owner_event(world, i);
+        driver_tell(world, now_usec, &event);
+    }
+    for (guint32 qos = 0; qos < N_QOS; qos++) {
+        BerthCoreEvent event = qos_event(world, qos);
+        driver_tell(world, now_usec, &event);
+    }
+}
+
+void people_set_nodes(World *world)
+{
+    for (guint32 id = 1; id <= N_WINDOWS; id++) {
+        BerthCoreEvent event = window_event(world, id);
+        driver_tell(world, world->now_usec, &event);
+    }
+    for (guint32 node = 1; node <= world->hosts->len; node++)
+        if (world_host(world, node)->is_draining)
+            driver_tell(world, world->now_usec,
+                        &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_DRAINED, .node = node});
+}
+
+void people_let_go(World *world)
+{
+    for (guint32 node = 1; node <= world->hosts->len; node++) {
+        set_can_start(world, node, TRUE);
+        set_drained(world, node, FALSE);
+    }
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        if (!world_job(world, number)->is_refused)
+            people_ask(world, BERTH_EVENT_JOB_RELEASED, number, TRUE);
+}

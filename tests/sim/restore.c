@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the way back: what a driver gives to a new core when all of the old one's memory is gone. */
+#include "tests/sim/world_internal.h"
+
+BerthCoreConfig restore_config(const World *world)
+{
+    return (BerthCoreConfig){.node_timeout_usec = 20 * G_USEC_PER_SEC,
+                             .stop_grace_usec = 5 * G_USEC_PER_SEC,
+                             .guest_overhead_mib = OVERHEAD_MIB,
+                             .requeues_max = 3,
+                             .start_retries_max = 3,
+                             .start_backoff_usec = G_USEC_PER_SEC,
+                             .can_fence = world->config.can_fence,
+                             .policy = world->config.policy,
+                             .features = world->config.features,
+                             .tunings = world->tunings};
+}
+
+void restore_name_node(guint32 node, char name[16])
+{
+    g_snprintf(name, 16, "n%u", node);
+}
+
+static void restore_guests(World *world, const Job *job, guint32 index)
+{
+    const Task *task = &job->tasks[index];
+    for (guint32 i = 0; i < MAX(job->job.guests, 1); i++) {
+        BerthCoreGuest guest = task->guests[i];
+        guest.id = (BerthGuestId){job->job.id, index, i, task->record.epoch};
+        if (guest.node == 0)
+            guest.node = task->record.node; /* already removed */
+        berth_core_restore_guest(world->core, &guest);
+    }
+}
+
+/* What has become of those that are not restored is known to the store alone. */
+static void restore_job(World *world, Job *job)
+{
+    BerthCoreTask records[TASKS_MAX];
+    gsize n_records = 0;
+    for (gsize i = 0; i < job->job.n_dependencies; i++) {
+        BerthCoreDependency *dependency = &job->dependencies[i];
+        const Job *other =
+            dependency->kind != BERTH_SINGLETON ? world_job(world, dependency->job) : NULL;
+        if (other != NULL && other->is_over && !other->is_refused)
+            dependency->outcome =
+                model_job_completed(other) ? BERTH_JOB_COMPLETED : BERTH_JOB_FAILED;
+    }
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.epoch > 0 || berth_job_state_is_final(job->tasks[i].record.state))
+            records[n_records++] = job->tasks[i].record;
+    berth_core_restore_job(world->core, &job->job, records, n_records);
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
+            restore_guests(world, job, i);
+}
+
+void restore_core(World *world)
+{
+    BerthCoreConfig config = restore_config(world);
+    berth_core_free(world->core);
+    world->core = berth_core_new(&config);
+    people_set_owners(world, 0);
+    for (guint i = 0; i < world->uses->len; i++)
+        berth_core_restore_use(world->core, &g_array_index(world->uses, BerthCoreUse, i));
+    for (guint i = 0; i < world->priors->len; i++)
+        berth_core_restore_prior(world->core, &g_array_index(world->priors, BerthCorePrior, i));
+    for (guint32 node = 1; node <= world->hosts->len; node++) {
+        const Host *host = world_host(world, node);
+        char name[16];
+        restore_name_node(node, name);
+        berth_core_add_node(world->core, name);
+        berth_core_restore_node(world->core, node, host->state, host->since_usec,
+                                host->was_up ? &host->info : NULL);
+    }
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        if (!world_job(world, number)->is_over)
+            restore_job(world, world_job(world, number));
+}
