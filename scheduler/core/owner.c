@@ -188,6 +188,13 @@ static void add_to(CoreOwner *above, const CoreOwner *owner, gint sign)
     }
 }
 
+/* From now on something else runs below OWNER. */
+static void settle_up(const BerthCore *core, CoreOwner *owner)
+{
+    for (; owner != NULL; owner = owner->parent)
+        settle(core, owner);
+}
+
 gboolean core_owner_set_account(BerthCore *core, guint32 account, guint32 parent, guint32 shares,
                                 const BerthCoreLimits *limits)
 {
@@ -197,6 +204,8 @@ gboolean core_owner_set_account(BerthCore *core, guint32 account, guint32 parent
         if (up == owner)
             return FALSE;
     if (owner->parent != above) {
+        settle_up(core, owner->parent);
+        settle_up(core, above);
         count_shares(owner, FALSE);
         add_to(owner->parent, owner, -1);
         owner->parent = above;

@@ -176,7 +176,44 @@ static guint64 used(const World *world, BerthCore *core, gint uid)
     return use.used_mib_sec;
 }
 
+static void set_account(World *world, guint32 account, guint32 parent)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_ACCOUNT_SET};
+    event.account_set.account = account;
+    event.account_set.parent = parent;
+    handle(world, &event);
+}
+
+static guint64 used_by_account(const World *world, guint32 account)
+{
+    BerthCoreUse use;
+    assert_true(berth_core_get_use(world->core, account, 0, FALSE, &use));
+    return use.used_mib_sec;
+}
+
 /* --- usage -------------------------------------------------------------------------------------- */
+
+/* Each pays for the time in which the account was below it. */
+static void use_is_charged_to_where_the_account_was(void **state)
+{
+    g_autoptr(World) world = world_new();
+    set_account(world, 1, 0);
+    set_account(world, 2, 0);
+    set_account(world, 3, 2);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    event.submitted =
+        (BerthCoreJob){.id = 1, .uid = 1000, .account = 3, .resources = {1, JOB_MIB, 0}};
+    handle(world, &event);
+    pass(world, 100);
+    set_account(world, 3, 1);
+    assert_int_equal(used_by_account(world, 1), 0);
+    assert_in_range(used_by_account(world, 2), 99 * JOB_MIB, 100 * JOB_MIB);
+    pass(world, 50);
+    tick(world);
+    assert_in_range(used_by_account(world, 1), 49 * JOB_MIB, 50 * JOB_MIB);
+    assert_in_range(used_by_account(world, 2), 99 * JOB_MIB, 100 * JOB_MIB);
+    assert_in_range(used_by_account(world, 3), 149 * JOB_MIB, 150 * JOB_MIB);
+}
 
 static void use_after_a_restart_is_what_it_was(void **state)
 {
@@ -361,6 +398,7 @@ static void starvation_goes_on_after_a_restart(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(use_is_charged_to_where_the_account_was),
         cmocka_unit_test(use_after_a_restart_is_what_it_was),
         cmocka_unit_test(use_that_was_not_stored_begins_at_the_restart),
         cmocka_unit_test(use_ends_with_the_job_whatever_a_vcpu_counts_for),
