@@ -378,7 +378,7 @@ void berth_guest_start(BerthGuest *guest, const Berth__StartGuestRequest *reques
 
 void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
 {
-    guest->is_adopted = TRUE;
+    guest->is_adopted = guest->had_run = TRUE;
     guest->limits = domain->metadata.limits;
     guest->disk_id = g_strdup(domain->metadata.disk_id);
     guest->log_id = g_strdup(domain->metadata.log_id);
@@ -480,7 +480,9 @@ void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
         break;
     default:
         take_end(guest, BERTH__REASON__REASON_GUEST_CRASHED,
-                 "the guest ended before its command did");
+                 berth_guest_may_have_begun(guest)
+                     ? "the guest ended before its command did"
+                     : "the guest ended before its command was to begin");
         break;
     }
 }

@@ -498,6 +498,11 @@ gboolean berth_guest_channel_is_open(const BerthGuestChannel *channel)
     return channel->is_open;
 }
 
+gboolean berth_guest_channel_may_have_begun(const BerthGuestChannel *channel)
+{
+    return berth_task_sender_may_have_begun(channel->sender);
+}
+
 guint berth_guest_channel_violations(const BerthGuestChannel *channel)
 {
     return channel->violations;

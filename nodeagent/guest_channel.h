@@ -59,6 +59,8 @@ void berth_guest_channel_renew(BerthGuestChannel *channel);
 
 /* The guest has answered in the present session. */
 gboolean berth_guest_channel_is_open(const BerthGuestChannel *channel);
+/* FALSE: nothing was sent through this channel that lets its command begin. */
+gboolean berth_guest_channel_may_have_begun(const BerthGuestChannel *channel);
 /* Sessions that a broken protocol has ended. */
 guint berth_guest_channel_violations(const BerthGuestChannel *channel);
 

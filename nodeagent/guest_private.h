@@ -22,6 +22,7 @@ struct BerthGuest {
     char *disk_id; /* NULL: not known */
     char *log_id;  /* NULL: not known */
     gboolean is_adopted;
+    gboolean had_run; /* an agent before us, or a channel that is closed, may have told it to run */
 
     grefcount refs;     /* the owner's, and one for each operation under way */
     gboolean is_closed; /* by its owner: operations that end change nothing any more */
@@ -107,6 +108,8 @@ GArray *berth_guest_answers_new(void);
 void berth_guest_start_talking(BerthGuest *guest);
 /* Deadlines do not matter any more. */
 void berth_guest_stop_timers(BerthGuest *guest);
+/* FALSE: nobody has told it to run its command. Not known of an adopted one: TRUE. */
+gboolean berth_guest_may_have_begun(const BerthGuest *guest);
 /* The channel is closed too. Not from inside its callbacks. */
 void berth_guest_stop_talking(BerthGuest *guest);
 /* Gives the channel the task of guest->request, and the guest its deadline. */

@@ -99,6 +99,7 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
         status.exit = guest->exit;
     } else if (status.phase == BERTH__GUEST_STATUS__PHASE__GONE) {
         status.reason = guest->reason;
+        status.not_begun = !berth_guest_may_have_begun(guest);
         status.reason_text = guest->reason_text == NULL ? (char *)"" : guest->reason_text;
         status.console_tail = guest->console_tail == NULL ? (char *)"" : guest->console_tail;
     }

@@ -272,9 +272,16 @@ void berth_guest_stop_timers(BerthGuest *guest)
     g_clear_handle_id(&guest->clients_source, g_source_remove);
 }
 
+gboolean berth_guest_may_have_begun(const BerthGuest *guest)
+{
+    return guest->had_run ||
+           (guest->channel != NULL && berth_guest_channel_may_have_begun(guest->channel));
+}
+
 void berth_guest_stop_talking(BerthGuest *guest)
 {
     berth_guest_stop_timers(guest);
+    guest->had_run = berth_guest_may_have_begun(guest);
     g_clear_pointer(&guest->channel, berth_guest_channel_free);
 }
 

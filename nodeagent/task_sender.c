@@ -20,6 +20,7 @@ struct BerthTaskSender {
     gboolean has_task;      /* the guest has it */
     gboolean is_started;    /* its command runs or has ended: nothing is to be sent */
     gboolean run_sent;
+    gboolean may_have_begun; /* Run was sent in any session, or it said so */
     guint file;
     guint64 file_offset;
     guint sent_file; /* as far as files were ever sent */
@@ -133,7 +134,7 @@ static void send_run(BerthTaskSender *sender)
     message.run = &run;
     run.clock_usec = (guint64)g_get_real_time();
     sender->funcs->send(&message, sender->user_data);
-    sender->run_sent = TRUE;
+    sender->run_sent = sender->may_have_begun = TRUE;
 }
 
 /* Sends what comes next of task, files and Run, as far as the link takes it. */
@@ -194,6 +195,7 @@ void berth_task_sender_begin(BerthTaskSender *sender, const Berth__FromGuest__St
     sender->is_open = TRUE;
     sender->has_task = state->has_task;
     sender->is_started = state->running || state->ended;
+    sender->may_have_begun |= sender->is_started;
     sender->file = state->files_complete;
     sender->file_offset = state->file_bytes;
     sender->run_sent = FALSE;
@@ -208,9 +210,14 @@ void berth_task_sender_pause(BerthTaskSender *sender)
 
 void berth_task_sender_finish(BerthTaskSender *sender)
 {
-    sender->is_started = TRUE;
+    sender->is_started = sender->may_have_begun = TRUE;
     stop_reading(sender);
     g_clear_pointer(&sender->files, berth_guest_files_free);
+}
+
+gboolean berth_task_sender_may_have_begun(const BerthTaskSender *sender)
+{
+    return sender->may_have_begun;
 }
 
 void berth_task_sender_go_on(BerthTaskSender *sender)

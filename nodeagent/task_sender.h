@@ -31,5 +31,8 @@ void berth_task_sender_begin(BerthTaskSender *sender, const Berth__FromGuest__St
 void berth_task_sender_pause(BerthTaskSender *sender);
 /* The command has begun: the files are freed, nothing more is sent. */
 void berth_task_sender_finish(BerthTaskSender *sender);
+/* FALSE: the guest was never told to run its command in a session of this sender, and has not said that
+ * it does. */
+gboolean berth_task_sender_may_have_begun(const BerthTaskSender *sender);
 /* There may be room again. */
 void berth_task_sender_go_on(BerthTaskSender *sender);

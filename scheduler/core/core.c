@@ -152,6 +152,7 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
         return CORE_TASK_EXITED;
     case BERTH_EVENT_GUEST_GONE:
         out_input->reason = event->gone.reason;
+        out_input->not_begun = event->gone.not_begun;
         return CORE_TASK_GONE;
     case BERTH_EVENT_START_FAILED:
         out_input->reason = event->start_failed.reason;

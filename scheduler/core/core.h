@@ -282,6 +282,11 @@ typedef struct {
  * new session. Three: two could be the same bad luck, and each costs a job a backoff. */
 #define BERTH_NODE_FAILURES_MAX 3u
 
+/* A guest that is gone before its command began is tried again so often, elsewhere if possible, and
+ * no oftener than start_retries_max. Two: a kernel that crashes now and then does not do so thrice,
+ * and one that always does should not keep its job waiting. */
+#define BERTH_BOOT_RETRIES_MAX 2u
+
 /* One guest of a task that has any; a plain task's is guest 0 and says what its task says. */
 typedef struct {
     BerthGuestId id;
@@ -390,6 +395,7 @@ typedef enum {
     BERTH_FOUND_RUNNING,
     BERTH_FOUND_EXITED,
     BERTH_FOUND_GONE,
+    BERTH_FOUND_NOT_BEGUN, /* GONE, and its command has certainly not begun */
 } BerthFoundPhase;
 
 /* One guest of a joining node. The core acts on each as if its event had just come, counts a guest
@@ -403,7 +409,7 @@ typedef struct {
     gint64 start_usec; /* RUNNING, EXITED */
     gint64 end_usec;   /* EXITED */
     BerthCoreExit exit;
-    BerthReason reason; /* GONE */
+    BerthReason reason; /* GONE, NOT_BEGUN */
 } BerthFoundGuest;
 
 typedef struct {
@@ -436,6 +442,9 @@ typedef struct {
             /* BOOT_DEADLINE, GUEST_CRASHED, DISK_FULL: FAILED. GUEST_VANISHED: requeued where allowed.
              * START_FAILED, STORAGE_UNAVAILABLE while it starts: as START_FAILED, passing. */
             BerthReason reason;
+            gboolean not_begun; /* its command has certainly not begun: GUEST_CRASHED and
+                                 * GUEST_VANISHED are a passing start failure, BERTH_BOOT_RETRIES_MAX
+                                 * times in a row at most, and not of a gang */
         } gone;
         struct {
             /* STORAGE_UNAVAILABLE: the node does not reach storage, which counts for the node and

@@ -152,7 +152,8 @@ static void reconcile_found(BerthCore *core, CoreGuest *guest, const BerthFoundG
     CoreTaskInput input = {.start_usec = found->start_usec,
                            .end_usec = found->end_usec,
                            .exit = found->exit,
-                           .reason = found->reason};
+                           .reason = found->reason,
+                           .not_begun = found->phase == BERTH_FOUND_NOT_BEGUN};
     gboolean is_going =
         guest->phase == BERTH_GUEST_RELEASING || guest->phase == BERTH_GUEST_FENCING;
     if (is_going || found->phase == BERTH_FOUND_STARTING) {

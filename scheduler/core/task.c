@@ -113,6 +113,15 @@ static void on_exited(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
     core_step_release(core, task);
 }
 
+static void start_again(BerthCore *core, CoreTask *task, const CoreGuest *guest)
+{
+    core_step_set_pending(core, task,
+                          core->storage_down ? BERTH_REASON_STORAGE_UNAVAILABLE
+                                             : BERTH_REASON_STARTING_LATER);
+    task->record.node = guest->node; /* to be avoided */
+    task->record.not_before_usec = core_backoff_end(core, task->record.start_failures);
+}
+
 static void on_start_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input)
 {
@@ -127,11 +136,7 @@ static void on_start_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (input->permanent || (counts && record->start_failures > core->config.start_retries_max)) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_FAILED, BERTH_REASON_START_FAILED}, 0);
     } else {
-        core_step_set_pending(core, task,
-                              core->storage_down ? BERTH_REASON_STORAGE_UNAVAILABLE
-                                                 : BERTH_REASON_STARTING_LATER);
-        record->node = guest->node; /* to be avoided */
-        record->not_before_usec = core_backoff_end(core, record->start_failures);
+        start_again(core, task, guest);
     }
     core_step_release(core, task);
 }
@@ -164,9 +169,28 @@ void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreT
     core_step_release(core, task);
 }
 
+/* Nothing of the job has run: its guest's crash is none of its own, unless that happens again and
+ * again. The commands of a gang begin each by itself. */
+static gboolean may_boot_again(const BerthCore *core, const CoreTask *task,
+                               const CoreTaskInput *input)
+{
+    gboolean has_crashed =
+        input->reason == BERTH_REASON_GUEST_CRASHED || input->reason == BERTH_REASON_GUEST_VANISHED;
+    return input->not_begun && has_crashed && task->n_guests == 1 &&
+           task->record.stop_reason == BERTH_REASON_NONE &&
+           task->record.start_failures <
+               MIN(core->config.start_retries_max, BERTH_BOOT_RETRIES_MAX);
+}
+
 static void on_gone_while_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                    const CoreTaskInput *input)
 {
+    if (may_boot_again(core, task, input)) {
+        task->record.start_failures++;
+        start_again(core, task, guest);
+        core_step_release(core, task);
+        return;
+    }
     if (input->reason == BERTH_REASON_START_FAILED ||
         input->reason == BERTH_REASON_STORAGE_UNAVAILABLE)
         on_start_failed(core, task, guest, input);

@@ -388,10 +388,23 @@ static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **er
     return ok;
 }
 
+/* What its node says of a guest that is gone, and the end of its console: its record keeps them only
+ * until the task starts again. (transfer full) */
+static char *text_of_gone(const BerthTurn *turn, const BerthCoreEvent *event)
+{
+    const BerthTaskEntry *entry =
+        berth_job_table_find_task(turn->engine->jobs, event->guest.job, event->guest.task);
+    if (event->kind != BERTH_EVENT_GUEST_GONE || !entry)
+        return g_strdup("");
+    return berth_event_gone_text(entry->detail, entry->stored->task->console_tail);
+}
+
 /* What a node sends twice changes nothing, and is not worth an entry. */
 static void log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
 {
     Berth__Event cause = BERTH__EVENT__INIT;
+    g_autofree char *text = text_of_gone(turn, event);
+    cause.text = text;
     const char *node = berth_node_table_name(turn->engine->nodes, event->node);
     if (berth_event_cause(event, node, user, &cause) &&
         (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))

@@ -4,6 +4,10 @@
 
 #include "scheduler/daemon/event_log.h"
 
+#include <string.h>
+
+#define CONSOLE_MAX_BYTES 2048u
+
 static Berth__Event__Kind cause_kind(BerthEventKind kind)
 {
     switch (kind) {
@@ -60,6 +64,16 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
     else if (event->kind == BERTH_EVENT_START_FAILED)
         out_event->reason = (Berth__Reason)event->start_failed.reason;
     return TRUE;
+}
+
+char *berth_event_gone_text(const char *detail, const char *console_tail)
+{
+    gsize length = strlen(console_tail);
+    const char *tail = console_tail + length - MIN(length, CONSOLE_MAX_BYTES);
+    g_autofree char *end = g_utf8_make_valid(tail, -1);
+    if (!*end)
+        return g_strdup(detail ? detail : "");
+    return g_strdup_printf("%s%s%s", detail ? detail : "", detail ? "\n" : "", end);
 }
 
 gboolean berth_event_action(const BerthCoreAction *action, const char *node,

@@ -12,6 +12,8 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
                            Berth__Event *out_event);
 /* Did a person ask for it? Such an event is logged also when it changed no task. */
 gboolean berth_event_is_request(BerthEventKind kind);
+/* What a node says of a guest that is gone (DETAIL, or NULL), and what its console said last. (transfer full) */
+char *berth_event_gone_text(const char *detail, const char *console_tail);
 /* FALSE: this kind of action has no entry of its own. */
 gboolean berth_event_action(const BerthCoreAction *action, const char *node,
                             Berth__Event *out_event);

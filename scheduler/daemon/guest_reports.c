@@ -95,7 +95,7 @@ static gboolean found_phase(const Berth__GuestStatus *status, BerthFoundPhase *o
         *out_phase = BERTH_FOUND_EXITED;
         return TRUE;
     case BERTH__GUEST_STATUS__PHASE__GONE:
-        *out_phase = BERTH_FOUND_GONE;
+        *out_phase = status->not_begun ? BERTH_FOUND_NOT_BEGUN : BERTH_FOUND_GONE;
         return TRUE;
     default:
         return FALSE;
@@ -179,6 +179,7 @@ static gboolean change_event(BerthDaemon *daemon, const BerthTaskEntry *entry,
     case BERTH__GUEST_STATUS__PHASE__GONE:
         event->kind = BERTH_EVENT_GUEST_GONE;
         event->gone.reason = gone_reason(status);
+        event->gone.not_begun = status->not_begun;
         return TRUE;
     default:
         return FALSE; /* STARTING: no news */

@@ -3,6 +3,7 @@
  * people do to them. */
 #include "tests/lib/berthd_test.h"
 
+#include "scheduler/core/core.h"
 #include "scheduler/daemon/pb.h"
 
 static const ProtobufCServiceDescriptor *const jobs = &berth__jobs__descriptor;
@@ -126,6 +127,55 @@ static void start_refused_for_a_while_is_tried_again(void **state)
 static int setup_quick_retry(void **state)
 {
     return berthd_test_setup_with(state, "[guests]\nstart_backoff = 1s\n");
+}
+
+static const Berth__Event *find_end(BerthdTest *test, guint64 job)
+{
+    GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = 0; i < events->len; i++) {
+        const Berth__Event *event = g_ptr_array_index(events, i);
+        if (event->job == job && event->kind == BERTH__EVENT__KIND__GUEST_EXITED)
+            return event;
+    }
+    return NULL;
+}
+
+/* Nothing of the job has run: not even one that must not be requeued is given up. */
+static void guest_that_crashes_before_its_command_starts_again(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.no_requeue = TRUE;
+    test->plan = (FakePlan){.gone = BERTH__REASON__REASON_GUEST_CRASHED,
+                            .not_begun = TRUE,
+                            .console_tail = "int3: 0000 [#1] SMP"};
+    guint64 job = berthd_fixture_submit(test->berthd, &spec);
+    run_until(find_end(test, job));
+    test->plan = (FakePlan){0};
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(berthd_test_task(record)->requeues, 0);
+    assert_true(berthd_test_task(record)->epoch > 1);
+    assert_int_equal(fake_agent_runs(test->agent, job), 1);
+    const Berth__Event *end = find_end(test, job);
+    assert_int_equal(end->epoch, 1);
+    assert_int_equal(end->reason, BERTH__REASON__REASON_GUEST_CRASHED);
+    assert_non_null(strstr(end->text, "int3: 0000 [#1] SMP"));
+}
+
+static void guest_that_always_crashes_before_its_command_fails_the_job(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.gone = BERTH__REASON__REASON_GUEST_CRASHED,
+                            .not_begun = TRUE,
+                            .console_tail = "Kernel panic"};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__FAILED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    const Berth__Task *task = berthd_test_task(record);
+    assert_int_equal(task->reason, BERTH__REASON__REASON_GUEST_CRASHED);
+    assert_int_equal(task->epoch, 1 + BERTH_BOOT_RETRIES_MAX);
+    assert_string_equal(task->console_tail, "Kernel panic");
 }
 
 /* --- what people do ---------------------------------------------------------------------------- */
@@ -470,6 +520,10 @@ int main(void)
         BERTHD_TEST(submit_plain_completes),
         BERTHD_TEST(guest_ends_job_says_why),
         BERTHD_TEST(time_limit_reached_stops),
+        cmocka_unit_test_setup_teardown(guest_that_crashes_before_its_command_starts_again,
+                                        setup_quick_retry, berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(guest_that_always_crashes_before_its_command_fails_the_job,
+                                        setup_quick_retry, berthd_test_teardown),
         cmocka_unit_test_setup_teardown(start_refused_for_a_while_is_tried_again, setup_quick_retry,
                                         berthd_test_teardown),
         BERTHD_TEST(cancel_running_stops),

@@ -109,6 +109,7 @@ static void describe(const Guest *guest, Words *words)
     words->status.end_usec = (guint64)guest->end_usec;
     words->status.exit = guest->phase == BERTH__GUEST_STATUS__PHASE__ENDED ? &words->exit : NULL;
     words->status.reason = guest->plan.gone;
+    words->status.not_begun = guest->plan.not_begun;
     words->status.usage = &words->usage;
     words->status.stdout_bytes = guest->bytes[0];
     words->status.stderr_bytes = guest->bytes[1];

@@ -22,6 +22,7 @@ typedef struct {
     gboolean ignores_stop; /* SIGTERM does not end it */
     guint run_msec;        /* else its command ends after this */
     Berth__Reason gone;    /* instead of running it is gone for this reason; 0 = no */
+    gboolean not_begun;    /* with that: before its command began */
     guint32 status;        /* its exit */
     guint32 signal;
     guint32 oom_kills;

@@ -52,8 +52,10 @@ static void report(World *world, const Guest *guest)
         event.exited.exit = found->exit;
         break;
     case BERTH_FOUND_GONE:
+    case BERTH_FOUND_NOT_BEGUN:
         event.kind = BERTH_EVENT_GUEST_GONE;
         event.gone.reason = found->reason;
+        event.gone.not_begun = found->phase == BERTH_FOUND_NOT_BEGUN;
         break;
     }
     if (world_host(world, guest->node)->has_session)
@@ -98,6 +100,14 @@ static void lose_guest(World *world, Guest *guest, BerthReason reason)
 {
     guest->found.phase = BERTH_FOUND_GONE;
     guest->found.reason = reason;
+    report(world, guest);
+}
+
+/* Its kernel crashed before the command began. */
+static void crash_boot(World *world, Guest *guest)
+{
+    guest->found.phase = BERTH_FOUND_NOT_BEGUN;
+    guest->found.reason = BERTH_REASON_GUEST_CRASHED;
     report(world, guest);
 }
 
@@ -300,6 +310,10 @@ void agents_advance_guest(World *world)
         return;
     Guest *guest = &g_array_index(world->guests, Guest, world_pick(world, world->guests->len));
     if (guest->found.phase == BERTH_FOUND_STARTING) {
+        if (fails(world, 5)) {
+            crash_boot(world, guest);
+            return;
+        }
         if (fails(world, 5)) {
             lose_guest(world, guest,
                        world_chance(world, 50) ? BERTH_REASON_BOOT_DEADLINE

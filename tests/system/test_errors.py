@@ -131,6 +131,8 @@ def guest_panics():
     check_equal(ended["state"], "FAILED", "state")
     check(reason(ended) in ("REASON_GUEST_CRASHED", "REASON_BOOT_DEADLINE"), f"reason: {reason(ended)}")
     check_in("anic", task(ended).get("consoleTail", ""), "console")
+    if reason(ended) == "REASON_GUEST_CRASHED":
+        check_equal(number(task(ended), "epoch"), 3, "starts: nothing of it had run")
 
 
 @test("a guest that hangs while it boots ends at its deadline with what to do, and its node serves on")

@@ -381,11 +381,13 @@ static BerthFoundGuest found_of(Script *script, const char *text)
         found.phase = BERTH_FOUND_RUNNING;
     else if (g_strcmp0(parts[1], "exited") == 0)
         found.phase = BERTH_FOUND_EXITED;
+    else if (g_strcmp0(parts[1], "not-begun") == 0)
+        found.phase = BERTH_FOUND_NOT_BEGUN;
     else
         found.phase = BERTH_FOUND_GONE;
     if (detail != NULL && found.phase == BERTH_FOUND_EXITED)
         found.exit.status = (guint32)number_of(script, detail);
-    if (detail != NULL && found.phase == BERTH_FOUND_GONE)
+    if (detail != NULL && found.phase >= BERTH_FOUND_GONE)
         found.reason = (BerthReason)value_of(script, detail);
     return found;
 }
@@ -452,8 +454,10 @@ static void on_guest(Script *script, BerthEventKind kind)
             .throttled_permille = (guint32)option(script, "throttled=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !has_word(script, "failed");
-    if (kind == BERTH_EVENT_GUEST_GONE)
+    if (kind == BERTH_EVENT_GUEST_GONE) {
         event.gone.reason = (BerthReason)value_of(script, script->words[2]);
+        event.gone.not_begun = has_word(script, "not-begun");
+    }
     if (kind == BERTH_EVENT_START_FAILED) {
         event.start_failed.reason = has_word(script, "storage") ? BERTH_REASON_STORAGE_UNAVAILABLE
                                                                 : BERTH_REASON_START_FAILED;

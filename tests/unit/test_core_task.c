@@ -325,6 +325,53 @@ static void task_gone_while_starting_counts_as_start_failure(void **state)
         "? 3 FAILED boot-deadline releasing\n");
 }
 
+/* Nothing of it has run: it starts again, elsewhere if it can, and not without end. */
+static void task_gone_before_its_command_starts_again_twice(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 guest-crashed not-begun -> RELEASE 1.1@1\n"
+        "? 1 PENDING starting-later releasing\n"
+        "released 1.1\n"
+        "next 4\n"
+        "at 4\n"
+        "timer -> START 1.2@2\n"
+        "gone 1.2 guest-vanished not-begun -> RELEASE 1.2@2\n"
+        "? 1 PENDING starting-later releasing\n"
+        "released 1.2\n"
+        "next 12\n"
+        "at 12\n"
+        "timer -> START 1.3@1\n"
+        "gone 1.3 guest-crashed not-begun -> RELEASE 1.3@1\n"
+        "? 1 FAILED guest-crashed releasing\n");
+}
+
+static void task_gone_before_its_command_is_found_so_by_a_join(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "left 1\n"
+        "join 1 1.1:not-begun:guest-crashed -> RELEASE 1.1@1\n"
+        "? 1 PENDING starting-later releasing\n");
+}
+
+/* What happens after its command may have begun is the job's, and a deadline is, too. */
+static void task_gone_is_its_own_unless_it_has_not_begun(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 guest-crashed -> RELEASE 1.1@1\n"
+        "? 1 FAILED guest-crashed releasing\n"
+        "submit 2 -> START 2.1@1\n"
+        "gone 2.1 boot-deadline not-begun -> RELEASE 2.1@1\n"
+        "? 2 FAILED boot-deadline releasing\n"
+        "submit 3 -> START 3.1@1\n"
+        "running 3.1\n"
+        "gone 3.1 guest-crashed not-begun -> RELEASE 3.1@1\n"
+        "? 3 FAILED guest-crashed releasing\n");
+}
+
 static void task_start_failure_in_an_outage_does_not_count(void **state)
 {
     run("node 1 4 1000\n"
@@ -598,6 +645,9 @@ int main(void)
         cmocka_unit_test(task_start_failure_tries_the_same_node_if_it_is_the_only_one),
         cmocka_unit_test(task_permanent_start_failure_fails),
         cmocka_unit_test(task_gone_while_starting_counts_as_start_failure),
+        cmocka_unit_test(task_gone_before_its_command_starts_again_twice),
+        cmocka_unit_test(task_gone_before_its_command_is_found_so_by_a_join),
+        cmocka_unit_test(task_gone_is_its_own_unless_it_has_not_begun),
         cmocka_unit_test(task_start_failure_in_an_outage_does_not_count),
         cmocka_unit_test(task_storage_failures_never_end_a_job),
         cmocka_unit_test(task_backoff_doubles_up_to_a_limit),

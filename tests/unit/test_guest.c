@@ -193,6 +193,20 @@ static void end_by_the_guest_is_a_crash(void **state)
     assert_gone(fixture, BERTH__REASON__REASON_GUEST_CRASHED, "before its command");
 }
 
+/* Adopted while it boots: whether the agent before had told it to run, nobody knows. */
+static void end_of_an_adopted_guest_may_be_after_its_beginning(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_add_guest(fixture);
+    agent_fixture_start(fixture);
+    assert_int_equal(phase(fixture), BERTH_PHASE_BOOTING);
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_ENDED);
+    assert_gone(fixture, BERTH__REASON__REASON_GUEST_CRASHED, "before its command did");
+    Berth__GuestStatus *status = agent_fixture_status(fixture);
+    assert_false(status->not_begun);
+    berth_message_free(&status->base);
+}
+
 static void end_by_the_host_is_none_of_the_guest(void **state)
 {
     AgentFixture *fixture = *state;
@@ -348,6 +362,7 @@ int main(void)
         TEST(domain_that_ends_while_storage_is_down_keeps_its_output),
         TEST(release_while_storage_is_down_is_answered_and_keeps_the_output),
         TEST(end_by_the_guest_is_a_crash),
+        TEST(end_of_an_adopted_guest_may_be_after_its_beginning),
         TEST(end_by_the_host_is_none_of_the_guest),
         TEST(end_of_its_qemu_is_none_of_the_guest),
         TEST(end_that_nobody_saw_is_none_of_the_guest),

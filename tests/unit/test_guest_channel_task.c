@@ -59,6 +59,7 @@ static void channel_new_guest_gets_task_files_and_run(void **state)
     channel_fixture_start(fixture, FALSE, 0, 0);
     berth_guest_channel_set_files(fixture->channel, channel_fixture_files(fixture, &task));
     guest_greet(fixture);
+    assert_false(berth_guest_channel_may_have_begun(fixture->channel));
     guest_say_state(fixture, STATE());
     Berth__ToGuest *message = guest_hear(fixture, BERTH__TO_GUEST__BODY_TASK);
     assert_string_equal(message->task->command[0], "/bin/true");
@@ -67,6 +68,7 @@ static void channel_new_guest_gets_task_files_and_run(void **state)
     hear_file(fixture, 1, 0, content, INPUT_BYTES);
     gint64 before_usec = g_get_real_time();
     Berth__ToGuest *run = guest_hear(fixture, BERTH__TO_GUEST__BODY_RUN);
+    assert_true(berth_guest_channel_may_have_begun(fixture->channel));
     assert_true(ABS((gint64)run->run->clock_usec - before_usec) < 60 * G_USEC_PER_SEC);
     berth__to_guest__free_unpacked(run, NULL);
     assert_int_equal(fixture->answered, 1);
@@ -98,6 +100,8 @@ static void channel_guest_that_starts_over_gets_no_more_time(void **state)
     for (guint i = 0; i < 20; i++) {
         guest_say_state(fixture, STATE(.has_task = TRUE, .files_complete = 1, .file_bytes = i));
         hear_file(fixture, 1, i, content, INPUT_BYTES);
+        /* Whatever it says now: it was told to run. */
+        assert_true(berth_guest_channel_may_have_begun(fixture->channel));
         guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_RUN);
     }
     assert_int_equal(fixture->delayed_usec, delayed);
