@@ -48,6 +48,7 @@ typedef enum {
     /* planning */
     BERTH_TUNING_PLAN_DEPTH,
     BERTH_TUNING_SLACK_PLAN_DEPTH,
+    BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC,
     BERTH_TUNING_BACKFILL_DEPTH,
     BERTH_TUNING_ASSUMED_LIMIT_USEC,
     /* order */
@@ -587,7 +588,8 @@ guint32 berth_core_n_nodes(BerthCore *core); /* handles are 1..n */
 /* FALSE: the task has no such guest now. */
 gboolean berth_core_get_guest(BerthCore *core, guint64 job, guint32 task, guint32 guest,
                               BerthCoreGuest *out_guest);
-/* When a pending job is planned to start, if it is among those that are; 0 = it is not. */
+/* When a pending job is planned to start, if it is among those that are; 0 = it is not. Behind the
+ * firm starts that changes with whether anybody else's start depended on it (gather.h). */
 gint64 berth_core_planned_usec(BerthCore *core, guint64 job);
 /* Memory that the core holds, in bytes, without the allocator's overhead. */
 gsize berth_core_memory_bytes(BerthCore *core);

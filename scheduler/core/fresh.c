@@ -17,7 +17,7 @@ typedef struct {
 struct CoreFresh {
     BerthCore *core;
     guint heeds;
-    GArray *openings; /* Opening */
+    GArray *openings; /* Opening, in the order of the fresh nodes */
     GArray *steps;    /* CoreStep */
     CoreSize most;    /* now, on any of them, of each */
 };
@@ -33,6 +33,19 @@ static void note_most(CoreFresh *fresh)
     }
 }
 
+/* Of the fresh nodes that have none yet. */
+static void add_openings(CoreFresh *fresh)
+{
+    BerthCore *core = fresh->core;
+    for (guint i = fresh->openings->len; i < core->nodes.fresh->len; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i));
+        Opening opening = {.node = node, .first = fresh->steps->len};
+        core_profile_outlook(core, node, fresh->heeds, fresh->steps);
+        opening.n = fresh->steps->len - opening.first;
+        g_array_append_val(fresh->openings, opening);
+    }
+}
+
 CoreFresh *core_fresh_new(BerthCore *core, guint heeds)
 {
     CoreFresh *fresh = g_new0(CoreFresh, 1);
@@ -40,13 +53,7 @@ CoreFresh *core_fresh_new(BerthCore *core, guint heeds)
     fresh->heeds = heeds;
     fresh->openings = g_array_new(FALSE, FALSE, sizeof(Opening));
     fresh->steps = g_array_new(FALSE, FALSE, sizeof(CoreStep));
-    for (guint i = 0; i < core->nodes.fresh->len; i++) {
-        CoreNode *node = core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i));
-        Opening opening = {.node = node, .first = fresh->steps->len};
-        core_profile_outlook(core, node, heeds, fresh->steps);
-        opening.n = fresh->steps->len - opening.first;
-        g_array_append_val(fresh->openings, opening);
-    }
+    add_openings(fresh);
     note_most(fresh);
     return fresh;
 }
@@ -77,6 +84,7 @@ void core_fresh_update(CoreFresh *fresh, const guint32 *nodes, guint32 n_nodes)
         if (k < n_nodes)
             update_one(fresh, opening);
     }
+    add_openings(fresh);
     note_most(fresh);
 }
 

@@ -9,7 +9,7 @@ typedef struct CoreFresh CoreFresh;
 CoreFresh *core_fresh_new(BerthCore *core, guint heeds);
 void core_fresh_free(CoreFresh *fresh);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CoreFresh, core_fresh_free)
-/* Guests have started on NODES. */
+/* Guests have started on NODES; and others may have become fresh. */
 void core_fresh_update(CoreFresh *fresh, const guint32 *nodes, guint32 n_nodes);
 /* FALSE: no node has room for so much. Cheaper than the next, which is FALSE then too. */
 gboolean core_fresh_may_have_room(const CoreFresh *fresh, CoreSize size);

@@ -7,6 +7,7 @@
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
 #include "scheduler/core/owner.h"
+#include "scheduler/core/plan.h"
 #include "scheduler/core/slack.h"
 #include "scheduler/core/task.h"
 
@@ -44,6 +45,7 @@ static void start(BerthCore *core, CoreClass *class, const guint32 *nodes,
 {
     CoreJob *job = core_class_head(class);
     CoreTask *task = core_placement_next(job);
+    core_plan_drop_task(core, job->id);
     if (task == NULL)
         task = core_job_add_task(job, job->next);
     core_task_wait_no_more(core, task);

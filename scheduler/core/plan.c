@@ -2,6 +2,8 @@
 /* Owns the planned starts: which waiting task, when, on which nodes. */
 #include "scheduler/core/plan.h"
 
+#include "scheduler/core/class.h"
+#include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/timers.h"
 
@@ -9,18 +11,31 @@ typedef struct {
     guint64 job;
     gint64 rank;
     gint64 start_usec;
+    guint place;
+    guint32 guests;
+    guint32 *nodes; /* of each guest */
 } Planned;
 
 struct CorePlan {
-    GArray *planned; /* Planned, in the order of the jobs */
-    GArray *touched; /* CoreTouched */
+    GArray *firm;     /* Planned, in the order of the jobs */
+    GArray *gathered; /* likewise; those behind them as of when they were planned */
+    GArray *touched;  /* CoreTouched */
 };
+
+static void clear_planned(gpointer data)
+{
+    Planned *planned = data;
+    g_free(planned->nodes);
+}
 
 CorePlan *core_plan_new(void)
 {
     CorePlan *plan = g_new(CorePlan, 1);
-    plan->planned = g_array_new(FALSE, FALSE, sizeof(Planned));
+    plan->firm = g_array_new(FALSE, FALSE, sizeof(Planned));
+    plan->gathered = g_array_new(FALSE, FALSE, sizeof(Planned));
     plan->touched = g_array_new(FALSE, FALSE, sizeof(CoreTouched));
+    g_array_set_clear_func(plan->firm, clear_planned);
+    g_array_set_clear_func(plan->gathered, clear_planned);
     return plan;
 }
 
@@ -37,23 +52,25 @@ static void drop_touched(CorePlan *plan)
 void core_plan_free(CorePlan *plan)
 {
     drop_touched(plan);
-    g_array_unref(plan->planned);
+    g_array_unref(plan->firm);
+    g_array_unref(plan->gathered);
     g_array_unref(plan->touched);
     g_free(plan);
 }
 
-void core_plan_clear(BerthCore *core)
+guint core_plan_firm_depth(const BerthCore *core)
 {
-    CorePlan *plan = core->plan;
-    for (guint i = 0; i < plan->touched->len; i++) {
-        CoreNode *node =
-            core_nodes_get(&core->nodes, g_array_index(plan->touched, CoreTouched, i).node);
-        node->planned = 0;
-        core_nodes_fresh(&core->nodes, node);
-    }
-    drop_touched(plan);
-    g_array_set_size(plan->planned, 0);
+    return core->config.policy == BERTH_POLICY_EASY ? 1
+                                                    : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
 }
+
+guint core_plan_gathered_depth(const BerthCore *core)
+{
+    gboolean has_slack = (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0;
+    return has_slack ? (guint)core->tunings[BERTH_TUNING_SLACK_PLAN_DEPTH] : 0;
+}
+
+/* --- what is planned on nodes ----------------------------------------------------------------- */
 
 CoreTouched *core_plan_on(const BerthCore *core, const CoreNode *node)
 {
@@ -84,60 +101,190 @@ static CoreTouched *touch(BerthCore *core, CoreNode *node)
 static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *reservation)
 {
     CoreTouched *touched = touch(core, node);
-    g_array_append_vals(touched->reservations, reservation, 1);
-    if (!node->left_is_old)
+    GArray *reservations = touched->reservations;
+    guint i = reservations->len;
+    while (i > 0 && g_array_index(reservations, CoreReservation, i - 1).place > reservation->place)
+        i--;
+    g_array_insert_vals(reservations, i, reservation, 1);
+    if (!node->left_is_old && touched->left != NULL)
         core_profile_cut(touched->left, reservation);
+    else
+        node->left_is_old = TRUE;
 }
 
-void core_plan_add(BerthCore *core, const CoreJob *job, gint64 rank, gint64 start_usec,
-                   const guint32 *nodes)
+/* There is more room for others. */
+static void unreserve(BerthCore *core, const Planned *planned)
 {
-    const CoreShape *shape = &job->class->shape;
-    gint64 limit_usec = shape->time_limit_usec > 0 ? shape->time_limit_usec
-                                                   : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
-    Planned planned = {job->id, rank, start_usec};
-    g_array_append_val(core->plan->planned, planned);
-    for (guint32 i = 0; i < shape->guests; i++) {
-        CoreReservation reservation = {start_usec, core_time_add(start_usec, limit_usec),
-                                       shape->size, core->plan->planned->len - 1};
-        reserve(core, core_nodes_get(&core->nodes, nodes[i]), &reservation);
+    for (guint32 i = 0; i < planned->guests; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, planned->nodes[i]);
+        GArray *reservations = core_plan_on(core, node)->reservations;
+        for (guint k = reservations->len; k > 0; k--)
+            if (g_array_index(reservations, CoreReservation, k - 1).place == planned->place)
+                g_array_remove_index(reservations, k - 1);
+        node->left_is_old = TRUE;
+        core_nodes_fresh(&core->nodes, node);
     }
 }
 
-guint core_plan_len(const CorePlan *plan)
+static void clear(BerthCore *core, GArray *part)
 {
-    return plan->planned->len;
+    CorePlan *plan = core->plan;
+    for (guint i = 0; i < part->len; i++)
+        unreserve(core, &g_array_index(part, Planned, i));
+    g_array_set_size(part, 0);
+    if (plan->firm->len > 0 || plan->gathered->len > 0)
+        return;
+    for (guint i = 0; i < plan->touched->len; i++)
+        core_nodes_get(&core->nodes, g_array_index(plan->touched, CoreTouched, i).node)->planned =
+            0;
+    drop_touched(plan);
+}
+
+void core_plan_clear_firm(BerthCore *core)
+{
+    clear(core, core->plan->firm);
+}
+
+void core_plan_clear_gathered(BerthCore *core)
+{
+    clear(core, core->plan->gathered);
+}
+
+/* --- planned starts --------------------------------------------------------------------------- */
+
+static void add(BerthCore *core, GArray *part, guint place, const CorePlannedStart *start)
+{
+    const CoreClass *class = start->job->class;
+    const CoreShape *shape = &class->shape;
+    gint64 end_usec = core_time_add(start->start_usec, core_class_length_usec(core, class));
+    CoreReservation reservation = {start->start_usec, end_usec, shape->size, place};
+    Planned planned = {.job = start->job->id,
+                       .rank = start->rank,
+                       .start_usec = start->start_usec,
+                       .place = place,
+                       .guests = shape->guests};
+    planned.nodes = g_memdup2(start->nodes, shape->guests * sizeof *start->nodes);
+    g_array_append_val(part, planned);
+    for (guint32 i = 0; i < shape->guests; i++)
+        reserve(core, core_nodes_get(&core->nodes, start->nodes[i]), &reservation);
+}
+
+void core_plan_add_firm(BerthCore *core, const CorePlannedStart *start)
+{
+    core_plan_drop_task(core, start->job->id);
+    add(core, core->plan->firm, core->plan->firm->len, start);
+}
+
+void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start)
+{
+    GArray *gathered = core->plan->gathered;
+    guint place = core_plan_firm_depth(core);
+    if (gathered->len > 0)
+        place = g_array_index(gathered, Planned, gathered->len - 1).place + 1;
+    add(core, gathered, place, start);
+}
+
+static void drop_gathered(BerthCore *core, guint i)
+{
+    unreserve(core, &g_array_index(core->plan->gathered, Planned, i));
+    g_array_remove_index(core->plan->gathered, i);
+}
+
+void core_plan_drop_task(BerthCore *core, guint64 job)
+{
+    const GArray *gathered = core->plan->gathered;
+    for (guint i = 0; i < gathered->len; i++)
+        if (g_array_index(gathered, Planned, i).job == job) {
+            drop_gathered(core, i);
+            return;
+        }
+}
+
+void core_plan_drop_idle(BerthCore *core)
+{
+    const GArray *gathered = core->plan->gathered;
+    for (guint i = gathered->len; i > 0; i--) {
+        const CoreJob *job = core_job_get(core, g_array_index(gathered, Planned, i - 1).job);
+        if (job == NULL || !core_heap_has(&job->waiting) || !job->class->is_ordered)
+            drop_gathered(core, i - 1);
+    }
+}
+
+guint core_plan_n_firm(const CorePlan *plan)
+{
+    return plan->firm->len;
+}
+
+guint core_plan_n_gathered(const CorePlan *plan)
+{
+    return plan->gathered->len;
+}
+
+guint core_plan_n_firm_of(const CorePlan *plan, guint64 job)
+{
+    guint n = 0;
+    for (guint i = 0; i < plan->firm->len; i++)
+        n += g_array_index(plan->firm, Planned, i).job == job;
+    return n;
+}
+
+static gboolean is_before(const Planned *planned, gint64 rank, guint64 job)
+{
+    return planned->rank != rank ? planned->rank > rank : planned->job < job;
+}
+
+guint core_plan_heeded_by(const BerthCore *core, const CoreClass *class)
+{
+    const GArray *gathered = core->plan->gathered;
+    for (guint i = 0; i < gathered->len; i++) {
+        const Planned *planned = &g_array_index(gathered, Planned, i);
+        if (!is_before(planned, class->rank, class->head))
+            return planned->place;
+    }
+    return CORE_HEEDS_ALL;
 }
 
 gboolean core_plan_is_before(const CorePlan *plan, gint64 rank, guint64 job)
 {
-    if (plan->planned->len == 0)
-        return FALSE;
-    const Planned *last = &g_array_index(plan->planned, Planned, plan->planned->len - 1);
-    return last->rank != rank ? last->rank > rank : last->job < job;
+    return plan->firm->len > 0 &&
+           is_before(&g_array_index(plan->firm, Planned, plan->firm->len - 1), rank, job);
 }
 
 gboolean core_plan_has_expired(const CorePlan *plan, gint64 now_usec)
 {
-    for (guint i = 0; i < plan->planned->len; i++)
-        if (g_array_index(plan->planned, Planned, i).start_usec < now_usec)
+    for (guint i = 0; i < plan->firm->len; i++)
+        if (g_array_index(plan->firm, Planned, i).start_usec < now_usec)
             return TRUE;
     return FALSE;
 }
 
-gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
+static gint64 start_of(const GArray *part, guint64 job)
 {
-    for (guint i = 0; i < plan->planned->len; i++) {
-        const Planned *planned = &g_array_index(plan->planned, Planned, i);
+    for (guint i = 0; i < part->len; i++) {
+        const Planned *planned = &g_array_index(part, Planned, i);
         if (planned->job == job)
             return planned->start_usec;
     }
     return 0;
 }
 
+gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
+{
+    gint64 start_usec = start_of(plan->firm, job);
+    return start_usec != 0 ? start_usec : start_of(plan->gathered, job);
+}
+
+static gsize planned_bytes(const GArray *part)
+{
+    gsize bytes = 0;
+    for (guint i = 0; i < part->len; i++)
+        bytes += sizeof(Planned) + g_array_index(part, Planned, i).guests * sizeof(guint32);
+    return bytes;
+}
+
 gsize core_plan_bytes(const CorePlan *plan)
 {
-    gsize bytes = sizeof *plan + plan->planned->len * sizeof(Planned) +
+    gsize bytes = sizeof *plan + planned_bytes(plan->firm) + planned_bytes(plan->gathered) +
                   plan->touched->len * sizeof(CoreTouched);
     for (guint i = 0; i < plan->touched->len; i++) {
         const CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);

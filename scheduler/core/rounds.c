@@ -7,10 +7,12 @@
 
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/gather.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/plan.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/relief.h"
 #include "scheduler/core/search.h"
@@ -56,11 +58,15 @@ static gboolean want_on(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolea
 
 static void promote_by_move(BerthCore *core, CoreGuest *guest)
 {
+    const CoreClass *class = guest->task->job->class;
     guint32 handle = 0;
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     if (!guest->is_opportunistic || !is_movable_now(core, guest))
         return;
-    if (core_search_now(core, guest->task->job->class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
+    if (!core_search_now(core, class, left_usec, core_plan_firm_depth(core), 0, &handle))
+        return;
+    core_gather(core);
+    if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
         handle != guest->node)
         want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
 }

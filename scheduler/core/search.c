@@ -329,10 +329,10 @@ static gboolean may_fit_ever(const BerthCore *core, const CoreClass *class)
            core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_CAPACITY, none) != NULL;
 }
 
-gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,
+gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                          guint32 *out_nodes)
 {
-    CoreNeed need = need_of(core, class, length_usec, CORE_HEEDS_ALL);
+    CoreNeed need = need_of(core, class, length_usec, heeds);
     if (!may_fit_ever(core, class))
         return G_MAXINT64;
     if (class->shape.guests == 1)

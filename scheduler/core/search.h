@@ -13,5 +13,5 @@ gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_
 gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes);
 /* When and where it first can; G_MAXINT64 = never. */
-gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec,
+gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                          guint32 *out_nodes);

@@ -12,11 +12,13 @@
 #include "scheduler/core/slack.h"
 
 #include "scheduler/core/class.h"
+#include "scheduler/core/gather.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/placement.h"
+#include "scheduler/core/plan.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/relief.h"
@@ -159,8 +161,12 @@ static void promote_on(BerthCore *core, CoreNode *node)
             guest->phase != BERTH_GUEST_RUNNING)
             continue;
         CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE,
-                         CORE_HEEDS_ALL};
+                         core_plan_firm_depth(core)};
         need.length_usec = MAX(need.length_usec, 1);
+        if (core_profile_count(core, node, &need, core->now_usec, 1) == 0)
+            continue;
+        core_gather(core);
+        need.heeds = CORE_HEEDS_ALL;
         if (core_profile_count(core, node, &need, core->now_usec, 1) == 1)
             core_move_promote(core, guest);
     }

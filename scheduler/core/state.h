@@ -290,6 +290,8 @@ struct BerthCore {
     GArray *strays;     /* CoreStray */
     GPtrArray *untried; /* CoreClass whose head is new since the last pass */
     CorePlan *plan;
+    guint64 gathered_in; /* the pass in which room was last planned to be gathered; 0 = none */
+    gint64 gathered_usec;
     CoreShapes *shapes;
     GHashTable *priors; /* predict.c */
     GQueue prior_ages;  /* likewise: the same, the one that learnt last at the tail */

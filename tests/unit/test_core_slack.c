@@ -18,7 +18,8 @@ static void slack_takes_jobs_that_may_leave(void **state)
                   "submit 6 v=1 m=100 slack may-checkpoint -> START 6.1@1~\n");
 }
 
-/* 1 runs until 1000 on 6 of 10 vCPUs and uses little; 2 (8) comes then, and 3 (all) after it. */
+/* 1 runs until 1000 on 6 of 10 vCPUs and uses little; 2 (8) comes then, and 3 (all) after it: that is
+ * planned once somebody could be in its way. */
 #define TWO_ARE_PLANNED                                                                            \
     "node 1 10 1000\n"                                                                             \
     "submit 1 v=6 m=100 limit=1000 -> START 1.1@1\n"                                               \
@@ -28,7 +29,7 @@ static void slack_takes_jobs_that_may_leave(void **state)
     "submit 2 v=8 m=10 limit=1000\n"                                                               \
     "submit 3 v=10 m=10 limit=500\n"                                                               \
     "planned 2 1000\n"                                                                             \
-    "planned 3 2000\n"
+    "planned 3 never\n"
 
 static void second_plan_holds_for_those_who_have_slack_to_go_to(void **state)
 {
@@ -43,6 +44,36 @@ static void second_plan_holds_for_those_who_have_slack_to_go_to(void **state)
     run(TWO_ARE_PLANNED "submit 4 v=3 m=850 limit=5000 slack may-checkpoint\n");
     /* Backed wherever it is in nobody's way. */
     run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=1980 slack may-checkpoint -> START 4.1@1\n");
+}
+
+static void second_plan_stands_for_its_interval(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC, 10 * G_USEC_PER_SEC,
+        TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=5000 slack may-checkpoint -> START 4.1@1~\n"
+                        "running 4.1\n"
+                        "planned 3 2000\n"
+                        "submit 6 v=10 m=10 limit=100\n"
+                        "at 29\n"
+                        "submit 7 v=1 m=1 limit=9 slack may-checkpoint -> START 7.1@1\n"
+                        "planned 6 never\n"
+                        "at 30\n"
+                        "submit 8 v=1 m=1 limit=9 slack may-checkpoint -> START 8.1@1\n"
+                        "planned 3 2000\n"
+                        "planned 6 2500\n"
+                        "cancel 3\n"
+                        "planned 3 never\n"
+                        "planned 6 2500\n");
+}
+
+static void second_plan_ends_with_its_job(void **state)
+{
+    /* What was kept for 3 is free at once: 4, in slack, is backed. */
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=5000 slack may-checkpoint -> START 4.1@1~\n"
+                        "running 4.1\n"
+                        "planned 3 2000\n"
+                        "cancel 3 -> RESIZE 4.1@1\n"
+                        "planned 3 never\n");
 }
 
 static void second_plan_is_off_at_depth_0(void **state)
@@ -455,6 +486,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
         cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
+        cmocka_unit_test(second_plan_stands_for_its_interval),
+        cmocka_unit_test(second_plan_ends_with_its_job),
         cmocka_unit_test(second_plan_is_off_at_depth_0),
         cmocka_unit_test(slack_is_off_without_its_feature),
         cmocka_unit_test(new_guest_is_taken_at_its_reservation_until_it_settled),

@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DECIDE, for whom room is gathered: behind the firm starts slack_plan_depth more are planned. They
+ * are in the way of those alone that could start in slack instead, and of guests there that would
+ * like to be backed.
+ *
+ * That is a wish and no promise, so that it may be somewhat old, and has to be known only when such a
+ * one has room beside the firm starts: they are planned then, and stand for slack_plan_interval, as
+ * Slurm's backfill does with bf_interval. Whoever starts or waits no more leaves the plan at once. */
+#include "scheduler/core/gather.h"
+
+#include "scheduler/core/ahead.h"
+#include "scheduler/core/class.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/plan.h"
+#include "scheduler/core/search.h"
+#include "scheduler/core/timers.h"
+
+typedef struct {
+    BerthCore *core;
+    CoreAhead *ahead;
+    guint at;        /* in the order: classes before it are ahead */
+    guint64 job;     /* whose tasks are passed over */
+    guint n_skipped; /* so many were, because their start is firm */
+    guint32 *nodes;
+    guint32 n_nodes;
+} Gathering;
+
+static CoreJob *next_job(Gathering *gathering, gint64 *out_rank)
+{
+    BerthCore *core = gathering->core;
+    for (; gathering->at < core->order->len; gathering->at++) {
+        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, gathering->at);
+        const CoreShape *shape = &ordered->class->shape;
+        if (!core_ahead_is_behind(gathering->ahead, ordered))
+            break;
+        if (core_owner_hinders(shape->owner, shape->size, shape->guests) == NULL)
+            core_ahead_add(gathering->ahead, ordered);
+    }
+    return core_ahead_first(gathering->ahead, out_rank);
+}
+
+/* The next task of JOB is one of those whose start is firm. */
+static gboolean is_firm(Gathering *gathering, const CoreJob *job)
+{
+    if (gathering->job != job->id) {
+        gathering->job = job->id;
+        gathering->n_skipped = 0;
+    }
+    if (gathering->n_skipped >= core_plan_n_firm_of(gathering->core->plan, job->id))
+        return FALSE;
+    gathering->n_skipped++;
+    return TRUE;
+}
+
+/* FALSE: no task of its class can start, as things are. */
+static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
+{
+    BerthCore *core = gathering->core;
+    const CoreClass *class = job->class;
+    if (gathering->n_nodes < class->shape.guests) {
+        gathering->n_nodes = class->shape.guests;
+        gathering->nodes = g_renew(guint32, gathering->nodes, gathering->n_nodes);
+    }
+    gint64 start_usec = core_search_first(core, class, core_class_length_usec(core, class),
+                                          CORE_HEEDS_ALL, gathering->nodes);
+    if (start_usec == G_MAXINT64)
+        return FALSE;
+    core_plan_add_gathered(core, &(CorePlannedStart){job, rank, start_usec, gathering->nodes});
+    return TRUE;
+}
+
+static gboolean may_stand(const BerthCore *core)
+{
+    gint64 interval_usec = core->tunings[BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC];
+    return core->gathered_in == core->pass ||
+           (core->gathered_in != 0 &&
+            core->now_usec < core_time_add(core->gathered_usec, interval_usec));
+}
+
+gboolean core_gather(BerthCore *core)
+{
+    guint depth = core_plan_gathered_depth(core);
+    if (depth == 0 || may_stand(core))
+        return FALSE;
+    g_autoptr(CoreAhead) ahead = core_ahead_new();
+    Gathering gathering = {.core = core, .ahead = ahead};
+    gint64 rank = 0;
+    const CoreJob *job;
+    core_plan_clear_gathered(core);
+    while (core_plan_n_gathered(core->plan) < depth &&
+           (job = next_job(&gathering, &rank)) != NULL) {
+        gboolean is_known = is_firm(&gathering, job) || plan(&gathering, job, rank);
+        core_ahead_skip(ahead, !is_known);
+    }
+    g_free(gathering.nodes);
+    core->gathered_in = core->pass;
+    core->gathered_usec = core->now_usec;
+    return TRUE;
+}
