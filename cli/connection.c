@@ -2,6 +2,7 @@
 /* Owns the connection to berthd, and the patience with a daemon that is being restarted. */
 #include "cli/cli.h"
 
+#include "cli/labs.h"
 #include "common/error.h"
 
 #include <stdio.h>
@@ -14,13 +15,27 @@
 #define OUTAGE_NOTICE_SEC 2
 #define HELD_SEC          5
 
+/* ERROR (transfer full), and what to do about a daemon that is not there. */
+static GError *with_advice(GError *error, const char *socket)
+{
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE))
+        return error;
+    g_autofree char *advice = berth_labs_advice(socket);
+    g_autofree char *message = g_steal_pointer(&error->message);
+    error->message = g_strconcat(message, advice, NULL);
+    return error;
+}
+
 gboolean berth_cli_connect(BerthCli *cli, GError **error)
 {
     if (cli->peer != NULL && !berth_rpc_peer_is_closed(cli->peer))
         return TRUE;
-    BerthRpcPeer *peer = berth_rpc_connect_unix(cli->socket_path, NULL, error);
-    if (peer == NULL)
+    g_autoptr(GError) local = NULL;
+    BerthRpcPeer *peer = berth_rpc_connect_unix(cli->socket_path, NULL, &local);
+    if (peer == NULL) {
+        g_propagate_error(error, with_advice(g_steal_pointer(&local), cli->socket_path));
         return FALSE;
+    }
     g_clear_pointer(&cli->peer, berth_rpc_peer_unref);
     cli->peer = peer;
     if (cli->connected_func != NULL)

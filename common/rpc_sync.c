@@ -76,44 +76,6 @@ static void on_hello_or_closed(BerthRpcPeer *peer, const GError *reason, gpointe
     wait->reason = reason != NULL ? g_error_copy(reason) : NULL;
 }
 
-#define LAB_DIRECTORY "/run/berth-lab/"
-
-/* The socket of the lab whose name is first, or NULL: "berth-lab env" may have been forgotten. */
-static char *find_lab_socket(void)
-{
-    const char *given = g_getenv("BERTH_LAB_RUN");
-    const char *root = given && *given ? given : LAB_DIRECTORY;
-    g_autoptr(GDir) dir = g_dir_open(root, 0, NULL);
-    g_autofree char *first = NULL;
-    for (const char *name; dir && (name = g_dir_read_name(dir));) {
-        g_autofree char *path = g_build_filename(root, name, "berthd.sock", NULL);
-        if (!g_file_test(path, G_FILE_TEST_EXISTS) || (first && strcmp(path, first) >= 0))
-            continue;
-        g_free(first);
-        first = g_steal_pointer(&path);
-    }
-    return g_steal_pointer(&first);
-}
-
-/* A lab's berthd is none of systemd's: its socket is LAB_DIRECTORY NAME "/berthd.sock". */
-static void set_error_not_running(const char *path, const char *why, GError **error)
-{
-    const char *lab = g_str_has_prefix(path, LAB_DIRECTORY) ? path + strlen(LAB_DIRECTORY) : NULL;
-    int length = lab ? (int)strcspn(lab, "/") : 0;
-    g_autofree char *advice =
-        length > 0
-            ? g_strdup_printf("\"berth-lab start berthd --name %.*s\", or the whole lab with "
-                              "\"berth-lab up --name %.*s\"",
-                              length, lab, length, lab)
-            : g_strdup("\"systemctl start berthd\"");
-    g_autofree char *other = length > 0 ? NULL : find_lab_socket();
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                "cannot connect to berthd at %s: %s; is it running? Start it with %s, or name "
-                "another socket in BERTH_SOCKET%s%s%s",
-                path, why, advice, other ? " (there is a lab, at " : "", other ? other : "",
-                other ? ")" : "");
-}
-
 static GSocketConnection *connect_socket(const char *path, GError **error)
 {
     g_autoptr(GError) reason = NULL;
@@ -136,7 +98,8 @@ static GSocketConnection *connect_socket(const char *path, GError **error)
                     "administrator",
                     path);
     else
-        set_error_not_running(path, reason->message, error);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                    "cannot connect to berthd at %s: %s", path, reason->message);
     return NULL;
 }
 

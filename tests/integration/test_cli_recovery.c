@@ -4,6 +4,9 @@
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/cli_process.h"
 
+#include <gio/gio.h>
+#include <gio/gunixsocketaddress.h>
+#include <glib/gstdio.h>
 #include <signal.h>
 
 static char *number(guint64 job)
@@ -172,23 +175,55 @@ static void verbs_without_berthd_say_so_at_once(void **state)
     restart(test);
 }
 
-/* A second terminal, in which "berth-lab env" was forgotten. */
+/* A socket at DIR "/labs/" NAME at which somebody listens. */
+static GSocket *make_lab(const char *dir, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *lab = g_build_filename(dir, "labs", name, NULL);
+    g_autofree char *path = g_build_filename(lab, "berthd.sock", NULL);
+    assert_int_equal(g_mkdir_with_parents(lab, 0755), 0);
+    g_autoptr(GSocketAddress) address = g_unix_socket_address_new(path);
+    GSocket *socket = g_socket_new(G_SOCKET_FAMILY_UNIX, G_SOCKET_TYPE_STREAM, 0, &error);
+    assert_no_error(error);
+    assert_true(g_socket_bind(socket, address, FALSE, NULL) && g_socket_listen(socket, NULL));
+    return socket;
+}
+
+/* What "ls" says where nothing listens at SOCKET. */
+static void assert_advice(const char *dir, const char *socket, const char *expected)
+{
+    g_autofree char *variable = g_strdup_printf("BERTH_LAB_RUN=%s/labs", dir);
+    g_autoptr(CliProcess) cli =
+        cli_start(socket, (const char *const[]){"ls", NULL}, (const char *const[]){variable, NULL});
+    assert_cli_status(cli, 1);
+    if (!g_str_has_suffix(cli_err(cli), expected))
+        fail_msg("%s does not end with %s", cli_err(cli), expected);
+}
+
+/* A second terminal, in which "berth-lab env" was forgotten; the daemons of two labs were killed. */
 static void verbs_without_berthd_name_a_lab_that_there_is(void **state)
 {
     BerthdTest *test = *state;
     const char *dir = berthd_fixture_dir(test->berthd);
-    g_autofree char *variable = g_strdup_printf("BERTH_LAB_RUN=%s/labs", dir);
-    g_autofree char *expected =
-        g_strdup_printf("in BERTH_SOCKET (there is a lab, at %s/labs/b/berthd.sock)\n", dir);
     g_autofree char *nowhere = g_build_filename(dir, "nowhere", NULL);
-    g_autoptr(CliProcess) labs =
-        CLI_SHELL(test->berthd, "mkdir -p labs/a labs/b labs/c; : >labs/b/berthd.sock; "
-                                ": >labs/c/berthd.sock; : >labs/lock");
-    assert_cli_status(labs, 0);
-    g_autoptr(CliProcess) cli = cli_start(nowhere, (const char *const[]){"ls", NULL},
-                                          (const char *const[]){variable, NULL});
-    assert_cli_status(cli, 1);
-    assert_true(g_str_has_suffix(cli_err(cli), expected));
+    g_autofree char *dead = g_build_filename(dir, "labs", "b", "berthd.sock", NULL);
+    g_autofree char *other =
+        g_strdup_printf("Start it with \"systemctl start berthd\", or name another socket in "
+                        "BERTH_SOCKET (there is a lab, at %s/labs/c/berthd.sock)\n",
+                        dir);
+    g_autofree char *both = g_strdup_printf(
+        "Start it with \"berth-lab start berthd --name b\", or the whole lab with "
+        "\"berth-lab up --name b\", or name another socket in BERTH_SOCKET (there is "
+        "a lab, at %s/labs/c/berthd.sock)\n",
+        dir);
+    g_object_unref(make_lab(dir, "a"));
+    g_object_unref(make_lab(dir, "b"));
+    GSocket *alive = make_lab(dir, "c");
+    assert_advice(dir, nowhere, other);
+    assert_advice(dir, dead, both);
+    g_object_unref(alive);
+    assert_advice(dir, nowhere, "or name another socket in BERTH_SOCKET\n");
+    assert_advice(dir, dead, "--name b\", or name another socket in BERTH_SOCKET\n");
 }
 
 int main(void)
