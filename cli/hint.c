@@ -176,11 +176,24 @@ static gboolean has_entry(const GOptionEntry *entries, const char *name)
     return FALSE;
 }
 
+/* Of letters in one word ("-tJ") the first that is none of ENTRIES, which was not understood. */
+static char *unknown_letter(const GOptionEntry *entries, const char *letters)
+{
+    for (; *letters != '\0'; letters++) {
+        const GOptionEntry *entry = entries;
+        while (entry != NULL && entry->long_name != NULL && entry->short_name != *letters)
+            entry++;
+        if (entry == NULL || entry->long_name == NULL)
+            return g_strndup(letters, 1);
+    }
+    return g_strdup("");
+}
+
 char *berth_hint_option(const GOptionEntry *entries, const char *word)
 {
     gboolean is_long = g_str_has_prefix(word, "--");
     g_autofree char *name = is_long          ? g_strndup(word + 2, strcspn(word + 2, "="))
-                            : word[0] == '-' ? g_strndup(word + 1, 1)
+                            : word[0] == '-' ? unknown_letter(entries, word + 1)
                                              : g_strdup("");
     if (strlen(name) > WORD_MAX)
         return g_strdup("");

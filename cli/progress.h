@@ -19,6 +19,9 @@ typedef struct {
 /* VERB and PATH must outlive it. */
 void berth_progress_begin(BerthProgress *progress, const char *verb, const char *path,
                           guint64 total_bytes);
+/* The line itself, for a terminal of WIDTH columns (0: as long as it is): a long path is shortened in its
+ * middle, so that it is one line wherever the rest of it is. (transfer full) */
+char *berth_progress_line(const BerthProgress *progress, guint64 done_bytes, guint width);
 void berth_progress_update(BerthProgress *progress, guint64 done_bytes);
 /* Removes the line. */
 void berth_progress_end(BerthProgress *progress);

@@ -69,7 +69,7 @@ static guint char_width(gunichar c)
     return g_unichar_iszerowidth(c) ? 0 : g_unichar_iswide(c) ? 2 : 1;
 }
 
-static guint text_width(const char *text)
+guint berth_text_width(const char *text)
 {
     guint width = 0;
     for (const char *p = text; *p != '\0'; p = g_utf8_next_char(p))
@@ -77,14 +77,32 @@ static guint text_width(const char *text)
     return width;
 }
 
+char *berth_shorten_middle(const char *text, guint width)
+{
+    if (berth_text_width(text) <= width)
+        return g_strdup(text);
+    guint room = MAX(width, 1) - 1; /* beside the ellipsis */
+    guint head_room = room / 3;
+    guint tail_room = room - head_room;
+    const char *head_end = text;
+    const char *tail = text + strlen(text);
+    for (guint w; (w = char_width(g_utf8_get_char(head_end))) <= head_room;
+         head_end = g_utf8_next_char(head_end))
+        head_room -= w;
+    for (guint w; (w = char_width(g_utf8_get_char(g_utf8_prev_char(tail)))) <= tail_room;
+         tail = g_utf8_prev_char(tail))
+        tail_room -= w;
+    return g_strdup_printf("%.*s…%s", (int)(head_end - text), text, tail);
+}
+
 /* Width of each column, 0 = left out. */
 static guint *natural_widths(BerthTable *table, guint drop_limit)
 {
     guint *widths = g_new0(guint, table->n_columns);
     for (guint c = 0; c < table->n_columns; c++)
-        widths[c] = text_width(table->columns[c].title);
+        widths[c] = berth_text_width(table->columns[c].title);
     for (guint i = 0; i < table->cells->len; i++) {
-        guint width = text_width(g_ptr_array_index(table->cells, i));
+        guint width = berth_text_width(g_ptr_array_index(table->cells, i));
         guint c = i % table->n_columns;
         widths[c] = MAX(widths[c], width);
     }
@@ -148,9 +166,9 @@ static char *cut(const char *text, guint width)
 
 static void append_cell(GString *line, const BerthColumn *column, const char *text, guint width)
 {
-    g_autofree char *head = text_width(text) > width ? cut(text, width - 1) : NULL;
+    g_autofree char *head = berth_text_width(text) > width ? cut(text, width - 1) : NULL;
     g_autofree char *shown = head ? g_strconcat(head, "…", NULL) : g_strdup(text);
-    guint pad = width - text_width(shown);
+    guint pad = width - berth_text_width(shown);
     if (line->len > 0)
         g_string_append_printf(line, "%*s", (int)GAP, "");
     if (column->right)

@@ -63,6 +63,8 @@ static void option_near_or_foreign_is_named(void **state)
         {"--x", ""},
         {"-J", "; did you mean --name?"},
         {"-Jfoo", "; did you mean --name?"},
+        {"-tJ", "; did you mean --name?"},
+        {"-tc", ""},
         {"-N", "; --name names a job (-N of PBS); it has one guest, on one node (-N of Slurm)"},
         {"--gres=gpu:1", "; there are no GPUs and no other generic resources"},
         {"--mail-type=END", "; no mail is sent; `berth wait` returns when a job has ended"},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
 #include "cli/follow.h"
+#include "cli/progress.h"
 #include "cli/table.h"
 
 #include <setjmp.h>
@@ -177,6 +178,41 @@ static void job_exit_status_is_the_commands_own(void **state)
     }
 }
 
+static void shorten_middle_keeps_both_ends(void **state)
+{
+    static const struct {
+        const char *text;
+        guint width;
+        const char *expected;
+    } cases[] = {
+        {"short", 5, "short"},
+        {"/a/very/long/path/to/input.tar", 13, "/a/v…nput.tar"},
+        {"abcdef", 1, "…"},
+        {"abcdef", 0, "…"},
+        {"äöüßéèê", 4, "ä…èê"},
+        {"漢字漢字漢字", 7, "漢…漢字"},
+        {"", 0, ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *shown = berth_shorten_middle(cases[i].text, cases[i].width);
+        assert_string_equal(shown, cases[i].expected);
+    }
+}
+
+static void progress_line_is_one_line_of_its_terminal(void **state)
+{
+    BerthProgress progress = {.verb = "sending",
+                              .path = "/scratch/somebody/a/very/long/way/down/to/the/input.tar",
+                              .total_bytes = G_GUINT64_CONSTANT(100) << 20};
+    g_autofree char *whole = berth_progress_line(&progress, 50u << 20, 0);
+    assert_non_null(strstr(whole, progress.path));
+    for (guint width = 60; width < 120; width++) {
+        g_autofree char *line = berth_progress_line(&progress, 50u << 20, width);
+        assert_true(berth_text_width(line) < width);
+        assert_non_null(strstr(line, "nput.tar\": 50 of 100 MiB (50%)"));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -184,6 +220,8 @@ int main(void)
         cmocka_unit_test(table_print_narrow_shortens_flexible_columns_only),
         cmocka_unit_test(table_print_too_narrow_leaves_columns_out),
         cmocka_unit_test(table_print_wide_characters_take_two_columns),
+        cmocka_unit_test(shorten_middle_keeps_both_ends),
+        cmocka_unit_test(progress_line_is_one_line_of_its_terminal),
         cmocka_unit_test(printable_what_plays_with_a_terminal_is_replaced),
         cmocka_unit_test(command_find_knows_words_and_groups),
         cmocka_unit_test(job_exit_status_is_the_commands_own),
