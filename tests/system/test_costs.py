@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""bench/costs: guests like Berth's own are moved, saved and grown by plain libvirt beside Berth, which
+goes on afterwards. How long it takes is the machine's business; what is copied is not."""
+
+import json
+import subprocess
+
+from harness import *
+
+
+def bench_costs():
+    command = [os.path.join(TREE, "bench", "costs"), "--quick", "--json", "--prefix", os.path.dirname(BERTH),
+               "--lab", LAB_NAME]
+    result = subprocess.run(command, capture_output=True, timeout=600)
+    check_equal(result.returncode, 0, f"status of bench/costs, which said {result.stderr.decode()}")
+    return {row["metric"]: row for row in json.loads(result.stdout)}
+
+
+@test("bench/costs measures each cost, and what a migration copies follows the formula")
+def costs():
+    rows = bench_costs()
+    for metric in ("migration: apart from copying", "migration: pause", "restore: apart from copying", "freeze",
+                   "thaw", "grow by 64 MiB", "grow by a vCPU", "end of a guest"):
+        check_in(metric, rows, "what was measured")
+    copied = [row for metric, row in rows.items() if metric.startswith("copied")]
+    check_equal(len(copied), 1, "dirty rates in a quick run")
+    check(copied[0]["ours"] > 1.2, f"what is dirtied is copied again: {copied}")
+    check(0.7 < copied[0]["ratio"] < 1.4, f"1 / (1 - R/B) times as much: {copied}")
+    stored = rows["checkpoint: stored"]
+    check(0.7 < stored["ours"] < 1.4, f"what was touched is stored, once: {stored}")
+
+
+@test("afterwards both nodes run jobs again, and nothing of the bench is left")
+def afterwards():
+    for name in ("node1", "node2"):
+        await_true(f"{name} is up", lambda name=name: node_is_up(name), 120)
+        check_equal(wait_one(submit("--node", name, "--", "true"))["state"], "COMPLETED", f"job on {name}")
+        check_equal([domain for domain in domains() if "bench" in domain], [], "guests of the bench")
+    images = json.loads(lab_exec("host", "rbd", "ls", "--format", "json", "berth"))
+    check_equal([image for image in images if "bench" in image], [], "images of the bench")
+
+
+main()
