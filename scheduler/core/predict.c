@@ -3,7 +3,10 @@
  *
  * A guest's prediction is a peak with a margin: it jumps up to what is measured and sinks towards it
  * by half lives (as in Autopilot: Rzadca et al., EuroSys 2020), and it is never more than the
- * reservation. Until a new guest has settled it does not fall below where it began. For a node, the
+ * reservation. Until a new guest has settled it does not fall below what its siblings needed, or its
+ * reservation. Until it is measured for the first time its memory is taken at its reservation whatever
+ * they needed: one that is unlike them may take all of it at once, and what is too little then is
+ * short for longer than vCPUs, which are shared out anew at once. For a node, the
  * peaks of guests do not coincide: the share of their sum that is used at once is predicted in the
  * same way (as in Bashir et al., Take it to the limit, EuroSys 2021). */
 #include "scheduler/core/predict.h"
@@ -90,11 +93,10 @@ static gboolean goes_on(const CoreTask *task)
     return task != NULL && task->record.checkpoint_epoch != 0 && task->guests[0].reports > 0;
 }
 
-CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task)
+/* What its siblings needed; as much as it reserves where they are too few. */
+static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
 {
     Prior key;
-    if (goes_on(task))
-        return at_most(task->guests[0].needs, whole(job));
     guint32 wanted = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
     if ((core->config.features & wanted) != wanted || !key_of(job, &key))
         return whole(job);
@@ -102,6 +104,13 @@ CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const Core
     if (prior == NULL || prior->n < core->tunings[BERTH_TUNING_PRIOR_SIBLINGS_MIN])
         return whole(job);
     return at_most(with_margin(core, prior->peak), whole(job));
+}
+
+CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task)
+{
+    if (goes_on(task))
+        return at_most(task->guests[0].needs, whole(job));
+    return (CoreNeeds){like_siblings(core, job).cpu_milli, whole(job).memory_mib};
 }
 
 guint64 core_predict_held_mib(const CoreTask *task)
@@ -180,8 +189,9 @@ void berth_core_restore_prior(BerthCore *core, const BerthCorePrior *source)
 
 void core_predict_begin(BerthCore *core, CoreGuest *guest)
 {
-    guest->floor = core_predict_new(core, guest->task->job, guest->task);
-    guest->needs = guest->floor;
+    const CoreJob *job = guest->task->job;
+    guest->needs = core_predict_new(core, job, guest->task);
+    guest->floor = goes_on(guest->task) ? guest->needs : like_siblings(core, job);
     guest->used = (CoreNeeds){0, 0};
     if (goes_on(guest->task)) {
         guest->used.memory_mib = guest->needs.memory_mib;

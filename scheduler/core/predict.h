@@ -6,8 +6,8 @@
 /* What guests are thought to need. */
 void core_predict_init(BerthCore *core);
 void core_predict_clear(BerthCore *core);
-/* GUEST is new: what its siblings needed, or its whole reservation. One that goes on from a
- * checkpoint needs what it needed then. */
+/* GUEST is new: the vCPUs that its siblings needed, or all that it reserved, and all of its memory
+ * until it is measured. One that goes on from a checkpoint needs what it needed then. */
 void core_predict_begin(BerthCore *core, CoreGuest *guest);
 /* GUEST was put back from the store, and now goes on: what it used before is not known, so that it
  * settles anew and its siblings learn nothing from it. */

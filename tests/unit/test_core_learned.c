@@ -339,6 +339,8 @@ static void prior_after_a_restart_is_what_it_was(void **state)
     restart(world, NULL, 0, TRUE);
     join(world);
     submit(world, 4, 1000, JOB_MIB);
+    guest(world, BERTH_EVENT_GUEST_RUNNING, 4);
+    report(world, 4, 10, 0);
     assert_int_equal(predicted_mib(world, 4), 300);
 }
 

@@ -179,7 +179,7 @@ static void siblings_are_taken_at_what_others_needed(void **state)
                          "cancel 4\n"
                          "running 2.1\n"
                          "at 20\n"
-                         "report 2.1 cpu=500 mem=650\n"
+                         "report 2.1 cpu=500 mem=200\n"
                          "submit 5 v=4 m=700 family=9 slack may-checkpoint";
     g_autofree char *with = g_strconcat(script, " -> START 5.1@1~\n", NULL);
     g_autofree char *without = g_strconcat(script, "\n", NULL);
@@ -206,9 +206,52 @@ static void siblings_are_those_with_the_same_reservation(void **state)
         "submit 2 v=4 m=1000 -> START 2.1@1\n"
         "running 2.1\n"
         "at 20\n"
-        "report 2.1 cpu=500 mem=900\n"
+        "report 2.1 cpu=500 mem=700\n"
         "submit 3 v=4 m=1001 family=9 slack may-checkpoint\n"
         "submit 4 v=4 m=1000 family=9 slack may-checkpoint -> START 4.1@1~\n");
+}
+
+/* Three siblings of 500 MiB needed 10. 4 uses 100 of the 400 MiB that it reserves on the node. */
+#define FRUGAL_SIBLINGS                                                                            \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=2 m=500 family=9 limit=100 array=3 throttle=1 -> START 1.1@1\n"                    \
+    "running 1.1\n"                                                                                \
+    "report 1.1 cpu=500 mem=10\n"                                                                  \
+    "exited 1.1 -> RELEASE 1.1@1\n"                                                                \
+    "released 1.1 -> START 1/1.1@1\n"                                                              \
+    "running 1/1.1\n"                                                                              \
+    "report 1/1.1 cpu=500 mem=10\n"                                                                \
+    "exited 1/1.1 -> RELEASE 1/1.1@1\n"                                                            \
+    "released 1/1.1 -> START 1/2.1@1\n"                                                            \
+    "running 1/2.1\n"                                                                              \
+    "report 1/2.1 cpu=500 mem=10\n"                                                                \
+    "exited 1/2.1 -> RELEASE 1/2.1@1\n"                                                            \
+    "released 1/2.1\n"                                                                             \
+    "submit 4 v=3 m=400 limit=10000 -> START 4.1@1\n"                                              \
+    "running 4.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 4.1 cpu=500 mem=100\n"
+
+/* One that is unlike its siblings may take all of its memory at once: whoever starts beside it, of
+ * whom as much is true, could not get what it was promised. */
+static void memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved(void **state)
+{
+    run(FRUGAL_SIBLINGS "submit 5 v=2 m=500 family=9 slack may-checkpoint -> START 5.1@1~\n"
+                        "submit 6 v=1 m=600 limit=1000 -> RELEASE 5.1@1\n"
+                        "at 21\n"
+                        "released 5.1 -> START 6.1@1\n");
+    run(FRUGAL_SIBLINGS "submit 5 v=2 m=500 family=9 slack may-checkpoint -> START 5.1@1~\n"
+                        "running 5.1\n"
+                        "submit 6 v=1 m=600 limit=1000 -> CHECKPOINT 5.1@1~\n"
+                        "at 22\n"
+                        "checkpointed 5.1 -> RELEASE 5.1@1\n"
+                        "at 24\n"
+                        "released 5.1 -> START 6.1@1\n");
+    /* Measured, it is taken at what they needed until it has settled. */
+    run(FRUGAL_SIBLINGS "submit 5 v=2 m=500 family=9 slack may-checkpoint -> START 5.1@1~\n"
+                        "running 5.1\n"
+                        "report 5.1 cpu=100 mem=5\n"
+                        "submit 6 v=1 m=600 limit=1000 -> START 6.1@1\n");
 }
 
 /* Its siblings needed 100; it is known to need 500 when it goes on. */
@@ -494,6 +537,7 @@ int main(void)
         cmocka_unit_test(prediction_rises_at_once_and_sinks_slowly),
         cmocka_unit_test(siblings_are_taken_at_what_others_needed),
         cmocka_unit_test(siblings_are_those_with_the_same_reservation),
+        cmocka_unit_test(memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved),
         cmocka_unit_test(restored_guest_needs_what_it_needed),
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
