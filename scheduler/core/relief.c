@@ -187,6 +187,19 @@ gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
            usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE];
 }
 
+/* A guest that was put back from the store settles anew, at its reservation. It was let in by what was
+ * known of it, and has been there since: that it is not known any more is no reason to send it away. */
+static gboolean is_settling_anew(const BerthCore *core, const CoreNode *node)
+{
+    for (guint i = 0; i < node->guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (guest->is_half_known &&
+            core->now_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC])
+            return TRUE;
+    }
+    return FALSE;
+}
+
 void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
@@ -196,7 +209,7 @@ void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
         return;
     keep_bound(core, node);
     /* Begins when half of the headroom is used up, and ends when all of it is there again. */
-    if (node->needs.memory_mib > half_mib)
+    if (node->needs.memory_mib > half_mib && (pressed || !is_settling_anew(core, node)))
         relieve(core, node, safe_mib, BERTH_REASON_PRESSURE);
     else if (pressed && leaving_mib(node) == 0)
         relieve(core, node, node->needs.memory_mib - 1, BERTH_REASON_PRESSURE);

@@ -254,6 +254,30 @@ static void memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved(vo
                         "submit 6 v=1 m=600 limit=1000 -> START 6.1@1\n");
 }
 
+/* What was measured before is not known any more, and is no reason to send anybody away. */
+static void restart_sends_nobody_away(void **state)
+{
+    const char *script = IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+                                   "running 2.1\n"
+                                   "at 40\n"
+                                   "report 2.1 cpu=100 mem=100\n"
+                                   "restart guests\n"
+                                   "join 1 1.1:running 2.1:running\n"
+                                   "at 45\n"
+                                   "report 1.1 cpu=1000 mem=300\n"
+                                   "report 2.1 cpu=100 mem=100\n"
+                                   "at 49\n";
+    /* What is measured now is; and once all have settled, so is what is predicted. */
+    g_autofree char *pressed = g_strconcat(script, "pressed 1 -> CHECKPOINT 2.1@1~\n", NULL);
+    g_autofree char *grown = g_strconcat(script,
+                                         "report 1.1 cpu=1000 mem=900\n"
+                                         "at 51\n"
+                                         "report 2.1 cpu=100 mem=100 -> CHECKPOINT 2.1@1~\n",
+                                         NULL);
+    run(pressed);
+    run(grown);
+}
+
 /* Its siblings needed 100; it is known to need 500 when it goes on. */
 static void restored_guest_needs_what_it_needed(void **state)
 {
@@ -538,6 +562,7 @@ int main(void)
         cmocka_unit_test(siblings_are_taken_at_what_others_needed),
         cmocka_unit_test(siblings_are_those_with_the_same_reservation),
         cmocka_unit_test(memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved),
+        cmocka_unit_test(restart_sends_nobody_away),
         cmocka_unit_test(restored_guest_needs_what_it_needed),
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
