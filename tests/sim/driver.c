@@ -12,7 +12,7 @@ static void set_tunings(World *world)
     world->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] = 3 * second;
     world->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE] = 50;
     world->tunings[BERTH_TUNING_SETTLE_USEC] = second;
-    world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 4 * second;
+    world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 12 * second;
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
     world->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC] = 5 * second;
