@@ -206,6 +206,9 @@ gboolean core_owner_set_account(BerthCore *core, guint32 account, guint32 parent
     if (owner->parent != above) {
         settle_up(core, owner->parent);
         settle_up(core, above);
+        /* Who waits there for what runs below OWNER would wait for ever. */
+        for (CoreOwner *up = owner->parent; up != NULL; up = up->parent)
+            unpark(core, up);
         count_shares(owner, FALSE);
         add_to(owner->parent, owner, -1);
         owner->parent = above;

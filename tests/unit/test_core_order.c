@@ -122,6 +122,19 @@ static void qos_is_bounded(void **state)
         "account 2 parent=1 ! itself below it\n");
 }
 
+/* What would let it go runs below somebody else now. */
+static void account_that_moves_takes_along_who_waits(void **state)
+{
+    core_script_run(&core_script_config, "node 1 8 1000\n"
+                                         "account 1\n"
+                                         "account 2 tasks=1\n"
+                                         "account 3 parent=2\n"
+                                         "submit 1 account=3 -> START 1.1@1\n"
+                                         "submit 2 account=3\n"
+                                         "why 2 account-limit\n"
+                                         "account 3 parent=1 -> START 2.1@1\n");
+}
+
 /* --- dependencies --------------------------------------------------------------------------- */
 
 static void after_ok_waits_for_a_good_end(void **state)
@@ -416,6 +429,7 @@ int main(void)
         cmocka_unit_test(limits_hold_for_users_and_accounts),
         cmocka_unit_test(limit_of_jobs_refuses_one_more),
         cmocka_unit_test(parked_jobs_keep_nothing_from_others),
+        cmocka_unit_test(account_that_moves_takes_along_who_waits),
         cmocka_unit_test(maintenance_is_kept_clear),
         cmocka_unit_test(maintenance_that_ends_lets_the_waiting_start),
         cmocka_unit_test(maintenance_that_begins_moves_guests_away),
