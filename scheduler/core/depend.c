@@ -137,7 +137,7 @@ static void wait_for(BerthCore *core, CoreJob *job, const BerthCoreDependency *d
     }
     Dependent dependent = {job, dependency->kind};
     g_array_append_val(waited->dependents, dependent);
-    job->waits_for_others = TRUE;
+    job->n_entries++;
 }
 
 static gboolean has_started(const CoreJob *job)
@@ -190,36 +190,42 @@ static void leave_all(BerthCore *core, const CoreJob *job)
 
 void core_depend_remove(BerthCore *core, CoreJob *job)
 {
-    if (job->waits_for_others)
+    if (job->n_entries > 0)
         leave_all(core, job);
     g_hash_table_remove(core->waited, &job->id);
 }
 
-/* Those of KIND's that it meets wait no longer; the others wait on, or in vain. */
-static void tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
+/* Those that JOB meets wait no longer; the others wait on, or in vain. TRUE: it met somebody. */
+static gboolean tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
 {
     Waited *waited = g_hash_table_lookup(core->waited, &job->id);
+    gboolean any = FALSE;
     if (waited == NULL)
-        return;
+        return FALSE;
     g_autoptr(GArray) dependents = g_array_copy(waited->dependents);
     g_array_set_size(waited->dependents, 0);
     for (guint i = 0; i < dependents->len; i++) {
         Dependent dependent = g_array_index(dependents, Dependent, i);
-        if (!has_ended && dependent.kind != BERTH_AFTER_START)
+        if (!has_ended && dependent.kind != BERTH_AFTER_START) {
             g_array_append_val(waited->dependents, dependent);
-        else if (!has_ended || is_met_by(dependent.kind, !job->has_failed))
+            continue;
+        }
+        dependent.job->n_entries--;
+        if (!has_ended || is_met_by(dependent.kind, !job->has_failed)) {
             meet(core, dependent.job);
-        else
+            any = TRUE;
+        } else {
             give_up(core, dependent.job);
+        }
     }
+    return any;
 }
 
 void core_depend_started(BerthCore *core, CoreJob *job)
 {
-    if (!has_started(job) || g_hash_table_lookup(core->waited, &job->id) == NULL)
-        return;
-    tell(core, job, FALSE);
-    core->pass_again = TRUE;
+    /* The pass may be beyond the place of who was let go, or walk what it came into: it has to begin anew. */
+    if (has_started(job) && tell(core, job, FALSE))
+        core->pass_again = TRUE;
 }
 
 /* For good: siblings may end, and the family with them, before JOB is forgotten. */

@@ -72,7 +72,7 @@ static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
 static gboolean may_stand(const BerthCore *core)
 {
     gint64 interval_usec = core->tunings[BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC];
-    return core->gathered_in == core->pass ||
+    return (core->gathered_in == core->pass && core->gathered_usec == core->now_usec) ||
            (core->gathered_in != 0 &&
             core->now_usec < core_time_add(core->gathered_usec, interval_usec));
 }

@@ -112,14 +112,14 @@ struct CoreJob {
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
     CoreHeapLink sibling; /* in family->jobs */
     guint32 n_unmet;      /* dependencies */
+    guint32 n_entries;    /* its own, in BerthCore.waited */
     CoreHeapLink waiting; /* in class->waiting: a task of it can start */
     guint8 held : 1;
     guint8 held_by_operator : 1;
     guint8 no_requeue : 1;
-    guint8 is_singleton : 1;     /* waits for its elder siblings */
-    guint8 waits_for_others : 1; /* is in BerthCore.waited */
-    guint8 has_failed : 1;       /* a task of it has ended otherwise than COMPLETED */
-    guint8 has_ended : 1;        /* all of them have */
+    guint8 is_singleton : 1; /* waits for its elder siblings */
+    guint8 has_failed : 1;   /* a task of it has ended otherwise than COMPLETED */
+    guint8 has_ended : 1;    /* all of them have */
 };
 
 /* One guest of a task: task.c; place by nodes.c. */
