@@ -230,8 +230,13 @@ static void on_report(BerthCore *core, const BerthCoreEvent *event)
 static void on_node_report(BerthCore *core, const BerthCoreEvent *event)
 {
     CoreNode *node = core_nodes_get(&core->nodes, event->node);
-    if (node != NULL && node->state == BERTH_NODE_UP)
-        core_relief_check(core, node, core_relief_is_pressed(core, node, &event->node_usage));
+    if (node == NULL || node->state != BERTH_NODE_UP)
+        return;
+    gboolean pressed = core_relief_is_pressed(core, node, &event->node_usage);
+    if (pressed)
+        node->pressed_until_usec =
+            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    core_relief_check(core, node, pressed);
 }
 
 static void on_timer(BerthCore *core)

@@ -188,13 +188,14 @@ gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
 }
 
 /* A guest that was put back from the store settles anew, at its reservation. It was let in by what was
- * known of it, and has been there since: that it is not known any more is no reason to send it away. */
+ * known of it, and has been there since: that it is not known any more is no reason to send it away. It is known again with
+ * the first report after it has settled. */
 static gboolean is_settling_anew(const BerthCore *core, const CoreNode *node)
 {
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         if (guest->is_half_known &&
-            core->now_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC])
+            guest->reported_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC])
             return TRUE;
     }
     return FALSE;

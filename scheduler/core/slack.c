@@ -47,7 +47,8 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
                    (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
     return lodger->needs.cpu_milli <= room.cpu_milli &&
            lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
-           size.vcpus <= node->capacity.vcpus && keeps_bound(core, node, lodger) &&
+           size.vcpus <= node->capacity.vcpus && core->now_usec >= node->pressed_until_usec &&
+           keeps_bound(core, node, lodger) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 

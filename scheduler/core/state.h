@@ -204,9 +204,10 @@ struct CoreNode {
     guint32 rack, fabric; /* 0 = not told */
     CoreNeeds needs;      /* predicted, sums over guests; used: reported */
     CoreNeeds used;
-    guint64 slack_used_mib; /* by the guests in slack, and by such that come */
-    guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
-    guint n_moves;          /* under way to and from it */
+    gint64 pressed_until_usec; /* nobody comes into its slack: it said that it lacks memory */
+    guint64 slack_used_mib;    /* by the guests in slack, and by such that come */
+    guint32 coincidence;       /* so much of the sum of needs is used at once, in 1/65536 */
+    guint n_moves;             /* under way to and from it */
     guint n_waiting_for_room;
     gboolean draining;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
