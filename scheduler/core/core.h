@@ -284,7 +284,7 @@ typedef struct {
 #define BERTH_NODE_FAILURES_MAX 3u
 
 /* A guest that is gone before its command began is tried again so often, elsewhere if possible, and
- * no oftener than start_retries_max. Two: a kernel that crashes now and then does not do so thrice,
+ * no oftener than start_retries_max; starts that failed in a row before it count as well. Two: a kernel that crashes now and then does not do so thrice,
  * and one that always does should not keep its job waiting. */
 #define BERTH_BOOT_RETRIES_MAX 2u
 

@@ -116,7 +116,10 @@ static gboolean read_tunings(BerthJournalEntry *entry, const char *text, GError 
 {
     g_auto(GStrv) values = g_strsplit(text, ",", -1);
     if (g_strv_length(values) != BERTH_TUNING_N)
-        return refuse(error, "not as many tunings as this core has", text);
+        return refuse(
+            error,
+            "not as many tunings as this core has: written by another version, which can replay it",
+            text);
     for (guint i = 0; i < BERTH_TUNING_N; i++)
         if (!g_ascii_string_to_signed(values[i], 10, G_MININT64, G_MAXINT64, &entry->tunings[i],
                                       NULL))

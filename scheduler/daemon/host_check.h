@@ -18,5 +18,6 @@
  * before the original, be it that this is cut off or that berthd was started anew; if berthd was killed,
  * also one that booted within those seconds, unless something changed in the state since; and a boot of a
  * host whose agent, of an older version, does not say how long it is up (which is logged). One that says no
- * host_id is taken for the same. */
+ * host_id is taken for the same. Nor a clone that booted before that by less than the clock of berthd's host was
+ * put forward while no berthd ran: the silence looks as much longer. */
 gboolean berth_host_check(BerthDaemon *daemon, const Berth__JoinRequest *request, GError **error);
