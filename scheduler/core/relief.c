@@ -24,9 +24,17 @@ static gboolean is_leaving(const CoreGuest *guest)
            guest->phase > BERTH_GUEST_RUNNING;
 }
 
+/* That it is not known to run does not mean that its command has not begun. */
+static gboolean may_start_again(const CoreGuest *guest)
+{
+    const CoreTask *task = guest->task;
+    return guest->phase == BERTH_GUEST_STARTING &&
+           !(task->job->no_requeue && task->record.start_taken);
+}
+
 static gboolean can_leave(const BerthCore *core, const CoreGuest *guest)
 {
-    return guest->phase == BERTH_GUEST_STARTING || core_move_may_migrate(core, guest) ||
+    return may_start_again(guest) || core_move_may_migrate(core, guest) ||
            core_move_may_checkpoint(core, guest);
 }
 

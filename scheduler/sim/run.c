@@ -174,6 +174,7 @@ static void lose(Sim *sim, SimRun *run, SimSum cpu_left, SimSum mem_left)
 void sim_run_rewind(Sim *sim, SimRun *run, gboolean to_saved)
 {
     sim_run_advance(sim, run);
+    run->is_done = FALSE; /* it was, if it was sent away while its end was on the way */
     if (!to_saved) {
         run->saved_progress_usec = 0;
         run->saved_cpu = run->saved_mem = 0;

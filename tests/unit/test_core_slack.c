@@ -387,6 +387,14 @@ static void slack_that_did_not_begin_is_started_again(void **state)
                   "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n"
                   "? 2 PENDING evicted releasing\n"
                   "released 2.1\n");
+    /* Its command may have begun, and must not begin twice: it leaves when it is known to run. */
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint no-requeue -> START 2.1@1~\n"
+                  "taken 2.1\n"
+                  "report 1.1 cpu=1000 mem=500\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=500 -> CHECKPOINT 2.1@1~\n");
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint no-requeue -> START 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n");
 }
 
 /* --- relief --------------------------------------------------------------------------------- */
