@@ -93,6 +93,18 @@ static void other_host_is_refused_while_the_first_is_there(void **state)
     assert_berth_error(fake_agent_error(test->agent), BERTH_ERROR_ALREADY_EXISTS, "another host");
 }
 
+/* berthd begins anew, and the clone is there first. */
+static void assert_clone_waits(BerthdTest *test, FakeAgent *clone, guint64 job, const char *why)
+{
+    berthd_fixture_start(test->berthd);
+    dial_again(clone);
+    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, why);
+    dial_again(test->agent);
+    assert_no_error(fake_agent_error(test->agent));
+    assert_runs_on(test, job);
+    assert_int_equal(fake_agent_runs(clone, job), 0);
+}
+
 /* Not even a restart of berthd lets it in before the first is back. */
 static void other_host_waits_while_guests_may_run_on_the_first(void **state)
 {
@@ -107,13 +119,7 @@ static void other_host_waits_while_guests_may_run_on_the_first(void **state)
                        "1 guests may still run there");
     fake_agent_cut(clone);
     berthd_fixture_kill(test->berthd);
-    berthd_fixture_start(test->berthd);
-    dial_again(clone);
-    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, "node_timeout");
-    dial_again(test->agent);
-    assert_no_error(fake_agent_error(test->agent));
-    assert_runs_on(test, job);
-    assert_int_equal(fake_agent_runs(clone, job), 0);
+    assert_clone_waits(test, clone, job, "node_timeout");
 }
 
 static void other_host_joins_once_the_guests_were_given_up(void **state)
@@ -202,17 +208,6 @@ static FakeAgent *add_clone(BerthdTest *test, FakePlan *plan)
     return clone;
 }
 
-static void assert_clone_waits(BerthdTest *test, FakeAgent *clone, guint64 job)
-{
-    berthd_fixture_start(test->berthd);
-    dial_again(clone);
-    assert_berth_error(fake_agent_error(clone), BERTH_ERROR_FAILED_PRECONDITION, "may still run");
-    dial_again(test->agent);
-    assert_no_error(fake_agent_error(test->agent));
-    assert_runs_on(test, job);
-    assert_int_equal(fake_agent_runs(clone, job), 0);
-}
-
 static void clone_that_is_first_waits_when_berthd_was_ended(void **state)
 {
     BerthdTest *test = *state;
@@ -224,7 +219,7 @@ static void clone_that_is_first_waits_when_berthd_was_ended(void **state)
     run_until(last_heard_of(test) > before);
     assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
     fake_agent_cut(test->agent);
-    assert_clone_waits(test, clone, job);
+    assert_clone_waits(test, clone, job, "may still run");
 }
 
 /* The record of n1 as a berthd that is killed leaves it; to be freed with berth__stored_node__free_unpacked(). */
@@ -268,7 +263,7 @@ static void clone_that_is_first_waits_when_berthd_was_killed(void **state)
     run_until((fake_agent_report(test->agent), kept_heard_usec(test) > booted_usec));
     berthd_fixture_kill(test->berthd);
     fake_agent_cut(test->agent);
-    assert_clone_waits(test, clone, job);
+    assert_clone_waits(test, clone, job, "may still run");
 }
 
 /* Makes the record of n1 one of a release that did not keep when it was heard of. */
@@ -302,7 +297,7 @@ static void clone_waits_at_the_state_of_an_older_release(void **state)
     berthd_fixture_kill(test->berthd);
     fake_agent_cut(test->agent);
     make_older(test);
-    assert_clone_waits(test, clone, job);
+    assert_clone_waits(test, clone, job, "may still run");
 }
 
 /* An agent of an older release: nobody can say which boot came first. It is warned of. */
