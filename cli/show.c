@@ -82,7 +82,10 @@ static void print_task(const Berth__Task *task)
     g_autofree char *start = berth_format_time(task->start_usec);
     g_autofree char *end = berth_format_time(task->end_usec);
     g_autofree char *reason = berth_reason_format(task);
+    g_autofree char *planned = berth_format_time(task->planned_usec);
     berth_print_field("Reason", reason);
+    if (planned != NULL)
+        berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
     print_stop(task);
     berth_print_field("Node", task->node);
     berth_print_field("Started", start);

@@ -28,6 +28,7 @@ static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__T
                             const BerthTaskEntry *entry)
 {
     task->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, task->job, task->index);
+    task->planned_usec = (guint64)berth_core_planned_usec(daemon->core, task->job);
     set_reason_text(job, task, entry);
 }
 

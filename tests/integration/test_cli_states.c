@@ -34,6 +34,38 @@ static guint64 stubborn_job(BerthdTest *test)
     return job;
 }
 
+/* Of those that wait the first alone is planned for: it starts when what runs has used up its time. */
+static void show_of_first_waiting_job_has_its_planned_start(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.vcpus = 64;
+    spec.time_limit_sec = 3600;
+    guint64 runs = berthd_fixture_submit(test->berthd, &spec);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, runs);
+    guint64 first = berthd_fixture_submit(test->berthd, &spec);
+    guint64 second = berthd_fixture_submit(test->berthd, &spec);
+    g_autoptr(Berth__Job) running = berthd_fixture_get(test->berthd, runs);
+    g_autoptr(Berth__Job) planned = berthd_fixture_get(test->berthd, first);
+    g_autoptr(Berth__Job) not_planned = berthd_fixture_get(test->berthd, second);
+    guint64 end_usec = berthd_test_task(running)->start_usec + 3600 * (guint64)G_USEC_PER_SEC;
+    assert_int_equal(berthd_test_task(running)->planned_usec, 0);
+    assert_true(berthd_test_task(planned)->planned_usec >= end_usec);
+    assert_true(berthd_test_task(planned)->planned_usec < end_usec + 600 * (guint64)G_USEC_PER_SEC);
+    assert_int_equal(berthd_test_task(not_planned)->planned_usec, 0);
+    g_autofree char *text = number(first);
+    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    assert_contains(shown, "Planned start    20");
+    assert_contains(shown, " at the latest, if nobody comes before it\n");
+    guint64 jobs[] = {second, first, runs};
+    for (gsize i = 0; i < G_N_ELEMENTS(jobs); i++) {
+        g_autofree char *job = number(jobs[i]);
+        g_autofree char *none = output_of(CLI(test->berthd, "cancel", job));
+        berthd_fixture_wait_state(test->berthd, jobs[i], BERTH__JOB_STATE__CANCELLED);
+    }
+}
+
 static void end_job(BerthdTest *test, guint64 job)
 {
     assert_true(fake_agent_end(test->agent, job, 0));
@@ -148,6 +180,7 @@ static int setup_short(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        BERTHD_TEST(show_of_first_waiting_job_has_its_planned_start),
         BERTHD_TEST(cancel_of_running_job_shows_that_it_is_ending),
         BERTHD_TEST(ending_job_keeps_its_times_over_a_restart),
         BERTHD_TEST(cancel_while_the_node_is_down_says_so),
