@@ -9,11 +9,6 @@
 #include <glib/gstdio.h>
 #include <signal.h>
 
-static char *number(guint64 job)
-{
-    return g_strdup_printf("%" G_GUINT64_FORMAT, job);
-}
-
 static void restart(BerthdTest *test)
 {
     berthd_fixture_restart(test->berthd);
@@ -49,7 +44,7 @@ static void run_and_logs_survive_kill(void **state)
     g_autoptr(CliProcess) run = CLI(test->berthd, "run", "--", "true");
     run_until(g_str_equal(cli_out(run), "one\n"));
     guint64 job = berthd_test_newest_job(test);
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     g_autoptr(CliProcess) logs = CLI(test->berthd, "logs", "--follow", text);
     run_until(g_str_equal(cli_out(logs), "one\n") && g_str_equal(cli_err(logs), "uno\n"));
     fake_agent_write(test->agent, job, FALSE, "two\n");
@@ -95,8 +90,8 @@ static void wait_survives_kill(void **state)
     test->plan = (FakePlan){.runs_on = TRUE};
     guint64 first = berthd_fixture_submit_plain(test->berthd);
     guint64 second = berthd_fixture_submit_plain(test->berthd);
-    g_autofree char *first_text = number(first);
-    g_autofree char *second_text = number(second);
+    g_autofree char *first_text = cli_job(first);
+    g_autofree char *second_text = cli_job(second);
     berthd_fixture_wait_state(test->berthd, second, BERTH__JOB_STATE__RUNNING);
     run_until(fake_agent_runs(test->agent, first) && fake_agent_runs(test->agent, second));
     g_autoptr(CliProcess) wait = CLI(test->berthd, "wait", first_text, second_text);

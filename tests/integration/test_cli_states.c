@@ -10,19 +10,6 @@
 #define GRACE_SEC  3600u
 #define GRACE_USEC (GRACE_SEC * (guint64)G_USEC_PER_SEC)
 
-static char *output_of(CliProcess *process)
-{
-    g_autoptr(CliProcess) cli = process;
-    assert_cli_status(cli, 0);
-    assert_string_equal(cli_err(cli), "");
-    return g_strdup(cli_out(cli));
-}
-
-static char *number(guint64 job)
-{
-    return g_strdup_printf("%" G_GUINT64_FORMAT, job);
-}
-
 /* A job that runs and does not heed SIGTERM. */
 static guint64 stubborn_job(BerthdTest *test)
 {
@@ -54,14 +41,14 @@ static void show_of_first_waiting_job_has_its_planned_start(void **state)
     assert_true(berthd_test_task(planned)->planned_usec >= end_usec);
     assert_true(berthd_test_task(planned)->planned_usec < end_usec + 600 * (guint64)G_USEC_PER_SEC);
     assert_int_equal(berthd_test_task(not_planned)->planned_usec, 0);
-    g_autofree char *text = number(first);
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *text = cli_job(first);
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, "Planned start    20");
     assert_contains(shown, " at the latest, if nobody comes before it\n");
     guint64 jobs[] = {second, first, runs};
     for (gsize i = 0; i < G_N_ELEMENTS(jobs); i++) {
-        g_autofree char *job = number(jobs[i]);
-        g_autofree char *none = output_of(CLI(test->berthd, "cancel", job));
+        g_autofree char *job = cli_job(jobs[i]);
+        g_autofree char *none = cli_output_of(CLI(test->berthd, "cancel", job));
         berthd_fixture_wait_state(test->berthd, jobs[i], BERTH__JOB_STATE__CANCELLED);
     }
 }
@@ -80,16 +67,16 @@ static void cancel_of_running_job_shows_that_it_is_ending(void **state)
 {
     BerthdTest *test = *state;
     guint64 job = stubborn_job(test);
-    g_autofree char *text = number(job);
-    g_autofree char *before = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *text = cli_job(job);
+    g_autofree char *before = cli_output_of(CLI(test->berthd, "show", text));
     assert_null(strstr(before, "Ending"));
-    g_autofree char *json = output_of(CLI(test->berthd, "cancel", "--json", text));
+    g_autofree char *json = cli_output_of(CLI(test->berthd, "cancel", "--json", text));
     assert_contains(json, "\"state\":\"RUNNING\",\"reason\":\"REASON_CANCELLED_BY_USER\"");
     assert_null(strstr(json, "\"stopUsec\":\"0\""));
     assert_null(strstr(json, "\"killUsec\":\"0\""));
-    g_autofree char *list = output_of(CLI(test->berthd, "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "ls"));
     assert_contains(list, "n1 (ending: cancelled-by-user)");
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, "State            RUNNING\n");
     assert_contains(shown, "Reason           cancelled-by-user: cancelled by its user\n");
     assert_contains(shown, "Ending           since 20");
@@ -104,8 +91,8 @@ static void ending_job_keeps_its_times_over_a_restart(void **state)
 {
     BerthdTest *test = *state;
     guint64 job = stubborn_job(test);
-    g_autofree char *text = number(job);
-    g_autofree char *none = output_of(CLI(test->berthd, "cancel", text));
+    g_autofree char *text = cli_job(job);
+    g_autofree char *none = cli_output_of(CLI(test->berthd, "cancel", text));
     g_autoptr(Berth__Job) before = berthd_fixture_get(test->berthd, job);
     berthd_fixture_kill(test->berthd);
     berthd_fixture_restart(test->berthd);
@@ -123,23 +110,23 @@ static void cancel_while_the_node_is_down_says_so(void **state)
 {
     BerthdTest *test = *state;
     guint64 job = stubborn_job(test);
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     fake_agent_cut(test->agent);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_DOWN, 0);
-    g_autofree char *list = output_of(CLI(test->berthd, "node", "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "node", "ls"));
     assert_contains(list, "n1    down ");
     assert_contains(list, " no session since 20");
     assert_null(strstr(list, "emulated"));
-    g_autofree char *node = output_of(CLI(test->berthd, "node", "show", "n1"));
+    g_autofree char *node = cli_output_of(CLI(test->berthd, "node", "show", "n1"));
     assert_contains(node, "Absent           no session since 20");
-    g_autofree char *none = output_of(CLI(test->berthd, "cancel", text));
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *none = cli_output_of(CLI(test->berthd, "cancel", text));
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, ", as soon as its node can be reached\n");
     fake_agent_heal(test->agent);
     run_until(fake_agent_n_stops(test->agent) == 1);
-    g_autofree char *later = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *later = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(later, ", with SIGKILL at 20");
-    g_autofree char *up = output_of(CLI(test->berthd, "node", "ls"));
+    g_autofree char *up = cli_output_of(CLI(test->berthd, "node", "ls"));
     assert_contains(up, "guests are emulated");
     end_job(test, job);
 }
@@ -154,8 +141,8 @@ static void show_full_disk_is_named_whatever_the_end(void **state)
         berthd_fixture_wait_state(test->berthd, job,
                                   statuses[i] ? BERTH__JOB_STATE__FAILED
                                               : BERTH__JOB_STATE__COMPLETED);
-        g_autofree char *text = number(job);
-        g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+        g_autofree char *text = cli_job(job);
+        g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
         assert_contains(shown, "Disk full        at the end: no block was free");
     }
 }
@@ -165,7 +152,7 @@ static void node_ls_lost_node_says_since_when(void **state)
     BerthdTest *test = *state;
     fake_agent_cut(test->agent);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_LOST, 0);
-    g_autofree char *list = output_of(CLI(test->berthd, "node", "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "node", "ls"));
     assert_contains(list, "n1    lost ");
     assert_contains(list, " no session since 20");
     assert_contains(list, "; its guests were given up");

@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The other verbs of `berth`, as a user sees them: lists, records, logs, changes, nodes, images,
- * help, manual, completion, and what another user may not do. */
+/* The other verbs of `berth`, as a user sees them: lists, records, logs, changes, nodes, images, and
+ * what another user may not do. */
 #include "config.h"
 
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/cli_process.h"
-
-#include "cli/commands.h"
 
 #include <glib/gstdio.h>
 #include <sched.h>
@@ -16,23 +14,9 @@
 
 #define NOBODY 65534u
 
-/* Standard output of a command that must succeed without a word on standard error. (transfer full) */
-static char *output_of(CliProcess *process)
-{
-    g_autoptr(CliProcess) cli = process;
-    assert_cli_status(cli, 0);
-    assert_string_equal(cli_err(cli), "");
-    return g_strdup(cli_out(cli));
-}
-
 static void discard(CliProcess *process)
 {
-    g_autofree char *output = output_of(process);
-}
-
-static char *number(guint64 job)
-{
-    return g_strdup_printf("%" G_GUINT64_FORMAT, job);
+    g_autofree char *output = cli_output_of(process);
 }
 
 /* A job that has ended in STATE. */
@@ -59,18 +43,18 @@ static void ls_shows_what_was_asked_for(void **state)
     BerthdTest *test = *state;
     guint64 failed = ended_job(test, (FakePlan){.status = 1}, BERTH__JOB_STATE__FAILED);
     guint64 held = held_job(test, "kept back");
-    g_autofree char *failed_text = number(failed);
-    g_autofree char *current = output_of(CLI(test->berthd, "ls"));
+    g_autofree char *failed_text = cli_job(failed);
+    g_autofree char *current = cli_output_of(CLI(test->berthd, "ls"));
     assert_contains(current, "kept back");
     assert_contains(current, "held-by-user");
     assert_null(strstr(current, "FAILED"));
-    g_autofree char *named = output_of(CLI(test->berthd, "ls", failed_text));
+    g_autofree char *named = cli_output_of(CLI(test->berthd, "ls", failed_text));
     assert_contains(named, "FAILED");
     assert_null(strstr(named, "kept back"));
-    g_autofree char *by_state = output_of(CLI(test->berthd, "ls", "-s", "failed,timeout"));
+    g_autofree char *by_state = cli_output_of(CLI(test->berthd, "ls", "-s", "failed,timeout"));
     assert_contains(by_state, "exit-status");
     assert_null(strstr(by_state, "kept back"));
-    g_autofree char *held_text = number(held);
+    g_autofree char *held_text = cli_job(held);
     const char *const filtered[][7] = {
         {"ls", "-a", "-s", "failed"},
         {"ls", "-s", "failed", failed_text, held_text},
@@ -78,7 +62,7 @@ static void ls_shows_what_was_asked_for(void **state)
     };
     for (gsize i = 0; i < G_N_ELEMENTS(filtered); i++) {
         g_autofree char *listed =
-            output_of(cli_start(berthd_fixture_socket(test->berthd), filtered[i], NULL));
+            cli_output_of(cli_start(berthd_fixture_socket(test->berthd), filtered[i], NULL));
         assert_contains(listed, "FAILED");
         assert_null(strstr(listed, "kept back"));
     }
@@ -98,7 +82,7 @@ static void ls_many_pages_are_one_list(void **state)
     while (last < first + 249) {
         last = held_job(test, "page");
     }
-    g_autofree char *text = output_of(CLI(test->berthd, "ls"));
+    g_autofree char *text = cli_output_of(CLI(test->berthd, "ls"));
     g_auto(GStrv) lines = g_strsplit(g_strchomp(text), "\n", -1);
     assert_int_equal(g_strv_length(lines), 1 + 250);
     g_autoptr(GString) command = g_string_new("\"$BERTH\" cancel");
@@ -120,9 +104,9 @@ static void tables_fit_the_terminal(void **state)
     for (gsize i = 0; i < G_N_ELEMENTS(widths) * G_N_ELEMENTS(verbs); i++) {
         guint width = widths[i / G_N_ELEMENTS(verbs)];
         g_autofree char *columns = g_strdup_printf("COLUMNS=%u", width);
-        g_autofree char *text =
-            output_of(cli_start(berthd_fixture_socket(test->berthd), verbs[i % G_N_ELEMENTS(verbs)],
-                                (const char *const[]){columns, NULL}));
+        g_autofree char *text = cli_output_of(cli_start(berthd_fixture_socket(test->berthd),
+                                                        verbs[i % G_N_ELEMENTS(verbs)],
+                                                        (const char *const[]){columns, NULL}));
         g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
         assert_true(g_strv_length(lines) >= 2);
         for (char **line = lines; *line; line++) {
@@ -135,7 +119,7 @@ static void tables_fit_the_terminal(void **state)
             assert_true((strstr(lines[0], "LIMIT") != NULL) == (width >= 80));
         }
     }
-    g_autofree char *held_text = number(held);
+    g_autofree char *held_text = cli_job(held);
     discard(CLI(test->berthd, "cancel", held_text));
 }
 
@@ -144,8 +128,8 @@ static void show_says_all_of_a_job(void **state)
     BerthdTest *test = *state;
     guint64 job =
         ended_job(test, (FakePlan){.signal = SIGSEGV, .out = "12345"}, BERTH__JOB_STATE__FAILED);
-    g_autofree char *text = number(job);
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *text = cli_job(job);
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     static const char *const expected[] = {
         "State            FAILED\n",
         "Image            tiny\n",
@@ -158,16 +142,16 @@ static void show_says_all_of_a_job(void **state)
         assert_contains(shown, expected[i]);
     }
     assert_contains(shown, "Reservation      1 vCPU, ");
-    g_autofree char *held = output_of(
+    g_autofree char *held = cli_output_of(
         CLI(test->berthd, "submit", "-H", "-o", "/tmp/%j.out", "--error", "/tmp/%%", "--", "x"));
     g_strchomp(held);
-    g_autofree char *pending = output_of(CLI(test->berthd, "show", held));
+    g_autofree char *pending = cli_output_of(CLI(test->berthd, "show", held));
     g_autofree char *output = g_strdup_printf("Output file      /tmp/%s.out\n", held);
     assert_contains(pending, "State            PENDING (held)\n");
     assert_contains(pending, output);
     assert_contains(pending, "Error file       /tmp/%\n");
     discard(CLI(test->berthd, "cancel", held));
-    g_autofree char *cancelled = output_of(CLI(test->berthd, "show", held));
+    g_autofree char *cancelled = cli_output_of(CLI(test->berthd, "show", held));
     assert_contains(cancelled, "State            CANCELLED\n");
     g_autoptr(CliProcess) none = CLI(test->berthd, "show", "999999");
     assert_cli_status(none, 1);
@@ -183,19 +167,19 @@ static void show_completed_job_says_that_its_output_is_lost(void **state)
     BerthdTest *test = *state;
     test->plan = (FakePlan){.runs_on = TRUE, .out = "hi\n"};
     g_autofree char *submitted =
-        output_of(CLI_SHELL(test->berthd, "mkdir gone && \"$BERTH\" submit -o gone/out -- x"));
+        cli_output_of(CLI_SHELL(test->berthd, "mkdir gone && \"$BERTH\" submit -o gone/out -- x"));
     guint64 job = g_ascii_strtoull(submitted, NULL, 10);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
     discard(CLI_SHELL(test->berthd, "rmdir gone"));
     assert_true(fake_agent_end(test->agent, job, 0));
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     g_autoptr(CliProcess) wait = CLI(test->berthd, "wait", text);
     assert_cli_status(wait, 0);
     assert_contains(cli_out(wait), " COMPLETED\n");
     g_autofree char *warning =
         g_strdup_printf("berth wait: job %s: its output was not copied: ", text);
     assert_true(g_str_has_prefix(cli_err(wait), warning));
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, "State            COMPLETED\n");
     assert_contains(shown, "Reason           its output was not copied: ");
     g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), "berthd.log", NULL);
@@ -213,8 +197,8 @@ static void show_console_is_harmless(void **state)
                             (FakePlan){.gone = BERTH__REASON__REASON_GUEST_CRASHED,
                                        .console_tail = "panic\x1b]0;owned\x07\nend"},
                             BERTH__JOB_STATE__FAILED);
-    g_autofree char *text = number(job);
-    g_autofree char *shown = output_of(CLI(test->berthd, "show", text));
+    g_autofree char *text = cli_job(job);
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", text));
     assert_contains(shown, "panic?]0;owned?\n");
     assert_null(strchr(shown, '\x1b'));
 }
@@ -224,14 +208,14 @@ static void logs_gives_the_streams_apart_or_one(void **state)
     BerthdTest *test = *state;
     guint64 job =
         ended_job(test, (FakePlan){.out = "out\n", .err = "err\n"}, BERTH__JOB_STATE__COMPLETED);
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     g_autoptr(CliProcess) both = CLI(test->berthd, "logs", text);
     assert_cli_status(both, 0);
     assert_string_equal(cli_out(both), "out\n");
     assert_string_equal(cli_err(both), "err\n");
-    g_autofree char *out = output_of(CLI(test->berthd, "logs", "--stdout", text));
+    g_autofree char *out = cli_output_of(CLI(test->berthd, "logs", "--stdout", text));
     assert_string_equal(out, "out\n");
-    g_autofree char *err = output_of(CLI(test->berthd, "logs", "--stderr", "--follow", text));
+    g_autofree char *err = cli_output_of(CLI(test->berthd, "logs", "--stderr", "--follow", text));
     assert_string_equal(err, "err\n");
     g_autoptr(CliProcess) neither = CLI(test->berthd, "logs", "-o", "-e", text);
     assert_cli_status(neither, 2);
@@ -243,16 +227,16 @@ static void wait_gives_each_end_and_the_first_failure(void **state)
     guint64 fails = ended_job(test, (FakePlan){.status = 4}, BERTH__JOB_STATE__FAILED);
     guint64 succeeds = ended_job(test, (FakePlan){0}, BERTH__JOB_STATE__COMPLETED);
     guint64 fails_too = ended_job(test, (FakePlan){.status = 5}, BERTH__JOB_STATE__FAILED);
-    g_autofree char *first = number(fails);
-    g_autofree char *second = number(succeeds);
-    g_autofree char *third = number(fails_too);
+    g_autofree char *first = cli_job(fails);
+    g_autofree char *second = cli_job(succeeds);
+    g_autofree char *third = cli_job(fails_too);
     /* Those that have ended already: in the order in which they are named. */
     g_autoptr(CliProcess) three = CLI(test->berthd, "wait", second, third, first);
     assert_cli_status(three, 5);
     g_autofree char *expected =
         g_strdup_printf("%s COMPLETED\n%s FAILED\n%s FAILED\n", second, third, first);
     assert_string_equal(cli_out(three), expected);
-    g_autofree char *quiet = output_of(CLI(test->berthd, "wait", "-q", second, second));
+    g_autofree char *quiet = cli_output_of(CLI(test->berthd, "wait", "-q", second, second));
     assert_string_equal(quiet, "");
     g_autoptr(CliProcess) none = CLI(test->berthd, "wait", "999999");
     assert_cli_status(none, 125);
@@ -265,7 +249,7 @@ static void verbs_with_an_unknown_job_go_on(void **state)
 {
     BerthdTest *test = *state;
     guint64 job = ended_job(test, (FakePlan){0}, BERTH__JOB_STATE__COMPLETED);
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     const struct {
         const char *arguments[6];
         int status;
@@ -295,7 +279,7 @@ static void hold_release_and_cancel_change_a_job(void **state)
     BerthdTest *test = *state;
     test->plan = (FakePlan){.runs_on = TRUE};
     guint64 job = held_job(test, "held");
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     discard(CLI(test->berthd, "release", text));
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
     g_autoptr(CliProcess) hold = CLI(test->berthd, "hold", text);
@@ -314,10 +298,10 @@ static void hold_release_and_cancel_change_a_job(void **state)
 static void node_verbs_show_nodes(void **state)
 {
     BerthdTest *test = *state;
-    g_autofree char *list = output_of(CLI(test->berthd, "node", "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "node", "ls"));
     assert_contains(list, "n1    up ");
     assert_contains(list, "guests are emulated\n");
-    g_autofree char *node = output_of(CLI(test->berthd, "node", "show", "n1"));
+    g_autofree char *node = cli_output_of(CLI(test->berthd, "node", "show", "n1"));
     assert_contains(node, "Offers           64 vCPUs, 64G memory\n");
     assert_contains(node, "Acceleration     tcg: guests are emulated, which is many times slower");
     assert_contains(node, "Why not KVM      qemu: failed to initialize kvm\n");
@@ -336,11 +320,11 @@ static void image_verbs_import_show_and_remove(void **state)
     g_autofree char *file = g_build_filename(source, "hello", NULL);
     assert_int_equal(g_mkdir(source, 0755), 0);
     assert_true(g_file_set_contents(file, "hello", -1, NULL));
-    g_autofree char *imported = output_of(CLI(test->berthd, "image", "import", "mine", "root"));
+    g_autofree char *imported = cli_output_of(CLI(test->berthd, "image", "import", "mine", "root"));
     assert_contains(imported, "Image            mine\n");
-    g_autofree char *list = output_of(CLI(test->berthd, "image", "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "image", "ls"));
     assert_contains(list, "mine ");
-    g_autofree char *shown = output_of(CLI(test->berthd, "image", "show", "mine"));
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "image", "show", "mine"));
     assert_contains(shown, source);
     static const struct {
         const char *arguments[5];
@@ -363,7 +347,7 @@ static void image_verbs_import_show_and_remove(void **state)
     guint64 job = held_job(test, "uses tiny");
     g_autoptr(CliProcess) used = CLI(test->berthd, "image", "rm", "tiny");
     assert_cli_status(used, 1);
-    g_autofree char *text = number(job);
+    g_autofree char *text = cli_job(job);
     discard(CLI(test->berthd, "cancel", text));
     discard(CLI(test->berthd, "image", "rm", "mine"));
 }
@@ -377,7 +361,7 @@ static void image_rm_deals_with_every_name(void **state)
     g_autoptr(CliProcess) some = CLI(test->berthd, "image", "rm", "first", "nope", "last");
     assert_cli_status(some, 1);
     assert_contains(cli_err(some), "berth image rm: there is no image \"nope\"");
-    g_autofree char *list = output_of(CLI(test->berthd, "image", "ls"));
+    g_autofree char *list = cli_output_of(CLI(test->berthd, "image", "ls"));
     assert_null(strstr(list, "first"));
     assert_null(strstr(list, "last"));
 }
@@ -415,8 +399,8 @@ static void another_user_may_neither_read_nor_cancel(void **state)
     BerthdTest *test = *state;
     guint64 job = ended_job(test, (FakePlan){.out = "secret\n"}, BERTH__JOB_STATE__COMPLETED);
     guint64 held = held_job(test, "of root");
-    g_autofree char *text = number(job);
-    g_autofree char *held_text = number(held);
+    g_autofree char *text = cli_job(job);
+    g_autofree char *held_text = cli_job(held);
     g_autofree char *unread = g_build_filename(berthd_fixture_dir(test->berthd), "unread.sh", NULL);
     g_autofree char *unreadable =
         g_strdup_printf("cannot read the script \"%s\": Permission denied", unread);
@@ -443,14 +427,14 @@ static void another_user_may_neither_read_nor_cancel(void **state)
         assert_contains(cli_err(cli), cases[i].err);
     }
     g_autofree char *shown =
-        output_of(cli_start_as(socket, NOBODY, (const char *const[]){"show", text, NULL}));
+        cli_output_of(cli_start_as(socket, NOBODY, (const char *const[]){"show", text, NULL}));
     assert_null(strstr(shown, "Command"));
     g_autofree char *own =
-        output_of(cli_start_as(socket, NOBODY, (const char *const[]){"ls", NULL}));
+        cli_output_of(cli_start_as(socket, NOBODY, (const char *const[]){"ls", NULL}));
     assert_null(strstr(own, "of root"));
     test->plan = (FakePlan){.out = "mine\n"};
     g_autofree char *run =
-        output_of(cli_start_as(socket, NOBODY, (const char *const[]){"run", "--", "x", NULL}));
+        cli_output_of(cli_start_as(socket, NOBODY, (const char *const[]){"run", "--", "x", NULL}));
     assert_string_equal(run, "mine\n");
     assert_int_equal(fake_agent_start(test->agent, held + 1)->task->uid, NOBODY);
     discard(CLI(test->berthd, "cancel", held_text));
@@ -486,68 +470,6 @@ static void json_is_what_python_reads(void **state)
     discard(CLI_SHELL(test->berthd, script));
 }
 
-static void help_of_every_verb_is_there(void **state)
-{
-    BerthdTest *test = *state;
-    gsize n_commands = 0;
-    const BerthCommand *commands = berth_commands(&n_commands);
-    g_autofree char *all = output_of(CLI(test->berthd, "--help"));
-    g_autofree char *bare = output_of(CLI(test->berthd, "help"));
-    assert_string_equal(bare, all);
-    g_autofree char *group = output_of(CLI(test->berthd, "help", "node"));
-    assert_contains(group, "node show");
-    for (gsize i = 0; i < n_commands; i++) {
-        g_autofree char *script = g_strdup_printf("\"$BERTH\" %s --help", commands[i].name);
-        g_autofree char *usage = g_strdup_printf("  berth %s [OPTION", commands[i].name);
-        g_autofree char *help = output_of(CLI_SHELL(test->berthd, script));
-        assert_contains(help, usage);
-        g_autofree char *other = g_strdup_printf("\"$BERTH\" help %s", commands[i].name);
-        g_autofree char *same = output_of(CLI_SHELL(test->berthd, other));
-        assert_string_equal(same, help);
-        assert_contains(all, commands[i].name);
-        g_autofree char *bad = g_strdup_printf("\"$BERTH\" %s --no-such-option", commands[i].name);
-        g_autoptr(CliProcess) refused = CLI_SHELL(test->berthd, bad);
-        gboolean is_125 =
-            strcmp(commands[i].name, "run") == 0 || strcmp(commands[i].name, "wait") == 0;
-        assert_cli_status(refused, is_125 ? 125 : 2);
-        assert_contains(cli_err(refused), "Unknown option --no-such-option");
-    }
-}
-
-static void wrong_commands_say_what_there_is(void **state)
-{
-    BerthdTest *test = *state;
-    static const struct {
-        const char *arguments[4];
-        const char *err;
-    } cases[] = {
-        {{NULL}, "Usage: berth"},
-        {{"help", "frobnicate"}, "there is no command \"frobnicate\""},
-        {{"help", "submit", "x"}, "\"x\" is one argument too many"},
-        {{"frobnicate"}, "there is no command \"frobnicate\""},
-        {{"node"}, "Usage: berth node COMMAND [OPTIONS] [ARGUMENTS]\n\nCommands:\n  node ls "},
-        {{"image", "list"},
-         "\"image list\"; did you mean \"berth image ls\"? (see berth image --help)\n"},
-        {{"submit", "-J", "x"}, "Unknown option -J; did you mean --name?"},
-        {{"image", "frobnicate"}, "there is no command \"image frobnicate\"; there are:\n"},
-        {{"--frobnicate", "ls"}, "unknown option --frobnicate"},
-        {{"--socket"}, "--socket wants the path"},
-        {{"--socket=", "ls"}, "--socket wants the path"},
-        {{"version", "x"}, "one argument too many"},
-        {{"sumbit", "x.sh"}, "\"sumbit\"; did you mean \"berth submit\"? (see berth --help)\n"},
-        {{"squeue"}, "there is no command \"squeue\"; did you mean \"berth ls\"?"},
-        {{"ls", "--al"}, "Unknown option --al; did you mean --all? (see berth ls --help)\n"},
-        {{"submit", "--mem=4G", "x"}, "Unknown option --mem=4G; did you mean --memory?"},
-        {{"--sokcet=x", "ls"}, "--sokcet=x before the command; did you mean --socket?"},
-    };
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autoptr(CliProcess) cli =
-            cli_start(berthd_fixture_socket(test->berthd), cases[i].arguments, NULL);
-        assert_cli_status(cli, 2);
-        assert_contains(cli_err(cli), cases[i].err);
-    }
-}
-
 static void full_disk_is_not_success(void **state)
 {
     BerthdTest *test = *state;
@@ -558,80 +480,6 @@ static void full_disk_is_not_success(void **state)
         assert_cli_status(cli, 1);
         assert_contains(cli_err(cli), "cannot write to standard output");
     }
-}
-
-/* --- manual and completion ---------------------------------------------------------------------- */
-
-static void manual_has_every_verb_and_no_warnings(void **state)
-{
-    BerthdTest *test = *state;
-    const char *top = g_getenv("top_srcdir");
-    g_autofree char *man = g_find_program_in_path("man");
-    if (!man || !top) {
-        skip();
-    }
-    g_autofree char *script = g_strdup_printf(
-        "MANWIDTH=100 MANPAGER=cat man --warnings -E UTF-8 -l '%s/doc/berth.1'", top);
-    g_autofree char *text = output_of(CLI_SHELL(test->berthd, script));
-    gsize n_commands = 0;
-    const BerthCommand *commands = berth_commands(&n_commands);
-    for (gsize i = 0; i < n_commands; i++) {
-        g_autofree char *verb = g_strconcat("berth ", commands[i].name, NULL);
-        assert_contains(text, verb);
-    }
-}
-
-static void completion_knows_verbs_options_and_names(void **state)
-{
-    BerthdTest *test = *state;
-    const char *top = g_getenv("top_srcdir");
-    g_autofree char *bash = g_find_program_in_path("bash");
-    if (!bash || !top) {
-        skip();
-    }
-    /* A slow machine is not what this looks for. */
-    static const char *const patient[] = {"BERTH_COMPLETION_TIMEOUT=60", NULL};
-    guint64 job = held_job(test, "held");
-    g_autofree char *text = number(job);
-    const struct {
-        const char *words;
-        const char *expected;
-    } cases[] = {
-        {"im", "image"},
-        {"node ''", "ls show --help"},
-        {"image sh", "show"},
-        {"image show ti", "tiny"},
-        {"submit --im", "--image"},
-        {"submit --image = ti", "tiny"},
-        {"run -w n", "n1"},
-        {"run -w n1,n", "n1,n1"},
-        {"help ''", "submit run ls"},
-        {"help im", "image"},
-        {"help node ''", "ls show"},
-        {"help image sh", "show"},
-        {"help node ls ''", ""},
-        {"ls --state PEN", "PENDING"},
-        {"cancel ''", text},
-        {"logs -o --f", "--follow"},
-        {"submit berth.conf berthd.co", "berthd.conf"},
-        {"--socket /nowhere image show ti", ""},
-    };
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *script = g_strdup_printf("source '%s/cli/berth.bash'\n"
-                                                  "COMP_WORDS=(berth %s)\n"
-                                                  "COMP_CWORD=$((${#COMP_WORDS[@]} - 1))\n"
-                                                  "_berth \"$BERTH\"\n"
-                                                  "printf '%%s' \"${COMPREPLY[*]}\"\n",
-                                                  top, cases[i].words);
-        g_autofree char *reply = output_of(
-            cli_start_program(berthd_fixture_socket(test->berthd),
-                              (const char *const[]){"bash", "-c", script, NULL}, patient));
-        if (!g_str_has_prefix(reply, cases[i].expected) ||
-            (*cases[i].expected == '\0' && *reply != '\0')) {
-            fail_msg("\"berth %s\" gives \"%s\"", cases[i].words, reply);
-        }
-    }
-    discard(CLI(test->berthd, "cancel", text));
 }
 
 static int setup(void **state)
@@ -658,11 +506,7 @@ int main(void)
         cmocka_unit_test(image_import_without_room_says_where),
         cmocka_unit_test(another_user_may_neither_read_nor_cancel),
         cmocka_unit_test(json_is_what_python_reads),
-        cmocka_unit_test(help_of_every_verb_is_there),
-        cmocka_unit_test(wrong_commands_say_what_there_is),
         cmocka_unit_test(full_disk_is_not_success),
-        cmocka_unit_test(manual_has_every_verb_and_no_warnings),
-        cmocka_unit_test(completion_knows_verbs_options_and_names),
     };
     return cmocka_run_group_tests(tests, setup, berthd_test_teardown);
 }

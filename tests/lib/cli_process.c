@@ -216,3 +216,16 @@ void cli_free(CliProcess *cli)
     g_string_free(cli->err.text, TRUE);
     g_free(cli);
 }
+
+char *cli_output_of(CliProcess *cli)
+{
+    g_autoptr(CliProcess) process = cli;
+    assert_cli_status(process, 0);
+    assert_string_equal(cli_err(process), "");
+    return g_strdup(cli_out(process));
+}
+
+char *cli_job(guint64 job)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT, job);
+}

@@ -30,6 +30,12 @@ int cli_wait(CliProcess *cli);
 void cli_free(CliProcess *cli);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(CliProcess, cli_free)
 
+/* Standard output of a command that must succeed without a word on standard error. CLI is (transfer full),
+ * and so is what is returned. */
+char *cli_output_of(CliProcess *cli);
+/* A job's number as a word of a command. (transfer full) */
+char *cli_job(guint64 job);
+
 /* CLI(berthd, "run", "--", "true") */
 #define CLI(berthd, ...)                                                                           \
     cli_start(berthd_fixture_socket(berthd), (const char *const[]){__VA_ARGS__, NULL}, NULL)
