@@ -100,7 +100,10 @@ gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
     if (!berth_cli_parse(
             &argc, &argv, entries, NULL,
-            "VCPUS and MEMORY: reserved/offered. A node that is \"closed\" is up but "
+            "VCPUS and MEMORY: reserved/offered; of memory each guest takes some more than it "
+            "sees,\n"
+            "which its host needs for it (overhead in berthd.conf). A node that is \"closed\" is "
+            "up but "
             "gets no new jobs;\n"
             "NOTE says why, since when there is no session with a node that is down or lost, or\n"
             "that guests are emulated there (many times slower).",
