@@ -100,13 +100,11 @@ gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
     if (!berth_cli_parse(
             &argc, &argv, entries, NULL,
-            "VCPUS and MEMORY: reserved/offered; of memory each guest takes some more than it "
-            "sees,\n"
-            "which its host needs for it (overhead in berthd.conf). A node that is \"closed\" is "
-            "up but "
-            "gets no new jobs;\n"
-            "NOTE says why, since when there is no session with a node that is down or lost, or\n"
-            "that guests are emulated there (many times slower).",
+            "VCPUS and MEMORY: reserved/offered; of memory each guest takes more than it\n"
+            "sees, as its host needs some for it (overhead in berthd.conf). A node that is\n"
+            "\"closed\" is up but gets no new jobs; NOTE says why, since when there is no session\n"
+            "with a node that is down or lost, or that guests are emulated there (many times\n"
+            "slower).",
             NULL, out_status, error))
         return FALSE;
     if (argc > 1)
