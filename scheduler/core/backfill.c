@@ -12,7 +12,8 @@
  * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
  * so does a plan that is dropped. All of the order is held against those nodes, at a few comparisons
  * a class, so that nobody who has room there is passed over for one who comes later; but past
- * backfill_depth gangs in vain the others are not tried in that pass. */
+ * backfill_depth gangs in vain other gangs are not tried in that pass; and past as many single guests
+ * in vain, for whom room is there but gathered for others, no more of these. */
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/fresh.h"
@@ -134,22 +135,25 @@ static gboolean may_fail(const BerthCore *core, const CoreClass *class)
     return class->shape.guests > 1 || core_plan_gathered_depth(core) > 0;
 }
 
-/* Goes through all of the order behind the firm starts, in a bounded number of searches that fail. */
+/* Goes through all of the order behind the firm starts, in a bounded number of searches that fail; of
+ * gangs and of single guests apart, so that no gang keeps a guest from being tried that has room. */
 static void fill_fresh(Pass *pass)
 {
     BerthCore *core = pass->core;
-    gint64 failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
+    gint64 depth = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
+    gint64 gangs_left = depth, singles_left = depth;
     g_autoptr(CoreFresh) fresh = core_fresh_new(core, core_plan_firm_depth(core));
     pass->at = pass->behind;
     pass->has_gathered = FALSE;
     while (pass->at < core->order->len) {
         const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, pass->at);
         CoreClass *class = ordered->class;
+        gint64 *failures_left = class->shape.guests > 1 ? &gangs_left : &singles_left;
         gboolean is_worth_it =
             core_fresh_may_have_room(fresh, ordered->size) &&
             core_fresh_has_room(fresh, class, core_class_length_usec(core, class));
-        if (is_worth_it ? failures_left <= 0 && may_fail(core, class)
-                        : failures_left <= 0 || !core->full_pass_wanted) {
+        if (is_worth_it ? *failures_left <= 0 && may_fail(core, class)
+                        : *failures_left <= 0 || !core->full_pass_wanted) {
             pass->at++;
         } else if (core_placement_park(core, class)) {
             continue;
@@ -157,7 +161,7 @@ static void fill_fresh(Pass *pass)
             core_fresh_update(fresh, pass->nodes, class->shape.guests);
         } else {
             class->looked_at = core->pass;
-            failures_left -= is_worth_it;
+            *failures_left -= is_worth_it;
             pass->at++;
         }
         if (pass->has_gathered)

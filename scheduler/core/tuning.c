@@ -31,7 +31,7 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "CPU-h done with 0, 118960 with 10 s, 117878 with 1 min"},
     [BERTH_TUNING_BACKFILL_DEPTH] =
         {"backfill_depth", "", 256, 1, 1000000,
-         "classes of gangs, and of jobs that may run in slack, tried in vain per pass",
+         "classes of gangs, and as many of jobs that may run in slack, tried in vain per pass",
          "bounds a pass; about as many as Slurm's bf_max_job_test has jobs (500), but of classes"},
     [BERTH_TUNING_ASSUMED_LIMIT_USEC] =
         {"assumed_limit_usec", "us", DAY_USEC, SECOND_USEC, YEAR_USEC,

@@ -246,6 +246,26 @@ static void room_goes_past_all_that_cannot_use_it_to_the_first_that_can(void **s
                           "submit 8 v=1 limit=72000 -> START 8.1@2\n");
 }
 
+/* The one search in vain that a pass may make of each kind goes to gang 4; 5 is not tried, but 6 is, and
+ * starts as it does where no room is gathered for anybody. */
+static void gangs_in_vain_are_in_no_single_guest_s_way(void **state)
+{
+    static const guint32 features[] = {0, BERTH_FEATURE_ALL};
+    for (guint i = 0; i < G_N_ELEMENTS(features); i++)
+        core_script_run_tuned(features[i], BERTH_TUNING_BACKFILL_DEPTH, 1,
+                              "node 1 4 8000\n"
+                              "node 2 1 1000\n"
+                              "submit 1 v=4 nodes=1 limit=36000 -> START 1.1@1\n"
+                              "submit 2 v=1 limit=3600 -> START 2.1@2\n"
+                              "submit 3 v=4 nodes=1 limit=3600\n"
+                              "planned 3 36000\n"
+                              "submit 4 v=1 guests=2 limit=600\n"
+                              "submit 5 v=1 guests=3 limit=600\n"
+                              "submit 6 v=1 limit=600\n"
+                              "exited 2.1 -> RELEASE 2.1@2\n"
+                              "released 2.1 -> START 6.1@2\n");
+}
+
 static void jobs_without_limit_are_planned_for_a_day(void **state)
 {
     run(BERTH_POLICY_EASY, "node 1 4 1000\n"
@@ -443,6 +463,7 @@ int main(void)
         cmocka_unit_test(plan_knows_what_boots_across_a_restart),
         cmocka_unit_test(late_start_is_planned_again),
         cmocka_unit_test(room_goes_past_all_that_cannot_use_it_to_the_first_that_can),
+        cmocka_unit_test(gangs_in_vain_are_in_no_single_guest_s_way),
         cmocka_unit_test(jobs_without_limit_are_planned_for_a_day),
         cmocka_unit_test(best_fit_leaves_the_least),
         cmocka_unit_test(gang_starts_all_or_none),
