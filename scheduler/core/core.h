@@ -64,6 +64,8 @@ typedef enum {
     BERTH_TUNING_CPU_DECAY_HALF_LIFE_USEC,
     BERTH_TUNING_COINCIDENCE_MIN_PERMILLE,
     BERTH_TUNING_PEAK_MARGIN_PERMILLE,
+    BERTH_TUNING_PEAK_STEP_PERMILLE,
+    BERTH_TUNING_PEAK_INTERVAL_USEC,
     BERTH_TUNING_PRIOR_SIBLINGS_MIN,
     /* opportunistic placement */
     BERTH_TUNING_CPU_HEADROOM_PERMILLE,
@@ -173,6 +175,12 @@ typedef struct {
     gint64 ran_usec;          /* of its time limit, up to that checkpoint */
     gint64 starved_usec;      /* of the present run: lost because its node gave it less than it
                                * wanted, and not charged to its time limit */
+    /* What that guest of the present run which needs most was measured to need, when that was last
+     * told: when its memory has grown by BERTH_TUNING_PEAK_STEP_PERMILLE since, or anything has
+     * changed by as much and BERTH_TUNING_PEAK_INTERVAL_USEC has passed. Overhead included.
+     * PEAK_MIB 0 = not known: it has not settled yet. */
+    guint32 peak_milli;
+    guint64 peak_mib;
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and

@@ -254,7 +254,9 @@ static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
                                                IN(BerthCoreTask, end_usec, I64),
                                                IN(BerthCoreTask, checkpoint_epoch, U32),
                                                IN(BerthCoreTask, ran_usec, I64),
-                                               IN(BerthCoreTask, starved_usec, I64)};
+                                               IN(BerthCoreTask, starved_usec, I64),
+                                               IN(BerthCoreTask, peak_milli, U32),
+                                               IN(BerthCoreTask, peak_mib, U64)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

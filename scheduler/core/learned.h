@@ -6,7 +6,9 @@
  * what it changed: a usage when a task begins or ceases to hold its reservation, a prior when a task
  * has ended well. Reports change neither, so that what is to be written goes with the tasks' own
  * records: at most one usage for the task's user, for its account and for each above that, and one
- * prior. Stored together with the task they cause no charge twice, and none is lost. */
+ * prior. Stored together with the task they cause no charge twice, and none is lost.
+ *
+ * The peak of a guest that still runs is in its task's record (BerthCoreTask.peak_mib). */
 
 #include "scheduler/core/core.h"
 

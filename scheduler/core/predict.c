@@ -12,6 +12,7 @@
 #include "scheduler/core/predict.h"
 
 #include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
 #include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
@@ -87,10 +88,16 @@ static CoreNeeds with_margin(const BerthCore *core, CoreNeeds needs)
                        needs.memory_mib * margin / 1000};
 }
 
+/* By this core, or by the one before it. */
+static gboolean is_measured(const CoreGuest *guest)
+{
+    return guest->reports > 0 || guest->peak.memory_mib > 0;
+}
+
 /* It has been measured, and has all of its memory at once when it is restored. */
 static gboolean goes_on(const CoreTask *task)
 {
-    return task != NULL && task->record.checkpoint_epoch != 0 && task->guests[0].reports > 0;
+    return task != NULL && task->record.checkpoint_epoch != 0 && is_measured(&task->guests[0]);
 }
 
 /* What its siblings needed; as much as it reserves where they are too few. */
@@ -165,7 +172,7 @@ static Prior *get_prior(BerthCore *core, const Prior *key)
 void core_predict_learn(BerthCore *core, const CoreGuest *guest)
 {
     Prior key;
-    if (guest->reports == 0 || guest->is_half_known || !key_of(guest->task->job, &key))
+    if (!is_measured(guest) || guest->is_half_known || !key_of(guest->task->job, &key))
         return;
     Prior *prior = get_prior(core, &key);
     prior->n++;
@@ -187,7 +194,7 @@ void berth_core_restore_prior(BerthCore *core, const BerthCorePrior *source)
 
 /* --- guests --------------------------------------------------------------------------------- */
 
-void core_predict_begin(BerthCore *core, CoreGuest *guest)
+static void begin(BerthCore *core, CoreGuest *guest)
 {
     const CoreJob *job = guest->task->job;
     guest->needs = core_predict_new(core, job, guest->task);
@@ -200,14 +207,63 @@ void core_predict_begin(BerthCore *core, CoreGuest *guest)
         guest->reports = 0;
     }
     guest->touched_mib = 0;
-    guest->is_half_known = FALSE;
+    guest->is_put_back = guest->is_half_known = FALSE;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
 
+void core_predict_begin(BerthCore *core, CoreGuest *guest)
+{
+    BerthCoreTask *record = &guest->task->record;
+    begin(core, guest);
+    guest->task->peak_told_usec = core->now_usec;
+    if (goes_on(guest->task))
+        return;
+    record->peak_milli = 0;
+    record->peak_mib = 0;
+}
+
+/* PEAK and as much as it may have grown by without being told. */
+static CoreNeeds with_step(const BerthCore *core, CoreNeeds peak)
+{
+    guint64 step = 1000 + (guint64)core->tunings[BERTH_TUNING_PEAK_STEP_PERMILLE];
+    return (CoreNeeds){(guint32)MIN(peak.cpu_milli * step / 1000, G_MAXINT32),
+                       peak.memory_mib * step / 1000};
+}
+
+void core_predict_restore(BerthCore *core, CoreGuest *guest)
+{
+    const BerthCoreTask *record = &guest->task->record;
+    begin(core, guest);
+    guest->is_put_back = TRUE;
+    guest->is_half_known = record->peak_mib == 0;
+    if (guest->is_half_known || !(core->config.features & BERTH_FEATURE_PREDICTION))
+        return;
+    CoreNeeds most = whole_of(guest);
+    guest->peak = at_most((CoreNeeds){record->peak_milli, record->peak_mib}, most);
+    guest->needs = at_most(with_margin(core, with_step(core, guest->peak)), most);
+    guest->used = (CoreNeeds){0, guest->peak.memory_mib};
+}
+
+/* One of which something was stored had settled before. */
 void core_predict_resume(BerthCore *core, CoreGuest *guest)
 {
-    guest->is_half_known = TRUE;
     guest->reported_usec = guest->began_usec = core->now_usec;
+    if (!guest->is_half_known)
+        guest->began_usec -= core->tunings[BERTH_TUNING_SETTLE_USEC];
+    guest->task->peak_told_usec = core->now_usec;
+}
+
+gboolean core_predict_is_awaited(const CoreGuest *guest)
+{
+    return guest->is_put_back && guest->reports == 0 && guest->phase == BERTH_GUEST_RUNNING &&
+           !guest->is_frozen;
+}
+
+gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 known_usec = guest->reported_usec - guest->began_usec;
+    return core_predict_is_awaited(guest) ||
+           (guest->is_half_known && known_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]);
 }
 
 /* OLD sinks towards MEASURED, KEPT 65536ths of the way are left; it rises at once. */
@@ -243,6 +299,46 @@ static guint64 kept_after(const BerthCore *core, BerthCoreTuning half_life, gint
     return core_exp2_neg(((guint64)MIN(passed_usec / 1000, G_MAXINT32) << 16) / half_life_ms);
 }
 
+/* --- what the driver stores of them ------------------------------------------------------------ */
+
+static gboolean is_above(const BerthCore *core, guint64 peak, guint64 told)
+{
+    guint64 step = 1000 + (guint64)core->tunings[BERTH_TUNING_PEAK_STEP_PERMILLE];
+    return peak * 1000 > told * step;
+}
+
+static CoreNeeds most_of(const CoreTask *task)
+{
+    CoreNeeds most = {0, 0};
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        most.cpu_milli = MAX(most.cpu_milli, task->guests[i].peak.cpu_milli);
+        most.memory_mib = MAX(most.memory_mib, task->guests[i].peak.memory_mib);
+    }
+    return most;
+}
+
+/* Memory that has grown is told at once: what is let in beside it after a restart would be too much.
+ * All else can wait, and so can looking at the other guests of a gang. */
+static void tell_peak(BerthCore *core, CoreGuest *guest)
+{
+    CoreTask *task = guest->task;
+    BerthCoreTask *record = &task->record;
+    gboolean has_grown = is_above(core, guest->peak.memory_mib, record->peak_mib);
+    gint64 passed_usec = core->now_usec - task->peak_told_usec;
+    if (!has_grown && passed_usec < core->tunings[BERTH_TUNING_PEAK_INTERVAL_USEC])
+        return;
+    CoreNeeds most = most_of(task);
+    if (!has_grown)
+        task->peak_told_usec = core->now_usec;
+    if (!has_grown && !is_above(core, record->peak_mib, most.memory_mib) &&
+        !is_above(core, most.cpu_milli, record->peak_milli) &&
+        !is_above(core, record->peak_milli, most.cpu_milli))
+        return;
+    record->peak_milli = most.cpu_milli;
+    record->peak_mib = MAX(most.memory_mib, 1);
+    core_emit_changed(core, task);
+}
+
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -269,6 +365,8 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     if (core->now_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]) {
         needs.cpu_milli = MAX(needs.cpu_milli, guest->floor.cpu_milli);
         needs.memory_mib = MAX(needs.memory_mib, guest->floor.memory_mib);
+    } else {
+        tell_peak(core, guest);
     }
     set_needs(core, guest, needs);
     note_coincidence(core, node, kept_cpu);

@@ -9,9 +9,16 @@ void core_predict_clear(BerthCore *core);
 /* GUEST is new: the vCPUs that its siblings needed, or all that it reserved, and all of its memory
  * until it is measured. One that goes on from a checkpoint needs what it needed then. */
 void core_predict_begin(BerthCore *core, CoreGuest *guest);
-/* GUEST was put back from the store, and now goes on: what it used before is not known, so that it
- * settles anew and its siblings learn nothing from it. */
+/* GUEST is put back from the store, and counted in no node meanwhile: it needs what its record says,
+ * and what it may need beyond that without its having been told, until it is measured again. Where
+ * the record says nothing, it settles anew and its siblings learn nothing from it. */
+void core_predict_restore(BerthCore *core, CoreGuest *guest);
+/* ... and now goes on. */
 void core_predict_resume(BerthCore *core, CoreGuest *guest);
+/* GUEST was put back, and has not been measured since, as it will be. */
+gboolean core_predict_is_awaited(const CoreGuest *guest);
+/* GUEST was put back, and what it needs is not known again yet. */
+gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest);
 /* What a guest of JOB would be taken at; TASK: of the task that is started again; NULL = a new one. */
 CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task);
 /* Memory that a guest of TASK has as soon as it is started; NULL = a new one. */

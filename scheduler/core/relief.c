@@ -195,18 +195,24 @@ gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
            usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE];
 }
 
-/* A guest that was put back from the store settles anew, at its reservation. It was let in by what was
- * known of it, and has been there since: that it is not known any more is no reason to send it away. It is known again with
- * the first report after it has settled. */
+/* A guest that was put back from the store is taken at more than what was known of it: at its
+ * reservation until it has settled anew, if nothing was stored. It was let in by what was known, and has been
+ * there since: that less is known now is no reason to send anybody away. */
 static gboolean is_settling_anew(const BerthCore *core, const CoreNode *node)
 {
-    for (guint i = 0; i < node->guests->len; i++) {
-        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
-        if (guest->is_half_known &&
-            guest->reported_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC])
+    for (guint i = 0; i < node->guests->len; i++)
+        if (core_predict_settles_anew(core, g_ptr_array_index(node->guests, i)))
             return TRUE;
-    }
     return FALSE;
+}
+
+/* What a guest that was put back uses is not known: it is taken at the most that it used. */
+static gboolean awaits_none(const CoreNode *node)
+{
+    for (guint i = 0; i < node->guests->len; i++)
+        if (core_predict_is_awaited(g_ptr_array_index(node->guests, i)))
+            return FALSE;
+    return TRUE;
 }
 
 void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
@@ -216,7 +222,8 @@ void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
     guint64 half_mib = node->capacity.memory_mib * (2000 - headroom) / 2000;
     if (node->slack.memory_mib == 0)
         return;
-    keep_bound(core, node);
+    if (awaits_none(node))
+        keep_bound(core, node);
     /* Begins when half of the headroom is used up, and ends when all of it is there again. */
     if (node->needs.memory_mib > half_mib && (pressed || !is_settling_anew(core, node)))
         relieve(core, node, safe_mib, BERTH_REASON_PRESSURE);

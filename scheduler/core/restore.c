@@ -39,7 +39,7 @@ static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, Ber
         core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     guest->size = guest->task->job->class->shape.size;
     guest->phase = phase;
-    core_predict_begin(core, guest);
+    core_predict_restore(core, guest);
     if (phase != BERTH_GUEST_NONE)
         core_nodes_reserve(&core->nodes, node, guest);
 }
@@ -58,6 +58,7 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
     guest->is_frozen = source->is_frozen;
     if (source->resources.vcpus > 0)
         guest->size = core_size_of(core, &source->resources);
+    core_predict_restore(core, guest);
     if (guest->is_opportunistic)
         core->space_mib += guest->task->job->class->shape.memory_mib;
     core_nodes_reserve(&core->nodes, node, guest);
@@ -77,6 +78,9 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     } else if (berth_job_state_is_final(source->state)) {
         core_task_over(core, task);
     } else {
+        /* From a checkpoint it will go on with what it needed. */
+        task->guests[0].size = job->class->shape.size;
+        core_predict_restore(core, &task->guests[0]);
         core_task_wait(core, task);
     }
 }

@@ -168,7 +168,8 @@ struct CoreGuest {
     guint64 touched_mib;
     guint32 dirty_mib_per_sec;
     guint32 reports;
-    gboolean is_half_known; /* it was put back from the store */
+    gboolean is_put_back;   /* from the store, with what was stored of its peak */
+    gboolean is_half_known; /* ... which is nothing */
     gint64 reported_usec, began_usec;
 };
 
@@ -179,6 +180,7 @@ struct CoreTask {
     guint64 changed_at;      /* event that last reported it as changed */
     gint64 planned_end_usec; /* when its guests are thought to leave */
     gint64 end_usec;         /* latest end that a guest of it reported */
+    gint64 peak_told_usec;   /* its peak was last looked at whether it has changed. predict.c */
     guint64 rate_mib;        /* its part of its owners' while it has guests. owner.c */
     gboolean is_returned;    /* waits to start again: counted in job->n_returned */
     guint32 n_guests;

@@ -77,6 +77,17 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_PEAK_MARGIN_PERMILLE] = {"peak_margin_permille", "permille", 100, 0, 2000,
                                            "added to a measured peak",
                                            "Autopilot: 10-15 % over the peak"},
+    [BERTH_TUNING_PEAK_STEP_PERMILLE] =
+        {"peak_step_permille", "permille", 125, 10, 2000,
+         "by so much a guest's measured peak differs from what is stored of it before that is "
+         "written anew",
+         "our choice: about the margin, so that a restart loses no more than that covers; from a "
+         "quarter of its reservation to all of it a guest writes 12 times at most"},
+    [BERTH_TUNING_PEAK_INTERVAL_USEC] =
+        {"peak_interval_usec", "us", HOUR_USEC, SECOND_USEC, YEAR_USEC,
+         "between two writes of a guest's peak that are not for memory which has grown",
+         "10,000 guests write three times a second together; a peak of memory sinks by a twentieth "
+         "in it, and one of vCPUs that is too high only halves in ten minutes"},
     [BERTH_TUNING_PRIOR_SIBLINGS_MIN] = {"prior_siblings_min", "", 3, 1, 1000,
                                          "finished siblings that make a prior",
                                          "below three, one outlier would be the rule"},

@@ -57,6 +57,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->ran_usec = (guint64)task->ran_usec;
     stored->starved_usec = (guint64)task->starved_usec;
     stored->starved_seen_usec = entry->starved_seen_usec;
+    stored->peak_milli = task->peak_milli;
+    stored->peak_mib = task->peak_mib;
     stored->task->job = task->job;
     stored->task->index = task->task;
     stored->task->state = (Berth__JobState)task->state;
@@ -90,6 +92,8 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
         .checkpoint_epoch = stored->checkpoint_epoch,
         .ran_usec = (gint64)stored->ran_usec,
         .starved_usec = (gint64)stored->starved_usec,
+        .peak_milli = stored->peak_milli,
+        .peak_mib = stored->peak_mib,
     };
 }
 

@@ -13,12 +13,12 @@ typedef struct {
     Berth__Usage usage; /* what every guest has counted */
 } LearnedTest;
 
-static int setup(void **state)
+static int setup_with(void **state, const char *extra)
 {
     LearnedTest *test = g_new0(LearnedTest, 1);
     berth__usage__init(&test->usage);
     test->usage.memory_total_mib = 64;
-    test->base.berthd = berthd_fixture_new(NULL);
+    test->base.berthd = berthd_fixture_new(extra);
     berthd_fixture_start(test->base.berthd);
     test->base.agent =
         berthd_fixture_add_agent(test->base.berthd, "n1", berthd_test_plan, &test->base.plan);
@@ -26,6 +26,17 @@ static int setup(void **state)
     test->base.plan = (FakePlan){.runs_on = TRUE, .usage = &test->usage};
     *state = test;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, NULL);
+}
+
+/* Peaks are told from the first report on. */
+static int setup_settled(void **state)
+{
+    return setup_with(state, "[policy]\nsettle_usec=0\n");
 }
 
 /* --- the state ---------------------------------------------------------------------------------- */
@@ -210,7 +221,58 @@ static void reports_write_nothing(void **state)
     sqlite3_close(db);
 }
 
+static guint64 stored_peak_mib(LearnedTest *test, guint64 job)
+{
+    g_autoptr(ProtobufCMessage) task = (ProtobufCMessage *)stored_task(test, job);
+    assert_non_null(task);
+    return ((Berth__StoredTask *)task)->peak_mib;
+}
+
+/* What it ends with is known, although nothing is heard of it after the restart. */
+static void peak_of_a_running_guest_survives_a_kill(void **state)
+{
+    LearnedTest *test = *state;
+    guint64 job = start(test);
+    report(test, 40, 0); /* to compare with */
+    assert_int_equal(stored_peak_mib(test, job), 0);
+    report(test, 40, 0);
+    guint64 peak_mib = stored_peak_mib(test, job);
+    assert_in_range(peak_mib, 40, 40 + 96); /* with the host's overhead */
+    kill_and_restart(test);
+    end(test, job);
+    g_autoptr(ProtobufCMessage) prior = (ProtobufCMessage *)stored_prior(test);
+    assert_non_null(prior);
+    assert_int_equal(((Berth__StoredPrior *)prior)->siblings, 1);
+    assert_int_equal(((Berth__StoredPrior *)prior)->peak_mib, peak_mib);
+}
+
+static void peak_is_written_when_memory_has_grown_by_a_step(void **state)
+{
+    LearnedTest *test = *state;
+    sqlite3 *db = NULL;
+    guint64 job = start(test);
+    report(test, 1, 0);
+    report(test, 1, 0);
+    assert_int_equal(
+        sqlite3_open_v2(berthd_fixture_state(test->base.berthd), &db, SQLITE_OPEN_READONLY, NULL),
+        SQLITE_OK);
+    guint64 before_mib = stored_peak_mib(test, job);
+    report(test, 60, 0);
+    assert_int_equal(stored_peak_mib(test, job), before_mib + 59);
+    gint64 before = data_version(db);
+    for (guint64 i = 0; i < 20; i++) {
+        test->usage.cpu_usec += 1000;
+        report(test, i % 2 == 0 ? 10 : 62, 0);
+    }
+    assert_int_equal(data_version(db), before);
+    assert_int_equal(stored_peak_mib(test, job), before_mib + 59);
+    sqlite3_close(db);
+    end(test, job);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, berthd_test_teardown)
+#define SETTLED(function)                                                                          \
+    cmocka_unit_test_setup_teardown(function, setup_settled, berthd_test_teardown)
 
 int main(void)
 {
@@ -219,6 +281,8 @@ int main(void)
         TEST(usage_survives_a_kill_and_is_charged_once),
         TEST(starvation_survives_a_kill_and_is_counted_once),
         TEST(reports_write_nothing),
+        SETTLED(peak_of_a_running_guest_survives_a_kill),
+        SETTLED(peak_is_written_when_memory_has_grown_by_a_step),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

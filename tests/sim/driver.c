@@ -16,6 +16,7 @@ static void set_tunings(World *world)
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
     world->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC] = 5 * second;
+    world->tunings[BERTH_TUNING_PEAK_INTERVAL_USEC] = 3 * second;
     world->tunings[BERTH_TUNING_HALF_LIFE_USEC] = 60 * second;
     world->tunings[BERTH_TUNING_RANK_INTERVAL_USEC] = 2 * second;
     world->tunings[BERTH_TUNING_AGE_MAX_USEC] = 60 * second;
@@ -181,6 +182,7 @@ void driver_restart(World *world)
     world->storage_is_down = FALSE;
     people_set_nodes(world);
     check_world(world, effects, TRUE);
+    peaks_restarted(world);
     model_forget(world);
     model_check_use(world);
     world_note(world, "restart");
@@ -228,6 +230,7 @@ gboolean driver_handle(World *world, const BerthCoreEvent *event)
     }
     send_actions(world, effects);
     check_world(world, effects, FALSE);
+    peaks_check(world, event);
     model_check_moves(world, effects);
     return ok;
 }

@@ -93,6 +93,9 @@ static const char *const covered[] = {
     "thaw",
     "balance",
     "too many jobs",
+    "peak grown",
+    "peak changed",
+    "peak put back",
 };
 
 static void random_histories_keep_every_invariant(void **state)

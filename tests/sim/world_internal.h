@@ -41,11 +41,21 @@ typedef struct {
     guint32 node; /* whose session carries it; 0 = none */
 } Result;
 
+/* peaks.c: what the guests of a task were measured to need. */
+typedef struct {
+    gint64 began_usec;
+    gint64 looked_usec; /* something was last told that was not memory which had grown */
+    gint64 reported_usec[GUESTS_MAX];
+    double mib[GUESTS_MAX];
+    double highest_mib; /* ever in this run */
+} Peaks;
+
 /* As stored. */
 typedef struct {
     BerthCoreTask record;
     BerthCoreGuest guests[GUESTS_MAX]; /* node 0 = none any more */
     gboolean is_over;                  /* ended and released */
+    Peaks peaks;                       /* checks only */
 } Task;
 
 typedef struct {
@@ -181,6 +191,10 @@ void check_world(World *world, const BerthCoreEffects *effects, gboolean is_rest
 void check_actions(World *world, const BerthCoreEffects *effects, gboolean is_restart);
 /* The task as it was before the event; NULL = it has not changed. */
 const Task *check_old_task(const World *world, guint64 job, guint32 index);
+
+/* tests/sim/peaks.c: after EVENT was stored, and after a restart. */
+void peaks_check(World *world, const BerthCoreEvent *event);
+void peaks_restarted(World *world);
 
 /* tests/sim/model.c: what the core should know, reckoned anew from what was asked for and from what
  * happened. */

@@ -532,6 +532,23 @@ static void ask_next(Script *script)
         fail_msg("%s: it is %" G_GINT64_FORMAT " us", script->line, next);
 }
 
+static void ask_peak(Script *script)
+{
+    const BerthCoreTask *told = &script->records[number_of(script, script->words[1])].task;
+    if (told->peak_milli != number_of(script, script->words[2]) ||
+        told->peak_mib != number_of(script, script->words[3]))
+        fail_msg("%s: it is %u %" G_GUINT64_FORMAT, script->line, told->peak_milli, told->peak_mib);
+}
+
+static void ask_needs(Script *script)
+{
+    BerthCoreGuest guest;
+    guint64 job = number_of(script, script->words[1]);
+    assert_true(berth_core_get_guest(script->core, job, 0, 0, &guest));
+    if (guest.predicted_mib != number_of(script, script->words[2]))
+        fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
+}
+
 /* --- lines ---------------------------------------------------------------------------------- */
 
 static gboolean play_special(Script *script)
@@ -546,6 +563,7 @@ static gboolean play_special(Script *script)
         {"planned", ask_planned}, {"changed", on_changed}, {"account", on_setting},
         {"user", on_setting},     {"qos", on_setting},     {"maintenance", on_setting},
         {"drain", on_drain},      {"undrain", on_drain},   {"pressed", on_pressed},
+        {"peak", ask_peak},       {"needs", ask_needs},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(specials); i++) {
         if (strcmp(script->words[0], specials[i].word) != 0)

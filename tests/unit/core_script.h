@@ -13,6 +13,8 @@
  *   why JOB REASON            why a pending task waits
  *   planned JOB SECONDS|never when it is planned to start
  *   next SECONDS|never        when TIMER is wanted
+ *   peak JOB MILLI MIB        what was last told of its peak
+ *   needs JOB MIB             of memory, that its guest is predicted to need
  *
  * Events: node ID VCPUS MEMORY [cells=N] [rack=] [fabric=] (made known if new, and joins, without
  *   guests; it has N equal cells), left ID,

@@ -111,6 +111,8 @@ static void put_sample_task(BerthStoreBatch *batch, guint64 job, Berth__JobState
     stored.task = &task;
     stored.phase = 2;
     stored.log_id = (char *)"log-x";
+    stored.peak_milli = 1500;
+    stored.peak_mib = 444;
     berth_store_batch_put_task(batch, &stored, done);
 }
 

@@ -344,6 +344,7 @@ static void prior_after_a_restart_is_what_it_was(void **state)
     assert_int_equal(predicted_mib(world, 4), 300);
 }
 
+/* It had not settled, so that nothing was told. */
 static void guest_over_a_restart_teaches_nothing(void **state)
 {
     static const guint64 running[] = {1};
@@ -356,6 +357,28 @@ static void guest_over_a_restart_teaches_nothing(void **state)
     assert_int_equal(predicted_mib(world, 1), JOB_MIB); /* it settles anew */
     end(world, 1);
     assert_int_equal(world->priors->len, 0);
+}
+
+/* It is known to have needed so much; more if it has needed more since. */
+static void guest_over_a_restart_teaches_what_was_told(void **state)
+{
+    static const guint64 running[] = {1, 2};
+    g_autoptr(World) world = world_new();
+    for (guint64 id = 1; id <= 2; id++) {
+        submit(world, id, 1000, JOB_MIB);
+        guest(world, BERTH_EVENT_GUEST_RUNNING, id);
+    }
+    pass(world, 300);
+    report(world, 1, 400, 0);
+    report(world, 2, 200, 0);
+    restart(world, running, G_N_ELEMENTS(running), TRUE);
+    end(world, 1);
+    report(world, 2, 300, 0);
+    end(world, 2);
+    assert_int_equal(world->priors->len, 2);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 0).peak_mib, 400);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 1).peak_mib, 400);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 1).n, 2);
 }
 
 static void priors_are_bounded_and_the_oldest_goes(void **state)
@@ -408,6 +431,7 @@ int main(void)
         cmocka_unit_test(use_looked_at_often_halves_in_a_half_life),
         cmocka_unit_test(prior_after_a_restart_is_what_it_was),
         cmocka_unit_test(guest_over_a_restart_teaches_nothing),
+        cmocka_unit_test(guest_over_a_restart_teaches_what_was_told),
         cmocka_unit_test(priors_are_bounded_and_the_oldest_goes),
         cmocka_unit_test(starvation_goes_on_after_a_restart),
     };

@@ -38,7 +38,9 @@ static const BerthCoreTask core_tasks[] = {
      .start_usec = 1234567,
      .checkpoint_epoch = 1,
      .ran_usec = 77,
-     .starved_usec = 55},
+     .starved_usec = 55,
+     .peak_milli = 1500,
+     .peak_mib = 444},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -76,6 +78,8 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->checkpoint_epoch, b->checkpoint_epoch);
     assert_int_equal(a->ran_usec, b->ran_usec);
     assert_int_equal(a->starved_usec, b->starved_usec);
+    assert_int_equal(a->peak_milli, b->peak_milli);
+    assert_int_equal(a->peak_mib, b->peak_mib);
 }
 
 static void from_core_and_back_is_the_same(void **state)

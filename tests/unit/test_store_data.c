@@ -95,6 +95,8 @@ static void get_job_gives_what_was_added(void **state)
     assert_non_null(task);
     assert_string_equal(task->log_id, "log-x");
     assert_int_equal(task->phase, 2);
+    assert_int_equal(task->peak_milli, 1500);
+    assert_int_equal(task->peak_mib, 444);
     berth__stored_task__free_unpacked(task, NULL);
 
     Berth__JobSpec *spec = berth_store_get_spec(env->store, 12, &error);

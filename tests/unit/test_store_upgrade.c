@@ -136,6 +136,7 @@ static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
     assert_int_equal(n_tasks, 1);
     assert_int_equal(tasks[0]->task->job, 7);
     assert_int_equal(tasks[0]->starved_usec, 0);
+    assert_int_equal(tasks[0]->peak_mib, 0);
     seen->n_jobs++;
     return TRUE;
 }
