@@ -216,23 +216,27 @@ static void restart_sends_nobody_away_for_what_was_not_told(void **state)
     const char *script = TOLD "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
                               "running 2.1\n"
                               "at 40\n"
-                              "report 2.1 cpu=100 mem=500\n"
-                              "report 1.1 cpu=1000 mem=440\n" /* less than a step */
+                              "report 2.1 cpu=100 mem=300\n"
+                              "submit 3 v=2 m=200 slack may-checkpoint -> START 3.1@1~\n"
+                              "running 3.1\n"
+                              "at 60\n"
+                              "report 3.1 cpu=100 mem=190\n"
                               "restart guests\n"
                               "needs 1 450\n"
-                              "needs 2 500\n"
-                              "join 1 1.1:running 2.1:running\n"
-                              "at 45\n";
+                              "needs 2 337\n"
+                              "needs 3 200\n"
+                              "join 1 1.1:running 2.1:running 3.1:running\n"
+                              "report 3.1 cpu=100 mem=190\n";
     const char *const ends[] = {
-        "report 2.1 cpu=100 mem=500\n"
-        "report 1.1 cpu=1000 mem=440\n",
-        "report 1.1 cpu=1000 mem=440\n"
-        "report 2.1 cpu=100 mem=500\n",
+        "report 2.1 cpu=100 mem=300\n"
+        "report 1.1 cpu=1000 mem=400\n",
+        "report 1.1 cpu=1000 mem=400\n"
+        "report 2.1 cpu=100 mem=300\n",
         /* What is measured is no less true than it was without the restart, */
-        "report 2.1 cpu=100 mem=500\n"
-        "report 1.1 cpu=1000 mem=460 -> CHECKPOINT 2.1@1~\n",
+        "report 2.1 cpu=100 mem=300\n"
+        "report 1.1 cpu=1000 mem=461 -> CHECKPOINT 3.1@1~\n",
         /* and so is pressure. */
-        "pressed 1 -> CHECKPOINT 2.1@1~\n",
+        "pressed 1 -> CHECKPOINT 3.1@1~\n",
     };
     for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
         g_autofree char *whole = g_strconcat(script, ends[i], NULL);
