@@ -153,7 +153,7 @@ static void on_start_refused(BerthCore *core, CoreTask *task, CoreGuest *guest,
 
 void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
 {
-    if (task->record.stop_reason != BERTH_REASON_NONE) {
+    if (core_step_is_ended_by_stop(task)) {
         core_step_end_by_stop(core, task, 0);
         return;
     }

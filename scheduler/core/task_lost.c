@@ -95,7 +95,7 @@ static void remove_lost(BerthCore *core, CoreGuest *guest)
 void core_on_node_lost(BerthCore *core, CoreTask *task, CoreGuest *guest,
                        const CoreTaskInput *input)
 {
-    if (task->record.stop_reason != BERTH_REASON_NONE)
+    if (core_step_is_ended_by_stop(task))
         core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), 0);
     else if (core->config.can_fence)
         core_step_requeue_or_fail(core, task, BERTH_REASON_NODE_LOST);

@@ -128,10 +128,19 @@ gboolean core_step_all_nodes_are_up(const BerthCore *core, const CoreTask *task)
     return TRUE;
 }
 
-/* STOP leaves at once, or when the last of the nodes joins. */
+gboolean core_step_is_ended_by_stop(const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    return record->stop_reason != BERTH_REASON_NONE &&
+           (record->stop_reason != BERTH_REASON_TIME_LIMIT ||
+            record->phase == BERTH_GUEST_STOPPING);
+}
+
+/* STOP leaves at once, or when the last of the nodes joins; until then who cancels it has the last word
+ * over its time limit. */
 void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
 {
-    if (task->record.stop_reason != BERTH_REASON_NONE)
+    if (core_step_is_ended_by_stop(task) || task->record.stop_reason == reason)
         return;
     task->record.stop_reason = reason;
     core_timer_clear(core, &task->timer);

@@ -21,6 +21,10 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest);
 void core_step_fence(BerthCore *core, CoreGuest *guest);
 void core_step_plan_end(BerthCore *core, CoreTask *task, gint64 start_usec);
 void core_step_emit_start(BerthCore *core, const CoreGuest *guest);
+/* A guest of TASK is gone: because it was to be stopped. Not if its time limit came while its node was
+ * away, and nobody could tell it: it may have been dead for long before, and is taken as if it had been
+ * given up at once. */
+gboolean core_step_is_ended_by_stop(const CoreTask *task);
 void core_step_end_by_stop(BerthCore *core, CoreTask *task, gint64 end_usec);
 
 /* Transitions: task_ops.c, task_lost.c, and one of task.c. */

@@ -223,11 +223,13 @@ static void task_stop_waits_for_absent_node(void **state)
     static const char *const ends[] = {
         "join 1 1.1:running -> STOP 1.1@1\n? 1 RUNNING - stopping\n",
         "join 1 1.1:starting -> STOP 1.1@1\n? 1 RUNNING - stopping\n",
-        /* It had ended before anybody could stop it. */
+        /* It had ended before anybody could stop it, perhaps long before its limit. */
         "join 1 1.1:exited:0 -> RELEASE 1.1@1\n? 1 COMPLETED - releasing\n",
-        "join 1 1.1:gone:guest-crashed -> RELEASE 1.1@1\n? 1 TIMEOUT time-limit releasing\n",
-        "join 1 -> RELEASE 1.1@1\n? 1 TIMEOUT time-limit releasing\n",
-        "at 60\ntimer -> FENCE 1.1@1\n? 1 TIMEOUT time-limit fencing\n",
+        "join 1 1.1:gone:guest-crashed -> RELEASE 1.1@1\n? 1 FAILED guest-crashed releasing\n",
+        "join 1 -> RELEASE 1.1@1\n? 1 PENDING requeued releasing\n",
+        "at 60\ntimer -> FENCE 1.1@1\n? 1 PENDING requeued fencing\n",
+        /* Whoever wanted it to end has what he wanted. */
+        "cancel 1\njoin 1 -> RELEASE 1.1@1\n? 1 CANCELLED cancelled-by-user releasing\n",
     };
     for (gsize i = 0; i < G_N_ELEMENTS(ends); i++) {
         g_autofree char *script = g_strconcat(absent, ends[i], NULL);
