@@ -4,8 +4,9 @@
  *
  * A job arrives when it became eligible (etime), but not before the earliest end in the log: what
  * had waited or run since long before would stretch it. It runs as long as resources_used.walltime, at
- * least one second. Its memory is Resource_List.vmem, else .mem; what it used is the peak of
- * resources_used.mem, 0 being "not sampled". Nodes and their cores are those in exec_host. */
+ * least one second. Its memory is the largest of what Resource_List says: mem and vmem are the job's,
+ * pmem and pvmem those of each of its processes. What it used is the peak of resources_used.mem, 0 being
+ * "not sampled". Nodes and their cores are those in exec_host. */
 #include "config.h"
 
 #include "common/error.h"
@@ -17,6 +18,7 @@
 #define STAMP_LENGTH 19 /* MM/DD/YYYY HH:MM:SS */
 #define CORES_MAX    65536
 #define TIME_MAX_SEC G_GINT64_CONSTANT(10000000000)
+#define KIB_MAX      (G_GUINT64_CONSTANT(1) << 50)
 
 struct SimTorque {
     GArray *jobs;      /* SimTraceJob */
@@ -28,7 +30,8 @@ struct SimTorque {
 
 typedef struct {
     gint64 eligible, walltime, limit, cput, end;
-    guint64 vmem_kib, mem_kib, used_kib;
+    guint64 job_kib, process_kib; /* asked for: of the job, of each process; 0 = not */
+    guint64 used_kib;
     guint32 nodes, procs;
     guint32 user, group, name;
 } Ended;
@@ -119,6 +122,16 @@ static gboolean read_kib(const char *value, guint64 *out_kib)
     return FALSE;
 }
 
+/* The larger of it and what another key has said. */
+static gboolean read_more_kib(const char *value, guint64 *kib)
+{
+    guint64 said;
+    if (!read_kib(value, &said))
+        return FALSE;
+    *kib = MAX(*kib, said);
+    return TRUE;
+}
+
 /* "2:ppn=8+1:ppn=4:feature"; nodes may be named instead of counted. */
 static gboolean read_nodes(const char *value, guint32 *out_nodes, guint32 *out_procs)
 {
@@ -193,10 +206,10 @@ static gboolean read_value(SimTorque *torque, Ended *ended, const char *key, con
         return read_kib(value, &ended->used_kib);
     if (g_str_equal(key, "Resource_List.walltime"))
         return read_clock(value, &ended->limit);
-    if (g_str_equal(key, "Resource_List.vmem"))
-        return read_kib(value, &ended->vmem_kib);
-    if (g_str_equal(key, "Resource_List.mem"))
-        return read_kib(value, &ended->mem_kib);
+    if (g_str_equal(key, "Resource_List.mem") || g_str_equal(key, "Resource_List.vmem"))
+        return read_more_kib(value, &ended->job_kib);
+    if (g_str_equal(key, "Resource_List.pmem") || g_str_equal(key, "Resource_List.pvmem"))
+        return read_more_kib(value, &ended->process_kib);
     if (g_str_equal(key, "Resource_List.nodes"))
         return read_nodes(value, &ended->nodes, &ended->procs);
     if (g_str_equal(key, "exec_host"))
@@ -234,6 +247,14 @@ static gboolean read_ended(SimTorque *torque, const SimInput *input, char *text,
     return TRUE;
 }
 
+static guint64 memory_kib(const Ended *ended)
+{
+    guint64 of_processes;
+    if (!g_uint64_checked_mul(&of_processes, ended->process_kib, ended->procs))
+        of_processes = KIB_MAX;
+    return MIN(MAX(ended->job_kib, of_processes), KIB_MAX);
+}
+
 static void keep(SimTorque *torque, const char *id, const Ended *ended)
 {
     SimTraceJob job = {
@@ -243,7 +264,7 @@ static void keep(SimTorque *torque, const char *id, const Ended *ended)
         .limit_sec = ended->limit,
         .procs = ended->procs,
         .nodes = ended->nodes,
-        .memory_kib = ended->vmem_kib > 0 ? ended->vmem_kib : ended->mem_kib,
+        .memory_kib = memory_kib(ended),
         .cpu_sec = ended->cput,
         .memory_used_kib = ended->used_kib,
         .user = ended->user,

@@ -265,6 +265,37 @@ static void torque_jobs_come_in_order_of_arrival(void **state)
     assert_int_equal(sim_trace_machine(trace).vcpus_per_node, 32);
 }
 
+static void torque_memory_is_the_largest_asked_for(void **state)
+{
+    static const struct {
+        const char *asked;
+        guint64 mib; /* of the job: 2 nodes with 4 processes each */
+    } cases[] = {
+        {"", 0},
+        {" Resource_List.mem=3gb", 3072},
+        {" Resource_List.vmem=3gb", 3072},
+        {" Resource_List.pmem=2gb", 8 * 2048},
+        {" Resource_List.pvmem=2gb", 8 * 2048},
+        {" Resource_List.mem=256gb Resource_List.vmem=32mb", 256 * 1024},
+        {" Resource_List.vmem=32mb Resource_List.mem=256gb", 256 * 1024},
+        {" Resource_List.mem=20gb Resource_List.pmem=2gb", 20 * 1024},
+        {" Resource_List.pvmem=1gb Resource_List.pmem=3gb Resource_List.vmem=20gb", 24 * 1024},
+        {" Resource_List.pmem=1048576tb", G_GUINT64_CONSTANT(1) << 40},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strdup_printf("10/01/2017 00:01:38;E;1.m1;etime=1000 end=1200 "
+                                                "Resource_List.nodes=2:ppn=4 "
+                                                "resources_used.walltime=00:01:00%s\n",
+                                                cases[i].asked);
+        g_autoptr(SimTrace) trace = open_text(*state, text, SIM_FORMAT_AUTO, &error);
+        assert_no_error(error);
+        g_autoptr(GArray) jobs = read_jobs(trace, &error);
+        assert_no_error(error);
+        assert_int_equal(JOB(jobs, 0).memory_kib, cases[i].mib * 1024);
+    }
+}
+
 /* Slots: 0 twice (the larger counts), 1 is missing (as 0), 2, then switched off. */
 static const char gwa_text[] =
     GWA_HEAD "1000;\t2;\t4000.0;\t1000;\t25;\t4194304;\t1048576;\t0;\t0;\t0;\t0\n"
@@ -349,6 +380,7 @@ int main(void)
         TEST(a_damaged_file_is_data_loss),
         TEST(a_missing_file_is_not_found),
         TEST(torque_jobs_come_in_order_of_arrival),
+        TEST(torque_memory_is_the_largest_asked_for),
         TEST(vm_series_go_to_a_grid),
         TEST(parts_of_different_formats_are_refused),
         TEST(machines_file_replaces_the_header),
