@@ -1,19 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* core [--json] [--nodes N] [--jobs N] [--events N] [--cells N] [--gangs PERMILLE]: what one event costs
- * the scheduling core, with many nodes, of N NUMA cells each, and many more waiting jobs, so many of
- * whose shapes are gangs of 2 to 9 guests; none of both by default. Jobs have the shapes that batch sites see: few vCPUs mostly,
- * memory in steps, limits from a list, a few hundred users. One thread, no I/O; the clock is virtual
- * and only the CPU time that the core takes is measured, whatever else the machine does. */
+/* What one event costs the scheduling core, with many nodes and many more waiting jobs; --help says how
+ * many of what. Jobs have the shapes that batch sites see: few vCPUs mostly, memory in steps, limits from
+ * a list, a few hundred users. One thread, no I/O; the clock is virtual and only the CPU time that the
+ * core takes is measured, whatever else the machine does. */
+#include "config.h"
+
 #include "scheduler/core/core.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 
 #define SEED            20261120u
 #define NODE_CPUS       64u
 #define NODE_MIB        262144u
 #define SHAPES_PER_USER 10u
 #define NODES_PER_RACK  32u
+#define GUESTS_MAX      9u /* of a gang */
+
+#define EXIT_USAGE 2
 
 typedef struct {
     BerthCore *core;
@@ -26,6 +29,11 @@ typedef struct {
     gboolean measures;
     guint32 n_cells, gangs_permille;
 } Bench;
+
+typedef struct {
+    gint64 nodes, jobs, events, cells, gangs;
+    gboolean json;
+} Options;
 
 static void handle(Bench *bench, const BerthCoreEvent *event)
 {
@@ -67,13 +75,15 @@ static void submit(Bench *bench)
         .time_limit_usec =
             hours[(shape >> 20) % G_N_ELEMENTS(hours)] * 3600 * (gint64)G_USEC_PER_SEC,
         .submit_usec = bench->now_usec,
-        .guests = (shape >> 5) % 1000 < bench->gangs_permille ? 2 + (shape >> 12) % 8 : 1,
+        .guests =
+            (shape >> 5) % 1000 < bench->gangs_permille ? 2 + (shape >> 12) % (GUESTS_MAX - 1) : 1,
     };
     handle(bench, &event);
 }
 
 static BerthGuestId take_running(Bench *bench)
 {
+    g_assert(bench->running->len > 0); /* what is left fits: the first that waits starts */
     guint at = pick(bench, bench->running->len);
     BerthGuestId id = g_array_index(bench->running, BerthGuestId, at);
     g_array_remove_index_fast(bench->running, at);
@@ -174,22 +184,115 @@ static void print_metric(gboolean json, const char *metric, const char *unit, do
            metric, unit, ours, target, ratio, runs, spread);
 }
 
-static gint64 option(int argc, char **argv, const char *name, gint64 fallback)
+/* --- the command line ---------------------------------------------------------------------------- */
+
+static gboolean check_range(const char *name, gint64 value, gint64 min, gint64 max, GError **error)
 {
-    guint64 value = 0;
-    for (int i = 1; i + 1 < argc; i++)
-        if (g_strcmp0(argv[i], name) == 0 &&
-            g_ascii_string_to_unsigned(argv[i + 1], 10, 1, 100000000, &value, NULL))
-            return (gint64)value;
-    return fallback;
+    if (value >= min && value <= max)
+        return TRUE;
+    g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_BAD_VALUE,
+                "%s %" G_GINT64_FORMAT ": from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT
+                " is allowed",
+                name, value, min, max);
+    return FALSE;
+}
+
+static gboolean check_options(int argc, char **argv, const Options *options, GError **error)
+{
+    if (argc > 1) {
+        g_set_error(error, G_OPTION_ERROR, G_OPTION_ERROR_UNKNOWN_OPTION, "%s: nothing is expected",
+                    argv[1]);
+        return FALSE;
+    }
+    /* A gang of guests that each fill a node has to fit. */
+    gint64 nodes_min = options->gangs > 0 ? GUESTS_MAX : 1;
+    return check_range("--gangs", options->gangs, 0, 1000, error) &&
+           check_range("--nodes", options->nodes, nodes_min, 1000000, error) &&
+           check_range("--jobs", options->jobs, 1, 100000000, error) &&
+           check_range("--events", options->events, 3, 100000000, error) &&
+           check_range("--cells", options->cells, 0, BERTH_CELLS_MAX, error);
+}
+
+#define NUMBER(name, member, what)                                                                 \
+    {                                                                                              \
+        name, 0, 0, G_OPTION_ARG_INT64, &options->member, what, "N"                                \
+    }
+
+static gboolean parse_options(int argc, char **argv, Options *options, GError **error)
+{
+    const GOptionEntry entries[] = {
+        NUMBER("nodes", nodes, "nodes of 64 vCPUs and 256 GiB (default: 10000)"),
+        NUMBER("jobs", jobs, "jobs submitted before the first pass (default: 1000000)"),
+        NUMBER("events", events,
+               "events measured, a third each: submits, ends, reports (default: 30000)"),
+        NUMBER("cells", cells, "NUMA cells of each node (default: 0, not told)"),
+        NUMBER("gangs", gangs,
+               "permille of the jobs' shapes that are gangs of 2 to 9 guests (default: 0)"),
+        {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print JSON instead of a table", NULL},
+        {NULL}};
+    g_autoptr(GOptionContext) context = g_option_context_new(NULL);
+    g_option_context_set_summary(context, "Measures what one event costs the scheduling core.");
+    g_option_context_add_main_entries(context, entries, NULL);
+    return g_option_context_parse(context, &argc, &argv, error) &&
+           check_options(argc, argv, options, error);
+}
+
+/* --- the run ------------------------------------------------------------------------------------- */
+
+static void measure(Bench *bench, guint n_events)
+{
+    bench->measures = TRUE;
+    for (guint i = 0; i < n_events / 3; i++) {
+        bench->now_usec += G_USEC_PER_SEC / 10;
+        submit(bench);
+        exit_one(bench);
+        report_one(bench);
+    }
+}
+
+/* Largest minus least of the medians of three parts of the run. */
+static double spread_us(const GArray *costs)
+{
+    double thirds[3];
+    for (guint i = 0; i < 3; i++) {
+        guint len = costs->len / 3;
+        g_autoptr(GArray) part = g_array_new(FALSE, FALSE, sizeof(gint64));
+        g_array_append_vals(part, &g_array_index(costs, gint64, i * len), len);
+        g_array_sort(part, compare_costs);
+        thirds[i] = percentile_us(part, 500);
+    }
+    return MAX(MAX(thirds[0], thirds[1]), thirds[2]) - MIN(MIN(thirds[0], thirds[1]), thirds[2]);
+}
+
+static void run(Bench *bench, const Options *options)
+{
+    double job_bytes = 0;
+    double node_bytes = 0;
+    gboolean json = options->json;
+    double pass_s =
+        fill(bench, (guint)options->nodes, (guint)options->jobs, &job_bytes, &node_bytes);
+    measure(bench, (guint)options->events);
+    double spread = spread_us(bench->costs);
+    g_array_sort(bench->costs, compare_costs);
+    print_metric(json, "event_median_us", "us", percentile_us(bench->costs, 500), 20,
+                 bench->costs->len, spread);
+    print_metric(json, "event_p99_us", "us", percentile_us(bench->costs, 990), 1000,
+                 bench->costs->len, 0);
+    print_metric(json, "full_pass_s", "s", pass_s, 1, 1, 0);
+    print_metric(json, "bytes_per_pending_job", "B", job_bytes, 200, 1, 0);
+    print_metric(json, "bytes_per_node", "B", node_bytes, 0, 1, 0);
+    if (json)
+        puts("\n]");
 }
 
 int main(int argc, char **argv)
 {
-    gboolean json = argc > 1 && g_strv_contains((const char *const *)argv, "--json");
-    guint n_nodes = (guint)option(argc, argv, "--nodes", 10000);
-    guint n_jobs = (guint)option(argc, argv, "--jobs", 1000000);
-    guint n_events = (guint)option(argc, argv, "--events", 30000);
+    Options options = {.nodes = 10000, .jobs = 1000000, .events = 30000};
+    g_autoptr(GError) error = NULL;
+    if (!parse_options(argc, argv, &options, &error)) {
+        fprintf(stderr, "core: %s; try --help\n", error->message);
+        return EXIT_USAGE;
+    }
     BerthCoreConfig config = {.node_timeout_usec = 60 * (gint64)G_USEC_PER_SEC,
                               .guest_overhead_mib = 128,
                               .policy = BERTH_POLICY_CONSERVATIVE,
@@ -200,38 +303,9 @@ int main(int argc, char **argv)
                    .now_usec = G_USEC_PER_SEC,
                    .running = g_array_new(FALSE, FALSE, sizeof(BerthGuestId)),
                    .costs = g_array_new(FALSE, FALSE, sizeof(gint64)),
-                   .n_cells = MIN((guint32)option(argc, argv, "--cells", 0), BERTH_CELLS_MAX),
-                   .gangs_permille = (guint32)option(argc, argv, "--gangs", 0)};
-    double job_bytes = 0;
-    double node_bytes = 0;
-    double pass_s = fill(&bench, n_nodes, n_jobs, &job_bytes, &node_bytes);
-    bench.measures = TRUE;
-    for (guint i = 0; i < n_events / 3; i++) {
-        bench.now_usec += G_USEC_PER_SEC / 10;
-        submit(&bench);
-        exit_one(&bench);
-        report_one(&bench);
-    }
-    double thirds[3];
-    for (guint i = 0; i < 3; i++) {
-        guint len = bench.costs->len / 3;
-        g_autoptr(GArray) part = g_array_new(FALSE, FALSE, sizeof(gint64));
-        g_array_append_vals(part, &g_array_index(bench.costs, gint64, i * len), len);
-        g_array_sort(part, compare_costs);
-        thirds[i] = percentile_us(part, 500);
-    }
-    double spread =
-        MAX(MAX(thirds[0], thirds[1]), thirds[2]) - MIN(MIN(thirds[0], thirds[1]), thirds[2]);
-    g_array_sort(bench.costs, compare_costs);
-    print_metric(json, "event_median_us", "us", percentile_us(bench.costs, 500), 20,
-                 bench.costs->len, spread);
-    print_metric(json, "event_p99_us", "us", percentile_us(bench.costs, 990), 1000,
-                 bench.costs->len, 0);
-    print_metric(json, "full_pass_s", "s", pass_s, 1, 1, 0);
-    print_metric(json, "bytes_per_pending_job", "B", job_bytes, 200, 1, 0);
-    print_metric(json, "bytes_per_node", "B", node_bytes, 0, 1, 0);
-    if (json)
-        puts("\n]");
+                   .n_cells = (guint32)options.cells,
+                   .gangs_permille = (guint32)options.gangs};
+    run(&bench, &options);
     g_array_unref(bench.running);
     g_array_unref(bench.costs);
     g_rand_free(bench.random);

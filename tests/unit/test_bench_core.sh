@@ -1,0 +1,40 @@
+#!/bin/bash
+# SPDX-License-Identifier: Apache-2.0
+#
+# bench/core's command line: what it does not know or cannot do is refused with status 2 and by its name.
+set -euo pipefail
+core=$top_builddir/bench/core
+failed=0
+
+refused() { # WHAT-IS-SAID ARGUMENTS
+    local said=$1 status=0 out
+    shift
+    out=$(timeout 60 "$core" --nodes 2 --jobs 20 --events 30 "$@" 2>&1) || status=$?
+    if [[ $status != 2 || $out != *"$said"* ]]; then
+        echo "core $*: status $status, not 2 with '$said': $out" >&2
+        failed=1
+    fi
+}
+
+refused --frobnicate --frobnicate 7
+refused "--nodes 0: from 1" --nodes 0
+refused "--jobs -1: from 1" --jobs -1
+refused "--events 2: from 3" --events 2
+refused "--cells 9: from 0 to 8" --cells 9
+refused "--gangs 1001: from 0 to 1000" --gangs 1001
+refused "--nodes 2: from 9" --gangs 1
+refused "--jobs" --jobs
+refused "12x" --jobs 12x
+refused "stray: nothing is expected" stray
+
+help=$("$core" --help)
+for said in --nodes --jobs --events --cells --gangs=N --json permille 10000 1000000; do
+    [[ $help == *"$said"* ]] || { echo "--help does not say $said" >&2; failed=1; }
+done
+
+metrics=$("$core" --nodes 9 --jobs 40 --events 30 --gangs 500 --cells 2 --json |
+    python3 -c 'import json, sys; print(*(entry["metric"] for entry in json.load(sys.stdin)))')
+[[ $metrics == "event_median_us event_p99_us full_pass_s bytes_per_pending_job bytes_per_node" ]] ||
+    { echo "metrics: $metrics" >&2; failed=1; }
+
+exit $failed
