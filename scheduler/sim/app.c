@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "scheduler/sim/bound.h"
+#include "scheduler/sim/output.h"
 #include "scheduler/sim/plot.h"
 #include "scheduler/sim/progress.h"
 #include "scheduler/sim/replay.h"
@@ -24,6 +25,7 @@ typedef struct {
     SimUsageModel usage;
     SimResult results[SIM_POLICY_N];
     guint n_results;
+    SimOutput *json; /* NULL = none, or standard output */
     SimPlot *plot;
     SimProgress *progress;
     SimPolicy policy; /* under way */
@@ -87,6 +89,22 @@ static gboolean close_journal(App *app, GError **error)
         berth_set_error_errno(error, errno, "cannot write all of the log below %s",
                               app->options->journal);
     return !failed;
+}
+
+/* --- results ------------------------------------------------------------------------------------ */
+
+static gboolean json_is_stdout(const App *app)
+{
+    return app->options->json != NULL && g_str_equal(app->options->json, "-");
+}
+
+/* What cannot be written is known before hours of simulation. */
+static gboolean open_json(App *app, GError **error)
+{
+    if (app->options->json == NULL || json_is_stdout(app))
+        return TRUE;
+    app->json = sim_output_open("--json", app->options->json, error);
+    return app->json != NULL;
 }
 
 /* --- inputs ------------------------------------------------------------------------------------- */
@@ -165,12 +183,12 @@ static gboolean run_all(App *app, GError **error)
 
 static gboolean show(App *app, GError **error)
 {
-    const char *file = app->options->json;
     g_autofree char *json =
         sim_report_json(app->workload, &app->options->sim, app->results, app->n_results);
     g_autofree char *table = sim_report_table(app->workload, app->results, app->n_results);
-    fputs(file != NULL && g_str_equal(file, "-") ? json : table, stdout);
-    if (file != NULL && !g_str_equal(file, "-") && !g_file_set_contents(file, json, -1, error))
+    fputs(json_is_stdout(app) ? json : table, stdout);
+    fflush(stdout); /* errors are seen at the end */
+    if (app->json != NULL && !sim_output_write(app->json, json, error))
         return FALSE;
     return app->plot == NULL ||
            sim_plot_draw(app->plot, app->workload, app->results, app->n_results, error);
@@ -181,6 +199,7 @@ static void clear(App *app)
     for (guint i = 0; i < app->n_results; i++)
         sim_metrics_clear(&app->results[i].metrics);
     sim_plot_free(app->plot);
+    sim_output_close(app->json);
     sim_workload_free(app->workload);
     sim_trace_close(app->shapes_trace);
     sim_trace_close(app->trace);
@@ -215,7 +234,8 @@ gboolean sim_app_run(SimOptions *options, GError **error)
     App *app = g_new0(App, 1);
     app->options = options;
     app->progress = sim_progress_new(options->quiet);
-    gboolean ok = open_inputs(app, error) && run_all(app, error) && show(app, error);
+    gboolean ok =
+        open_json(app, error) && open_inputs(app, error) && run_all(app, error) && show(app, error);
     clear(app);
     g_free(app);
     return ok;

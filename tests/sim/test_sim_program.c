@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth-sim as its user meets it: what it says, what it writes, and where. */
+#include "tests/lib/sim_fixture.h"
+#include "tests/lib/tempdir.h"
+
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+typedef struct {
+    char *out, *err;
+    int status; /* exit status; 128 + N for a signal */
+} Said;
+
+static void said_free(Said *said)
+{
+    g_free(said->out);
+    g_free(said->err);
+    g_free(said);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Said, said_free)
+
+/* `berth-sim --quiet ARGUMENTS` in DIR. */
+static Said *sim_program(const char *dir, const char *arguments)
+{
+    Said *said = g_new0(Said, 1);
+    int wait_status, argc;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) argv = NULL;
+    g_autofree char *program = g_canonicalize_filename(g_getenv("top_builddir"), NULL);
+    g_autofree char *line = g_strdup_printf("'%s/berth-sim' --quiet %s", program, arguments);
+    assert_true(g_shell_parse_argv(line, &argc, &argv, NULL));
+    g_spawn_sync(dir, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &said->out, &said->err, &wait_status,
+                 &error);
+    assert_no_error(error);
+    said->status =
+        WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
+    return said;
+}
+
+#define assert_status(said, expected)                                                              \
+    do {                                                                                           \
+        if ((said)->status != (expected))                                                          \
+            fail_msg("status %d instead of %d; stdout \"%.3000s\", stderr \"%.2000s\"",            \
+                     (said)->status, (expected), (said)->out, (said)->err);                        \
+    } while (0)
+#define assert_has(text, part)                                                                     \
+    do {                                                                                           \
+        if (strstr((text), (part)) == NULL)                                                        \
+            fail_msg("no \"%s\" in \"%.4000s\"", (part), (text));                                  \
+    } while (0)
+
+/* a.swf below DIR: two nodes of two. */
+static void trace(const char *dir, const SimFixtureJob *jobs, guint n)
+{
+    g_autofree char *text = sim_fixture_swf(2, 2, jobs, n);
+    g_autofree char *path = sim_fixture_file(dir, "a.swf", text);
+}
+
+static const SimFixtureJob three[] = {{0, 100, 200, 3}, {10, 100, 100, 2}, {20, 50, 60, 1}};
+
+static char *content(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autoptr(GError) error = NULL;
+    char *text;
+    g_file_get_contents(path, &text, NULL, &error);
+    assert_no_error(error);
+    return text;
+}
+
+/* --- --json ------------------------------------------------------------------------------------- */
+
+static void json_replaces_what_a_link_leads_to(void **state)
+{
+    const char *dir = *state;
+    struct stat info;
+    g_autofree char *sub = g_build_filename(dir, "sub", NULL);
+    g_autofree char *second = g_build_filename(sub, "second", NULL);
+    g_autofree char *link = g_build_filename(dir, "link", NULL);
+    g_autofree char *real = sim_fixture_file(dir, "real", "old");
+    trace(dir, three, G_N_ELEMENTS(three));
+    assert_int_equal(g_mkdir(sub, 0777), 0);
+    assert_int_equal(g_chmod(real, 0640), 0);
+    assert_int_equal(symlink("../real", second), 0);
+    assert_int_equal(symlink("sub/second", link), 0);
+    g_autoptr(Said) said = sim_program(dir, "--policy easy --json link a.swf");
+    assert_status(said, 0);
+    assert_int_equal(lstat(link, &info), 0);
+    assert_true(S_ISLNK(info.st_mode));
+    assert_int_equal(lstat(real, &info), 0);
+    assert_true(S_ISREG(info.st_mode));
+    assert_int_equal(info.st_mode & 07777, 0640);
+    g_autofree char *text = content(dir, "real");
+    assert_has(text, "\"mean_wait_s\"");
+}
+
+static void json_goes_through_a_fifo(void **state)
+{
+    const char *dir = *state;
+    struct stat info;
+    g_autofree char *fifo = g_build_filename(dir, "fifo", NULL);
+    trace(dir, three, G_N_ELEMENTS(three));
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    int fd = g_open(fifo, O_RDWR | O_CLOEXEC | O_NONBLOCK); /* nobody waits for anybody */
+    assert_true(fd >= 0);
+    g_autoptr(Said) said = sim_program(dir, "--policy easy --json fifo a.swf");
+    assert_status(said, 0);
+    assert_int_equal(lstat(fifo, &info), 0);
+    assert_true(S_ISFIFO(info.st_mode));
+    char text[4096];
+    ssize_t n = read(fd, text, sizeof text - 1);
+    assert_true(n > 0);
+    text[n] = '\0';
+    assert_has(text, "\"mean_wait_s\"");
+    close(fd);
+}
+
+static void json_that_cannot_be_written_fails_before_the_run(void **state)
+{
+    static const struct {
+        const char *option, *expected;
+        int status;
+    } cases[] = {
+        {"--json nowhere/x.json", "--json nowhere/x.json: No such file or directory", 1},
+        {"--json a.swf/x.json", "--json a.swf/x.json: Not a directory", 2},
+        {"--json .", "--json .: Is a directory", 2},
+        {"--json loop", "--json loop: Too many levels of symbolic links", 1},
+        {"--json dangling", "--json dangling: No such file or directory", 1},
+    };
+    const char *dir = *state;
+    g_autofree char *loop = g_build_filename(dir, "loop", NULL);
+    g_autofree char *dangling = g_build_filename(dir, "dangling", NULL);
+    trace(dir, three, G_N_ELEMENTS(three));
+    assert_int_equal(symlink("loop", loop), 0);
+    assert_int_equal(symlink("nowhere/x", dangling), 0);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *arguments = g_strconcat("--policy easy ", cases[i].option, " a.swf", NULL);
+        g_autoptr(Said) said = sim_program(dir, arguments);
+        assert_status(said, cases[i].status);
+        assert_has(said->err, cases[i].expected);
+        assert_string_equal(said->out, "");
+    }
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(json_replaces_what_a_link_leads_to),
+        TEST(json_goes_through_a_fifo),
+        TEST(json_that_cannot_be_written_fails_before_the_run),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
