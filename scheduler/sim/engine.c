@@ -10,8 +10,10 @@
 #include <string.h>
 
 #define PROGRESS_STEPS 16384u
-/* Without an arrival or an end for this long there will be none any more. */
+/* When nothing arrives any more, and nothing ends for this long and for so many of the longest run
+ * (a guest that is short of CPU is slow), nothing ever will. */
 #define STUCK_USEC (1000 * 86400 * (gint64)G_USEC_PER_SEC)
+#define STUCK_RUNS 10
 
 static const char *const policy_names[SIM_POLICY_N] = {"fcfs",     "easy",  "conservative",
                                                        "reserved", "berth", "bound"};
@@ -38,6 +40,7 @@ static gboolean arrive(Sim *sim, GError **error)
 {
     SimRun *run = sim_run_new(sim, &sim->next_job);
     sim->n_arrived++;
+    sim->run_max_usec = MAX(sim->run_max_usec, run->job.run_usec);
     sim_explain(sim, &run->job, "submitted: %u guests of %u vCPUs and %" G_GUINT64_FORMAT " MiB",
                 run->job.guests, run->job.vcpus, run->job.memory_mib);
     sim_core_submit(sim, run);
@@ -147,7 +150,7 @@ static gboolean stuck(const Sim *sim, GError **error)
 static gboolean step(Sim *sim, GError **error)
 {
     SimTimer *timer = sim_timer_first(sim);
-    if (timer == NULL || timer->due_usec - sim->now_usec > STUCK_USEC)
+    if (timer == NULL)
         return stuck(sim, error);
     go_to(sim, timer->due_usec);
     sim_timer_clear(sim, timer);
@@ -170,7 +173,22 @@ static void tell_progress(const Sim *sim)
                         hooks->user_data);
 }
 
-/* Virtual days without any job that ends: something goes round in a circle. */
+/* Nodes that fail again and again may keep a long job from its end for ever. */
+static gboolean goes_round(const Sim *sim, gint64 ended_usec, GError **error)
+{
+    gint64 most = STUCK_USEC + STUCK_RUNS * sim->run_max_usec;
+    if (core_heap_has(&sim->arrival.link) || sim->now_usec - ended_usec <= most)
+        return FALSE;
+    if (sim->config->failures.mtbf_usec == 0)
+        return !stuck(sim, error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "policy %s: none of %u jobs has ended for %.0f days; with such an --mtbf their "
+                "nodes fail before they are done",
+                sim_policy_name(sim->config->policy), g_hash_table_size(sim->runs),
+                (double)(sim->now_usec - ended_usec) / 86400e6);
+    return TRUE;
+}
+
 static gboolean loop(Sim *sim, GError **error)
 {
     gint64 ended_usec = sim->now_usec;
@@ -185,8 +203,8 @@ static gboolean loop(Sim *sim, GError **error)
         if (ended != n_ended)
             ended_usec = sim->now_usec;
         n_ended = ended;
-        if (sim->now_usec - ended_usec > STUCK_USEC)
-            return stuck(sim, error);
+        if (goes_round(sim, ended_usec, error))
+            return FALSE;
     }
     if (sim->now_usec < sim->metrics->trace_end_usec || sim->metrics->trace_end_usec == 0)
         go_to(sim, sim->metrics->trace_end_usec);

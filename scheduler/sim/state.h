@@ -127,6 +127,7 @@ typedef struct {
     SimTimer arrival, core_timer;
     SimJob next_job;
     guint64 n_arrived;
+    gint64 run_max_usec; /* the longest run that arrived */
     guint64 n_orders;
     GHashTable *runs; /* SimRun by job.id */
     SimNode *nodes;   /* handle - 1 */

@@ -20,6 +20,7 @@
 #define TORQUE_MIB_PER_VCPU  (16u * 1024u)
 #define UNKNOWN_MIB_PER_VCPU (4u * 1024u)
 #define MEMORY_MIN_MIB       16u
+#define SPAN_MAX_SEC         1e11 /* about 3000 years; microseconds of it fit a gint64 well */
 
 struct SimWorkload {
     SimTrace *trace;
@@ -187,6 +188,13 @@ static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, G
     if (span_sec <= 0)
         return refuse(error, "all jobs arrive at once: there is no load to be scaled");
     workload->stretch = workload->survey.trace_load / workload->config.load;
+    if ((double)span_sec * workload->stretch > SPAN_MAX_SEC) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--load %g: the last job would arrive after more than %.0f days; the trace's "
+                    "own load is %g",
+                    workload->config.load, SPAN_MAX_SEC / 86400, workload->survey.trace_load);
+        return FALSE;
+    }
     workload->survey.load = workload->config.load;
     workload->survey.end_usec =
         (gint64)((double)span_sec * workload->stretch * (double)G_USEC_PER_SEC + 0.5);

@@ -144,6 +144,41 @@ static void json_that_cannot_be_written_fails_before_the_run(void **state)
     }
 }
 
+/* --- long times --------------------------------------------------------------------------------- */
+
+static void gaps_and_runs_may_be_longer_than_a_thousand_days(void **state)
+{
+    static const SimFixtureJob gap[] = {{0, 100, 200, 1}, {86400200, 100, 200, 1}};
+    static const SimFixtureJob run[] = {{0, 90000000, 90000000, 1}, {10, 100, 200, 1}};
+    trace(*state, gap, G_N_ELEMENTS(gap));
+    g_autoptr(Said) first = sim_program(*state, "--check --json - a.swf");
+    assert_status(first, 0);
+    assert_has(first->out, "\"makespan_s\" : 86400300");
+    trace(*state, run, G_N_ELEMENTS(run));
+    g_autoptr(Said) second = sim_program(*state, "--check --json - a.swf");
+    assert_status(second, 0);
+    assert_has(second->out, "\"makespan_s\" : 90000000");
+}
+
+static void a_job_that_never_ends_is_said_to(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 8640000, 8640000, 4}, {10, 10, 10, 1}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --mtbf 10d --mttr 1h a.swf");
+    assert_status(said, 1);
+    assert_has(said->err, "policy easy: none of 1 jobs has ended for 200");
+    assert_has(said->err, "--mtbf");
+}
+
+static void a_load_of_millennia_is_refused(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 9000000000, 9000000000, 4}, {900000000, 10, 10, 1}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --load 0.001 a.swf");
+    assert_status(said, 2);
+    assert_has(said->err, "--load 0.001: the last job would arrive after more than 1157407 days");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
 
 int main(void)
@@ -152,6 +187,9 @@ int main(void)
         TEST(json_replaces_what_a_link_leads_to),
         TEST(json_goes_through_a_fifo),
         TEST(json_that_cannot_be_written_fails_before_the_run),
+        TEST(gaps_and_runs_may_be_longer_than_a_thousand_days),
+        TEST(a_job_that_never_ends_is_said_to),
+        TEST(a_load_of_millennia_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
