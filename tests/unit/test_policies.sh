@@ -70,6 +70,14 @@ wait = found["kth/2.4/easy/mean_wait_s"]
 assert wait["runs"] == 2 and 0 < wait["spread"] < 1, wait
 PYTHON
 
+# A directory that cannot be is a message, and nothing is simulated.
+for place in /proc/x "$work/bin/berth-sim"; do
+    status=0
+    policies --trace kth --loads 2.4 --policies easy --seeds 1 --keep "$place" >"$work/out" 2>"$work/err" || status=$?
+    [[ $status == 1 && $(cat "$work/err") == "bench/policies: --keep $place: "* && $(wc -l <"$work/err") == 1 ]] ||
+        fail "--keep $place: status $status: $(cat "$work/err")"
+done
+
 # A simulation that fails is named, and so is what it said.
 status=0
 policies --trace kth --loads 2.4 --policies easy --seeds 1 --tune bogus=1 >"$work/out" 2>"$work/err" || status=$?
