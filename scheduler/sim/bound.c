@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the upper bound. Jobs that are offered at the moment are in a heap of the instants at which
- * their demand changes; once one has ended, or the trace has, its work is summed up by its ratio of
- * CPU to memory, and nothing else is kept of it. */
+ * their demand changes; once one has ended, what it offered by the trace's end is summed up by its
+ * ratio of CPU to memory, and nothing else is kept of it. */
 #include "config.h"
 
 #include "scheduler/sim/bound.h"
@@ -41,6 +41,8 @@ typedef struct {
     CoreHeap offers; /* Offer.link */
     gint64 now_usec, end_usec;
     Fluid cpu, mem;
+    SimSum all_cpu, all_mem; /* offered in all */
+    gint64 last_end_usec;    /* of a job that starts when it arrives */
     guint64 wanted_milli, wanted_mib;
     guint64 n_offers;
     Share shares[RATIO_BUCKETS];
@@ -57,32 +59,35 @@ static int compare(const CoreHeapLink *a, const CoreHeapLink *b)
 
 /* --- time --------------------------------------------------------------------------------------- */
 
-static void fluid_pass(Fluid *fluid, double length_s)
+/* What is served in LENGTH_S. */
+static double fluid_pass(Fluid *fluid, double length_s)
 {
     double offered = fluid->backlog + fluid->rate * length_s;
     double done = MIN(offered, fluid->capacity * length_s);
     fluid->served += done;
     fluid->backlog = offered - done;
+    return done;
 }
 
-static double fluid_speed(const Fluid *fluid)
+static gint64 fluid_drain_usec(const Fluid *fluid)
 {
-    return fluid->backlog > 0 ? fluid->capacity : MIN(fluid->rate, fluid->capacity);
+    return (gint64)ceil(fluid->backlog / fluid->capacity * (double)G_USEC_PER_SEC);
 }
 
 static void pass(Bound *bound, gint64 to_usec)
 {
     gint64 length = to_usec - bound->now_usec;
+    double length_s = (double)length / (double)G_USEC_PER_SEC;
     if (length <= 0)
         return;
-    SimTotals totals = {.cpu_served_milli = (guint64)(fluid_speed(&bound->cpu) * 1000),
+    double cpu = fluid_pass(&bound->cpu, length_s) / length_s;
+    double mem = fluid_pass(&bound->mem, length_s) / length_s;
+    SimTotals totals = {.cpu_served_milli = (guint64)(cpu * 1000),
                         .cpu_wanted_milli = bound->wanted_milli,
-                        .memory_held_mib = (guint64)fluid_speed(&bound->mem),
+                        .memory_held_mib = (guint64)mem,
                         .running = bound->n_offers};
     bound->now_usec = to_usec;
     sim_metrics_pass(bound->metrics, &totals, to_usec, length);
-    fluid_pass(&bound->cpu, (double)length / (double)G_USEC_PER_SEC);
-    fluid_pass(&bound->mem, (double)length / (double)G_USEC_PER_SEC);
 }
 
 /* --- the knapsack ------------------------------------------------------------------------------- */
@@ -136,15 +141,17 @@ static void set_rates(Bound *bound, const Offer *offer, gboolean plus)
     bound->mem.rate = (double)bound->wanted_mib;
 }
 
-static void count(const Bound *bound, Offer *offer)
+static void count(Bound *bound, Offer *offer)
 {
-    gint64 to = MIN(bound->now_usec, bound->end_usec);
-    if (to <= offer->since_usec)
-        return;
-    SimSum length = (SimSum)(to - offer->since_usec) * offer->job.guests;
-    offer->cpu += length * offer->demand.cpu_milli;
-    offer->mem += length * offer->demand.memory_mib;
-    offer->since_usec = to;
+    SimSum cpu = (SimSum)offer->demand.cpu_milli * offer->job.guests;
+    SimSum mem = (SimSum)offer->demand.memory_mib * offer->job.guests;
+    SimSum length = (SimSum)(bound->now_usec - offer->since_usec);
+    gint64 in_trace = MIN(bound->now_usec, bound->end_usec) - offer->since_usec;
+    bound->all_cpu += length * cpu;
+    bound->all_mem += length * mem;
+    offer->cpu += (SimSum)MAX(in_trace, 0) * cpu;
+    offer->mem += (SimSum)MAX(in_trace, 0) * mem;
+    offer->since_usec = bound->now_usec;
 }
 
 static void expect(Bound *bound, Offer *offer)
@@ -168,6 +175,7 @@ static void arrive(Bound *bound, const SimJob *job)
     offer->since_usec = bound->now_usec;
     sim_usage_init(bound->usage, job, &offer->usage);
     bound->n_offers++;
+    bound->last_end_usec = MAX(bound->last_end_usec, job->submit_usec + job->run_usec);
     expect(bound, offer);
     sim_metrics_add_job(bound->metrics, job, &outcome);
 }
@@ -215,29 +223,39 @@ static gboolean offer_all(Bound *bound, const SimConfig *config, GError **error)
         if (end)
             return TRUE;
         go_to(bound, job.submit_usec);
-        arrive(bound, &job);
+        if (job.is_too_large)
+            bound->metrics->refused++;
+        else
+            arrive(bound, &job);
         if (hooks->progress != NULL && n % 16384 == 0)
             hooks->progress(n, n - bound->n_offers, bound->now_usec, hooks->user_data);
     }
 }
 
+static void take_trace_end(Bound *bound)
+{
+    SimMetrics *metrics = bound->metrics;
+    go_to(bound, bound->end_usec);
+    metrics->useful_cpu_end_s = bound->cpu.served;
+    metrics->useful_mib_end_s = bound->mem.served;
+}
+
+/* Until all is done that was offered: neither the last job nor a queue can be done before. */
 static void take_end(Bound *bound)
 {
     SimMetrics *metrics = bound->metrics;
-    Offer *offer;
     double span_s = (double)bound->end_usec / (double)G_USEC_PER_SEC;
-    go_to(bound, bound->end_usec);
-    while ((offer = first_offer(bound)) != NULL) {
-        core_heap_remove(&bound->offers, &offer->link);
-        count(bound, offer);
-        sum_up(bound, offer);
-        g_free(offer);
-    }
+    go_to(bound, MAX(bound->last_end_usec, bound->end_usec));
+    gint64 cpu = bound->now_usec + fluid_drain_usec(&bound->cpu);
+    gint64 mem = bound->now_usec + fluid_drain_usec(&bound->mem);
+    pass(bound, MIN(cpu, mem));
+    pass(bound, MAX(cpu, mem));
+    if (metrics->jobs > 0)
+        metrics->last_end_usec = MAX(bound->last_end_usec, MAX(cpu, mem));
     metrics->useful_cpu_end_s =
-        MIN(bound->cpu.served, knapsack(bound, metrics->capacity_mib * span_s));
-    metrics->useful_mib_end_s = bound->mem.served;
-    metrics->useful_cpu_s = metrics->useful_cpu_end_s;
-    metrics->useful_mib_s = metrics->useful_mib_end_s;
+        MIN(metrics->useful_cpu_end_s, knapsack(bound, metrics->capacity_mib * span_s));
+    metrics->useful_cpu_s = (double)bound->all_cpu / 1e9;
+    metrics->useful_mib_s = (double)bound->all_mem / (double)G_USEC_PER_SEC;
 }
 
 static void free_offers(Bound *bound)
@@ -267,10 +285,12 @@ gboolean sim_bound_run(const SimConfig *config, SimWorkload *workload, const Sim
     bound->mem.capacity = out_metrics->capacity_mib;
     core_heap_init(&bound->offers, compare);
     gboolean ok = sim_workload_rewind(workload, error) && offer_all(bound, config, error);
-    if (ok)
+    if (ok) {
+        take_trace_end(bound);
         take_end(bound);
-    else
+    } else {
         sim_metrics_clear(out_metrics);
+    }
     free_offers(bound);
     g_free(bound);
     return ok;

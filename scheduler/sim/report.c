@@ -14,8 +14,13 @@ static double per(double part, double whole)
 void sim_figures(const SimMetrics *metrics, SimFigures *out_figures)
 {
     double jobs = (double)metrics->jobs;
-    double span_s = (double)metrics->trace_end_usec / (double)G_USEC_PER_SEC;
     gint64 makespan = metrics->jobs > 0 ? metrics->last_end_usec - metrics->first_submit_usec : 0;
+    /* A trace of one instant has no time of its own. */
+    gboolean is_instant = metrics->trace_end_usec == 0;
+    gint64 span = is_instant ? makespan : metrics->trace_end_usec;
+    double span_s = (double)span / (double)G_USEC_PER_SEC;
+    double cpu_s = is_instant ? metrics->useful_cpu_s : metrics->useful_cpu_end_s;
+    double mib_s = is_instant ? metrics->useful_mib_s : metrics->useful_mib_end_s;
     *out_figures = (SimFigures){
         .mean_wait_s = per(metrics->wait_sum_s, jobs),
         .p50_wait_s = sim_quantiles_get(metrics->waits, 0.50),
@@ -23,9 +28,9 @@ void sim_figures(const SimMetrics *metrics, SimFigures *out_figures)
         .mean_start_wait_s = per(metrics->start_wait_sum_s, jobs),
         .mean_bounded_slowdown = per(metrics->slowdown_sum, jobs),
         .makespan_s = (double)makespan / (double)G_USEC_PER_SEC,
-        .useful_cpu_utilisation = per(metrics->useful_cpu_end_s, metrics->capacity_vcpus * span_s),
-        .useful_memory_utilisation = per(metrics->useful_mib_end_s, metrics->capacity_mib * span_s),
-        .work_done_cpu_s = metrics->useful_cpu_end_s,
+        .useful_cpu_utilisation = per(cpu_s, metrics->capacity_vcpus * span_s),
+        .useful_memory_utilisation = per(mib_s, metrics->capacity_mib * span_s),
+        .work_done_cpu_s = cpu_s,
         .guaranteed_cpu_shortfall =
             per((double)metrics->guaranteed_short_cpu, (double)metrics->guaranteed_wanted_cpu),
         .guaranteed_memory_shortfall =
@@ -39,13 +44,20 @@ static void add_head(GString *text, const SimWorkload *workload)
 {
     const SimMachine *machine = sim_workload_machine(workload);
     const SimSurvey *survey = sim_workload_survey(workload);
-    g_string_append_printf(text,
-                           "machine: %u nodes of %u vCPUs and %.1f GiB; load %.3f (the trace's: "
-                           "%.3f)\njobs: %" G_GUINT64_FORMAT " over %.2f days; %" G_GUINT64_FORMAT
-                           " more never ran",
-                           machine->nodes, machine->vcpus, (double)machine->memory_mib / 1024,
-                           survey->load, survey->trace_load, survey->n_jobs,
-                           (double)survey->end_usec / 86400e6, survey->n_never_ran);
+    g_string_append_printf(text, "machine: %u nodes of %u vCPUs and %.1f GiB; ", machine->nodes,
+                           machine->vcpus, (double)machine->memory_mib / 1024);
+    if (survey->end_usec > 0)
+        g_string_append_printf(text, "load %.3f (the trace's: %.3f)\n", survey->load,
+                               survey->trace_load);
+    else
+        g_string_append(text, "no load: all jobs arrive at one instant\n"
+                              "work, cpu % and mem % are up to the end of the last job\n");
+    g_string_append_printf(
+        text, "jobs: %" G_GUINT64_FORMAT " over %.2f days; %" G_GUINT64_FORMAT " more never ran",
+        survey->n_jobs, (double)survey->end_usec / 86400e6, survey->n_never_ran);
+    if (survey->n_too_large > 0)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " larger than the machine, in no load",
+                               survey->n_too_large);
     if (survey->n_memory_cut > 0)
         g_string_append_printf(text,
                                "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
@@ -90,6 +102,12 @@ static void add_double(JsonBuilder *json, const char *name, double value)
 {
     json_builder_set_member_name(json, name);
     json_builder_add_double_value(json, value);
+}
+
+static void add_null(JsonBuilder *json, const char *name)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_add_null_value(json);
 }
 
 static void add_int(JsonBuilder *json, const char *name, guint64 value)
@@ -159,9 +177,13 @@ static void add_setting(JsonBuilder *json, const SimWorkload *workload, const Si
     add_int(json, "nodes", machine->nodes);
     add_int(json, "vcpus_per_node", machine->vcpus);
     add_int(json, "memory_mib_per_node", machine->memory_mib);
-    add_double(json, "load", survey->load);
+    if (survey->end_usec > 0)
+        add_double(json, "load", survey->load);
+    else
+        add_null(json, "load"); /* none can be told from one instant */
     add_double(json, "trace_end_s", (double)survey->end_usec / (double)G_USEC_PER_SEC);
     add_int(json, "never_ran", survey->n_never_ran);
+    add_int(json, "too_large", survey->n_too_large);
     add_int(json, "memory_cut", survey->n_memory_cut);
     add_int(json, "seed", config->seed);
 }

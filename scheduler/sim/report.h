@@ -14,7 +14,8 @@ typedef struct {
 typedef struct {
     double mean_wait_s, p50_wait_s, p95_wait_s, mean_start_wait_s, mean_bounded_slowdown;
     double makespan_s;
-    /* over the time from the first arrival to the last (the trace's end) */
+    /* over the time from the first arrival to the last (the trace's end); where all arrive at once,
+     * over the makespan */
     double useful_cpu_utilisation, useful_memory_utilisation, work_done_cpu_s;
     double guaranteed_cpu_shortfall, guaranteed_memory_shortfall; /* not served / demand */
 } SimFigures;

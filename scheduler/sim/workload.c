@@ -122,6 +122,13 @@ static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, c
     return CLAMP(wanted, MEMORY_MIN_MIB, most);
 }
 
+static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
+{
+    const SimMachine *machine = &workload->machine;
+    guint64 on_node = MIN(machine->vcpus / job->vcpus, machine->memory_mib / job->memory_mib);
+    return on_node * machine->nodes < job->guests;
+}
+
 static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
     gboolean is_cut;
@@ -145,18 +152,17 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
     if (from->memory_used_kib > 0)
         job->memory_used_mib =
             CLAMP(from->memory_used_kib / 1024 / job->guests, 1, job->memory_mib);
+    job->is_too_large = is_too_large(workload, job);
     return is_cut;
 }
 
 /* --- first reading ------------------------------------------------------------------------------ */
 
-static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, double *out_core_sec,
-                         GError **error)
+static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **error)
 {
     SimTraceJob from;
     gboolean end;
     gint64 last_sec = 0;
-    *out_core_sec = 0;
     for (;;) {
         if (!sim_trace_next(workload->trace, &from, &end, error))
             return FALSE;
@@ -166,7 +172,6 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, double *ou
         if (workload->survey.n_jobs++ == 0)
             workload->first_sec = from.submit_sec;
         last_sec = from.submit_sec;
-        *out_core_sec += (double)from.procs * (double)from.run_sec;
     }
     if (workload->survey.n_jobs == 0)
         return refuse(error, "the trace has no job that ran");
@@ -175,10 +180,30 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, double *ou
     return TRUE;
 }
 
+/* Core time offered: only the machine, which is known after the first reading, says by whom. */
+static gboolean add_up(SimWorkload *workload, double *out_core_sec, GError **error)
+{
+    SimJob job;
+    gboolean end = FALSE;
+    *out_core_sec = 0;
+    workload->stretch = 1;
+    if (!sim_workload_rewind(workload, error))
+        return FALSE;
+    for (;;) {
+        if (!sim_workload_next(workload, &job, &end, error))
+            return FALSE;
+        if (end)
+            return TRUE;
+        workload->survey.n_too_large += job.is_too_large;
+        if (!job.is_too_large)
+            *out_core_sec +=
+                (double)sim_job_width(&job) * (double)(job.run_usec / (gint64)G_USEC_PER_SEC);
+    }
+}
+
 static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, GError **error)
 {
     double capacity = (double)workload->machine.nodes * workload->machine.vcpus;
-    workload->stretch = 1;
     if (span_sec > 0)
         workload->survey.trace_load = core_sec / (capacity * (double)span_sec);
     workload->survey.load = workload->survey.trace_load;
@@ -187,6 +212,8 @@ static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, G
         return TRUE;
     if (span_sec <= 0)
         return refuse(error, "all jobs arrive at once: there is no load to be scaled");
+    if (workload->survey.trace_load <= 0)
+        return refuse(error, "no job fits the machine: there is no load to be scaled");
     workload->stretch = workload->survey.trace_load / workload->config.load;
     if ((double)span_sec * workload->stretch > SPAN_MAX_SEC) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -208,8 +235,9 @@ SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, 
     double core_sec;
     workload->trace = trace;
     workload->config = *config;
-    if (!sim_trace_rewind(trace, error) || !read_all(workload, &span_sec, &core_sec, error) ||
-        !choose_machine(workload, error) || !scale(workload, span_sec, core_sec, error))
+    if (!sim_trace_rewind(trace, error) || !read_all(workload, &span_sec, error) ||
+        !choose_machine(workload, error) || !add_up(workload, &core_sec, error) ||
+        !scale(workload, span_sec, core_sec, error))
         return NULL;
     return g_steal_pointer(&workload);
 }

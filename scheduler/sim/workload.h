@@ -24,9 +24,10 @@ typedef struct {
 typedef struct {
     guint64 n_jobs;
     guint64 n_never_ran;
+    guint64 n_too_large;  /* jobs that the machine could not hold, were it empty; in no load */
     guint64 n_memory_cut; /* jobs whose memory was cut to what a node can give a guest */
     gint64 end_usec;      /* last arrival: the trace's end */
-    double trace_load;    /* before scaling */
+    double trace_load;    /* before scaling; 0: all arrive at once, or none fits */
     double load;          /* after it */
 } SimSurvey;
 

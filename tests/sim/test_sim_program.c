@@ -179,6 +179,76 @@ static void a_load_of_millennia_is_refused(void **state)
     assert_has(said->err, "--load 0.001: the last job would arrive after more than 1157407 days");
 }
 
+/* --- figures ------------------------------------------------------------------------------------ */
+
+/* Member NAME of the policy that is number N in JSON. */
+static double member(const char *json, guint n, const char *name)
+{
+    g_autofree char *pattern = g_strdup_printf("\"%s\" : ", name);
+    const char *at = json;
+    for (guint i = 0; i <= n; i++) {
+        at = strstr(at, "\"policy\"");
+        assert_non_null(at);
+        at++;
+    }
+    at = strstr(at, pattern);
+    assert_non_null(at);
+    return g_ascii_strtod(at + strlen(pattern), NULL);
+}
+
+static void jobs_too_large_are_in_neither_bound_nor_load(void **state)
+{
+    /* 4 vCPUs over 100 s: 100 + 300 of 400. */
+    static const SimFixtureJob jobs[] = {{0, 100, 100, 1}, {10, 1000, 1000, 6}, {100, 100, 100, 3}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) table = sim_program(*state, "--policy easy,bound a.swf");
+    assert_has(table->out, "load 1.000 (the trace's: 1.000)");
+    assert_has(table->out, "1 larger than the machine");
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,bound --json - a.swf");
+    for (guint i = 0; i < 2; i++) {
+        assert_true(member(said->out, i, "jobs") == 2);
+        assert_true(member(said->out, i, "refused") == 1);
+        assert_true(member(said->out, i, "total_work_cpu_s") == 400);
+    }
+    g_autoptr(Said) none = sim_program(*state, "--load 1 --nodes 1 --vcpus 1 --max-jobs 1 a.swf");
+    assert_status(none, 2);
+    assert_has(none->err, "all jobs arrive at once");
+}
+
+static void bound_goes_on_to_the_end_of_all_jobs(void **state)
+{
+    /* The trace ends at 10; 4 vCPUs are wanted from 0 and 8 from 10 on: 2000 in all, 500 s of the machine. */
+    static const SimFixtureJob jobs[] = {{0, 300, 300, 4}, {10, 200, 200, 4}};
+    static const SimFixtureJob apart[] = {{0, 10, 10, 4}, {1000, 10, 10, 1}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,bound --json - a.swf");
+    assert_true(member(said->out, 1, "total_work_cpu_s") == 2000);
+    assert_true(member(said->out, 1, "makespan_s") == 500);
+    assert_true(member(said->out, 1, "work_done_cpu_s") == 40);
+    assert_true(member(said->out, 0, "total_work_cpu_s") == 2000);
+    assert_true(member(said->out, 0, "makespan_s") == 500);
+    trace(*state, apart, G_N_ELEMENTS(apart));
+    g_autoptr(Said) second = sim_program(*state, "--policy bound --json - a.swf");
+    assert_true(member(second->out, 0, "makespan_s") == 1010);
+    assert_true(member(second->out, 0, "total_work_cpu_s") == 50);
+}
+
+static void jobs_of_one_instant_have_no_load_but_work(void **state)
+{
+    static const SimFixtureJob jobs[] = {{7, 100, 100, 4}, {7, 100, 100, 2}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,bound a.swf");
+    assert_has(said->out, "no load: all jobs arrive at one instant");
+    assert_has(said->out, "up to the end of the last job");
+    g_autoptr(Said) json = sim_program(*state, "--policy easy,bound --json - a.swf");
+    assert_has(json->out, "\"load\" : null");
+    assert_true(member(json->out, 0, "work_done_cpu_s") == 600);
+    assert_true(member(json->out, 0, "useful_cpu_utilisation") == 0.75);
+    assert_true(member(json->out, 1, "work_done_cpu_s") == 600);
+    assert_true(member(json->out, 1, "makespan_s") == 150);
+    assert_true(member(json->out, 1, "useful_cpu_utilisation") == 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
 
 int main(void)
@@ -190,6 +260,9 @@ int main(void)
         TEST(gaps_and_runs_may_be_longer_than_a_thousand_days),
         TEST(a_job_that_never_ends_is_said_to),
         TEST(a_load_of_millennia_is_refused),
+        TEST(jobs_too_large_are_in_neither_bound_nor_load),
+        TEST(bound_goes_on_to_the_end_of_all_jobs),
+        TEST(jobs_of_one_instant_have_no_load_but_work),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -86,6 +86,8 @@ static void no_policy_exceeds_the_bound(void **state)
             sim_figures(&run->metrics, &figures);
             assert_true(figures.work_done_cpu_s <= most.work_done_cpu_s * 1.0000001);
             assert_true(figures.work_done_cpu_s > 0);
+            assert_true(figures.makespan_s >= most.makespan_s);
+            assert_true(run->metrics.useful_cpu_s <= most.makespan_s * 4); /* on 4 vCPUs */
         }
     }
 }
