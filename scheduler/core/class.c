@@ -81,6 +81,11 @@ guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n
     return set;
 }
 
+gboolean core_class_node_set_has(const guint32 *set, guint32 n, guint32 node)
+{
+    return n > 0 && bsearch(&node, set, n, sizeof node, compare_handles) != NULL;
+}
+
 static int compare_waiting(const CoreHeapLink *link_a, const CoreHeapLink *link_b)
 {
     guint64 a = CORE_CONTAINER_OF(link_a, const CoreJob, waiting)->id;
@@ -125,8 +130,7 @@ CoreJob *core_class_head(const CoreClass *class)
 gboolean core_class_allows(const CoreClass *class, guint32 node)
 {
     const CoreShape *shape = &class->shape;
-    return shape->n_nodes == 0 ||
-           bsearch(&node, shape->nodes, shape->n_nodes, sizeof node, compare_handles) != NULL;
+    return shape->n_nodes == 0 || core_class_node_set_has(shape->nodes, shape->n_nodes, node);
 }
 
 gboolean core_class_can_move(const BerthCore *core, const CoreClass *class)

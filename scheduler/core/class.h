@@ -19,3 +19,5 @@ gboolean core_class_can_move(const BerthCore *core, const CoreClass *class);
 gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class);
 /* NODES, rising, each once; NULL = none. (transfer full) */
 guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n);
+/* NODE is one of such a set. */
+gboolean core_class_node_set_has(const guint32 *set, guint32 n, guint32 node);

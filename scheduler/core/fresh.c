@@ -19,6 +19,7 @@ struct CoreFresh {
     guint heeds;
     GArray *openings; /* Opening, in the order of the fresh nodes */
     GArray *steps;    /* CoreStep */
+    GArray *scratch;  /* CoreStep */
     CoreSize most;    /* now, on any of them, of each */
 };
 
@@ -53,6 +54,7 @@ CoreFresh *core_fresh_new(BerthCore *core, guint heeds)
     fresh->heeds = heeds;
     fresh->openings = g_array_new(FALSE, FALSE, sizeof(Opening));
     fresh->steps = g_array_new(FALSE, FALSE, sizeof(CoreStep));
+    fresh->scratch = g_array_new(FALSE, FALSE, sizeof(CoreStep));
     add_openings(fresh);
     note_most(fresh);
     return fresh;
@@ -62,12 +64,14 @@ void core_fresh_free(CoreFresh *fresh)
 {
     g_array_unref(fresh->openings);
     g_array_unref(fresh->steps);
+    g_array_unref(fresh->scratch);
     g_free(fresh);
 }
 
 static void update_one(CoreFresh *fresh, const Opening *opening)
 {
-    g_autoptr(GArray) steps = g_array_new(FALSE, FALSE, sizeof(CoreStep));
+    GArray *steps = fresh->scratch;
+    g_array_set_size(steps, 0);
     core_profile_outlook(fresh->core, opening->node, fresh->heeds, steps);
     for (guint i = 0; i < opening->n; i++)
         g_array_index(fresh->steps, CoreStep, opening->first + i) =
@@ -76,12 +80,11 @@ static void update_one(CoreFresh *fresh, const Opening *opening)
 
 void core_fresh_update(CoreFresh *fresh, const guint32 *nodes, guint32 n_nodes)
 {
+    guint32 n = 0;
+    g_autofree guint32 *set = core_class_node_set(nodes, n_nodes, &n);
     for (guint i = 0; i < fresh->openings->len; i++) {
         const Opening *opening = &g_array_index(fresh->openings, Opening, i);
-        guint32 k = 0;
-        while (k < n_nodes && nodes[k] != opening->node->handle)
-            k++;
-        if (k < n_nodes)
+        if (core_class_node_set_has(set, n, opening->node->handle))
             update_one(fresh, opening);
     }
     add_openings(fresh);

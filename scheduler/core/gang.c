@@ -3,18 +3,19 @@
 #include "scheduler/core/outcome.h"
 #include "scheduler/core/task.h"
 
+/* These two look at the last guest first: events come in the order of the guests, mostly. */
 static gboolean all_heard(const CoreTask *task)
 {
-    for (guint32 i = 0; i < task->n_guests; i++)
-        if (!task->guests[i].heard)
+    for (guint32 i = task->n_guests; i > 0; i--)
+        if (!task->guests[i - 1].heard)
             return FALSE;
     return TRUE;
 }
 
 static gboolean all_exited(const CoreTask *task)
 {
-    for (guint32 i = 0; i < task->n_guests; i++)
-        if (!task->guests[i].has_exited)
+    for (guint32 i = task->n_guests; i > 0; i--)
+        if (!task->guests[i - 1].has_exited)
             return FALSE;
     return TRUE;
 }

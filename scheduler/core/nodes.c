@@ -161,7 +161,7 @@ CoreNode *core_nodes_add(CoreNodes *nodes, const char *name)
     node->incoming = g_ptr_array_new();
     node->coincidence = 65536;
     node->steps = g_array_new(FALSE, FALSE, sizeof(CoreStep));
-    node->steps_are_old = node->left_is_old = TRUE;
+    node->steps_are_old = node->left_is_old = node->part_is_old = TRUE;
     node->timer.kind = CORE_TIMER_NODE;
     g_ptr_array_add(nodes->nodes, node);
     g_hash_table_insert(nodes->by_name, node->name, node);
@@ -331,7 +331,7 @@ static void log_change(CoreNodes *nodes, guint32 handle)
 
 void core_nodes_changed(CoreNodes *nodes, CoreNode *node)
 {
-    node->steps_are_old = node->left_is_old = TRUE;
+    node->steps_are_old = node->left_is_old = node->part_is_old = TRUE;
     log_change(nodes, node->handle);
     update_spans(nodes, node);
 }

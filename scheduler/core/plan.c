@@ -19,7 +19,8 @@ typedef struct {
 struct CorePlan {
     GArray *firm;     /* Planned, in the order of the jobs */
     GArray *gathered; /* likewise; those behind them as of when they were planned */
-    GArray *touched;  /* CoreTouched */
+    GArray *touched;  /* CoreTouched; those behind the first N_TOUCHED are kept to be used again */
+    guint n_touched;
 };
 
 static void clear_planned(gpointer data)
@@ -28,30 +29,28 @@ static void clear_planned(gpointer data)
     g_free(planned->nodes);
 }
 
+static void clear_touched(gpointer data)
+{
+    CoreTouched *touched = data;
+    g_array_unref(touched->reservations);
+    g_clear_pointer(&touched->left, g_array_unref);
+    g_clear_pointer(&touched->part, g_array_unref);
+}
+
 CorePlan *core_plan_new(void)
 {
-    CorePlan *plan = g_new(CorePlan, 1);
+    CorePlan *plan = g_new0(CorePlan, 1);
     plan->firm = g_array_new(FALSE, FALSE, sizeof(Planned));
     plan->gathered = g_array_new(FALSE, FALSE, sizeof(Planned));
     plan->touched = g_array_new(FALSE, FALSE, sizeof(CoreTouched));
     g_array_set_clear_func(plan->firm, clear_planned);
     g_array_set_clear_func(plan->gathered, clear_planned);
+    g_array_set_clear_func(plan->touched, clear_touched);
     return plan;
-}
-
-static void drop_touched(CorePlan *plan)
-{
-    for (guint i = 0; i < plan->touched->len; i++) {
-        CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);
-        g_array_unref(touched->reservations);
-        g_clear_pointer(&touched->left, g_array_unref);
-    }
-    g_array_set_size(plan->touched, 0);
 }
 
 void core_plan_free(CorePlan *plan)
 {
-    drop_touched(plan);
     g_array_unref(plan->firm);
     g_array_unref(plan->gathered);
     g_array_unref(plan->touched);
@@ -88,14 +87,17 @@ const GArray *core_plan_reservations(const BerthCore *core, const CoreNode *node
 static CoreTouched *touch(BerthCore *core, CoreNode *node)
 {
     CorePlan *plan = core->plan;
-    if (node->planned == 0) {
-        CoreTouched touched = {node->handle, g_array_new(FALSE, FALSE, sizeof(CoreReservation)),
-                               NULL};
+    if (node->planned > 0)
+        return core_plan_on(core, node);
+    if (plan->n_touched == plan->touched->len) {
+        CoreTouched touched = {.reservations = g_array_new(FALSE, FALSE, sizeof(CoreReservation))};
         g_array_append_val(plan->touched, touched);
-        node->planned = plan->touched->len;
-        node->left_is_old = TRUE;
     }
-    return core_plan_on(core, node);
+    node->planned = ++plan->n_touched;
+    node->left_is_old = node->part_is_old = TRUE;
+    CoreTouched *touched = core_plan_on(core, node);
+    touched->node = node->handle;
+    return touched;
 }
 
 static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *reservation)
@@ -106,10 +108,9 @@ static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *rese
     while (i > 0 && g_array_index(reservations, CoreReservation, i - 1).place > reservation->place)
         i--;
     g_array_insert_vals(reservations, i, reservation, 1);
-    if (!node->left_is_old && touched->left != NULL)
+    if (!node->left_is_old)
         core_profile_cut(touched->left, reservation);
-    else
-        node->left_is_old = TRUE;
+    node->part_is_old |= i < touched->n_part;
 }
 
 /* There is more room for others. */
@@ -121,7 +122,7 @@ static void unreserve(BerthCore *core, const Planned *planned)
         for (guint k = reservations->len; k > 0; k--)
             if (g_array_index(reservations, CoreReservation, k - 1).place == planned->place)
                 g_array_remove_index(reservations, k - 1);
-        node->left_is_old = TRUE;
+        node->left_is_old = node->part_is_old = TRUE;
         core_nodes_fresh(&core->nodes, node);
     }
 }
@@ -134,10 +135,10 @@ static void clear(BerthCore *core, GArray *part)
     g_array_set_size(part, 0);
     if (plan->firm->len > 0 || plan->gathered->len > 0)
         return;
-    for (guint i = 0; i < plan->touched->len; i++)
+    for (guint i = 0; i < plan->n_touched; i++)
         core_nodes_get(&core->nodes, g_array_index(plan->touched, CoreTouched, i).node)->planned =
             0;
-    drop_touched(plan);
+    plan->n_touched = 0;
 }
 
 void core_plan_clear_firm(BerthCore *core)
@@ -290,6 +291,7 @@ gsize core_plan_bytes(const CorePlan *plan)
         const CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);
         bytes += touched->reservations->len * sizeof(CoreReservation);
         bytes += touched->left != NULL ? touched->left->len * sizeof(CoreStep) : 0;
+        bytes += touched->part != NULL ? touched->part->len * sizeof(CoreStep) : 0;
     }
     return bytes;
 }

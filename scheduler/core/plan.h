@@ -19,8 +19,10 @@ void core_plan_clear_gathered(BerthCore *core);
 typedef struct {
     guint32 node;
     GArray *reservations; /* CoreReservation, by place */
-    GArray *left;         /* CoreStep: what it has left beside them; profile.c. NULL = not known, or
-                             CoreNode.left_is_old */
+    /* What it has left (CoreStep) beside them, and beside the first N_PART; profile.c's. They are that
+     * unless CoreNode.left_is_old, and part_is_old, say that they are not; NULL then, or not. */
+    GArray *left, *part;
+    guint n_part;
 } CoreTouched;
 
 /* NULL = nothing. */

@@ -134,13 +134,35 @@ static guint n_heeded(const GArray *reservations, guint heeds)
     return n;
 }
 
-static GArray *make_left(const GArray *steps, const GArray *reservations, guint n)
+/* STEPS without the first N of RESERVATIONS; LEFT, whatever it was, if it is not NULL. */
+static GArray *make_left(GArray *left, const GArray *steps, const GArray *reservations, guint n)
 {
-    GArray *left = g_array_sized_new(FALSE, FALSE, sizeof(CoreStep), steps->len + 2 * n);
+    if (left == NULL)
+        left = g_array_sized_new(FALSE, FALSE, sizeof(CoreStep), steps->len + 2 * n);
+    g_array_set_size(left, 0);
     g_array_append_vals(left, steps->data, steps->len);
     for (guint i = 0; i < n; i++)
         core_profile_cut(left, &g_array_index(reservations, CoreReservation, i));
     return left;
+}
+
+/* Beside all that is planned there, and beside the first N of it: both are kept. */
+static const GArray *left_of_all(CoreNode *node, CoreTouched *touched)
+{
+    if (node->left_is_old)
+        touched->left = make_left(touched->left, node->steps, touched->reservations,
+                                  touched->reservations->len);
+    node->left_is_old = FALSE;
+    return touched->left;
+}
+
+static const GArray *left_of_part(CoreNode *node, CoreTouched *touched, guint n)
+{
+    if (node->part_is_old || touched->n_part != n)
+        touched->part = make_left(touched->part, node->steps, touched->reservations, n);
+    node->part_is_old = FALSE;
+    touched->n_part = n;
+    return touched->part;
 }
 
 /* What NODE has left, as steps_of(), beside what NEED heeds. OUT_OWN: to be unreferenced; NULL = it is
@@ -156,16 +178,10 @@ static const GArray *left_of(const BerthCore *core, CoreNode *node, const CoreNe
     *out_own = NULL;
     if (n == 0 && !is_blocked)
         return steps;
-    if (n > 0 && n == reservations->len && !is_blocked) {
-        if (node->left_is_old) {
-            g_clear_pointer(&touched->left, g_array_unref);
-            touched->left = make_left(steps, reservations, n);
-            node->left_is_old = FALSE;
-        }
-        return touched->left;
-    }
-    *out_own = make_left(steps, reservations, n);
-    for (guint i = 0; is_blocked && i < node->blocks->len; i++) {
+    if (!is_blocked)
+        return n == reservations->len ? left_of_all(node, touched) : left_of_part(node, touched, n);
+    *out_own = make_left(NULL, steps, reservations, n);
+    for (guint i = 0; i < node->blocks->len; i++) {
         const CoreBlock *block = &g_array_index(node->blocks, CoreBlock, i);
         cut(*out_own, block->start_usec, block->end_usec, all_of_it);
     }
@@ -253,28 +269,39 @@ void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GA
     }
 }
 
+static gboolean is_same_left(const GArray *made, const GArray *kept)
+{
+    gboolean is_same = made->len == kept->len;
+    for (guint i = 0; i < made->len && is_same; i++) {
+        const CoreStep *a = &g_array_index(made, CoreStep, i);
+        const CoreStep *b = &g_array_index(kept, CoreStep, i);
+        is_same = a->start_usec == b->start_usec && a->room.vcpus == b->room.vcpus &&
+                  a->room.memory_mib == b->room.memory_mib;
+    }
+    return is_same;
+}
+
 gboolean core_profile_is_sound(const BerthCore *core, CoreNode *node)
 {
     const CoreTouched *touched = core_plan_on(core, node);
-    if (touched == NULL || touched->left == NULL || node->left_is_old)
+    if (touched == NULL)
         return TRUE;
-    g_autoptr(GArray) left =
-        make_left(steps_of(node), touched->reservations, touched->reservations->len);
-    gboolean is_sound = left->len == touched->left->len;
-    for (guint i = 0; i < left->len && is_sound; i++) {
-        const CoreStep *made = &g_array_index(left, CoreStep, i);
-        const CoreStep *kept = &g_array_index(touched->left, CoreStep, i);
-        is_sound = made->start_usec == kept->start_usec && made->room.vcpus == kept->room.vcpus &&
-                   made->room.memory_mib == kept->room.memory_mib;
-    }
-    return is_sound;
+    g_autoptr(GArray) all =
+        make_left(NULL, steps_of(node), touched->reservations, touched->reservations->len);
+    if (!node->left_is_old && !is_same_left(all, touched->left))
+        return FALSE;
+    if (node->part_is_old)
+        return TRUE;
+    g_autoptr(GArray) part =
+        make_left(NULL, steps_of(node), touched->reservations, touched->n_part);
+    return is_same_left(part, touched->part);
 }
 
 /* --- curves ---------------------------------------------------------------------------------- */
 
 static guint32 count_in(const CoreCurve *curve, guint i, guint32 max)
 {
-    return core_size_count(curve->need.size, g_array_index(curve->left, CoreStep, i).room, max);
+    return core_size_count(curve->need->size, g_array_index(curve->left, CoreStep, i).room, max);
 }
 
 static gint64 start_of(const CoreCurve *curve, guint i)
@@ -294,7 +321,7 @@ static guint32 least_in_sight(const CoreCurve *curve)
 static void move_to(CoreCurve *curve, gint64 at_usec)
 {
     guint from = curve->from;
-    gint64 end_usec = core_time_add(at_usec, curve->need.length_usec);
+    gint64 end_usec = core_time_add(at_usec, curve->need->length_usec);
     gboolean any_left = FALSE;
     curve->at_usec = at_usec;
     while (from + 1 < curve->n && start_of(curve, from + 1) <= at_usec) {
@@ -318,7 +345,7 @@ void core_curve_begin(CoreCurve *curve, const BerthCore *core, CoreNode *node, c
                       guint32 max)
 {
     gint64 soon_usec = core_time_add(core->now_usec, 1);
-    *curve = (CoreCurve){.at_usec = soon_usec, .need = *need, .max = max};
+    *curve = (CoreCurve){.at_usec = soon_usec, .need = need, .max = max};
     curve->left = left_of(core, node, need, &curve->own);
     curve->rises = curve->left == node->steps;
     curve->n = first_from(curve->left, G_MAXINT64); /* what comes then never comes */
@@ -338,7 +365,7 @@ gboolean core_curve_next(CoreCurve *curve)
         if (curve->from + 1 < curve->n)
             next_usec = start_of(curve, curve->from + 1);
         if (!curve->rises && curve->to < curve->n)
-            next_usec = MIN(next_usec, start_of(curve, curve->to) - curve->need.length_usec + 1);
+            next_usec = MIN(next_usec, start_of(curve, curve->to) - curve->need->length_usec + 1);
         if (next_usec == G_MAXINT64)
             return FALSE;
         move_to(curve, next_usec);

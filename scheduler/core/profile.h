@@ -47,7 +47,7 @@ typedef struct {
     gint64 at_usec;
     guint32 count; /* at most MAX */
     /* profile.c's: */
-    CoreNeed need;
+    const CoreNeed *need; /* (transfer none) until the curve's end */
     guint32 max;
     const GArray *left; /* CoreStep */
     GArray *own;        /* the same, if it is made for this one; else NULL */

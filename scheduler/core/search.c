@@ -39,7 +39,14 @@ static Source source_open(BerthCore *core, const CoreClass *class)
 
 static void source_close(Source *source)
 {
-    g_clear_pointer(&source->walk, core_walk_free);
+    g_clear_pointer(&source->walk, core_walk_end);
+}
+
+/* Nodes that have no room before UNTIL_USEC may be left out. */
+static void source_limit(const Source *source, gint64 until_usec)
+{
+    if (source->walk != NULL)
+        core_walk_limit(source->walk, until_usec);
 }
 
 static CoreNode *source_next(Source *source, gint64 *out_earliest_usec)
@@ -73,10 +80,9 @@ static gboolean one_now_avoiding(BerthCore *core, const CoreClass *class, const 
     gint64 earliest_usec = 0;
     guint left = SPREADING_MAX;
     Source source = source_open(core, class);
+    source_limit(&source, G_MININT64);
     CoreNode *node;
     while (left > 0 && (node = source_next(&source, &earliest_usec)) != NULL) {
-        if (earliest_usec != G_MININT64 && source_is_sorted(&source))
-            break;
         if (earliest_usec != G_MININT64 || node->handle == avoid ||
             core_profile_count(core, node, need, core->now_usec, 1) == 0)
             continue;
@@ -101,9 +107,8 @@ static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 len
     Source source = source_open(core, class);
     gint64 earliest_usec = 0;
     CoreNode *node;
+    source_limit(&source, G_MININT64);
     while (left > 0 && (node = source_next(&source, &earliest_usec)) != NULL) {
-        if (earliest_usec != G_MININT64 && source_is_sorted(&source))
-            break;
         if (earliest_usec != G_MININT64 || node->handle == avoid)
             continue;
         guint32 count = core_profile_count(core, node, &need, core->now_usec, left);
@@ -164,12 +169,11 @@ static gint64 first_of_one(BerthCore *core, const CoreClass *class, const CoreNe
     Source source = source_open(core, class);
     CoreNode *node;
     while ((node = source_next(&source, &earliest_usec)) != NULL) {
-        if (earliest_usec >= best_usec && source_is_sorted(&source))
-            break;
         gint64 first_usec = core_profile_first(core, node, need, 1);
         if (first_usec < best_usec) {
             best_usec = first_usec;
             *out_node = node->handle;
+            source_limit(&source, best_usec);
         }
     }
     source_close(&source);
@@ -185,6 +189,13 @@ typedef struct {
     guint32 count;     /* at the instant that is looked at, it has room for so many */
     CoreCurve curve;   /* at its next change */
 } Part;
+
+/* What it can take when the gang starts. */
+typedef struct {
+    gint64 since_usec;
+    guint32 node;
+    guint32 count;
+} Share;
 
 /* When the room of a part changes next. */
 typedef struct {
@@ -202,13 +213,13 @@ typedef struct {
 } Gang;
 
 /* Those that are free last come first: what is free now is left to who can use it now. */
-static int compare_parts(gconstpointer a, gconstpointer b)
+static int compare_shares(gconstpointer a, gconstpointer b)
 {
-    const Part *part_a = a;
-    const Part *part_b = b;
-    if (part_a->since_usec != part_b->since_usec)
-        return part_a->since_usec > part_b->since_usec ? -1 : 1;
-    return part_a->node < part_b->node ? -1 : part_a->node > part_b->node;
+    const Share *share_a = a;
+    const Share *share_b = b;
+    if (share_a->since_usec != share_b->since_usec)
+        return share_a->since_usec > share_b->since_usec ? -1 : 1;
+    return share_a->node < share_b->node ? -1 : share_a->node > share_b->node;
 }
 
 static void sink(GArray *heap, Change change)
@@ -275,11 +286,23 @@ static gint64 take_changes(Gang *gang)
     return at_usec;
 }
 
+/* All that have room now matter from the beginning, in whatever order. */
+static void add_parts_of_now(Gang *gang, const Source *source)
+{
+    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
+    if (source->walk == NULL)
+        return;
+    core_walk_take_now(source->walk, nodes);
+    for (guint i = 0; i < nodes->len; i++)
+        add_part(gang, g_ptr_array_index(nodes, i), G_MININT64);
+}
+
 /* The first instant at which there is room for all of them between the nodes. A node is taken in before
  * the first instant at which it could have room. */
 static gint64 first_of_gang(Gang *gang, Source *source)
 {
     gint64 next_usec = G_MININT64;
+    add_parts_of_now(gang, source);
     CoreNode *node = source_next(source, &next_usec);
     for (;;) {
         while (node != NULL && (!source_is_sorted(source) || next_usec <= next_change(gang))) {
@@ -296,12 +319,19 @@ static gint64 first_of_gang(Gang *gang, Source *source)
 
 static void assign(Gang *gang, guint32 *out_nodes)
 {
+    g_autoptr(GArray) shares = g_array_new(FALSE, FALSE, sizeof(Share));
     guint32 left = gang->guests;
-    g_array_sort(gang->parts, compare_parts);
-    for (guint i = 0; i < gang->parts->len && left > 0; i++) {
+    for (guint i = 0; i < gang->parts->len; i++) {
         const Part *part = &g_array_index(gang->parts, Part, i);
-        for (guint32 count = MIN(part->count, left); count > 0; count--)
-            out_nodes[gang->guests - left--] = part->node;
+        Share share = {part->since_usec, part->node, part->count};
+        if (share.count > 0)
+            g_array_append_val(shares, share);
+    }
+    g_array_sort(shares, compare_shares);
+    for (guint i = 0; i < shares->len && left > 0; i++) {
+        const Share *share = &g_array_index(shares, Share, i);
+        for (guint32 count = MIN(share->count, left); count > 0; count--)
+            out_nodes[gang->guests - left--] = share->node;
     }
 }
 

@@ -26,11 +26,6 @@ typedef struct {
     guint64 used; /* the walk that last used it */
 } Tree;
 
-struct CoreShapes {
-    GPtrArray *trees;
-    guint64 walks;
-};
-
 typedef struct {
     guint64 key;
     guint first; /* leaf below AT with the lowest handle */
@@ -41,6 +36,14 @@ struct CoreWalk {
     const CoreNodes *nodes;
     const Tree *tree;
     GArray *front; /* Front, a heap */
+    guint64 limit; /* keys from here on do not matter */
+    gboolean is_open;
+};
+
+struct CoreShapes {
+    GPtrArray *trees;
+    guint64 walks;
+    CoreWalk walk; /* the one under way */
 };
 
 /* --- keys ----------------------------------------------------------------------------------- */
@@ -139,12 +142,14 @@ CoreShapes *core_shapes_new(void)
 {
     CoreShapes *shapes = g_new0(CoreShapes, 1);
     shapes->trees = g_ptr_array_new_with_free_func(tree_free);
+    shapes->walk.front = g_array_new(FALSE, FALSE, sizeof(Front));
     return shapes;
 }
 
 void core_shapes_free(CoreShapes *shapes)
 {
     g_ptr_array_unref(shapes->trees);
+    g_array_unref(shapes->walk.front);
     g_free(shapes);
 }
 
@@ -197,9 +202,12 @@ static Front front_pop(GArray *heap)
 CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
 {
     CoreSize rounded = {(guint32)round_down(size.vcpus), round_down(size.memory_mib)};
-    CoreWalk *walk = g_new0(CoreWalk, 1);
+    CoreWalk *walk = &core->shapes->walk;
+    g_assert(!walk->is_open);
+    walk->is_open = TRUE;
     walk->nodes = &core->nodes;
-    walk->front = g_array_new(FALSE, FALSE, sizeof(Front));
+    walk->limit = NEVER;
+    g_array_set_size(walk->front, 0);
     if (core->nodes.width == 0)
         return walk;
     Tree *tree = take_tree(core->shapes, rounded);
@@ -210,27 +218,58 @@ CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
     return walk;
 }
 
+void core_walk_end(CoreWalk *walk)
+{
+    walk->is_open = FALSE;
+}
+
+void core_walk_limit(CoreWalk *walk, gint64 until_usec)
+{
+    walk->limit = until_usec == G_MININT64 ? LATER : LATER + (guint64)MAX(until_usec, 0);
+}
+
+static Front child_of(const Tree *tree, const Front *front, gboolean is_right)
+{
+    guint at = 2 * front->at + (is_right ? 1 : 0);
+    guint leaves = tree->width >> (g_bit_storage(at) - 1);
+    return (Front){tree->keys[at], front->first + (is_right ? leaves : 0), at};
+}
+
+/* Down to the first leaf with the least key; what is passed by on the way is left for later. */
 CoreNode *core_walk_next(CoreWalk *walk, gint64 *out_earliest_usec)
 {
     const Tree *tree = walk->tree;
-    while (walk->front->len > 0) {
-        Front front = front_pop(walk->front);
-        if (front.key == NEVER)
-            return NULL;
-        if (front.at >= tree->width) {
-            *out_earliest_usec = front.key < LATER ? G_MININT64 : (gint64)(front.key - LATER);
-            return g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
-        }
-        guint left = 2 * front.at;
-        guint leaves = tree->width >> (g_bit_storage(left) - 1);
-        front_push(walk->front, (Front){tree->keys[left], front.first, left});
-        front_push(walk->front, (Front){tree->keys[left + 1], front.first + leaves, left + 1});
+    if (walk->front->len == 0)
+        return NULL;
+    Front front = front_pop(walk->front);
+    if (front.key >= walk->limit)
+        return NULL;
+    while (front.at < tree->width) {
+        gboolean is_right = tree->keys[2 * front.at] != front.key;
+        Front other = child_of(tree, &front, !is_right);
+        front = child_of(tree, &front, is_right);
+        if (other.key < walk->limit)
+            front_push(walk->front, other);
     }
-    return NULL;
+    *out_earliest_usec = front.key < LATER ? G_MININT64 : (gint64)(front.key - LATER);
+    return g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
 }
 
-void core_walk_free(CoreWalk *walk)
+static void take_now(CoreWalk *walk, Front front, GPtrArray *out_nodes)
 {
-    g_array_unref(walk->front);
-    g_free(walk);
+    const Tree *tree = walk->tree;
+    if (front.key >= LATER) {
+        front_push(walk->front, front);
+    } else if (front.at >= tree->width) {
+        g_ptr_array_add(out_nodes, g_ptr_array_index(walk->nodes->nodes, front.at - tree->width));
+    } else {
+        take_now(walk, child_of(tree, &front, FALSE), out_nodes);
+        take_now(walk, child_of(tree, &front, TRUE), out_nodes);
+    }
+}
+
+void core_walk_take_now(CoreWalk *walk, GPtrArray *out_nodes)
+{
+    if (walk->front->len > 0)
+        take_now(walk, front_pop(walk->front), out_nodes);
 }

@@ -8,12 +8,17 @@
 CoreShapes *core_shapes_new(void);
 void core_shapes_free(CoreShapes *shapes);
 
-/* Walks that order. The size is rounded down, so that a node may come too early, never too late. */
+/* Walks that order; one walk at a time. The size is rounded down, so that a node may come too early,
+ * never too late. (transfer none): until core_walk_end(). */
 typedef struct CoreWalk CoreWalk;
 CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size);
+void core_walk_end(CoreWalk *walk);
 /* NULL: no more nodes would ever have room. *OUT_EARLIEST_USEC: no later than it will have room;
  * G_MININT64: it has now. */
 CoreNode *core_walk_next(CoreWalk *walk, gint64 *out_earliest_usec);
-void core_walk_free(CoreWalk *walk);
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(CoreWalk, core_walk_free)
+/* Before the first of them is walked: appends all nodes that have room now to OUT_NODES (CoreNode),
+ * handles rising. They are not walked any more. */
+void core_walk_take_now(CoreWalk *walk, GPtrArray *out_nodes);
+/* Nodes that only have room at UNTIL_USEC or later are not wanted; G_MININT64: those without now. */
+void core_walk_limit(CoreWalk *walk, gint64 until_usec);
 gsize core_shapes_bytes(const CoreShapes *shapes);

@@ -225,11 +225,11 @@ struct CoreNode {
     guint closings;          /* since a start worked */
     guint64 failed_job;      /* the latest of them */
     gboolean steps_are_old;
-    GArray *steps;        /* CoreStep, rising in time */
-    GArray *blocks;       /* CoreBlock; NULL = never any. maintenance.c */
-    guint32 planned;      /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
-    gboolean left_is_old; /* ... and what is kept there beside it. profile.c */
-    gboolean is_fresh;    /* in CoreNodes.fresh */
+    GArray *steps;   /* CoreStep, rising in time */
+    GArray *blocks;  /* CoreBlock; NULL = never any. maintenance.c */
+    guint32 planned; /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
+    gboolean left_is_old, part_is_old; /* ... and what is kept there beside it. profile.c */
+    gboolean is_fresh;                 /* in CoreNodes.fresh */
 };
 
 /* What a part of the node table has: nodes in order of their handles, a tree over them. */

@@ -52,8 +52,9 @@ void core_step_update_phase(BerthCore *core, CoreTask *task)
 {
     gboolean releasing = FALSE;
     gboolean fencing = FALSE;
-    for (guint32 i = 0; i < task->n_guests; i++) {
-        BerthGuestPhase phase = task->guests[i].phase;
+    /* From the last one on: guests go in their order, mostly, so that this finds one soon. */
+    for (guint32 i = task->n_guests; i > 0 && !releasing; i--) {
+        BerthGuestPhase phase = task->guests[i - 1].phase;
         fencing |= phase == BERTH_GUEST_FENCING;
         /* In the midst of an event the others are still to follow. */
         releasing |= phase != BERTH_GUEST_FENCING && phase != BERTH_GUEST_NONE;
