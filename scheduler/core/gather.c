@@ -3,6 +3,10 @@
  * are in the way of those alone that could start in slack instead, and of guests there that would
  * like to be backed.
  *
+ * Their room is kept from now on and not from their start, which time limits put off: most guests end
+ * long before them, and what these leave would go to one small job after the other that is short enough
+ * to be over by then, until that start has come.
+ *
  * That is a wish and no promise, so that it may be somewhat old, and has to be known only when such a
  * one has room beside the firm starts: they are planned then, and stand for slack_plan_interval, as
  * Slurm's backfill does with bf_interval. Whoever starts or waits no more leaves the plan at once. */

@@ -153,12 +153,14 @@ void core_plan_clear_gathered(BerthCore *core)
 
 /* --- planned starts --------------------------------------------------------------------------- */
 
-static void add(BerthCore *core, GArray *part, guint place, const CorePlannedStart *start)
+/* Its room is kept from FROM_USEC on. */
+static void add(BerthCore *core, GArray *part, guint place, const CorePlannedStart *start,
+                gint64 from_usec)
 {
     const CoreClass *class = start->job->class;
     const CoreShape *shape = &class->shape;
     gint64 end_usec = core_time_add(start->start_usec, core_class_length_usec(core, class));
-    CoreReservation reservation = {start->start_usec, end_usec, shape->size, place};
+    CoreReservation reservation = {from_usec, end_usec, shape->size, place};
     Planned planned = {.job = start->job->id,
                        .rank = start->rank,
                        .start_usec = start->start_usec,
@@ -173,7 +175,7 @@ static void add(BerthCore *core, GArray *part, guint place, const CorePlannedSta
 void core_plan_add_firm(BerthCore *core, const CorePlannedStart *start)
 {
     core_plan_drop_task(core, start->job->id);
-    add(core, core->plan->firm, core->plan->firm->len, start);
+    add(core, core->plan->firm, core->plan->firm->len, start, start->start_usec);
 }
 
 void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start)
@@ -182,7 +184,7 @@ void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start)
     guint place = core_plan_firm_depth(core);
     if (gathered->len > 0)
         place = g_array_index(gathered, Planned, gathered->len - 1).place + 1;
-    add(core, gathered, place, start);
+    add(core, gathered, place, start, core->now_usec);
 }
 
 static void drop_gathered(BerthCore *core, guint i)

@@ -37,7 +37,8 @@ typedef struct {
     const guint32 *nodes;
 } CorePlannedStart;
 
-/* Behind those that there are. A firm one is no gathered one any more. */
+/* Behind those that there are. A firm one is no gathered one any more. Its room is kept from its start
+ * on, that of a gathered one from now on. */
 void core_plan_add_firm(BerthCore *core, const CorePlannedStart *start);
 void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start);
 /* The first gathered start of JOB, if there is one, is none any more. */

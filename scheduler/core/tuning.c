@@ -22,13 +22,15 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "further planned starts that are kept from whoever runs or could start in slack",
          "what small jobs do not need is gathered for gangs and large jobs, which slack is no use "
          "to. "
-         "Mason at load 2.5 (seed 1): 109471 CPU-h done with 0, 119436 with 32"},
+         "Mason at load 2.5, means of seeds 1 to 3: 112267 CPU-h done with 0, 119641 with 8, "
+         "125279 with 32"},
     [BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC] =
         {"slack_plan_interval_usec", "us", SECOND_USEC, 0, DAY_USEC,
          "for how long those stand before they are planned anew",
          "bounds what planning costs however often something happens, as Slurm's bf_interval "
-         "does; but old plans are worse ones. Mason at load 2.5, means of seeds 1 to 3: 120838 "
-         "CPU-h done with 0, 118960 with 10 s, 117878 with 1 min"},
+         "does. Mason at load 2.5, means of seeds 1 to 3: 125279 CPU-h done with 1 s, 125448 with "
+         "10 s, "
+         "125135 with 1 min, which is chance"},
     [BERTH_TUNING_BACKFILL_DEPTH] =
         {"backfill_depth", "", 256, 1, 1000000,
          "classes of gangs, and as many of jobs that may run in slack, tried in vain per pass",

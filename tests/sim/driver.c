@@ -9,12 +9,15 @@ static void set_tunings(World *world)
     static const gint64 second = G_USEC_PER_SEC;
     for (guint i = 0; i < BERTH_TUNING_N; i++)
         world->tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
-    world->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] = 3 * second;
+    world->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] = second;
     world->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE] = 50;
     world->tunings[BERTH_TUNING_SETTLE_USEC] = second;
-    world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 12 * second;
+    world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 4 * second;
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
+    /* In some, who is in slack goes back to where he is backed as soon as there is room. */
+    if (world->config.seed / 2 % 2 == 0)
+        world->tunings[BERTH_TUNING_SLACK_PLAN_DEPTH] = 0;
     world->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC] = 5 * second;
     world->tunings[BERTH_TUNING_PEAK_INTERVAL_USEC] = 3 * second;
     world->tunings[BERTH_TUNING_HALF_LIFE_USEC] = 60 * second;

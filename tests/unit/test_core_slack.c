@@ -42,8 +42,11 @@ static void second_plan_holds_for_those_who_have_slack_to_go_to(void **state)
                         "submit 5 v=1 m=1 limit=10 -> START 5.1@1\n"
                         "planned 3 2000\n");
     run(TWO_ARE_PLANNED "submit 4 v=3 m=850 limit=5000 slack may-checkpoint\n");
-    /* Backed wherever it is in nobody's way. */
-    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=1980 slack may-checkpoint -> START 4.1@1\n");
+    /* Nor is it backed if it would be over when 3 is to start: 1 may end long before its limit. */
+    run(TWO_ARE_PLANNED "submit 4 v=2 m=10 limit=10 slack may-checkpoint -> START 4.1@1~\n");
+    /* But wherever it is in nobody's way. */
+    run(TWO_ARE_PLANNED "node 2 2 1000\n"
+                        "submit 4 v=2 m=10 limit=5000 slack may-checkpoint -> START 4.1@2\n");
 }
 
 static void second_plan_stands_for_its_interval(void **state)
@@ -55,10 +58,10 @@ static void second_plan_stands_for_its_interval(void **state)
                         "planned 3 2000\n"
                         "submit 6 v=10 m=10 limit=100\n"
                         "at 29\n"
-                        "submit 7 v=1 m=1 limit=9 slack may-checkpoint -> START 7.1@1\n"
+                        "submit 7 v=1 m=1 limit=9 slack may-checkpoint -> START 7.1@1~\n"
                         "planned 6 never\n"
                         "at 30\n"
-                        "submit 8 v=1 m=1 limit=9 slack may-checkpoint -> START 8.1@1\n"
+                        "submit 8 v=1 m=1 limit=9 slack may-checkpoint -> START 8.1@1~\n"
                         "planned 3 2000\n"
                         "planned 6 2500\n"
                         "cancel 3\n"
