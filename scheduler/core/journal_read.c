@@ -13,30 +13,51 @@ static gboolean refuse(GError **error, const char *what, const char *text)
     return FALSE;
 }
 
+static gboolean read_unsigned(const char *name, const char *text, guint64 max, guint64 *out_value,
+                              GError **error)
+{
+    if (g_ascii_string_to_unsigned(text, 10, 0, max, out_value, NULL))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "%s=%.60s: not a number from 0 to %" G_GUINT64_FORMAT, name, text, max);
+    return FALSE;
+}
+
+static gboolean read_signed(const char *name, const char *text, gint64 min, gint64 max,
+                            gint64 *out_value, GError **error)
+{
+    if (g_ascii_string_to_signed(text, 10, min, max, out_value, NULL))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "%s=%.60s: not a number from %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT, name, text,
+                min, max);
+    return FALSE;
+}
+
 static gboolean read_value(gpointer base, const JournalMember *member, const char *text,
                            GError **error)
 {
-    guint64 u;
-    gint64 i;
+    guint64 u = 0;
+    gint64 i = 0;
     switch (member->type) {
     case JOURNAL_U32:
-        if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT32, &u, NULL))
-            return refuse(error, member->name, text);
+        if (!read_unsigned(member->name, text, G_MAXUINT32, &u, error))
+            return FALSE;
         G_STRUCT_MEMBER(guint32, base, member->offset) = (guint32)u;
         return TRUE;
     case JOURNAL_I32:
-        if (!g_ascii_string_to_signed(text, 10, G_MININT32, G_MAXINT32, &i, NULL))
-            return refuse(error, member->name, text);
+        if (!read_signed(member->name, text, G_MININT32, G_MAXINT32, &i, error))
+            return FALSE;
         G_STRUCT_MEMBER(gint32, base, member->offset) = (gint32)i;
         return TRUE;
     case JOURNAL_U64:
-        if (!g_ascii_string_to_unsigned(text, 10, 0, G_MAXUINT64, &u, NULL))
-            return refuse(error, member->name, text);
+        if (!read_unsigned(member->name, text, G_MAXUINT64, &u, error))
+            return FALSE;
         G_STRUCT_MEMBER(guint64, base, member->offset) = u;
         return TRUE;
     default:
-        if (!g_ascii_string_to_signed(text, 10, G_MININT64, G_MAXINT64, &i, NULL))
-            return refuse(error, member->name, text);
+        if (!read_signed(member->name, text, G_MININT64, G_MAXINT64, &i, error))
+            return FALSE;
         G_STRUCT_MEMBER(gint64, base, member->offset) = i;
         return TRUE;
     }
@@ -120,10 +141,13 @@ static gboolean read_tunings(BerthJournalEntry *entry, const char *text, GError 
             error,
             "not as many tunings as this core has: written by another version, which can replay it",
             text);
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        if (!g_ascii_string_to_signed(values[i], 10, G_MININT64, G_MAXINT64, &entry->tunings[i],
-                                      NULL))
-            return refuse(error, "tunings", values[i]);
+    for (guint i = 0; i < BERTH_TUNING_N; i++) {
+        const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)i);
+        if (read_signed(info->name, values[i], info->min, info->max, &entry->tunings[i], error))
+            continue;
+        g_prefix_error(error, "tunings: ");
+        return FALSE;
+    }
     return TRUE;
 }
 
@@ -160,6 +184,17 @@ static gboolean read_words(BerthJournalEntry *entry, char **words, GError **erro
             return FALSE;
     }
     return TRUE;
+}
+
+/* Without its tunings they would be 0, which few may be. */
+static gboolean read_config(BerthJournalEntry *entry, char **words, GError **error)
+{
+    gboolean has_tunings = FALSE;
+    for (guint i = 1; words[i] != NULL; i++)
+        has_tunings |= g_str_has_prefix(words[i], "tunings=");
+    if (!has_tunings)
+        return refuse(error, "without tunings", words[0]);
+    return read_words(entry, words + 1, error);
 }
 
 static gboolean read_time(BerthJournalEntry *entry, const char *text, GError **error)
@@ -216,7 +251,7 @@ static gboolean read_entry(BerthJournalEntry *entry, char **words, GError **erro
     }
     if (n > 0 && g_str_equal(words[0], "config")) {
         entry->kind = BERTH_JOURNAL_CONFIG;
-        return read_words(entry, words + 1, error);
+        return read_config(entry, words, error);
     }
     if (n == 2 && g_str_equal(words[0], "resume")) {
         entry->kind = BERTH_JOURNAL_RESUME;

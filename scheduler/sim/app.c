@@ -206,30 +206,40 @@ static void clear(App *app)
     sim_progress_free(app->progress);
 }
 
-static void on_difference(const char *text, gpointer user_data)
+static void on_text(const char *text, gpointer user_data)
 {
     fputs(text, stdout);
 }
 
-static gboolean replay(const char *path, GError **error)
+static gboolean replay(const SimOptions *options, GError **error)
 {
     SimReplay counts;
-    if (!sim_replay_run(path, on_difference, NULL, &counts, error))
+    SimReplayConfig config = {.path = options->replay,
+                              .tunings = options->tunings,
+                              .is_tuned = options->tunes ? options->is_tuned : NULL,
+                              .explain = options->sim.explain,
+                              .tell = on_text};
+    if (!sim_replay_run(&config, &counts, error))
         return FALSE;
+    if (counts.torn_line > 0)
+        printf("the log breaks off at line %" G_GUINT64_FORMAT ": whoever wrote it was killed\n",
+               counts.torn_line);
     printf("%" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT
            " actions; decisions differ after %" G_GUINT64_FORMAT " events\n",
            counts.n_events, counts.n_actions, counts.n_different);
     if (counts.n_different == 0)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                "%s: this core decides otherwise than the one that wrote it", path);
+                options->tunes ? "%s: with these constants the core decides otherwise"
+                               : "%s: this core decides otherwise than the one that wrote it",
+                options->replay);
     return FALSE;
 }
 
 gboolean sim_app_run(SimOptions *options, GError **error)
 {
     if (options->replay != NULL)
-        return replay(options->replay, error);
+        return replay(options, error);
 
     App *app = g_new0(App, 1);
     app->options = options;

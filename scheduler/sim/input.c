@@ -5,6 +5,7 @@
 #include "scheduler/sim/input.h"
 
 #include "common/error.h"
+#include "scheduler/sim/words.h"
 
 #include <archive.h>
 #include <archive_entry.h>
@@ -161,11 +162,12 @@ gboolean sim_input_refuse(const SimInput *input, GError **error, const char *for
 {
     va_list arguments;
     va_start(arguments, format);
-    g_autofree char *message = g_strdup_vprintf(format, arguments);
+    g_autofree char *raw = g_strdup_vprintf(format, arguments);
     va_end(arguments);
-    g_autofree char *place = input->file != NULL
-                                 ? g_strdup_printf("%s(%s)", input->path, input->file)
-                                 : g_strdup(input->path);
+    g_autofree char *message = sim_printable(raw); /* it may be anything */
+    g_autofree char *file = input->file != NULL ? sim_printable(input->file) : NULL;
+    g_autofree char *place =
+        file != NULL ? g_strdup_printf("%s(%s)", input->path, file) : g_strdup(input->path);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s:%" G_GUINT64_FORMAT ": %s",
                 place, input->line, message);
     return FALSE;

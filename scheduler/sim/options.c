@@ -146,10 +146,12 @@ static gboolean without(const char *text, guint32 *features_off, GError **error)
     return TRUE;
 }
 
-static gboolean tune(const char *text, gint64 tunings[BERTH_TUNING_N], GError **error)
+static gboolean tune_one(const char *text, SimOptions *options, GError **error)
 {
     const char *equals = strchr(text, '=');
-    for (guint i = 0; equals != NULL && i < BERTH_TUNING_N; i++) {
+    if (equals == NULL || equals == text)
+        return refuse(error, "--tune '%s': wants NAME=NUMBER; --tune help lists them", text);
+    for (guint i = 0; i < BERTH_TUNING_N; i++) {
         const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)i);
         guint64 value;
         if (strlen(info->name) != (gsize)(equals - text) || !g_str_has_prefix(text, info->name))
@@ -159,19 +161,39 @@ static gboolean tune(const char *text, gint64 tunings[BERTH_TUNING_N], GError **
             g_prefix_error(error, "--tune %s: ", text);
             return FALSE;
         }
-        tunings[i] = (gint64)value;
+        options->tunings[i] = (gint64)value;
+        options->is_tuned[i] = options->tunes = TRUE;
         return TRUE;
     }
-    return refuse(error, "--tune %s: wants NAME=NUMBER; the names are in berthd.conf(5)", text);
+    return refuse(error, "--tune %s: there is no constant %.*s; --tune help lists them", text,
+                  (int)(equals - text), text);
+}
+
+static gboolean tune(char **texts, SimOptions *options, GError **error)
+{
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        options->tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    for (guint i = 0; texts != NULL && texts[i] != NULL; i++)
+        if (!tune_one(texts[i], options, error))
+            return FALSE;
+    return TRUE;
+}
+
+static gboolean print_tunings(void)
+{
+    printf("%-32s %-9s %16s  %s\n", "constant", "unit", "default", "range");
+    for (guint i = 0; i < BERTH_TUNING_N; i++) {
+        const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)i);
+        printf("%-32s %-9s %16" G_GINT64_FORMAT "  %" G_GINT64_FORMAT " to %" G_GINT64_FORMAT "\n",
+               info->name, info->unit, info->value, info->min, info->max);
+    }
+    return TRUE;
 }
 
 static gboolean lists(const Given *given, SimOptions *options, GError **error)
 {
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        options->tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
-    for (guint i = 0; given->tune != NULL && given->tune[i] != NULL; i++)
-        if (!tune(given->tune[i], options->tunings, error))
-            return FALSE;
+    if (!tune(given->tune, options, error))
+        return FALSE;
     sim_costs_of_guests(&options->sim.costs);
     for (guint i = 0; given->cost != NULL && given->cost[i] != NULL; i++)
         if (!sim_costs_parse(&options->sim.costs, given->cost[i], error))
@@ -235,16 +257,53 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
     return TRUE;
 }
 
+/* Its log says what a replay is of: all else is another run's. */
+static gboolean check_replay(const Given *given, GError **error)
+{
+    const struct {
+        const char *name;
+        gboolean is_given;
+    } others[] = {{"a trace", given->traces != NULL},
+                  {"--format", given->format != NULL},
+                  {"--policy", given->policy != NULL},
+                  {"--nodes", given->nodes != NULL},
+                  {"--vcpus", given->vcpus != NULL},
+                  {"--memory", given->memory != NULL},
+                  {"--pool", given->pool},
+                  {"--load", given->load != NULL},
+                  {"--usage", given->usage != NULL},
+                  {"--seed", given->seed != NULL},
+                  {"--json", given->json != NULL},
+                  {"--plot", given->plot != NULL},
+                  {"--journal", given->journal != NULL},
+                  {"--max-jobs", given->max_jobs != NULL},
+                  {"--mtbf", given->mtbf != NULL},
+                  {"--mttr", given->mttr != NULL},
+                  {"--fail-actions", given->fail_actions != NULL},
+                  {"--overhead", given->overhead != NULL},
+                  {"--report-interval", given->report_interval != NULL},
+                  {"--without", given->without != NULL},
+                  {"--cost", given->cost != NULL},
+                  {"--check", given->check}};
+    for (guint i = 0; given->replay != NULL && i < G_N_ELEMENTS(others); i++)
+        if (others[i].is_given)
+            return refuse(error,
+                          "--replay runs what its log says, and takes no more than --tune, "
+                          "--explain and --quiet: not %s",
+                          others[i].name);
+    return TRUE;
+}
+
 static gboolean take(const Given *given, SimOptions *options, GError **error)
 {
+    if (!check_replay(given, error))
+        return FALSE;
     if (given->format != NULL && !sim_format_parse(given->format, &options->format, error))
         return FALSE;
     usage_kind(given->usage, options);
     if (!lists(given, options, error) || !world_options(given, options, error) ||
         !other_options(given, options, error))
         return FALSE;
-    if (given->replay != NULL && given->traces != NULL)
-        return refuse(error, "--replay takes an event log instead of a trace");
     if (given->replay == NULL && given->traces == NULL)
         return refuse(error, "no trace is named; try berth-sim --help");
     options->traces = g_strdupv(given->traces);
@@ -301,8 +360,8 @@ static gboolean parse(Given *given, int argc, char **argv, GError **error)
         TEXT("overhead", overhead, "SIZE", "memory that each guest takes besides (default: 96M)"),
         TEXT("report-interval", report_interval, "TIME", "between reports of usage (default: 5s)"),
         TEXT("without", without, "LIST", "parts of policy berth that are switched off"),
-        {"tune", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->tune, "set a constant of the core",
-         "NAME=N"},
+        {"tune", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->tune,
+         "set a constant of the core; help lists them", "NAME=N"},
         {"cost", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->cost, "set a cost of the world",
          "NAME=N"},
         FLAG("check", check, "check all invariants after every step (slow)"),
@@ -336,6 +395,8 @@ gboolean sim_options_parse(int argc, char **argv, SimOptions *out_options, gbool
         refuse(error, "%s; try berth-sim --help", problem->message);
     else if (given.version)
         *out_stop = printf("berth-sim %s\n", PACKAGE_VERSION) > 0;
+    else if (given.tune != NULL && g_strv_contains((const char *const *)given.tune, "help"))
+        *out_stop = print_tunings();
     else
         ok = take(&given, out_options, error);
     given_clear(&given);

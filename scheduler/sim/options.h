@@ -13,10 +13,12 @@ typedef struct {
     char *shapes; /* file, for SIM_USAGE_SHAPES */
     SimConfig sim;
     gint64 tunings[BERTH_TUNING_N];
-    char *json;    /* file, "-" = standard output; NULL = none */
-    char *plot;    /* directory; NULL = none */
-    char *replay;  /* log of the core; NULL = none */
-    char *journal; /* directory for such logs, POLICY.log; NULL = none */
+    gboolean is_tuned[BERTH_TUNING_N]; /* by --tune; the others are the defaults */
+    gboolean tunes;                    /* any is */
+    char *json;                        /* file, "-" = standard output; NULL = none */
+    char *plot;                        /* directory; NULL = none */
+    char *replay;                      /* log of the core; NULL = none */
+    char *journal;                     /* directory for such logs, POLICY.log; NULL = none */
     gboolean quiet;
     char **traces; /* NULL-terminated, at least one unless REPLAY */
 } SimOptions;

@@ -8,6 +8,10 @@
 #include "common/error.h"
 #include "scheduler/core/journal.h"
 #include "scheduler/sim/input.h"
+#include "scheduler/sim/story.h"
+#include "scheduler/sim/words.h"
+
+#include <string.h>
 
 #define TOLD_MAX 20u
 
@@ -21,9 +25,47 @@ typedef struct {
     SimReplay counts;
     GError
         *torn; /* of the line before, which is no entry: not the last one's, then it is an error */
-    void (*tell)(const char *text, gpointer user_data);
-    gpointer user_data;
+    SimStory *story; /* NULL = nobody's */
+    const SimReplayConfig *config;
 } Replay;
+
+/* WORD of an action's line, with the name of a kind or reason for its number. */
+static void append_word(GString *out, const char *word)
+{
+    guint64 number;
+    const char *equals = strchr(word, '=');
+    const char *verb = NULL, *reason = NULL;
+    if (equals != NULL &&
+        g_ascii_string_to_unsigned(equals + 1, 10, 0, G_MAXUINT32, &number, NULL)) {
+        if (g_str_has_prefix(word, "kind="))
+            verb = sim_action_verb((guint)number);
+        else if (g_str_has_prefix(word, "reason="))
+            reason = sim_reason_name((guint)number);
+    }
+    g_autofree char *name = verb != NULL ? g_ascii_strup(verb, -1) : NULL;
+    g_string_append_printf(out, " %s%s", reason != NULL ? "reason=" : "",
+                           name != NULL     ? name
+                           : reason != NULL ? reason
+                                            : word);
+}
+
+/* Lines of actions as people read them: with names for numbers. */
+static char *readable(const GString *actions)
+{
+    g_auto(GStrv) lines = g_strsplit(actions->str, "\n", -1);
+    g_autoptr(GString) out = g_string_new(NULL);
+    if (actions->len == 0)
+        return g_strdup("    nothing\n");
+    for (guint i = 0; lines[i] != NULL && *lines[i] != '\0'; i++) {
+        g_autofree char *line = sim_printable(lines[i]);
+        g_auto(GStrv) words = g_strsplit(line, " ", -1);
+        g_string_append(out, "   ");
+        for (guint k = 1; words[0] != NULL && words[k] != NULL; k++)
+            append_word(out, words[k]);
+        g_string_append_c(out, '\n');
+    }
+    return g_string_free(g_steal_pointer(&out), FALSE);
+}
 
 static void take_actions(Replay *replay)
 {
@@ -36,11 +78,13 @@ static void take_actions(Replay *replay)
 static void compare(Replay *replay)
 {
     if (!g_string_equal(replay->now, replay->then) && ++replay->counts.n_different <= TOLD_MAX) {
-        g_autofree char *text = g_strdup_printf(
-            "line %" G_GUINT64_FORMAT ": after this event the log has\n%sand the core asks for\n%s",
-            replay->event_line, replay->then->len > 0 ? replay->then->str : "nothing\n",
-            replay->now->len > 0 ? replay->now->str : "nothing\n");
-        replay->tell(text, replay->user_data);
+        g_autofree char *then = readable(replay->then);
+        g_autofree char *now = readable(replay->now);
+        g_autofree char *text =
+            g_strdup_printf("line %" G_GUINT64_FORMAT
+                            ": after this event the log has\n%s  and the core asks for\n%s",
+                            replay->event_line, then, now);
+        replay->config->tell(text, replay->config->user_data);
     }
     g_string_truncate(replay->now, 0);
     g_string_truncate(replay->then, 0);
@@ -48,10 +92,15 @@ static void compare(Replay *replay)
 
 static gboolean begin_core(Replay *replay, const BerthJournalEntry *entry, GError **error)
 {
+    const SimReplayConfig *asked = replay->config;
     BerthCoreConfig config = entry->config;
+    gint64 tunings[BERTH_TUNING_N];
     if (replay->core != NULL)
         return sim_input_refuse(replay->input, error, "a second config");
-    config.tunings = entry->tunings;
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] =
+            asked->is_tuned != NULL && asked->is_tuned[i] ? asked->tunings[i] : entry->tunings[i];
+    config.tunings = tunings;
     replay->core = berth_core_new(&config);
     return TRUE;
 }
@@ -62,8 +111,10 @@ static void compare_last(Replay *replay)
 {
     g_autofree char *then =
         g_strndup(replay->then->str, replay->then->len - MIN(replay->then->len, 1));
-    if (!g_str_has_prefix(replay->now->str, then))
+    if (replay->config->is_tuned != NULL || !g_str_has_prefix(replay->now->str, then))
         compare(replay);
+    else if (!g_string_equal(replay->now, replay->then))
+        replay->counts.torn_line = replay->line;
 }
 
 static gboolean apply(Replay *replay, const BerthJournalEntry *entry, GError **error)
@@ -74,10 +125,10 @@ static gboolean apply(Replay *replay, const BerthJournalEntry *entry, GError **e
         return sim_input_refuse(replay->input, error, "before config, with which a log begins");
     compare(replay);
     replay->event_line = replay->line;
-    if (entry->kind == BERTH_JOURNAL_NODE)
-        return berth_core_add_node(replay->core, entry->name) == entry->node ||
-               sim_input_refuse(replay->input, error, "handles do not count from 1");
-    if (entry->kind == BERTH_JOURNAL_RESUME) {
+    if (entry->kind == BERTH_JOURNAL_NODE) {
+        if (berth_core_add_node(replay->core, entry->name) != entry->node)
+            return sim_input_refuse(replay->input, error, "handles do not count from 1");
+    } else if (entry->kind == BERTH_JOURNAL_RESUME) {
         berth_core_resume(replay->core, entry->now_usec, replay->effects);
     } else if (entry->kind != BERTH_JOURNAL_EVENT) {
         berth_journal_restore(replay->core, entry);
@@ -85,6 +136,8 @@ static gboolean apply(Replay *replay, const BerthJournalEntry *entry, GError **e
         replay->counts.n_events++;
         berth_core_handle(replay->core, entry->now_usec, &entry->event, replay->effects, NULL);
     }
+    if (replay->story != NULL)
+        sim_story_entry(replay->story, replay->core, entry, replay->effects);
     take_actions(replay);
     return TRUE;
 }
@@ -113,11 +166,31 @@ static gboolean take_line(Replay *replay, char *line, GError **error)
     return ok;
 }
 
-static gboolean run(Replay *replay, const char *path, GError **error)
+/* At the end of the file. */
+static gboolean finish(Replay *replay, GError **error)
+{
+    compare_last(replay);
+    if (replay->counts.n_events == 0 && replay->torn == NULL)
+        return sim_input_refuse(replay->input, error, "no event in this log");
+    if (replay->counts.n_events == 0) {
+        g_propagate_error(error, g_steal_pointer(&replay->torn));
+        return FALSE;
+    }
+    if (replay->torn != NULL)
+        replay->counts.torn_line = replay->line;
+    if (replay->story == NULL || sim_story_is_begun(replay->story))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "--explain %" G_GUINT64_FORMAT ": no such job in %s", replay->config->explain,
+                replay->config->path);
+    return FALSE;
+}
+
+static gboolean run(Replay *replay, GError **error)
 {
     const char *file;
     char *line;
-    replay->input = sim_input_open(path, error);
+    replay->input = sim_input_open(replay->config->path, error);
     if (replay->input == NULL || !sim_input_next_file(replay->input, &file, error))
         return FALSE;
     while (file != NULL) {
@@ -128,27 +201,22 @@ static gboolean run(Replay *replay, const char *path, GError **error)
         if (!take_line(replay, line, error))
             return FALSE;
     }
-    compare_last(replay);
-    if (replay->counts.n_events > 0)
-        return TRUE;
-    if (replay->torn == NULL)
-        return sim_input_refuse(replay->input, error, "no event in this log");
-    g_propagate_error(error, g_steal_pointer(&replay->torn));
-    return FALSE;
+    return finish(replay, error);
 }
 
-gboolean sim_replay_run(const char *path, void (*tell)(const char *text, gpointer user_data),
-                        gpointer user_data, SimReplay *out_replay, GError **error)
+gboolean sim_replay_run(const SimReplayConfig *config, SimReplay *out_replay, GError **error)
 {
     Replay replay = {.effects = berth_core_effects_new(),
                      .now = g_string_new(NULL),
                      .then = g_string_new(NULL),
-                     .tell = tell,
-                     .user_data = user_data};
-    gboolean ok = run(&replay, path, error);
+                     .config = config};
+    if (config->explain != 0)
+        replay.story = sim_story_new(config->explain, config->tell, config->user_data);
+    gboolean ok = run(&replay, error);
     *out_replay = replay.counts;
     g_clear_pointer(&replay.input, sim_input_close);
     g_clear_pointer(&replay.core, berth_core_free);
+    sim_story_free(replay.story);
     berth_core_effects_free(replay.effects);
     g_string_free(replay.now, TRUE);
     g_string_free(replay.then, TRUE);

@@ -204,4 +204,3 @@ void sim_send_joined(Sim *sim, const SimNode *node);
 void sim_explain(Sim *sim, const SimJob *job, const char *format, ...) G_GNUC_PRINTF(3, 4);
 void sim_explain_action(Sim *sim, const BerthCoreAction *action);
 void sim_explain_waiting(Sim *sim, SimRun *run);
-const char *sim_reason_text(BerthReason reason);

@@ -149,8 +149,10 @@ static void journal_config_carries_every_constant(void **state)
                               .tunings = tunings};
     BerthJournalEntry entry;
     g_autoptr(GString) text = g_string_new(NULL);
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        tunings[i] = 100 + (gint64)i;
+    for (guint i = 0; i < BERTH_TUNING_N; i++) {
+        const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)i);
+        tunings[i] = i % 2 == 0 ? info->min : info->max;
+    }
     berth_journal_config(text, &config);
     g_string_truncate(text, text->len - 1);
     assert_true(berth_journal_parse(text->str, &entry, NULL));
@@ -193,6 +195,8 @@ static void journal_bad_lines_are_refused(void **state)
                                         "restored-job tasks=0:0:0:2:0:2:1:1:0:0:0:55:0:0:0:0",
                                         "event 5 submitted tasks=0:2:0:2:0:2:1:1:0:0:0:5:0:0:0:0",
                                         "restored",
+                                        "config",
+                                        "config policy=1",
                                         "config tunings=1,2",
                                         "config luck=1"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
@@ -205,6 +209,52 @@ static void journal_bad_lines_are_refused(void **state)
     }
 }
 
+static void journal_numbers_out_of_range_are_named(void **state)
+{
+    static const struct {
+        const char *line, *expected;
+    } cases[] = {
+        {"event 5 submitted submitted.resources.vcpus=-2",
+         "submitted.resources.vcpus=-2: not a number from 0 to 4294967295"},
+        {"event 5 submitted submitted.priority=2147483648",
+         "submitted.priority=2147483648: not a number from -2147483648 to 2147483647"},
+        {"event 5 submitted submitted.family=x",
+         "submitted.family=x: not a number from 0 to 18446744073709551615"},
+        {"event 5 joined cells=1:x", "memory_mib=x: not a number from 0"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        BerthJournalEntry entry;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *line = g_strdup(cases[i].line);
+        assert_false(berth_journal_parse(line, &entry, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].expected);
+    }
+}
+
+/* Each constant, one above and one below its range. */
+static void journal_constant_out_of_range_is_named(void **state)
+{
+    for (guint i = 0; i < 2 * BERTH_TUNING_N; i++) {
+        const BerthCoreTuningInfo *info = berth_core_tuning((BerthCoreTuning)(i / 2));
+        BerthJournalEntry entry;
+        gint64 tunings[BERTH_TUNING_N];
+        BerthCoreConfig config = {.tunings = tunings};
+        g_autoptr(GError) error = NULL;
+        g_autoptr(GString) text = g_string_new(NULL);
+        for (guint k = 0; k < BERTH_TUNING_N; k++)
+            tunings[k] = berth_core_tuning((BerthCoreTuning)k)->value;
+        tunings[i / 2] = i % 2 == 0 ? info->min - 1 : info->max + 1;
+        g_autofree char *expected =
+            g_strdup_printf("tunings: %s=%" G_GINT64_FORMAT ": not a number from %" G_GINT64_FORMAT
+                            " to %" G_GINT64_FORMAT,
+                            info->name, tunings[i / 2], info->min, info->max);
+        berth_journal_config(text, &config);
+        g_string_truncate(text, text->len - 1);
+        assert_false(berth_journal_parse(text->str, &entry, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, expected);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -214,6 +264,8 @@ int main(void)
         cmocka_unit_test(journal_submission_is_that_of_the_event),
         cmocka_unit_test(journal_config_carries_every_constant),
         cmocka_unit_test(journal_bad_lines_are_refused),
+        cmocka_unit_test(journal_numbers_out_of_range_are_named),
+        cmocka_unit_test(journal_constant_out_of_range_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -70,6 +70,34 @@ static void sim_options_parse_defaults(void **state)
     sim_options_clear(&options);
 }
 
+static void sim_options_parse_replay_takes_constants_and_a_job(void **state)
+{
+    SimOptions options;
+    g_autoptr(GError) error = NULL;
+    assert_true(
+        parse("berth-sim --replay log --tune plan_depth=3 --explain 7 --quiet", &options, &error));
+    assert_string_equal(options.replay, "log");
+    assert_int_equal(options.sim.explain, 7);
+    assert_true(options.tunes && options.is_tuned[BERTH_TUNING_PLAN_DEPTH]);
+    assert_int_equal(options.tunings[BERTH_TUNING_PLAN_DEPTH], 3);
+    assert_false(options.is_tuned[BERTH_TUNING_SETTLE_USEC]);
+    sim_options_clear(&options);
+    assert_true(parse("berth-sim --replay log", &options, &error));
+    assert_false(options.tunes);
+    sim_options_clear(&options);
+}
+
+static void sim_options_parse_tune_help_is_answered(void **state)
+{
+    char *argv[] = {(char *)"berth-sim", (char *)"--tune", (char *)"help", NULL};
+    SimOptions options;
+    gboolean stop = FALSE;
+    g_autoptr(GError) error = NULL;
+    assert_true(sim_options_parse(3, argv, &options, &stop, &error));
+    assert_true(stop);
+    sim_options_clear(&options);
+}
+
 static void sim_options_parse_bad_is_refused(void **state)
 {
     static const struct {
@@ -94,10 +122,18 @@ static void sim_options_parse_bad_is_refused(void **state)
         {"berth-sim --mtbf 0s t", "--mtbf 0s"},
         {"berth-sim --fail-actions 901 t", "--fail-actions"},
         {"berth-sim --without luck t", "--without 'luck'"},
-        {"berth-sim --tune luck=1 t", "--tune luck=1"},
+        {"berth-sim --tune luck=1 t", "--tune luck=1: there is no constant luck; --tune help"},
+        {"berth-sim --tune settle_usec t", "--tune 'settle_usec': wants NAME=NUMBER"},
+        {"berth-sim --tune =1 t", "wants NAME=NUMBER"},
         {"berth-sim --tune settle_usec=x t", "--tune settle_usec=x"},
         {"berth-sim --cost luck=1 t", "--cost luck=1"},
-        {"berth-sim --replay log t", "instead of a trace"},
+        {"berth-sim --replay log t", "not a trace"},
+        {"berth-sim --replay log --nodes 4", "not --nodes"},
+        {"berth-sim --replay log --load 2", "not --load"},
+        {"berth-sim --replay log --json -", "not --json"},
+        {"berth-sim --replay log --policy easy", "not --policy"},
+        {"berth-sim --replay log --cost boot_usec=1", "not --cost"},
+        {"berth-sim --replay log --check", "not --check"},
         {"berth-sim --json", "try berth-sim --help"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -114,6 +150,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_options_parse_all_are_taken),
         cmocka_unit_test(sim_options_parse_defaults),
+        cmocka_unit_test(sim_options_parse_replay_takes_constants_and_a_job),
+        cmocka_unit_test(sim_options_parse_tune_help_is_answered),
         cmocka_unit_test(sim_options_parse_bad_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
