@@ -41,13 +41,10 @@ static void on_progress(guint64 n_arrived, guint64 n_ended, gint64 now_usec, gpo
                       sim_workload_survey(app->workload)->n_jobs, now_usec);
 }
 
-static void on_segment(const SimJob *job, guint32 guest, guint32 node, gint64 from_usec,
-                       gint64 to_usec, gboolean is_opportunistic, gboolean moved,
-                       gpointer user_data)
+static void on_stay(const SimStay *stay, gpointer user_data)
 {
     App *app = user_data;
-    sim_plot_segment(app->plot, app->policy, job, node, from_usec, to_usec, is_opportunistic,
-                     moved);
+    sim_plot_stay(app->plot, app->policy, stay);
 }
 
 static void on_explain(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data)
@@ -151,7 +148,7 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     SimResult *result = &app->results[app->n_results];
     config.policy = policy;
     config.tunings = app->options->tunings;
-    config.hooks = (SimHooks){.segment = app->plot != NULL ? on_segment : NULL,
+    config.hooks = (SimHooks){.stay = app->plot != NULL ? on_stay : NULL,
                               .explain = on_explain,
                               .progress = on_progress,
                               .user_data = app};

@@ -86,6 +86,7 @@ static void begin_start(Sim *sim, const BerthCoreAction *action)
     if (action->resources.vcpus > 0)
         guest->size = action->resources;
     sim_world_place(sim, guest, action->node, action->is_opportunistic);
+    guest->origin = restores ? SIM_STAY_RESTORED : SIM_STAY_STARTED;
     sim->metrics->guest_starts++;
     sim->metrics->opportunistic_starts += action->is_opportunistic;
     gint64 length = cost(sim, SIM_COST_BOOT_USEC);
@@ -256,6 +257,7 @@ static void checkpoint_due(Sim *sim, SimGuest *guest, const SimOrder *order)
     if (ok)
         sim_reports_end(sim, guest);
     guest->is_told |= ok;
+    guest->is_checkpointed = ok;
     sim->metrics->checkpoints += ok;
     send_result(sim, BERTH_EVENT_GUEST_CHECKPOINTED, guest, guest->node, ok);
 }

@@ -1,31 +1,44 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the charts: their data files, their gnuplot scripts, and gnuplot. The files stay beside the
- * pictures, so that they can be drawn in another way. */
+/* Owns which charts there are, and what is in them. Their files stay beside the pictures, so that
+ * they can be drawn in another way. */
 #include "config.h"
 
 #include "scheduler/sim/plot.h"
 
 #include "common/error.h"
+#include "scheduler/sim/chart.h"
+#include "scheduler/sim/gantt.h"
 
 #include <errno.h>
-#include <gio/gio.h>
 #include <glib/gstdio.h>
+#include <math.h>
 
-#define DAY_USEC 86400e6
-/* The chart of nodes shows so many of them. */
-#define NODES_MAX 64u
+#define ROW_HEIGHT  32u  /* pixels of a node */
+#define ROW_SHARE   0.9  /* of it are used */
+#define WAIT_MIN_S  0.01 /* below it a mean wait is none */
+#define WAIT_MARGIN 2.0  /* below the smallest bar, as a factor */
 
-typedef struct {
-    GString *data;
-    guint n;
-    gint64 last_usec;
-} Segments;
+enum {
+    MARK_MOVED = 1,
+    MARK_RESTORED = 2,
+    MARK_CHECKPOINTED = 4,
+};
 
 struct SimPlot {
     char *dir;
     char *gnuplot;
-    Segments segments[SIM_POLICY_N];
-    guint32 node_max;
+    GArray *stays[SIM_POLICY_N]; /* GanttStay */
+};
+
+/* The same policy always looks the same. */
+static const struct {
+    const char *colour;
+    double width;
+    guint dash;
+} styles[SIM_POLICY_N] = {
+    [SIM_POLICY_FCFS] = {CHART_PURPLE, 1.5, 1},      [SIM_POLICY_EASY] = {CHART_BLUE, 1.5, 1},
+    [SIM_POLICY_CONSERVATIVE] = {CHART_SKY, 1.5, 1}, [SIM_POLICY_RESERVED] = {CHART_GREEN, 1.5, 1},
+    [SIM_POLICY_BERTH] = {CHART_VERMILLION, 2, 1},   [SIM_POLICY_BOUND] = {CHART_BLACK, 1.5, 2},
 };
 
 SimPlot *sim_plot_new(const char *dir, GError **error)
@@ -37,14 +50,14 @@ SimPlot *sim_plot_new(const char *dir, GError **error)
         return NULL;
     }
     if (g_mkdir_with_parents(dir, 0777) != 0) {
-        berth_set_error_errno(error, errno, "cannot make the directory %s", dir);
+        berth_set_error_errno(error, errno, "--plot: cannot make the directory %s", dir);
         return NULL;
     }
     SimPlot *plot = g_new0(SimPlot, 1);
     plot->dir = g_strdup(dir);
     plot->gnuplot = g_steal_pointer(&gnuplot);
     for (guint i = 0; i < SIM_POLICY_N; i++)
-        plot->segments[i].data = g_string_new("# node from to kind(0 guaranteed, 1 slack) moved\n");
+        plot->stays[i] = g_array_new(FALSE, FALSE, sizeof(GanttStay));
     return plot;
 }
 
@@ -53,115 +66,107 @@ void sim_plot_free(SimPlot *plot)
     if (plot == NULL)
         return;
     for (guint i = 0; i < SIM_POLICY_N; i++)
-        g_string_free(plot->segments[i].data, TRUE);
+        g_array_unref(plot->stays[i]);
     g_free(plot->gnuplot);
     g_free(plot->dir);
     g_free(plot);
 }
 
-void sim_plot_segment(SimPlot *plot, SimPolicy policy, const SimJob *job, guint32 node,
-                      gint64 from_usec, gint64 to_usec, gboolean is_opportunistic, gboolean moved)
+void sim_plot_stay(SimPlot *plot, SimPolicy policy, const SimStay *stay)
 {
-    Segments *segments = &plot->segments[policy];
-    if (node > NODES_MAX || segments->n >= SIM_PLOT_SEGMENTS)
-        return;
-    segments->n++;
-    segments->last_usec = MAX(segments->last_usec, to_usec);
-    plot->node_max = MAX(plot->node_max, node);
-    g_string_append_printf(segments->data, "%u %.6f %.6f %d %d\n", node,
-                           (double)from_usec / DAY_USEC, (double)to_usec / DAY_USEC,
-                           is_opportunistic, moved);
-}
-
-/* --- files -------------------------------------------------------------------------------------- */
-
-static gboolean write_file(const SimPlot *plot, const char *name, const char *suffix,
-                           const char *text, GError **error)
-{
-    g_autofree char *path = g_strdup_printf("%s/%s.%s", plot->dir, name, suffix);
-    return g_file_set_contents(path, text, -1, error);
-}
-
-static gboolean run_gnuplot(const SimPlot *plot, const char *name, GError **error)
-{
-    g_autofree char *script = g_strdup_printf("%s.gp", name);
-    g_autoptr(GSubprocessLauncher) launcher =
-        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
-    g_subprocess_launcher_set_cwd(launcher, plot->dir);
-    g_subprocess_launcher_setenv(launcher, "LC_ALL", "C", TRUE);
-    g_autoptr(GSubprocess) process =
-        g_subprocess_launcher_spawn(launcher, error, plot->gnuplot, script, NULL);
-    g_autofree char *said = NULL;
-    if (process == NULL || !g_subprocess_communicate_utf8(process, NULL, NULL, NULL, &said, error))
-        return FALSE;
-    if (g_subprocess_get_successful(process))
-        return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL, "gnuplot failed on %s/%s: %s", plot->dir,
-                script, said != NULL ? g_strstrip(said) : "it did not say why");
-    return FALSE;
-}
-
-static GString *script_new(const char *name, const char *title, const char *x, const char *y)
-{
-    GString *script = g_string_new(NULL);
-    g_string_append_printf(script,
-                           "set terminal svg size 1000,420 dynamic noenhanced font 'sans-serif,12' "
-                           "background '#ffffff'\nset output '%s.svg'\nset title '%s'\n"
-                           "set xlabel '%s'\nset ylabel '%s'\nset grid\nset key outside right\n",
-                           name, title, x, y);
-    return script;
+    GArray *stays = plot->stays[policy];
+    GanttStay one = {.from_usec = stay->from_usec,
+                     .to_usec = stay->to_usec,
+                     .node = stay->node,
+                     .vcpus = stay->vcpus,
+                     .is_slack = stay->is_opportunistic};
+    one.mark = (stay->origin == SIM_STAY_MOVED ? MARK_MOVED : 0) |
+               (stay->origin == SIM_STAY_RESTORED ? MARK_RESTORED : 0) |
+               (stay->is_checkpointed ? MARK_CHECKPOINTED : 0);
+    if (stay->node <= SIM_PLOT_NODES && stays->len < SIM_PLOT_STAYS)
+        g_array_append_val(stays, one);
 }
 
 static gboolean draw(const SimPlot *plot, const char *name, const GString *data,
                      const GString *script, GError **error)
 {
-    return write_file(plot, name, "dat", data->str, error) &&
-           write_file(plot, name, "gp", script->str, error) && run_gnuplot(plot, name, error);
+    return chart_draw(plot->gnuplot, plot->dir, name, data, script, error);
 }
 
 /* --- over time ---------------------------------------------------------------------------------- */
 
-/* One block for each policy: day, then all lines of its timeline as shares of CAPACITY where they
- * have one. */
-static GString *timeline_data(const SimResult *results, guint n)
+static double timeline_end(const SimResult *results, guint n)
 {
-    GString *data = g_string_new("# day cpu_used cpu_reserved cpu_wanted cpu_slack memory_used "
-                                 "memory_reserved waiting running\n");
+    double end = (double)G_USEC_PER_SEC;
+    for (guint i = 0; i < n; i++) {
+        const SimTimeline *timeline = results[i].metrics.timeline;
+        end = MAX(end, (double)timeline->n_bins * (double)timeline->bin_usec);
+    }
+    return end;
+}
+
+static double value_of(const SimMetrics *metrics, guint bin, SimLine line)
+{
+    gboolean is_cpu = line <= SIM_LINE_CPU_SLACK;
+    gboolean is_memory = line == SIM_LINE_MEMORY_USED || line == SIM_LINE_MEMORY_RESERVED;
+    double of = is_cpu ? metrics->capacity_vcpus : is_memory ? metrics->capacity_mib : 1;
+    return sim_timeline_mean(metrics->timeline, bin, line) / of;
+}
+
+/* One block for each policy: the begin of a bin, then all lines of its timeline as shares of
+ * CAPACITY where they have one; the last bin once more, at its end. */
+static GString *timeline_data(const SimResult *results, guint n, const ChartUnit *unit)
+{
+    GString *data = g_string_new(NULL);
+    g_string_append_printf(data,
+                           "# %s cpu_used cpu_reserved cpu_wanted cpu_slack memory_used "
+                           "memory_reserved waiting running\n",
+                           unit->name);
     for (guint i = 0; i < n; i++) {
         const SimMetrics *metrics = &results[i].metrics;
         const SimTimeline *timeline = metrics->timeline;
-        const double of[SIM_LINE_N] = {
-            [SIM_LINE_CPU_USED] = metrics->capacity_vcpus,
-            [SIM_LINE_CPU_RESERVED] = metrics->capacity_vcpus,
-            [SIM_LINE_CPU_WANTED] = metrics->capacity_vcpus,
-            [SIM_LINE_CPU_SLACK] = metrics->capacity_vcpus,
-            [SIM_LINE_MEMORY_USED] = metrics->capacity_mib,
-            [SIM_LINE_MEMORY_RESERVED] = metrics->capacity_mib,
-            [SIM_LINE_WAITING] = 1,
-            [SIM_LINE_RUNNING] = 1,
-        };
         g_string_append_printf(data, "%s# %s\n", i > 0 ? "\n\n" : "",
                                sim_policy_name(results[i].policy));
-        for (guint bin = 0; bin < timeline->n_bins; bin++) {
+        for (guint k = 0; k <= timeline->n_bins && timeline->n_bins > 0; k++) {
+            guint bin = MIN(k, timeline->n_bins - 1);
             g_string_append_printf(data, "%.6f",
-                                   ((double)bin + 0.5) * (double)timeline->bin_usec / DAY_USEC);
+                                   (double)k * (double)timeline->bin_usec / unit->usec);
             for (guint line = 0; line < SIM_LINE_N; line++)
-                g_string_append_printf(data, " %.6g",
-                                       sim_timeline_mean(timeline, bin, (SimLine)line) / of[line]);
+                g_string_append_printf(data, " %.6g", value_of(metrics, bin, (SimLine)line));
             g_string_append_c(data, '\n');
         }
     }
     return data;
 }
 
+static double highest(const SimResult *results, guint n, SimLine line)
+{
+    double most = 0;
+    for (guint i = 0; i < n; i++)
+        for (guint bin = 0; bin < results[i].metrics.timeline->n_bins; bin++)
+            most = MAX(most, value_of(&results[i].metrics, bin, line));
+    return most;
+}
+
+/* Axes are stated: gnuplot cannot find those of a single point, or of zeros only. */
+static void add_ranges(GString *script, double x_most, double y_most)
+{
+    g_string_append_printf(script, "set xrange [0:%.6g]\nset yrange [0:%.6g]\n", x_most,
+                           y_most > 0 ? 1.05 * y_most : 1.0);
+}
+
 /* Column COLUMN of each policy. */
 static void plot_policies(GString *script, const char *name, guint column, const SimResult *results,
                           guint n)
 {
-    for (guint i = 0; i < n; i++)
+    for (guint i = 0; i < n; i++) {
+        SimPolicy policy = results[i].policy;
         g_string_append_printf(
-            script, "%s'%s.dat' index %u using 1:%u with lines lw 1.5 title '%s'",
-            i > 0 ? ", \\\n  " : "plot ", name, i, column, sim_policy_name(results[i].policy));
+            script,
+            "%s'%s.dat' index %u using 1:%u with steps lw %.1f dt %u lc rgb '%s' title '%s'",
+            i > 0 ? ", \\\n  " : "plot ", name, i, column, styles[policy].width,
+            styles[policy].dash, styles[policy].colour, sim_policy_name(policy));
+    }
     g_string_append_c(script, '\n');
 }
 
@@ -169,110 +174,236 @@ static gboolean draw_lines(const SimPlot *plot, const SimResult *results, guint 
 {
     static const struct {
         const char *name, *title, *y;
-        guint column;
+        SimLine line;
     } charts[] = {
-        {"utilisation-cpu", "CPU used", "of capacity", 2 + SIM_LINE_CPU_USED},
-        {"utilisation-memory", "Memory used", "of capacity", 2 + SIM_LINE_MEMORY_USED},
-        {"queue", "Waiting jobs", "jobs", 2 + SIM_LINE_WAITING},
+        {"utilisation-cpu", "CPU used", "of capacity", SIM_LINE_CPU_USED},
+        {"utilisation-memory", "Memory used", "of capacity", SIM_LINE_MEMORY_USED},
+        {"queue", "Waiting jobs", "jobs", SIM_LINE_WAITING},
     };
-    g_autoptr(GString) data = timeline_data(results, n);
+    double end = timeline_end(results, n);
+    const ChartUnit *unit = chart_unit(end);
+    g_autoptr(GString) data = timeline_data(results, n, unit);
     for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
-        g_autoptr(GString) script = script_new(charts[i].name, charts[i].title, "day", charts[i].y);
-        plot_policies(script, charts[i].name, charts[i].column, results, n);
+        g_autoptr(GString) script =
+            chart_script(charts[i].name, charts[i].title, unit->name, charts[i].y, CHART_HEIGHT);
+        add_ranges(script, end / unit->usec, highest(results, n, charts[i].line));
+        plot_policies(script, charts[i].name, 2 + charts[i].line, results, n);
         if (!draw(plot, charts[i].name, data, script, error))
             return FALSE;
     }
     return TRUE;
 }
 
-static gboolean draw_reserved(const SimPlot *plot, const SimResult *results, guint n,
-                              GError **error)
+/* What is wanted is often what is used: it is drawn wide, and below it. */
+static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, GError **error)
 {
     static const struct {
-        const char *title;
+        const char *title, *style;
         SimLine line;
-    } lines[] = {{"CPU reserved", SIM_LINE_CPU_RESERVED},
-                 {"CPU reserved in slack", SIM_LINE_CPU_SLACK},
-                 {"CPU wanted", SIM_LINE_CPU_WANTED},
-                 {"CPU used", SIM_LINE_CPU_USED},
-                 {"memory reserved", SIM_LINE_MEMORY_RESERVED},
-                 {"memory used", SIM_LINE_MEMORY_USED}};
-    for (guint i = 0; i < n; i++) {
-        g_autofree char *name = g_strconcat("reserved-", sim_policy_name(results[i].policy), NULL);
-        g_autofree char *title =
-            g_strconcat("Reserved and used: ", sim_policy_name(results[i].policy), NULL);
-        g_autoptr(GString) data = timeline_data(&results[i], 1);
-        g_autoptr(GString) script = script_new(name, title, "day", "of capacity");
-        for (guint k = 0; k < G_N_ELEMENTS(lines); k++)
-            g_string_append_printf(script, "%s'%s.dat' using 1:%u with lines lw 1.5 title '%s'",
-                                   k > 0 ? ", \\\n  " : "plot ", name, 2 + lines[k].line,
-                                   lines[k].title);
-        g_string_append_c(script, '\n');
-        if (!draw(plot, name, data, script, error))
-            return FALSE;
-    }
-    return TRUE;
+    } lines[] = {
+        {"CPU reserved", "lw 1.5 lc rgb '" CHART_BLUE "'", SIM_LINE_CPU_RESERVED},
+        {"CPU reserved in slack", "lw 1.5 lc rgb '" CHART_SKY "'", SIM_LINE_CPU_SLACK},
+        {"CPU wanted", "lw 5 lc rgb '" CHART_ORANGE "'", SIM_LINE_CPU_WANTED},
+        {"CPU used", "lw 1.5 lc rgb '" CHART_VERMILLION "'", SIM_LINE_CPU_USED},
+        {"memory reserved", "lw 1.5 dt 2 lc rgb '" CHART_BLACK "'", SIM_LINE_MEMORY_RESERVED},
+        {"memory used", "lw 1.5 dt 2 lc rgb '" CHART_GREEN "'", SIM_LINE_MEMORY_USED}};
+    double end = timeline_end(result, 1), most = 0;
+    const ChartUnit *unit = chart_unit(end);
+    g_autofree char *name = g_strconcat("reserved-", sim_policy_name(result->policy), NULL);
+    g_autofree char *title =
+        g_strconcat("Reserved and used: ", sim_policy_name(result->policy), NULL);
+    g_autoptr(GString) data = timeline_data(result, 1, unit);
+    g_autoptr(GString) script = chart_script(name, title, unit->name, "of capacity", CHART_HEIGHT);
+    for (guint k = 0; k < G_N_ELEMENTS(lines); k++)
+        most = MAX(most, highest(result, 1, lines[k].line));
+    add_ranges(script, end / unit->usec, most);
+    for (guint k = 0; k < G_N_ELEMENTS(lines); k++)
+        g_string_append_printf(script, "%s'%s.dat' using 1:%u with steps %s title '%s'",
+                               k > 0 ? ", \\\n  " : "plot ", name, 2 + lines[k].line,
+                               lines[k].style, lines[k].title);
+    g_string_append_c(script, '\n');
+    return draw(plot, name, data, script, error);
 }
 
 /* --- waits -------------------------------------------------------------------------------------- */
 
-static gboolean draw_waits(const SimPlot *plot, const SimResult *results, guint n, GError **error)
+static double mean_wait_s(const SimResult *result, guint width)
 {
-    g_autoptr(GString) data = g_string_new("width");
-    g_autoptr(GString) script =
-        script_new("waits", "Mean wait by width of the job", "vCPUs", "hours");
+    double jobs = result->metrics.waits_by_width[width]->total;
+    return jobs > 0 ? result->metrics.wait_sum_by_width_s[width] / jobs : 0;
+}
+
+static gboolean has_width(const SimResult *results, guint n, guint width)
+{
+    for (guint i = 0; i < n; i++)
+        if (results[i].metrics.waits_by_width[width]->total > 0)
+            return TRUE;
+    return FALSE;
+}
+
+/* *OUT_LEAST and *OUT_MOST: of the waits that are any; both 0: there are none. */
+static GString *waits_data(const SimResult *results, guint n, const ChartUnit *unit,
+                           double *out_least, double *out_most)
+{
+    GString *data = g_string_new("width");
+    *out_least = *out_most = 0;
     for (guint i = 0; i < n; i++)
         g_string_append_printf(data, " %s", sim_policy_name(results[i].policy));
     for (guint k = 0; k < SIM_WIDTH_CLASSES; k++) {
+        if (!has_width(results, n, k))
+            continue;
         g_string_append_printf(data, "\n\"%s\"", sim_width_name(k));
         for (guint i = 0; i < n; i++) {
-            const SimMetrics *metrics = &results[i].metrics;
-            double jobs = metrics->waits_by_width[k]->total;
-            g_string_append_printf(data, " %.6g",
-                                   jobs > 0 ? metrics->wait_sum_by_width_s[k] / jobs / 3600 : 0.0);
+            double wait_s = mean_wait_s(&results[i], k);
+            double wait = wait_s * (double)G_USEC_PER_SEC / unit->usec;
+            g_string_append_printf(data, " %.6g", wait_s >= WAIT_MIN_S ? wait : 0);
+            if (wait_s < WAIT_MIN_S)
+                continue;
+            *out_least = *out_least > 0 ? MIN(*out_least, wait) : wait;
+            *out_most = MAX(*out_most, wait);
         }
     }
-    g_string_append_printf(data, "\n");
-    g_string_append(script, "set style data histograms\nset style fill solid 0.8\n"
-                            "set yrange [0:*]\n");
-    g_string_append_printf(
-        script, "plot for [i=2:%u] 'waits.dat' using i:xtic(1) title columnheader(i)\n", n + 1);
+    g_string_append_c(data, '\n');
+    return data;
+}
+
+static gboolean draw_waits(const SimPlot *plot, const SimResult *results, guint n, GError **error)
+{
+    double least, most, longest_s = 0;
+    for (guint k = 0; k < SIM_WIDTH_CLASSES; k++)
+        for (guint i = 0; i < n; i++)
+            longest_s = MAX(longest_s, mean_wait_s(&results[i], k));
+    const ChartUnit *unit = chart_unit(longest_s * (double)G_USEC_PER_SEC);
+    g_autoptr(GString) data = waits_data(results, n, unit, &least, &most);
+    g_autofree char *y = g_strdup_printf("%s%s", unit->name, most > 0 ? ", logarithmic" : "");
+    g_autoptr(GString) script = chart_script(
+        "waits", "Mean wait by width of the job (no bar: none)", "vCPUs", y, CHART_HEIGHT);
+    g_string_append(script, "set style data histograms\nset style fill solid 0.9\n");
+    if (most > 0)
+        g_string_append_printf(script, "set logscale y\nset yrange [%.6g:%.6g]\n",
+                               least / WAIT_MARGIN, most * WAIT_MARGIN);
+    else
+        g_string_append(script, "set yrange [0:1]\n");
+    /* gnuplot refuses a histogram without any point: none is one at the bottom. */
+    for (guint i = 0; i < n; i++)
+        g_string_append_printf(script,
+                               "%s'waits.dat' using ($%u>0?$%u:%.6g):xtic(1) lc rgb '%s' "
+                               "title columnheader(%u)",
+                               i > 0 ? ", \\\n  " : "plot ", i + 2, i + 2, least / WAIT_MARGIN,
+                               styles[results[i].policy].colour, i + 2);
+    g_string_append_c(script, '\n');
     return draw(plot, "waits", data, script, error);
 }
 
 /* --- nodes -------------------------------------------------------------------------------------- */
 
-static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result, guint32 nodes,
+/* from to bottom top kind(0 guaranteed, 1 slack) marks, one line for each part */
+static GString *nodes_data(const GArray *parts, const ChartUnit *unit, guint64 base, double rows)
+{
+    GString *data = g_string_new("# from to bottom top slack moved restored checkpointed\n");
+    for (guint i = 0; i < parts->len; i++) {
+        const GanttPart *part = &g_array_index(parts, GanttPart, i);
+        const GanttStay *stay = part->stay;
+        guint mark = part->is_first ? stay->mark : 0;
+        double floor = (double)stay->node - ROW_SHARE / 2;
+        double above = stay->is_slack ? (double)base : 0;
+        g_string_append_printf(
+            data, "%.6f %.6f %.6f %.6f %d %d %d %d\n", (double)stay->from_usec / unit->usec,
+            (double)stay->to_usec / unit->usec,
+            floor + (above + (double)part->low) / rows * ROW_SHARE,
+            floor + (above + (double)part->high) / rows * ROW_SHARE, stay->is_slack,
+            (mark & MARK_MOVED) != 0, (mark & MARK_RESTORED) != 0, (mark & MARK_CHECKPOINTED) != 0);
+    }
+    return data;
+}
+
+static void add_boxes(GString *script, const char *name)
+{
+    static const struct {
+        const char *colour, *title;
+    } kinds[] = {{CHART_SKY, "guaranteed"}, {CHART_ORANGE, "in slack"}};
+    static const struct {
+        const char *x, *look, *title;
+        guint column;
+    } marks[] = {{"$1", "pt 9 ps 0.6 lc rgb '" CHART_BLACK "'", "moved here", 6},
+                 {"$1", "pt 6 ps 0.7 lw 1.5 lc rgb '" CHART_BLUE "'", "restored", 7},
+                 {"$2", "pt 2 ps 0.6 lw 1.5 lc rgb '" CHART_VERMILLION "'", "checkpointed", 8}};
+    g_string_append(script, "plot ");
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
+        g_string_append_printf(script,
+                               "'%s.dat' using ($5==%u?$1:NaN):3:1:2:3:($4-0.1*($4-$3)) with "
+                               "boxxyerror fc rgb '%s' fs solid noborder title '%s', \\\n  ",
+                               name, i, kinds[i].colour, kinds[i].title);
+    for (guint i = 0; i < G_N_ELEMENTS(marks); i++)
+        g_string_append_printf(script,
+                               "'%s.dat' using ($%u==1?%s:NaN):(($3+$4)/2) with points %s "
+                               "title '%s', \\\n  ",
+                               name, marks[i].column, marks[i].x, marks[i].look, marks[i].title);
+    g_string_append(script, "-1 notitle\n");
+}
+
+static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result,
+                              const SimMachine *machine, GError **error)
+{
+    GArray *stays = plot->stays[result->policy];
+    const char *policy = sim_policy_name(result->policy);
+    guint32 n_nodes = MIN(machine->nodes, SIM_PLOT_NODES);
+    guint64 base, slack;
+    gint64 end = G_USEC_PER_SEC;
+    for (guint i = 0; i < stays->len; i++)
+        end = MAX(end, g_array_index(stays, GanttStay, i).to_usec);
+    const ChartUnit *unit = chart_unit((double)end);
+    g_autoptr(GArray) parts = gantt_stack(stays, &base, &slack);
+    base = MAX(base, machine->vcpus);
+    g_autoptr(GString) data = nodes_data(parts, unit, base, (double)(base + slack));
+    g_autofree char *name = g_strconcat("nodes-", policy, NULL);
+    g_autofree char *of =
+        machine->nodes > SIM_PLOT_NODES
+            ? g_strdup_printf(", the first %u of %u nodes", n_nodes, machine->nodes)
+            : g_strdup("");
+    g_autofree char *title =
+        g_strdup_printf("Guests on nodes, as high as they have vCPUs: %s%s%s", policy, of,
+                        stays->len >= SIM_PLOT_STAYS ? ", the first 20000 stays" : "");
+    g_autoptr(GString) script = chart_script(name, title, unit->name, "node",
+                                             MAX(120 + n_nodes * ROW_HEIGHT, CHART_HEIGHT));
+    g_string_append_printf(script,
+                           "set xrange [0:%.6g]\nset yrange [0.4:%u.6]\nset ytics 1\n"
+                           "set grid noytics\n",
+                           (double)end / unit->usec, n_nodes);
+    add_boxes(script, name);
+    return draw(plot, name, data, script, error);
+}
+
+/* --- all ---------------------------------------------------------------------------------------- */
+
+/* What an earlier run left, of a policy that this one had not. */
+static gboolean remove_others(const SimPlot *plot, const SimResult *results, guint n,
                               GError **error)
 {
-    const Segments *segments = &plot->segments[result->policy];
-    const char *policy = sim_policy_name(result->policy);
-    g_autofree char *name = g_strconcat("nodes-", policy, NULL);
-    g_autofree char *title = g_strdup_printf(
-        "Guests on nodes: %s%s%s", policy, nodes > NODES_MAX ? ", the first 64 nodes" : "",
-        segments->n >= SIM_PLOT_SEGMENTS ? ", the first 20000 stays" : "");
-    g_autoptr(GString) script = script_new(name, title, "day", "node");
-    g_string_append_printf(
-        script,
-        "set yrange [0.4:%u.6]\nset style fill transparent solid 0.25 noborder\n"
-        "plot '%s.dat' using ($4==0?$2:NaN):1:2:3:($1-0.4):($1+0.4) with boxxyerror "
-        "lc rgb '#2060a0' title 'guaranteed', \\\n"
-        "  '' using ($4==1?$2:NaN):1:2:3:($1-0.4):($1+0.4) with boxxyerror "
-        "lc rgb '#e08020' title 'in slack', \\\n"
-        "  '' using ($5==1?$2:NaN):1 with points pt 7 ps 0.4 "
-        "lc rgb '#c00000' title 'moved here'\n",
-        MAX(plot->node_max, 1), name);
-    return draw(plot, name, segments->data, script, error);
+    for (guint policy = 0; policy < SIM_POLICY_N; policy++) {
+        gboolean is_there = FALSE;
+        for (guint i = 0; i < n; i++)
+            is_there |= results[i].policy == (SimPolicy)policy;
+        const char *name = sim_policy_name((SimPolicy)policy);
+        g_autofree char *reserved = g_strconcat("reserved-", name, NULL);
+        g_autofree char *nodes = g_strconcat("nodes-", name, NULL);
+        if (!is_there &&
+            (!chart_remove(plot->dir, reserved, error) || !chart_remove(plot->dir, nodes, error)))
+            return FALSE;
+    }
+    return TRUE;
 }
 
 gboolean sim_plot_draw(SimPlot *plot, const SimWorkload *workload, const SimResult *results,
                        guint n, GError **error)
 {
-    guint32 nodes = sim_workload_machine(workload)->nodes;
+    const SimMachine *machine = sim_workload_machine(workload);
+    if (!remove_others(plot, results, n, error))
+        return FALSE;
     for (guint i = 0; i < n; i++)
-        if (plot->segments[results[i].policy].n > 0 &&
-            !draw_nodes_of(plot, &results[i], nodes, error))
+        if (!draw_reserved_of(plot, &results[i], error) ||
+            (results[i].policy != SIM_POLICY_BOUND &&
+             !draw_nodes_of(plot, &results[i], machine, error)))
             return FALSE;
-    return draw_lines(plot, results, n, error) && draw_reserved(plot, results, n, error) &&
-           draw_waits(plot, results, n, error);
+    return draw_lines(plot, results, n, error) && draw_waits(plot, results, n, error);
 }

@@ -2,7 +2,7 @@
 #pragma once
 
 /* Charts as SVG, drawn by gnuplot: utilisation and reserved against used over time, queue length,
- * waits by width of the jobs, and nodes over time with moves marked. */
+ * waits by width of the jobs, and nodes over time with moves and checkpoints marked. */
 
 #include "scheduler/sim/report.h"
 
@@ -12,11 +12,13 @@ typedef struct SimPlot SimPlot;
 SimPlot *sim_plot_new(const char *dir, GError **error);
 void sim_plot_free(SimPlot *plot);
 
-/* For the chart of nodes; the first SIM_PLOT_SEGMENTS of each policy are drawn. */
-#define SIM_PLOT_SEGMENTS 20000u
-void sim_plot_segment(SimPlot *plot, SimPolicy policy, const SimJob *job, guint32 node,
-                      gint64 from_usec, gint64 to_usec, gboolean is_opportunistic, gboolean moved);
+/* For the chart of nodes: the first SIM_PLOT_STAYS of each policy on the first SIM_PLOT_NODES are
+ * drawn; its title says so where there are more. */
+#define SIM_PLOT_STAYS 20000u
+#define SIM_PLOT_NODES 64u
+void sim_plot_stay(SimPlot *plot, SimPolicy policy, const SimStay *stay);
 
-/* Writes DIR/NAME.dat and NAME.gp of each chart, and has gnuplot make NAME.svg of them. */
+/* Writes DIR/NAME.dat and NAME.gp of each chart, and has gnuplot make NAME.svg of them. Charts of
+ * policies that are not among RESULTS are removed from DIR. */
 gboolean sim_plot_draw(SimPlot *plot, const SimWorkload *workload, const SimResult *results,
                        guint n, GError **error);

@@ -27,11 +27,26 @@ typedef struct {
     guint32 action_permille; /* of actions that fail */
 } SimFailures;
 
+typedef enum {
+    SIM_STAY_STARTED,
+    SIM_STAY_MOVED,
+    SIM_STAY_RESTORED,
+} SimStayOrigin;
+
+/* A guest was on a node, from when it was placed there until nothing of it was left. */
+typedef struct {
+    const SimJob *job;
+    guint32 guest, node;
+    guint32 vcpus; /* when it left */
+    gint64 from_usec, to_usec;
+    gboolean is_opportunistic;
+    SimStayOrigin origin;     /* how it came there */
+    gboolean is_checkpointed; /* so it left */
+} SimStay;
+
 /* Where a run tells what happens; each may be NULL. */
 typedef struct {
-    /* A guest was on NODE from FROM to TO; MOVED: it came by a move. */
-    void (*segment)(const SimJob *job, guint32 guest, guint32 node, gint64 from_usec,
-                    gint64 to_usec, gboolean is_opportunistic, gboolean moved, gpointer user_data);
+    void (*stay)(const SimStay *stay, gpointer user_data);
     /* Something about the job with the number EXPLAIN. */
     void (*explain)(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data);
     /* Entries of the core's log (scheduler/core/journal.h), complete lines. */

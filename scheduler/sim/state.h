@@ -56,7 +56,8 @@ typedef struct {
     gboolean is_opportunistic;
     gboolean is_frozen;
     gboolean is_told; /* the core knows that it ended */
-    gboolean moved;   /* came to this node by a move */
+    gboolean is_checkpointed;
+    SimStayOrigin origin; /* how it came to this node */
     BerthResources size;
     SimDemand want; /* now; nothing unless it runs */
     guint32 served_milli;

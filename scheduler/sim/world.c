@@ -251,19 +251,27 @@ static void attach(Sim *sim, SimGuest *guest, guint32 handle)
         share_out(sim, node);
 }
 
-static void tell_segment(Sim *sim, const SimGuest *guest)
+static void tell_stay(Sim *sim, const SimGuest *guest)
 {
     const SimHooks *hooks = &sim->config->hooks;
-    if (hooks->segment != NULL && sim->now_usec > guest->placed_usec)
-        hooks->segment(&guest->run->job, guest->index, guest->node, guest->placed_usec,
-                       sim->now_usec, guest->is_opportunistic, guest->moved, hooks->user_data);
+    SimStay stay = {.job = &guest->run->job,
+                    .guest = guest->index,
+                    .node = guest->node,
+                    .vcpus = guest->size.vcpus,
+                    .from_usec = guest->placed_usec,
+                    .to_usec = sim->now_usec,
+                    .is_opportunistic = guest->is_opportunistic,
+                    .origin = guest->origin,
+                    .is_checkpointed = guest->is_checkpointed};
+    if (hooks->stay != NULL && stay.to_usec > stay.from_usec)
+        hooks->stay(&stay, hooks->user_data);
 }
 
 /* Others keep their order: it decides who gets memory first. */
 static void detach(Sim *sim, SimGuest *guest)
 {
     SimNode *node = sim_world_node(sim, guest->node);
-    tell_segment(sim, guest);
+    tell_stay(sim, guest);
     g_ptr_array_remove_index(node->guests, guest->place);
     for (guint i = guest->place; i < node->guests->len; i++)
         ((SimGuest *)g_ptr_array_index(node->guests, i))->place = i;
@@ -278,7 +286,8 @@ void sim_world_place(Sim *sim, SimGuest *guest, guint32 node, gboolean is_opport
 {
     g_assert(guest->node == 0 && guest->want.memory_mib == 0);
     guest->is_opportunistic = is_opportunistic;
-    guest->moved = FALSE;
+    guest->origin = SIM_STAY_STARTED;
+    guest->is_checkpointed = FALSE;
     count(sim, guest, TRUE);
     if (guest->run->n_placed++ == 0) {
         sim->totals.waiting--;
@@ -334,7 +343,7 @@ void sim_world_end_move(Sim *sim, SimGuest *guest, gboolean moved, gboolean is_o
         guest->served_milli = 0;
         guest->held_mib = 0;
         count(sim, guest, TRUE);
-        guest->moved = TRUE;
+        guest->origin = SIM_STAY_MOVED;
         attach(sim, guest, to);
         settle(sim, node, guest);
     }

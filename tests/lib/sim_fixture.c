@@ -33,20 +33,21 @@ void sim_fixture_config(SimPolicy policy, SimConfig *out_config)
     sim_costs_of_guests(&out_config->costs);
 }
 
-static void on_segment(const SimJob *job, guint32 guest, guint32 node, gint64 from_usec,
-                       gint64 to_usec, gboolean is_opportunistic, gboolean moved,
-                       gpointer user_data)
+static void on_stay(const SimStay *stay, gpointer user_data)
 {
     SimFixtureRun *run = user_data;
-    if (run->stays->len < job->id)
-        g_array_set_size(run->stays, (guint)job->id);
-    SimFixtureStay *stay = &g_array_index(run->stays, SimFixtureStay, job->id - 1);
-    stay->start_usec = stay->n_stays == 0 ? from_usec : MIN(stay->start_usec, from_usec);
-    stay->end_usec = MAX(stay->end_usec, to_usec);
-    stay->n_stays++;
-    g_string_append_printf(
-        run->log, "%" G_GUINT64_FORMAT ".%u@%u %" G_GINT64_FORMAT "-%" G_GINT64_FORMAT " %d %d\n",
-        job->id, guest, node, from_usec, to_usec, is_opportunistic, moved);
+    guint64 job = stay->job->id;
+    if (run->stays->len < job)
+        g_array_set_size(run->stays, (guint)job);
+    SimFixtureStay *all = &g_array_index(run->stays, SimFixtureStay, job - 1);
+    all->start_usec = all->n_stays == 0 ? stay->from_usec : MIN(all->start_usec, stay->from_usec);
+    all->end_usec = MAX(all->end_usec, stay->to_usec);
+    all->n_stays++;
+    g_string_append_printf(run->log,
+                           "%" G_GUINT64_FORMAT ".%u@%u %" G_GINT64_FORMAT "-%" G_GINT64_FORMAT
+                           " %d %d %d\n",
+                           job, stay->guest, stay->node, stay->from_usec, stay->to_usec,
+                           stay->is_opportunistic, stay->origin, stay->is_checkpointed);
 }
 
 SimFixtureRun *sim_fixture_run(const char *dir, const char *text, const SimConfig *config,
@@ -66,7 +67,7 @@ SimFixtureRun *sim_fixture_run(const char *dir, const char *text, const SimConfi
     assert_no_error(error);
     run->stays = g_array_new(FALSE, TRUE, sizeof(SimFixtureStay));
     run->log = g_string_new(NULL);
-    with_hooks.hooks = (SimHooks){.segment = on_segment, .user_data = run};
+    with_hooks.hooks = (SimHooks){.stay = on_stay, .user_data = run};
     sim_run(&with_hooks, workload, usage != NULL ? usage : &reserved, &run->metrics, &error);
     assert_no_error(error);
     return run;

@@ -249,6 +249,84 @@ static void jobs_of_one_instant_have_no_load_but_work(void **state)
     assert_true(member(json->out, 1, "useful_cpu_utilisation") == 1);
 }
 
+/* --- --plot ------------------------------------------------------------------------------------- */
+
+static gboolean exists(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+static void skip_without_gnuplot(void)
+{
+    g_autofree char *gnuplot = g_find_program_in_path("gnuplot");
+    if (gnuplot == NULL)
+        skip();
+}
+
+static void plots_of_one_instant_are_drawn(void **state)
+{
+    static const SimFixtureJob jobs[] = {{7, 100, 100, 4}, {7, 100, 100, 2}};
+    static const char *const charts[] = {"utilisation-cpu.svg", "utilisation-memory.svg",
+                                         "queue.svg", "waits.svg"};
+    skip_without_gnuplot();
+    for (guint n = 1; n <= G_N_ELEMENTS(jobs); n++) {
+        trace(*state, jobs, n);
+        g_autoptr(Said) all = sim_program(*state, "--plot all a.swf");
+        assert_status(all, 0);
+        g_autoptr(Said) bound = sim_program(*state, "--policy bound --plot bound a.swf");
+        assert_status(bound, 0);
+        for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
+            g_autofree char *one = g_build_filename("all", charts[i], NULL);
+            g_autofree char *two = g_build_filename("bound", charts[i], NULL);
+            assert_true(exists(*state, one));
+            assert_true(exists(*state, two));
+        }
+    }
+}
+
+static void plots_of_other_policies_do_not_stay(void **state)
+{
+    skip_without_gnuplot();
+    trace(*state, three, G_N_ELEMENTS(three));
+    g_autoptr(Said) first = sim_program(*state, "--policy easy,bound --plot . a.swf");
+    assert_status(first, 0);
+    assert_true(exists(*state, "nodes-easy.svg") && exists(*state, "reserved-bound.svg"));
+    g_autoptr(Said) second = sim_program(*state, "--policy fcfs --plot . a.swf");
+    assert_status(second, 0);
+    assert_true(exists(*state, "nodes-fcfs.svg") && exists(*state, "reserved-fcfs.dat"));
+    assert_false(exists(*state, "nodes-easy.svg") || exists(*state, "nodes-easy.gp") ||
+                 exists(*state, "nodes-easy.dat") || exists(*state, "reserved-bound.svg"));
+    assert_true(exists(*state, "a.swf"));
+}
+
+static void plots_stack_guests_by_vcpus(void **state)
+{
+    /* One node of 4: 3 beside 1, and then 2 where the 3 were. */
+    static const SimFixtureJob jobs[] = {{0, 100, 100, 3}, {0, 300, 300, 1}, {50, 100, 100, 2}};
+    skip_without_gnuplot();
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --pool --plot . a.swf");
+    assert_status(said, 0);
+    g_autofree char *data = content(*state, "nodes-easy.dat");
+    assert_has(data, "0.000000 1.666667 0.550000 1.225000 0 0 0 0\n");
+    assert_has(data, "0.000000 5.000000 1.225000 1.450000 0 0 0 0\n");
+    assert_has(data, "1.666667 3.333333 0.550000 1.000000 0 0 0 0\n");
+    g_autofree char *waits = content(*state, "waits.dat");
+    assert_string_equal(waits, "width easy\n\"1\" 0\n\"2-4\" 25\n");
+}
+
+static void plots_of_many_nodes_say_which_they_show(void **state)
+{
+    static const SimFixtureJob job = {0, 100, 100, 4};
+    skip_without_gnuplot();
+    trace(*state, &job, 1);
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --nodes 65 --plot . a.swf");
+    assert_status(said, 0);
+    g_autofree char *script = content(*state, "nodes-easy.gp");
+    assert_has(script, "the first 64 of 65 nodes");
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
 
 int main(void)
@@ -263,6 +341,10 @@ int main(void)
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(jobs_of_one_instant_have_no_load_but_work),
+        TEST(plots_of_one_instant_are_drawn),
+        TEST(plots_of_other_policies_do_not_stay),
+        TEST(plots_stack_guests_by_vcpus),
+        TEST(plots_of_many_nodes_say_which_they_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
