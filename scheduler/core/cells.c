@@ -105,6 +105,26 @@ static void add_up(const CoreCells *cells, Sum sums[1u << BERTH_CELLS_MAX])
     }
 }
 
+/* Whole, and of one size: as on a node without guests. */
+static gboolean are_all_alike(const CoreCells *cells)
+{
+    for (guint i = 0; i < cells->n; i++)
+        if (!is_whole(cells, i) || cells->capacity[i].vcpus != cells->capacity[0].vcpus ||
+            cells->capacity[i].memory_mib != cells->capacity[0].memory_mib)
+            return FALSE;
+    return TRUE;
+}
+
+/* Of such cells the first are as good as any others that are beside each other. SIZE fits in all. */
+static guint32 first_of_alike(const CoreCells *cells, CoreSize size)
+{
+    CoreSize room = cells->capacity[0];
+    guint count = 1;
+    for (; !core_size_fits(size, room); count++)
+        room = core_size_add(room, cells->capacity[0]);
+    return (1u << count) - 1;
+}
+
 guint32 core_cells_choose(const CoreNodes *nodes, const CoreNode *node, CoreSize size)
 {
     const CoreCells *cells = node->cells;
@@ -115,6 +135,8 @@ guint32 core_cells_choose(const CoreNodes *nodes, const CoreNode *node, CoreSize
     guint32 all = (1u << cells->n) - 1;
     if (!core_size_fits(size, free_of(cells, all)))
         return all;
+    if (are_all_alike(cells))
+        return first_of_alike(cells, size);
     for (guint i = 0; i < cells->n; i++) {
         Sum one = {core_size_sub(cells->capacity[i], cells->used[i]), 1, is_whole(cells, i)};
         consider(nodes, 1u << i, &one, size, &best);
@@ -123,7 +145,8 @@ guint32 core_cells_choose(const CoreNodes *nodes, const CoreNode *node, CoreSize
         return best.set;
     add_up(cells, sums);
     for (guint32 set = 1; set <= all; set++)
-        consider(nodes, set, &sums[set], size, &best);
+        if (core_size_fits(size, sums[set].room))
+            consider(nodes, set, &sums[set], size, &best);
     return best.set;
 }
 
