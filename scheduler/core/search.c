@@ -210,6 +210,8 @@ typedef struct {
     GArray *parts;   /* Part, as they came */
     GArray *changes; /* Change, a heap, the next one first */
     guint64 count;   /* sum over the parts */
+    gint64
+        counted_usec; /* of parts that were counted at once: not looked at yet; G_MAXINT64 = none */
 } Gang;
 
 /* Those that are free last come first: what is free now is left to who can use it now. */
@@ -260,15 +262,38 @@ static void add_part(Gang *gang, CoreNode *node, gint64 since_usec)
     add_change(gang->changes, (Change){curve->at_usec, gang->parts->len - 1});
 }
 
+/* The same, of one that has room now: it is counted at once, without a change of its own for that. */
+static void add_part_of_now(Gang *gang, CoreNode *node)
+{
+    Part part = {.node = node->handle, .since_usec = G_MININT64};
+    CoreCurve *curve = &part.curve;
+    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests);
+    part.count = curve->count;
+    gang->count += part.count;
+    if (part.count > 0)
+        gang->counted_usec = curve->at_usec;
+    gboolean changes = core_curve_next(curve);
+    if (changes)
+        add_change(gang->changes, (Change){curve->at_usec, gang->parts->len});
+    if (changes || part.count > 0)
+        g_array_append_val(gang->parts, part);
+    else
+        core_curve_end(curve);
+}
+
 static gint64 next_change(const Gang *gang)
 {
-    return gang->changes->len > 0 ? g_array_index(gang->changes, Change, 0).at_usec : G_MAXINT64;
+    gint64 at_usec = gang->counted_usec;
+    if (gang->changes->len > 0)
+        at_usec = MIN(at_usec, g_array_index(gang->changes, Change, 0).at_usec);
+    return at_usec;
 }
 
 /* All changes of the next instant, which is returned. */
 static gint64 take_changes(Gang *gang)
 {
     gint64 at_usec = next_change(gang);
+    gang->counted_usec = G_MAXINT64;
     while (gang->changes->len > 0 && next_change(gang) == at_usec) {
         Change change = g_array_index(gang->changes, Change, 0);
         Part *part = &g_array_index(gang->parts, Part, change.part);
@@ -294,7 +319,7 @@ static void add_parts_of_now(Gang *gang, const Source *source)
         return;
     core_walk_take_now(source->walk, nodes);
     for (guint i = 0; i < nodes->len; i++)
-        add_part(gang, g_ptr_array_index(nodes, i), G_MININT64);
+        add_part_of_now(gang, g_ptr_array_index(nodes, i));
 }
 
 /* The first instant at which there is room for all of them between the nodes. A node is taken in before
@@ -309,7 +334,7 @@ static gint64 first_of_gang(Gang *gang, Source *source)
             add_part(gang, node, next_usec);
             node = source_next(source, &next_usec);
         }
-        if (gang->changes->len == 0)
+        if (next_change(gang) == G_MAXINT64)
             return G_MAXINT64;
         gint64 at_usec = take_changes(gang);
         if (gang->count >= gang->guests)
@@ -340,7 +365,7 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Part));
     g_autoptr(GArray) changes = g_array_new(FALSE, FALSE, sizeof(Change));
-    Gang gang = {core, *need, class->shape.guests, parts, changes, 0};
+    Gang gang = {core, *need, class->shape.guests, parts, changes, 0, G_MAXINT64};
     Source source = source_open(core, class);
     gint64 found_usec = first_of_gang(&gang, &source);
     source_close(&source);

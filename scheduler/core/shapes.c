@@ -108,8 +108,10 @@ static void catch_up(const BerthCore *core, Tree *tree)
 {
     const CoreNodes *nodes = &core->nodes;
     guint64 newest = nodes->first_change + nodes->changes->len;
-    if (tree->seen < nodes->first_change || tree->width != nodes->width ||
-        tree->n_nodes != nodes->nodes->len) {
+    /* So many changes are of the same nodes, again and again. */
+    gboolean is_far_behind =
+        tree->seen < nodes->first_change || newest - tree->seen > nodes->nodes->len;
+    if (is_far_behind || tree->width != nodes->width || tree->n_nodes != nodes->nodes->len) {
         fill(core, tree);
     } else {
         for (guint64 i = tree->seen; i < newest; i++)
