@@ -420,6 +420,7 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .op_usec = guest->op != BERTH_OP_NONE ? guest->op_usec : 0,
         .op_reason = guest->op != BERTH_OP_NONE ? guest->op_reason : BERTH_REASON_NONE,
         .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,
+        .is_opportunistic_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there,
         .is_opportunistic = guest->is_opportunistic,
         .is_frozen = guest->is_frozen,
         .predicted_milli = guest->needs.cpu_milli,

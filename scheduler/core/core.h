@@ -305,7 +305,8 @@ typedef struct {
     guint32 op_serial; /* of the latest */
     gint64 op_usec;    /* when OP began; restored with 0: at the resume */
     BerthReason op_reason;
-    guint32 to;               /* MIGRATING: the other node */
+    guint32 to; /* MIGRATING: the other node */
+    gboolean is_opportunistic_there;
     BerthResources resources; /* what it has now */
     gboolean is_opportunistic;
     gboolean is_frozen;

@@ -200,7 +200,7 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     CoreNode *to = core_nodes_get(&core->nodes, source->to);
     if (source->op == BERTH_OP_MIGRATING && to == NULL)
         return;
-    guest->is_opportunistic_there = guest->is_opportunistic;
+    guest->is_opportunistic_there = source->is_opportunistic_there;
     guest->to_size = guest->size;
     if (source->op == BERTH_OP_MIGRATING)
         core_nodes_hold(&core->nodes, to, guest);

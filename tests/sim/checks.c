@@ -71,6 +71,7 @@ static void check_guest(World *world, const Job *job, guint32 index, guint32 gue
     CHECK(world, now.node == stored->node && now.phase == stored->phase, job->job.id);
     CHECK(world, now.op == stored->op && now.to == stored->to, job->job.id);
     CHECK(world, now.op_serial == stored->op_serial, job->job.id);
+    CHECK(world, now.is_opportunistic_there == stored->is_opportunistic_there, job->job.id);
     CHECK(world, now.is_opportunistic == stored->is_opportunistic, job->job.id);
     CHECK(world, now.is_frozen == stored->is_frozen, job->job.id);
     CHECK(world,

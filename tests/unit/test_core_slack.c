@@ -570,6 +570,23 @@ static void promotion_moves_to_where_there_is_room(void **state)
                   "timer\n");
 }
 
+static void promotion_in_a_restart_stays_one(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "at 60\n"
+                  "timer\n"
+                  "at 120\n"
+                  "timer -> MIGRATE 2.1@1>2\n"
+                  "restart guests\n"
+                  "join 2\n"
+                  "join 1 1.1:running 2.1:running -> MIGRATE 2.1@1>2\n"
+                  "migrated 2.1\n"
+                  /* Nobody is backed there beside it. */
+                  "submit 3 m=501\n");
+}
+
 static void promotion_delays_no_planned_start(void **state)
 {
     run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint limit=9000 -> START 2.1@1~\n"
@@ -612,6 +629,7 @@ int main(void)
         cmocka_unit_test(migration_to_a_node_that_got_lost_ends_there),
         cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
+        cmocka_unit_test(promotion_in_a_restart_stays_one),
         cmocka_unit_test(promotion_delays_no_planned_start),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
