@@ -223,7 +223,7 @@ static void on_report(BerthCore *core, const BerthCoreEvent *event)
     core_charge_report(core, guest, event->usage.starved_usec);
     core_nodes_slack_changed(&core->nodes, node);
     core_limit_check(core, guest, &event->usage);
-    core_relief_check(core, node, FALSE);
+    core_relief_check(core, node);
     core_relief_room_changed(core, node);
 }
 
@@ -232,11 +232,7 @@ static void on_node_report(BerthCore *core, const BerthCoreEvent *event)
     CoreNode *node = core_nodes_get(&core->nodes, event->node);
     if (node == NULL || node->state != BERTH_NODE_UP)
         return;
-    gboolean pressed = core_relief_is_pressed(core, node, &event->node_usage);
-    if (pressed)
-        node->pressed_until_usec =
-            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
-    core_relief_check(core, node, pressed);
+    core_relief_report(core, node, &event->node_usage);
 }
 
 static void on_timer(BerthCore *core)
@@ -417,6 +413,8 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .cells = guest->cells,
         .op = guest->op,
         .op_serial = guest->op_serial,
+        .balloon_mib = guest->balloon_mib,
+        .to_balloon_mib = guest->op == BERTH_OP_RESIZING ? guest->to_balloon_mib : 0,
         .op_usec = guest->op != BERTH_OP_NONE ? guest->op_usec : 0,
         .op_reason = guest->op != BERTH_OP_NONE ? guest->op_reason : BERTH_REASON_NONE,
         .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,

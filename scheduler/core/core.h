@@ -39,7 +39,8 @@ typedef enum {
     BERTH_FEATURE_BALANCING = 1 << 6,
     BERTH_FEATURE_GROWTH = 1 << 7,   /* towards a ceiling */
     BERTH_FEATURE_FREEZING = 1 << 8, /* a guest at its limit is frozen where its job says so */
-    BERTH_FEATURE_ALL = (1 << 9) - 1,
+    BERTH_FEATURE_BALLOON = 1 << 9,  /* guests in slack give back what they do not need */
+    BERTH_FEATURE_ALL = (1 << 10) - 1,
 } BerthCoreFeature;
 
 /* Every constant of the policy; berth_core_tuning() says what each means, its unit, its bounds and
@@ -75,6 +76,9 @@ typedef enum {
     BERTH_TUNING_EVACUATION_MAX_USEC,
     /* pressure */
     BERTH_TUNING_PRESSURE_PSI_PERMILLE,
+    BERTH_TUNING_BALLOON_SPARE_PERMILLE,
+    BERTH_TUNING_BALLOON_MIN_MIB,
+    BERTH_TUNING_BALLOON_MIB_PER_SEC,
     BERTH_TUNING_COOLDOWN_USEC,
     BERTH_TUNING_NEAR_END_USEC,
     /* costs */
@@ -137,7 +141,7 @@ typedef enum {
     BERTH_OP_NONE = 0,
     BERTH_OP_MIGRATING = 1, /* room is held at both ends */
     BERTH_OP_CHECKPOINTING = 2,
-    BERTH_OP_RESIZING = 3, /* the larger of both sizes is held */
+    BERTH_OP_RESIZING = 3, /* the larger of both sizes is held; also a balloon */
     BERTH_OP_FREEZING = 4,
     BERTH_OP_THAWING = 5,
 } BerthGuestOp;
@@ -308,6 +312,8 @@ typedef struct {
     guint32 to; /* MIGRATING: the other node */
     gboolean is_opportunistic_there;
     BerthResources resources; /* what it has now */
+    guint64 balloon_mib;      /* of its memory, that a balloon keeps from it now */
+    guint64 to_balloon_mib;   /* RESIZING: likewise, when that is done */
     gboolean is_opportunistic;
     gboolean is_frozen;
     guint32 predicted_milli;
@@ -362,8 +368,9 @@ typedef enum {
 /* Since the guest's previous report. */
 typedef struct {
     guint32 cpu_milli;                /* vCPUs used, in 1/1000 */
-    guint64 memory_used_mib;          /* total minus available: page cache is not demand */
-    guint64 memory_available_mib;     /* 0 with USED 0 = not told */
+    guint64 memory_used_mib;          /* total minus available: page cache is not demand, nor is
+                                       * what a balloon keeps */
+    guint64 memory_available_mib;     /* 0 with USED 0 = not told; without what a balloon keeps */
     guint32 cpu_pressure_permille;    /* "some" of /proc/pressure/cpu in the guest */
     guint32 memory_pressure_permille; /* likewise memory */
     guint32 throttled_permille;       /* of the time it wanted to run and its quota was used up */
@@ -507,7 +514,7 @@ typedef enum {
     BERTH_ACTION_RESTORE,    /* the checkpoint of FROM_EPOCH; answered as START is */
     BERTH_ACTION_FREEZE,     /* answered by GUEST_FROZEN */
     BERTH_ACTION_THAW,       /* answered by GUEST_THAWED */
-    BERTH_ACTION_RESIZE,     /* to RESOURCES; answered by GUEST_RESIZED */
+    BERTH_ACTION_RESIZE,     /* to RESOURCES and BALLOON_MIB; answered by GUEST_RESIZED */
 } BerthActionKind;
 /* A guest that exits, vanishes or is stopped while something is done to it: its end is the answer,
  * and what was to be done is not done any more. Where it ended in the midst of a migration, RELEASE
@@ -523,7 +530,11 @@ typedef struct {
     guint32 from_epoch; /* RESTORE */
     guint32 serial; /* MIGRATE, CHECKPOINT, RESIZE: which of the guest's; the result names it, so
                      * that a late one is not taken for the answer to another */
-    BerthResources resources;  /* RESIZE; START and RESTORE: what the guest gets */
+    BerthResources resources; /* RESIZE; START and RESTORE: what the guest gets */
+    guint64 balloon_mib; /* RESIZE: of RESOURCES, that its balloon keeps from it; 0 = none. What the
+                          * guest has in use stays with it: the balloon takes what it can, and that
+                          * counts as done. It moves with the guest. START and RESTORE: none, one that a
+                          * checkpoint has is given back as the guest goes on */
     gboolean is_opportunistic; /* START, RESTORE, MIGRATE: it has the low CPU weight there */
     guint32
         cells; /* START, RESTORE, MIGRATE, RESIZE: the cells of its node, or of TO, in which it is

@@ -79,6 +79,8 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           "job %" G_GUINT64_FORMAT " on %s", record->job, node->name);
     CHECK(guest->phase == record->phase || record->phase == BERTH_GUEST_RELEASING,
           "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(MAX(guest->balloon_mib, guest->to_balloon_mib) < guest->size.memory_mib,
+          "job %" G_GUINT64_FORMAT, record->job);
 }
 
 /* Its timer runs, or waits for what is being done to it. */
@@ -167,6 +169,7 @@ static void check_node(const BerthCore *core, CoreNode *node)
     CoreSize in_slack = {0, 0};
     CoreNeeds needs = {0, 0};
     guint64 slack_used_mib = 0;
+    guint64 extra_mib = 0;
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         CHECK(guest->node == node->handle && guest->phase != BERTH_GUEST_NONE,
@@ -176,6 +179,7 @@ static void check_node(const BerthCore *core, CoreNode *node)
         needs.cpu_milli += guest->needs.cpu_milli;
         needs.memory_mib += guest->needs.memory_mib;
         slack_used_mib += guest->is_opportunistic ? guest->used.memory_mib : 0;
+        extra_mib += guest->extra_mib;
     }
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
@@ -187,10 +191,12 @@ static void check_node(const BerthCore *core, CoreNode *node)
         needs.cpu_milli += guest->held.cpu_milli;
         needs.memory_mib += guest->held.memory_mib;
         slack_used_mib += guest->held_used_mib;
+        extra_mib += guest->held_extra_mib;
     }
     CHECK(in_slack.vcpus == node->slack.vcpus && in_slack.memory_mib == node->slack.memory_mib,
           "node %s", node->name);
-    CHECK(slack_used_mib == node->slack_used_mib, "node %s", node->name);
+    CHECK(slack_used_mib == node->slack_used_mib && extra_mib == node->extra_mib, "node %s",
+          node->name);
     CHECK(needs.cpu_milli == node->needs.cpu_milli && needs.memory_mib == node->needs.memory_mib,
           "node %s", node->name);
     CHECK(sum.vcpus == node->reserved.vcpus && sum.memory_mib == node->reserved.memory_mib,

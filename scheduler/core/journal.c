@@ -42,6 +42,7 @@ static const Member action_members[] = {IN(BerthCoreAction, kind, U32),
                                         IN(BerthCoreAction, resources.vcpus, U32),
                                         IN(BerthCoreAction, resources.memory_mib, U64),
                                         IN(BerthCoreAction, resources.disk_mib, U64),
+                                        IN(BerthCoreAction, balloon_mib, U64),
                                         IN(BerthCoreAction, is_opportunistic, I32),
                                         IN(BerthCoreAction, cells, U32)};
 

@@ -7,6 +7,7 @@
  * and does not stall, is as its user wanted it. */
 #include "scheduler/core/limit.h"
 
+#include "scheduler/core/balloon.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -125,6 +126,8 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
 
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
+    if (core_balloon_check(core, guest, usage))
+        return;
     gboolean memory = is_near_memory_limit(core, usage);
     gboolean vcpus = lacks_vcpus(core, usage);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||

@@ -8,6 +8,7 @@
 #include "scheduler/core/cells.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/predict.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -111,8 +112,10 @@ static void emit_op(BerthCore *core, const CoreGuest *guest)
     action.cells = guest->op == BERTH_OP_MIGRATING  ? guest->to_cells
                    : guest->op == BERTH_OP_RESIZING ? guest->cells
                                                     : 0;
-    if (guest->op == BERTH_OP_RESIZING)
+    if (guest->op == BERTH_OP_RESIZING) {
         action.resources = core_guest_resources(guest);
+        action.balloon_mib = guest->to_balloon_mib;
+    }
     action.is_opportunistic =
         guest->op == BERTH_OP_MIGRATING ? guest->is_opportunistic_there : guest->is_opportunistic;
     core_emit_action(core, &action);
@@ -158,6 +161,7 @@ void core_move_promote(BerthCore *core, CoreGuest *guest)
     core_nodes_unreserve(&core->nodes, node, guest);
     guest->is_opportunistic = FALSE;
     guest->old_size = guest->size;
+    guest->to_balloon_mib = 0;
     core->space_mib -= guest->task->job->class->shape.memory_mib;
     core_nodes_reserve(&core->nodes, node, guest);
     begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_PROMOTION);
@@ -176,8 +180,22 @@ static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     guest->old_size = guest->size;
+    guest->to_balloon_mib = 0;
     set_size(core, guest, size);
     begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_AT_LIMIT);
+}
+
+void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason)
+{
+    guint32 most = (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX];
+    if (to_mib > guest->balloon_mib) {
+        gint64 rest_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << MIN(guest->ballooned, most);
+        guest->balloon_rest_usec = core_time_add(core->now_usec, rest_usec);
+        guest->ballooned++;
+    }
+    guest->old_size = guest->size;
+    guest->to_balloon_mib = to_mib;
+    begin(core, guest, BERTH_OP_RESIZING, reason);
 }
 
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze)
@@ -210,6 +228,7 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     if (is_move(guest->op))
         count_move(core, guest, 1);
     guest->old_size = guest->size;
+    guest->to_balloon_mib = source->to_balloon_mib;
 }
 
 void core_move_resume(BerthCore *core, CoreGuest *guest)
@@ -245,9 +264,22 @@ static void end_by_result(BerthCore *core, CoreGuest *guest)
 void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
     CoreSize old_size = guest->old_size;
+    gint64 cooldown_usec = guest->cooldown_usec;
+    gboolean is_balloon =
+        guest->to_balloon_mib != guest->balloon_mib && guest->op_reason != BERTH_REASON_PROMOTION;
     end_by_result(core, guest);
-    if (!ok)
+    if (is_balloon) /* it has not moved */
+        guest->cooldown_usec = cooldown_usec;
+    if (!ok) {
         set_size(core, guest, old_size);
+        return;
+    }
+    guest->balloon_mib = guest->to_balloon_mib;
+    if (guest->balloon_mib == 0)
+        return;
+    guint64 left = core_guest_resources(guest).memory_mib - guest->balloon_mib;
+    core_predict_touched(core, guest, MIN(guest->touched_mib, left));
+    core_nodes_slack_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
 }
 
 void core_move_op_done(BerthCore *core, CoreGuest *guest)

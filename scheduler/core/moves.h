@@ -20,6 +20,9 @@ void core_move_promote(BerthCore *core, CoreGuest *guest);
 void core_move_migrate_to_grow(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size);
 /* GUEST gets SIZE, overhead included, where it is; the larger of both is held. */
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size);
+/* TO_MIB of GUEST's memory are kept from it; if that is more than now, it is left alone for longer each
+ * time. */
+void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason);
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
 /* Nothing is being done to it, and nothing is in the way of it. */
 gboolean core_move_is_at_rest(const CoreGuest *guest);

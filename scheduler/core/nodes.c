@@ -71,7 +71,7 @@ CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
     guint64 memory_mib = node->capacity.memory_mib * (1000 - nodes->keep_memory_permille) / 1000;
     guint64 needed_milli = (guint64)node->needs.cpu_milli * node->coincidence >> 16;
     return (CoreNeeds){(guint32)(cpu_milli - MIN(cpu_milli, needed_milli)),
-                       memory_mib - MIN(memory_mib, node->needs.memory_mib)};
+                       memory_mib - MIN(memory_mib, node->needs.memory_mib + node->extra_mib)};
 }
 
 void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node)
@@ -215,6 +215,7 @@ void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     *part = core_size_add(*part, guest->size);
     add_needs(node, guest->needs, 1);
     add_used(node, guest->used, guest->is_opportunistic, 1);
+    node->extra_mib += guest->extra_mib;
     node->n_waiting_for_room += guest->waits_for_room;
     core_nodes_changed(nodes, node);
 }
@@ -232,6 +233,7 @@ void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     *part = core_size_sub(*part, guest->size);
     add_needs(node, guest->needs, -1);
     add_used(node, guest->used, guest->is_opportunistic, -1);
+    node->extra_mib -= guest->extra_mib;
     node->n_waiting_for_room -= guest->waits_for_room;
     if (core_size_fits(node->reserved, core_node_capacity(node)))
         node->oversubscribed = FALSE;
@@ -247,6 +249,8 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->held = guest->needs;
     guest->held_used_mib = guest->is_opportunistic_there ? guest->used.memory_mib : 0;
     to->slack_used_mib += guest->held_used_mib;
+    guest->held_extra_mib = guest->extra_mib;
+    to->extra_mib += guest->held_extra_mib;
     g_ptr_array_add(to->incoming, guest);
     guest->to_cells =
         guest->is_opportunistic_there ? 0 : core_cells_choose(nodes, to, guest->to_size);
@@ -268,6 +272,7 @@ void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     *part = core_size_sub(*part, guest->to_size);
     add_needs(to, guest->held, -1);
     to->slack_used_mib -= guest->held_used_mib;
+    to->extra_mib -= guest->held_extra_mib;
     core_nodes_changed(nodes, to);
     core_nodes_fresh(nodes, to);
 }

@@ -206,7 +206,7 @@ static void begin(BerthCore *core, CoreGuest *guest)
         guest->peak = (CoreNeeds){0, 0};
         guest->reports = 0;
     }
-    guest->touched_mib = 0;
+    guest->touched_mib = guest->extra_mib = 0;
     guest->is_put_back = guest->is_half_known = FALSE;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
@@ -280,6 +280,16 @@ static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
     node->needs.cpu_milli += needs.cpu_milli - guest->needs.cpu_milli;
     node->needs.memory_mib += needs.memory_mib - guest->needs.memory_mib;
     guest->needs = needs;
+}
+
+void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    guint64 occupied = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
+    guint64 extra = occupied - MIN(occupied, guest->needs.memory_mib);
+    node->extra_mib += extra - guest->extra_mib;
+    guest->extra_mib = extra;
+    guest->touched_mib = touched_mib;
 }
 
 /* However seldom its guests have been seen busy together, some of their peaks may be. */
@@ -369,6 +379,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
         tell_peak(core, guest);
     }
     set_needs(core, guest, needs);
+    core_predict_touched(core, guest, guest->touched_mib);
     note_coincidence(core, node, kept_cpu);
 }
 

@@ -24,6 +24,9 @@ CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const Core
 /* Memory that a guest of TASK has as soon as it is started; NULL = a new one. */
 guint64 core_predict_held_mib(const CoreTask *task);
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* GUEST occupies TOUCHED_MIB of its host, 0 = not told. What that is beyond its needs is no demand, but
+ * nobody else can have it. */
+void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib);
 /* GUEST's task has ended well: its siblings will need as much. */
 void core_predict_learn(BerthCore *core, const CoreGuest *guest);
 /* What all guests of NODE together are thought to need at most: memory as the sum of theirs; vCPUs

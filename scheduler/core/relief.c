@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, relief: which guests in slack leave a node whose memory is needed, and how: moved to where
- * there is room, else checkpointed. Nothing is killed; a guest that has not begun to run is simply
- * started again elsewhere. CPU needs no relief: weights let backed guests go first. */
+/* DECIDE, relief: what guests in slack do for a node whose memory is needed. Where the host itself lacks
+ * it, they first give back what they occupy and do not need (balloon.c). What that does not relieve,
+ * and what they are predicted to need, is relieved by those who leave: moved to where there is room, else
+ * checkpointed. Nothing is killed; a guest that has not begun to run is simply started again elsewhere.
+ * CPU needs no relief: weights let backed guests go first. */
 #include "scheduler/core/relief.h"
 
+#include "scheduler/core/balloon.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/moves.h"
@@ -11,11 +14,18 @@
 #include "scheduler/core/predict.h"
 #include "scheduler/core/slack.h"
 #include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
 
 static guint64 copy_mib(const CoreGuest *guest)
 {
     return MAX(
         guest->touched_mib > 0 ? guest->touched_mib : guest->task->job->class->shape.memory_mib, 1);
+}
+
+/* Of its node's memory: what it is predicted to need, and what it occupies beyond that. */
+static guint64 takes_mib(const CoreGuest *guest)
+{
+    return guest->needs.memory_mib + guest->extra_mib;
 }
 
 static gboolean is_leaving(const CoreGuest *guest)
@@ -45,8 +55,8 @@ static gboolean is_better_victim(const CoreGuest *a, const CoreGuest *b)
     gboolean starts_b = b->phase == BERTH_GUEST_STARTING;
     if (starts_a != starts_b)
         return starts_a;
-    guint64 worth_a = a->needs.memory_mib * copy_mib(b);
-    guint64 worth_b = b->needs.memory_mib * copy_mib(a);
+    guint64 worth_a = takes_mib(a) * copy_mib(b);
+    guint64 worth_b = takes_mib(b) * copy_mib(a);
     if (worth_a != worth_b)
         return worth_a > worth_b;
     return a->task->record.job != b->task->record.job ? a->task->record.job > b->task->record.job
@@ -80,8 +90,8 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
  * backed guests are about to lack: the cap of the cluster is for moves that can wait. */
 static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReason reason)
 {
-    gboolean is_urgent =
-        reason == BERTH_REASON_ROOM_NEEDED || node->needs.memory_mib > node->capacity.memory_mib;
+    gboolean is_urgent = reason == BERTH_REASON_ROOM_NEEDED ||
+                         core_relief_taken_mib(node) > node->capacity.memory_mib;
     return is_urgent ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
                      : core_move_is_below_caps(core, node);
 }
@@ -114,7 +124,7 @@ static guint64 leaving_mib(const CoreNode *node)
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         if (guest->is_opportunistic && is_leaving(guest))
-            sum += guest->needs.memory_mib;
+            sum += takes_mib(guest);
     }
     return sum;
 }
@@ -127,11 +137,24 @@ guint64 core_relief_most_mib(const BerthCore *core)
                      1000);
 }
 
-/* Evicts until what stays needs no more than ROOM_MIB. */
-static void relieve(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReason reason)
+guint64 core_relief_taken_mib(const CoreNode *node)
+{
+    return node->needs.memory_mib + node->extra_mib;
+}
+
+/* TRUE: what stays takes no more than ROOM_MIB when those who are asked have given it back. */
+static gboolean ask_balloons(BerthCore *core, CoreNode *node, guint64 room_mib)
+{
+    guint64 staying = core_relief_taken_mib(node) - leaving_mib(node);
+    return core_balloon_relieve(core, node, staying - MIN(staying, room_mib));
+}
+
+/* Until what stays takes no more than ROOM_MIB. */
+static void evict_until(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReason reason)
 {
     CoreGuest *victim;
-    while (node->needs.memory_mib > room_mib + leaving_mib(node) &&
+    while (core_relief_taken_mib(node) >
+               room_mib + leaving_mib(node) + core_balloon_under_way_mib(node) &&
            (victim = victim_on(core, node)) != NULL && evict(core, victim, reason))
         ;
 }
@@ -139,10 +162,11 @@ static void relieve(BerthCore *core, CoreNode *node, guint64 room_mib, BerthReas
 gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
 {
     guint64 room_mib = node->capacity.memory_mib;
-    if (node->slack.memory_mib == 0 || node->needs.memory_mib <= room_mib)
+    if (node->slack.memory_mib == 0 || core_relief_taken_mib(node) <= room_mib)
         return TRUE;
-    relieve(core, node, room_mib, BERTH_REASON_ROOM_NEEDED);
-    return node->needs.memory_mib <= room_mib;
+    if (!ask_balloons(core, node, room_mib))
+        evict_until(core, node, room_mib, BERTH_REASON_ROOM_NEEDED);
+    return core_relief_taken_mib(node) <= room_mib;
 }
 
 void core_relief_room_changed(BerthCore *core, CoreNode *node)
@@ -186,8 +210,13 @@ static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)
            (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE] / 1000;
 }
 
-gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
-                                const BerthCoreNodeUsage *usage)
+guint64 core_relief_well_mib(const BerthCore *core, const CoreNode *node)
+{
+    return headroom_mib(core, node) * 3 / 2;
+}
+
+static gboolean is_pressed(const BerthCore *core, const CoreNode *node,
+                           const BerthCoreNodeUsage *usage)
 {
     gboolean is_short = usage->memory_available_mib > 0 &&
                         usage->memory_available_mib < headroom_mib(core, node) / 2;
@@ -215,7 +244,20 @@ static gboolean awaits_none(const CoreNode *node)
     return TRUE;
 }
 
-void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
+/* Until all of the headroom is available again; where the host has not told what is, as much as makes it
+ * pressed. Less what those who leave occupy. */
+static guint64 lacking_mib(const BerthCore *core, const CoreNode *node)
+{
+    guint64 headroom = headroom_mib(core, node);
+    guint64 lacking = node->available_mib > 0 && node->available_mib < headroom
+                          ? headroom - node->available_mib
+                          : headroom / 2;
+    return lacking - MIN(lacking, leaving_mib(node));
+}
+
+/* Begins when half of the headroom is used up, and ends when all of it is there again; balloons, which
+ * cost little and take their time, begin when any of it is used up. */
+static void check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
     guint64 safe_mib = node->capacity.memory_mib * (1000 - headroom) / 1000;
@@ -224,9 +266,30 @@ void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed)
         return;
     if (awaits_none(node))
         keep_bound(core, node);
-    /* Begins when half of the headroom is used up, and ends when all of it is there again. */
-    if (node->needs.memory_mib > half_mib && (pressed || !is_settling_anew(core, node)))
-        relieve(core, node, safe_mib, BERTH_REASON_PRESSURE);
-    else if (pressed && leaving_mib(node) == 0)
-        relieve(core, node, node->needs.memory_mib - 1, BERTH_REASON_PRESSURE);
+    gboolean is_relieved = pressed && core_balloon_relieve(core, node, lacking_mib(core, node));
+    gboolean is_full =
+        core_relief_taken_mib(node) > safe_mib && (pressed || !is_settling_anew(core, node));
+    if (is_full)
+        ask_balloons(core, node, node->capacity.memory_mib - core_relief_well_mib(core, node));
+    if (is_full && core_relief_taken_mib(node) > half_mib)
+        evict_until(core, node, safe_mib, BERTH_REASON_PRESSURE);
+    else if (pressed && !is_relieved && leaving_mib(node) == 0)
+        evict_until(core, node, core_relief_taken_mib(node) - core_balloon_under_way_mib(node) - 1,
+                    BERTH_REASON_PRESSURE);
+}
+
+void core_relief_check(BerthCore *core, CoreNode *node)
+{
+    check(core, node, FALSE);
+}
+
+void core_relief_report(BerthCore *core, CoreNode *node, const BerthCoreNodeUsage *usage)
+{
+    gboolean pressed = is_pressed(core, node, usage);
+    node->available_mib = usage->memory_available_mib;
+    if (pressed)
+        node->pressed_until_usec =
+            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    check(core, node, pressed);
+    core_balloon_relax(core, node);
 }

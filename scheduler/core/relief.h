@@ -13,8 +13,11 @@ guint64 core_relief_most_mib(const BerthCore *core);
 gboolean core_relief_make_room(BerthCore *core, CoreNode *node);
 /* Something left NODE, or is known not to leave: starts that waited for the room go on. */
 void core_relief_room_changed(BerthCore *core, CoreNode *node);
-/* NODE lacks memory, as USAGE says: somebody stalls for it, or hardly any is left. */
-gboolean core_relief_is_pressed(const BerthCore *core, const CoreNode *node,
-                                const BerthCoreNodeUsage *usage);
-/* The needs of NODE's guests, or what it says of itself, have changed. PRESSED: it lacks memory. */
-void core_relief_check(BerthCore *core, CoreNode *node, gboolean pressed);
+/* The needs of NODE's guests have changed. */
+void core_relief_check(BerthCore *core, CoreNode *node);
+/* NODE says what it has, and whether somebody stalls there for want of memory. */
+void core_relief_report(BerthCore *core, CoreNode *node, const BerthCoreNodeUsage *usage);
+/* What NODE's guests are predicted to need, and what they occupy beyond that. */
+guint64 core_relief_taken_mib(const CoreNode *node);
+/* Of the host: with so much available balloons have taken enough. */
+guint64 core_relief_well_mib(const BerthCore *core, const CoreNode *node);

@@ -56,6 +56,7 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
     guest->cells = source->is_opportunistic ? 0 : source->cells;
     guest->is_opportunistic = source->is_opportunistic;
     guest->is_frozen = source->is_frozen;
+    guest->balloon_mib = source->balloon_mib;
     if (source->resources.vcpus > 0)
         guest->size = core_size_of(core, &source->resources);
     core_predict_restore(core, guest);

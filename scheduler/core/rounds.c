@@ -190,7 +190,7 @@ static gboolean look_at(BerthCore *core, CoreNode *node)
 {
     if (node->draining || core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
         drain(core, node);
-    core_relief_check(core, node, FALSE);
+    core_relief_check(core, node);
     core_relief_room_changed(core, node);
     if (node->slack.memory_mib > 0 && (core->config.features & BERTH_FEATURE_PROMOTION)) {
         g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);

@@ -26,7 +26,8 @@
 
 CoreLodger core_slack_lodger(const CoreGuest *guest)
 {
-    return (CoreLodger){guest->task->job->class, guest->needs, guest->used.memory_mib};
+    CoreNeeds needs = {guest->needs.cpu_milli, guest->needs.memory_mib + guest->extra_mib};
+    return (CoreLodger){guest->task->job->class, needs, guest->used.memory_mib};
 }
 
 /* They could all be written out within the evacuation bound, and grow a little meanwhile. */

@@ -151,11 +151,16 @@ struct CoreGuest {
     CoreSize to_size;      /* held there */
     CoreNeeds held;        /* there */
     guint64 held_used_mib; /* likewise, of what it uses */
-    gint64 cooldown_usec;  /* not moved again until then, if others can be */
-    guint32 wanted_round;  /* that one */
-    guint32 wanted_to;     /* the latest round would have moved it there */
-    gint64 pause_usec;     /* its next cooldown, if longer than others */
-    guint32 balanced;      /* so often for balance */
+    guint64 held_extra_mib;
+    gint64 cooldown_usec;     /* not moved again until then, if others can be */
+    guint32 wanted_round;     /* that one */
+    guint32 wanted_to;        /* the latest round would have moved it there */
+    gint64 pause_usec;        /* its next cooldown, if longer than others */
+    guint32 balanced;         /* so often for balance */
+    guint64 balloon_mib;      /* of its memory, that a balloon keeps from it */
+    guint64 to_balloon_mib;   /* RESIZING: likewise, if that works */
+    gint64 balloon_rest_usec; /* it is not asked for memory again until then */
+    guint32 ballooned;        /* so often it was */
     /* charge.c */
     gint64 starved_usec;      /* lost since its command runs */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */
@@ -166,6 +171,7 @@ struct CoreGuest {
     /* predict.c */
     CoreNeeds needs, floor, used, peak;
     guint64 touched_mib;
+    guint64 extra_mib; /* host memory that it occupies beyond its needs; in NODE's */
     guint32 dirty_mib_per_sec;
     guint32 reports;
     gboolean is_put_back;   /* from the store, with what was stored of its peak */
@@ -207,7 +213,9 @@ struct CoreNode {
     CoreNeeds needs;      /* predicted, sums over guests; used: reported */
     CoreNeeds used;
     gint64 pressed_until_usec; /* nobody comes into its slack: it said that it lacks memory */
+    guint64 available_mib;     /* of the host, as it said last; 0 = not told */
     guint64 slack_used_mib;    /* by the guests in slack, and by such that come */
+    guint64 extra_mib;         /* of all guests, and of such that come */
     guint32 coincidence;       /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;             /* under way to and from it */
     guint n_waiting_for_room;

@@ -2,6 +2,7 @@
 /* Owns what the results of migrations, checkpoints and the like mean for a task. */
 #include "scheduler/core/task_steps.h"
 
+#include "scheduler/core/balloon.h"
 #include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/moves.h"
@@ -25,6 +26,8 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         core_guest_handle(core, guest, CORE_TASK_NODE_LOST, NULL);
     else if (input->ok && guest->phase == BERTH_GUEST_STOPPING)
         core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
+    else
+        core_balloon_settled(core, guest);
 }
 
 /* It stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
@@ -64,8 +67,16 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
 
 void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
 {
-    if (answers(guest, BERTH_OP_RESIZING, input))
-        core_move_resized(core, guest, input->ok);
+    if (!answers(guest, BERTH_OP_RESIZING, input))
+        return;
+    gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
+    core_move_resized(core, guest, input->ok);
+    if (!was_balloon)
+        return;
+    /* Meanwhile it could not leave. */
+    core_relief_room_changed(core, core_step_node_of(core, guest));
+    if (input->ok)
+        core_balloon_settled(core, guest);
 }
 
 /* Frozen it keeps its memory, and its time limit runs on. */

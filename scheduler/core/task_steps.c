@@ -252,6 +252,7 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
 {
     guest->size = guest->task->job->class->shape.size;
     guest->has_exited = guest->is_frozen = FALSE;
+    guest->balloon_mib = guest->to_balloon_mib = 0;
     guest->is_opportunistic = is_opportunistic;
     if (is_opportunistic)
         core->space_mib += guest->task->job->class->shape.memory_mib;

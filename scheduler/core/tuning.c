@@ -120,6 +120,20 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "memory pressure of a node from which guests have to leave",
          "systemd-oomd acts at 60 % for services; guests that stall a tenth of their time are "
          "visibly slow, and relief must come before harm"},
+    [BERTH_TUNING_BALLOON_SPARE_PERMILLE] =
+        {"balloon_spare_permille", "permille", 100, 0, 1000,
+         "of what a guest in slack is predicted to need, left to it besides by a balloon",
+         "a guest that needs more than it was left gets all of it back: with the margin of the "
+         "prediction a twelfth of its memory is available then, and limit_available is a "
+         "twentieth"},
+    [BERTH_TUNING_BALLOON_MIN_MIB] =
+        {"balloon_min_mib", "MiB", 64, 1, G_MAXINT32,
+         "less than this is not taken from a guest by a balloon",
+         "what a guest of a gigabyte drops and fills again within seconds"},
+    [BERTH_TUNING_BALLOON_MIB_PER_SEC] =
+        {"balloon_mib_per_sec", "MiB/s", 500, 1, 1000000, "at which a balloon takes memory",
+         "page by page, cache that has to be dropped first: assumed. Guests that end before it is "
+         "done are not asked, and none for longer than evacuation_max_usec"},
     [BERTH_TUNING_COOLDOWN_USEC] =
         {"cooldown_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
          "after a move or restore a guest is not moved again for this long",

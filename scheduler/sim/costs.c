@@ -48,6 +48,12 @@ static const SimCostInfo costs_table[SIM_COST_N] = {
     [SIM_COST_RESIZE_USEC] = {"resize_usec", 1000000, "until the guest has its new size",
                               "0.7 s of a vCPU and 50 ms of 256 MiB measured, until the "
                               "guest has it online; the rest, for the way there, is assumed"},
+    [SIM_COST_BALLOON_MIB_PER_SEC] = {"balloon_mib_per_sec", 500,
+                                      "that a balloon takes, besides resize_usec",
+                                      "page by page, cache that has to be dropped first; assumed"},
+    [SIM_COST_CACHE_PERMILLE] = {"cache_permille", 0,
+                                 "of what it reserved, page cache that a guest fills while it runs",
+                                 "assumed: it is the jobs', and no trace tells it"},
 };
 
 const SimCostInfo *sim_cost_info(SimCost cost)
@@ -68,6 +74,7 @@ void sim_costs_of_processes(SimCosts *out_costs)
     out_costs->values[SIM_COST_BOOT_USEC] = 0;
     out_costs->values[SIM_COST_STOP_USEC] = 0;
     out_costs->values[SIM_COST_RELEASE_USEC] = 0;
+    out_costs->values[SIM_COST_CACHE_PERMILLE] = 0; /* the host's own, that gives way */
 }
 
 gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error)
@@ -110,6 +117,12 @@ gint64 sim_costs_migrate_usec(const SimCosts *costs, guint64 memory_mib, guint32
     if (dirty < own)
         copied = MIN(copied, memory_mib * own / (own - dirty));
     return costs->values[SIM_COST_MIGRATE_FIXED_USEC] + copy_usec(copied, link, n_transfers);
+}
+
+gint64 sim_costs_balloon_usec(const SimCosts *costs, guint64 memory_mib)
+{
+    return costs->values[SIM_COST_RESIZE_USEC] +
+           copy_usec(memory_mib, (guint64)costs->values[SIM_COST_BALLOON_MIB_PER_SEC], 1);
 }
 
 gint64 sim_costs_checkpoint_usec(const SimCosts *costs, guint64 memory_mib, guint n_transfers)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What actions cost in the simulated world: time, during which room is held at both ends. */
+/* What actions cost in the simulated world: time, during which room is held at both ends; and what
+ * jobs do that traces do not tell. */
 
 #include <glib.h>
 
@@ -19,6 +20,8 @@ typedef enum {
     SIM_COST_CHECKPOINT_MIB_PER_SEC,
     SIM_COST_FREEZE_USEC,
     SIM_COST_RESIZE_USEC,
+    SIM_COST_BALLOON_MIB_PER_SEC,
+    SIM_COST_CACHE_PERMILLE,
     SIM_COST_N,
 } SimCost;
 
@@ -49,5 +52,8 @@ gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error);
  * ended earlier, by pausing the guest, is assumed. */
 gint64 sim_costs_migrate_usec(const SimCosts *costs, guint64 memory_mib, guint32 cpu_milli,
                               guint n_transfers);
+/* Until a balloon has taken MEMORY_MIB. What it gives back comes little by little, and a guest goes on
+ * with the first of it: that takes as long as any resize. */
+gint64 sim_costs_balloon_usec(const SimCosts *costs, guint64 memory_mib);
 gint64 sim_costs_checkpoint_usec(const SimCosts *costs, guint64 memory_mib, guint n_transfers);
 gint64 sim_costs_restore_usec(const SimCosts *costs, guint64 memory_mib, guint n_transfers);

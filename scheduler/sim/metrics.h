@@ -49,6 +49,7 @@ typedef struct {
     /* actions that were done */
     guint64 migrations, checkpoints, restores, freezes, thaws, resizes, node_failures,
         failed_actions;
+    guint64 balloons; /* of the resizes: those by which a guest gave memory back */
     guint64 guest_starts, opportunistic_starts;
     /* integrals over time, in usec times the unit of SimTotals */
     SimSum guaranteed_wanted_cpu, guaranteed_short_cpu, guaranteed_wanted_mem, guaranteed_short_mem;

@@ -25,15 +25,12 @@ typedef struct {
 static const struct {
     const char *name;
     BerthCoreFeature feature;
-} features[] = {{"opportunistic", BERTH_FEATURE_OPPORTUNISTIC},
-                {"migration", BERTH_FEATURE_MIGRATION},
-                {"checkpoint", BERTH_FEATURE_CHECKPOINT},
-                {"prediction", BERTH_FEATURE_PREDICTION},
-                {"sibling-prior", BERTH_FEATURE_SIBLING_PRIOR},
-                {"promotion", BERTH_FEATURE_PROMOTION},
-                {"balancing", BERTH_FEATURE_BALANCING},
-                {"growth", BERTH_FEATURE_GROWTH},
-                {"freezing", BERTH_FEATURE_FREEZING}};
+} features[] = {
+    {"opportunistic", BERTH_FEATURE_OPPORTUNISTIC}, {"migration", BERTH_FEATURE_MIGRATION},
+    {"checkpoint", BERTH_FEATURE_CHECKPOINT},       {"prediction", BERTH_FEATURE_PREDICTION},
+    {"sibling-prior", BERTH_FEATURE_SIBLING_PRIOR}, {"promotion", BERTH_FEATURE_PROMOTION},
+    {"balancing", BERTH_FEATURE_BALANCING},         {"growth", BERTH_FEATURE_GROWTH},
+    {"freezing", BERTH_FEATURE_FREEZING},           {"balloon", BERTH_FEATURE_BALLOON}};
 
 static gboolean refuse(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static gboolean refuse(GError **error, const char *format, ...)
@@ -139,7 +136,8 @@ static gboolean without(const char *text, guint32 *features_off, GError **error)
         if (k == G_N_ELEMENTS(features))
             return refuse(error,
                           "--without '%s': allowed are opportunistic, migration, checkpoint, "
-                          "prediction, sibling-prior, promotion, balancing, growth and freezing",
+                          "prediction, sibling-prior, promotion, balancing, growth, freezing and "
+                          "balloon",
                           names[i]);
         *features_off |= features[k].feature;
     }

@@ -91,7 +91,7 @@ static void begin_start(Sim *sim, const BerthCoreAction *action)
     sim->metrics->opportunistic_starts += action->is_opportunistic;
     gint64 length = cost(sim, SIM_COST_BOOT_USEC);
     if (restores)
-        length = sim_costs_restore_usec(&sim->costs, run->demand.memory_mib,
+        length = sim_costs_restore_usec(&sim->costs, run->demand.memory_mib + run->saved_cache_mib,
                                         ++node_of(sim, guest)->n_transfers);
     guest->order = order_new(sim, action, length);
 }
@@ -111,8 +111,8 @@ static void begin_migrate(Sim *sim, SimGuest *guest, const BerthCoreAction *acti
     sim_world_begin_move(sim, guest, action->to);
     guint shared =
         MAX(node_of(sim, guest)->n_transfers, sim_world_node(sim, action->to)->n_transfers);
-    gint64 length =
-        sim_costs_migrate_usec(&sim->costs, guest->held_mib, guest->served_milli, shared);
+    gint64 length = sim_costs_migrate_usec(&sim->costs, guest->held_mib + guest->cache_mib,
+                                           guest->served_milli, shared);
     guest->order = order_new(sim, action, length);
 }
 
@@ -121,7 +121,8 @@ static void begin_checkpoint(Sim *sim, SimGuest *guest, const BerthCoreAction *a
     if (!is_ready(guest))
         return;
     guint shared = ++node_of(sim, guest)->n_transfers;
-    gint64 length = sim_costs_checkpoint_usec(&sim->costs, guest->held_mib, shared);
+    gint64 length =
+        sim_costs_checkpoint_usec(&sim->costs, guest->held_mib + guest->cache_mib, shared);
     guest->order = order_new(sim, action, length);
     set_phase(sim, guest, SIM_GUEST_PAUSED);
 }
@@ -130,6 +131,16 @@ static void begin_simple(Sim *sim, SimGuest *guest, const BerthCoreAction *actio
 {
     if (is_ready(guest))
         guest->order = order_new(sim, action, cost(sim, which));
+}
+
+static void begin_resize(Sim *sim, SimGuest *guest, const BerthCoreAction *action)
+{
+    if (!is_ready(guest))
+        return;
+    gint64 length = cost(sim, SIM_COST_RESIZE_USEC);
+    if (action->balloon_mib > guest->balloon_mib)
+        length = sim_costs_balloon_usec(&sim->costs, action->balloon_mib - guest->balloon_mib);
+    guest->order = order_new(sim, action, length);
 }
 
 static void begin_stop(Sim *sim, SimGuest *guest, const BerthCoreAction *action)
@@ -161,7 +172,7 @@ void sim_orders_take(Sim *sim, const BerthCoreAction *action)
         begin_simple(sim, guest, action, SIM_COST_FREEZE_USEC);
         break;
     case BERTH_ACTION_RESIZE:
-        begin_simple(sim, guest, action, SIM_COST_RESIZE_USEC);
+        begin_resize(sim, guest, action);
         break;
     case BERTH_ACTION_STOP:
         begin_stop(sim, guest, action);
@@ -279,9 +290,11 @@ static void resize_due(Sim *sim, SimGuest *guest, const SimOrder *order)
 {
     gboolean ok = !order->fails;
     BerthResources size = order->action.resources;
+    guint64 balloon_mib = order->action.balloon_mib;
     end_order(sim, guest);
+    sim->metrics->balloons += ok && balloon_mib > guest->balloon_mib;
     if (ok)
-        sim_world_resize(sim, guest, &size);
+        sim_world_resize(sim, guest, &size, balloon_mib);
     sim->metrics->resizes += ok;
     send_result(sim, BERTH_EVENT_GUEST_RESIZED, guest, guest->node, ok);
 }

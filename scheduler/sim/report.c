@@ -142,6 +142,7 @@ static void add_counts(JsonBuilder *json, const SimMetrics *metrics)
     add_int(json, "restores", metrics->restores);
     add_int(json, "freezes", metrics->freezes);
     add_int(json, "resizes", metrics->resizes);
+    add_int(json, "balloons", metrics->balloons);
     add_int(json, "guest_starts", metrics->guest_starts);
     add_int(json, "opportunistic_starts", metrics->opportunistic_starts);
     add_int(json, "refused", metrics->refused);

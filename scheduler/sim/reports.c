@@ -83,14 +83,14 @@ static BerthCoreUsage usage_of(Sim *sim, const SimGuest *guest)
     return (BerthCoreUsage){
         .cpu_milli = length > 0 ? (guint32)(guest->served_since / length) : guest->served_milli,
         .memory_used_mib = guest->held_mib,
-        .memory_available_mib = guest->size.memory_mib - guest->held_mib,
+        .memory_available_mib = guest->size.memory_mib - guest->balloon_mib - guest->held_mib,
         .cpu_pressure_permille =
             permille(guest->wanted_since - guest->served_since, guest->wanted_since),
         .memory_pressure_permille =
-            guest->run->demand.memory_mib > guest->size.memory_mib ? 1000 : 0,
+            guest->run->demand.memory_mib > guest->size.memory_mib - guest->balloon_mib ? 1000 : 0,
         .starved_usec = (gint64)(guest->lost_since / PPM),
         .dirty_mib_per_sec = (guint32)(dirty * guest->served_milli / 1000),
-        .touched_mib = MAX(guest->held_mib, 1),
+        .touched_mib = MAX(guest->held_mib + guest->cache_mib, 1),
     };
 }
 
@@ -121,7 +121,7 @@ void sim_reports_node_due(Sim *sim, SimNode *node)
         const SimGuest *guest = g_ptr_array_index(node->guests, i);
         served += guest->served_milli;
         held += guest->held_mib;
-        short_mib += guest->want.memory_mib - guest->held_mib;
+        short_mib += sim_world_may_hold_mib(guest) - guest->held_mib;
     }
     event.node_usage.cpu_milli = (guint32)served;
     event.node_usage.memory_used_mib = held;
@@ -129,6 +129,9 @@ void sim_reports_node_due(Sim *sim, SimNode *node)
         permille(node->wanted_milli - served, node->wanted_milli);
     event.node_usage.memory_pressure_permille =
         short_mib > 0 ? MAX(permille(short_mib, held + short_mib), 100) : 0;
+    /* Without page cache it says nothing that predictions do not. */
+    if (sim->costs.values[SIM_COST_CACHE_PERMILLE] > 0)
+        event.node_usage.memory_available_mib = MAX(sim_world_available_mib(sim, node), 1);
     if (node->is_contended)
         node_soon(sim, node, interval(sim));
     sim_send(sim, &event);

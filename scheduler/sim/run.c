@@ -160,6 +160,7 @@ void sim_run_save(Sim *sim, SimRun *run)
     run->saved_progress_usec = run->progress_usec;
     run->saved_cpu = run->work_cpu;
     run->saved_mem = run->work_mem;
+    run->saved_cache_mib = run->guests[0].cache_mib;
 }
 
 static void lose(Sim *sim, SimRun *run, SimSum cpu_left, SimSum mem_left)

@@ -62,8 +62,10 @@ typedef struct {
     SimDemand want; /* now; nothing unless it runs */
     guint32 served_milli;
     guint64 held_mib;
-    guint32 rate_ppm; /* of full speed */
-    SimOrder *order;  /* START, RESTORE, MIGRATE, CHECKPOINT, FREEZE, THAW, RESIZE */
+    guint64 cache_mib;   /* host memory that it has filled with page cache, besides HELD */
+    guint64 balloon_mib; /* that a balloon keeps from it */
+    guint32 rate_ppm;    /* of full speed */
+    SimOrder *order;     /* START, RESTORE, MIGRATE, CHECKPOINT, FREEZE, THAW, RESIZE */
     SimOrder *stop;
     gint64 placed_usec;
     /* reports.c */
@@ -89,6 +91,7 @@ struct SimRun {
     SimSum work_cpu, work_mem; /* done since the start that counts */
     gint64 saved_progress_usec;
     SimSum saved_cpu, saved_mem;
+    guint64 saved_cache_mib;
     gint64 start_usec, end_usec; /* first start; 0 = none */
     gboolean has_started, is_done;
     BerthReason explained;
@@ -103,6 +106,7 @@ typedef struct {
     guint n_transfers;    /* moves, checkpoints and restores under way */
     guint64 wanted_milli; /* by GUESTS */
     guint64 wanted_mib;   /* by GUESTS and INCOMING, overhead included */
+    guint64 cache_mib;    /* of GUESTS */
     GPtrArray *guests;    /* SimGuest on it */
     GPtrArray *incoming;  /* SimGuest that is copied to it */
     SimTimer timer, report;
@@ -151,7 +155,11 @@ void sim_world_remove(Sim *sim, SimGuest *guest);
 void sim_world_begin_move(Sim *sim, SimGuest *guest, guint32 to);
 /* It arrives (MOVED), or stays where it is. */
 void sim_world_end_move(Sim *sim, SimGuest *guest, gboolean moved, gboolean is_opportunistic);
-void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size);
+void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size, guint64 balloon_mib);
+/* What GUEST can have at most of the memory that it wants: less where a balloon keeps it. */
+guint64 sim_world_may_hold_mib(const SimGuest *guest);
+/* Of NODE, to whoever asks first. */
+guint64 sim_world_available_mib(const Sim *sim, const SimNode *node);
 /* Its phase or freezing may have changed, or what its job wants. */
 void sim_world_update(Sim *sim, SimGuest *guest);
 /* Aborts with what is wrong. */

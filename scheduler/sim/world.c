@@ -5,9 +5,14 @@
  * libvirt's cpu shares, 100 to 1. A guest that gets less than it wants is slower by as much.
  * Memory: guests hold what they want while it fits. When it does not, nobody loses what he holds;
  * what is left goes to guaranteed guests that want more, in order of their arrival on the node,
- * then to the others. A guest that does not get all the memory that it wants stands still.
+ * then to the others. A guest that does not get all the memory that it wants stands still; so does
+ * one that wants more than its balloon leaves it.
+ * Page cache: a running guest fills a share of what it reserved with it, besides what it uses, as
+ * far as its node has memory that nobody else holds. It takes host memory like all else, and gives none
+ * back to others but by a balloon or by leaving; the guest itself needs it less than anything. That cache
+ * makes jobs faster is not modelled.
  *
- * Invariants: what is served and held on a node never exceeds its capacity; sums and totals are
+ * Invariants: what is served, held and cached on a node never exceeds its capacity; sums and totals are
  * those of the guests. */
 #include "config.h"
 
@@ -137,9 +142,14 @@ static void share_cpu(const Sim *sim, const SimNode *node, guint32 *out_milli)
                 (guint32)(left * weight_of(g_ptr_array_index(node->guests, i)) / weights);
 }
 
+guint64 sim_world_may_hold_mib(const SimGuest *guest)
+{
+    return MIN(guest->want.memory_mib, guest->size.memory_mib - guest->balloon_mib);
+}
+
 static guint64 top_up(const SimGuest *guest, guint64 held_mib, guint64 *left)
 {
-    guint64 more = MIN(guest->want.memory_mib - held_mib, *left);
+    guint64 more = MIN(sim_world_may_hold_mib(guest) - held_mib, *left);
     *left -= more;
     return held_mib + more;
 }
@@ -151,8 +161,8 @@ static void share_memory(const Sim *sim, const SimNode *node, guint64 *out_mib)
         taken += ((const SimGuest *)g_ptr_array_index(node->incoming, i))->copied_mib;
     for (guint i = 0; i < node->guests->len; i++) {
         const SimGuest *guest = g_ptr_array_index(node->guests, i);
-        out_mib[i] = MIN(guest->held_mib, guest->want.memory_mib);
-        taken += out_mib[i];
+        out_mib[i] = MIN(guest->held_mib, sim_world_may_hold_mib(guest));
+        taken += out_mib[i] + guest->cache_mib;
     }
     guint64 left = sim->machine.memory_mib - MIN(taken, sim->machine.memory_mib);
     for (guint opportunistic = 0; opportunistic <= 1; opportunistic++) {
@@ -166,7 +176,45 @@ static void share_memory(const Sim *sim, const SimNode *node, guint64 *out_mib)
 
 static gboolean fits(const Sim *sim, const SimNode *node)
 {
-    return node->wanted_milli <= capacity_milli(sim) && node->wanted_mib <= sim->machine.memory_mib;
+    return node->wanted_milli <= capacity_milli(sim) &&
+           node->wanted_mib + node->cache_mib <= sim->machine.memory_mib;
+}
+
+/* --- page cache --------------------------------------------------------------------------------- */
+
+guint64 sim_world_available_mib(const Sim *sim, const SimNode *node)
+{
+    guint64 taken = sim->overhead_mib * (node->guests->len + node->incoming->len) + node->cache_mib;
+    for (guint i = 0; i < node->guests->len; i++)
+        taken += ((const SimGuest *)g_ptr_array_index(node->guests, i))->held_mib;
+    for (guint i = 0; i < node->incoming->len; i++)
+        taken += ((const SimGuest *)g_ptr_array_index(node->incoming, i))->copied_mib;
+    return sim->machine.memory_mib - MIN(taken, sim->machine.memory_mib);
+}
+
+static void set_cache(SimNode *node, SimGuest *guest, guint64 cache_mib)
+{
+    node->cache_mib += cache_mib - guest->cache_mib;
+    guest->cache_mib = cache_mib;
+}
+
+/* A guest that needs all of its memory drops its cache. */
+static void trim_cache(SimNode *node, SimGuest *guest)
+{
+    guint64 rest = guest->size.memory_mib - guest->balloon_mib - sim_world_may_hold_mib(guest);
+    if (guest->cache_mib > rest || guest->want.memory_mib == 0)
+        set_cache(node, guest, guest->want.memory_mib > 0 ? rest : 0);
+}
+
+static void fill_cache(Sim *sim, SimNode *node, SimGuest *guest)
+{
+    guint64 share = (guint64)sim->costs.values[SIM_COST_CACHE_PERMILLE];
+    if (share == 0 || guest->phase != SIM_GUEST_RUNNING || guest->is_frozen)
+        return;
+    guint64 rest = guest->size.memory_mib - guest->balloon_mib - sim_world_may_hold_mib(guest);
+    guint64 wanted = MIN(guest->size.memory_mib * share / 1000, rest);
+    if (wanted > guest->cache_mib)
+        set_cache(node, guest, MIN(wanted, guest->cache_mib + sim_world_available_mib(sim, node)));
 }
 
 static void share_out(Sim *sim, SimNode *node)
@@ -188,9 +236,10 @@ static void share_out(Sim *sim, SimNode *node)
 static void settle(Sim *sim, SimNode *node, SimGuest *guest)
 {
     if (!node->is_contended && fits(sim, node))
-        give(sim, guest, guest->want.cpu_milli, guest->want.memory_mib);
+        give(sim, guest, guest->want.cpu_milli, sim_world_may_hold_mib(guest));
     else
         share_out(sim, node);
+    fill_cache(sim, node, guest);
 }
 
 static SimDemand want_of(const SimGuest *guest)
@@ -224,15 +273,31 @@ void sim_world_update(Sim *sim, SimGuest *guest)
     guest->served_milli = MIN(guest->served_milli, want.cpu_milli);
     guest->held_mib = MIN(guest->held_mib, want.memory_mib);
     count(sim, guest, TRUE);
+    trim_cache(node, guest);
     settle(sim, node, guest);
     sim_reports_changed(sim, guest);
 }
 
-void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size)
+/* A balloon takes no memory that is in use. */
+static void set_balloon(Sim *sim, SimGuest *guest, guint64 balloon_mib)
+{
+    SimNode *node = sim_world_node(sim, guest->node);
+    guint64 most = guest->size.memory_mib - guest->held_mib;
+    guint64 before = guest->balloon_mib;
+    guest->balloon_mib = MIN(balloon_mib, most);
+    if (guest->balloon_mib == before)
+        return;
+    trim_cache(node, guest);
+    settle(sim, node, guest);
+    sim_reports_changed(sim, guest);
+}
+
+void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size, guint64 balloon_mib)
 {
     count(sim, guest, FALSE);
     guest->size = *size;
     count(sim, guest, TRUE);
+    set_balloon(sim, guest, balloon_mib);
     sim_world_update(sim, guest);
 }
 
@@ -277,6 +342,7 @@ static void detach(Sim *sim, SimGuest *guest)
         ((SimGuest *)g_ptr_array_index(node->guests, i))->place = i;
     node->wanted_milli -= guest->want.cpu_milli;
     node->wanted_mib -= guest->want.memory_mib + sim->overhead_mib;
+    set_cache(node, guest, 0);
     guest->node = 0;
     if (node->is_contended)
         share_out(sim, node);
@@ -288,6 +354,7 @@ void sim_world_place(Sim *sim, SimGuest *guest, guint32 node, gboolean is_opport
     guest->is_opportunistic = is_opportunistic;
     guest->origin = SIM_STAY_STARTED;
     guest->is_checkpointed = FALSE;
+    guest->balloon_mib = 0;
     count(sim, guest, TRUE);
     if (guest->run->n_placed++ == 0) {
         sim->totals.waiting--;
@@ -316,7 +383,7 @@ void sim_world_begin_move(Sim *sim, SimGuest *guest, guint32 to)
 {
     SimNode *node = sim_world_node(sim, to);
     guest->to = to;
-    guest->copied_mib = guest->want.memory_mib;
+    guest->copied_mib = guest->want.memory_mib + guest->cache_mib;
     g_ptr_array_add(node->incoming, guest);
     sim_world_node(sim, guest->node)->n_transfers++;
     node->n_transfers++;
@@ -355,24 +422,28 @@ void sim_world_end_move(Sim *sim, SimGuest *guest, gboolean moved, gboolean is_o
 
 static void check_node(Sim *sim, SimNode *node, SimTotals *sums)
 {
-    guint64 wanted_milli = 0, served = 0, held = 0;
+    guint64 wanted_milli = 0, served = 0, held = 0, cached = 0;
     for (guint i = 0; i < node->guests->len; i++) {
         const SimGuest *guest = g_ptr_array_index(node->guests, i);
         g_assert_cmpuint(guest->node, ==, node->handle);
         g_assert_cmpuint(guest->place, ==, i);
         g_assert_cmpuint(guest->served_milli, <=, guest->want.cpu_milli);
-        g_assert_cmpuint(guest->held_mib, <=, guest->want.memory_mib);
+        g_assert_cmpuint(guest->held_mib, <=, sim_world_may_hold_mib(guest));
+        g_assert_cmpuint(guest->held_mib + guest->cache_mib + guest->balloon_mib, <=,
+                         guest->size.memory_mib);
         g_assert_cmpuint(guest->want.cpu_milli, <=, (guint64)guest->size.vcpus * 1000);
         g_assert_cmpuint(guest->want.memory_mib, <=, guest->size.memory_mib);
         wanted_milli += guest->want.cpu_milli;
         served += guest->served_milli;
         held += guest->held_mib;
+        cached += guest->cache_mib;
         sums->reserved_vcpus += guest->is_opportunistic ? 0 : guest->size.vcpus;
         sums->reserved_mib += guest->is_opportunistic ? 0 : guest->size.memory_mib;
     }
     g_assert_cmpuint(wanted_milli, ==, node->wanted_milli);
     g_assert_cmpuint(served, <=, capacity_milli(sim));
-    g_assert_cmpuint(held, <=, sim->machine.memory_mib);
+    g_assert_cmpuint(held + cached, <=, sim->machine.memory_mib);
+    g_assert_cmpuint(cached, ==, node->cache_mib);
     g_assert_true(node->is_up || node->guests->len == 0);
     sums->cpu_served_milli += served;
     sums->memory_held_mib += held;

@@ -202,11 +202,20 @@ static void agent_resize(World *world, const BerthCoreAction *order)
     Guest *guest = get_running(world, order);
     if (guest == NULL)
         return;
-    gboolean failed = fails(world, OP_FAILS);
+    gboolean has = guest->balloon_mib == order->balloon_mib &&
+                   guest->is_opportunistic == order->is_opportunistic &&
+                   guest->size.vcpus == order->resources.vcpus &&
+                   guest->size.memory_mib == order->resources.memory_mib;
+    gboolean failed = !has && fails(world, OP_FAILS);
+    if (failed && guest->balloon_mib != order->balloon_mib)
+        world_note(world, "balloon failed");
     if (!failed) {
         guest->size = order->resources;
-        guest->is_opportunistic = FALSE;
-        world_note(world, "resized");
+        guest->is_opportunistic = order->is_opportunistic;
+        world_note(world, order->balloon_mib > guest->balloon_mib   ? "balloon taken"
+                          : order->balloon_mib < guest->balloon_mib ? "balloon given back"
+                                                                    : "resized");
+        guest->balloon_mib = order->balloon_mib;
     }
     send_op_result(world, order, BERTH_EVENT_GUEST_RESIZED, !failed);
 }
@@ -346,19 +355,27 @@ void agents_report_usage(World *world)
         return;
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_REPORTED, .guest = guest->found.id};
     guint percent = world_chance(world, 4) ? 100 : world_pick(world, 40);
-    guint64 used_mib = guest->size.memory_mib * percent / 100;
+    guint64 capacity_mib = world_host(world, node)->info.capacity.memory_mib;
+    guint64 most_mib = guest->size.memory_mib - guest->balloon_mib;
+    /* All that it does not use is page cache then. */
+    gboolean caches = guest->is_opportunistic && guest->found.id.job % 2 == 0;
+    guint64 used_mib = MIN(guest->size.memory_mib * percent / 100, most_mib);
     event.usage = (BerthCoreUsage){
         .cpu_milli = guest->size.vcpus * percent * 10,
         .memory_used_mib = used_mib,
-        .memory_available_mib = guest->size.memory_mib - used_mib,
+        .memory_available_mib = most_mib - used_mib,
         .memory_pressure_permille = percent == 100 ? 300 : 0,
         .throttled_permille = world_chance(world, 10) ? 300 : 0,
         .starved_usec = world_chance(world, 20) ? world_pick(world, 500000) : 0,
-        .touched_mib = used_mib,
+        .touched_mib = caches ? most_mib : used_mib,
     };
     driver_handle(world, &event);
     event = (BerthCoreEvent){.kind = BERTH_EVENT_NODE_REPORTED, .node = node};
     event.node_usage.memory_pressure_permille = world_chance(world, 5) ? 300 : 0;
+    /* One that is full of cache mostly says so. */
+    if (world_chance(world, caches ? 60 : 10))
+        event.node_usage.memory_available_mib =
+            1 + world_pick(world, (guint)capacity_mib / (caches ? 10 : 1));
     driver_handle(world, &event);
 }
 

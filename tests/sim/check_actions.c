@@ -155,6 +155,26 @@ static void check_migrate(World *world, const BerthCoreAction *action, const Job
         world_note(world, "balance");
 }
 
+/* Only a guest in slack is asked for memory, and it keeps what it needs. */
+static void check_balloon(World *world, const BerthCoreAction *action, const Job *job,
+                          const BerthCoreGuest *guest)
+{
+    const Task *old = check_old_task(world, action->guest.job, action->guest.task);
+    CHECK(world, guest->op == BERTH_OP_RESIZING && guest->to_balloon_mib == action->balloon_mib,
+          action->guest.job);
+    if (action->balloon_mib == 0)
+        return;
+    CHECK(world, world->config.features & BERTH_FEATURE_BALLOON, action->guest.job);
+    CHECK(world, action->is_opportunistic && job->job.opportunistic, action->guest.job);
+    CHECK(world, action->balloon_mib < action->resources.memory_mib, action->guest.job);
+    if (old != NULL && old->guests[0].op_serial != action->serial)
+        CHECK(world,
+              guest->predicted_mib <=
+                  action->resources.memory_mib - action->balloon_mib + OVERHEAD_MIB,
+              action->guest.job);
+    world_note(world, "balloon");
+}
+
 static void check_op(World *world, const BerthCoreAction *action)
 {
     const Job *job = world_job(world, action->guest.job);
@@ -173,6 +193,9 @@ static void check_op(World *world, const BerthCoreAction *action)
         CHECK(world, job->job.may_checkpoint && (features & BERTH_FEATURE_CHECKPOINT),
               action->guest.job);
         world_note(world, "checkpoint");
+    } else if (action->kind == BERTH_ACTION_RESIZE && guest->balloon_mib != action->balloon_mib &&
+               action->reason != BERTH_REASON_PROMOTION) {
+        check_balloon(world, action, job, guest);
     } else if (action->kind == BERTH_ACTION_RESIZE) {
         CHECK(world, action->reason == BERTH_REASON_PROMOTION || (features & BERTH_FEATURE_GROWTH),
               action->guest.job);

@@ -75,6 +75,9 @@ static void check_guest(World *world, const Job *job, guint32 index, guint32 gue
     CHECK(world, now.is_opportunistic == stored->is_opportunistic, job->job.id);
     CHECK(world, now.is_frozen == stored->is_frozen, job->job.id);
     CHECK(world,
+          now.balloon_mib == stored->balloon_mib && now.to_balloon_mib == stored->to_balloon_mib,
+          job->job.id);
+    CHECK(world,
           now.resources.vcpus == stored->resources.vcpus &&
               now.resources.memory_mib == stored->resources.memory_mib,
           job->job.id);

@@ -14,6 +14,7 @@ static void set_tunings(World *world)
     world->tunings[BERTH_TUNING_SETTLE_USEC] = second;
     world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 4 * second;
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
+    world->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC] = 100000;
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
     /* In some, who is in slack goes back to where he is backed as soon as there is room. */
     if (world->config.seed / 2 % 2 == 0)

@@ -303,6 +303,9 @@ void model_forget(World *world)
     for (guint64 number = 1; number <= world->jobs->len; number++)
         memset(world_job(world, number)->op_ended_usec, 0,
                sizeof world_job(world, number)->op_ended_usec);
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        memset(world_job(world, number)->balloon_usec, 0,
+               sizeof world_job(world, number)->balloon_usec);
 }
 
 /* --- moves ---------------------------------------------------------------------------------- */
@@ -363,6 +366,23 @@ static void check_pace(World *world, const BerthCoreAction *action)
     CHECK(world, job->moves[index] <= WORLD_MOVES_PER_MINUTE_MAX, action->guest.job);
 }
 
+static gboolean is_balloon(const BerthCoreGuest *guest)
+{
+    return guest->op == BERTH_OP_RESIZING && guest->to_balloon_mib != guest->balloon_mib &&
+           guest->op_reason != BERTH_REASON_PROMOTION;
+}
+
+/* Nobody is asked for memory again and again. */
+static void check_balloons(World *world, const BerthCoreAction *action)
+{
+    gint64 *asked_usec = &world_job(world, action->guest.job)->balloon_usec[action->guest.task];
+    CHECK(world,
+          *asked_usec == 0 ||
+              world->now_usec - *asked_usec >= world->tunings[BERTH_TUNING_COOLDOWN_USEC],
+          action->guest.job);
+    *asked_usec = world->now_usec;
+}
+
 static gboolean has_begun(const World *world, const BerthCoreAction *action)
 {
     const Task *old = check_old_task(world, action->guest.job, action->guest.task);
@@ -373,6 +393,9 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
 {
     for (guint i = 0; i < effects->actions->len; i++) {
         const BerthCoreAction *action = &g_array_index(effects->actions, BerthCoreAction, i);
+        if (action->kind == BERTH_ACTION_RESIZE && action->balloon_mib > 0 &&
+            has_begun(world, action))
+            check_balloons(world, action);
         if ((action->kind != BERTH_ACTION_MIGRATE && action->kind != BERTH_ACTION_CHECKPOINT) ||
             action->reason == BERTH_REASON_TIME_LIMIT || !has_begun(world, action))
             continue;
@@ -383,7 +406,8 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
         const Change *change = &g_array_index(world->changes, Change, i);
         Job *job = world_job(world, change->job);
         const BerthCoreGuest *now = &job->tasks[change->index].guests[0];
-        if (change->old.guests[0].op != BERTH_OP_NONE && now->op == BERTH_OP_NONE)
+        if (change->old.guests[0].op != BERTH_OP_NONE && now->op == BERTH_OP_NONE &&
+            !is_balloon(&change->old.guests[0]))
             job->op_ended_usec[change->index] = world->now_usec;
     }
 }

@@ -25,7 +25,7 @@ static guint32 features_of(guint32 seed)
 {
     if (seed % 8 == 3)
         return BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
-    return BERTH_FEATURE_ALL & ~(seed / 16 % 2 == 0 ? 0 : 1u << (seed / 32 % 9));
+    return BERTH_FEATURE_ALL & ~(seed / 16 % 2 == 0 ? 0 : 1u << (seed / 32 % 10));
 }
 
 static WorldConfig config_of(guint32 seed)
@@ -89,6 +89,10 @@ static const char *const covered[] = {
     "maintenance",
     "grow",
     "resized",
+    "balloon",
+    "balloon failed",
+    "balloon taken",
+    "balloon given back",
     "freeze",
     "thaw",
     "balance",

@@ -33,6 +33,7 @@ typedef struct {
     gboolean is_frozen; /* likewise */
     gboolean is_opportunistic;
     BerthResources size;
+    guint64 balloon_mib;   /* of SIZE */
     BerthFoundGuest found; /* as its agent knows it */
 } Guest;
 
@@ -68,8 +69,9 @@ typedef struct {
     gboolean is_refused; /* it never was */
     /* checks only: of its tasks, since the core last began */
     gint64 op_ended_usec[TASKS_MAX];
-    gint64 minute_usec[TASKS_MAX]; /* in the minute from then on its guest was moved */
-    guint moves[TASKS_MAX];        /* so often */
+    gint64 minute_usec[TASKS_MAX];  /* in the minute from then on its guest was moved */
+    guint moves[TASKS_MAX];         /* so often */
+    gint64 balloon_usec[TASKS_MAX]; /* it was last asked for memory */
 } Job;
 
 /* A task that an event changed, as it was before. */

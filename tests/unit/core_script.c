@@ -451,7 +451,8 @@ static void on_guest(Script *script, BerthEventKind kind)
             .memory_available_mib = option(script, "left=", 0),
             .memory_pressure_permille = (guint32)option(script, "psi=", 0),
             .starved_usec = (gint64)option(script, "starved=", 0) * (gint64)G_USEC_PER_SEC,
-            .throttled_permille = (guint32)option(script, "throttled=", 0)};
+            .throttled_permille = (guint32)option(script, "throttled=", 0),
+            .touched_mib = option(script, "touched=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !has_word(script, "failed");
     if (kind == BERTH_EVENT_GUEST_GONE) {
@@ -651,6 +652,8 @@ static char *actions_as_text(const BerthCoreEffects *effects)
         if (action->kind == BERTH_ACTION_MIGRATE)
             g_string_append_printf(text, ">%u", action->to);
         append_cells(text, action->cells);
+        if (action->balloon_mib > 0)
+            g_string_append_printf(text, "(%" G_GUINT64_FORMAT ")", action->balloon_mib);
         if (action->is_opportunistic)
             g_string_append(text, "~");
     }

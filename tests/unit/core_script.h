@@ -7,7 +7,8 @@
  *   EVENT                     no action may follow
  *   EVENT -> ACTION ACTION    these must, in that order: START 1.1@2 is job 1, epoch 1, node 2;
  *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack,
- *                             START 1.1@2[0,1] is in cells 0 and 1 of node 2
+ *                             START 1.1@2[0,1] is in cells 0 and 1 of node 2, RESIZE 1.1@1(300) keeps 300
+ *                             MiB by a balloon
  *   EVENT ! WORDS             it must be refused with WORDS in the message
  *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
@@ -29,7 +30,7 @@
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
- *   report JOB.EPOCH cpu= mem= left= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
+ *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
  *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */

@@ -3,6 +3,22 @@
 #include "scheduler/core/journal.h"
 #include "tests/lib/assert.h"
 
+static void journal_action_has_its_balloon(void **state)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    BerthCoreAction action = {.kind = BERTH_ACTION_RESIZE,
+                              .guest = {7, 0, 0, 3},
+                              .node = 2,
+                              .serial = 4,
+                              .resources = {2, 512, 0},
+                              .balloon_mib = 77,
+                              .is_opportunistic = TRUE};
+    berth_journal_action(text, &action);
+    assert_string_equal(text->str, "action kind=10 guest.job=7 guest.epoch=3 node=2 serial=4 "
+                                   "resources.vcpus=2 resources.memory_mib=512 balloon_mib=77 "
+                                   "is_opportunistic=1\n");
+}
+
 static void journal_lines_are_read_back_as_they_were_written(void **state)
 {
     static const char *const lines[] = {
@@ -258,6 +274,7 @@ static void journal_constant_out_of_range_is_named(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(journal_action_has_its_balloon),
         cmocka_unit_test(journal_lines_are_read_back_as_they_were_written),
         cmocka_unit_test(journal_restored_lines_are_read_back_as_they_were_written),
         cmocka_unit_test(journal_restored_job_has_its_tasks),

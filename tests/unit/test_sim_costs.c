@@ -37,6 +37,16 @@ static void sim_costs_transfers_share_the_link(void **state)
     assert_int_equal(sim_costs_restore_usec(&costs, 1000, 1), 5 * SEC_USEC);
 }
 
+static void sim_costs_balloon_takes_page_by_page(void **state)
+{
+    SimCosts costs;
+    make(&costs);
+    costs.values[SIM_COST_RESIZE_USEC] = SEC_USEC;
+    costs.values[SIM_COST_BALLOON_MIB_PER_SEC] = 500;
+    assert_int_equal(sim_costs_balloon_usec(&costs, 0), SEC_USEC);
+    assert_int_equal(sim_costs_balloon_usec(&costs, 2000), 5 * SEC_USEC);
+}
+
 static void sim_costs_of_processes_are_free(void **state)
 {
     SimCosts costs;
@@ -68,6 +78,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sim_costs_migrate_copies_what_is_dirtied_again),
         cmocka_unit_test(sim_costs_transfers_share_the_link),
+        cmocka_unit_test(sim_costs_balloon_takes_page_by_page),
         cmocka_unit_test(sim_costs_of_processes_are_free),
         cmocka_unit_test(sim_costs_parse_sets_one_and_refuses_the_rest),
     };
