@@ -125,6 +125,14 @@ static gboolean open_shapes(App *app, GError **error)
     return FALSE;
 }
 
+/* For whatever reason a trace or log cannot be read: what was given is wrong. Returns FALSE. */
+static gboolean blame_input(GError **error)
+{
+    if (error != NULL && *error != NULL && (*error)->domain == BERTH_ERROR)
+        (*error)->code = BERTH_ERROR_INVALID_ARGUMENT;
+    return FALSE;
+}
+
 static gboolean open_inputs(App *app, GError **error)
 {
     SimOptions *options = app->options;
@@ -132,10 +140,10 @@ static gboolean open_inputs(App *app, GError **error)
     app->usage.seed = options->sim.seed;
     app->trace = sim_trace_open((const char *const *)options->traces, options->format, error);
     if (app->trace == NULL || !open_shapes(app, error))
-        return FALSE;
+        return blame_input(error);
     app->workload = sim_workload_new(app->trace, &options->workload, error);
     if (app->workload == NULL)
-        return FALSE;
+        return blame_input(error);
     app->usage.own = sim_workload_series(app->workload);
     return TRUE;
 }
@@ -217,7 +225,7 @@ static gboolean replay(const SimOptions *options, GError **error)
                               .explain = options->sim.explain,
                               .tell = on_text};
     if (!sim_replay_run(&config, &counts, error))
-        return FALSE;
+        return blame_input(error);
     if (counts.torn_line > 0)
         printf("the log breaks off at line %" G_GUINT64_FORMAT ": whoever wrote it was killed\n",
                counts.torn_line);

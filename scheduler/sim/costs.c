@@ -9,6 +9,7 @@
 #include "scheduler/sim/costs.h"
 
 #include "common/error.h"
+#include "common/units.h"
 
 #include <string.h>
 
@@ -86,8 +87,7 @@ gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error)
         if (strlen(name) != (gsize)(equals - text) || !g_str_has_prefix(text, name))
             continue;
         guint64 least = g_str_has_suffix(name, "mib_per_sec") ? 1 : 0;
-        if (!g_ascii_string_to_unsigned(equals + 1, 10, least, G_GUINT64_CONSTANT(1) << 40, &value,
-                                        error)) {
+        if (!berth_parse_uint64(equals + 1, least, G_GUINT64_CONSTANT(1) << 40, &value, error)) {
             g_prefix_error(error, "--cost %s: ", text);
             return FALSE;
         }

@@ -11,12 +11,15 @@
 #include <archive_entry.h>
 #include <errno.h>
 #include <string.h>
+#include <unistd.h>
 
-#define BLOCK_BYTES    (256u * 1024u)
-#define LINE_MAX_BYTES (1024u * 1024u)
+#define BLOCK_BYTES     (256u * 1024u)
+#define LINE_MAX_BYTES  (1024u * 1024u)
+#define BYTE_ORDER_MARK "\xef\xbb\xbf"
 
 struct SimInput {
-    char *path;
+    const char *path; /* of its source */
+    int fd;
     char *file; /* member of a tar; NULL where the file is no tar */
     char *name; /* of the present file */
     struct archive *archive;
@@ -30,25 +33,36 @@ static gboolean fail(SimInput *input, GError **error)
 {
     const char *why = archive_error_string(input->archive);
     int number = archive_errno(input->archive);
+    if (why != NULL && g_str_has_prefix(why, "Error reading")) { /* the file itself */
+        berth_set_error_errno(error, number, "cannot read %s", input->path);
+        return FALSE;
+    }
+    if (why != NULL && strstr(why, "No progress is possible") != NULL)
+        why = "it is truncated"; /* liblzma's LZMA_BUF_ERROR */
     BerthErrorCode code = number > 0 ? berth_error_code_from_errno(number) : BERTH_ERROR_DATA_LOSS;
     g_set_error(error, BERTH_ERROR, code, "cannot read %s: %s", input->path,
                 why != NULL ? why : g_strerror(number));
     return FALSE;
 }
 
-SimInput *sim_input_open(const char *path, GError **error)
+SimInput *sim_input_open(const SimSource *source, GError **error)
 {
     g_autoptr(SimInput) input = g_new0(SimInput, 1);
-    input->path = g_strdup(path);
+    input->path = sim_source_name(source);
+    input->fd = sim_source_open(source, error);
     input->buffer = g_byte_array_new();
     input->archive = archive_read_new();
     g_assert(input->archive != NULL);
     archive_read_support_filter_gzip(input->archive);
     archive_read_support_filter_xz(input->archive);
+    archive_read_support_filter_bzip2(input->archive);
+    archive_read_support_filter_zstd(input->archive);
     archive_read_support_format_tar(input->archive);
     archive_read_support_format_raw(input->archive);
     archive_read_support_format_empty(input->archive);
-    if (archive_read_open_filename(input->archive, path, BLOCK_BYTES) != ARCHIVE_OK) {
+    if (input->fd < 0)
+        return NULL;
+    if (archive_read_open_fd(input->archive, input->fd, BLOCK_BYTES) != ARCHIVE_OK) {
         fail(input, error);
         return NULL;
     }
@@ -60,8 +74,9 @@ void sim_input_close(SimInput *input)
     if (input == NULL)
         return;
     archive_read_free(input->archive);
+    if (input->fd >= 0)
+        (void)close(input->fd);
     g_byte_array_unref(input->buffer);
-    g_free(input->path);
     g_free(input->file);
     g_free(input->name);
     g_free(input);
@@ -124,12 +139,16 @@ static gboolean take_line(SimInput *input, gsize length, gsize skip, char **out_
     char *line = (char *)input->buffer->data + input->at;
     input->line++;
     if (memchr(line, '\0', length) != NULL)
-        return sim_input_refuse(input, error, "a NUL byte: this is no text");
+        return sim_input_refuse(input, error,
+                                "a NUL byte: this is no text, nor text compressed with gzip, xz, "
+                                "bzip2 or zstd");
     line[length] = '\0';
     if (length > 0 && line[length - 1] == '\r')
         line[length - 1] = '\0';
     input->at += length + skip;
-    *out_line = line;
+    *out_line = input->line == 1 && g_str_has_prefix(line, BYTE_ORDER_MARK)
+                    ? line + strlen(BYTE_ORDER_MARK)
+                    : line;
     return TRUE;
 }
 

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include <glib.h>
+#include "scheduler/sim/source.h"
 
-/* Lines of trace files: plain, .gz or .xz (told by content, not by name), alone or in a tar.
+/* Lines of trace files: plain, or compressed with gzip, xz, bzip2 or zstd (told by content, not by
+ * name), alone or in a tar. A byte-order mark is skipped.
  * Streaming: memory does not depend on the size of the file. */
 typedef struct SimInput SimInput;
 
-/* Errors: errno codes (cannot be opened), DATA_LOSS (damaged). */
-SimInput *sim_input_open(const char *path, GError **error);
+/* SOURCE must outlive it, and have no other reader meanwhile. Errors: errno codes, DATA_LOSS (damaged). */
+SimInput *sim_input_open(const SimSource *source, GError **error);
 void sim_input_close(SimInput *input);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimInput, sim_input_close)
 

@@ -16,6 +16,7 @@
 #define TOLD_MAX 20u
 
 typedef struct {
+    SimSource *source;
     SimInput *input;
     BerthCore *core;
     BerthCoreEffects *effects;
@@ -190,7 +191,9 @@ static gboolean run(Replay *replay, GError **error)
 {
     const char *file;
     char *line;
-    replay->input = sim_input_open(replay->config->path, error);
+    replay->source = sim_source_new(replay->config->path, error);
+    if (replay->source != NULL)
+        replay->input = sim_input_open(replay->source, error);
     if (replay->input == NULL || !sim_input_next_file(replay->input, &file, error))
         return FALSE;
     while (file != NULL) {
@@ -215,6 +218,7 @@ gboolean sim_replay_run(const SimReplayConfig *config, SimReplay *out_replay, GE
     gboolean ok = run(&replay, error);
     *out_replay = replay.counts;
     g_clear_pointer(&replay.input, sim_input_close);
+    g_clear_pointer(&replay.source, sim_source_free);
     g_clear_pointer(&replay.core, berth_core_free);
     sim_story_free(replay.story);
     berth_core_effects_free(replay.effects);

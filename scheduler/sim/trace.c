@@ -10,9 +10,9 @@
 
 struct SimTrace {
     SimFormat format;
-    char **paths;
-    guint next_path; /* SWF: the one to be opened next */
-    SimInput *input; /* SWF: the present file */
+    GPtrArray *sources; /* SimSource */
+    guint next_source;  /* SWF: the one to be opened next */
+    SimInput *input;    /* SWF: the present file */
     SimSwf swf;
     SimTraceMachine beside; /* SWF: from NAME.machines */
     SimTraceMachine machine;
@@ -44,9 +44,9 @@ gboolean sim_format_parse(const char *text, SimFormat *out_format, GError **erro
 
 /* --- which format ------------------------------------------------------------------------------- */
 
-static gboolean detect(const char *path, SimFormat *out_format, GError **error)
+static gboolean detect(const SimSource *source, SimFormat *out_format, GError **error)
 {
-    g_autoptr(SimInput) input = sim_input_open(path, error);
+    g_autoptr(SimInput) input = sim_input_open(source, error);
     const char *name;
     char *line;
     if (input == NULL || !sim_input_next_file(input, &name, error))
@@ -56,7 +56,7 @@ static gboolean detect(const char *path, SimFormat *out_format, GError **error)
         if (name != NULL)
             return TRUE;
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s: the file is empty",
-                    path);
+                    sim_source_name(source));
         return FALSE;
     }
     do {
@@ -78,15 +78,17 @@ static gboolean detect(const char *path, SimFormat *out_format, GError **error)
 
 static gboolean detect_all(SimTrace *trace, GError **error)
 {
-    for (guint i = 0; trace->paths[i] != NULL; i++) {
+    const SimSource *first = g_ptr_array_index(trace->sources, 0);
+    for (guint i = 0; i < trace->sources->len; i++) {
+        const SimSource *source = g_ptr_array_index(trace->sources, i);
         SimFormat format;
-        if (!detect(trace->paths[i], &format, error))
+        if (!detect(source, &format, error))
             return FALSE;
         if (i > 0 && format != trace->format) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "%s is %s, but %s is %s: the traces of one run are parts of one log",
-                        trace->paths[0], sim_format_name(trace->format), trace->paths[i],
-                        sim_format_name(format));
+                        sim_source_name(first), sim_format_name(trace->format),
+                        sim_source_name(source), sim_format_name(format));
             return FALSE;
         }
         trace->format = format;
@@ -96,9 +98,9 @@ static gboolean detect_all(SimTrace *trace, GError **error)
 
 /* --- formats that are read whole ---------------------------------------------------------------- */
 
-static gboolean read_torque_file(SimTorque *torque, const char *path, GError **error)
+static gboolean read_torque_file(SimTorque *torque, const SimSource *source, GError **error)
 {
-    g_autoptr(SimInput) input = sim_input_open(path, error);
+    g_autoptr(SimInput) input = sim_input_open(source, error);
     const char *name;
     char *line;
     if (input == NULL || !sim_input_next_file(input, &name, error))
@@ -118,10 +120,16 @@ static gboolean read_torque(SimTrace *trace, GError **error)
 {
     SimTorque *torque = sim_torque_new();
     gboolean ok = TRUE;
-    for (guint i = 0; ok && trace->paths[i] != NULL; i++)
-        ok = read_torque_file(torque, trace->paths[i], error);
+    for (guint i = 0; ok && i < trace->sources->len; i++)
+        ok = read_torque_file(torque, g_ptr_array_index(trace->sources, i), error);
     if (ok)
         sim_torque_finish(torque, trace->jobs, &trace->machine, &trace->n_never_ran);
+    if (ok && trace->jobs->len == 0) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "%s: no E line, of a job that ended, and so no job that ran",
+                    sim_source_name(g_ptr_array_index(trace->sources, 0)));
+        ok = FALSE;
+    }
     sim_torque_free(torque);
     return ok;
 }
@@ -129,8 +137,8 @@ static gboolean read_torque(SimTrace *trace, GError **error)
 static gboolean read_vmseries(SimTrace *trace, GError **error)
 {
     trace->series = sim_series_set_new();
-    for (guint i = 0; trace->paths[i] != NULL; i++)
-        if (!sim_vmseries_read(trace->paths[i], trace->series, error))
+    for (guint i = 0; i < trace->sources->len; i++)
+        if (!sim_vmseries_read(g_ptr_array_index(trace->sources, i), trace->series, error))
             return FALSE;
     sim_vmseries_jobs(trace->series, trace->jobs);
     return TRUE;
@@ -138,13 +146,35 @@ static gboolean read_vmseries(SimTrace *trace, GError **error)
 
 /* --- life --------------------------------------------------------------------------------------- */
 
+static gboolean open_sources(SimTrace *trace, const char *const *paths, GError **error)
+{
+    for (guint i = 0; paths[i] != NULL; i++) {
+        SimSource *source = sim_source_new(paths[i], error);
+        if (source == NULL)
+            return FALSE;
+        g_ptr_array_add(trace->sources, source);
+        for (guint k = 0; k < i; k++) {
+            const SimSource *other = g_ptr_array_index(trace->sources, k);
+            if (!sim_source_is_same(source, other))
+                continue;
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "%s and %s are one file: each of its jobs would come twice",
+                        sim_source_name(other), sim_source_name(source));
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 SimTrace *sim_trace_open(const char *const *paths, SimFormat format, GError **error)
 {
     g_autoptr(SimTrace) trace = g_new0(SimTrace, 1);
     gboolean ok = TRUE;
     trace->format = format;
-    trace->paths = g_strdupv((char **)paths);
+    trace->sources = g_ptr_array_new_with_free_func((GDestroyNotify)sim_source_free);
     trace->jobs = g_array_new(FALSE, FALSE, sizeof(SimTraceJob));
+    if (!open_sources(trace, paths, error))
+        return NULL;
     if (format == SIM_FORMAT_AUTO && !detect_all(trace, error))
         return NULL;
     if (trace->format == SIM_FORMAT_TORQUE)
@@ -152,7 +182,7 @@ SimTrace *sim_trace_open(const char *const *paths, SimFormat format, GError **er
     else if (trace->format == SIM_FORMAT_VMSERIES)
         ok = read_vmseries(trace, error);
     else
-        ok = sim_swf_read_machines(trace->paths[0], &trace->beside, error);
+        ok = sim_swf_read_machines(paths[0], &trace->beside, error);
     return ok ? g_steal_pointer(&trace) : NULL;
 }
 
@@ -163,14 +193,14 @@ void sim_trace_close(SimTrace *trace)
     sim_input_close(trace->input);
     sim_series_set_free(trace->series);
     g_array_unref(trace->jobs);
-    g_strfreev(trace->paths);
+    g_ptr_array_unref(trace->sources);
     g_free(trace);
 }
 
 gboolean sim_trace_rewind(SimTrace *trace, GError **error)
 {
     g_clear_pointer(&trace->input, sim_input_close);
-    trace->next_path = 0;
+    trace->next_source = 0;
     trace->next_job = 0;
     trace->swf.n_jobs = 0;
     trace->swf.n_never_ran = 0;
@@ -182,13 +212,12 @@ gboolean sim_trace_rewind(SimTrace *trace, GError **error)
 /* *OUT_END: that was the last file. */
 static gboolean open_next(SimTrace *trace, gboolean *out_end, GError **error)
 {
-    const char *name, *path = trace->paths[trace->next_path];
+    const char *name;
     g_clear_pointer(&trace->input, sim_input_close);
-    *out_end = path == NULL;
-    if (path == NULL)
+    *out_end = trace->next_source == trace->sources->len;
+    if (*out_end)
         return TRUE;
-    trace->next_path++;
-    trace->input = sim_input_open(path, error);
+    trace->input = sim_input_open(g_ptr_array_index(trace->sources, trace->next_source++), error);
     return trace->input != NULL && sim_input_next_file(trace->input, &name, error) &&
            (name != NULL || sim_input_refuse(trace->input, error, "the file is empty"));
 }

@@ -39,7 +39,7 @@ typedef struct {
 
 typedef struct SimTrace SimTrace;
 
-/* PATHS (NULL-terminated) are parts of one log. Torque logs and VM series are read whole, as
+/* PATHS (NULL-terminated, at least one; "-" is standard input) are parts of one log. Torque logs and VM series are read whole, as
  * their jobs are not in order of arrival (about 100 bytes per job, 4 per sample); SWF is not.
  * Errors: of the files; INVALID_ARGUMENT "FILE:LINE: why". */
 SimTrace *sim_trace_open(const char *const *paths, SimFormat format, GError **error);

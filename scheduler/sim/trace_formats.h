@@ -33,6 +33,6 @@ void sim_torque_finish(SimTorque *torque, GArray *jobs, SimTraceMachine *out_mac
 gboolean sim_torque_is(const char *line);
 
 /* VM series as jobs: each VM is one. trace_vmseries.c */
-gboolean sim_vmseries_read(const char *path, SimSeriesSet *set, GError **error);
+gboolean sim_vmseries_read(const SimSource *source, SimSeriesSet *set, GError **error);
 void sim_vmseries_jobs(const SimSeriesSet *set, GArray *jobs);
 gboolean sim_vmseries_is(const char *line);

@@ -197,7 +197,8 @@ gboolean sim_swf_read_machines(const char *path, SimTraceMachine *machine, GErro
     g_autofree char *name = g_strconcat(stem, ".machines", NULL);
     if (!g_file_test(name, G_FILE_TEST_EXISTS))
         return TRUE;
-    g_autoptr(SimInput) input = sim_input_open(name, error);
+    g_autoptr(SimSource) source = sim_source_new(name, error);
+    g_autoptr(SimInput) input = source != NULL ? sim_input_open(source, error) : NULL;
     const char *file;
     char *line;
     SimTraceMachine read = {0};

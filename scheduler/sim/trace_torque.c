@@ -223,6 +223,13 @@ static gboolean read_value(SimTorque *torque, Ended *ended, const char *key, con
     return TRUE;
 }
 
+/* Its chunks replaced nodes and ppn: "select=2:ncpus=4", "exec_host=n1/0*4+n2/0*4". */
+static gboolean is_of_pbs_pro(const char *key, const char *value)
+{
+    return g_str_equal(key, "Resource_List.select") ||
+           (g_str_equal(key, "exec_host") && strchr(value, '*') != NULL);
+}
+
 static gboolean read_ended(SimTorque *torque, const SimInput *input, char *text, Ended *out_ended,
                            GError **error)
 {
@@ -234,15 +241,23 @@ static gboolean read_ended(SimTorque *torque, const SimInput *input, char *text,
         char *equals = strchr(word, '=');
         if (equals != NULL) {
             *equals = '\0';
+            if (is_of_pbs_pro(word, equals + 1))
+                return sim_input_refuse(input, error,
+                                        "%s=%s: an accounting log of PBS Pro or OpenPBS, which is "
+                                        "not supported; Torque's is",
+                                        word, equals + 1);
             if (!read_value(torque, &ended, word, equals + 1))
                 return sim_input_refuse(input, error, "%s=%s: not understood", word, equals + 1);
         }
         word = next + strspn(next, " ");
     }
-    if (ended.eligible < 0 || ended.walltime < 0 || ended.end <= 0 || ended.procs == 0)
-        return sim_input_refuse(input, error,
-                                "an E line without etime, end, resources_used.walltime or "
-                                "Resource_List.nodes");
+    const char *missing = ended.eligible < 0   ? "etime"
+                          : ended.walltime < 0 ? "resources_used.walltime"
+                          : ended.end <= 0     ? "end"
+                          : ended.procs == 0   ? "Resource_List.nodes"
+                                               : NULL;
+    if (missing != NULL)
+        return sim_input_refuse(input, error, "an E line without %s", missing);
     *out_ended = ended;
     return TRUE;
 }

@@ -174,9 +174,9 @@ static gboolean read_file(SimInput *input, const char *name, SimSeriesSet *set, 
     return TRUE;
 }
 
-gboolean sim_vmseries_read(const char *path, SimSeriesSet *set, GError **error)
+gboolean sim_vmseries_read(const SimSource *source, SimSeriesSet *set, GError **error)
 {
-    g_autoptr(SimInput) input = sim_input_open(path, error);
+    g_autoptr(SimInput) input = sim_input_open(source, error);
     const char *name;
     if (input == NULL)
         return FALSE;

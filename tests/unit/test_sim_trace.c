@@ -6,6 +6,7 @@
 
 #include <archive.h>
 #include <archive_entry.h>
+#include <unistd.h>
 
 #define SWF_LINE "7 100 5 60 4 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n"
 #define GWA_HEAD                                                                                   \
@@ -18,7 +19,7 @@
     " start=1100 exec_host=c3/0-3,31+c4/1 Resource_List.nodes=" nodes                              \
     " Resource_List.vmem=8gb Resource_List.walltime=08:00:00 end=1200 " used "\n"
 
-typedef enum { PLAIN, GZIP, XZ } Filter;
+typedef enum { PLAIN, GZIP, XZ, BZIP2, ZSTD } Filter;
 
 /* FILES: name and text in turn, until NULL; a NULL name writes no tar but the text itself. */
 static char *write_archive(const char *dir, Filter filter, const char *const *files)
@@ -30,6 +31,10 @@ static char *write_archive(const char *dir, Filter filter, const char *const *fi
         archive_write_add_filter_gzip(archive);
     else if (filter == XZ)
         archive_write_add_filter_xz(archive);
+    else if (filter == BZIP2)
+        archive_write_add_filter_bzip2(archive);
+    else if (filter == ZSTD)
+        archive_write_add_filter_zstd(archive);
     if (raw)
         archive_write_set_format_raw(archive);
     else
@@ -154,7 +159,19 @@ static void bad_lines_are_refused_with_their_place(void **state)
          "trace:2: submitted before the job above it"},
         {"hello\n", SIM_FORMAT_AUTO, "trace:1: neither SWF, nor a Torque"},
         {"", SIM_FORMAT_AUTO, "the file is empty"},
-        {E_LINE("1", "1000", "1:ppn=2", "") "", SIM_FORMAT_AUTO, "trace:1: an E line without"},
+        {E_LINE("1", "1000", "1:ppn=2", "") "", SIM_FORMAT_AUTO,
+         "trace:1: an E line without resources_used.walltime"},
+        {"10/01/2017 00:01:38;E;1.m1;resources_used.walltime=1 end=1200 Resource_List.nodes=1\n",
+         SIM_FORMAT_AUTO, "trace:1: an E line without etime"},
+        {"10/01/2017 00:01:38;E;1.m1;etime=1000 resources_used.walltime=1 end=1200\n",
+         SIM_FORMAT_AUTO, "trace:1: an E line without Resource_List.nodes"},
+        {"10/01/2017 00:01:38;E;1.m1;etime=1000 resources_used.walltime=1 Resource_List.nodes=1\n",
+         SIM_FORMAT_AUTO, "trace:1: an E line without end"},
+        {"10/01/2017 00:01:38;E;1.m1;exec_host=n1/0*4+n2/0*4 etime=1000\n", SIM_FORMAT_AUTO,
+         "trace:1: exec_host=n1/0*4+n2/0*4: an accounting log of PBS Pro or OpenPBS"},
+        {"10/01/2017 00:01:38;E;1.m1;Resource_List.select=2:ncpus=4\n", SIM_FORMAT_AUTO,
+         "trace:1: Resource_List.select=2:ncpus=4: an accounting log of PBS Pro"},
+        {"10/01/2017 00:01:38;Q;1.m1;queue=batch\n", SIM_FORMAT_AUTO, "trace: no E line"},
         {E_LINE("1", "1000", "1:ppn=x", "resources_used.walltime=00:00:10"), SIM_FORMAT_AUTO,
          "trace:1: Resource_List.nodes=1:ppn=x: not understood"},
         {E_LINE("1", "1000", "1", "resources_used.walltime=00:00:10")
@@ -194,10 +211,12 @@ static void a_nul_byte_is_refused(void **state)
 static void compressed_traces_are_told_by_their_content(void **state)
 {
     const char *files[] = {NULL, SWF_LINE, NULL};
-    for (Filter filter = PLAIN; filter <= XZ; filter++) {
+    g_autofree char *plain = g_build_filename(*state, "plain", NULL);
+    assert_true(g_file_set_contents(plain, SWF_LINE, -1, NULL));
+    for (Filter filter = PLAIN; filter <= ZSTD; filter++) {
         g_autoptr(GError) error = NULL;
         g_autofree char *path = write_archive(*state, filter, files);
-        const char *paths[] = {path, path, NULL}; /* two parts of one log */
+        const char *paths[] = {path, plain, NULL}; /* two parts of one log */
         g_autoptr(SimTrace) trace = sim_trace_open(paths, SIM_FORMAT_AUTO, &error);
         assert_no_error(error);
         g_autoptr(GArray) jobs = read_jobs(trace, &error);
@@ -209,18 +228,22 @@ static void compressed_traces_are_told_by_their_content(void **state)
 static void a_damaged_file_is_data_loss(void **state)
 {
     const char *files[] = {NULL, SWF_LINE SWF_LINE SWF_LINE, NULL};
-    g_autoptr(GError) error = NULL;
-    g_autofree char *path = write_archive(*state, GZIP, files);
-    g_autofree char *data = NULL;
-    gsize length;
-    const char *paths[] = {path, NULL};
-    assert_true(g_file_get_contents(path, &data, &length, NULL));
-    assert_true(g_file_set_contents(path, data, (gssize)length - 12, NULL));
-    g_autoptr(SimTrace) trace = sim_trace_open(paths, SIM_FORMAT_SWF, &error);
-    if (trace != NULL)
-        assert_null(read_jobs(trace, &error));
-    assert_non_null(error);
-    assert_non_null(strstr(error->message, "cannot read"));
+    for (Filter filter = GZIP; filter <= ZSTD; filter++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *path = write_archive(*state, filter, files);
+        g_autofree char *data = NULL;
+        gsize length;
+        const char *paths[] = {path, NULL};
+        assert_true(g_file_get_contents(path, &data, &length, NULL));
+        assert_true(g_file_set_contents(path, data, (gssize)length - 12, NULL));
+        g_autoptr(SimTrace) trace = sim_trace_open(paths, SIM_FORMAT_SWF, &error);
+        if (trace != NULL)
+            assert_null(read_jobs(trace, &error));
+        assert_non_null(error);
+        assert_non_null(strstr(error->message, "cannot read"));
+        g_autofree char *lower = g_ascii_strdown(error->message, -1);
+        assert_non_null(strstr(lower, "truncated"));
+    }
 }
 
 static void a_missing_file_is_not_found(void **state)
@@ -228,7 +251,72 @@ static void a_missing_file_is_not_found(void **state)
     const char *paths[] = {"/nonexistent/trace.swf", NULL};
     g_autoptr(GError) error = NULL;
     assert_null(sim_trace_open(paths, SIM_FORMAT_AUTO, &error));
-    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "/nonexistent/trace.swf");
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND,
+                       "cannot read /nonexistent/trace.swf: No such file or directory");
+}
+
+static void a_directory_is_no_trace(void **state)
+{
+    const char *paths[] = {*state, NULL};
+    g_autoptr(GError) error = NULL;
+    assert_null(sim_trace_open(paths, SIM_FORMAT_AUTO, &error));
+    assert_non_null(error);
+    assert_non_null(strstr(error->message, "Is a directory"));
+}
+
+static void the_same_file_twice_is_refused(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *path = g_build_filename(*state, "a", NULL);
+    g_autofree char *other = g_build_filename(*state, "b", NULL);
+    const char *paths[] = {path, other, NULL};
+    assert_true(g_file_set_contents(path, SWF_LINE, -1, NULL));
+    assert_int_equal(symlink(path, other), 0);
+    assert_null(sim_trace_open(paths, SIM_FORMAT_AUTO, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "are one file");
+}
+
+/* What can be read once only is read as often as it takes. */
+static void a_pipe_is_a_trace(void **state)
+{
+    static const char *const texts[] = {SWF_LINE,
+                                        E_LINE("1", "1000", "1", "resources_used.walltime=1")};
+    for (guint i = 0; i < 2 * G_N_ELEMENTS(texts); i++) {
+        int ends[2], was = dup(STDIN_FILENO);
+        const char *text = texts[i / 2];
+        g_autoptr(GError) error = NULL;
+        assert_int_equal(pipe(ends), 0);
+        assert_int_equal(write(ends[1], text, strlen(text)), strlen(text));
+        assert_int_equal(close(ends[1]), 0);
+        assert_true(dup2(ends[0], STDIN_FILENO) >= 0);
+        assert_int_equal(close(ends[0]), 0);
+        const char *paths[] = {i % 2 == 0 ? "-" : "/dev/stdin", NULL};
+        g_autoptr(SimTrace) trace = sim_trace_open(paths, SIM_FORMAT_AUTO, &error);
+        assert_no_error(error);
+        for (guint pass = 0; pass < 2; pass++) {
+            g_autoptr(GArray) jobs = read_jobs(trace, &error);
+            assert_no_error(error);
+            assert_int_equal(jobs->len, 1);
+            assert_true(sim_trace_rewind(trace, &error));
+        }
+        assert_true(dup2(was, STDIN_FILENO) >= 0);
+        assert_int_equal(close(was), 0);
+    }
+}
+
+static void a_byte_order_mark_is_skipped(void **state)
+{
+    static const char *const texts[] = {SWF_LINE,
+                                        E_LINE("1", "1000", "1", "resources_used.walltime=1")};
+    for (guint i = 0; i < G_N_ELEMENTS(texts); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *text = g_strconcat("\xef\xbb\xbf", texts[i], NULL);
+        g_autoptr(SimTrace) trace = open_text(*state, text, SIM_FORMAT_AUTO, &error);
+        assert_no_error(error);
+        g_autoptr(GArray) jobs = read_jobs(trace, &error);
+        assert_no_error(error);
+        assert_int_equal(jobs->len, 1);
+    }
 }
 
 static void torque_jobs_come_in_order_of_arrival(void **state)
@@ -379,6 +467,10 @@ int main(void)
         TEST(compressed_traces_are_told_by_their_content),
         TEST(a_damaged_file_is_data_loss),
         TEST(a_missing_file_is_not_found),
+        TEST(a_directory_is_no_trace),
+        TEST(the_same_file_twice_is_refused),
+        TEST(a_pipe_is_a_trace),
+        TEST(a_byte_order_mark_is_skipped),
         TEST(torque_jobs_come_in_order_of_arrival),
         TEST(torque_memory_is_the_largest_asked_for),
         TEST(vm_series_go_to_a_grid),
