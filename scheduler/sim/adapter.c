@@ -112,10 +112,8 @@ static void note_change(Sim *sim, const BerthGuestId *id)
     g_assert(!completed || run->is_done);
     if (run->end_usec == 0)
         run->end_usec = sim->now_usec;
-    sim_explain(sim, &run->job, "%s",
-                completed ? "completed"
-                : killed  ? "killed"
-                          : "ended: its nodes were lost");
+    g_autofree char *ending = sim_explain_ending(&task);
+    sim_explain(sim, &run->job, "%s", ending);
     sim_run_over(sim, run, completed, killed);
 }
 

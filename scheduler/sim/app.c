@@ -164,6 +164,10 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     result->policy = policy;
     if (!open_journal(app, error))
         return FALSE;
+    if (policy == SIM_POLICY_BOUND && config.explain > 0)
+        printf("%-12s job %" G_GUINT64_FORMAT ": the bound schedules nothing, and so explains "
+               "nothing\n",
+               sim_policy_name(policy), config.explain);
     config.hooks.journal = app->journal != NULL ? on_journal : NULL;
     gboolean ok = policy == SIM_POLICY_BOUND
                       ? sim_bound_run(&config, app->workload, &app->usage, &result->metrics, error)

@@ -51,3 +51,34 @@ void sim_explain_waiting(Sim *sim, SimRun *run)
         sim_waiting_text(reason, berth_core_planned_usec(sim->core, run->job.id), sim->now_usec);
     sim_explain(sim, &run->job, "%s", text);
 }
+
+char *sim_explain_ending(const BerthCoreTask *task)
+{
+    BerthReason reason = task->reason;
+    if (task->state == BERTH_JOB_COMPLETED)
+        return g_strdup("completed");
+    if (task->state == BERTH_JOB_TIMEOUT)
+        reason = BERTH_REASON_TIME_LIMIT;
+    if (task->state == BERTH_JOB_OUT_OF_MEMORY)
+        reason = BERTH_REASON_MEMORY_LIMIT;
+    if (task->state == BERTH_JOB_NODE_FAIL && reason == BERTH_REASON_NONE)
+        reason = BERTH_REASON_NODE_LOST;
+    gboolean killed = task->state == BERTH_JOB_TIMEOUT || task->state == BERTH_JOB_OUT_OF_MEMORY ||
+                      reason == BERTH_REASON_SIGNAL;
+    return g_strdup_printf("%s: %s", killed ? "killed" : "ended", sim_reason_text(reason));
+}
+
+static double seconds(gint64 usec)
+{
+    return (double)usec / (double)G_USEC_PER_SEC;
+}
+
+void sim_explain_sum(Sim *sim, const SimRun *run, const SimOutcome *outcome)
+{
+    gint64 waited = outcome->start_usec - run->job.submit_usec;
+    gint64 ran = outcome->is_completed ? run->job.run_usec : 0;
+    sim_explain(sim, &run->job,
+                "in all: waited %.1f s, ran %.1f s, lost %.1f s (slowed, stopped or done again)",
+                seconds(waited), seconds(ran),
+                seconds(outcome->end_usec - outcome->start_usec - ran));
+}

@@ -246,6 +246,7 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
         !number("--fail-actions", given->fail_actions, 0, 900, &permille, error))
         return FALSE;
     options->sim.failures.action_permille = (guint32)permille;
+    options->workload.explain = options->sim.explain;
     options->sim.check = given->check;
     options->quiet = given->quiet;
     options->json = g_strdup(given->json);

@@ -196,6 +196,7 @@ void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed)
                           .end_usec = run->end_usec,
                           .is_completed = completed,
                           .is_killed = killed};
+    sim_explain_sum(sim, run, &outcome);
     sim_metrics_add_job(sim->metrics, &run->job, &outcome);
     sim_timer_clear(sim, &run->timer);
     g_assert(run->n_placed == 0);

@@ -213,3 +213,7 @@ void sim_send_joined(Sim *sim, const SimNode *node);
 void sim_explain(Sim *sim, const SimJob *job, const char *format, ...) G_GNUC_PRINTF(3, 4);
 void sim_explain_action(Sim *sim, const BerthCoreAction *action);
 void sim_explain_waiting(Sim *sim, SimRun *run);
+/* How TASK, which is over, ended. (transfer full) */
+char *sim_explain_ending(const BerthCoreTask *task);
+/* Where its time went, of a job that is over. */
+void sim_explain_sum(Sim *sim, const SimRun *run, const SimOutcome *outcome);

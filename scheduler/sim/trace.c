@@ -275,6 +275,17 @@ SimTraceMachine sim_trace_machine(const SimTrace *trace)
     return trace->beside.nodes > 0 ? trace->beside : trace->swf.machine;
 }
 
+void sim_trace_watch(SimTrace *trace, guint64 number)
+{
+    trace->swf.watched = number;
+    trace->swf.watched_never_ran = FALSE;
+}
+
+gboolean sim_trace_watched_never_ran(const SimTrace *trace)
+{
+    return trace->swf.watched_never_ran;
+}
+
 guint64 sim_trace_n_never_ran(const SimTrace *trace)
 {
     return trace->format == SIM_FORMAT_SWF ? trace->swf.n_never_ran : trace->n_never_ran;

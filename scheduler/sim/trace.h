@@ -56,6 +56,10 @@ SimFormat sim_trace_format(const SimTrace *trace);
 SimTraceMachine sim_trace_machine(const SimTrace *trace);
 /* So far, since the last rewind: lines of jobs that never ran. */
 guint64 sim_trace_n_never_ran(const SimTrace *trace);
+/* From now on, looks for a job of that number that never ran. Only SWF is looked at: of
+ * other formats such jobs are counted, no more. */
+void sim_trace_watch(SimTrace *trace, guint64 number);
+gboolean sim_trace_watched_never_ran(const SimTrace *trace);
 /* (transfer none); NULL: no VM series. */
 const SimSeriesSet *sim_trace_series(const SimTrace *trace);
 

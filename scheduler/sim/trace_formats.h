@@ -12,6 +12,8 @@ typedef struct {
     gint64 last_submit_sec;
     guint64 n_jobs;
     guint64 n_never_ran;
+    guint64 watched; /* job number; 0 = none */
+    gboolean watched_never_ran;
 } SimSwf;
 
 /* *OUT_IS_JOB FALSE: a comment, an empty line, or a job that never ran. */

@@ -160,6 +160,7 @@ gboolean sim_swf_line(SimSwf *swf, const SimInput *input, char *line, SimTraceJo
     swf->last_submit_sec = fields[FIELD_SUBMIT];
     if (fields[FIELD_RUN] <= 0 || MAX(fields[FIELD_PROCS], fields[FIELD_PROCS_ASKED]) <= 0) {
         swf->n_never_ran++;
+        swf->watched_never_ran |= swf->watched > 0 && fields[FIELD_NUMBER] == (gint64)swf->watched;
         return TRUE;
     }
     to_job(fields, out_job);

@@ -30,6 +30,7 @@ struct SimWorkload {
     gint64 first_sec;
     double stretch; /* of the times between arrivals */
     guint64 n_given;
+    gboolean has_explained;
     SimSurvey survey;
 };
 
@@ -180,6 +181,17 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **e
     return TRUE;
 }
 
+static void note(SimWorkload *workload, const SimJob *job)
+{
+    SimSurvey *survey = &workload->survey;
+    const SimSeriesSet *all = sim_trace_series(workload->trace);
+    const SimSeries *own = job->series > 0 ? sim_series_get(all, job->series - 1) : NULL;
+    survey->n_too_large += job->is_too_large;
+    survey->n_cpu_known += own != NULL || job->cpu_used_milli != SIM_UNKNOWN;
+    survey->n_memory_known += (own != NULL && own->memory != NULL) || job->memory_used_mib > 0;
+    workload->has_explained |= job->number == workload->config.explain;
+}
+
 /* Core time offered: only the machine, which is known after the first reading, says by whom. */
 static gboolean add_up(SimWorkload *workload, double *out_core_sec, GError **error)
 {
@@ -194,7 +206,7 @@ static gboolean add_up(SimWorkload *workload, double *out_core_sec, GError **err
             return FALSE;
         if (end)
             return TRUE;
-        workload->survey.n_too_large += job.is_too_large;
+        note(workload, &job);
         if (!job.is_too_large)
             *out_core_sec +=
                 (double)sim_job_width(&job) * (double)(job.run_usec / (gint64)G_USEC_PER_SEC);
@@ -228,6 +240,26 @@ static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, G
     return TRUE;
 }
 
+static gboolean check_explained(const SimWorkload *workload, GError **error)
+{
+    guint64 job = workload->config.explain, n_never_ran = workload->survey.n_never_ran;
+    if (job == 0 || workload->has_explained)
+        return TRUE;
+    if (sim_trace_watched_never_ran(workload->trace))
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--explain: job %" G_GUINT64_FORMAT " never ran, and is left out: its run time "
+                    "or its number of processors is not positive",
+                    job);
+    else
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--explain: no job %" G_GUINT64_FORMAT
+                    " in the trace, which has %" G_GUINT64_FORMAT " jobs%s and %" G_GUINT64_FORMAT
+                    " that never ran",
+                    job, workload->survey.n_jobs,
+                    workload->config.jobs_max > 0 ? " up to --max-jobs" : "", n_never_ran);
+    return FALSE;
+}
+
 SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error)
 {
     g_autoptr(SimWorkload) workload = g_new0(SimWorkload, 1);
@@ -235,9 +267,10 @@ SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, 
     double core_sec;
     workload->trace = trace;
     workload->config = *config;
+    sim_trace_watch(trace, config->explain);
     if (!sim_trace_rewind(trace, error) || !read_all(workload, &span_sec, error) ||
         !choose_machine(workload, error) || !add_up(workload, &core_sec, error) ||
-        !scale(workload, span_sec, core_sec, error))
+        !check_explained(workload, error) || !scale(workload, span_sec, core_sec, error))
         return NULL;
     return g_steal_pointer(&workload);
 }

@@ -17,6 +17,7 @@ typedef struct {
     gboolean is_pool;     /* one node of all the capacity: the machine of the literature */
     double load;          /* 0 = as in the trace */
     guint64 jobs_max;     /* 0 = all */
+    guint64 explain;      /* number of a job that must be there; 0 = none */
     guint64 overhead_mib; /* of a node's memory for each guest, kept when memory is shared out */
 } SimWorkloadConfig;
 
@@ -26,15 +27,16 @@ typedef struct {
     guint64 n_never_ran;
     guint64 n_too_large;  /* jobs that the machine could not hold, were it empty; in no load */
     guint64 n_memory_cut; /* jobs whose memory was cut to what a node can give a guest */
-    gint64 end_usec;      /* last arrival: the trace's end */
-    double trace_load;    /* before scaling; 0: all arrive at once, or none fits */
-    double load;          /* after it */
+    guint64 n_cpu_known, n_memory_known; /* jobs of which the trace says what they used */
+    gint64 end_usec;                     /* last arrival: the trace's end */
+    double trace_load;                   /* before scaling; 0: all arrive at once, or none fits */
+    double load;                         /* after it */
 } SimSurvey;
 
 typedef struct SimWorkload SimWorkload;
 
 /* Reads TRACE (kept, not owned) once to its end. Errors: the trace's; INVALID_ARGUMENT (no job; no
- * machine; a load that cannot be had). */
+ * machine; a load that cannot be had; the job to be explained is not there). */
 SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error);
 void sim_workload_free(SimWorkload *workload);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimWorkload, sim_workload_free)

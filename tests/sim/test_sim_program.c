@@ -249,6 +249,43 @@ static void jobs_of_one_instant_have_no_load_but_work(void **state)
     assert_true(member(json->out, 1, "useful_cpu_utilisation") == 1);
 }
 
+/* --- --explain ---------------------------------------------------------------------------------- */
+
+static void explain_of_a_job_that_is_not_there_says_so(void **state)
+{
+    g_autofree char *swf = sim_fixture_swf(2, 2, three, G_N_ELEMENTS(three));
+    g_autofree char *text =
+        g_strconcat(swf, "7 30 -1 0 1 -1 -1 1 10 -1 0 1 1 -1 1 -1 -1 -1\n", NULL);
+    g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
+    g_autoptr(Said) missing = sim_program(*state, "--explain 99 a.swf");
+    assert_status(missing, 2);
+    assert_has(missing->err, "no job 99 in the trace, which has 3 jobs and 1 that never ran");
+    assert_string_equal(missing->out, "");
+    g_autoptr(Said) never = sim_program(*state, "--explain 7 a.swf");
+    assert_status(never, 2);
+    assert_has(never->err, "job 7 never ran");
+    g_autoptr(Said) beyond = sim_program(*state, "--explain 3 --max-jobs 2 a.swf");
+    assert_status(beyond, 2);
+    assert_has(beyond->err, "no job 3 in the trace, which has 2 jobs up to --max-jobs");
+}
+
+static void explain_ends_with_where_the_time_went(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 100, 200, 3}, {10, 100, 100, 2}, {20, 50, 60, 9}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,reserved,bound --explain 2 a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "easy                  200 s  job 2: completed\n");
+    assert_has(said->out, "easy                  200 s  job 2: in all: waited 90.0 s, ran 100.0 s, "
+                          "lost 0.0 s");
+    /* A guest boots: it waits longer, for its predecessor as for itself. */
+    assert_has(said->out, "job 2: in all: waited 95.0 s, ran 100.0 s, lost 0.0 s");
+    assert_has(said->out, "bound        job 2: the bound schedules nothing");
+    g_autoptr(Said) refused = sim_program(*state, "--policy easy --explain 3 a.swf");
+    assert_status(refused, 0);
+    assert_has(refused->out, "job 3: refused: ");
+}
+
 /* --- --plot ------------------------------------------------------------------------------------- */
 
 static gboolean exists(const char *dir, const char *name)
@@ -341,6 +378,8 @@ int main(void)
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(jobs_of_one_instant_have_no_load_but_work),
+        TEST(explain_of_a_job_that_is_not_there_says_so),
+        TEST(explain_ends_with_where_the_time_went),
         TEST(plots_of_one_instant_are_drawn),
         TEST(plots_of_other_policies_do_not_stay),
         TEST(plots_stack_guests_by_vcpus),
