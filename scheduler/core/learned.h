@@ -5,8 +5,8 @@
  * usage of users and accounts, and what the siblings of a job needed. The effects of an event have
  * what it changed: a usage when a task begins or ceases to hold its reservation, a prior when a task
  * has ended well. Reports change neither, so that what is to be written goes with the tasks' own
- * records: at most one usage for the task's user, for its account and for each above that, and one
- * prior. Stored together with the task they cause no charge twice, and none is lost.
+ * records: at most one usage for the task's user, for its account and for each above that, and two
+ * priors. Stored together with the task they cause no charge twice, and none is lost.
  *
  * The peak of a guest that still runs is in its task's record (BerthCoreTask.peak_mib). */
 
@@ -23,12 +23,14 @@ typedef struct {
     gint64 at_usec;
 } BerthCoreUse;
 
+/* Of siblings, what they needed at most; or, with family, memory_mib and peak_mib 0, of all jobs of a
+ * user that reserve so many vCPUs, what they needed of these on average. */
 typedef struct {
     guint32 uid;
     guint64 family;     /* as submitted; of an array without one its number */
     guint32 vcpus;      /* reserved */
     guint64 memory_mib; /* likewise, with overhead */
-    guint32 n;          /* siblings; 0 = forgotten: there are more than BERTH_CORE_PRIORS_MAX */
+    guint32 n;          /* that ended; 0 = forgotten: there are more than BERTH_CORE_PRIORS_MAX */
     guint32 peak_milli;
     guint64 peak_mib;
 } BerthCorePrior;

@@ -3,12 +3,12 @@
  *
  * A guest's prediction is a peak with a margin: it jumps up to what is measured and sinks towards it
  * by half lives (as in Autopilot: Rzadca et al., EuroSys 2020), and it is never more than the
- * reservation. Until a new guest has settled it does not fall below what its siblings needed, or its
- * reservation. Until it is measured for the first time its memory is taken at its reservation whatever
- * they needed: one that is unlike them may take all of it at once, and what is too little then is
- * short for longer than vCPUs, which are shared out anew at once. For a node, the
- * peaks of guests do not coincide: the share of their sum that is used at once is predicted in the
- * same way (as in Bashir et al., Take it to the limit, EuroSys 2021). */
+ * reservation. Until a new guest has settled it does not fall below what its siblings needed, else of
+ * vCPUs what others of its user did, or its reservation. Until it is measured for the first time its
+ * memory is taken at its reservation whatever they needed: one that is unlike them may take all of it at
+ * once, and what is too little then is short for longer than vCPUs, which are shared out anew at once. For
+ * a node, the peaks of guests do not coincide: the share of their sum that is used at once is predicted in
+ * the same way (as in Bashir et al., Take it to the limit, EuroSys 2021). */
 #include "scheduler/core/predict.h"
 
 #include "scheduler/core/class.h"
@@ -19,7 +19,8 @@
 
 #define ONE 65536u
 
-/* What the siblings that ended needed at most. */
+/* What the siblings that ended needed at most; or what the jobs of a user that reserve so many vCPUs
+ * needed of these on average: NAME and all memory are 0 then. */
 typedef struct {
     guint32 uid; /* with name and reservation: the key */
     guint64 name;
@@ -65,6 +66,13 @@ static gboolean key_of(const CoreJob *job, Prior *out_key)
     return job->name != 0 || job->array_size > 1;
 }
 
+/* Of all jobs of its user that reserve as many vCPUs; it is no family's. */
+static Prior user_key_of(const CoreJob *job)
+{
+    return (Prior){.uid = core_owner_uid(job->class->shape.owner),
+                   .reserved = {job->class->shape.size.vcpus, 0}};
+}
+
 static CoreNeeds whole(const CoreJob *job)
 {
     const CoreShape *shape = &job->class->shape;
@@ -100,17 +108,31 @@ static gboolean goes_on(const CoreTask *task)
     return task != NULL && task->record.checkpoint_epoch != 0 && is_measured(&task->guests[0]);
 }
 
-/* What its siblings needed; as much as it reserves where they are too few. */
+/* NULL = too few of them have ended. */
+static const Prior *find_prior(const BerthCore *core, const Prior *key)
+{
+    const Prior *prior = g_hash_table_lookup(core->priors, key);
+    gboolean is_known = prior != NULL && prior->n >= core->tunings[BERTH_TUNING_PRIOR_SIBLINGS_MIN];
+    return is_known ? prior : NULL;
+}
+
+/* What its siblings needed. Where they are too few, of vCPUs what its user's jobs that reserve as many
+ * needed on average; else as much as it reserves. */
 static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
 {
     Prior key;
+    CoreNeeds needs = whole(job);
     guint32 wanted = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
-    if ((core->config.features & wanted) != wanted || !key_of(job, &key))
-        return whole(job);
-    const Prior *prior = g_hash_table_lookup(core->priors, &key);
-    if (prior == NULL || prior->n < core->tunings[BERTH_TUNING_PRIOR_SIBLINGS_MIN])
-        return whole(job);
-    return at_most(with_margin(core, prior->peak), whole(job));
+    if ((core->config.features & wanted) != wanted)
+        return needs;
+    const Prior *siblings = key_of(job, &key) ? find_prior(core, &key) : NULL;
+    if (siblings != NULL)
+        return at_most(with_margin(core, siblings->peak), needs);
+    key = user_key_of(job);
+    const Prior *user = find_prior(core, &key);
+    if (user != NULL)
+        needs.cpu_milli = MIN(with_margin(core, user->peak).cpu_milli, needs.cpu_milli);
+    return needs;
 }
 
 CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task)
@@ -169,16 +191,36 @@ static Prior *get_prior(BerthCore *core, const Prior *key)
     return prior;
 }
 
+static void learn_most(BerthCore *core, const Prior *key, CoreNeeds peak)
+{
+    Prior *prior = get_prior(core, key);
+    prior->n++;
+    prior->peak.cpu_milli = MAX(prior->peak.cpu_milli, peak.cpu_milli);
+    prior->peak.memory_mib = MAX(prior->peak.memory_mib, peak.memory_mib);
+    tell(core, prior);
+}
+
+/* The mean of all until there are prior_jobs; then each further one weighs as much as that many have. */
+static void learn_mean(BerthCore *core, const Prior *key, guint32 peak_milli)
+{
+    Prior *prior = get_prior(core, key);
+    prior->n++;
+    guint64 weight = MIN(prior->n, (guint64)core->tunings[BERTH_TUNING_PRIOR_JOBS]);
+    guint64 sum = prior->peak.cpu_milli * (weight - 1) + peak_milli;
+    prior->peak.cpu_milli = (guint32)((sum + weight / 2) / weight);
+    tell(core, prior);
+}
+
 void core_predict_learn(BerthCore *core, const CoreGuest *guest)
 {
+    const CoreJob *job = guest->task->job;
     Prior key;
-    if (!is_measured(guest) || guest->is_half_known || !key_of(guest->task->job, &key))
+    if (!is_measured(guest) || guest->is_half_known)
         return;
-    Prior *prior = get_prior(core, &key);
-    prior->n++;
-    prior->peak.cpu_milli = MAX(prior->peak.cpu_milli, guest->peak.cpu_milli);
-    prior->peak.memory_mib = MAX(prior->peak.memory_mib, guest->peak.memory_mib);
-    tell(core, prior);
+    if (key_of(job, &key))
+        learn_most(core, &key, guest->peak);
+    key = user_key_of(job);
+    learn_mean(core, &key, guest->peak.cpu_milli);
 }
 
 void berth_core_restore_prior(BerthCore *core, const BerthCorePrior *source)

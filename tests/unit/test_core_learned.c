@@ -335,7 +335,11 @@ static void prior_after_a_restart_is_what_it_was(void **state)
     run_sibling(world, 1, 200);
     run_sibling(world, 2, 300);
     run_sibling(world, 3, 100);
-    assert_int_equal(world->priors->len, 3);
+    assert_int_equal(world->priors->len, 6); /* of siblings and of the user's jobs, in turn */
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 4).family, 77);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).family, 0);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).n, 3);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).peak_milli, 300);
     restart(world, NULL, 0, TRUE);
     join(world);
     submit(world, 4, 1000, JOB_MIB);
@@ -375,10 +379,10 @@ static void guest_over_a_restart_teaches_what_was_told(void **state)
     end(world, 1);
     report(world, 2, 300, 0);
     end(world, 2);
-    assert_int_equal(world->priors->len, 2);
+    assert_int_equal(world->priors->len, 4); /* of siblings and of the user's jobs, in turn */
     assert_int_equal(g_array_index(world->priors, BerthCorePrior, 0).peak_mib, 400);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 1).peak_mib, 400);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 1).n, 2);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 2).peak_mib, 400);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 2).n, 2);
 }
 
 static void priors_are_bounded_and_the_oldest_goes(void **state)
@@ -389,11 +393,14 @@ static void priors_are_bounded_and_the_oldest_goes(void **state)
         berth_core_restore_prior(world->core, &prior);
     }
     run_sibling(world, 1, 200);
-    assert_int_equal(world->priors->len, 2);
-    const BerthCorePrior *forgotten = &g_array_index(world->priors, BerthCorePrior, 0);
-    assert_int_equal(forgotten->family, 1);
-    assert_int_equal(forgotten->n, 0);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 1).family, 77);
+    /* What is learnt of its siblings and of its user's jobs, each in the place of the oldest. */
+    static const guint64 families[] = {1, 77, 2, 0};
+    assert_int_equal(world->priors->len, G_N_ELEMENTS(families));
+    for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
+        const BerthCorePrior *told = &g_array_index(world->priors, BerthCorePrior, i);
+        assert_int_equal(told->family, families[i]);
+        assert_int_equal(told->n, i % 2); /* 0: forgotten */
+    }
 }
 
 /* --- time limits ---------------------------------------------------------------------------------- */

@@ -209,9 +209,42 @@ static void siblings_are_those_with_the_same_reservation(void **state)
         "submit 2 v=4 m=1000 -> START 2.1@1\n"
         "running 2.1\n"
         "at 20\n"
-        "report 2.1 cpu=500 mem=700\n"
-        "submit 3 v=4 m=1001 family=9 slack may-checkpoint\n"
+        "report 2.1 cpu=1500 mem=700\n"
+        "submit 3 v=3 m=1000 family=9 slack may-checkpoint\n"
         "submit 4 v=4 m=1000 family=9 slack may-checkpoint -> START 4.1@1~\n");
+}
+
+/* 1 to 3 needed 1, 1 and 3.4 vCPUs; 4 leaves 2.5. */
+#define JOBS_OF_A_USER                                                                             \
+    "node 1 4 2000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=100 -> START 1.1@1\n"                                               \
+    "running 1.1\n"                                                                                \
+    "report 1.1 cpu=1000 mem=200\n"                                                                \
+    "exited 1.1 -> RELEASE 1.1@1\n"                                                                \
+    "released 1.1\n"                                                                               \
+    "submit 2 v=4 m=500 family=7 limit=100 -> START 2.1@1\n"                                       \
+    "running 2.1\n"                                                                                \
+    "report 2.1 cpu=1000 mem=200\n"                                                                \
+    "exited 2.1 -> RELEASE 2.1@1\n"                                                                \
+    "released 2.1\n"                                                                               \
+    "submit 3 v=4 m=1000 family=8 limit=100 -> START 3.1@1\n"                                      \
+    "running 3.1\n"                                                                                \
+    "report 3.1 cpu=3400 mem=200\n"                                                                \
+    "exited 3.1 -> RELEASE 3.1@1\n"                                                                \
+    "released 3.1\n"                                                                               \
+    "submit 4 v=4 m=1000 uid=7 -> START 4.1@1\n"                                                   \
+    "running 4.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 4.1 cpu=1500 mem=700\n"
+
+static void job_without_siblings_needs_vcpus_as_its_user_s_others(void **state)
+{
+    run(JOBS_OF_A_USER "submit 5 v=4 m=100 uid=7 slack may-checkpoint\n" /* another user */
+                       "submit 6 v=3 m=100 slack may-checkpoint\n"       /* other vCPUs */
+                       "submit 7 v=4 m=1101 slack may-checkpoint\n" /* all of its memory, still */
+                       "submit 8 v=4 m=1100 slack may-checkpoint -> START 8.1@1~\n");
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_SIBLING_PRIOR,
+             JOBS_OF_A_USER "submit 8 v=4 m=1100 slack may-checkpoint\n");
 }
 
 /* Three siblings of 500 MiB needed 10. 4 uses 100 of the 400 MiB that it reserves on the node. */
@@ -611,6 +644,7 @@ int main(void)
         cmocka_unit_test(prediction_rises_at_once_and_sinks_slowly),
         cmocka_unit_test(siblings_are_taken_at_what_others_needed),
         cmocka_unit_test(siblings_are_those_with_the_same_reservation),
+        cmocka_unit_test(job_without_siblings_needs_vcpus_as_its_user_s_others),
         cmocka_unit_test(memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved),
         cmocka_unit_test(restart_sends_nobody_away),
         cmocka_unit_test(restored_guest_needs_what_it_needed),
