@@ -24,7 +24,7 @@ typedef struct {
     SimWorkload *workload;
     SimUsageModel usage;
     SimResult results[SIM_POLICY_N];
-    guint n_results;
+    guint n_results, n_shown;
     SimOutput *json; /* NULL = none, or standard output */
     SimPlot *plot;
     SimProgress *progress;
@@ -104,6 +104,21 @@ static gboolean open_json(App *app, GError **error)
     return app->json != NULL;
 }
 
+/* Rows that were not shown yet: each as soon as its policy is done, or, where the story of a job is
+ * told, all after it. */
+static void show_rows(App *app)
+{
+    if (json_is_stdout(app) || app->n_shown == app->n_results)
+        return;
+    g_autofree char *head = app->n_shown == 0 ? sim_report_head(app->workload) : g_strdup("");
+    fputs(head, stdout);
+    for (; app->n_shown < app->n_results; app->n_shown++) {
+        g_autofree char *row = sim_report_row(&app->results[app->n_shown]);
+        fputs(row, stdout);
+    }
+    fflush(stdout); /* errors are seen at the end */
+}
+
 /* --- inputs ------------------------------------------------------------------------------------- */
 
 static gboolean open_shapes(App *app, GError **error)
@@ -174,6 +189,8 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
                       : sim_run(&config, app->workload, &app->usage, &result->metrics, error);
     sim_progress_clear(app->progress);
     app->n_results += ok;
+    if (config.explain == 0)
+        show_rows(app);
     return close_journal(app, ok ? error : NULL) && ok;
 }
 
@@ -184,19 +201,19 @@ static gboolean run_all(App *app, GError **error)
         if (app->plot == NULL)
             return FALSE;
     }
-    for (guint i = 0; i < SIM_POLICY_N; i++)
-        if (app->options->policies[i] && !run_policy(app, (SimPolicy)i, error))
-            return FALSE;
-    return TRUE;
+    gboolean ok = TRUE;
+    for (guint i = 0; ok && i < SIM_POLICY_N; i++)
+        ok = !app->options->policies[i] || run_policy(app, (SimPolicy)i, error);
+    show_rows(app);
+    return ok;
 }
 
 static gboolean show(App *app, GError **error)
 {
     g_autofree char *json =
         sim_report_json(app->workload, &app->options->sim, app->results, app->n_results);
-    g_autofree char *table = sim_report_table(app->workload, app->results, app->n_results);
-    fputs(json_is_stdout(app) ? json : table, stdout);
-    fflush(stdout); /* errors are seen at the end */
+    if (json_is_stdout(app))
+        fputs(json, stdout);
     if (app->json != NULL && !sim_output_write(app->json, json, error))
         return FALSE;
     return app->plot == NULL ||

@@ -6,6 +6,7 @@
 
 #include "scheduler/sim/bound.h"
 
+#include "common/error.h"
 #include "scheduler/core/heap.h"
 
 #include <math.h>
@@ -222,6 +223,11 @@ static gboolean offer_all(Bound *bound, const SimConfig *config, GError **error)
             return FALSE;
         if (end)
             return TRUE;
+        if (sim_is_interrupted(config)) {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
+                        "interrupted on day %.1f of the bound", (double)bound->now_usec / 86400e6);
+            return FALSE;
+        }
         go_to(bound, job.submit_usec);
         if (job.is_too_large)
             bound->metrics->refused++;

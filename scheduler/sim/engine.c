@@ -147,6 +147,19 @@ static gboolean stuck(const Sim *sim, GError **error)
     return FALSE;
 }
 
+static gboolean interrupt(const Sim *sim, GError **error)
+{
+    if (!sim_is_interrupted(sim->config))
+        return FALSE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
+                "interrupted on day %.1f of policy %s, when %" G_GUINT64_FORMAT
+                " of %" G_GUINT64_FORMAT " jobs had ended",
+                (double)sim->now_usec / 86400e6, sim_policy_name(sim->config->policy),
+                sim->metrics->jobs + sim->metrics->refused,
+                sim_workload_survey(sim->workload)->n_jobs);
+    return TRUE;
+}
+
 static gboolean step(Sim *sim, GError **error)
 {
     SimTimer *timer = sim_timer_first(sim);
@@ -195,7 +208,7 @@ static gboolean loop(Sim *sim, GError **error)
     guint64 n_ended = 0;
     for (guint64 n = 0; g_hash_table_size(sim->runs) > 0 || core_heap_has(&sim->arrival.link);
          n++) {
-        if (!step(sim, error))
+        if (interrupt(sim, error) || !step(sim, error))
             return FALSE;
         if (n % PROGRESS_STEPS == 0)
             tell_progress(sim);

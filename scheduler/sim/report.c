@@ -65,13 +65,23 @@ static void add_head(GString *text, const SimWorkload *workload)
     g_string_append(text, "\n\n");
 }
 
-static void add_row(GString *text, const SimResult *result)
+char *sim_report_head(const SimWorkload *workload)
+{
+    GString *text = g_string_new(NULL);
+    add_head(text, workload);
+    g_string_append_printf(
+        text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s\n", "policy",
+        "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %", "mem %", "work cpu-h", "moves",
+        "ckpts", "g.cpu -%", "g.mem -%", "kills", "refused");
+    return g_string_free(text, FALSE);
+}
+
+char *sim_report_row(const SimResult *result)
 {
     const SimMetrics *metrics = &result->metrics;
     SimFigures figures;
     sim_figures(metrics, &figures);
-    g_string_append_printf(
-        text,
+    return g_strdup_printf(
         "%-12s %8" G_GUINT64_FORMAT
         " %10.0f %10.0f %9.2f %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
         " %9.4f %9.4f %6" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT "\n",
@@ -81,19 +91,6 @@ static void add_row(GString *text, const SimResult *result)
         figures.work_done_cpu_s / 3600, metrics->migrations, metrics->checkpoints,
         100 * figures.guaranteed_cpu_shortfall, 100 * figures.guaranteed_memory_shortfall,
         metrics->kills, metrics->refused);
-}
-
-char *sim_report_table(const SimWorkload *workload, const SimResult *results, guint n)
-{
-    GString *text = g_string_new(NULL);
-    add_head(text, workload);
-    g_string_append_printf(
-        text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s\n", "policy",
-        "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %", "mem %", "work cpu-h", "moves",
-        "ckpts", "g.cpu -%", "g.mem -%", "kills", "refused");
-    for (guint i = 0; i < n; i++)
-        add_row(text, &results[i]);
-    return g_string_free(text, FALSE);
 }
 
 /* --- JSON --------------------------------------------------------------------------------------- */

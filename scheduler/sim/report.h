@@ -21,8 +21,9 @@ typedef struct {
 } SimFigures;
 void sim_figures(const SimMetrics *metrics, SimFigures *out_figures);
 
-/* (transfer full) */
-char *sim_report_table(const SimWorkload *workload, const SimResult *results, guint n);
+/* What was simulated, and the names of columns; then a row for each policy. (transfer full) */
+char *sim_report_head(const SimWorkload *workload);
+char *sim_report_row(const SimResult *result);
 /* An array with one object per policy (transfer full). */
 char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
                       const SimResult *results, guint n);

@@ -9,6 +9,8 @@
 #include "scheduler/sim/usage.h"
 #include "scheduler/sim/workload.h"
 
+#include <signal.h>
+
 typedef enum {
     SIM_POLICY_FCFS,
     SIM_POLICY_EASY,
@@ -64,12 +66,18 @@ typedef struct {
     SimFailures failures;
     guint64 seed;
     gint64 report_interval_usec;
-    guint64 explain; /* job number in the trace; 0 = none */
-    gboolean check;  /* all invariants after every step */
+    guint64 explain;                          /* job number in the trace; 0 = none */
+    gboolean check;                           /* all invariants after every step */
+    const volatile sig_atomic_t *interrupted; /* not 0: the run ends; NULL = it never is */
     SimHooks hooks;
 } SimConfig;
 
-/* Runs WORKLOAD from its first arrival until all jobs have ended. Errors: the trace's; INTERNAL
- * (jobs wait, and nothing will ever happen). BOUND is sim_bound_run()'s. */
+static inline gboolean sim_is_interrupted(const SimConfig *config)
+{
+    return config->interrupted != NULL && *config->interrupted != 0;
+}
+
+/* Runs WORKLOAD from its first arrival until all jobs have ended. Errors: the trace's; CANCELLED
+ * (interrupted); INTERNAL (jobs wait, and nothing will ever happen). BOUND is sim_bound_run()'s. */
 gboolean sim_run(const SimConfig *config, SimWorkload *workload, const SimUsageModel *usage,
                  SimMetrics *out_metrics, GError **error);

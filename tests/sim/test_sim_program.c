@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -249,6 +250,45 @@ static void jobs_of_one_instant_have_no_load_but_work(void **state)
     assert_true(member(json->out, 1, "useful_cpu_utilisation") == 1);
 }
 
+/* --- interruption ------------------------------------------------------------------------------- */
+
+static void a_run_that_is_interrupted_shows_what_is_done(void **state)
+{
+    SimFixtureJob jobs[1000];
+    g_autoptr(GError) error = NULL;
+    g_autofree char *top = g_canonicalize_filename(g_getenv("top_builddir"), NULL);
+    g_autofree char *program = g_build_filename(top, "berth-sim", NULL);
+    /* With --check, berth takes minutes of these. */
+    const char *argv[] = {program,  "--quiet", "--check", "--policy", "fcfs,berth",
+                          "--json", "x.json",  "a.swf",   NULL};
+    for (guint i = 0; i < G_N_ELEMENTS(jobs); i++)
+        jobs[i] = (SimFixtureJob){i, 72000, 72000, 1 + i % 4};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    g_subprocess_launcher_set_cwd(launcher, *state);
+    g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, argv, &error);
+    assert_no_error(error);
+    g_autoptr(GDataInputStream) out =
+        g_data_input_stream_new(g_subprocess_get_stdout_pipe(process));
+    g_autoptr(GDataInputStream) err =
+        g_data_input_stream_new(g_subprocess_get_stderr_pipe(process));
+    for (gboolean found = FALSE; !found;) {
+        g_autofree char *line = g_data_input_stream_read_line(out, NULL, NULL, &error);
+        assert_non_null(line);
+        found = g_str_has_prefix(line, "fcfs ");
+    }
+    g_subprocess_send_signal(process, SIGINT);
+    assert_true(g_subprocess_wait(process, NULL, NULL));
+    assert_true(g_subprocess_get_if_signaled(process));
+    assert_int_equal(g_subprocess_get_term_sig(process), SIGINT);
+    g_autofree char *said = g_data_input_stream_read_line(err, NULL, NULL, &error);
+    assert_has(said, "interrupted on day ");
+    assert_has(said, "of policy berth");
+    g_autofree char *json = g_build_filename(*state, "x.json", NULL);
+    assert_false(g_file_test(json, G_FILE_TEST_EXISTS));
+}
+
 /* --- --explain ---------------------------------------------------------------------------------- */
 
 static void explain_of_a_job_that_is_not_there_says_so(void **state)
@@ -378,6 +418,7 @@ int main(void)
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(jobs_of_one_instant_have_no_load_but_work),
+        TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(explain_ends_with_where_the_time_went),
         TEST(plots_of_one_instant_are_drawn),
