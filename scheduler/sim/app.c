@@ -248,7 +248,8 @@ static gboolean replay(const SimOptions *options, GError **error)
     if (!sim_replay_run(&config, &counts, error))
         return blame_input(error);
     if (counts.torn_line > 0)
-        printf("the log breaks off at line %" G_GUINT64_FORMAT ": whoever wrote it was killed\n",
+        printf("the log breaks off at line %" G_GUINT64_FORMAT
+               ": whoever wrote it was killed, or is not done\n",
                counts.torn_line);
     printf("%" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT
            " actions; decisions differ after %" G_GUINT64_FORMAT " events\n",

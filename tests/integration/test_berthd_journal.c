@@ -37,16 +37,18 @@ static char *journal_path(BerthdTest *test, const char *suffix)
     return g_build_filename(berthd_fixture_dir(test->berthd), name, NULL);
 }
 
-/* What `berth-sim --replay PATH` prints (transfer full); OUT_STATUS: how it ends. */
-static char *replay(const char *path, int *out_status)
+/* What `berth-sim --replay PATH` prints, with --explain JOB unless it is 0 (transfer full); OUT_STATUS: how
+ * it ends. */
+static char *replay(const char *path, guint64 job, int *out_status)
 {
     const char *top = g_getenv("top_builddir");
     g_autofree char *program = g_build_filename(top ? top : ".", "berth-sim", NULL);
     g_autoptr(GError) error = NULL;
+    g_autofree char *explain = g_strdup_printf("--explain=%" G_GUINT64_FORMAT, job);
     char *out = NULL;
     g_autoptr(GSubprocess) process =
         g_subprocess_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_MERGE, &error,
-                         program, "--replay", path, NULL);
+                         program, "--replay", path, job != 0 ? explain : NULL, NULL);
     assert_no_error(error);
     g_subprocess_communicate_utf8(process, NULL, NULL, &out, NULL, &error);
     assert_no_error(error);
@@ -57,7 +59,7 @@ static char *replay(const char *path, int *out_status)
 static void assert_replays(const char *path)
 {
     int status;
-    g_autofree char *said = replay(path, &status);
+    g_autofree char *said = replay(path, 0, &status);
     if (status != 0 || strstr(said, "decisions differ after 0 events") == NULL)
         fail_msg("%s: %d: %s", path, status, said);
 }
@@ -93,6 +95,40 @@ static void live(BerthdTest *test, guint64 *out_running)
     fake_agent_report(test->agent);
     guint64 last = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, last);
+}
+
+static void assert_story(const char *path, guint64 job, const char *const *parts)
+{
+    int status;
+    g_autofree char *said = replay(path, job, &status);
+    assert_int_equal(status, 0);
+    for (guint i = 0; parts[i] != NULL; i++)
+        if (strstr(said, parts[i]) == NULL)
+            fail_msg("no \"%s\" in the story of job %" G_GUINT64_FORMAT ":\n%s", parts[i], job,
+                     said);
+}
+
+/* Of the jobs of live(), in the order in which they are submitted. */
+static void journal_tells_why_a_job_waited_and_how_it_ended(void **state)
+{
+    static const char *const failing[] = {
+        ": submitted: 1 guest(s) of ",
+        ": start guest 0 on node ",
+        ": guest 0: its command runs\n",
+        ": guest 0: its command ended with status 3\n",
+        ": FAILED: its command ended with a status other than 0\n",
+        NULL};
+    static const char *const held[] = {": waits: its user holds it\n", NULL};
+    static const char *const cancelled[] = {": cancelled by ", ": CANCELLED: ", NULL};
+    BerthdTest *test = *state;
+    guint64 running;
+    g_autofree char *path = journal_path(test, "");
+    begin(test);
+    live(test, &running);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    assert_story(path, running + 1, failing);
+    assert_story(path, running + 2, held);
+    assert_story(path, running + 3, cancelled);
 }
 
 static void journal_is_decided_the_same_again(void **state)
@@ -151,7 +187,7 @@ static void tampered_journal_is_found_out_with_its_place(void **state)
     for (const char *at = text; at < action; at++)
         line += *at == '\n';
     assert_true(g_file_set_contents(path, text, -1, NULL));
-    g_autofree char *said = replay(path, &status);
+    g_autofree char *said = replay(path, 0, &status);
     g_autofree char *place = g_strdup_printf("line %u: after this event the log has", line - 1);
     assert_int_equal(status, 1);
     if (strstr(said, place) == NULL || strstr(said, "decides otherwise") == NULL)
@@ -211,6 +247,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(journal_is_decided_the_same_again, setup),
+        TEST(journal_tells_why_a_job_waited_and_how_it_ended, setup),
         TEST(tampered_journal_is_found_out_with_its_place, setup),
         TEST(cut_journal_is_run_as_far_as_it_goes, setup),
         TEST(no_journal_is_kept_unless_it_is_wanted, setup_without),
