@@ -161,12 +161,36 @@ gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 lengt
 
 /* --- first, one guest ----------------------------------------------------------------------- */
 
-static gint64 first_of_one(BerthCore *core, const CoreClass *class, const CoreNeed *need,
+/* Whichever of those with room now is free of plans first: all of them have to be asked. Among equals
+ * the one that is walked first. */
+static gint64 first_of_now(BerthCore *core, const Source *source, const CoreNeed *need,
                            guint32 *out_node)
 {
     gint64 best_usec = G_MAXINT64;
+    guint64 best_key = 0;
+    if (source->walk == NULL)
+        return best_usec;
+    const GArray *walked = core_walk_take_now(source->walk);
+    for (guint i = 0; i < walked->len; i++) {
+        const CoreWalked *at = &g_array_index(walked, CoreWalked, i);
+        gint64 first_usec = core_profile_first(core, at->node, need, 1);
+        if (first_usec > best_usec || first_usec == G_MAXINT64 ||
+            (first_usec == best_usec && at->key >= best_key))
+            continue;
+        best_usec = first_usec;
+        best_key = at->key;
+        *out_node = at->node->handle;
+    }
+    core_walk_limit(source->walk, best_usec);
+    return best_usec;
+}
+
+static gint64 first_of_one(BerthCore *core, const CoreClass *class, const CoreNeed *need,
+                           guint32 *out_node)
+{
     gint64 earliest_usec = 0;
     Source source = source_open(core, class);
+    gint64 best_usec = first_of_now(core, &source, need, out_node);
     CoreNode *node;
     while ((node = source_next(&source, &earliest_usec)) != NULL) {
         gint64 first_usec = core_profile_first(core, node, need, 1);
@@ -314,12 +338,11 @@ static gint64 take_changes(Gang *gang)
 /* All that have room now matter from the beginning, in whatever order. */
 static void add_parts_of_now(Gang *gang, const Source *source)
 {
-    g_autoptr(GPtrArray) nodes = g_ptr_array_new();
     if (source->walk == NULL)
         return;
-    core_walk_take_now(source->walk, nodes);
-    for (guint i = 0; i < nodes->len; i++)
-        add_part_of_now(gang, g_ptr_array_index(nodes, i));
+    const GArray *walked = core_walk_take_now(source->walk);
+    for (guint i = 0; i < walked->len; i++)
+        add_part_of_now(gang, g_array_index(walked, CoreWalked, i).node);
 }
 
 /* The first instant at which there is room for all of them between the nodes. A node is taken in before

@@ -36,6 +36,7 @@ struct CoreWalk {
     const CoreNodes *nodes;
     const Tree *tree;
     GArray *front; /* Front, a heap */
+    GArray *now;   /* CoreWalked */
     guint64 limit; /* keys from here on do not matter */
     gboolean is_open;
 };
@@ -145,6 +146,7 @@ CoreShapes *core_shapes_new(void)
     CoreShapes *shapes = g_new0(CoreShapes, 1);
     shapes->trees = g_ptr_array_new_with_free_func(tree_free);
     shapes->walk.front = g_array_new(FALSE, FALSE, sizeof(Front));
+    shapes->walk.now = g_array_new(FALSE, FALSE, sizeof(CoreWalked));
     return shapes;
 }
 
@@ -152,6 +154,7 @@ void core_shapes_free(CoreShapes *shapes)
 {
     g_ptr_array_unref(shapes->trees);
     g_array_unref(shapes->walk.front);
+    g_array_unref(shapes->walk.now);
     g_free(shapes);
 }
 
@@ -210,6 +213,7 @@ CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
     walk->nodes = &core->nodes;
     walk->limit = NEVER;
     g_array_set_size(walk->front, 0);
+    g_array_set_size(walk->now, 0);
     if (core->nodes.width == 0)
         return walk;
     Tree *tree = take_tree(core->shapes, rounded);
@@ -257,21 +261,24 @@ CoreNode *core_walk_next(CoreWalk *walk, gint64 *out_earliest_usec)
     return g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
 }
 
-static void take_now(CoreWalk *walk, Front front, GPtrArray *out_nodes)
+static void take_now(CoreWalk *walk, Front front)
 {
     const Tree *tree = walk->tree;
     if (front.key >= LATER) {
         front_push(walk->front, front);
     } else if (front.at >= tree->width) {
-        g_ptr_array_add(out_nodes, g_ptr_array_index(walk->nodes->nodes, front.at - tree->width));
+        CoreNode *node = g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
+        CoreWalked walked = {node, front.key};
+        g_array_append_val(walk->now, walked);
     } else {
-        take_now(walk, child_of(tree, &front, FALSE), out_nodes);
-        take_now(walk, child_of(tree, &front, TRUE), out_nodes);
+        take_now(walk, child_of(tree, &front, FALSE));
+        take_now(walk, child_of(tree, &front, TRUE));
     }
 }
 
-void core_walk_take_now(CoreWalk *walk, GPtrArray *out_nodes)
+const GArray *core_walk_take_now(CoreWalk *walk)
 {
     if (walk->front->len > 0)
-        take_now(walk, front_pop(walk->front), out_nodes);
+        take_now(walk, front_pop(walk->front));
+    return walk->now;
 }
