@@ -476,25 +476,24 @@ static gsize node_bytes(const CoreNode *node)
            node->steps->len * sizeof(CoreStep) + core_cells_bytes(node);
 }
 
-/* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */
-#define SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
-
 gsize berth_core_memory_bytes(BerthCore *core)
 {
-    gsize bytes = sizeof *core + core_plan_bytes(core->plan) + core_shapes_bytes(core->shapes);
+    gsize bytes = sizeof *core + core_plan_bytes(core->plan) + core_shapes_bytes(core->shapes) +
+                  core_owners_bytes(core) + core_depends_bytes(core) + core_predict_bytes(core);
     GHashTableIter iter;
     gpointer key;
     g_hash_table_iter_init(&iter, core->jobs);
     while (g_hash_table_iter_next(&iter, &key, NULL))
-        bytes += job_bytes(key) + SET_ENTRY_BYTES;
+        bytes += job_bytes(key) + CORE_SET_ENTRY_BYTES;
     g_hash_table_iter_init(&iter, core->classes);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const CoreClass *class = key;
         bytes += sizeof *class + class->waiting.allocated * sizeof(gpointer) +
-                 class->shape.n_nodes * sizeof(guint32) + SET_ENTRY_BYTES + sizeof(CoreOrdered);
+                 class->shape.n_nodes * sizeof(guint32) + CORE_SET_ENTRY_BYTES +
+                 sizeof(CoreOrdered);
     }
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
-        bytes += node_bytes(core_nodes_get(&core->nodes, handle)) + SET_ENTRY_BYTES;
+        bytes += node_bytes(core_nodes_get(&core->nodes, handle)) + CORE_SET_ENTRY_BYTES;
     return bytes + 2 * core->nodes.width * (sizeof(CoreSpan) + sizeof(CoreNeeds)) +
            core->nodes.changes->len * sizeof(guint32);
 }

@@ -70,6 +70,22 @@ void core_depends_clear(BerthCore *core)
     g_array_unref(core->hopeless);
 }
 
+gsize core_depends_bytes(BerthCore *core)
+{
+    gsize bytes = core->hopeless->len * sizeof(guint64);
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, core->waited);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        bytes += sizeof(Waited) + CORE_SET_ENTRY_BYTES +
+                 ((const Waited *)key)->dependents->len * sizeof(Dependent);
+    g_hash_table_iter_init(&iter, core->families);
+    while (g_hash_table_iter_next(&iter, &key, NULL))
+        bytes += sizeof(CoreFamily) + CORE_SET_ENTRY_BYTES +
+                 ((const CoreFamily *)key)->jobs.allocated * sizeof(gpointer);
+    return bytes;
+}
+
 /* --- families ------------------------------------------------------------------------------- */
 
 static int compare_siblings(const CoreHeapLink *link_a, const CoreHeapLink *link_b)

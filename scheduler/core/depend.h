@@ -6,6 +6,7 @@
 /* What must have come of other jobs before one may start. */
 void core_depends_init(BerthCore *core);
 void core_depends_clear(BerthCore *core);
+gsize core_depends_bytes(BerthCore *core);
 /* JOB, just made, comes after SOURCE's dependencies, and is one of its family. */
 void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
 /* JOB, which has ended, is forgotten. */

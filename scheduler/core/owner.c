@@ -121,6 +121,20 @@ void core_owners_clear(BerthCore *core)
     g_hash_table_unref(core->owners);
 }
 
+gsize core_owners_bytes(BerthCore *core)
+{
+    gsize bytes = 0;
+    GHashTableIter iter;
+    gpointer key;
+    g_hash_table_iter_init(&iter, core->owners);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const CoreOwner *owner = key;
+        guint parked = owner->parked != NULL ? owner->parked->len : 0;
+        bytes += sizeof *owner + CORE_SET_ENTRY_BYTES + parked * sizeof(gpointer);
+    }
+    return bytes;
+}
+
 static CoreOwner *get(BerthCore *core, guint32 account, guint32 uid, gboolean is_user)
 {
     CoreOwner key = {.account = account, .uid = uid, .is_user = is_user};

@@ -6,6 +6,7 @@
 /* Accounts and users: what each uses, may use and is entitled to. A tree; its root is above all. */
 void core_owners_init(BerthCore *core);
 void core_owners_clear(BerthCore *core);
+gsize core_owners_bytes(BerthCore *core);
 /* The user UID within ACCOUNT; made if it is new. */
 CoreOwner *core_owner_of_user(BerthCore *core, guint32 account, guint32 uid);
 /* PARENT: an account; one that was not told yet is below the root. */

@@ -57,6 +57,11 @@ void core_predict_clear(BerthCore *core)
     g_hash_table_unref(core->priors);
 }
 
+gsize core_predict_bytes(const BerthCore *core)
+{
+    return g_hash_table_size(core->priors) * (sizeof(Prior) + CORE_SET_ENTRY_BYTES);
+}
+
 /* Tasks of an array are siblings; so are jobs of one user and name. */
 static gboolean key_of(const CoreJob *job, Prior *out_key)
 {

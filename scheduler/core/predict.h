@@ -6,6 +6,7 @@
 /* What guests are thought to need. */
 void core_predict_init(BerthCore *core);
 void core_predict_clear(BerthCore *core);
+gsize core_predict_bytes(const BerthCore *core);
 /* GUEST is new: the vCPUs that its siblings needed, or all that it reserved, and all of its memory
  * until it is measured. One that goes on from a checkpoint needs what it needed then. */
 void core_predict_begin(BerthCore *core, CoreGuest *guest);

@@ -274,6 +274,9 @@ typedef struct {
     guint64 head; /* then lower first */
 } CoreOrdered;
 
+/* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */
+#define CORE_SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
+
 typedef struct CorePlan CorePlan;
 typedef struct CoreShapes CoreShapes;
 

@@ -124,6 +124,38 @@ static void what_can_never_start_is_not_searched_for(void **state)
     assert_in_range(berth_core_memory_bytes(core) - before, 1, 1024);
 }
 
+static gsize bytes_of_event(BerthCore *core, const BerthCoreEvent *event)
+{
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    gsize before = berth_core_memory_bytes(core);
+    assert_true(berth_core_handle(core, 1, event, effects, NULL));
+    return berth_core_memory_bytes(core) - before;
+}
+
+static void memory_of_owners_families_and_dependents_is_counted(void **state)
+{
+    g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
+    BerthCoreEvent user = {.kind = BERTH_EVENT_USER_SET};
+    user.user_set.uid = 7;
+    gsize owner = bytes_of_event(core, &user);
+    assert_in_range(owner, 64, 1024);
+    assert_int_equal(bytes_of_event(core, &user), 0);
+    BerthCoreEvent submit = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    submit.submitted = (BerthCoreJob){.id = 1, .uid = 7, .resources = {1, 100, 0}, .held = TRUE};
+    bytes_of_event(core, &submit); /* with the class */
+    submit.submitted.id = 2;
+    gsize plain = bytes_of_event(core, &submit);
+    submit.submitted.id = 3;
+    submit.submitted.family = 5;
+    assert_in_range(bytes_of_event(core, &submit) - plain, 16, 512);
+    submit.submitted.id = 4;
+    submit.submitted.family = 0;
+    BerthCoreDependency after = {.kind = BERTH_AFTER_ANY, .job = 1};
+    submit.submitted.dependencies = &after;
+    submit.submitted.n_dependencies = 1;
+    assert_in_range(bytes_of_event(core, &submit) - plain, 16, 512);
+}
+
 static void default_depth_is_that_of_easy(void **state)
 {
     BerthCoreConfig config = core_script_config;
@@ -455,6 +487,7 @@ int main(void)
         cmocka_unit_test(conservative_keeps_every_planned_start),
         cmocka_unit_test(what_can_never_start_ends_no_plan),
         cmocka_unit_test(what_can_never_start_is_not_searched_for),
+        cmocka_unit_test(memory_of_owners_families_and_dependents_is_counted),
         cmocka_unit_test(default_depth_is_that_of_easy),
         cmocka_unit_test(conservative_moves_plans_up_when_a_job_ends_early),
         cmocka_unit_test(conservative_uses_the_gap_on_another_node),
