@@ -3,7 +3,9 @@
  * it, they first give back what they occupy and do not need (balloon.c). What that does not relieve,
  * and what they are predicted to need, is relieved by those who leave: moved to where there is room, else
  * checkpointed. Nothing is killed; a guest that has not begun to run is simply started again elsewhere.
- * CPU needs no relief: weights let backed guests go first. */
+ * CPU needs no relief: weights let backed guests go first. A guest in slack that gets hardly any is moved in
+ * rounds (rounds.c), where there is a better place; it is not written out for that, since waiting it would
+ * get none at all. */
 #include "scheduler/core/relief.h"
 
 #include "scheduler/core/balloon.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, in rounds: moves that nobody waits for, so that they can be few and sure. A guest moves
+/* DECIDE, in rounds: moves that nobody backed waits for, so that they can be few and sure. A guest moves
  * only if two rounds in a row want it on the same node (as Linux's NUMA balancing wants two faults
  * from one node), within the caps of moves under way, and not in its cooldown; each move for balance
  * doubles that. */
@@ -69,6 +69,32 @@ static void promote_by_move(BerthCore *core, CoreGuest *guest)
     if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
         handle != guest->node)
         want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
+}
+
+/* --- starvation ----------------------------------------------------------------------------- */
+
+/* One in slack that hardly gets any CPU goes to where all that it reserved is free: what it would
+ * use there is not known. */
+static void feed(BerthCore *core, CoreGuest *guest)
+{
+    if (!guest->is_opportunistic ||
+        guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE] ||
+        !is_movable_now(core, guest))
+        return;
+    CoreLodger lodger = core_slack_lodger(guest);
+    lodger.needs.cpu_milli = guest->size.vcpus * 1000;
+    CoreNode *to = core_slack_find(core, &lodger, guest->node);
+    if (to != NULL && want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
+        core_move_back_off(core, guest);
+}
+
+static void feed_all(BerthCore *core, const CoreNode *node)
+{
+    if (node->slack.memory_mib == 0)
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++)
+        feed(core, g_ptr_array_index(guests, i));
 }
 
 /* --- balancing ------------------------------------------------------------------------------ */
@@ -197,6 +223,7 @@ static gboolean look_at(BerthCore *core, CoreNode *node)
         for (guint i = 0; i < guests->len; i++)
             promote_by_move(core, g_ptr_array_index(guests, i));
     }
+    feed_all(core, node);
     return node->guests->len > 0;
 }
 
