@@ -12,8 +12,6 @@
 /* Beyond its time limit, for a job in a guest: a boot or a slow moment is not its fault. */
 #define GRACE_USEC   (60 * (gint64)G_USEC_PER_SEC)
 #define REQUEUES_MAX 1000 /* failures are the world's doing: no job is given up for them */
-/* Planned starts of policy "conservative", at least; the core's default is EASY's. */
-#define CONSERVATIVE_DEPTH 32
 
 static BerthCorePolicy backfill_of(SimPolicy policy)
 {
@@ -34,7 +32,7 @@ static void take_tunings(const SimConfig *config, gint64 out_tunings[BERTH_TUNIN
                                                  : berth_core_tuning((BerthCoreTuning)i)->value;
     gint64 *depth = &out_tunings[BERTH_TUNING_PLAN_DEPTH];
     if (config->policy == SIM_POLICY_CONSERVATIVE)
-        *depth = MAX(*depth, CONSERVATIVE_DEPTH);
+        *depth = MAX(*depth, SIM_CONSERVATIVE_DEPTH);
 }
 
 static gboolean has_journal(const Sim *sim)

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "scheduler/sim/bound.h"
+#include "scheduler/sim/notes.h"
 #include "scheduler/sim/output.h"
 #include "scheduler/sim/plot.h"
 #include "scheduler/sim/progress.h"
@@ -110,7 +111,8 @@ static void show_rows(App *app)
 {
     if (json_is_stdout(app) || app->n_shown == app->n_results)
         return;
-    g_autofree char *head = app->n_shown == 0 ? sim_report_head(app->workload) : g_strdup("");
+    g_autofree char *head =
+        app->n_shown == 0 ? sim_report_head(app->workload, app->usage.kind) : g_strdup("");
     fputs(head, stdout);
     for (; app->n_shown < app->n_results; app->n_shown++) {
         g_autofree char *row = sim_report_row(&app->results[app->n_shown]);
@@ -268,6 +270,8 @@ gboolean sim_app_run(SimOptions *options, GError **error)
     if (options->replay != NULL)
         return replay(options, error);
 
+    g_autofree char *notes = sim_notes(options);
+    fputs(notes, stderr);
     App *app = g_new0(App, 1);
     app->options = options;
     app->progress = sim_progress_new(options->quiet);

@@ -62,13 +62,32 @@ static void add_head(GString *text, const SimWorkload *workload)
         g_string_append_printf(text,
                                "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
                                survey->n_memory_cut);
-    g_string_append(text, "\n\n");
+    g_string_append_c(text, '\n');
 }
 
-char *sim_report_head(const SimWorkload *workload)
+/* Without it a reader would take it for a result that slack is of no use. */
+static void add_unknown(GString *text, const char *what, guint64 n, guint64 n_jobs)
+{
+    g_autofree char *who =
+        n == n_jobs ? g_strdup("any job")
+                    : g_strdup_printf("%" G_GUINT64_FORMAT " job%s", n, n == 1 ? "" : "s");
+    if (n > 0)
+        g_string_append_printf(text,
+                               "usage: the trace does not say what %s %s used: all that is "
+                               "reserved counts as used, and leaves no slack\n",
+                               what, who);
+}
+
+char *sim_report_head(const SimWorkload *workload, SimUsageKind usage)
 {
     GString *text = g_string_new(NULL);
+    const SimSurvey *survey = sim_workload_survey(workload);
     add_head(text, workload);
+    if (usage == SIM_USAGE_TRACE) {
+        add_unknown(text, "CPU", survey->n_jobs - survey->n_cpu_known, survey->n_jobs);
+        add_unknown(text, "memory", survey->n_jobs - survey->n_memory_known, survey->n_jobs);
+    }
+    g_string_append_c(text, '\n');
     g_string_append_printf(
         text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s\n", "policy",
         "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %", "mem %", "work cpu-h", "moves",

@@ -22,7 +22,7 @@ typedef struct {
 void sim_figures(const SimMetrics *metrics, SimFigures *out_figures);
 
 /* What was simulated, and the names of columns; then a row for each policy. (transfer full) */
-char *sim_report_head(const SimWorkload *workload);
+char *sim_report_head(const SimWorkload *workload, SimUsageKind usage);
 char *sim_report_row(const SimResult *result);
 /* An array with one object per policy (transfer full). */
 char *sim_report_json(const SimWorkload *workload, const SimConfig *config,

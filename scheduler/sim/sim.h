@@ -21,6 +21,9 @@ typedef enum {
     SIM_POLICY_N,
 } SimPolicy;
 
+/* Planned starts of CONSERVATIVE, at least; the core's default is EASY's. */
+#define SIM_CONSERVATIVE_DEPTH 32
+
 const char *sim_policy_name(SimPolicy policy);
 
 typedef struct {

@@ -250,6 +250,48 @@ static void jobs_of_one_instant_have_no_load_but_work(void **state)
     assert_true(member(json->out, 1, "useful_cpu_utilisation") == 1);
 }
 
+/* --- what has no effect ------------------------------------------------------------------------- */
+
+static void options_without_effect_are_said_to_have_none(void **state)
+{
+    static const struct {
+        const char *arguments, *expected;
+    } cases[] = {
+        {"--policy easy --without migration", "--without has no effect: berth is none of"},
+        {"--policy easy --tune settle_usec=1", "--tune settle_usec has no effect: berth is none"},
+        {"--policy easy,bound --tune plan_depth=2", "--tune plan_depth has no effect: none of the"},
+        {"--policy conservative,berth --tune plan_depth=2",
+         "--tune plan_depth=2 has no effect on policy conservative, which plans 32 starts"},
+        {"--policy easy --tune backfill_depth=9", ""},
+        {"--policy conservative --tune plan_depth=33", ""},
+        {"--policy easy,berth --tune settle_usec=1 --without migration", ""},
+    };
+    trace(*state, three, G_N_ELEMENTS(three));
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *arguments = g_strconcat(cases[i].arguments, " a.swf", NULL);
+        g_autoptr(Said) said = sim_program(*state, arguments);
+        assert_status(said, 0);
+        assert_has(said->err, cases[i].expected);
+        assert_true((*said->err == '\0') == (*cases[i].expected == '\0'));
+    }
+}
+
+static void usage_that_the_trace_does_not_say_is_said(void **state)
+{
+    static const char text[] = "; MaxNodes: 2\n; MaxProcs: 4\n"
+                               "1 0 -1 60 2 30 -1 2 90 -1 1 1 1 1 1 1 -1 -1\n"
+                               "2 9 -1 60 2 30 -1 2 90 -1 1 1 1 1 1 1 -1 -1\n"
+                               "3 9 -1 60 2 -1 -1 2 90 -1 1 1 1 1 1 1 -1 -1\n";
+    g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
+    g_autoptr(Said) said = sim_program(*state, "--policy easy a.swf");
+    assert_has(said->out, "does not say what CPU 1 job used: all that is reserved counts as used");
+    assert_has(said->out, "does not say what memory any job used");
+    g_autoptr(Said) first = sim_program(*state, "--policy easy --max-jobs 2 a.swf");
+    assert_null(strstr(first->out, "what CPU"));
+    g_autoptr(Said) reserved = sim_program(*state, "--policy easy --usage reserved a.swf");
+    assert_null(strstr(reserved->out, "usage:"));
+}
+
 /* --- interruption ------------------------------------------------------------------------------- */
 
 static void a_run_that_is_interrupted_shows_what_is_done(void **state)
@@ -418,6 +460,8 @@ int main(void)
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(jobs_of_one_instant_have_no_load_but_work),
+        TEST(options_without_effect_are_said_to_have_none),
+        TEST(usage_that_the_trace_does_not_say_is_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(explain_ends_with_where_the_time_went),

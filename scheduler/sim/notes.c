@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the knowledge of which constants concern which policies. */
+#include "config.h"
+
+#include "scheduler/sim/notes.h"
+
+/* All others are of what only policy berth does: slack, prediction, moves, growth. */
+static gboolean is_of_all(BerthCoreTuning tuning)
+{
+    switch (tuning) {
+    case BERTH_TUNING_PLAN_DEPTH:
+    case BERTH_TUNING_BACKFILL_DEPTH:
+    case BERTH_TUNING_ASSUMED_LIMIT_USEC:
+    case BERTH_TUNING_WEIGHT_FAIR_SHARE:
+    case BERTH_TUNING_WEIGHT_AGE:
+    case BERTH_TUNING_WEIGHT_QOS:
+    case BERTH_TUNING_AGE_MAX_USEC:
+    case BERTH_TUNING_HALF_LIFE_USEC:
+    case BERTH_TUNING_RANK_INTERVAL_USEC:
+    case BERTH_TUNING_BACKOFF_DOUBLINGS_MAX:
+        return TRUE;
+    default:
+        return FALSE;
+    }
+}
+
+static void note_plan_depth(const SimOptions *options, GString *text)
+{
+    gint64 depth = options->tunings[BERTH_TUNING_PLAN_DEPTH];
+    const gboolean *policies = options->policies;
+    if (!options->is_tuned[BERTH_TUNING_PLAN_DEPTH])
+        return;
+    if (policies[SIM_POLICY_CONSERVATIVE] && depth <= SIM_CONSERVATIVE_DEPTH)
+        g_string_append_printf(text,
+                               "--tune plan_depth=%" G_GINT64_FORMAT " has no effect on policy "
+                               "conservative, which plans %d starts at least\n",
+                               depth, SIM_CONSERVATIVE_DEPTH);
+    if (!policies[SIM_POLICY_CONSERVATIVE] && !policies[SIM_POLICY_RESERVED] &&
+        !policies[SIM_POLICY_BERTH])
+        g_string_append(text, "--tune plan_depth has no effect: none of the policies is "
+                              "conservative, reserved or berth\n");
+}
+
+char *sim_notes(const SimOptions *options)
+{
+    GString *text = g_string_new(NULL);
+    note_plan_depth(options, text);
+    if (options->policies[SIM_POLICY_BERTH])
+        return g_string_free(text, FALSE);
+    if (options->sim.features_off != 0)
+        g_string_append(text, "--without has no effect: berth is none of the policies\n");
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        if (options->is_tuned[i] && !is_of_all((BerthCoreTuning)i))
+            g_string_append_printf(text, "--tune %s has no effect: berth is none of the policies\n",
+                                   berth_core_tuning((BerthCoreTuning)i)->name);
+    return g_string_free(text, FALSE);
+}
