@@ -16,21 +16,19 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "users overestimate run times severalfold (Mu'alem and Feitelson 2001): each further plan "
          "keeps short jobs out of room for starts that hardly come to pass. HPC2N at load 0.9, "
          "mean "
-         "bounded slowdown over EASY's (seven seeds): 1.01 with 1, 1.18 with 4"},
+         "bounded slowdown over EASY's (seven seeds): 1.01 with 1, 1.20 with 4"},
     [BERTH_TUNING_SLACK_PLAN_DEPTH] =
         {"slack_plan_depth", "", 32, 0, 4096,
          "further planned starts that are kept from whoever runs or could start in slack",
          "what small jobs do not need is gathered for gangs and large jobs, which slack is no use "
          "to. "
-         "Mason at load 2.5, means of seeds 1 to 3: 112267 CPU-h done with 0, 119641 with 8, "
-         "125279 with 32"},
+         "Mason at load 2.5, means of seeds 1 to 3: 113177 CPU-h done with 0, 125082 with 32"},
     [BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC] =
         {"slack_plan_interval_usec", "us", SECOND_USEC, 0, DAY_USEC,
          "for how long those stand before they are planned anew",
          "bounds what planning costs however often something happens, as Slurm's bf_interval "
-         "does. Mason at load 2.5, means of seeds 1 to 3: 125279 CPU-h done with 1 s, 125448 with "
-         "10 s, "
-         "125135 with 1 min, which is chance"},
+         "does. Mason at load 2.5, means of seeds 1 to 3: 0.1 % more work done with 10 s, 0.1 % "
+         "less with 1 min, which is chance"},
     [BERTH_TUNING_BACKFILL_DEPTH] =
         {"backfill_depth", "", 256, 1, 1000000,
          "classes of gangs, and as many of jobs that may run in slack, tried in vain per pass",
@@ -68,9 +66,8 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"cpu_decay_half_life_usec", "us", 600 * SECOND_USEC, SECOND_USEC, YEAR_USEC,
          "the same, of vCPUs",
          "our choice: a wrong guess costs only the guests in slack, which yield at once. Mason at "
-         "load 2.5 (seeds 1, 2): 116339 and 116052 CPU-h done with 12 h, 121745 and 116617 with 1 "
-         "h, "
-         "120544 and 117215 with 10 min"},
+         "load 2.5, means of seeds 1 to 3: 120297 CPU-h done with 12 h, 125066 with 1 h, 125082 "
+         "with 10 min"},
     [BERTH_TUNING_COINCIDENCE_MIN_PERMILLE] =
         {"coincidence_min_permille", "permille", 500, 1, 1000,
          "of the sum of its guests' peaks of vCPUs, what a node is taken to need at least",
