@@ -81,9 +81,15 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
     if (has_slack)
         pass->has_gathered |= core_gather(core);
     if (core_plan_n_gathered(core->plan) > 0 &&
-        !search(pass, class, core_plan_heeded_by(core, class), candidates) &&
-        (has_slack || !search(pass, class, firm_depth, candidates)))
-        return FALSE;
+        !search(pass, class, core_plan_heeded_by(core, class), candidates)) {
+        class->left_to_slack = has_slack ? core->pass : 0;
+        if (has_slack || !search(pass, class, firm_depth, candidates))
+            return FALSE;
+        /* Who is in slack there has kept out of that room, too. */
+        if (class->shape.guests == 1 && core_slack_promote_before(core, class, pass->nodes[0]) &&
+            !search(pass, class, firm_depth, candidates))
+            return FALSE;
+    }
     core_placement_start(core, class, pass->nodes);
     return TRUE;
 }

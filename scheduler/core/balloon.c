@@ -159,7 +159,8 @@ void core_balloon_relax(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_give_back(guest) || left < well + guest->balloon_mib)
+        if (!may_give_back(guest) || core->now_usec < guest->relax_rest_usec ||
+            left < well + guest->balloon_mib)
             continue;
         left -= guest->balloon_mib;
         core_move_balloon(core, guest, 0, BERTH_REASON_BELOW_LIMIT);

@@ -11,6 +11,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/task.h"
 
@@ -51,7 +52,7 @@ static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest 
                          CoreSize size)
 {
     CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
-                     CORE_HEEDS_ALL};
+                     core_plan_firm_depth(core)};
     return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }

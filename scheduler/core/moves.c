@@ -155,15 +155,22 @@ void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
     begin(core, guest, BERTH_OP_CHECKPOINTING, reason);
 }
 
-void core_move_promote(BerthCore *core, CoreGuest *guest)
+/* Where it is. */
+static void set_backed(BerthCore *core, CoreGuest *guest, gboolean is_backed)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    guint64 space_mib = guest->task->job->class->shape.memory_mib;
     core_nodes_unreserve(&core->nodes, node, guest);
-    guest->is_opportunistic = FALSE;
+    guest->is_opportunistic = !is_backed;
+    core->space_mib += is_backed ? 0 - space_mib : space_mib;
+    core_nodes_reserve(&core->nodes, node, guest);
+}
+
+void core_move_promote(BerthCore *core, CoreGuest *guest)
+{
     guest->old_size = guest->size;
     guest->to_balloon_mib = 0;
-    core->space_mib -= guest->task->job->class->shape.memory_mib;
-    core_nodes_reserve(&core->nodes, node, guest);
+    set_backed(core, guest, TRUE);
     begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_PROMOTION);
 }
 
@@ -265,11 +272,18 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
     CoreSize old_size = guest->old_size;
     gint64 cooldown_usec = guest->cooldown_usec;
-    gboolean is_balloon =
-        guest->to_balloon_mib != guest->balloon_mib && guest->op_reason != BERTH_REASON_PROMOTION;
+    gboolean is_promotion = guest->op_reason == BERTH_REASON_PROMOTION;
+    gboolean is_balloon = guest->to_balloon_mib != guest->balloon_mib && !is_promotion;
     end_by_result(core, guest);
     if (is_balloon) /* it has not moved */
         guest->cooldown_usec = cooldown_usec;
+    if (!ok && is_balloon && guest->to_balloon_mib < guest->balloon_mib)
+        guest->relax_rest_usec =
+            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    if (!ok && is_promotion) { /* it still has the weight of one in slack */
+        guest->promotion_rest_usec = guest->cooldown_usec;
+        set_backed(core, guest, FALSE);
+    }
     if (!ok) {
         set_size(core, guest, old_size);
         return;

@@ -300,17 +300,19 @@ void core_predict_resume(BerthCore *core, CoreGuest *guest)
     guest->task->peak_told_usec = core->now_usec;
 }
 
-gboolean core_predict_is_awaited(const CoreGuest *guest)
+gboolean core_predict_is_awaited(const BerthCore *core, const CoreGuest *guest)
 {
+    gint64 silent_usec = core->now_usec - guest->reported_usec;
     return guest->is_put_back && guest->reports == 0 && guest->phase == BERTH_GUEST_RUNNING &&
-           !guest->is_frozen;
+           !guest->is_frozen && silent_usec < core->tunings[BERTH_TUNING_SETTLE_USEC];
 }
 
 gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 known_usec = guest->reported_usec - guest->began_usec;
-    return core_predict_is_awaited(guest) ||
-           (guest->is_half_known && known_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]);
+    return core_predict_is_awaited(core, guest) ||
+           (guest->is_half_known && guest->reports > 0 &&
+            known_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]);
 }
 
 /* OLD sinks towards MEASURED, KEPT 65536ths of the way are left; it rises at once. */
@@ -332,7 +334,8 @@ static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
 void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
-    guint64 occupied = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
+    guint64 with_overhead = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
+    guint64 occupied = MIN(with_overhead, guest->size.memory_mib); /* hosts count some of it, too */
     guint64 extra = occupied - MIN(occupied, guest->needs.memory_mib);
     node->extra_mib += extra - guest->extra_mib;
     guest->extra_mib = extra;

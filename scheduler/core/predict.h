@@ -17,7 +17,7 @@ void core_predict_restore(BerthCore *core, CoreGuest *guest);
 /* ... and now goes on. */
 void core_predict_resume(BerthCore *core, CoreGuest *guest);
 /* GUEST was put back, and has not been measured since, as it will be. */
-gboolean core_predict_is_awaited(const CoreGuest *guest);
+gboolean core_predict_is_awaited(const BerthCore *core, const CoreGuest *guest);
 /* GUEST was put back, and what it needs is not known again yet. */
 gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest);
 /* What a guest of JOB would be taken at; TASK: of the task that is started again; NULL = a new one. */

@@ -77,14 +77,16 @@ static void promote_by_move(BerthCore *core, CoreGuest *guest)
  * use there is not known. */
 static void feed(BerthCore *core, CoreGuest *guest)
 {
-    if (!guest->is_opportunistic ||
+    if (!guest->is_opportunistic || guest->is_frozen ||
         guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE] ||
         !is_movable_now(core, guest))
         return;
     CoreLodger lodger = core_slack_lodger(guest);
     lodger.needs.cpu_milli = guest->size.vcpus * 1000;
     CoreNode *to = core_slack_find(core, &lodger, guest->node);
-    if (to != NULL && want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
+    /* What one that is on its way will use there is not known either. */
+    if (to != NULL && to->incoming->len == 0 &&
+        want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
         core_move_back_off(core, guest);
 }
 
@@ -165,7 +167,8 @@ static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
     guint32 handle = 0;
     if (!core_size_fits(guest->size, class->shape.size))
         return core_limit_find_place(core, guest, guest->size);
-    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle)
+    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
+                   core_search_now(core, class, left_usec, core_plan_firm_depth(core), 0, &handle)
                ? core_nodes_get(&core->nodes, handle)
                : NULL;
 }

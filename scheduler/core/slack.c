@@ -134,9 +134,10 @@ gboolean core_slack_pass(BerthCore *core)
     guint at = 0;
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) || core->nodes.width == 0)
         return FALSE;
-    while (at < core->order->len && failures_left > 0) {
+    while (at < core->order->len) {
         CoreClass *class = g_array_index(core->order, CoreOrdered, at).class;
-        if (!may_be_opportunistic(core, class)) {
+        gboolean was_left = class->left_to_slack == core->pass;
+        if (!may_be_opportunistic(core, class) || (failures_left <= 0 && !was_left)) {
             at++;
         } else if (core_placement_park(core, class)) {
             continue;
@@ -152,6 +153,31 @@ gboolean core_slack_pass(BerthCore *core)
 
 /* --- promotion in place --------------------------------------------------------------------- */
 
+gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, handle);
+    gboolean any = FALSE;
+    guint64 taken_mib = core_relief_taken_mib(node) + class->shape.size.memory_mib;
+    if (node->slack.memory_mib == 0 || taken_mib <= node->capacity.memory_mib ||
+        !(core->config.features & BERTH_FEATURE_PROMOTION))
+        return FALSE;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        const CoreJob *job = guest->task->job;
+        CoreNeed need = {guest->size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
+                         core_plan_firm_depth(core)};
+        if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
+            guest->phase != BERTH_GUEST_RUNNING || job->class->rank < class->rank ||
+            (job->class->rank == class->rank && job->id > class->head) ||
+            core_profile_count(core, node, &need, core->now_usec, 1) == 0)
+            continue;
+        core_move_promote(core, guest);
+        any = TRUE;
+    }
+    return any;
+}
+
 static void promote_on(BerthCore *core, CoreNode *node)
 {
     if (node->slack.memory_mib == 0 || core_node_free(node).memory_mib == 0)
@@ -160,7 +186,7 @@ static void promote_on(BerthCore *core, CoreNode *node)
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
         if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
-            guest->phase != BERTH_GUEST_RUNNING)
+            guest->phase != BERTH_GUEST_RUNNING || core->now_usec < guest->promotion_rest_usec)
             continue;
         CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE,
                          core_plan_firm_depth(core)};

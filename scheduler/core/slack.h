@@ -23,3 +23,6 @@ gboolean core_slack_pass(BerthCore *core);
 /* Backs guests in slack with the room that became free on their nodes, if no planned start needs
  * it. */
 void core_slack_promote_fresh(BerthCore *core);
+/* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
+ * the way. TRUE: any was. */
+gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle);

@@ -80,15 +80,16 @@ typedef struct {
 
 struct CoreClass {
     CoreShape shape;
-    guint n_jobs;        /* that refer to it */
-    CoreHeap waiting;    /* CoreJob.waiting, by id */
-    guint64 head;        /* id of its first job when it was put in the order */
-    gint64 rank;         /* then */
-    gboolean is_ordered; /* in BerthCore.order */
-    CoreOwner *parked;   /* waits for the limits of this one; not in the order meanwhile */
-    gboolean is_untried; /* in BerthCore.untried */
-    guint64 looked_at;   /* the pass that last tried to place it */
-    gboolean is_blocked; /* ... and found all its nodes kept for others */
+    guint n_jobs;          /* that refer to it */
+    CoreHeap waiting;      /* CoreJob.waiting, by id */
+    guint64 head;          /* id of its first job when it was put in the order */
+    gint64 rank;           /* then */
+    gboolean is_ordered;   /* in BerthCore.order */
+    CoreOwner *parked;     /* waits for the limits of this one; not in the order meanwhile */
+    gboolean is_untried;   /* in BerthCore.untried */
+    guint64 looked_at;     /* the pass that last tried to place it */
+    guint64 left_to_slack; /* the pass that kept it from room because it could start in slack */
+    gboolean is_blocked;   /* ... and found all its nodes kept for others */
 };
 
 /* A job: one record for all of its tasks. Tasks get a record of their own when they first start.
@@ -152,15 +153,17 @@ struct CoreGuest {
     CoreNeeds held;        /* there */
     guint64 held_used_mib; /* likewise, of what it uses */
     guint64 held_extra_mib;
-    gint64 cooldown_usec;     /* not moved again until then, if others can be */
-    guint32 wanted_round;     /* that one */
-    guint32 wanted_to;        /* the latest round would have moved it there */
-    gint64 pause_usec;        /* its next cooldown, if longer than others */
-    guint32 balanced;         /* so often for balance */
-    guint64 balloon_mib;      /* of its memory, that a balloon keeps from it */
-    guint64 to_balloon_mib;   /* RESIZING: likewise, if that works */
-    gint64 balloon_rest_usec; /* it is not asked for memory again until then */
-    guint32 ballooned;        /* so often it was */
+    gint64 cooldown_usec;       /* not moved again until then, if others can be */
+    guint32 wanted_round;       /* that one */
+    guint32 wanted_to;          /* the latest round would have moved it there */
+    gint64 pause_usec;          /* its next cooldown, if longer than others */
+    guint32 balanced;           /* so often for balance */
+    guint64 balloon_mib;        /* of its memory, that a balloon keeps from it */
+    guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */
+    gint64 balloon_rest_usec;   /* it is not asked for memory again until then */
+    gint64 relax_rest_usec;     /* nor given it back, after that has failed */
+    gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
+    guint32 ballooned;          /* so often it was */
     /* charge.c */
     gint64 starved_usec;      /* lost since its command runs */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */

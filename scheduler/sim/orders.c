@@ -289,12 +289,11 @@ static void freeze_due(Sim *sim, SimGuest *guest, const SimOrder *order)
 static void resize_due(Sim *sim, SimGuest *guest, const SimOrder *order)
 {
     gboolean ok = !order->fails;
-    BerthResources size = order->action.resources;
-    guint64 balloon_mib = order->action.balloon_mib;
+    BerthCoreAction action = order->action;
     end_order(sim, guest);
-    sim->metrics->balloons += ok && balloon_mib > guest->balloon_mib;
+    sim->metrics->balloons += ok && action.balloon_mib > guest->balloon_mib;
     if (ok)
-        sim_world_resize(sim, guest, &size, balloon_mib);
+        sim_world_resize(sim, guest, &action);
     sim->metrics->resizes += ok;
     send_result(sim, BERTH_EVENT_GUEST_RESIZED, guest, guest->node, ok);
 }

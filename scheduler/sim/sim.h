@@ -36,6 +36,7 @@ typedef enum {
     SIM_STAY_STARTED,
     SIM_STAY_MOVED,
     SIM_STAY_RESTORED,
+    SIM_STAY_PROMOTED, /* it was there before, in slack */
 } SimStayOrigin;
 
 /* A guest was on a node, from when it was placed there until nothing of it was left. */

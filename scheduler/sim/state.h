@@ -155,7 +155,7 @@ void sim_world_remove(Sim *sim, SimGuest *guest);
 void sim_world_begin_move(Sim *sim, SimGuest *guest, guint32 to);
 /* It arrives (MOVED), or stays where it is. */
 void sim_world_end_move(Sim *sim, SimGuest *guest, gboolean moved, gboolean is_opportunistic);
-void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size, guint64 balloon_mib);
+void sim_world_resize(Sim *sim, SimGuest *guest, const BerthCoreAction *action);
 /* What GUEST can have at most of the memory that it wants: less where a balloon keeps it. */
 guint64 sim_world_may_hold_mib(const SimGuest *guest);
 /* Of NODE, to whoever asks first. */

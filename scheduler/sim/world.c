@@ -292,15 +292,6 @@ static void set_balloon(Sim *sim, SimGuest *guest, guint64 balloon_mib)
     sim_reports_changed(sim, guest);
 }
 
-void sim_world_resize(Sim *sim, SimGuest *guest, const BerthResources *size, guint64 balloon_mib)
-{
-    count(sim, guest, FALSE);
-    guest->size = *size;
-    count(sim, guest, TRUE);
-    set_balloon(sim, guest, balloon_mib);
-    sim_world_update(sim, guest);
-}
-
 /* --- where -------------------------------------------------------------------------------------- */
 
 static void attach(Sim *sim, SimGuest *guest, guint32 handle)
@@ -330,6 +321,31 @@ static void tell_stay(Sim *sim, const SimGuest *guest)
                     .is_checkpointed = guest->is_checkpointed};
     if (hooks->stay != NULL && stay.to_usec > stay.from_usec)
         hooks->stay(&stay, hooks->user_data);
+}
+
+/* From now on it has the weight of a guest that is backed. */
+static void promote(Sim *sim, SimGuest *guest)
+{
+    tell_stay(sim, guest);
+    guest->placed_usec = sim->now_usec;
+    guest->origin = SIM_STAY_PROMOTED;
+    sim_reports_count(sim, guest);
+    count(sim, guest, FALSE);
+    guest->is_opportunistic = FALSE;
+    count(sim, guest, TRUE);
+    if (sim_world_node(sim, guest->node)->is_contended)
+        share_out(sim, sim_world_node(sim, guest->node));
+}
+
+void sim_world_resize(Sim *sim, SimGuest *guest, const BerthCoreAction *action)
+{
+    count(sim, guest, FALSE);
+    guest->size = action->resources;
+    count(sim, guest, TRUE);
+    if (guest->is_opportunistic && !action->is_opportunistic)
+        promote(sim, guest);
+    set_balloon(sim, guest, action->balloon_mib);
+    sim_world_update(sim, guest);
 }
 
 /* Others keep their order: it decides who gets memory first. */

@@ -193,15 +193,33 @@ static void balloon_in_a_restart_is_not_forgotten(void **state)
                 "report 2.1 cpu=100 mem=390 left=10 psi=50 touched=400\n");
 }
 
+/* Not at each report of the node, but after a cooldown. */
+static void balloon_that_could_not_be_given_back_rests(void **state)
+{
+    run(BALLOONED "at 400\n"
+                  "pressed 1 left=500 -> RESIZE 2.1@1~\n"
+                  "resized 2.1 failed\n"
+                  "at 699\n"
+                  "pressed 1 left=500\n"
+                  "at 700\n"
+                  "pressed 1 left=500 -> RESIZE 2.1@1~\n");
+}
+
 static void balloon_of_a_promoted_guest_is_given_back(void **state)
 {
     run(BALLOONED "cancel 1 -> STOP 1.1@1\n"
                   "exited 1.1 -> RELEASE 1.1@1\n"
                   "released 1.1 -> RESIZE 2.1@1\n"
-                  "resized 2.1 failed\n"
-                  "report 2.1 cpu=100 mem=200 left=186 touched=386 -> RESIZE 2.1@1\n"
+                  "resized 2.1 failed\n" /* it is in slack as before */
+                  "report 2.1 cpu=100 mem=200 left=186 touched=386\n"
+                  "report 2.1 cpu=100 mem=370 left=16 touched=386 -> RESIZE 2.1@1~\n"
                   "resized 2.1\n"
-                  "report 2.1 cpu=100 mem=200 left=300 touched=400\n");
+                  "report 2.1 cpu=100 mem=370 left=130 touched=400\n");
+    run(BALLOONED "cancel 1 -> STOP 1.1@1\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 2.1@1\n"
+                  "resized 2.1\n"
+                  "report 2.1 cpu=100 mem=370 left=130 touched=400\n");
 }
 
 static void backed_start_waits_for_a_balloon(void **state)
@@ -269,6 +287,7 @@ int main(void)
         cmocka_unit_test(balloon_of_a_node_that_is_well_is_given_back),
         cmocka_unit_test(balloon_that_fails_is_asked_again_later_each_time),
         cmocka_unit_test(balloon_in_a_restart_is_not_forgotten),
+        cmocka_unit_test(balloon_that_could_not_be_given_back_rests),
         cmocka_unit_test(balloon_of_a_promoted_guest_is_given_back),
         cmocka_unit_test(backed_start_waits_for_a_balloon),
         cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),

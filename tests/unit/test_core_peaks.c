@@ -281,6 +281,27 @@ static void bound_of_evacuation_holds_over_a_restart(void **state)
                           "report 2.1 cpu=100 mem=351 -> CHECKPOINT 2.1@1~\n");
 }
 
+/* 3 is never heard of again: its node is relieved all the same once others have settled. */
+static void silent_guest_keeps_no_node_from_relief(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 limit=100000 may-checkpoint slack -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "submit 3 v=1 m=50 limit=100000 may-checkpoint slack -> START 3.1@1~\n"
+                  "running 3.1\n"
+                  "at 40\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "report 2.1 cpu=100 mem=200 left=300\n"
+                  "report 3.1 cpu=100 mem=10 left=40\n"
+                  "at 50\n"
+                  "restart guests\n"
+                  "join 1 1.1:running 2.1:running 3.1:running\n"
+                  "at 5000\n"
+                  "report 2.1 cpu=100 mem=200 left=300\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "at 5020\n"
+                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 2.1@1~ CHECKPOINT 3.1@1~\n");
+}
+
 /* It waits with its checkpoint while berthd is restarted. */
 static void checkpointed_guest_goes_on_with_what_it_needed(void **state)
 {
@@ -315,6 +336,7 @@ int main(void)
         cmocka_unit_test(who_waits_starts_in_slack_at_once_after_a_restart),
         cmocka_unit_test(restart_sends_nobody_away_for_what_was_not_told),
         cmocka_unit_test(bound_of_evacuation_holds_over_a_restart),
+        cmocka_unit_test(silent_guest_keeps_no_node_from_relief),
         cmocka_unit_test(checkpointed_guest_goes_on_with_what_it_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Room that is gathered for large jobs, and all who have something to do with it: it is in the way of those
+ * alone who could be in slack instead, it keeps nobody out for ever, and nobody who comes later gets it
+ * before them. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+#include <glib.h>
+
+#include "tests/unit/core_slack_script.h"
+
+/* 2 has the firm start, on node 2; for 3 node 1 is gathered. */
+#define GATHERED                                                                                   \
+    "node 1 10 1000\n"                                                                             \
+    "node 2 10 1000\n"                                                                             \
+    "submit 1 v=4 m=500 nodes=1 limit=100000 -> START 1.1@1\n"                                     \
+    "running 1.1\n"                                                                                \
+    "submit 9 v=10 m=1000 nodes=2 limit=100000 -> START 9.1@2\n"                                   \
+    "running 9.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=4000 mem=500\n"                                                                \
+    "report 9.1 cpu=10000 mem=1000\n"                                                              \
+    "submit 2 v=10 m=1000 nodes=2 limit=1000\n"                                                    \
+    "submit 3 v=10 m=1000 nodes=1 limit=1000\n"
+
+/* 8 is on node 1 and could be on node 3, which is gathered for job 3 from long after 8's end; 4 has made
+ * that plan known. */
+#define REFUGE(memory, more)                                                                       \
+    "node 1 10 1000\n"                                                                             \
+    "node 2 10 1000\n"                                                                             \
+    "node 3 10 1000\n"                                                                             \
+    "submit 9 v=10 m=1000 nodes=2 limit=100000 -> START 9.1@2\n"                                   \
+    "running 9.1\n"                                                                                \
+    "submit 8 v=4 " memory " limit=1000 may-move nodes=1,3 -> START 8.1@1\n"                       \
+    "running 8.1\n" more "submit 7 v=4 m=500 limit=50000 nodes=3 -> START 7.1@3\n"                 \
+    "running 7.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 9.1 cpu=10000 mem=1000\n"                                                              \
+    "report 7.1 cpu=4000 mem=300\n"                                                                \
+    "submit 2 v=10 m=1000 nodes=2 limit=1000\n"                                                    \
+    "submit 3 v=10 m=1000 nodes=3 limit=1000\n"                                                    \
+    "submit 4 v=1 m=100 limit=60000 may-checkpoint slack nodes=3 -> START 4.1@3~\n"                \
+    "running 4.1\n"                                                                                \
+    "planned 3 50000\n"
+
+static void who_has_to_leave_is_not_kept_from_gathered_room(void **state)
+{
+    run(REFUGE("m=500", "") "drain 1 -> MIGRATE 8.1@1>3\n");
+    run(REFUGE("m=500", "") "maintenance 1 node=1 from=100 to=5000\n"
+                            "at 100\n"
+                            "timer -> MIGRATE 8.1@1>3\n");
+}
+
+static void who_is_at_its_limit_grows_into_gathered_room(void **state)
+{
+    run(REFUGE("m=400 mmax=500",
+               "submit 6 v=5 m=550 nodes=1 limit=100000 -> START 6.1@1\n"
+               "running 6.1\n") "report 8.1 cpu=4000 mem=395 left=5 psi=500 -> MIGRATE 8.1@1>3\n");
+}
+
+/* Slack is not tried for more than backfill_depth classes in vain, but for those who were sent there. */
+static void who_was_sent_to_slack_is_tried_there(void **state)
+{
+    static const gint64 depths[] = {1, 8};
+    for (guint i = 0; i < G_N_ELEMENTS(depths); i++) {
+        g_autoptr(GString) script = g_string_new(GATHERED);
+        for (gint64 k = 0; k < depths[i]; k++)
+            g_string_append_printf(
+                script, "submit %d v=1 m=800 p=9 limit=%d may-checkpoint slack nodes=1\n",
+                (int)(10 + k), (int)(500 + k));
+        g_string_append(script, "submit 20 v=1 m=100 limit=100 may-checkpoint slack nodes=1"
+                                " -> START 20.1@1~\n");
+        core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_BACKFILL_DEPTH, depths[i],
+                              script->str);
+    }
+}
+
+/* 5 has no slack to go to and would get room that 4 was kept from, and send 4 away for it. */
+static void who_is_in_slack_is_backed_before_one_who_comes_later(void **state)
+{
+    run(GATHERED "submit 4 v=1 m=300 limit=1000 may-checkpoint slack nodes=1 -> START 4.1@1~\n"
+                 "running 4.1\n"
+                 "at 40\n"
+                 "report 4.1 cpu=1000 mem=300 left=100 touched=300\n"
+                 "submit 5 v=1 m=301 limit=100 may-checkpoint slack nodes=1 -> RESIZE 4.1@1\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_to_leave_is_not_kept_from_gathered_room),
+        cmocka_unit_test(who_is_at_its_limit_grows_into_gathered_room),
+        cmocka_unit_test(who_was_sent_to_slack_is_tried_there),
+        cmocka_unit_test(who_is_in_slack_is_backed_before_one_who_comes_later),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
