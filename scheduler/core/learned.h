@@ -5,7 +5,7 @@
  * usage of users and accounts, and what the siblings of a job needed. The effects of an event have
  * what it changed: a usage when a task begins or ceases to hold its reservation, a prior when a task
  * has ended well. Reports change neither, so that what is to be written goes with the tasks' own
- * records: at most one usage for the task's user, for its account and for each above that, and two
+ * records: at most one usage for the task's user, for its account and for each above that, and three
  * priors. Stored together with the task they cause no charge twice, and none is lost.
  *
  * The peak of a guest that still runs is in its task's record (BerthCoreTask.peak_mib). */
@@ -23,8 +23,12 @@ typedef struct {
     gint64 at_usec;
 } BerthCoreUse;
 
+/* Nobody's number, (uid_t)-1: of all users. */
+#define BERTH_CORE_UID_ANY G_MAXUINT32
+
 /* Of siblings, what they needed at most; or, with family, memory_mib and peak_mib 0, of all jobs of a
- * user that reserve so many vCPUs, what they needed of these on average. */
+ * user that reserve so many vCPUs, what they needed of these on average; of anybody's with
+ * BERTH_CORE_UID_ANY. */
 typedef struct {
     guint32 uid;
     guint64 family;     /* as submitted; of an array without one its number */

@@ -19,8 +19,8 @@
 
 #define ONE 65536u
 
-/* What the siblings that ended needed at most; or what the jobs of a user that reserve so many vCPUs
- * needed of these on average: NAME and all memory are 0 then. */
+/* What the siblings that ended needed at most; or what the jobs of a user, or of anybody, that reserve so
+ * many vCPUs needed of these on average: NAME and all memory are 0 then. */
 typedef struct {
     guint32 uid; /* with name and reservation: the key */
     guint64 name;
@@ -71,11 +71,10 @@ static gboolean key_of(const CoreJob *job, Prior *out_key)
     return job->name != 0 || job->array_size > 1;
 }
 
-/* Of all jobs of its user that reserve as many vCPUs; it is no family's. */
-static Prior user_key_of(const CoreJob *job)
+/* Of all jobs of UID that reserve as many vCPUs as JOB; it is no family's. */
+static Prior user_key_of(const CoreJob *job, guint32 uid)
 {
-    return (Prior){.uid = core_owner_uid(job->class->shape.owner),
-                   .reserved = {job->class->shape.size.vcpus, 0}};
+    return (Prior){.uid = uid, .reserved = {job->class->shape.size.vcpus, 0}};
 }
 
 static CoreNeeds whole(const CoreJob *job)
@@ -121,8 +120,15 @@ static const Prior *find_prior(const BerthCore *core, const Prior *key)
     return is_known ? prior : NULL;
 }
 
+/* As find_prior() for all jobs of UID. */
+static const Prior *find_prior_of_user(const BerthCore *core, const CoreJob *job, guint32 uid)
+{
+    Prior key = user_key_of(job, uid);
+    return find_prior(core, &key);
+}
+
 /* What its siblings needed. Where they are too few, of vCPUs what its user's jobs that reserve as many
- * needed on average; else as much as it reserves. */
+ * needed on average, else what anybody's did; else as much as it reserves. */
 static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
 {
     Prior key;
@@ -133,10 +139,11 @@ static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
     const Prior *siblings = key_of(job, &key) ? find_prior(core, &key) : NULL;
     if (siblings != NULL)
         return at_most(with_margin(core, siblings->peak), needs);
-    key = user_key_of(job);
-    const Prior *user = find_prior(core, &key);
-    if (user != NULL)
-        needs.cpu_milli = MIN(with_margin(core, user->peak).cpu_milli, needs.cpu_milli);
+    const Prior *others = find_prior_of_user(core, job, core_owner_uid(job->class->shape.owner));
+    if (others == NULL)
+        others = find_prior_of_user(core, job, BERTH_CORE_UID_ANY);
+    if (others != NULL)
+        needs.cpu_milli = MIN(with_margin(core, others->peak).cpu_milli, needs.cpu_milli);
     return needs;
 }
 
@@ -224,7 +231,9 @@ void core_predict_learn(BerthCore *core, const CoreGuest *guest)
         return;
     if (key_of(job, &key))
         learn_most(core, &key, guest->peak);
-    key = user_key_of(job);
+    key = user_key_of(job, core_owner_uid(job->class->shape.owner));
+    learn_mean(core, &key, guest->peak.cpu_milli);
+    key = user_key_of(job, BERTH_CORE_UID_ANY);
     learn_mean(core, &key, guest->peak.cpu_milli);
 }
 

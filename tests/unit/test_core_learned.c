@@ -335,11 +335,15 @@ static void prior_after_a_restart_is_what_it_was(void **state)
     run_sibling(world, 1, 200);
     run_sibling(world, 2, 300);
     run_sibling(world, 3, 100);
-    assert_int_equal(world->priors->len, 6); /* of siblings and of the user's jobs, in turn */
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 4).family, 77);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).family, 0);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).n, 3);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 5).peak_milli, 300);
+    assert_int_equal(world->priors->len, 9); /* of siblings, of the user's jobs, of all, in turn */
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 6).family, 77);
+    for (guint i = 7; i < 9; i++) {
+        const BerthCorePrior *prior = &g_array_index(world->priors, BerthCorePrior, i);
+        assert_int_equal(prior->uid, i == 7 ? 1000 : BERTH_CORE_UID_ANY);
+        assert_int_equal(prior->family, 0);
+        assert_int_equal(prior->n, 3);
+        assert_int_equal(prior->peak_milli, 300);
+    }
     restart(world, NULL, 0, TRUE);
     join(world);
     submit(world, 4, 1000, JOB_MIB);
@@ -379,10 +383,10 @@ static void guest_over_a_restart_teaches_what_was_told(void **state)
     end(world, 1);
     report(world, 2, 300, 0);
     end(world, 2);
-    assert_int_equal(world->priors->len, 4); /* of siblings and of the user's jobs, in turn */
+    assert_int_equal(world->priors->len, 6); /* of siblings, of the user's jobs, of all, in turn */
     assert_int_equal(g_array_index(world->priors, BerthCorePrior, 0).peak_mib, 400);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 2).peak_mib, 400);
-    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 2).n, 2);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 3).peak_mib, 400);
+    assert_int_equal(g_array_index(world->priors, BerthCorePrior, 3).n, 2);
 }
 
 static void priors_are_bounded_and_the_oldest_goes(void **state)
@@ -393,8 +397,8 @@ static void priors_are_bounded_and_the_oldest_goes(void **state)
         berth_core_restore_prior(world->core, &prior);
     }
     run_sibling(world, 1, 200);
-    /* What is learnt of its siblings and of its user's jobs, each in the place of the oldest. */
-    static const guint64 families[] = {1, 77, 2, 0};
+    /* What is learnt of its siblings, of its user's jobs and of all, each in the place of the oldest. */
+    static const guint64 families[] = {1, 77, 2, 0, 3, 0};
     assert_int_equal(world->priors->len, G_N_ELEMENTS(families));
     for (guint i = 0; i < G_N_ELEMENTS(families); i++) {
         const BerthCorePrior *told = &g_array_index(world->priors, BerthCorePrior, i);

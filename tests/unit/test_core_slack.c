@@ -239,10 +239,11 @@ static void siblings_are_those_with_the_same_reservation(void **state)
 
 static void job_without_siblings_needs_vcpus_as_its_user_s_others(void **state)
 {
-    run(JOBS_OF_A_USER "submit 5 v=4 m=100 uid=7 slack may-checkpoint\n" /* another user */
-                       "submit 6 v=3 m=100 slack may-checkpoint\n"       /* other vCPUs */
+    run(JOBS_OF_A_USER "submit 6 v=3 m=100 slack may-checkpoint\n"  /* other vCPUs */
                        "submit 7 v=4 m=1101 slack may-checkpoint\n" /* all of its memory, still */
                        "submit 8 v=4 m=1100 slack may-checkpoint -> START 8.1@1~\n");
+    /* Of another user nothing is known, but of others' jobs. */
+    run(JOBS_OF_A_USER "submit 5 v=4 m=100 uid=7 slack may-checkpoint -> START 5.1@1~\n");
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_SIBLING_PRIOR,
              JOBS_OF_A_USER "submit 8 v=4 m=1100 slack may-checkpoint\n");
 }
@@ -398,6 +399,26 @@ static void backed_start_moves_slack_to_another_node(void **state)
         "exited 1.1 -> RELEASE 1.1@1\n"
         "released 1.1 -> RESIZE 3.1@1\n" /* promoted: it is alone there */
         "resized 3.1\n");
+    /* It could not be, and so yields to whoever is backed; it is tried again after a cooldown. */
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 2 v=2 m=700 limit=9000 slack may-checkpoint -> START 2.1@1~\n"
+        "running 2.1\n"
+        "submit 3 v=1 m=100 limit=9000\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 3.1@1 RESIZE 2.1@1\n"
+        "resized 2.1 failed\n"
+        "cancel 3 -> STOP 3.1@1\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "at 3620\n"
+        "submit 4 v=1 m=100 limit=9000 -> START 4.1@1\n"
+        "cancel 4 -> STOP 4.1@1\n"
+        "exited 4.1 -> RELEASE 4.1@1\n"
+        "released 4.1 -> RESIZE 2.1@1\n");
     run("node 1 4 1000\n"
         "node 2 4 1000\n"
         "submit 1 v=4 m=600 limit=10000 nodes=1 -> START 1.1@1\n"
