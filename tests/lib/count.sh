@@ -38,6 +38,15 @@ skipped_programs() {
     done < <(find "$1/tests" -name '*.trs' -exec grep -l '^:global-test-result: SKIP$' {} + | sort)
 }
 
+# why_skipped LOG: what a program said last. After it automake writes a line of its own.
+why_skipped() {
+    sed '/^SKIP .* (exit status: 77)$/d' "$1" | tail -n 1
+}
+
+lacks_traces() {
+    grep -q ': BERTH_TRACES names the directory of workload traces$' "$1"
+}
+
 # show_failed_programs DIR: of each program below DIR that failed, the cases that failed and why, or
 # the end of its log if it names none.
 show_failed_programs() {
