@@ -7,10 +7,11 @@
  * What a guest lost is known up to its latest report. After that it is expected to go on as before, to
  * say when its limit comes; what is expected is nowhere booked, so that the next report replaces it.
  *
- * A gang goes at the pace of its slowest guest, and has lost what the one has that lost most. */
+ * A gang goes at the pace of its slowest guest: loss.c tells what it lost of what its guests did. */
 #include "scheduler/core/charge.h"
 
 #include "scheduler/core/effects.h"
+#include "scheduler/core/loss.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -22,27 +23,33 @@
 /* Nobody is expected to lose more: a guest that is not heard of any more comes to its limit. */
 #define EXPECTED_MAX_PERMILLE 990u
 
+void core_charge_clear(CoreTask *task)
+{
+    g_clear_pointer(&task->loss, core_loss_free);
+}
+
 void core_charge_begin(BerthCore *core, CoreTask *task)
 {
+    core_charge_clear(task);
     task->record.starved_usec = 0;
     for (guint32 i = 0; i < task->n_guests; i++) {
         CoreGuest *guest = &task->guests[i];
-        guest->starved_usec = guest->still_usec = 0;
+        guest->still_usec = 0;
         guest->starved_permille = 0;
-        guest->charged_usec = core->now_usec;
+        guest->charged_usec = guest->told_usec = core->now_usec;
         guest->is_charged_late = FALSE;
     }
 }
 
-/* Of a gang it is not known which of its guests has lost that much. Nor is when a guest reported
- * last: at most it lost all the rest of its time since then. Its limit waits for what it says. */
+/* When a guest reported last is not known: at most it lost all the rest of its time since then. Its limit
+ * waits for what it says. Nor is when a gang lost that much: as if all of it came first. */
 void core_charge_restored(CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
     for (guint32 i = 0; i < task->n_guests; i++) {
         CoreGuest *guest = &task->guests[i];
-        guest->starved_usec = record->starved_usec;
         guest->charged_usec = core_time_add(record->start_usec, record->starved_usec);
+        guest->told_usec = guest->charged_usec;
         guest->is_charged_late = TRUE;
     }
 }
@@ -80,16 +87,24 @@ static gint64 expected_lost_usec(const CoreGuest *guest, gint64 at_usec)
     return ran_since_report_usec(guest, at_usec) * expected_permille(guest) / 1000;
 }
 
+/* What its task had lost when GUEST's losses were last told. */
+static gint64 lost_until_told_usec(const CoreGuest *guest)
+{
+    const CoreTask *task = guest->task;
+    return task->loss != NULL ? core_loss_at_usec(task->loss, guest->told_usec)
+                              : task->record.starved_usec;
+}
+
 /* When TASK would be at its limit if all that was lost is known. */
 static gint64 known_end_usec(const BerthCore *core, const CoreTask *task)
 {
     return core_time_add(task->record.start_usec, core_task_time_left_usec(core, task));
 }
 
-/* When TASK would be at its limit if only GUEST lost anything. */
+/* When TASK would be at its limit if only GUEST lost anything since that was last told. */
 static gint64 end_of_usec(const BerthCore *core, const CoreGuest *guest)
 {
-    gint64 others_usec = guest->task->record.starved_usec - guest->starved_usec;
+    gint64 others_usec = guest->task->record.starved_usec - lost_until_told_usec(guest);
     gint64 end_usec = known_end_usec(core, guest->task) - others_usec;
     gint64 from_usec = guest->charged_usec + guest->still_usec;
     gint64 left_usec = end_usec - from_usec;
@@ -139,12 +154,28 @@ void core_charge_plan(BerthCore *core, CoreTask *task)
 
 /* --- what is known -------------------------------------------------------------------------- */
 
-static void add(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
+/* What a task has lost when one of its guests lost LOST_USEC of the time from FROM_USEC to UNTIL_USEC. */
+static gint64 sum_usec(CoreTask *task, gint64 from_usec, gint64 until_usec, gint64 lost_usec)
+{
+    const BerthCoreTask *record = &task->record;
+    if (task->n_guests == 1)
+        return record->starved_usec + lost_usec;
+    if (task->loss == NULL && lost_usec == 0)
+        return record->starved_usec;
+    if (task->loss == NULL)
+        task->loss = core_loss_new(core_time_add(record->start_usec, record->starved_usec),
+                                   record->starved_usec);
+    core_loss_add(task->loss, from_usec, until_usec, lost_usec);
+    return core_loss_sum_usec(task->loss);
+}
+
+static void add(BerthCore *core, CoreGuest *guest, gint64 from_usec, gint64 until_usec,
+                gint64 lost_usec)
 {
     CoreTask *task = guest->task;
     gint64 before_usec = task->record.starved_usec;
-    guest->starved_usec += lost_usec;
-    task->record.starved_usec = MAX(before_usec, guest->starved_usec);
+    task->record.starved_usec = sum_usec(task, from_usec, until_usec, lost_usec);
+    guest->told_usec = until_usec;
     if (task->record.starved_usec / STEP_USEC > before_usec / STEP_USEC)
         core_emit_changed(core, task);
     core_charge_plan(core, task);
@@ -160,8 +191,10 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     guest->charged_usec = core->now_usec;
     guest->still_usec = 0;
     guest->is_charged_late = FALSE;
+    gint64 until_usec = MAX(MIN(core->now_usec, stands_since_usec(guest)), guest->told_usec);
     if (is_new)
-        add(core, guest, lost_usec);
+        add(core, guest, guest->told_usec, until_usec, lost_usec);
+    guest->told_usec = until_usec;
 }
 
 static void stood_still(const BerthCore *core, CoreGuest *guest, gint64 from_usec)
@@ -173,7 +206,7 @@ void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
 {
     if (!guest->is_frozen)
         stood_still(core, guest, from_usec);
-    add(core, guest, core->now_usec - from_usec);
+    add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec, core->now_usec - from_usec);
 }
 
 void core_charge_frozen(BerthCore *core, CoreGuest *guest)
@@ -190,9 +223,9 @@ gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)
 {
     const BerthCoreTask *record = &task->record;
     gint64 ran_usec = MAX(at_usec - record->start_usec, 0);
-    gint64 lost_usec = 0;
+    gint64 lost_usec = record->starved_usec;
     for (guint32 i = 0; i < task->n_guests; i++)
-        lost_usec = MAX(lost_usec, task->guests[i].starved_usec +
+        lost_usec = MAX(lost_usec, lost_until_told_usec(&task->guests[i]) +
                                        expected_lost_usec(&task->guests[i], at_usec));
     return core_time_add(record->ran_usec, ran_usec - MIN(ran_usec, lost_usec));
 }

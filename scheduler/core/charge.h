@@ -5,6 +5,8 @@
 
 /* What of its time limit a running task has used. */
 
+/* TASK goes, or runs anew: what is kept of its losses is freed. */
+void core_charge_clear(CoreTask *task);
 /* Its command runs, from now on. */
 void core_charge_begin(BerthCore *core, CoreTask *task);
 /* TASK was put back from the store, with what it had lost then. */

@@ -12,6 +12,7 @@
 #include "scheduler/core/entry.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/limit.h"
+#include "scheduler/core/loss.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
@@ -466,7 +467,8 @@ static gsize job_bytes(const CoreJob *job)
 {
     gsize bytes = sizeof *job + g_bit_storage(job->n_tasks) * sizeof job->tasks[0];
     for (guint32 i = 0; i < job->n_tasks; i++)
-        bytes += sizeof(CoreTask) + job->tasks[i]->n_guests * sizeof(CoreGuest);
+        bytes += sizeof(CoreTask) + job->tasks[i]->n_guests * sizeof(CoreGuest) +
+                 core_loss_bytes(job->tasks[i]->loss);
     return bytes;
 }
 

@@ -4,17 +4,24 @@
  * much as one job. */
 #include "scheduler/core/job.h"
 
+#include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/owner.h"
 
 #include <string.h>
 
+static void task_free(CoreTask *task)
+{
+    core_charge_clear(task);
+    g_free(task);
+}
+
 static void job_free(gpointer data)
 {
     CoreJob *job = data;
     for (guint32 i = 0; i < job->n_tasks; i++)
-        g_free(job->tasks[i]);
+        task_free(job->tasks[i]);
     g_free(job->tasks);
     g_free(job);
 }
@@ -201,7 +208,7 @@ static void forget(BerthCore *core, CoreTask *task)
             (job->n_tasks - place - 1) * sizeof job->tasks[0]);
     job->n_tasks--;
     job->n_over--;
-    g_free(task);
+    task_free(task);
     if (job->n_tasks > 0 || job->next < job->array_size)
         return;
     core_depend_remove(core, job);

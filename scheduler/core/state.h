@@ -14,6 +14,7 @@ typedef struct CoreNode CoreNode;
 typedef struct CoreOwner CoreOwner;
 typedef struct CoreFamily CoreFamily;
 typedef struct CoreCells CoreCells;
+typedef struct CoreLoss CoreLoss;
 
 /* What a guest takes from a node: overhead included. */
 typedef struct {
@@ -165,9 +166,9 @@ struct CoreGuest {
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
     /* charge.c */
-    gint64 starved_usec;      /* lost since its command runs */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */
-    gboolean is_charged_late; /* that was later: it was restored */
+    gint64 told_usec;         /* up to this one its losses are in its gang's */
+    gboolean is_charged_late; /* the report was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
     gint64 frozen_usec;       /* when it was frozen */
     guint32 starved_permille; /* lost of the time between the latest two reports */
@@ -189,6 +190,7 @@ struct CoreTask {
     guint64 changed_at;      /* event that last reported it as changed */
     gint64 planned_end_usec; /* when its guests are thought to leave */
     gint64 end_usec;         /* latest end that a guest of it reported */
+    CoreLoss *loss;          /* charge.c; NULL = is one guest, or none was heard to lose */
     gint64 peak_told_usec;   /* its peak was last looked at whether it has changed. predict.c */
     guint64 rate_mib;        /* its part of its owners' while it has guests. owner.c */
     gboolean is_returned;    /* waits to start again: counted in job->n_returned */

@@ -94,6 +94,7 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
     task->record.stop_reason = BERTH_REASON_NONE;
     task->record.start_usec = 0;
     task->record.end_usec = 0;
+    core_charge_clear(task);
     task->record.starved_usec = 0;
     core_emit_changed(core, task);
 }

@@ -66,6 +66,94 @@ static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
         "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
 }
 
+/* It goes at the pace of its slowest guest, whichever that is at the time. */
+static void time_limit_of_a_gang_is_not_charged_what_guests_lose_in_turn(void **state)
+{
+    /* It stood for 10, and for 20, and for 15 of which both lost some. */
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 30\n"
+        "report 1.1 starved=10\n"
+        "report 1+1.1\n"
+        "at 60\n"
+        "report 1.1\n"
+        "report 1+1.1 starved=20\n"
+        "at 90\n"
+        "report 1.1 starved=15\n"
+        "report 1+1.1 starved=5\n"
+        "at 91\n"
+        "report 1.1\n"
+        "report 1+1.1\n"
+        "at 144\n"
+        "timer\n"
+        "at 145\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+    /* The same, told in the other order. */
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 30\n"
+        "report 1+1.1\n"
+        "report 1.1 starved=10\n"
+        "at 60\n"
+        "report 1+1.1 starved=20\n"
+        "report 1.1\n"
+        "at 90\n"
+        "report 1+1.1 starved=5\n"
+        "report 1.1 starved=15\n"
+        "at 91\n"
+        "report 1+1.1\n"
+        "report 1.1\n"
+        "at 144\n"
+        "timer\n"
+        "at 145\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+    /* Reports are staggered: 15 of the first 30 s, and 20 of the 30 s from the 20th on, of which 10 s
+     * are the same: there the gang lost the most, which is two thirds. */
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 20\n"
+        "report 1+1.1\n"
+        "at 30\n"
+        "report 1.1 starved=15\n"
+        "at 50\n"
+        "report 1+1.1 starved=20\n"
+        "at 60\n"
+        "report 1.1\n"
+        "at 70\n"
+        "report 1+1.1\n"
+        "at 129\n"
+        "timer\n"
+        "at 130\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+    /* Both lose half of the time all the time: once. */
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 guests=2 -> START 1.1@1 START 1+1.1@1\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "at 20\n"
+        "report 1.1 starved=10\n"
+        "at 30\n"
+        "report 1+1.1 starved=15\n"
+        "at 40\n"
+        "report 1.1 starved=10\n"
+        "at 60\n"
+        "report 1+1.1 starved=15\n"
+        "report 1.1 starved=10\n"
+        "at 61\n"
+        "report 1.1\n"
+        "report 1+1.1\n"
+        "at 129\n"
+        "timer\n"
+        "at 130\n"
+        "timer -> STOP 1.1@1 STOP 1+1.1@1\n");
+}
+
 /* --- constant loss -------------------------------------------------------------------------- */
 
 /* What a guest lost between two of its reports. */
@@ -527,6 +615,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_limit_saves_what_may_be_saved),
         cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
+        cmocka_unit_test(time_limit_of_a_gang_is_not_charged_what_guests_lose_in_turn),
         cmocka_unit_test(time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long),
         cmocka_unit_test(time_limit_does_not_charge_checkpoints),
         cmocka_unit_test(time_limit_goes_on_after_a_restart),
