@@ -90,11 +90,13 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_PRIOR_SIBLINGS_MIN] = {"prior_siblings_min", "", 3, 1, 1000,
                                          "finished siblings that make a prior",
                                          "below three, one outlier would be the rule"},
-    [BERTH_TUNING_PRIOR_JOBS] = {"prior_jobs", "", 16, 1, 1000000,
-                                 "jobs of a user that reserve as many vCPUs, whose mean of peaks "
-                                 "of vCPUs the next is taken to need",
-                                 "our choice: long enough for a mean, short enough to follow a "
-                                 "user who begins something else"},
+    [BERTH_TUNING_PRIOR_JOBS] =
+        {"prior_jobs", "", 16, 1, 1000000,
+         "jobs of a user, or of anybody, that reserve as many vCPUs, whose "
+         "mean of peaks of vCPUs the next is taken to need; each further one "
+         "is one part in so many of it",
+         "our choice: long enough for a mean, short enough to follow a "
+         "user who begins something else"},
     [BERTH_TUNING_CPU_HEADROOM_PERMILLE] =
         {"cpu_headroom_permille", "permille", 50, 0, 900, "of a node's vCPUs kept free of slack",
          "weights give guaranteed guests their CPU within a scheduling period; the rest is for the "

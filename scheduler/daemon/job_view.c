@@ -28,7 +28,10 @@ static void refresh_pending(BerthDaemon *daemon, const Berth__Job *job, Berth__T
                             const BerthTaskEntry *entry)
 {
     task->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, task->job, task->index);
-    task->planned_usec = (guint64)berth_core_planned_usec(daemon->core, task->job);
+    gint64 planned_usec = berth_core_planned_usec(daemon->core, task->job);
+    /* Until it is planned anew, which is with the next event, a start that has passed says nothing. */
+    if (planned_usec > berth_engine_now_usec(daemon->engine))
+        task->planned_usec = (guint64)planned_usec;
     set_reason_text(job, task, entry);
 }
 
