@@ -245,35 +245,6 @@ static void backed_start_waits_for_a_balloon(void **state)
                      "released 2.1 -> START 3.1@1 RESTORE 2.2@1~\n");
 }
 
-/* --- starvation ----------------------------------------------------------------------------- */
-
-/* Job 2 is in slack on node 1, and lost so many of 20 s; all of node 2 is reserved, and used as said. */
-static void play_starved(guint seconds, const char *usage, const char *then)
-{
-    g_autofree char *script =
-        g_strdup_printf(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
-                                  "running 2.1\n"
-                                  "node 2 4 1000\n"
-                                  "submit 3 v=4 m=1000 limit=9000 -> START 3.1@2\n"
-                                  "running 3.1\n"
-                                  "at 40\n"
-                                  "report 3.1 %s mem=300\n"
-                                  "report 2.1 cpu=100 mem=100 starved=%u\n"
-                                  "at 60\n"
-                                  "timer\n"
-                                  "at 120\n"
-                                  "timer%s\n",
-                        usage, seconds, then);
-    run(script);
-}
-
-static void starved_guest_moves_to_where_cpu_is_free(void **state)
-{
-    play_starved(16, "cpu=2000", " -> MIGRATE 2.1@1>2~");
-    play_starved(15, "cpu=2000", "");
-    play_starved(16, "cpu=2001", "");
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -290,7 +261,6 @@ int main(void)
         cmocka_unit_test(balloon_that_could_not_be_given_back_rests),
         cmocka_unit_test(balloon_of_a_promoted_guest_is_given_back),
         cmocka_unit_test(backed_start_waits_for_a_balloon),
-        cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Moves: what becomes of them, and those of rounds: promotion, want of CPU. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_slack_script.h"
+
+/* --- migration and failures ------------------------------------------------------------------ */
+
+#define MIGRATING                                                                                  \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "submit 1 v=4 m=500 limit=10000 may-move -> START 1.1@1\n"                                     \
+    "running 1.1\n"                                                                                \
+    "drain 1 -> MIGRATE 1.1@1>2\n"                                                                 \
+    "submit 2 v=1 m=100 limit=10\n" /* room is held at both ends */                                \
+    "cancel 2\n"
+
+static void migrating_guest_that_ends_is_released_at_both_ends(void **state)
+{
+    run(MIGRATING "exited 1.1 -> RELEASE 1.1@2 RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "released 1.1\n"
+                  "submit 3 -> START 3.1@2\n");
+}
+
+static void migrating_guest_is_asked_for_again_when_its_node_joins(void **state)
+{
+    run(MIGRATING "left 1\n"
+                  "join 1 1.1:running -> MIGRATE 1.1@1>2\n"
+                  "left 1\n"
+                  "join 1 -> MIGRATE 1.1@1>2\n"
+                  "left 2\n"
+                  "join 2 1.1:running\n"
+                  "migrated 1.1\n"
+                  "cancel 1 -> STOP 1.1@2\n");
+}
+
+static void migrating_guest_is_believed_from_both_ends_and_then_from_its_node(void **state)
+{
+    run(MIGRATING "node 3 1 100\n"
+                  "exited 1.1 on=3\n"
+                  "migrated 1.1 failed on=3\n"
+                  "released 1.1 on=2\n"
+                  "migrated 1.1 on=2\n"
+                  "exited 1.1 on=1\n"
+                  "gone 1.1 guest-vanished on=1\n"
+                  "? 1 RUNNING - running\n"
+                  "exited 1.1 on=2 -> RELEASE 1.1@2\n"
+                  "released 1.1 on=1\n"
+                  "? 1 COMPLETED - releasing\n"
+                  "released 1.1 on=2\n"
+                  "? 1 COMPLETED - none\n");
+    run(MIGRATING "exited 1.1 on=2 -> RELEASE 1.1@2 RELEASE 1.1@1\n");
+}
+
+static void migrating_guest_of_a_lost_node_is_fenced(void **state)
+{
+    run(MIGRATING "left 1\n"
+                  "at 100\n"
+                  "timer -> RELEASE 1.1@2 FENCE 1.1@1\n"
+                  "fenced 1.1\n"
+                  "released 1.1 -> START 1.2@2\n");
+}
+
+static void migration_to_a_node_that_got_lost_ends_there(void **state)
+{
+    run(MIGRATING "left 2\n"
+                  "at 61\n"
+                  "timer\n"
+                  "migrated 1.1 -> FENCE 1.1@2\n"
+                  "undrain 1\n"
+                  "fenced 1.1 -> START 1.2@1\n");
+}
+
+static void cancel_during_migration_stops_where_it_arrives(void **state)
+{
+    run(MIGRATING "cancel 1 -> STOP 1.1@1\n"
+                  "migrated 1.1 -> STOP 1.1@2\n"
+                  "exited 1.1 -> RELEASE 1.1@2\n");
+}
+
+/* --- promotion, balancing ------------------------------------------------------------------- */
+
+static void promotion_moves_to_where_there_is_room(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "at 60\n"
+                  "timer\n" /* the first round wants it */
+                  "at 120\n"
+                  "timer -> MIGRATE 2.1@1>2\n"
+                  "migrated 2.1\n"
+                  "at 180\n"
+                  "timer\n");
+}
+
+static void promotion_in_a_restart_stays_one(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "at 60\n"
+                  "timer\n"
+                  "at 120\n"
+                  "timer -> MIGRATE 2.1@1>2\n"
+                  "restart guests\n"
+                  "join 2\n"
+                  "join 1 1.1:running 2.1:running -> MIGRATE 2.1@1>2\n"
+                  "migrated 2.1\n"
+                  /* Nobody is backed there beside it. */
+                  "submit 3 m=501\n");
+}
+
+static void promotion_delays_no_planned_start(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "submit 3 v=4 m=1000 limit=10\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> CHECKPOINT 2.1@1~\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1 -> START 3.1@1\n");
+}
+
+/* --- starvation ----------------------------------------------------------------------------- */
+
+/* Job 2 is in slack on node 1, and lost so many of 20 s; all of node 2 is reserved, and used as said. */
+static void play_starved(guint seconds, const char *usage, const char *then)
+{
+    g_autofree char *script =
+        g_strdup_printf(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                                  "running 2.1\n"
+                                  "node 2 4 1000\n"
+                                  "submit 3 v=4 m=1000 limit=9000 -> START 3.1@2\n"
+                                  "running 3.1\n"
+                                  "at 40\n"
+                                  "report 3.1 %s mem=300\n"
+                                  "report 2.1 cpu=100 mem=100 starved=%u\n"
+                                  "at 60\n"
+                                  "timer\n"
+                                  "at 120\n"
+                                  "timer%s\n",
+                        usage, seconds, then);
+    run(script);
+}
+
+static void starved_guest_moves_to_where_cpu_is_free(void **state)
+{
+    play_starved(16, "cpu=2000", " -> MIGRATE 2.1@1>2~");
+    play_starved(15, "cpu=2000", "");
+    play_starved(16, "cpu=2001", "");
+}
+
+static void frozen_guest_is_not_moved_for_want_of_cpu(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "submit 3 v=4 m=1000 limit=9000 -> START 3.1@2\n"
+                  "running 3.1\n"
+                  "at 40\n"
+                  "report 3.1 cpu=2000 mem=300\n"
+                  "report 2.1 cpu=100 mem=490 left=5 psi=500 starved=16 -> FREEZE 2.1@1~\n"
+                  "frozen 2.1\n"
+                  "at 60\n"
+                  "timer\n"
+                  "at 400\n"
+                  "timer\n"
+                  "at 460\n"
+                  "timer\n");
+}
+
+/* Each wants two vCPUs, and less than three are free on node 2. (Balancing would move one for its own reasons.) */
+static void starved_guests_do_not_move_to_the_same_vcpus(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALANCING,
+             "node 1 8 2000\n"
+             "submit 1 v=8 m=2000 limit=100000 nodes=1 -> START 1.1@1\n"
+             "running 1.1\n"
+             "at 20\n"
+             "report 1.1 cpu=4000 mem=300\n"
+             "submit 2 v=2 m=200 slack may-move limit=9000 -> START 2.1@1~\n"
+             "running 2.1\n"
+             "submit 3 v=2 m=200 slack may-move limit=9000 -> START 3.1@1~\n"
+             "running 3.1\n"
+             "node 2 5 1000\n"
+             "submit 4 v=5 m=500 limit=9000 nodes=2 -> START 4.1@2\n"
+             "running 4.1\n"
+             "at 40\n"
+             "report 4.1 cpu=2000 mem=300\n"
+             "report 1.1 cpu=8000 mem=300\n"
+             "report 2.1 cpu=100 mem=100 left=100 starved=18\n"
+             "report 3.1 cpu=100 mem=100 left=100 starved=18\n"
+             "at 60\n"
+             "timer\n"
+             "at 120\n"
+             "timer -> MIGRATE 2.1@1>2~\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(migrating_guest_that_ends_is_released_at_both_ends),
+        cmocka_unit_test(migrating_guest_is_asked_for_again_when_its_node_joins),
+        cmocka_unit_test(migrating_guest_is_believed_from_both_ends_and_then_from_its_node),
+        cmocka_unit_test(migrating_guest_of_a_lost_node_is_fenced),
+        cmocka_unit_test(migration_to_a_node_that_got_lost_ends_there),
+        cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
+        cmocka_unit_test(promotion_moves_to_where_there_is_room),
+        cmocka_unit_test(promotion_in_a_restart_stays_one),
+        cmocka_unit_test(promotion_delays_no_planned_start),
+        cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),
+        cmocka_unit_test(frozen_guest_is_not_moved_for_want_of_cpu),
+        cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

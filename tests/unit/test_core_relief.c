@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Guests in slack leave for those who are backed, and for a node that lacks memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_slack_script.h"
+
+/* --- guaranteed starts ---------------------------------------------------------------------- */
+
+static void backed_start_waits_until_slack_is_checkpointed(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=3 m=600 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=1 m=400 limit=10000 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=600 limit=9000 slack may-checkpoint -> START 3.1@1~\n"
+        "running 3.1\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1\n"
+        "submit 4 v=1 m=400 limit=100 -> CHECKPOINT 3.1@1~\n"
+        "? 4 RUNNING - starting\n"
+        "checkpointed 3.1 -> RELEASE 3.1@1\n"
+        "? 3 PENDING evicted releasing\n"
+        "released 3.1 -> START 4.1@1\n"
+        "why 3 resources\n"
+        "running 4.1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESTORE 3.2@1\n");
+}
+
+static void backed_start_moves_slack_to_another_node(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=600 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=700 limit=9000 slack may-move -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESIZE 3.1@1\n" /* promoted: it is alone there */
+        "resized 3.1\n");
+    /* It could not be, and so yields to whoever is backed; it is tried again after a cooldown. */
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 2 v=2 m=700 limit=9000 slack may-checkpoint -> START 2.1@1~\n"
+        "running 2.1\n"
+        "submit 3 v=1 m=100 limit=9000\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 3.1@1 RESIZE 2.1@1\n"
+        "resized 2.1 failed\n"
+        "cancel 3 -> STOP 3.1@1\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "at 3620\n"
+        "submit 4 v=1 m=100 limit=9000 -> START 4.1@1\n"
+        "cancel 4 -> STOP 4.1@1\n"
+        "exited 4.1 -> RELEASE 4.1@1\n"
+        "released 4.1 -> RESIZE 2.1@1\n");
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=600 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=600 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=700 limit=9000 slack may-move -> START 3.1@1~\n"
+        "running 3.1\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "submit 4 v=4 m=900 limit=100 nodes=1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> MIGRATE 3.1@1>2~\n"
+        "? 4 RUNNING - starting\n"
+        "migrated 3.1 -> START 4.1@1\n"
+        "exited 3.1 -> RELEASE 3.1@2\n");
+}
+
+static void slack_that_did_not_begin_is_started_again(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint -> START 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n"
+                  "? 2 PENDING evicted releasing\n"
+                  "released 2.1\n");
+    /* Its command may have begun, and must not begin twice: it leaves when it is known to run. */
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint no-requeue -> START 2.1@1~\n"
+                  "taken 2.1\n"
+                  "report 1.1 cpu=1000 mem=500\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=500 -> CHECKPOINT 2.1@1~\n");
+    run(IDLE_NODE "submit 2 v=1 m=600 slack may-checkpoint no-requeue -> START 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n");
+}
+
+/* --- relief --------------------------------------------------------------------------------- */
+
+static void growth_of_a_backed_guest_sends_slack_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=440\n" /* within half of the headroom */
+                  "report 1.1 cpu=1000 mem=460 -> CHECKPOINT 2.1@1~\n"
+                  "report 1.1 cpu=1000 mem=900\n"
+                  "checkpointed 2.1 failed -> \n"
+                  "report 1.1 cpu=1000 mem=900 -> CHECKPOINT 2.1@1~\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n");
+}
+
+static void node_under_pressure_sends_one_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "submit 3 v=1 m=200 slack may-checkpoint -> START 3.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "pressed 1 -> CHECKPOINT 3.1@1~\n"
+                  "pressed 1\n"
+                  "exited 3.1 -> RELEASE 3.1@1\n"
+                  "checkpointed 3.1\n"
+                  "released 3.1\n"
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "cancel 2 -> STOP 2.1@1\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "? 2 CANCELLED cancelled-by-user releasing\n");
+}
+
+/* Predictions do not know why it lacks memory: it may be page cache. */
+static void nobody_comes_back_to_a_node_under_pressure(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "pressed 1 left=49 -> CHECKPOINT 2.1@1~\n"
+                  "at 22\n"
+                  "checkpointed 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n"
+                  "pressed 1 left=51\n"
+                  "at 1000\n"
+                  "timer -> RESTORE 2.2@1~\n");
+}
+
+static void node_with_hardly_any_memory_left_sends_one_away(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "pressed 1 left=51\n" /* half of the headroom is 50 */
+                  "pressed 1 left=51 psi=99\n"
+                  "pressed 1 left=49 -> CHECKPOINT 2.1@1~\n"
+                  "pressed 1 left=1\n");
+}
+
+static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
+{
+    run(IDLE_NODE "node 2 4 1000\n"
+                  "submit 9 v=4 m=600 limit=10000 nodes=2 -> START 9.1@2\n"
+                  "submit 2 v=2 m=500 slack may-move nodes=1 limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "report 1.1 cpu=1000 mem=600\n" /* nowhere to go */
+                  "exited 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1\n");
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=500 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=4 m=500 limit=10000 may-move -> START 2.1@2\n"
+        "running 2.1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "drain 2 -> MIGRATE 2.1@2>1\n"
+        "migrated 2.1 failed\n"
+        "undrain 2\n"
+        "submit 3 v=4 m=500 -> START 3.1@1\n"
+        "exited 2.1 -> RELEASE 2.1@2\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
+        cmocka_unit_test(backed_start_moves_slack_to_another_node),
+        cmocka_unit_test(slack_that_did_not_begin_is_started_again),
+        cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
+        cmocka_unit_test(node_under_pressure_sends_one_away),
+        cmocka_unit_test(nobody_comes_back_to_a_node_under_pressure),
+        cmocka_unit_test(node_with_hardly_any_memory_left_sends_one_away),
+        cmocka_unit_test(migration_that_fails_leaves_the_guest_where_it_was),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
