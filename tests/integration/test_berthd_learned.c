@@ -228,6 +228,13 @@ static guint64 stored_peak_mib(LearnedTest *test, guint64 job)
     return ((Berth__StoredTask *)task)->peak_mib;
 }
 
+/* A report is answered before what it changed is committed, unlike a request. */
+static guint64 wait_for_peak_mib(LearnedTest *test, guint64 job, guint64 least_mib)
+{
+    run_until(stored_peak_mib(test, job) >= least_mib);
+    return stored_peak_mib(test, job);
+}
+
 /* What it ends with is known, although nothing is heard of it after the restart. */
 static void peak_of_a_running_guest_survives_a_kill(void **state)
 {
@@ -236,7 +243,7 @@ static void peak_of_a_running_guest_survives_a_kill(void **state)
     report(test, 40, 0); /* to compare with */
     assert_int_equal(stored_peak_mib(test, job), 0);
     report(test, 40, 0);
-    guint64 peak_mib = stored_peak_mib(test, job);
+    guint64 peak_mib = wait_for_peak_mib(test, job, 1);
     assert_in_range(peak_mib, 40, 40 + 96); /* with the host's overhead */
     kill_and_restart(test);
     end(test, job);
@@ -256,9 +263,9 @@ static void peak_is_written_when_memory_has_grown_by_a_step(void **state)
     assert_int_equal(
         sqlite3_open_v2(berthd_fixture_state(test->base.berthd), &db, SQLITE_OPEN_READONLY, NULL),
         SQLITE_OK);
-    guint64 before_mib = stored_peak_mib(test, job);
+    guint64 before_mib = wait_for_peak_mib(test, job, 1);
     report(test, 60, 0);
-    assert_int_equal(stored_peak_mib(test, job), before_mib + 59);
+    assert_int_equal(wait_for_peak_mib(test, job, before_mib + 1), before_mib + 59);
     gint64 before = data_version(db);
     for (guint64 i = 0; i < 20; i++) {
         test->usage.cpu_usec += 1000;
