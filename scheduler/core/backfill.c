@@ -83,6 +83,7 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
     if (core_plan_n_gathered(core->plan) > 0 &&
         !search(pass, class, core_plan_heeded_by(core, class), candidates)) {
         class->left_to_slack = has_slack ? core->pass : 0;
+        core->left_to_slack = MAX(core->left_to_slack, class->left_to_slack);
         if (has_slack || !search(pass, class, firm_depth, candidates))
             return FALSE;
         /* Who is in slack there has kept out of that room, too. */

@@ -79,13 +79,6 @@ static guint64 gives_mib(const BerthCore *core, const CoreGuest *guest)
     return MIN(has - keeps, most_mib(core));
 }
 
-static gboolean is_younger(const CoreGuest *a, const CoreGuest *b)
-{
-    const BerthCoreTask *task_a = &a->task->record;
-    const BerthCoreTask *task_b = &b->task->record;
-    return task_a->job != task_b->job ? task_a->job > task_b->job : task_a->task > task_b->task;
-}
-
 /* The one that can give most; of equals the youngest. */
 static CoreGuest *best_on(const BerthCore *core, const CoreNode *node)
 {
@@ -94,7 +87,7 @@ static CoreGuest *best_on(const BerthCore *core, const CoreNode *node)
     for (guint i = 0; i < node->guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(node->guests, i);
         guint64 gives = gives_mib(core, guest);
-        if (gives > most || (gives == most && gives > 0 && is_younger(guest, best))) {
+        if (gives > most || (gives == most && gives > 0 && core_guest_is_younger(guest, best))) {
             best = guest;
             most = gives;
         }

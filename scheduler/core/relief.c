@@ -61,8 +61,7 @@ static gboolean is_better_victim(const CoreGuest *a, const CoreGuest *b)
     guint64 worth_b = takes_mib(b) * copy_mib(a);
     if (worth_a != worth_b)
         return worth_a > worth_b;
-    return a->task->record.job != b->task->record.job ? a->task->record.job > b->task->record.job
-                                                      : a->task->record.task > b->task->record.task;
+    return core_guest_is_younger(a, b);
 }
 
 static gboolean is_exempt(const BerthCore *core, const CoreGuest *guest)

@@ -90,15 +90,6 @@ static void feed(BerthCore *core, CoreGuest *guest)
         core_move_back_off(core, guest);
 }
 
-static void feed_all(BerthCore *core, const CoreNode *node)
-{
-    if (node->slack.memory_mib == 0)
-        return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++)
-        feed(core, g_ptr_array_index(guests, i));
-}
-
 /* --- balancing ------------------------------------------------------------------------------ */
 
 /* Of its vCPUs, in permille. */
@@ -215,18 +206,24 @@ void core_round_drain(BerthCore *core, guint32 handle, gboolean draining)
 
 /* --- the round ------------------------------------------------------------------------------ */
 
+static void look_at_slack(BerthCore *core, const CoreNode *node)
+{
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    if (core->config.features & BERTH_FEATURE_PROMOTION)
+        for (guint i = 0; i < guests->len; i++)
+            promote_by_move(core, g_ptr_array_index(guests, i));
+    for (guint i = 0; i < guests->len; i++)
+        feed(core, g_ptr_array_index(guests, i));
+}
+
 static gboolean look_at(BerthCore *core, CoreNode *node)
 {
     if (node->draining || core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
         drain(core, node);
     core_relief_check(core, node);
     core_relief_room_changed(core, node);
-    if (node->slack.memory_mib > 0 && (core->config.features & BERTH_FEATURE_PROMOTION)) {
-        g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-        for (guint i = 0; i < guests->len; i++)
-            promote_by_move(core, g_ptr_array_index(guests, i));
-    }
-    feed_all(core, node);
+    if (node->slack.memory_mib > 0)
+        look_at_slack(core, node);
     return node->guests->len > 0;
 }
 

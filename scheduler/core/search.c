@@ -231,11 +231,10 @@ typedef struct {
     BerthCore *core;
     CoreNeed need;
     guint32 guests;
-    GArray *parts;   /* Part, as they came */
-    GArray *changes; /* Change, a heap, the next one first */
-    guint64 count;   /* sum over the parts */
-    gint64
-        counted_usec; /* of parts that were counted at once: not looked at yet; G_MAXINT64 = none */
+    GArray *parts;       /* Part, as they came */
+    GArray *changes;     /* Change, a heap, the next one first */
+    guint64 count;       /* sum over the parts */
+    gint64 counted_usec; /* parts counted at once are to be looked at then; G_MAXINT64 = none */
 } Gang;
 
 /* Those that are free last come first: what is free now is left to who can use it now. */

@@ -134,7 +134,8 @@ gboolean core_slack_pass(BerthCore *core)
     guint at = 0;
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) || core->nodes.width == 0)
         return FALSE;
-    while (at < core->order->len) {
+    gboolean any_was_left = core->left_to_slack == core->pass;
+    while (at < core->order->len && (failures_left > 0 || any_was_left)) {
         CoreClass *class = g_array_index(core->order, CoreOrdered, at).class;
         gboolean was_left = class->left_to_slack == core->pass;
         if (!may_be_opportunistic(core, class) || (failures_left <= 0 && !was_left)) {
@@ -153,6 +154,27 @@ gboolean core_slack_pass(BerthCore *core)
 
 /* --- promotion in place --------------------------------------------------------------------- */
 
+static gboolean may_promote(const BerthCore *core, const CoreGuest *guest)
+{
+    return guest->is_opportunistic && guest->op == BERTH_OP_NONE &&
+           guest->phase == BERTH_GUEST_RUNNING && core->now_usec >= guest->promotion_rest_usec;
+}
+
+/* All of GUEST could be backed where it is, beside the planned starts before HEEDS. */
+static gboolean has_room_beside(BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                                guint heeds)
+{
+    CoreNeed need = {guest->size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
+                     heeds};
+    return core_profile_count(core, node, &need, core->now_usec, 1) == 1;
+}
+
+static gboolean comes_before(const CoreJob *job, const CoreClass *class)
+{
+    return job->class->rank != class->rank ? job->class->rank > class->rank
+                                           : job->id <= class->head;
+}
+
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
@@ -164,13 +186,8 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        const CoreJob *job = guest->task->job;
-        CoreNeed need = {guest->size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
-                         core_plan_firm_depth(core)};
-        if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
-            guest->phase != BERTH_GUEST_RUNNING || job->class->rank < class->rank ||
-            (job->class->rank == class->rank && job->id > class->head) ||
-            core_profile_count(core, node, &need, core->now_usec, 1) == 0)
+        if (!may_promote(core, guest) || !comes_before(guest->task->job, class) ||
+            !has_room_beside(core, node, guest, core_plan_firm_depth(core)))
             continue;
         core_move_promote(core, guest);
         any = TRUE;
@@ -185,17 +202,11 @@ static void promote_on(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!guest->is_opportunistic || guest->op != BERTH_OP_NONE ||
-            guest->phase != BERTH_GUEST_RUNNING || core->now_usec < guest->promotion_rest_usec)
-            continue;
-        CoreNeed need = {guest->size, guest->task->planned_end_usec - core->now_usec, TRUE,
-                         core_plan_firm_depth(core)};
-        need.length_usec = MAX(need.length_usec, 1);
-        if (core_profile_count(core, node, &need, core->now_usec, 1) == 0)
+        if (!may_promote(core, guest) ||
+            !has_room_beside(core, node, guest, core_plan_firm_depth(core)))
             continue;
         core_gather(core);
-        need.heeds = CORE_HEEDS_ALL;
-        if (core_profile_count(core, node, &need, core->now_usec, 1) == 1)
+        if (has_room_beside(core, node, guest, CORE_HEEDS_ALL))
             core_move_promote(core, guest);
     }
 }

@@ -292,6 +292,7 @@ struct BerthCore {
     gint64 resumed_usec;       /* 0 = it was not put back from a store */
     guint64 event;             /* number of the one under way */
     guint64 pass;              /* number of the latest */
+    guint64 left_to_slack;     /* the latest that kept any class from room so. CoreClass */
     BerthCoreEffects *effects; /* of the event under way; NULL between */
     CoreNodes nodes;
     GHashTable *jobs;     /* CoreJob by id */

@@ -70,3 +70,11 @@ BerthResources core_guest_resources(const CoreGuest *guest);
 void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason);
 /* A stop that waited for the last of its nodes leaves, if that is here. */
 void core_task_stop_if_up(BerthCore *core, CoreTask *task);
+
+/* Its job came later, or its task of the same array. */
+static inline gboolean core_guest_is_younger(const CoreGuest *a, const CoreGuest *b)
+{
+    const BerthCoreTask *task_a = &a->task->record;
+    const BerthCoreTask *task_b = &b->task->record;
+    return task_a->job != task_b->job ? task_a->job > task_b->job : task_a->task > task_b->task;
+}

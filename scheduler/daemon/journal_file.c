@@ -8,6 +8,7 @@
 #include "scheduler/daemon/journal_file.h"
 
 #include "common/error.h"
+#include "common/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -69,18 +70,6 @@ static gboolean has_room(BerthJournalFile *journal)
            MIN(KEEP_FREE_BYTES, all / 10) + LOOK_BYTES;
 }
 
-static gboolean write_all(int fd, const char *data, gsize length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, data, length);
-        if (n < 0 && errno != EINTR)
-            return FALSE;
-        data += MAX(n, 0);
-        length -= (gsize)MAX(n, 0);
-    }
-    return TRUE;
-}
-
 static void write_text(BerthJournalFile *journal, const GString *text)
 {
     if (journal->fd < 0)
@@ -89,7 +78,7 @@ static void write_text(BerthJournalFile *journal, const GString *text)
         end(journal, "it is as large as [berthd] journal_max allows");
     } else if (!has_room(journal)) {
         end(journal, "its file system has hardly any room left");
-    } else if (!write_all(journal->fd, text->str, text->len)) {
+    } else if (!berth_write_all(journal->fd, text->str, text->len)) {
         g_autofree char *why = g_strdup_printf("it cannot be written: %s", g_strerror(errno));
         end(journal, why);
     } else {

@@ -6,6 +6,7 @@
 #include "scheduler/sim/output.h"
 
 #include "common/error.h"
+#include "common/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -108,21 +109,7 @@ void sim_output_close(SimOutput *output)
     g_free(output);
 }
 
-/* FALSE: errno says why. */
-static gboolean put(int fd, const char *text)
-{
-    gsize left = strlen(text);
-    while (left > 0) {
-        ssize_t n = write(fd, text, left);
-        if (n < 0 && errno != EINTR)
-            return FALSE;
-        text += MAX(n, 0);
-        left -= (gsize)MAX(n, 0);
-    }
-    return TRUE;
-}
-
-/* The same; a file that could not be written whole is gone again. */
+/* FALSE: errno says why. A file that could not be written whole is gone again. */
 static gboolean replace(const SimOutput *output, const char *text)
 {
     g_autofree char *dir = g_path_get_dirname(output->target);
@@ -130,7 +117,8 @@ static gboolean replace(const SimOutput *output, const char *text)
     int fd = g_mkstemp_full(beside, O_WRONLY | O_CLOEXEC, 0600);
     if (fd < 0)
         return FALSE;
-    gboolean ok = put(fd, text) && fchmod(fd, output->mode) == 0 && fsync(fd) == 0;
+    gboolean ok =
+        berth_write_all(fd, text, strlen(text)) && fchmod(fd, output->mode) == 0 && fsync(fd) == 0;
     int number = errno;
     if (close(fd) != 0 && ok) {
         number = errno;
@@ -147,6 +135,7 @@ static gboolean replace(const SimOutput *output, const char *text)
 
 gboolean sim_output_write(SimOutput *output, const char *text, GError **error)
 {
-    gboolean ok = output->fd >= 0 ? put(output->fd, text) : replace(output, text);
+    gboolean ok =
+        output->fd >= 0 ? berth_write_all(output->fd, text, strlen(text)) : replace(output, text);
     return ok || fail(output, errno, error);
 }

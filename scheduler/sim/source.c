@@ -5,6 +5,7 @@
 #include "scheduler/sim/source.h"
 
 #include "common/error.h"
+#include "common/write.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -27,20 +28,6 @@ static gboolean fail(const SimSource *source, GError **error, int number)
     return FALSE;
 }
 
-static gboolean write_all(int fd, const guint8 *bytes, gsize length)
-{
-    while (length > 0) {
-        ssize_t n = write(fd, bytes, length);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return FALSE;
-        bytes += n;
-        length -= (gsize)n;
-    }
-    return TRUE;
-}
-
 static gboolean copy(const SimSource *source, int to, GError **error)
 {
     g_autofree guint8 *block = g_malloc(BLOCK_BYTES);
@@ -52,7 +39,7 @@ static gboolean copy(const SimSource *source, int to, GError **error)
             continue;
         if (n < 0)
             return fail(source, error, errno);
-        if (!write_all(to, block, (gsize)n)) {
+        if (!berth_write_all(to, block, (gsize)n)) {
             berth_set_error_errno(error, errno, "cannot put %s by below %s", source->name,
                                   g_get_tmp_dir());
             return FALSE;

@@ -85,7 +85,9 @@ static void who_is_in_slack_is_backed_before_one_who_comes_later(void **state)
                  "running 4.1\n"
                  "at 40\n"
                  "report 4.1 cpu=1000 mem=300 left=100 touched=300\n"
-                 "submit 5 v=1 m=301 limit=100 may-checkpoint slack nodes=1 -> RESIZE 4.1@1\n");
+                 "submit 5 v=1 m=301 limit=100 may-checkpoint slack nodes=1 -> RESIZE 4.1@1\n"
+                 /* It could not be, and is not tried again at once. */
+                 "resized 4.1 failed -> CHECKPOINT 4.1@1~\n");
 }
 
 int main(void)
