@@ -27,7 +27,7 @@
 CoreLodger core_slack_lodger(const CoreGuest *guest)
 {
     CoreNeeds needs = {guest->needs.cpu_milli, guest->needs.memory_mib + guest->extra_mib};
-    return (CoreLodger){guest->task->job->class, needs, guest->used.memory_mib};
+    return (CoreLodger){guest->task->job->class, needs, guest->used.memory_mib, FALSE};
 }
 
 /* They could all be written out within the evacuation bound, and grow a little meanwhile. */
@@ -49,6 +49,7 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
     return lodger->needs.cpu_milli <= room.cpu_milli &&
            lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
            size.vcpus <= node->capacity.vcpus && core->now_usec >= node->pressed_until_usec &&
+           (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
            keeps_bound(core, node, lodger) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
@@ -109,7 +110,8 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
         !may_be_opportunistic(core, class) || !has_space(core, class))
         return FALSE;
-    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task)};
+    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task),
+                         TRUE};
     return core_slack_find(core, &lodger, core_placement_avoid(class)) != NULL;
 }
 
@@ -117,7 +119,8 @@ static gboolean try_in_slack(BerthCore *core, CoreClass *class)
 {
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
-    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task)};
+    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task),
+                         TRUE};
     if (!has_space(core, class))
         return FALSE;
     CoreNode *node = core_slack_find(core, &lodger, core_placement_avoid(class));

@@ -8,6 +8,7 @@ typedef struct {
     const CoreClass *class;
     CoreNeeds needs;
     guint64 used_mib; /* that it has as soon as it is there */
+    gboolean starts;  /* there, and does not move there */
 } CoreLodger;
 
 CoreLodger core_slack_lodger(const CoreGuest *guest);

@@ -134,6 +134,7 @@ struct CoreGuest {
     gboolean heard; /* it has been running */
     gboolean has_exited;
     guint64 found_at;   /* event (NODE_JOINED) that last named it */
+    guint64 started_at; /* event in which START was last wanted for it */
     guint64 removed_at; /* event in which RELEASE was last wanted for it */
     CoreSize size;      /* held on NODE */
     guint32 cells;      /* of NODE, that it spans; 0 = in slack, or NODE has none. cells.c */
@@ -218,11 +219,12 @@ struct CoreNode {
     CoreNeeds needs;      /* predicted, sums over guests; used: reported */
     CoreNeeds used;
     gint64 pressed_until_usec; /* nobody comes into its slack: it said that it lacks memory */
-    guint64 available_mib;     /* of the host, as it said last; 0 = not told */
-    guint64 slack_used_mib;    /* by the guests in slack, and by such that come */
-    guint64 extra_mib;         /* of all guests, and of such that come */
-    guint32 coincidence;       /* so much of the sum of needs is used at once, in 1/65536 */
-    guint n_moves;             /* under way to and from it */
+    gint64 slack_rest_usec; /* nobody starts there until then: who did so had to go before he ran */
+    guint64 available_mib;  /* of the host, as it said last; 0 = not told */
+    guint64 slack_used_mib; /* by the guests in slack, and by such that come */
+    guint64 extra_mib;      /* of all guests, and of such that come */
+    guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
+    guint n_moves;          /* under way to and from it */
     guint n_waiting_for_room;
     gboolean draining;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
@@ -307,6 +309,7 @@ struct BerthCore {
     GArray *order;      /* CoreOrdered: classes in which a job waits, first first */
     CoreHeap timers;    /* CoreTimer.link */
     GPtrArray *over;    /* CoreTask that are forgotten at the next event */
+    GPtrArray *undone;  /* CoreGuest whose START was taken back in the event under way */
     GArray *strays;     /* CoreStray */
     GPtrArray *untried; /* CoreClass whose head is new since the last pass */
     CorePlan *plan;
