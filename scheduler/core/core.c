@@ -226,7 +226,10 @@ static void on_report(BerthCore *core, const BerthCoreEvent *event)
     if (guest == NULL || guest->phase != BERTH_GUEST_RUNNING || !is_believed(guest, event))
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    gboolean was_awaited = core_predict_is_awaited(core, guest);
     core_predict_report(core, guest, &event->usage);
+    if (was_awaited && !core_predict_awaits_any(core, node))
+        core->pass_wanted = core->slack_wanted = TRUE;
     core_charge_report(core, guest, event->usage.starved_usec);
     core_nodes_slack_changed(&core->nodes, node);
     core_limit_check(core, guest, &event->usage);

@@ -316,6 +316,17 @@ gboolean core_predict_is_awaited(const BerthCore *core, const CoreGuest *guest)
            !guest->is_frozen && silent_usec < core->tunings[BERTH_TUNING_SETTLE_USEC];
 }
 
+gboolean core_predict_awaits_any(const BerthCore *core, const CoreNode *node)
+{
+    gint64 since_usec = core->now_usec - core->resumed_usec;
+    if (core->resumed_usec == 0 || since_usec >= core->tunings[BERTH_TUNING_SETTLE_USEC])
+        return FALSE; /* so long nobody who was put back is waited for */
+    for (guint i = 0; i < node->guests->len; i++)
+        if (core_predict_is_awaited(core, g_ptr_array_index(node->guests, i)))
+            return TRUE;
+    return FALSE;
+}
+
 gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 known_usec = guest->reported_usec - guest->began_usec;

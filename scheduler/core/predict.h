@@ -18,6 +18,8 @@ void core_predict_restore(BerthCore *core, CoreGuest *guest);
 void core_predict_resume(BerthCore *core, CoreGuest *guest);
 /* GUEST was put back, and has not been measured since, as it will be. */
 gboolean core_predict_is_awaited(const BerthCore *core, const CoreGuest *guest);
+/* So was one of NODE's guests: what it occupies of the host beyond its needs is not known either. */
+gboolean core_predict_awaits_any(const BerthCore *core, const CoreNode *node);
 /* GUEST was put back, and what it needs is not known again yet. */
 gboolean core_predict_settles_anew(const BerthCore *core, const CoreGuest *guest);
 /* What a guest of JOB would be taken at; TASK: of the task that is started again; NULL = a new one. */

@@ -236,15 +236,6 @@ static gboolean is_settling_anew(const BerthCore *core, const CoreNode *node)
     return FALSE;
 }
 
-/* What a guest that was put back uses is not known: it is taken at the most that it used. */
-static gboolean awaits_none(const BerthCore *core, const CoreNode *node)
-{
-    for (guint i = 0; i < node->guests->len; i++)
-        if (core_predict_is_awaited(core, g_ptr_array_index(node->guests, i)))
-            return FALSE;
-    return TRUE;
-}
-
 /* Until all of the headroom is available again; where the host has not told what is, as much as makes it
  * pressed. Less what those who leave occupy. */
 static guint64 lacking_mib(const BerthCore *core, const CoreNode *node)
@@ -265,7 +256,8 @@ static void check(BerthCore *core, CoreNode *node, gboolean pressed)
     guint64 half_mib = node->capacity.memory_mib * (2000 - headroom) / 2000;
     if (node->slack.memory_mib == 0)
         return;
-    if (awaits_none(core, node))
+    /* What a guest that was put back uses is not known: it is taken at the most that it used. */
+    if (!core_predict_awaits_any(core, node))
         keep_bound(core, node);
     gboolean is_relieved = pressed && core_balloon_relieve(core, node, lacking_mib(core, node));
     gboolean is_full =

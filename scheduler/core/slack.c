@@ -50,7 +50,7 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
            lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
            size.vcpus <= node->capacity.vcpus && core->now_usec >= node->pressed_until_usec &&
            (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
-           keeps_bound(core, node, lodger) &&
+           !core_predict_awaits_any(core, node) && keeps_bound(core, node, lodger) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 

@@ -193,6 +193,21 @@ static void balloon_in_a_restart_is_not_forgotten(void **state)
                 "report 2.1 cpu=100 mem=390 left=10 psi=50 touched=400\n");
 }
 
+/* How long it is to be left alone is not stored: it is asked once more, and rests again. */
+static void balloon_after_a_restart_is_asked_once_more(void **state)
+{
+    run(BALLOONED "at 45\n"
+                  "restart guests\n"
+                  "join 1 1.1:running 2.1:running\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "report 2.1 cpu=100 mem=200 left=186 touched=386\n"
+                  "pressed 1 left=40 -> RESIZE 2.1@1(178)~\n"
+                  "at 46\n"
+                  "resized 2.1\n"
+                  "report 2.1 cpu=100 mem=200 left=122 touched=322\n"
+                  "pressed 1 left=40 -> CHECKPOINT 2.1@1~\n");
+}
+
 /* Not at each report of the node, but after a cooldown. */
 static void balloon_that_could_not_be_given_back_rests(void **state)
 {
@@ -258,6 +273,7 @@ int main(void)
         cmocka_unit_test(balloon_of_a_node_that_is_well_is_given_back),
         cmocka_unit_test(balloon_that_fails_is_asked_again_later_each_time),
         cmocka_unit_test(balloon_in_a_restart_is_not_forgotten),
+        cmocka_unit_test(balloon_after_a_restart_is_asked_once_more),
         cmocka_unit_test(balloon_that_could_not_be_given_back_rests),
         cmocka_unit_test(balloon_of_a_promoted_guest_is_given_back),
         cmocka_unit_test(backed_start_waits_for_a_balloon),
