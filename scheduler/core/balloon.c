@@ -169,16 +169,9 @@ static gboolean wants_back(const BerthCore *core, const CoreGuest *guest)
             predicted_mib(core, guest) > total_mib(guest) - guest->balloon_mib);
 }
 
-static gboolean is_short(const BerthCore *core, const BerthCoreUsage *usage)
+gboolean core_balloon_check(BerthCore *core, CoreGuest *guest, gboolean is_near_limit)
 {
-    guint64 has = usage->memory_used_mib + usage->memory_available_mib;
-    return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE] ||
-           usage->memory_available_mib < part(has, core, BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE);
-}
-
-gboolean core_balloon_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
-{
-    if (may_give_back(guest) && (wants_back(core, guest) || is_short(core, usage)))
+    if (may_give_back(guest) && (wants_back(core, guest) || is_near_limit))
         core_move_balloon(core, guest, 0, BERTH_REASON_AT_LIMIT);
     return guest->balloon_mib > 0;
 }

@@ -13,8 +13,8 @@ gboolean core_balloon_relieve(BerthCore *core, CoreNode *node, guint64 wanted_mi
 guint64 core_balloon_under_way_mib(const CoreNode *node);
 /* NODE has said that it is well: what it has to spare goes back to its guests. */
 void core_balloon_relax(BerthCore *core, CoreNode *node);
-/* GUEST was measured. TRUE: a balloon keeps memory from it, so that it is not at its limit; it gets all
- * of that back at once where it may need it. */
-gboolean core_balloon_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* GUEST was measured; IS_NEAR_LIMIT: of the memory that it has now. TRUE: a balloon keeps memory from it,
+ * so that it is not at its own limit; it gets all of that back at once where it may need it. */
+gboolean core_balloon_check(BerthCore *core, CoreGuest *guest, gboolean is_near_limit);
 /* What was being done to GUEST is done: the same, as far as it is known without measuring. */
 void core_balloon_settled(BerthCore *core, CoreGuest *guest);

@@ -24,9 +24,7 @@ static gboolean is_near_memory_limit(const BerthCore *core, const BerthCoreUsage
 {
     guint64 total_mib = usage->memory_used_mib + usage->memory_available_mib;
     guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE];
-    return stalls_for_memory(core, usage) ||
-           (total_mib > 0 && usage->memory_available_mib > 0 &&
-            usage->memory_available_mib * 1000 < total_mib * least);
+    return stalls_for_memory(core, usage) || usage->memory_available_mib * 1000 < total_mib * least;
 }
 
 static gboolean lacks_vcpus(const BerthCore *core, const BerthCoreUsage *usage)
@@ -127,9 +125,9 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
 
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
-    if (core_balloon_check(core, guest, usage))
-        return;
     gboolean memory = is_near_memory_limit(core, usage);
+    if (core_balloon_check(core, guest, memory))
+        return;
     gboolean vcpus = lacks_vcpus(core, usage);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
         grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage))

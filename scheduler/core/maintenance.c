@@ -18,12 +18,18 @@ gboolean core_maintenance_blocks(const CoreNode *node, gint64 from_usec, gint64 
     return FALSE;
 }
 
+gboolean core_maintenance_is_now(const BerthCore *core, const CoreNode *node)
+{
+    return core_maintenance_blocks(node, core->now_usec, core->now_usec + 1);
+}
+
 gboolean core_maintenance_forbids(const BerthCore *core, const CoreNode *node,
                                   const CoreClass *class, gint64 length_usec)
 {
-    gint64 counted_usec = core_class_can_move(core, class) ? 1 : length_usec;
+    if (core_class_can_move(core, class))
+        return core_maintenance_is_now(core, node);
     return core_maintenance_blocks(node, core->now_usec,
-                                   core_time_add(core->now_usec, counted_usec));
+                                   core_time_add(core->now_usec, length_usec));
 }
 
 static void changed(BerthCore *core, CoreNode *node)
@@ -69,7 +75,7 @@ static void look_at(BerthCore *core, CoreNode *node)
         g_array_remove_index(node->blocks, i - 1);
         changed(core, node);
     }
-    if (!core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
+    if (!core_maintenance_is_now(core, node))
         return;
     changed(core, node);
     core_round_evacuate(core, node);

@@ -18,5 +18,7 @@ void core_maintenance_due(BerthCore *core);
  * would meet one and could not be moved away. */
 gboolean core_maintenance_forbids(const BerthCore *core, const CoreNode *node,
                                   const CoreClass *class, gint64 length_usec);
+/* NODE is needed for something else now. */
+gboolean core_maintenance_is_now(const BerthCore *core, const CoreNode *node);
 /* Some of NODE's is between FROM and TO. */
 gboolean core_maintenance_blocks(const CoreNode *node, gint64 from_usec, gint64 to_usec);

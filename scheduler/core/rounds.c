@@ -218,7 +218,7 @@ static void look_at_slack(BerthCore *core, const CoreNode *node)
 
 static gboolean look_at(BerthCore *core, CoreNode *node)
 {
-    if (node->draining || core_maintenance_blocks(node, core->now_usec, core->now_usec + 1))
+    if (node->draining || core_maintenance_is_now(core, node))
         drain(core, node);
     core_relief_check(core, node);
     core_relief_room_changed(core, node);

@@ -5,6 +5,7 @@
 
 #include "scheduler/core/cells.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/key_heap.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/near.h"
 #include "scheduler/core/nodes.h"
@@ -221,18 +222,12 @@ typedef struct {
     guint32 count;
 } Share;
 
-/* When the room of a part changes next. */
-typedef struct {
-    gint64 at_usec;
-    guint part;
-} Change;
-
 typedef struct {
     BerthCore *core;
     CoreNeed need;
     guint32 guests;
     GArray *parts;       /* Part, as they came */
-    GArray *changes;     /* Change, a heap, the next one first */
+    CoreKeyHeap changes; /* when the room of a part changes next; by the part */
     guint64 count;       /* sum over the parts */
     gint64 counted_usec; /* parts counted at once are to be looked at then; G_MAXINT64 = none */
 } Gang;
@@ -247,29 +242,9 @@ static int compare_shares(gconstpointer a, gconstpointer b)
     return share_a->node < share_b->node ? -1 : share_a->node > share_b->node;
 }
 
-static void sink(GArray *heap, Change change)
+static void add_change(Gang *gang, gint64 at_usec, guint part)
 {
-    Change *changes = (Change *)(void *)heap->data;
-    guint at = 0;
-    for (guint child = 1; child < heap->len; child = 2 * at + 1) {
-        if (child + 1 < heap->len && changes[child + 1].at_usec < changes[child].at_usec)
-            child++;
-        if (changes[child].at_usec >= change.at_usec)
-            break;
-        changes[at] = changes[child];
-        at = child;
-    }
-    changes[at] = change;
-}
-
-static void add_change(GArray *heap, Change change)
-{
-    guint at = heap->len;
-    g_array_append_val(heap, change);
-    Change *changes = (Change *)(void *)heap->data;
-    for (; at > 0 && change.at_usec < changes[(at - 1) / 2].at_usec; at = (at - 1) / 2)
-        changes[at] = changes[(at - 1) / 2];
-    changes[at] = change;
+    core_key_heap_push(&gang->changes, (CoreKeyed){(guint64)at_usec, part, 0});
 }
 
 static void add_part(Gang *gang, CoreNode *node, gint64 since_usec)
@@ -282,7 +257,7 @@ static void add_part(Gang *gang, CoreNode *node, gint64 since_usec)
         return;
     }
     g_array_append_val(gang->parts, part);
-    add_change(gang->changes, (Change){curve->at_usec, gang->parts->len - 1});
+    add_change(gang, curve->at_usec, gang->parts->len - 1);
 }
 
 /* The same, of one that has room now: it is counted at once, without a change of its own for that. */
@@ -297,7 +272,7 @@ static void add_part_of_now(Gang *gang, CoreNode *node)
         gang->counted_usec = curve->at_usec;
     gboolean changes = core_curve_next(curve);
     if (changes)
-        add_change(gang->changes, (Change){curve->at_usec, gang->parts->len});
+        add_change(gang, curve->at_usec, gang->parts->len);
     if (changes || part.count > 0)
         g_array_append_val(gang->parts, part);
     else
@@ -307,8 +282,8 @@ static void add_part_of_now(Gang *gang, CoreNode *node)
 static gint64 next_change(const Gang *gang)
 {
     gint64 at_usec = gang->counted_usec;
-    if (gang->changes->len > 0)
-        at_usec = MIN(at_usec, g_array_index(gang->changes, Change, 0).at_usec);
+    if (gang->changes.n > 0)
+        at_usec = MIN(at_usec, (gint64)core_key_heap_first(&gang->changes).key);
     return at_usec;
 }
 
@@ -317,19 +292,16 @@ static gint64 take_changes(Gang *gang)
 {
     gint64 at_usec = next_change(gang);
     gang->counted_usec = G_MAXINT64;
-    while (gang->changes->len > 0 && next_change(gang) == at_usec) {
-        Change change = g_array_index(gang->changes, Change, 0);
-        Part *part = &g_array_index(gang->parts, Part, change.part);
+    while (gang->changes.n > 0 && next_change(gang) == at_usec) {
+        guint32 id = core_key_heap_first(&gang->changes).id;
+        Part *part = &g_array_index(gang->parts, Part, id);
         gang->count = gang->count - part->count + part->curve.count;
         part->count = part->curve.count;
-        if (core_curve_next(&part->curve)) {
-            change.at_usec = part->curve.at_usec;
-        } else {
-            change = g_array_index(gang->changes, Change, gang->changes->len - 1);
-            g_array_set_size(gang->changes, gang->changes->len - 1);
-        }
-        if (gang->changes->len > 0)
-            sink(gang->changes, change);
+        if (core_curve_next(&part->curve))
+            core_key_heap_replace_first(&gang->changes,
+                                        (CoreKeyed){(guint64)part->curve.at_usec, id, 0});
+        else
+            core_key_heap_pop(&gang->changes);
     }
     return at_usec;
 }
@@ -386,8 +358,7 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
                          guint32 *out_nodes)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Part));
-    g_autoptr(GArray) changes = g_array_new(FALSE, FALSE, sizeof(Change));
-    Gang gang = {core, *need, class->shape.guests, parts, changes, 0, G_MAXINT64};
+    Gang gang = {core, *need, class->shape.guests, parts, {NULL, 0, 0}, 0, G_MAXINT64};
     Source source = source_open(core, class);
     gint64 found_usec = first_of_gang(&gang, &source);
     source_close(&source);
@@ -395,6 +366,7 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
         assign(&gang, out_nodes);
     for (guint i = 0; i < parts->len; i++)
         core_curve_end(&g_array_index(parts, Part, i).curve);
+    core_key_heap_clear(&gang.changes);
     return found_usec;
 }
 

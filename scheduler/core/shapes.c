@@ -7,6 +7,7 @@
 #include "scheduler/core/shapes.h"
 
 #include "scheduler/core/cells.h"
+#include "scheduler/core/key_heap.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/profile.h"
 
@@ -26,18 +27,12 @@ typedef struct {
     guint64 used; /* the walk that last used it */
 } Tree;
 
-typedef struct {
-    guint64 key;
-    guint first; /* leaf below AT with the lowest handle */
-    guint at;
-} Front;
-
 struct CoreWalk {
     const CoreNodes *nodes;
     const Tree *tree;
-    GArray *front; /* Front, a heap */
-    GArray *now;   /* CoreWalked */
-    guint64 limit; /* keys from here on do not matter */
+    CoreKeyHeap front; /* places of the tree by their keys, then by the first leaf below */
+    GArray *now;       /* CoreWalked */
+    guint64 limit;     /* keys from here on do not matter */
     gboolean is_open;
 };
 
@@ -145,7 +140,6 @@ CoreShapes *core_shapes_new(void)
 {
     CoreShapes *shapes = g_new0(CoreShapes, 1);
     shapes->trees = g_ptr_array_new_with_free_func(tree_free);
-    shapes->walk.front = g_array_new(FALSE, FALSE, sizeof(Front));
     shapes->walk.now = g_array_new(FALSE, FALSE, sizeof(CoreWalked));
     return shapes;
 }
@@ -153,7 +147,7 @@ CoreShapes *core_shapes_new(void)
 void core_shapes_free(CoreShapes *shapes)
 {
     g_ptr_array_unref(shapes->trees);
-    g_array_unref(shapes->walk.front);
+    core_key_heap_clear(&shapes->walk.front);
     g_array_unref(shapes->walk.now);
     g_free(shapes);
 }
@@ -169,41 +163,6 @@ gsize core_shapes_bytes(const CoreShapes *shapes)
 
 /* --- walks ---------------------------------------------------------------------------------- */
 
-static gboolean front_before(const Front *a, const Front *b)
-{
-    return a->key != b->key ? a->key < b->key : a->first < b->first;
-}
-
-static void front_push(GArray *heap, Front front)
-{
-    guint at = heap->len;
-    g_array_append_val(heap, front);
-    Front *fronts = (Front *)(void *)heap->data;
-    for (; at > 0 && front_before(&front, &fronts[(at - 1) / 2]); at = (at - 1) / 2)
-        fronts[at] = fronts[(at - 1) / 2];
-    fronts[at] = front;
-}
-
-static Front front_pop(GArray *heap)
-{
-    Front *fronts = (Front *)(void *)heap->data;
-    Front first = fronts[0];
-    Front last = fronts[heap->len - 1];
-    g_array_set_size(heap, heap->len - 1);
-    guint at = 0;
-    for (guint child = 1; child < heap->len; child = 2 * at + 1) {
-        if (child + 1 < heap->len && front_before(&fronts[child + 1], &fronts[child]))
-            child++;
-        if (!front_before(&fronts[child], &last))
-            break;
-        fronts[at] = fronts[child];
-        at = child;
-    }
-    if (heap->len > 0)
-        fronts[at] = last;
-    return first;
-}
-
 CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
 {
     CoreSize rounded = {(guint32)round_down(size.vcpus), round_down(size.memory_mib)};
@@ -212,7 +171,7 @@ CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
     walk->is_open = TRUE;
     walk->nodes = &core->nodes;
     walk->limit = NEVER;
-    g_array_set_size(walk->front, 0);
+    walk->front.n = 0;
     g_array_set_size(walk->now, 0);
     if (core->nodes.width == 0)
         return walk;
@@ -220,7 +179,7 @@ CoreWalk *core_shapes_walk(BerthCore *core, CoreSize size)
     tree->used = ++core->shapes->walks;
     catch_up(core, tree);
     walk->tree = tree;
-    front_push(walk->front, (Front){tree->keys[1], 0, 1});
+    core_key_heap_push(&walk->front, (CoreKeyed){tree->keys[1], 0, 1});
     return walk;
 }
 
@@ -234,40 +193,41 @@ void core_walk_limit(CoreWalk *walk, gint64 until_usec)
     walk->limit = until_usec == G_MININT64 ? LATER : LATER + (guint64)MAX(until_usec, 0);
 }
 
-static Front child_of(const Tree *tree, const Front *front, gboolean is_right)
+/* Of an entry of the front. */
+static CoreKeyed child_of(const Tree *tree, const CoreKeyed *front, gboolean is_right)
 {
-    guint at = 2 * front->at + (is_right ? 1 : 0);
+    guint at = 2 * front->value + (is_right ? 1 : 0);
     guint leaves = tree->width >> (g_bit_storage(at) - 1);
-    return (Front){tree->keys[at], front->first + (is_right ? leaves : 0), at};
+    return (CoreKeyed){tree->keys[at], front->id + (is_right ? leaves : 0), at};
 }
 
 /* Down to the first leaf with the least key; what is passed by on the way is left for later. */
 CoreNode *core_walk_next(CoreWalk *walk, gint64 *out_earliest_usec)
 {
     const Tree *tree = walk->tree;
-    if (walk->front->len == 0)
+    if (walk->front.n == 0)
         return NULL;
-    Front front = front_pop(walk->front);
+    CoreKeyed front = core_key_heap_pop(&walk->front);
     if (front.key >= walk->limit)
         return NULL;
-    while (front.at < tree->width) {
-        gboolean is_right = tree->keys[2 * front.at] != front.key;
-        Front other = child_of(tree, &front, !is_right);
+    while (front.value < tree->width) {
+        gboolean is_right = tree->keys[2 * front.value] != front.key;
+        CoreKeyed other = child_of(tree, &front, !is_right);
         front = child_of(tree, &front, is_right);
         if (other.key < walk->limit)
-            front_push(walk->front, other);
+            core_key_heap_push(&walk->front, other);
     }
     *out_earliest_usec = front.key < LATER ? G_MININT64 : (gint64)(front.key - LATER);
-    return g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
+    return g_ptr_array_index(walk->nodes->nodes, front.value - tree->width);
 }
 
-static void take_now(CoreWalk *walk, Front front)
+static void take_now(CoreWalk *walk, CoreKeyed front)
 {
     const Tree *tree = walk->tree;
     if (front.key >= LATER) {
-        front_push(walk->front, front);
-    } else if (front.at >= tree->width) {
-        CoreNode *node = g_ptr_array_index(walk->nodes->nodes, front.at - tree->width);
+        core_key_heap_push(&walk->front, front);
+    } else if (front.value >= tree->width) {
+        CoreNode *node = g_ptr_array_index(walk->nodes->nodes, front.value - tree->width);
         CoreWalked walked = {node, front.key};
         g_array_append_val(walk->now, walked);
     } else {
@@ -278,7 +238,7 @@ static void take_now(CoreWalk *walk, Front front)
 
 const GArray *core_walk_take_now(CoreWalk *walk)
 {
-    if (walk->front->len > 0)
-        take_now(walk, front_pop(walk->front));
+    if (walk->front.n > 0)
+        take_now(walk, core_key_heap_pop(&walk->front));
     return walk->now;
 }

@@ -455,6 +455,15 @@ static void time_limit_that_is_to_save_waits_for_a_move(void **state)
 
 /* --- limits --------------------------------------------------------------------------------- */
 
+static void guest_with_nothing_available_is_grown(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=2 m=400 mmax=550 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=1000 mem=0 left=0\n" /* not told */
+        "report 1.1 cpu=1000 mem=400 left=0 -> RESIZE 1.1@1\n");
+}
+
 static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
 {
     run("node 1 4 1000\n"
@@ -625,6 +634,7 @@ int main(void)
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
         cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
+        cmocka_unit_test(guest_with_nothing_available_is_grown),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
         cmocka_unit_test(grown_guest_is_drained_to_where_all_of_it_has_room),

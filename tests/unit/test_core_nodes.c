@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The two containers of the core, against plain searches: the heap and the tree over the nodes. */
+/* The containers of the core, against plain searches: the heaps and the tree over the nodes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "scheduler/core/heap.h"
+#include "scheduler/core/key_heap.h"
 #include "scheduler/core/nodes.h"
 
 #define SEED 20261120u
@@ -59,6 +60,54 @@ static void heap_first_is_always_the_smallest(void **state)
         assert_int_equal(found, smallest(items, N));
     }
     core_heap_clear(&heap);
+}
+
+static gboolean is_before(CoreKeyed a, CoreKeyed b)
+{
+    return a.key < b.key || (a.key == b.key && a.id < b.id);
+}
+
+static guint least_of(const CoreKeyed *items, guint n)
+{
+    guint least = 0;
+    for (guint i = 1; i < n; i++)
+        if (is_before(items[i], items[least]))
+            least = i;
+    return least;
+}
+
+static void key_heap_gives_the_least_and_its_value(void **state)
+{
+    enum { N = 64 };
+    CoreKeyed items[N];
+    guint n = 0;
+    CoreKeyHeap heap = {NULL, 0, 0};
+    g_autoptr(GRand) random = g_rand_new_with_seed(SEED);
+    for (guint32 step = 0; step < 20000; step++) {
+        CoreKeyed item = {(guint64)g_rand_int_range(random, 0, 8), g_rand_int(random), step};
+        gboolean comes = n == 0 || (n < N && g_rand_boolean(random));
+        if (comes) {
+            items[n++] = item;
+            core_key_heap_push(&heap, item);
+        } else {
+            guint least = least_of(items, n);
+            assert_int_equal(core_key_heap_first(&heap).value, items[least].value);
+            gboolean is_replaced = g_rand_boolean(random);
+            items[least] = is_replaced ? item : items[--n];
+            if (is_replaced)
+                core_key_heap_replace_first(&heap, item);
+            else
+                core_key_heap_pop(&heap);
+        }
+        assert_int_equal(heap.n, n);
+    }
+    for (; n > 0; n--) {
+        guint least = least_of(items, n);
+        assert_int_equal(core_key_heap_pop(&heap).value, items[least].value);
+        items[least] = items[n - 1];
+    }
+    core_key_heap_clear(&heap);
+    assert_null(heap.items);
 }
 
 /* --- nodes ---------------------------------------------------------------------------------- */
@@ -126,6 +175,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(heap_first_is_always_the_smallest),
+        cmocka_unit_test(key_heap_gives_the_least_and_its_value),
         cmocka_unit_test(nodes_first_is_what_a_search_finds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
