@@ -5,6 +5,7 @@
 
 #include "scheduler/sim/story.h"
 
+#include "scheduler/core/key_heap.h"
 #include "scheduler/sim/words.h"
 
 #define CLOCK_MIN_USEC ((gint64)100000000 * G_USEC_PER_SEC) /* below: no clock, but virtual time */
@@ -14,6 +15,8 @@ struct SimStory {
     guint32 tasks;     /* 0 = not named yet */
     GHashTable *nodes; /* handle -> name */
     gint64 now_usec;
+    guint32 next;         /* none before it waits, but for those that wait again: */
+    CoreKeyHeap requeued; /* by their index; some may wait no longer */
     guint32 waiting_task; /* told last: which, and why; NONE = none waits */
     BerthReason waiting;
     void (*tell)(const char *text, gpointer user_data);
@@ -36,6 +39,7 @@ void sim_story_free(SimStory *story)
     if (story == NULL)
         return;
     g_hash_table_unref(story->nodes);
+    core_key_heap_clear(&story->requeued);
     g_free(story);
 }
 
@@ -170,19 +174,46 @@ static void tell_actions(SimStory *story, const BerthCoreEffects *effects)
     }
 }
 
-/* Its guests are gone too. */
-static void tell_ends(SimStory *story, BerthCore *core, const BerthCoreEffects *effects)
+static void tell_end(SimStory *story, guint32 index, const BerthCoreTask *task)
+{
+    gboolean is_told = task->reason != BERTH_REASON_NONE;
+    tell(story, index, "%s%s%s", sim_state_name(task->state), is_told ? ": " : "",
+         is_told ? sim_reason_text(task->reason) : "");
+}
+
+/* One that has ended is told of when its guests are gone too. */
+static void take_changed(SimStory *story, BerthCore *core, const BerthCoreEffects *effects)
 {
     for (guint i = 0; i < effects->changed->len; i++) {
         const BerthGuestId *id = &g_array_index(effects->changed, BerthGuestId, i);
         BerthCoreTask task;
-        if (id->job != story->job || !berth_core_get_task(core, id->job, id->task, &task) ||
-            !berth_job_state_is_final(task.state) || task.phase != BERTH_GUEST_NONE)
+        if (id->job != story->job || !berth_core_get_task(core, id->job, id->task, &task))
             continue;
-        gboolean is_told = task.reason != BERTH_REASON_NONE;
-        tell(story, id->task, "%s%s%s", sim_state_name(task.state), is_told ? ": " : "",
-             is_told ? sim_reason_text(task.reason) : "");
+        if (task.state == BERTH_JOB_PENDING && id->task < story->next)
+            core_key_heap_push(&story->requeued, (CoreKeyed){id->task, 0, 0});
+        else if (berth_job_state_is_final(task.state) && task.phase == BERTH_GUEST_NONE)
+            tell_end(story, id->task, &task);
     }
+}
+
+static gboolean waits(const SimStory *story, BerthCore *core, guint32 index)
+{
+    BerthCoreTask task;
+    return berth_core_get_task(core, story->job, index, &task) && task.state == BERTH_JOB_PENDING;
+}
+
+/* As many as there are tasks: none. No task is asked of twice, unless it waits again. */
+static guint32 first_that_waits(SimStory *story, BerthCore *core)
+{
+    while (story->requeued.n > 0) {
+        guint32 index = (guint32)core_key_heap_first(&story->requeued).key;
+        if (waits(story, core, index))
+            return index;
+        core_key_heap_pop(&story->requeued);
+    }
+    while (story->next < story->tasks && !waits(story, core, story->next))
+        story->next++;
+    return story->next;
 }
 
 /* Of an array the first task that waits, as the others wait behind it. Only where that is another one
@@ -190,11 +221,7 @@ static void tell_ends(SimStory *story, BerthCore *core, const BerthCoreEffects *
 static void tell_waiting(SimStory *story, BerthCore *core)
 {
     BerthReason reason = BERTH_REASON_NONE;
-    BerthCoreTask task;
-    guint32 i = 0;
-    while (i < story->tasks &&
-           (!berth_core_get_task(core, story->job, i, &task) || task.state != BERTH_JOB_PENDING))
-        i++;
+    guint32 i = first_that_waits(story, core);
     if (i < story->tasks)
         reason = berth_core_pending_reason(core, story->job, i);
     if (reason == story->waiting && (reason == BERTH_REASON_NONE || i == story->waiting_task))
@@ -227,7 +254,7 @@ void sim_story_entry(SimStory *story, BerthCore *core, const BerthJournalEntry *
     if (story->tasks == 0)
         return;
     tell_actions(story, effects);
-    tell_ends(story, core, effects);
+    take_changed(story, core, effects);
     if (has_time && !event->more)
         tell_waiting(story, core);
 }

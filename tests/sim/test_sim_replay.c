@@ -173,6 +173,66 @@ static void replay_tells_the_story_of_a_job(void **state)
     assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "--explain 5: no such job in ");
 }
 
+static void append_event(GString *log, gint64 seconds, BerthEventKind kind, guint32 task,
+                         guint32 epoch)
+{
+    BerthCoreEvent event = {.kind = kind, .guest = {1, task, 0, epoch}, .node = 1};
+    if (kind == BERTH_EVENT_JOB_SUBMITTED)
+        event.submitted = (BerthCoreJob){.id = 1,
+                                         .resources = {1, 100, 0},
+                                         .time_limit_usec = 1000 * (gint64)G_USEC_PER_SEC,
+                                         .guests = 1,
+                                         .array_size = 3};
+    else if (kind == BERTH_EVENT_NODE_JOINED)
+        event.joined.info = (BerthCoreNodeInfo){.capacity = {1, 1000, 0}};
+    else if (kind == BERTH_EVENT_GUEST_GONE)
+        event.gone.reason = BERTH_REASON_GUEST_VANISHED;
+    else if (kind == BERTH_EVENT_GUEST_RUNNING)
+        event.running.start_usec = seconds * (gint64)G_USEC_PER_SEC;
+    berth_journal_event(log, seconds * (gint64)G_USEC_PER_SEC, &event);
+}
+
+static char *lines_with(const char *text, const char *word)
+{
+    GString *found = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    for (char **line = lines; *line != NULL; line++)
+        if (strstr(*line, word) != NULL)
+            g_string_append_printf(found, "%s\n", *line);
+    return g_string_free(found, FALSE);
+}
+
+/* One vCPU for three tasks, of which the first is lost twice. The log has no actions. */
+static void story_of_an_array_is_of_the_first_task_that_waits(void **state)
+{
+    SimReplay counts;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GString) log = g_string_new(NULL);
+    BerthCoreConfig config = {.requeues_max = 9, .node_timeout_usec = G_USEC_PER_SEC};
+    berth_journal_config(log, &config);
+    berth_journal_node(log, 1, "a");
+    berth_journal_resume(log, 1);
+    append_event(log, 1, BERTH_EVENT_NODE_JOINED, 0, 0);
+    append_event(log, 1, BERTH_EVENT_JOB_SUBMITTED, 0, 0);
+    for (guint32 epoch = 1; epoch <= 2; epoch++) {
+        append_event(log, 2 * epoch, BERTH_EVENT_GUEST_RUNNING, 0, epoch);
+        append_event(log, 2 * epoch + 1, BERTH_EVENT_GUEST_GONE, 0, epoch);
+        append_event(log, 2 * epoch + 1, BERTH_EVENT_GUEST_RELEASED, 0, epoch);
+    }
+    append_event(log, 6, BERTH_EVENT_GUEST_EXITED, 0, 3);
+    append_event(log, 6, BERTH_EVENT_GUEST_RELEASED, 0, 3);
+    g_autofree char *path = sim_fixture_file(*state, "log", log->str);
+    assert_true(replay(path, BERTH_TUNING_N, 1, text, &counts, &error));
+    g_autofree char *waits = lines_with(text->str, "waits: ");
+    assert_string_equal(waits, "           1 s  job 1[1]: waits: no node has room for it now\n"
+                               "           3 s  job 1[0]: waits: its guest was lost\n"
+                               "           3 s  job 1[1]: waits: no node has room for it now\n"
+                               "           5 s  job 1[0]: waits: its guest was lost\n"
+                               "           5 s  job 1[1]: waits: no node has room for it now\n"
+                               "           6 s  job 1[2]: waits: no node has room for it now\n");
+}
+
 /* In the midst of a line, and of the actions after an event. */
 static void replay_says_that_a_log_breaks_off(void **state)
 {
@@ -229,6 +289,7 @@ int main(void)
         TEST(replay_names_kinds_and_reasons),
         TEST(replay_with_another_constant_shows_what_it_changes),
         TEST(replay_tells_the_story_of_a_job),
+        TEST(story_of_an_array_is_of_the_first_task_that_waits),
         TEST(replay_says_that_a_log_breaks_off),
         TEST(replay_refuses_what_is_no_log),
     };
