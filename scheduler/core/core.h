@@ -297,9 +297,10 @@ typedef struct {
  * new session. Three: two could be the same bad luck, and each costs a job a backoff. */
 #define BERTH_NODE_FAILURES_MAX 3u
 
-/* A guest that is gone before its command began is tried again so often, elsewhere if possible, and
- * no oftener than start_retries_max; starts that failed in a row before it count as well. Two: a kernel that crashes now and then does not do so thrice,
- * and one that always does should not keep its job waiting. */
+/* A guest that is gone before its command began, or did not boot in time, is tried again so often, elsewhere
+ * if possible, and no oftener than start_retries_max; starts that failed in a row before it count as well.
+ * Two: a kernel that crashes now and then does not do so thrice, nor are three nodes too slow; and one that
+ * always does should not keep its job waiting. */
 #define BERTH_BOOT_RETRIES_MAX 2u
 
 /* One guest of a task that has any; a plain task's is guest 0 and says what its task says. */
@@ -461,9 +462,9 @@ typedef struct {
             /* BOOT_DEADLINE, GUEST_CRASHED, DISK_FULL: FAILED. GUEST_VANISHED: requeued where allowed.
              * START_FAILED, STORAGE_UNAVAILABLE while it starts: as START_FAILED, passing. */
             BerthReason reason;
-            gboolean not_begun; /* its command has certainly not begun: GUEST_CRASHED and
-                                 * GUEST_VANISHED are a passing start failure, BERTH_BOOT_RETRIES_MAX
-                                 * times in a row at most, and not of a gang */
+            gboolean not_begun; /* its command has certainly not begun: BOOT_DEADLINE, GUEST_CRASHED
+                                 * and GUEST_VANISHED are a passing start failure,
+                                 * BERTH_BOOT_RETRIES_MAX times in a row at most, and not of a gang */
         } gone;
         struct {
             /* STORAGE_UNAVAILABLE: the node does not reach storage, which counts for the node and

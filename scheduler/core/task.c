@@ -169,14 +169,15 @@ void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreT
     core_step_release(core, task);
 }
 
-/* Nothing of the job has run: its guest's crash is none of its own, unless that happens again and
- * again. The commands of a gang begin each by itself. */
+/* Nothing of the job has run: that its guest crashed, or did not boot in time on a node that may be slow, is
+ * none of its own, unless that happens again and again. The commands of a gang begin each by itself. */
 static gboolean may_boot_again(const BerthCore *core, const CoreTask *task,
                                const CoreTaskInput *input)
 {
-    gboolean has_crashed =
-        input->reason == BERTH_REASON_GUEST_CRASHED || input->reason == BERTH_REASON_GUEST_VANISHED;
-    return input->not_begun && has_crashed && task->n_guests == 1 &&
+    gboolean may_pass = input->reason == BERTH_REASON_GUEST_CRASHED ||
+                        input->reason == BERTH_REASON_GUEST_VANISHED ||
+                        input->reason == BERTH_REASON_BOOT_DEADLINE;
+    return input->not_begun && may_pass && task->n_guests == 1 &&
            task->record.stop_reason == BERTH_REASON_NONE &&
            task->record.start_failures <
                MIN(core->config.start_retries_max, BERTH_BOOT_RETRIES_MAX);

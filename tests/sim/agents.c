@@ -103,11 +103,12 @@ static void lose_guest(World *world, Guest *guest, BerthReason reason)
     report(world, guest);
 }
 
-/* Its kernel crashed before the command began. */
+/* Its kernel crashed before the command began, or did not come so far in time. */
 static void crash_boot(World *world, Guest *guest)
 {
     guest->found.phase = BERTH_FOUND_NOT_BEGUN;
-    guest->found.reason = BERTH_REASON_GUEST_CRASHED;
+    guest->found.reason =
+        world_chance(world, 30) ? BERTH_REASON_BOOT_DEADLINE : BERTH_REASON_GUEST_CRASHED;
     report(world, guest);
 }
 

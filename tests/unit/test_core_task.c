@@ -351,7 +351,38 @@ static void task_gone_before_its_command_is_found_so_by_a_join(void **state)
         "? 1 PENDING starting-later releasing\n");
 }
 
-/* What happens after its command may have begun is the job's, and a deadline is, too. */
+/* Its node may have been slow; a disk that no node boots in time is the job's own. */
+static void task_that_does_not_boot_in_time_starts_again_twice(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 no-requeue -> START 1.1@1\n"
+        "gone 1.1 boot-deadline not-begun -> RELEASE 1.1@1\n"
+        "? 1 PENDING starting-later releasing\n"
+        "released 1.1\n"
+        "at 4\n"
+        "timer -> START 1.2@2\n"
+        "left 2\n"
+        "join 2 1.2:not-begun:boot-deadline -> RELEASE 1.2@2\n"
+        "? 1 PENDING starting-later releasing\n"
+        "released 1.2\n"
+        "at 12\n"
+        "timer -> START 1.3@1\n"
+        "gone 1.3 boot-deadline not-begun -> RELEASE 1.3@1\n"
+        "? 1 FAILED boot-deadline releasing\n");
+    /* Whom somebody does not want any more is not. */
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 boot-deadline not-begun -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "at 4\n"
+        "timer -> START 1.2@1\n"
+        "cancel 1 -> STOP 1.2@1\n"
+        "gone 1.2 boot-deadline not-begun -> RELEASE 1.2@1\n"
+        "? 1 CANCELLED cancelled-by-user releasing\n");
+}
+
+/* What happens after its command may have begun is the job's. */
 static void task_gone_is_its_own_unless_it_has_not_begun(void **state)
 {
     run("node 1 4 1000\n"
@@ -359,7 +390,7 @@ static void task_gone_is_its_own_unless_it_has_not_begun(void **state)
         "gone 1.1 guest-crashed -> RELEASE 1.1@1\n"
         "? 1 FAILED guest-crashed releasing\n"
         "submit 2 -> START 2.1@1\n"
-        "gone 2.1 boot-deadline not-begun -> RELEASE 2.1@1\n"
+        "gone 2.1 boot-deadline -> RELEASE 2.1@1\n"
         "? 2 FAILED boot-deadline releasing\n"
         "submit 3 -> START 3.1@1\n"
         "running 3.1\n"
@@ -480,6 +511,7 @@ int main(void)
         cmocka_unit_test(task_gone_while_starting_counts_as_start_failure),
         cmocka_unit_test(task_gone_before_its_command_starts_again_twice),
         cmocka_unit_test(task_gone_before_its_command_is_found_so_by_a_join),
+        cmocka_unit_test(task_that_does_not_boot_in_time_starts_again_twice),
         cmocka_unit_test(task_gone_is_its_own_unless_it_has_not_begun),
         cmocka_unit_test(task_start_failure_in_an_outage_does_not_count),
         cmocka_unit_test(task_storage_failures_never_end_a_job),
