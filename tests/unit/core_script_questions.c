@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the questions of a script: what the core says of itself is what the line says, or the test fails. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script_internal.h"
+
+#include <string.h>
+
+static void ask_record(Script *script)
+{
+    guint64 job = core_script_number(script, script->words[1]);
+    BerthCoreTask task;
+    gboolean known = berth_core_get_task(script->core, job, 0, &task);
+    if (strcmp(script->words[2], "-") == 0) {
+        if (known)
+            fail_msg("%s: it is still known", script->line);
+        return;
+    }
+    if (!known)
+        fail_msg("%s: it is not known", script->line);
+    if ((int)task.state != core_script_value(script, script->words[2]) ||
+        (int)task.reason != core_script_value(script, script->words[3]) ||
+        (int)task.phase != core_script_value(script, script->words[4]))
+        fail_msg("%s: it is state %d reason %d phase %d", script->line, task.state, task.reason,
+                 task.phase);
+}
+
+static void ask_why(Script *script)
+{
+    BerthReason reason =
+        berth_core_pending_reason(script->core, core_script_number(script, script->words[1]), 0);
+    if ((int)reason != core_script_value(script, script->words[2]))
+        fail_msg("%s: it is %d", script->line, reason);
+}
+
+static void ask_planned(Script *script)
+{
+    gint64 planned_usec =
+        berth_core_planned_usec(script->core, core_script_number(script, script->words[1]));
+    gint64 expected =
+        strcmp(script->words[2], "never") == 0
+            ? 0
+            : SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
+    if (planned_usec != expected)
+        fail_msg("%s: it is second %" G_GINT64_FORMAT, script->line,
+                 (planned_usec - SECOND_0_USEC) / (gint64)G_USEC_PER_SEC);
+}
+
+static void ask_next(Script *script)
+{
+    gint64 next = berth_core_next_timer_usec(script->core);
+    gint64 expected =
+        strcmp(script->words[1], "never") == 0
+            ? G_MAXINT64
+            : SECOND_0_USEC + (gint64)core_script_number(script, script->words[1]) * G_USEC_PER_SEC;
+    if (next != expected)
+        fail_msg("%s: it is %" G_GINT64_FORMAT " us", script->line, next);
+}
+
+static void ask_peak(Script *script)
+{
+    const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
+    if (told->peak_milli != core_script_number(script, script->words[2]) ||
+        told->peak_mib != core_script_number(script, script->words[3]))
+        fail_msg("%s: it is %u %" G_GUINT64_FORMAT, script->line, told->peak_milli, told->peak_mib);
+}
+
+static void ask_needs(Script *script)
+{
+    BerthCoreGuest guest;
+    guint64 job = core_script_number(script, script->words[1]);
+    assert_true(berth_core_get_guest(script->core, job, 0, 0, &guest));
+    if (guest.predicted_mib != core_script_number(script, script->words[2]))
+        fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
+}
+
+gboolean core_script_ask(Script *script)
+{
+    static const struct {
+        const char *word;
+        void (*func)(Script *script);
+    } questions[] = {
+        {"?", ask_record},        {"why", ask_why},   {"next", ask_next},
+        {"planned", ask_planned}, {"peak", ask_peak}, {"needs", ask_needs},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
+        if (strcmp(script->words[0], questions[i].word) != 0)
+            continue;
+        questions[i].func(script);
+        return TRUE;
+    }
+    return FALSE;
+}
