@@ -4,6 +4,7 @@
 
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/charge.h"
+#include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
@@ -127,7 +128,8 @@ static void take_back(BerthCore *core, CoreTask *task)
     g_ptr_array_add(core->undone, &task->guests[0]);
 }
 
-/* Whoever is sent there next would have to go, too, as long as others come who are backed: a boot each time,
+/* Of a start that somebody waited for others were told already: that one leaves, and its release after it.
+ * Whoever is sent there next would have to go, too, as long as others come who are backed: a boot each time,
  * for nothing. So nobody is, for a while. */
 void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input)
@@ -135,7 +137,7 @@ void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_node_of(core, &task->guests[0])->slack_rest_usec =
         core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
     core_step_set_pending(core, task, BERTH_REASON_EVICTED);
-    if (task->guests[0].started_at == core->event)
+    if (task->guests[0].started_at == core->event && !core_depend_start_is_told(core, task->job))
         take_back(core, task);
     else
         core_step_release(core, task);
