@@ -88,7 +88,8 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
 }
 
 /* What a backed start waits for is not held up by what goes on elsewhere, and no more is memory that
- * backed guests are about to lack: the cap of the cluster is for moves that can wait. */
+ * backed guests are about to lack: the cap of the cluster is for moves that can wait. Page cache is no
+ * demand, but counts here as need does: who grows meanwhile gets no memory that others fill with it. */
 static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReason reason)
 {
     gboolean is_urgent = reason == BERTH_REASON_ROOM_NEEDED ||
@@ -196,7 +197,8 @@ static CoreGuest *largest_on(const BerthCore *core, const CoreNode *node)
 }
 
 /* Guests in slack have grown: nothing may hold up a backed guest for longer than the bound. One
- * leaves at a time. */
+ * leaves at a time. As where they are let in, what they use counts, without page cache: they may drop
+ * that, and are asked to, when the room is needed. */
 static void keep_bound(BerthCore *core, CoreNode *node)
 {
     CoreGuest *largest;

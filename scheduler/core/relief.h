@@ -5,8 +5,8 @@
 
 /* Getting guests in slack out of the way. */
 
-/* Memory that guests in slack of one node may need: it can be written out within the evacuation
- * bound. */
+/* Memory that guests in slack of one node may use, without page cache: it can be written out within the
+ * evacuation bound. What is left of their cache by then is written, too, and takes its time on top. */
 guint64 core_relief_most_mib(const BerthCore *core);
 /* Makes room in NODE's memory for its backed guests, if their needs and those of the guests in slack
  * are more than it has. TRUE: enough, or all that can be, is out of the way. */

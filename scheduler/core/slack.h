@@ -7,7 +7,7 @@
 typedef struct {
     const CoreClass *class;
     CoreNeeds needs;
-    guint64 used_mib; /* that it has as soon as it is there */
+    guint64 used_mib; /* that it has as soon as it is there; without page cache */
     gboolean starts;  /* there, and does not move there */
 } CoreLodger;
 

@@ -221,7 +221,7 @@ struct CoreNode {
     gint64 pressed_until_usec; /* nobody comes into its slack: it said that it lacks memory */
     gint64 slack_rest_usec; /* nobody starts there until then: who did so had to go before he ran */
     guint64 available_mib;  /* of the host, as it said last; 0 = not told */
-    guint64 slack_used_mib; /* by the guests in slack, and by such that come */
+    guint64 slack_used_mib; /* by the guests in slack, and by such that come; without page cache */
     guint64 extra_mib;      /* of all guests, and of such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */

@@ -44,6 +44,50 @@ static void slack_of_a_node_can_leave_within_the_evacuation_bound(void **state)
                           "released 2.1\n"); /* and it does not come back beside 300 */
 }
 
+/* Page cache may be dropped before anybody has to leave: only what is used is counted. */
+static void evacuation_bound_does_not_count_page_cache(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_EVACUATION_MAX_USEC, 6 * (gint64)G_USEC_PER_SEC,
+        IDLE_NODE "submit 2 v=1 m=300 slack may-checkpoint limit=10000 -> START 2.1@1~\n"
+                  "submit 3 v=1 m=250 slack may-checkpoint limit=10000 -> START 3.1@1~\n"
+                  "running 2.1\n"
+                  "running 3.1\n"
+                  "at 40\n"
+                  "report 2.1 mem=180 left=120 touched=300\n"
+                  "report 3.1 mem=180 left=70 touched=250\n"
+                  "submit 4 v=1 m=10 slack may-checkpoint limit=10000 -> START 4.1@1~\n"
+                  "report 3.1 mem=220 left=30 touched=250\n"
+                  "report 3.1 mem=221 left=29 touched=250 -> CHECKPOINT 3.1@1~\n"); /* uses more */
+}
+
+/* Two moves are all that the cluster allows, and both are under way at node 2. */
+static void page_cache_is_as_urgent_as_need(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
+        "node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=300\n"
+        "report 2.1 cpu=100 mem=300\n"
+        "submit 3 v=1 m=200 nodes=2 slack may-checkpoint limit=10000 -> START 3.1@2~\n"
+        "submit 4 v=1 m=200 nodes=2 slack may-checkpoint limit=10000 -> START 4.1@2~\n"
+        "submit 5 v=1 m=300 nodes=1 slack may-checkpoint limit=10000 -> START 5.1@1~\n"
+        "running 3.1\n"
+        "running 4.1\n"
+        "running 5.1\n"
+        "report 2.1 cpu=100 mem=960 -> CHECKPOINT 4.1@2~ CHECKPOINT 3.1@2~\n"
+        "at 40\n"
+        "report 5.1 cpu=100 mem=290 left=10\n"
+        "report 1.1 cpu=100 mem=300 touched=710\n" /* all of it is taken, but the host has it */
+        "report 1.1 cpu=100 mem=300 touched=711 -> CHECKPOINT 5.1@1~\n");
+}
+
 static void balancing_keeps_to_the_evacuation_bound(void **state)
 {
     const char *script = "node 1 4 10000\n"
@@ -232,6 +276,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(slack_of_a_node_can_leave_within_the_evacuation_bound),
+        cmocka_unit_test(evacuation_bound_does_not_count_page_cache),
+        cmocka_unit_test(page_cache_is_as_urgent_as_need),
         cmocka_unit_test(balancing_keeps_to_the_evacuation_bound),
         cmocka_unit_test(relief_keeps_to_the_caps_of_moves),
         cmocka_unit_test(storm_keeps_to_the_cap_of_the_cluster),
