@@ -335,7 +335,7 @@ void agents_advance_guest(World *world)
         report(world, guest);
     } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
         /* Where guests are measured they run for longer. */
-        if (world->config.features != 0 && world_chance(world, 70))
+        if (world->config.features != 0 && world_chance(world, world->config.idles ? 90 : 70))
             return;
         if (fails(world, 5))
             lose_guest(world, guest, BERTH_REASON_GUEST_CRASHED);
@@ -355,14 +355,17 @@ void agents_report_usage(World *world)
     if (guest->found.phase != BERTH_FOUND_RUNNING || !world_host(world, node)->has_session)
         return;
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_REPORTED, .guest = guest->found.id};
-    guint percent = world_chance(world, 4) ? 100 : world_pick(world, 40);
+    guint percent = world_chance(world, world->config.idles ? 1 : 4)
+                        ? 100
+                        : world_pick(world, world->config.idles ? 15 : 40);
+    gboolean is_busy = world->config.idles && guest->found.id.job % 3 == 0;
     guint64 capacity_mib = world_host(world, node)->info.capacity.memory_mib;
     guint64 most_mib = guest->size.memory_mib - guest->balloon_mib;
     /* All that it does not use is page cache then. */
     gboolean caches = guest->is_opportunistic && guest->found.id.job % 2 == 0;
     guint64 used_mib = MIN(guest->size.memory_mib * percent / 100, most_mib);
     event.usage = (BerthCoreUsage){
-        .cpu_milli = guest->size.vcpus * percent * 10,
+        .cpu_milli = guest->size.vcpus * (is_busy ? 900 : percent * 10),
         .memory_used_mib = used_mib,
         .memory_available_mib = most_mib - used_mib,
         .memory_pressure_permille = percent == 100 ? 300 : 0,

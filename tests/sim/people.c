@@ -37,7 +37,9 @@ static void choose_shape(World *world, Job *job)
     /* Where memory can be shared it is scarce. */
     guint64 mib_per_vcpu = world->config.features != 0 ? MIB_PER_VCPU * 7 / 8 : MIB_PER_VCPU / 2;
     wanted->resources = (BerthResources){vcpus, vcpus * mib_per_vcpu, 1};
-    wanted->guests = world_chance(world, 30) ? 1 + world_pick(world, GUESTS_MAX / vcpus) : 1;
+    wanted->guests = world_chance(world, world->config.idles ? 5 : 30)
+                         ? 1 + world_pick(world, GUESTS_MAX / vcpus)
+                         : 1;
     wanted->array_size = world_chance(world, 35) ? 1 + world_pick(world, TASKS_MAX) : 0;
     if (wanted->array_size > 0 && world_chance(world, 50))
         wanted->array_throttle = 1 + world_pick(world, 3);
@@ -55,7 +57,7 @@ static void choose_policy(World *world, BerthCoreJob *wanted)
 {
     static const BerthOnLimit on_limits[] = {BERTH_ON_LIMIT_FREEZE, BERTH_ON_LIMIT_NOTIFY,
                                              BERTH_ON_LIMIT_KILL};
-    wanted->time_limit_usec = (1 + world_pick(world, 60)) * SECOND_USEC;
+    wanted->time_limit_usec = (1 + world_pick(world, world->config.idles ? 600 : 60)) * SECOND_USEC;
     wanted->priority = (gint32)world_pick(world, 3);
     wanted->uid = world_pick(world, N_UIDS);
     wanted->account = world_pick(world, N_ACCOUNTS);
@@ -63,7 +65,7 @@ static void choose_policy(World *world, BerthCoreJob *wanted)
     wanted->family = world_pick(world, 4);
     wanted->held = world_chance(world, 5);
     wanted->no_requeue = world_chance(world, 20);
-    wanted->may_move = world_chance(world, 60);
+    wanted->may_move = world_chance(world, world->config.idles ? 95 : 60);
     wanted->may_checkpoint = world_chance(world, 60);
     wanted->opportunistic = world_chance(world, 80);
     wanted->on_timeout =

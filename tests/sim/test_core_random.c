@@ -16,7 +16,7 @@
 static const guint least = 0;
 #else
 #define N_SEEDS 600
-static const guint least = 3; /* times that each thing happens in all of them */
+static const guint least = 10; /* times that each thing happens in all of them */
 #endif
 #define N_STEPS 1500
 
@@ -37,7 +37,8 @@ static WorldConfig config_of(guint32 seed)
                          .features = seed % 2 == 0 ? 0 : features_of(seed),
                          .can_fence = seed % 3 != 0,
                          .fair_share = seed / 3 % 4 == 0,
-                         .failures = seed % 7 != 0};
+                         .failures = seed % 7 != 0,
+                         .idles = seed % 4 == 1};
 }
 
 static World *run(guint32 seed)

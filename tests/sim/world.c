@@ -152,6 +152,16 @@ static void fail_somehow(World *world)
     }
 }
 
+/* Where all are there, there is more time to measure. */
+static void join_or_report(World *world)
+{
+    guint32 node = 1 + world_pick(world, world->hosts->len);
+    if (world_host(world, node)->has_session)
+        agents_report_usage(world);
+    else
+        agents_join(world, node);
+}
+
 void world_step(World *world)
 {
     guint dice = world_pick(world, 100);
@@ -168,7 +178,7 @@ void world_step(World *world)
     else if (dice < 80)
         pass_time(world);
     else if (dice < 90)
-        agents_join(world, 1 + world_pick(world, world->hosts->len));
+        join_or_report(world);
     else if (dice < 91)
         ask(world, BERTH_EVENT_JOB_CANCELLED);
     else if (dice < 93)

@@ -19,6 +19,7 @@ typedef struct {
     gboolean can_fence;
     gboolean fair_share; /* counts in the order, and so does age */
     gboolean failures;   /* sessions break, hosts reboot, starts fail, the scheduler restarts */
+    gboolean idles; /* jobs are long, single and may move, and use little of what they reserve */
 } WorldConfig;
 
 /* Of one guest, whoever wants it. */
