@@ -35,8 +35,14 @@ gboolean core_maintenance_forbids(const BerthCore *core, const CoreNode *node,
 static void changed(BerthCore *core, CoreNode *node)
 {
     core_nodes_changed(&core->nodes, node);
-    core_nodes_fresh(&core->nodes, node);
     core->pass_wanted = core->plan_wanted = TRUE;
+}
+
+/* NODE is free of one, so that whoever waits may try there; one that begins, or is to come, only takes. */
+static void opened(BerthCore *core, CoreNode *node)
+{
+    changed(core, node);
+    core_nodes_fresh(&core->nodes, node);
 }
 
 static void remove_from(BerthCore *core, CoreNode *node, guint32 id)
@@ -45,7 +51,7 @@ static void remove_from(BerthCore *core, CoreNode *node, guint32 id)
         if (g_array_index(node->blocks, CoreBlock, i - 1).id != id)
             continue;
         g_array_remove_index(node->blocks, i - 1);
-        changed(core, node);
+        opened(core, node);
     }
 }
 
@@ -73,7 +79,7 @@ static void look_at(BerthCore *core, CoreNode *node)
         if (g_array_index(node->blocks, CoreBlock, i - 1).end_usec > core->now_usec)
             continue;
         g_array_remove_index(node->blocks, i - 1);
-        changed(core, node);
+        opened(core, node);
     }
     if (!core_maintenance_is_now(core, node))
         return;
