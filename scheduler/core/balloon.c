@@ -49,34 +49,31 @@ static guint64 keeps_mib(const BerthCore *core, const CoreGuest *guest)
                used + 2 * part(total_mib(guest), core, BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE));
 }
 
-/* A backed start may wait for it. */
-static guint64 most_mib(const BerthCore *core)
+/* So much a balloon takes in the time that it has: a backed start may wait for it, and one that is done when
+ * its guest ends has relieved nothing. */
+static guint64 most_mib(const BerthCore *core, const CoreGuest *guest)
 {
-    return (guint64)(core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC] / 1000 *
-                     core->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC] / 1000);
-}
-
-/* A balloon that is done when its guest ends has relieved nothing. */
-static gboolean ends_before(const BerthCore *core, const CoreGuest *guest, guint64 mib)
-{
-    gint64 balloon_usec =
-        (gint64)mib * (gint64)G_USEC_PER_SEC / core->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC];
-    gint64 left_usec = guest->task->planned_end_usec - core->now_usec;
-    return left_usec < core_time_add(balloon_usec, core->tunings[BERTH_TUNING_NEAR_END_USEC]);
+    gint64 left_usec =
+        guest->task->planned_end_usec - core->now_usec - core->tunings[BERTH_TUNING_NEAR_END_USEC];
+    gint64 most_usec = MIN(left_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]);
+    return (guint64)(MAX(most_usec, 0) / 1000 * core->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC] /
+                     1000);
 }
 
 /* What GUEST can give back; 0 = nothing, or it is not worth it. One that was not measured has not
- * told what it occupies. */
+ * told what it occupies. A balloon takes what is free in its guest, and was never touched, before any cache
+ * is dropped for it: that takes as long, and relieves nothing. */
 static guint64 gives_mib(const BerthCore *core, const CoreGuest *guest)
 {
     guint64 has = occupied_mib(guest);
     guint64 keeps = keeps_mib(core, guest);
     if (!guest->is_opportunistic || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        core->now_usec < guest->balloon_rest_usec || has <= keeps ||
-        has - keeps < (guint64)core->tunings[BERTH_TUNING_BALLOON_MIN_MIB] ||
-        ends_before(core, guest, has - keeps))
+        core->now_usec < guest->balloon_rest_usec || has <= keeps)
         return 0;
-    return MIN(has - keeps, most_mib(core));
+    guint64 free_mib = total_mib(guest) - guest->balloon_mib - has;
+    guint64 most = most_mib(core, guest);
+    guint64 gives = MIN(has - keeps, most - MIN(most, free_mib));
+    return gives >= (guint64)core->tunings[BERTH_TUNING_BALLOON_MIN_MIB] ? gives : 0;
 }
 
 /* The one that can give most; of equals the youngest. */

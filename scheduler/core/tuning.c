@@ -141,8 +141,8 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "what a guest of a gigabyte drops and fills again within seconds"},
     [BERTH_TUNING_BALLOON_MIB_PER_SEC] =
         {"balloon_mib_per_sec", "MiB/s", 500, 1, 1000000, "at which a balloon takes memory",
-         "page by page, cache that has to be dropped first: assumed. Guests that end before it is "
-         "done are not asked, and none for longer than evacuation_max_usec"},
+         "page by page, cache that has to be dropped first: assumed. A guest is asked for no more "
+         "than is taken before it ends and within evacuation_max_usec"},
     [BERTH_TUNING_COOLDOWN_USEC] =
         {"cooldown_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
          "after a move or restore a guest is not moved again for this long",
