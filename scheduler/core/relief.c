@@ -161,14 +161,21 @@ static void evict_until(BerthCore *core, CoreNode *node, guint64 room_mib, Berth
         ;
 }
 
+/* Of guests that were put back it is not known yet what they occupy; it may be all that they reserved. */
+static gboolean may_be_full(const BerthCore *core, const CoreNode *node)
+{
+    return node->reserved.memory_mib + node->slack.memory_mib > node->capacity.memory_mib &&
+           core_predict_awaits_any(core, node);
+}
+
 gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
 {
     guint64 room_mib = node->capacity.memory_mib;
-    if (node->slack.memory_mib == 0 || core_relief_taken_mib(node) <= room_mib)
+    if (node->slack.memory_mib == 0)
         return TRUE;
-    if (!ask_balloons(core, node, room_mib))
+    if (core_relief_taken_mib(node) > room_mib && !ask_balloons(core, node, room_mib))
         evict_until(core, node, room_mib, BERTH_REASON_ROOM_NEEDED);
-    return core_relief_taken_mib(node) <= room_mib;
+    return core_relief_taken_mib(node) <= room_mib && !may_be_full(core, node);
 }
 
 void core_relief_room_changed(BerthCore *core, CoreNode *node)

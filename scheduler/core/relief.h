@@ -9,7 +9,8 @@
  * evacuation bound. What is left of their cache by then is written, too, and takes its time on top. */
 guint64 core_relief_most_mib(const BerthCore *core);
 /* Makes room in NODE's memory for its backed guests, if their needs and those of the guests in slack
- * are more than it has. TRUE: enough, or all that can be, is out of the way. */
+ * are more than it has. TRUE: enough, or all that can be, is out of the way. FALSE also while it is not
+ * known after a restart. */
 gboolean core_relief_make_room(BerthCore *core, CoreNode *node);
 /* Something left NODE, or is known not to leave: starts that waited for the room go on. */
 void core_relief_room_changed(BerthCore *core, CoreNode *node);

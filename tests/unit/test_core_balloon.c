@@ -215,6 +215,40 @@ static void balloon_in_a_restart_is_not_forgotten(void **state)
                 "report 2.1 cpu=100 mem=390 left=10 psi=50 touched=400\n");
 }
 
+/* What job 2 fills with page cache is known when it has reported: until then the room may not be there. */
+static void backed_start_after_a_restart_waits_for_reports(void **state)
+{
+    const char *script = CACHING "cancel 1 -> STOP 1.1@1\n"
+                                 "exited 1.1 -> RELEASE 1.1@1\n"
+                                 "released 1.1\n"
+                                 "restart guests\n"
+                                 "join 1 2.1:running\n"
+                                 "submit 3 v=2 m=700\n"
+                                 "? 3 RUNNING - starting\n";
+    const char *const ends[] = {
+        "report 2.1 cpu=100 mem=200 left=300 touched=450 -> RESIZE 2.1@1(250)~\n"
+        "at 41\n"
+        "resized 2.1 -> START 3.1@1\n",
+        "report 2.1 cpu=100 mem=200 left=300 touched=200 -> START 3.1@1\n",
+        /* It is never heard of: by the next round it is taken at what was stored of it. */
+        "next 100\n"
+        "at 100\n"
+        "timer -> START 3.1@1\n",
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *whole = g_strconcat(script, ends[i], NULL);
+        run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION, whole);
+    }
+    /* All that is reserved has room. */
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION,
+             CACHING "cancel 1 -> STOP 1.1@1\n"
+                     "exited 1.1 -> RELEASE 1.1@1\n"
+                     "released 1.1\n"
+                     "restart guests\n"
+                     "join 1 2.1:running\n"
+                     "submit 3 v=2 m=500 -> START 3.1@1\n");
+}
+
 /* How long it is to be left alone is not stored: it is asked once more, and rests again. */
 static void balloon_after_a_restart_is_asked_once_more(void **state)
 {
@@ -296,6 +330,7 @@ int main(void)
         cmocka_unit_test(balloon_of_a_node_that_is_well_is_given_back),
         cmocka_unit_test(balloon_that_fails_is_asked_again_later_each_time),
         cmocka_unit_test(balloon_in_a_restart_is_not_forgotten),
+        cmocka_unit_test(backed_start_after_a_restart_waits_for_reports),
         cmocka_unit_test(balloon_after_a_restart_is_asked_once_more),
         cmocka_unit_test(balloon_that_could_not_be_given_back_rests),
         cmocka_unit_test(balloon_of_a_promoted_guest_is_given_back),
