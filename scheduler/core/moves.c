@@ -34,14 +34,6 @@ gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest)
     return core_time_add(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], copy_usec);
 }
 
-/* The guest stands still: nothing is copied twice. */
-gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
-{
-    gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC /
-                       core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
-    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
-}
-
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
 {
     gint64 cluster = (gint64)core->nodes.nodes->len *

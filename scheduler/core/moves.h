@@ -38,9 +38,8 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
 void core_move_resume(BerthCore *core, CoreGuest *guest);
 /* The node joined: what was not answered leaves again. */
 void core_move_again(BerthCore *core, const CoreGuest *guest);
-/* How long moving or checkpointing GUEST takes. */
+/* How long moving GUEST takes. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
-gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
 /* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* TRUE: one more may be under way at NODE, and in the cluster. */

@@ -67,7 +67,8 @@ guint core_order_place(const BerthCore *core, const CoreClass *class)
     return class->is_ordered ? place_of(core->order, &ordered) : core->order->len;
 }
 
-void core_order_put_class(BerthCore *core, CoreClass *class)
+/* Where its first job belongs. */
+static void put_class(BerthCore *core, CoreClass *class)
 {
     const CoreJob *head = core_class_head(class);
     CoreOrdered ordered = {class, class->shape.size, class->rank, class->head};
@@ -102,7 +103,7 @@ void core_order_update(BerthCore *core, CoreJob *job)
         core_heap_push(&class->waiting, &job->waiting);
     if (!should_wait && waits)
         core_heap_remove(&class->waiting, &job->waiting);
-    core_order_put_class(core, class);
+    put_class(core, class);
     if (should_wait == waits)
         return;
     const CoreJob *head = core_class_head(class);
@@ -117,13 +118,13 @@ void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner)
 {
     class->parked = owner;
     core_owner_park(owner, class);
-    core_order_put_class(core, class);
+    put_class(core, class);
 }
 
 void core_order_unpark(BerthCore *core, CoreClass *class)
 {
     class->parked = NULL;
-    core_order_put_class(core, class);
+    put_class(core, class);
     if (class->is_ordered)
         want_to_try(core, class);
 }

@@ -8,8 +8,6 @@
 /* JOB is or is no longer among those that wait, as core_job_n_startable() says. Wants a pass if that
  * could let somebody start. */
 void core_order_update(BerthCore *core, CoreJob *job);
-/* Makes CLASS be where its first job belongs. */
-void core_order_put_class(BerthCore *core, CoreClass *class);
 /* CLASS, parked, is to be looked at again. */
 void core_order_unpark(BerthCore *core, CoreClass *class);
 /* CLASS is not looked at until OWNER runs less. */

@@ -15,7 +15,14 @@
 
 #define COPIES_MAX 4
 
-static const SimCostInfo costs_table[SIM_COST_N] = {
+typedef struct {
+    const char *name;
+    gint64 value; /* the default */
+    const char *meaning;
+    const char *source;
+} CostInfo;
+
+static const CostInfo costs_table[SIM_COST_N] = {
     [SIM_COST_BOOT_USEC] = {"boot_usec", 1500000, "from START to the command's first instruction",
                             "1.1 s of boot and power-off under TCG and 0.4 s of libvirt, measured"},
     [SIM_COST_STOP_USEC] = {"stop_usec", 1000000, "from STOP to the end of the command",
@@ -56,12 +63,6 @@ static const SimCostInfo costs_table[SIM_COST_N] = {
                                  "of what it reserved, page cache that a guest fills while it runs",
                                  "assumed: it is the jobs', and no trace tells it"},
 };
-
-const SimCostInfo *sim_cost_info(SimCost cost)
-{
-    g_return_val_if_fail((guint)cost < SIM_COST_N, NULL);
-    return &costs_table[cost];
-}
 
 void sim_costs_of_guests(SimCosts *out_costs)
 {

@@ -29,14 +29,6 @@ typedef struct {
     gint64 values[SIM_COST_N];
 } SimCosts;
 
-typedef struct {
-    const char *name;
-    gint64 value; /* the default */
-    const char *meaning;
-    const char *source;
-} SimCostInfo;
-
-const SimCostInfo *sim_cost_info(SimCost cost);
 /* Of guests; and of processes on bare nodes, where all is free. */
 void sim_costs_of_guests(SimCosts *out_costs);
 void sim_costs_of_processes(SimCosts *out_costs);

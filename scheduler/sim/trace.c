@@ -24,7 +24,7 @@ struct SimTrace {
 
 static const char *const format_names[] = {"auto", "swf", "torque", "vmseries"};
 
-const char *sim_format_name(SimFormat format)
+static const char *format_name(SimFormat format)
 {
     return format_names[format];
 }
@@ -87,8 +87,8 @@ static gboolean detect_all(SimTrace *trace, GError **error)
         if (i > 0 && format != trace->format) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "%s is %s, but %s is %s: the traces of one run are parts of one log",
-                        sim_source_name(first), sim_format_name(trace->format),
-                        sim_source_name(source), sim_format_name(format));
+                        sim_source_name(first), format_name(trace->format), sim_source_name(source),
+                        format_name(format));
             return FALSE;
         }
         trace->format = format;

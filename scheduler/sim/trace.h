@@ -63,5 +63,4 @@ gboolean sim_trace_watched_never_ran(const SimTrace *trace);
 /* (transfer none); NULL: no VM series. */
 const SimSeriesSet *sim_trace_series(const SimTrace *trace);
 
-const char *sim_format_name(SimFormat format);
 gboolean sim_format_parse(const char *text, SimFormat *out_format, GError **error);

@@ -88,11 +88,6 @@ Host *world_host(const World *world, guint32 node)
     return &g_array_index(world->hosts, Host, node - 1);
 }
 
-guint world_account(guint32 account)
-{
-    return account;
-}
-
 guint world_user(guint32 account, guint32 uid)
 {
     return N_ACCOUNTS + account * N_UIDS + uid;

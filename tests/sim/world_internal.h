@@ -113,7 +113,7 @@ struct World {
     GArray *results; /* Result on their way */
     /* the store */
     GArray *jobs;           /* Job, number - 1 */
-    Owner owners[N_OWNERS]; /* see world_owner() */
+    Owner owners[N_OWNERS]; /* see world_user() */
     gint32 qos_permille[N_QOS];
     Window windows[N_WINDOWS]; /* number - 1 */
     GArray *uses, *priors;     /* BerthCoreUse, BerthCorePrior */
@@ -144,8 +144,7 @@ guint world_pick(World *world, guint n);
 gboolean world_id_equal(const BerthGuestId *a, const BerthGuestId *b);
 Job *world_job(const World *world, guint64 number);
 Host *world_host(const World *world, guint32 node);
-/* Where ACCOUNT, or UID in it, is in World.owners. */
-guint world_account(guint32 account);
+/* Where UID in ACCOUNT is in World.owners; ACCOUNT itself is at its own number. */
 guint world_user(guint32 account, guint32 uid);
 
 /* tests/sim/agents.c: hosts and storage do what they were asked for, say what happens, and fail. */
