@@ -31,7 +31,7 @@ typedef struct {
 } Bench;
 
 typedef struct {
-    gint64 nodes, jobs, events, cells, gangs;
+    gint64 nodes, jobs, events, cells, gangs, plan_depth;
     gboolean json;
 } Options;
 
@@ -204,13 +204,16 @@ static gboolean check_options(int argc, char **argv, const Options *options, GEr
                     argv[1]);
         return FALSE;
     }
+    const BerthCoreTuningInfo *plan_depth = berth_core_tuning(BERTH_TUNING_PLAN_DEPTH);
     /* A gang of guests that each fill a node has to fit. */
     gint64 nodes_min = options->gangs > 0 ? GUESTS_MAX : 1;
     return check_range("--gangs", options->gangs, 0, 1000, error) &&
            check_range("--nodes", options->nodes, nodes_min, 1000000, error) &&
            check_range("--jobs", options->jobs, 1, 100000000, error) &&
            check_range("--events", options->events, 3, 100000000, error) &&
-           check_range("--cells", options->cells, 0, BERTH_CELLS_MAX, error);
+           check_range("--cells", options->cells, 0, BERTH_CELLS_MAX, error) &&
+           check_range("--plan-depth", options->plan_depth, plan_depth->min, plan_depth->max,
+                       error);
 }
 
 #define NUMBER(name, member, what)                                                                 \
@@ -228,6 +231,7 @@ static gboolean parse_options(int argc, char **argv, Options *options, GError **
         NUMBER("cells", cells, "NUMA cells of each node (default: 0, not told)"),
         NUMBER("gangs", gangs,
                "permille of the jobs' shapes that are gangs of 2 to 9 guests (default: 0)"),
+        NUMBER("plan-depth", plan_depth, "waiting tasks with a planned start (default: 1)"),
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print JSON instead of a table", NULL},
         {NULL}};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -287,16 +291,21 @@ static void run(Bench *bench, const Options *options)
 
 int main(int argc, char **argv)
 {
-    Options options = {.nodes = 10000, .jobs = 1000000, .events = 30000};
+    Options options = {.nodes = 10000, .jobs = 1000000, .events = 30000, .plan_depth = 1};
     g_autoptr(GError) error = NULL;
     if (!parse_options(argc, argv, &options, &error)) {
         fprintf(stderr, "core: %s; try --help\n", error->message);
         return EXIT_USAGE;
     }
+    gint64 tunings[BERTH_TUNING_N];
+    for (guint i = 0; i < BERTH_TUNING_N; i++)
+        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
+    tunings[BERTH_TUNING_PLAN_DEPTH] = options.plan_depth;
     BerthCoreConfig config = {.node_timeout_usec = 60 * (gint64)G_USEC_PER_SEC,
                               .guest_overhead_mib = 128,
                               .policy = BERTH_POLICY_CONSERVATIVE,
-                              .features = BERTH_FEATURE_ALL};
+                              .features = BERTH_FEATURE_ALL,
+                              .tunings = tunings};
     Bench bench = {.core = berth_core_new(&config),
                    .effects = berth_core_effects_new(),
                    .random = g_rand_new_with_seed(SEED),

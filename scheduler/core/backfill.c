@@ -7,7 +7,12 @@
  * So the room that many small jobs do not need is gathered for the gangs and the large ones, which
  * slack is no use to; without slack it is EASY.
  *
- * A pass costs O(firm starts + tried classes), each log nodes: behind the firm ones only those classes
+ * Firm starts that nothing can have improved or broken stand (replan.c); the others are searched for
+ * again, one after the other in the order, each beside those before it. That is also when who comes
+ * before or between them is tried, so that no start of theirs is delayed by who comes after.
+ *
+ * A pass costs O(firm starts that do not stand + tried classes), each log nodes, and for those that
+ * stand a look at each node that has changed: behind the firm ones only those classes
  * are tried whose first job is new, or which fit on a node that has more room than the last pass saw.
  * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
  * so does a plan that is dropped. All of the order is held against those nodes, at a few comparisons
@@ -22,12 +27,14 @@
 #include "scheduler/core/order.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
+#include "scheduler/core/replan.h"
 #include "scheduler/core/search.h"
 #include "scheduler/core/slack.h"
 
 typedef struct {
     BerthCore *core;
     guint at;              /* in the order: classes before it were tried */
+    guint n_planned;       /* firm starts of tasks before it */
     guint behind;          /* so many were when the firm starts were planned */
     gboolean has_gathered; /* they have to be tried again, where room was gathered before */
     CoreAhead *ahead;      /* of the classes before AT, what has no firm start */
@@ -59,10 +66,10 @@ static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GA
                : core_search_among(core, class, length_usec, heeds, avoid, candidates, nodes);
 }
 
-/* Who comes before all that is planned. */
+/* Who is next in the order, after those with a firm start so far. */
 static gboolean try_first(Pass *pass, CoreClass *class)
 {
-    if (!search(pass, class, core_plan_firm_depth(pass->core), NULL))
+    if (!search(pass, class, core_plan_heeds_at(pass->core->plan, pass->n_planned), NULL))
         return FALSE;
     core_placement_start(pass->core, class, pass->nodes);
     return TRUE;
@@ -74,8 +81,7 @@ static gboolean try_first(Pass *pass, CoreClass *class)
 static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candidates)
 {
     BerthCore *core = pass->core;
-    guint firm_depth = core_plan_firm_depth(core);
-    if (!search(pass, class, firm_depth, candidates))
+    if (!search(pass, class, CORE_HEEDS_FIRM, candidates))
         return FALSE;
     gboolean has_slack = core_plan_gathered_depth(core) > 0 && core_slack_could_start(core, class);
     if (has_slack)
@@ -84,11 +90,11 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
         !search(pass, class, core_plan_heeded_by(core, class), candidates)) {
         class->left_to_slack = has_slack ? core->pass : 0;
         core->left_to_slack = MAX(core->left_to_slack, class->left_to_slack);
-        if (has_slack || !search(pass, class, firm_depth, candidates))
+        if (has_slack || !search(pass, class, CORE_HEEDS_FIRM, candidates))
             return FALSE;
         /* Who is in slack there has kept out of that room, too. */
         if (class->shape.guests == 1 && core_slack_promote_before(core, class, pass->nodes[0]) &&
-            !search(pass, class, firm_depth, candidates))
+            !search(pass, class, CORE_HEEDS_FIRM, candidates))
             return FALSE;
     }
     core_placement_start(core, class, pass->nodes);
@@ -97,40 +103,75 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
 
 /* --- the firm ones --------------------------------------------------------------------------- */
 
-static void plan_first(Pass *pass)
+static void plan_first(Pass *pass, const CoreJob *job, gint64 rank)
 {
     BerthCore *core = pass->core;
-    gint64 rank = 0;
-    const CoreJob *job = core_ahead_first(pass->ahead, &rank);
     const CoreClass *class = job->class;
     guint32 *nodes = nodes_for(pass, class);
+    CoreSupply *supply = NULL;
     gint64 start_usec = core_search_first(core, class, core_class_length_usec(core, class),
-                                          core_plan_firm_depth(core), nodes);
+                                          core_plan_heeds_at(core->plan, pass->n_planned), nodes,
+                                          core_plan_firm_depth(core) > 1 ? &supply : NULL);
     if (start_usec != G_MAXINT64)
-        core_plan_add_firm(core, &(CorePlannedStart){job, rank, start_usec, nodes});
+        core_plan_insert_firm(core, pass->n_planned++,
+                              &(CorePlannedStart){job, rank, start_usec, nodes, supply});
     /* What one cannot, none of its class ever can, as things are. */
     core_ahead_skip(pass->ahead, start_usec == G_MAXINT64);
+}
+
+/* The first task ahead; FALSE: there is none. */
+static gboolean plan_ahead(Pass *pass)
+{
+    gint64 rank = 0;
+    const CoreJob *job = core_ahead_first(pass->ahead, &rank);
+    if (job == NULL)
+        return FALSE;
+    if (core_replan_stands(pass->core, pass->n_planned, job, rank)) {
+        pass->n_planned++;
+        core_ahead_skip(pass->ahead, FALSE);
+    } else {
+        plan_first(pass, job, rank);
+    }
+    return TRUE;
+}
+
+/* The first task of ORDERED is next. It cannot start now if its planned start stands. FALSE: another
+ * class may be in its place. */
+static gboolean plan_class(Pass *pass, const CoreOrdered *ordered)
+{
+    BerthCore *core = pass->core;
+    CoreClass *class = ordered->class;
+    if (core_placement_park(core, class))
+        return FALSE;
+    gboolean is_planned =
+        core_replan_stands(core, pass->n_planned, core_class_head(class), ordered->rank);
+    if (!is_planned && try_first(pass, class))
+        return FALSE;
+    class->looked_at = core->pass;
+    core_ahead_add(pass->ahead, ordered);
+    if (is_planned) {
+        pass->n_planned++;
+        core_ahead_skip(pass->ahead, FALSE);
+    }
+    return TRUE;
 }
 
 static void make_plan(Pass *pass)
 {
     BerthCore *core = pass->core;
     guint depth = core_plan_firm_depth(core);
-    gint64 rank = 0;
-    while (core_plan_n_firm(core->plan) < depth) {
+    gboolean more = TRUE;
+    core_replan_begin(core);
+    while (more && pass->n_planned < depth) {
         CoreOrdered ordered = {0};
         if (pass->at < core->order->len)
             ordered = g_array_index(core->order, CoreOrdered, pass->at);
-        if (ordered.class == NULL || !core_ahead_is_behind(pass->ahead, &ordered)) {
-            if (core_ahead_first(pass->ahead, &rank) == NULL)
-                return;
-            plan_first(pass);
-        } else if (!core_placement_park(core, ordered.class) && !try_first(pass, ordered.class)) {
-            ordered.class->looked_at = core->pass;
-            core_ahead_add(pass->ahead, &ordered);
-            pass->at++;
-        }
+        if (ordered.class == NULL || !core_ahead_is_behind(pass->ahead, &ordered))
+            more = plan_ahead(pass);
+        else
+            pass->at += plan_class(pass, &ordered);
     }
+    core_replan_end(core, pass->n_planned);
 }
 
 /* --- the others ----------------------------------------------------------------------------- */
@@ -149,7 +190,7 @@ static void fill_fresh(Pass *pass)
     BerthCore *core = pass->core;
     gint64 depth = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
     gint64 gangs_left = depth, singles_left = depth;
-    g_autoptr(CoreFresh) fresh = core_fresh_new(core, core_plan_firm_depth(core));
+    g_autoptr(CoreFresh) fresh = core_fresh_new(core, CORE_HEEDS_FIRM);
     pass->at = pass->behind;
     pass->has_gathered = FALSE;
     while (pass->at < core->order->len) {
@@ -229,8 +270,8 @@ void core_backfill_pass(BerthCore *core)
 {
     Pass pass = {.core = core, .ahead = core_ahead_new()};
     core_plan_drop_idle(core);
-    if (needs_plan(core)) {
-        core_plan_clear_firm(core);
+    gboolean is_planned_anew = needs_plan(core);
+    if (is_planned_anew) {
         make_plan(&pass);
         pass.behind = pass.at;
         g_clear_pointer(&pass.ahead, core_ahead_free);
@@ -241,6 +282,8 @@ void core_backfill_pass(BerthCore *core)
     try_untried(&pass);
     if (pass.has_gathered || core->nodes.fresh->len > n_fresh)
         fill(&pass);
+    if (is_planned_anew)
+        core->planned_change = core_nodes_next_change(&core->nodes);
     g_clear_pointer(&pass.ahead, core_ahead_free);
     g_free(pass.nodes);
 }

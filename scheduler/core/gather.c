@@ -66,10 +66,11 @@ static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
         gathering->nodes = g_renew(guint32, gathering->nodes, gathering->n_nodes);
     }
     gint64 start_usec = core_search_first(core, class, core_class_length_usec(core, class),
-                                          CORE_HEEDS_ALL, gathering->nodes);
+                                          CORE_HEEDS_ALL, gathering->nodes, NULL);
     if (start_usec == G_MAXINT64)
         return FALSE;
-    core_plan_add_gathered(core, &(CorePlannedStart){job, rank, start_usec, gathering->nodes});
+    core_plan_add_gathered(core,
+                           &(CorePlannedStart){job, rank, start_usec, gathering->nodes, NULL});
     return TRUE;
 }
 

@@ -7,7 +7,9 @@
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
+#include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
+#include "scheduler/core/replan.h"
 
 #include <stdlib.h>
 
@@ -272,6 +274,14 @@ static void check_classes(const BerthCore *core)
     CHECK(references == g_hash_table_size(core->jobs), "%u jobs in classes", references);
 }
 
+/* What has changed since firm starts were planned is for the next time that they are. */
+static void check_plan(BerthCore *core)
+{
+    gboolean is_due = core->pass_wanted || core->plan_wanted || core->storage_down ||
+                      core->planned_change != core_nodes_next_change(&core->nodes);
+    CHECK(is_due || core_replan_is_sound(core), "%u planned", core_plan_n_firm(core->plan));
+}
+
 void berth_core_assert_invariants(BerthCore *core)
 {
     GHashTableIter iter;
@@ -286,4 +296,5 @@ void berth_core_assert_invariants(BerthCore *core)
     check_heap(&core->timers);
     check_classes(core);
     check_first_waits_for_room(core);
+    check_plan(core);
 }

@@ -50,7 +50,7 @@ static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest 
                          CoreSize size)
 {
     CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
-                     core_plan_firm_depth(core)};
+                     CORE_HEEDS_FIRM};
     return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }

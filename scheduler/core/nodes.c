@@ -341,6 +341,11 @@ void core_nodes_changed(CoreNodes *nodes, CoreNode *node)
     update_spans(nodes, node);
 }
 
+guint64 core_nodes_next_change(const CoreNodes *nodes)
+{
+    return nodes->first_change + nodes->changes->len;
+}
+
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node)
 {
     if (node->is_fresh)

@@ -23,6 +23,8 @@ gboolean core_node_is_open(const CoreNode *node);
 /* To be called after anything that the three functions above depend on was changed, or when a guest
  * there is thought to leave. */
 void core_nodes_changed(CoreNodes *nodes, CoreNode *node);
+/* The number that the next change of a node will have. */
+guint64 core_nodes_next_change(const CoreNodes *nodes);
 /* NODE may have more room than it had: the next pass looks at it. */
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node);
 

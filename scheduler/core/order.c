@@ -10,6 +10,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/owner.h"
+#include "scheduler/core/plan.h"
 
 #define QOS_MAX 1024u
 
@@ -110,7 +111,7 @@ void core_order_update(BerthCore *core, CoreJob *job)
     if (head != old_head && head != NULL)
         want_to_try(core, class);
     /* Whom it kept from starting may now. */
-    if (old_head == job && !should_wait)
+    if (!should_wait && (old_head == job || core_plan_n_firm_of(core->plan, job->id) > 0))
         core->pass_wanted = core->plan_wanted = TRUE;
 }
 

@@ -3,6 +3,7 @@
 
 #include "scheduler/core/profile.h"
 #include "scheduler/core/state.h"
+#include "scheduler/core/supply.h"
 
 /* The planned starts of the tasks that are first in the order: firm ones, which nobody may delay, of
  * the first of all; and gathered ones of those behind them, which stand for a while (gather.h). */
@@ -35,11 +36,38 @@ typedef struct {
     gint64 rank;
     gint64 start_usec;
     const guint32 *nodes;
+    CoreSupply *supply; /* (transfer full); NULL = not known */
 } CorePlannedStart;
 
-/* Behind those that there are. A firm one is no gathered one any more. Its room is kept from its start
- * on, that of a gathered one from now on. */
-void core_plan_add_firm(BerthCore *core, const CorePlannedStart *start);
+/* What is kept of that. */
+typedef struct {
+    guint64 job;
+    gint64 rank;
+    gint64 start_usec;
+    guint place; /* what it heeds: those with lower ones */
+    guint32 guests;
+    guint32 *nodes; /* of each guest */
+    CoreSupply *supply;
+} CorePlanned;
+
+/* Number AT of the firm ones, from 0, in the order of the jobs; NULL = there are no more. (transfer
+ * none): until that changes. */
+const CorePlanned *core_plan_firm(const CorePlan *plan, guint at);
+/* What CoreNeed.heeds is for one that is to be number AT. */
+guint core_plan_heeds_at(const CorePlan *plan, guint at);
+/* It is number AT, before the one that was; and no gathered one any more. Its room is kept from its
+ * start on. */
+void core_plan_insert_firm(BerthCore *core, guint at, const CorePlannedStart *start);
+void core_plan_set_rank(CorePlan *plan, guint at, gint64 rank);
+/* Those that were after number AT move up; its nodes count as fresh. */
+void core_plan_drop_firm(BerthCore *core, guint at);
+/* FALSE: its places come to an end. It has to be cleared for more to be given. */
+gboolean core_plan_has_places(const CorePlan *plan);
+/* Nodes (guint32, each once) that are not what they were, or on which something else is planned to
+ * start, since these were last forgotten; NULL = not known, it may be any. */
+const GArray *core_plan_changed(BerthCore *core);
+void core_plan_forget_changes(BerthCore *core);
+/* Behind those that there are. Its room is kept from now on. */
 void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start);
 /* The first gathered start of JOB, if there is one, is none any more. */
 void core_plan_drop_task(BerthCore *core, guint64 job);

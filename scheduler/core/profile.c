@@ -342,19 +342,18 @@ static void move_to(CoreCurve *curve, gint64 at_usec)
 }
 
 void core_curve_begin(CoreCurve *curve, const BerthCore *core, CoreNode *node, const CoreNeed *need,
-                      guint32 max)
+                      guint32 max, gint64 from_usec)
 {
-    gint64 soon_usec = core_time_add(core->now_usec, 1);
-    *curve = (CoreCurve){.at_usec = soon_usec, .need = need, .max = max};
+    *curve = (CoreCurve){.at_usec = from_usec, .need = need, .max = max};
     curve->left = left_of(core, node, need, &curve->own);
     curve->rises = curve->left == node->steps;
     curve->n = first_from(curve->left, G_MAXINT64); /* what comes then never comes */
     if (curve->n == 0)
         return;
-    curve->from = entry_at(curve->left, soon_usec);
+    curve->from = entry_at(curve->left, from_usec);
     curve->to = curve->from + 1;
     curve->count = count_in(curve, curve->from, max);
-    move_to(curve, soon_usec);
+    move_to(curve, from_usec);
 }
 
 gboolean core_curve_next(CoreCurve *curve)
@@ -395,7 +394,7 @@ gint64 core_profile_first(const BerthCore *core, CoreNode *node, const CoreNeed 
     CoreCurve curve;
     gint64 first_usec = G_MAXINT64;
     gboolean more = TRUE;
-    core_curve_begin(&curve, core, node, need, count);
+    core_curve_begin(&curve, core, node, need, count, core_time_add(core->now_usec, 1));
     for (; more && curve.at_usec < first_usec; more = core_curve_next(&curve)) {
         gint64 at_usec = after_maintenance(node, curve.at_usec);
         if (curve.count >= count && (at_usec == curve.at_usec ||

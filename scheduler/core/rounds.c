@@ -63,7 +63,7 @@ static void promote_by_move(BerthCore *core, CoreGuest *guest)
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     if (!guest->is_opportunistic || !is_movable_now(core, guest))
         return;
-    if (!core_search_now(core, class, left_usec, core_plan_firm_depth(core), 0, &handle))
+    if (!core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle))
         return;
     core_gather(core);
     if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
@@ -159,7 +159,7 @@ static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
     if (!core_size_fits(guest->size, class->shape.size))
         return core_limit_find_place(core, guest, guest->size);
     return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
-                   core_search_now(core, class, left_usec, core_plan_firm_depth(core), 0, &handle)
+                   core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle)
                ? core_nodes_get(&core->nodes, handle)
                : NULL;
 }

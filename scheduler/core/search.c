@@ -11,13 +11,14 @@
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/shapes.h"
+#include "scheduler/core/supply.h"
 #include "scheduler/core/timers.h"
 
 /* So many nodes that would spread a guest over cells are looked at before one of them is taken. */
 #define SPREADING_MAX 8u
 
-static CoreNeed need_of(const BerthCore *core, const CoreClass *class, gint64 length_usec,
-                        guint heeds)
+CoreNeed core_search_need(const BerthCore *core, const CoreClass *class, gint64 length_usec,
+                          guint heeds)
 {
     return (CoreNeed){class->shape.size, length_usec, core_class_can_move(core, class), heeds};
 }
@@ -101,7 +102,7 @@ static gboolean one_now_avoiding(BerthCore *core, const CoreClass *class, const 
 static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 length_usec,
                              guint heeds, guint32 avoid, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(core, class, length_usec, heeds);
+    CoreNeed need = core_search_need(core, class, length_usec, heeds);
     guint32 left = class->shape.guests;
     if (left == 1)
         return one_now_avoiding(core, class, &need, avoid, out_nodes);
@@ -142,7 +143,7 @@ gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_
 gboolean core_search_among(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                            guint32 avoid, const GArray *candidates, guint32 *out_nodes)
 {
-    CoreNeed need = need_of(core, class, length_usec, heeds);
+    CoreNeed need = core_search_need(core, class, length_usec, heeds);
     guint64 best_rank = G_MAXUINT64;
     if (class->shape.guests > 1 || class->shape.n_nodes > 0 || avoid != 0)
         return core_search_now(core, class, length_usec, heeds, avoid, out_nodes);
@@ -230,6 +231,8 @@ typedef struct {
     CoreKeyHeap changes; /* when the room of a part changes next; by the part */
     guint64 count;       /* sum over the parts */
     gint64 counted_usec; /* parts counted at once are to be looked at then; G_MAXINT64 = none */
+    gint64 soon_usec;    /* the instant after now */
+    GArray *falls;       /* gint64: the instants at which COUNT sank */
 } Gang;
 
 /* Those that are free last come first: what is free now is left to who can use it now. */
@@ -251,7 +254,7 @@ static void add_part(Gang *gang, CoreNode *node, gint64 since_usec)
 {
     Part part = {.node = node->handle, .since_usec = since_usec};
     CoreCurve *curve = &part.curve;
-    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests);
+    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests, gang->soon_usec);
     if (curve->count == 0 && !core_curve_next(curve)) {
         core_curve_end(curve);
         return;
@@ -265,7 +268,7 @@ static void add_part_of_now(Gang *gang, CoreNode *node)
 {
     Part part = {.node = node->handle, .since_usec = G_MININT64};
     CoreCurve *curve = &part.curve;
-    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests);
+    core_curve_begin(curve, gang->core, node, &gang->need, gang->guests, gang->soon_usec);
     part.count = curve->count;
     gang->count += part.count;
     if (part.count > 0)
@@ -291,6 +294,7 @@ static gint64 next_change(const Gang *gang)
 static gint64 take_changes(Gang *gang)
 {
     gint64 at_usec = next_change(gang);
+    guint64 count = gang->count;
     gang->counted_usec = G_MAXINT64;
     while (gang->changes.n > 0 && next_change(gang) == at_usec) {
         guint32 id = core_key_heap_first(&gang->changes).id;
@@ -303,6 +307,8 @@ static gint64 take_changes(Gang *gang)
         else
             core_key_heap_pop(&gang->changes);
     }
+    if (gang->count < count)
+        g_array_append_val(gang->falls, at_usec);
     return at_usec;
 }
 
@@ -354,11 +360,30 @@ static void assign(Gang *gang, guint32 *out_nodes)
     }
 }
 
+/* Only nodes that are parts can have room before that start. */
+static CoreSupply *supply_of(const Gang *gang, gint64 start_usec, const guint32 *nodes)
+{
+    CoreSupply *supply = core_supply_new(&gang->need, gang->guests, start_usec, nodes, gang->falls);
+    for (guint i = 0; supply != NULL && i < gang->parts->len; i++) {
+        guint32 handle = g_array_index(gang->parts, Part, i).node;
+        core_supply_take(supply, gang->core, core_nodes_get(&gang->core->nodes, handle),
+                         gang->need.heeds);
+    }
+    return supply;
+}
+
 static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed *need,
-                         guint32 *out_nodes)
+                         guint32 *out_nodes, CoreSupply **out_supply)
 {
     g_autoptr(GArray) parts = g_array_new(FALSE, FALSE, sizeof(Part));
-    Gang gang = {core, *need, class->shape.guests, parts, {NULL, 0, 0}, 0, G_MAXINT64};
+    g_autoptr(GArray) falls = g_array_new(FALSE, FALSE, sizeof(gint64));
+    Gang gang = {.core = core,
+                 .need = *need,
+                 .guests = class->shape.guests,
+                 .parts = parts,
+                 .counted_usec = G_MAXINT64,
+                 .soon_usec = core_time_add(core->now_usec, 1),
+                 .falls = falls};
     Source source = source_open(core, class);
     gint64 found_usec = first_of_gang(&gang, &source);
     source_close(&source);
@@ -367,6 +392,8 @@ static gint64 place_gang(BerthCore *core, const CoreClass *class, const CoreNeed
     for (guint i = 0; i < parts->len; i++)
         core_curve_end(&g_array_index(parts, Part, i).curve);
     core_key_heap_clear(&gang.changes);
+    if (found_usec != G_MAXINT64 && out_supply != NULL)
+        *out_supply = supply_of(&gang, found_usec, out_nodes);
     return found_usec;
 }
 
@@ -379,12 +406,14 @@ static gboolean may_fit_ever(const BerthCore *core, const CoreClass *class)
 }
 
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
-                         guint32 *out_nodes)
+                         guint32 *out_nodes, CoreSupply **out_supply)
 {
-    CoreNeed need = need_of(core, class, length_usec, heeds);
+    CoreNeed need = core_search_need(core, class, length_usec, heeds);
+    if (out_supply != NULL)
+        *out_supply = NULL;
     if (!may_fit_ever(core, class))
         return G_MAXINT64;
     if (class->shape.guests == 1)
         return first_of_one(core, class, &need, out_nodes);
-    return place_gang(core, class, &need, out_nodes);
+    return place_gang(core, class, &need, out_nodes, out_supply);
 }

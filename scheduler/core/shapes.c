@@ -103,7 +103,7 @@ static void refresh(const BerthCore *core, Tree *tree, guint32 handle)
 static void catch_up(const BerthCore *core, Tree *tree)
 {
     const CoreNodes *nodes = &core->nodes;
-    guint64 newest = nodes->first_change + nodes->changes->len;
+    guint64 newest = core_nodes_next_change(nodes);
     /* So many changes are of the same nodes, again and again. */
     gboolean is_far_behind =
         tree->seen < nodes->first_change || newest - tree->seen > nodes->nodes->len;

@@ -190,7 +190,7 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
         if (!may_promote(core, guest) || !comes_before(guest->task->job, class) ||
-            !has_room_beside(core, node, guest, core_plan_firm_depth(core)))
+            !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_move_promote(core, guest);
         any = TRUE;
@@ -205,8 +205,7 @@ static void promote_on(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_promote(core, guest) ||
-            !has_room_beside(core, node, guest, core_plan_firm_depth(core)))
+        if (!may_promote(core, guest) || !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_gather(core);
         if (has_room_beside(core, node, guest, CORE_HEEDS_ALL))

@@ -245,6 +245,7 @@ struct CoreNode {
     guint32 planned; /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
     gboolean left_is_old, part_is_old; /* ... and what is kept there beside it. profile.c */
     gboolean is_fresh;                 /* in CoreNodes.fresh */
+    gboolean is_replanned;             /* in CorePlan.changed. plan.c */
 };
 
 /* What a part of the node table has: nodes in order of their handles, a tree over them. */
@@ -291,10 +292,11 @@ struct BerthCore {
     BerthCoreConfig config;
     gint64 tunings[BERTH_TUNING_N];
     gint64 now_usec;
-    gint64 resumed_usec;       /* 0 = it was not put back from a store */
-    guint64 event;             /* number of the one under way */
-    guint64 pass;              /* number of the latest */
-    guint64 left_to_slack;     /* the latest that kept any class from room so. CoreClass */
+    gint64 resumed_usec;    /* 0 = it was not put back from a store */
+    guint64 event;          /* number of the one under way */
+    guint64 pass;           /* number of the latest */
+    guint64 planned_change; /* of nodes: next after the latest pass that planned. For invariants */
+    guint64 left_to_slack;  /* the latest that kept any class from room so. CoreClass */
     BerthCoreEffects *effects; /* of the event under way; NULL between */
     CoreNodes nodes;
     GHashTable *jobs;     /* CoreJob by id */

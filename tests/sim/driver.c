@@ -19,6 +19,9 @@ static void set_tunings(World *world)
     /* In some, who is in slack goes back to where he is backed as soon as there is room. */
     if (world->config.seed / 2 % 2 == 0)
         world->tunings[BERTH_TUNING_SLACK_PLAN_DEPTH] = 0;
+    /* In some, several have a planned start. */
+    if (world->config.seed / 15 % 2 == 1)
+        world->tunings[BERTH_TUNING_PLAN_DEPTH] = 2 + world->config.seed % 7;
     world->tunings[BERTH_TUNING_DECAY_HALF_LIFE_USEC] = 5 * second;
     world->tunings[BERTH_TUNING_PEAK_INTERVAL_USEC] = 3 * second;
     world->tunings[BERTH_TUNING_HALF_LIFE_USEC] = 60 * second;

@@ -22,17 +22,18 @@ refused "--jobs -1: from 1" --jobs -1
 refused "--events 2: from 3" --events 2
 refused "--cells 9: from 0 to 8" --cells 9
 refused "--gangs 1001: from 0 to 1000" --gangs 1001
+refused "--plan-depth 0: from 1 to 4096" --plan-depth 0
 refused "--nodes 2: from 9" --gangs 1
 refused "--jobs" --jobs
 refused "12x" --jobs 12x
 refused "stray: nothing is expected" stray
 
 help=$("$core" --help)
-for said in --nodes --jobs --events --cells --gangs=N --json permille 10000 1000000; do
+for said in --nodes --jobs --events --cells --gangs=N --plan-depth=N --json permille 10000 1000000; do
     [[ $help == *"$said"* ]] || { echo "--help does not say $said" >&2; failed=1; }
 done
 
-metrics=$("$core" --nodes 9 --jobs 40 --events 30 --gangs 500 --cells 2 --json |
+metrics=$("$core" --nodes 9 --jobs 40 --events 30 --gangs 500 --cells 2 --plan-depth 8 --json |
     python3 -c 'import json, sys; print(*(entry["metric"] for entry in json.load(sys.stdin)))')
 [[ $metrics == "event_median_us event_p99_us full_pass_s bytes_per_pending_job bytes_per_node" ]] ||
     { echo "metrics: $metrics" >&2; failed=1; }
