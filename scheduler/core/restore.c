@@ -11,6 +11,7 @@
 #include "scheduler/core/order.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
+#include "scheduler/core/rounds.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/task_steps.h"
@@ -145,5 +146,6 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
     core_owners_resume(core);
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         resume_node(core, core_nodes_get(&core->nodes, handle));
+    core_arm_round(core);
     core_event_end(core);
 }

@@ -313,7 +313,7 @@ static void time_limit_waits_after_a_restart_for_what_a_guest_lost(void **state)
                        "timer\n"
                        "join 1 1.1:running\n"
                        "timer\n"
-                       "next 1220\n";
+                       "next 1160\n"; /* a round */
     g_autofree char *starved = g_strconcat(away,
                                            "at 1101\n"
                                            "report 1.1 starved=250\n"

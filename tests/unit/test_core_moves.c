@@ -203,6 +203,32 @@ static void starved_guests_do_not_move_to_the_same_vcpus(void **state)
              "timer -> MIGRATE 2.1@1>2~\n");
 }
 
+/* Rounds go on although nobody starts. */
+static void promotion_by_a_move_goes_on_after_a_restart(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "submit 3 v=2 m=500 limit=9000 slack may-move -> START 3.1@1~\n"
+        "running 3.1\n"
+        "at 40\n"
+        "report 3.1 cpu=100 mem=100\n"
+        "restart guests\n"
+        "join 1 1.1:running 3.1:running\n"
+        "join 2 2.1:exited -> RELEASE 2.1@2\n"
+        "released 2.1\n"
+        "next 100\n"
+        "at 100\n"
+        "timer\n"
+        "at 160\n"
+        "timer -> MIGRATE 3.1@1>2\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -218,6 +244,7 @@ int main(void)
         cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),
         cmocka_unit_test(frozen_guest_is_not_moved_for_want_of_cpu),
         cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
+        cmocka_unit_test(promotion_by_a_move_goes_on_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
