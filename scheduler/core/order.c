@@ -94,6 +94,14 @@ static void want_to_try(BerthCore *core, CoreClass *class)
     g_ptr_array_add(core->untried, class);
 }
 
+/* JOB, not the first of its class, is among those that get a planned start. */
+static gboolean is_to_be_planned(const BerthCore *core, const CoreJob *job)
+{
+    guint depth = core_plan_firm_depth(core);
+    return depth > 1 && (core_plan_n_firm(core->plan) < depth ||
+                         !core_plan_is_before(core->plan, job->class->rank, job->id));
+}
+
 void core_order_update(BerthCore *core, CoreJob *job)
 {
     CoreClass *class = job->class;
@@ -110,6 +118,8 @@ void core_order_update(BerthCore *core, CoreJob *job)
     const CoreJob *head = core_class_head(class);
     if (head != old_head && head != NULL)
         want_to_try(core, class);
+    else if (should_wait && is_to_be_planned(core, job))
+        core->pass_wanted = core->plan_wanted = TRUE;
     /* Whom it kept from starting may now. */
     if (!should_wait && (old_head == job || core_plan_n_firm_of(core->plan, job->id) > 0))
         core->pass_wanted = core->plan_wanted = TRUE;

@@ -92,6 +92,24 @@ static void gang_between_gangs_is_not_where_they_are(void **state)
                    "planned 7 250\n");
 }
 
+/* 5 and 6 are as 4, and wait behind it; so does 8, which comes before 7 in spite of its number. */
+static void who_is_not_the_first_of_its_class_is_planned_at_once(void **state)
+{
+    run(THREE_FULL "submit 4 v=4 m=1 limit=1000 p=1\n"
+                   "submit 5 v=4 m=1 limit=1000 p=1\n"
+                   "planned 5 200\n"
+                   "submit 6 v=4 m=1 limit=1000 p=1 array=4\n"
+                   "submit 7 v=4 m=1 limit=10\n"
+                   "submit 9 v=4 m=1 limit=11\n"
+                   "planned 6 300\n"
+                   "planned 7 2100\n"
+                   "planned 9 2110\n"
+                   "submit 8 v=4 m=1 limit=1000 p=1\n"
+                   "planned 8 2100\n"
+                   "planned 7 2200\n"
+                   "planned 9 never\n");
+}
+
 /* 6 takes the room of 4, 4 that of 5. */
 static void higher_priority_comes_in_between(void **state)
 {
@@ -199,6 +217,7 @@ int main(void)
         cmocka_unit_test(room_moves_up_whom_it_is_any_use_to),
         cmocka_unit_test(gang_moves_up_when_enough_nodes_have_come_together),
         cmocka_unit_test(gang_between_gangs_is_not_where_they_are),
+        cmocka_unit_test(who_is_not_the_first_of_its_class_is_planned_at_once),
         cmocka_unit_test(higher_priority_comes_in_between),
         cmocka_unit_test(many_come_before_the_first),
         cmocka_unit_test(who_is_cancelled_leaves_its_room_to_those_behind),
