@@ -60,8 +60,8 @@ typedef struct {
 } CoreTimer;
 
 /* Jobs of one shape: all that decides whether and where they can start is the same. What one of
- * them cannot do now, none can, so that a pass looks at each class once. class.c; WAITING and PLACE
- * by order.c. */
+ * them cannot do now, none can, so that a pass looks at each class once. class.c; from WAITING on by
+ * order.c, and what passes note by those. */
 typedef struct {
     CoreSize size;      /* of each guest */
     guint64 memory_mib; /* as asked for, without overhead */
@@ -89,8 +89,8 @@ struct CoreClass {
     CoreOwner *parked;     /* waits for the limits of this one; not in the order meanwhile */
     gboolean is_untried;   /* in BerthCore.untried */
     guint64 looked_at;     /* the pass that last tried to place it */
-    guint64 left_to_slack; /* the pass that kept it from room because it could start in slack */
     gboolean is_blocked;   /* ... and found all its nodes kept for others */
+    guint64 left_to_slack; /* the pass that kept it from room because it could start in slack */
 };
 
 /* A job: one record for all of its tasks. Tasks get a record of their own when they first start.
@@ -156,8 +156,8 @@ struct CoreGuest {
     guint64 held_used_mib; /* likewise, of what it uses */
     guint64 held_extra_mib;
     gint64 cooldown_usec;       /* not moved again until then, if others can be */
-    guint32 wanted_round;       /* that one */
-    guint32 wanted_to;          /* the latest round would have moved it there */
+    guint32 wanted_to;          /* a round would have moved it there: */
+    guint32 wanted_round;       /* this one, the latest that had a place for it */
     gint64 pause_usec;          /* its next cooldown, if longer than others */
     guint32 balanced;           /* so often for balance */
     guint64 balloon_mib;        /* of its memory, that a balloon keeps from it */
@@ -327,8 +327,8 @@ struct BerthCore {
     gboolean slack_wanted; /* a pass in slack, because more may fit */
     gboolean more_follow;  /* the event under way is not the last of its instant */
     gboolean pass_wanted;
-    gboolean pass_again;       /* a start in the one under way has let others go */
     gboolean plan_wanted;      /* ... with a new plan */
     gboolean full_pass_wanted; /* ... in which more than UNTRIED and fresh nodes matter */
+    gboolean pass_again;       /* a start in the one under way has let others go */
     gboolean storage_down;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the instants at which the core wants to be woken: time limits, backoffs, node timeouts.
- * Ties are broken by kind, then by node handle or task, so that the order of firing does not
- * depend on history. */
+/* Owns the instants at which the core wants to be woken: time limits, backoffs, node timeouts, rounds,
+ * maintenance. Ties are broken by kind, then by node handle or task, so that the order of firing does
+ * not depend on history. */
 #include "scheduler/core/timers.h"
 
 #define BACKOFF_DOUBLINGS_MAX 6u
