@@ -44,18 +44,20 @@ static void configure(AgentFixture *fixture)
     certificate_make_root("n1", config->key, config->certificate);
 }
 
-AgentFixture *agent_fixture_new(void)
+int agent_fixture_setup(void **state)
 {
     AgentFixture *fixture = g_new0(AgentFixture, 1);
     agent_fixture_set_storage_down(FALSE);
     fixture->dir = g_dir_make_tmp("berth-agent-XXXXXX", NULL);
     assert_non_null(fixture->dir);
     configure(fixture);
-    return fixture;
+    *state = fixture;
+    return 0;
 }
 
-void agent_fixture_free(AgentFixture *fixture)
+int agent_fixture_teardown(void **state)
 {
+    AgentFixture *fixture = *state;
     const char *const remove[] = {"rm", "-rf", fixture->dir, NULL};
     BerthNodeConfig *config = &fixture->config;
     berth_agent_free(fixture->agent);
@@ -70,6 +72,7 @@ void agent_fixture_free(AgentFixture *fixture)
         g_free(strings[i]);
     g_free(config->labels);
     g_free(fixture);
+    return 0;
 }
 
 /* --- storage -------------------------------------------------------------------------------- */
@@ -202,6 +205,11 @@ void agent_fixture_start_running(AgentFixture *fixture)
 BerthGuest *agent_fixture_guest(AgentFixture *fixture)
 {
     return berth_guest_table_find(fixture->agent->table, &agent_fixture_id);
+}
+
+BerthGuestPhaseOnNode agent_fixture_phase(AgentFixture *fixture)
+{
+    return berth_guest_phase(agent_fixture_guest(fixture));
 }
 
 Berth__GuestStatus *agent_fixture_status(AgentFixture *fixture)

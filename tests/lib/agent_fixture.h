@@ -19,8 +19,9 @@ typedef struct {
 
 extern const BerthGuestId agent_fixture_id;
 
-AgentFixture *agent_fixture_new(void);
-void agent_fixture_free(AgentFixture *fixture);
+/* *STATE becomes the fixture. */
+int agent_fixture_setup(void **state);
+int agent_fixture_teardown(void **state);
 
 /* A guest runs on this host, and listens. */
 void agent_fixture_add_guest(AgentFixture *fixture);
@@ -30,6 +31,8 @@ void agent_fixture_start(AgentFixture *fixture);
 void agent_fixture_start_running(AgentFixture *fixture);
 /* What it knows of the guest; NULL: nothing. */
 BerthGuest *agent_fixture_guest(AgentFixture *fixture);
+/* It knows it. */
+BerthGuestPhaseOnNode agent_fixture_phase(AgentFixture *fixture);
 /* What it would tell the scheduler of it (transfer full). */
 Berth__GuestStatus *agent_fixture_status(AgentFixture *fixture);
 /* Content of one of the guest's logs in storage (transfer full); "" if there is none. */

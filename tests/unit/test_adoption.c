@@ -5,18 +5,6 @@
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/assert.h"
 
-static int setup(void **state)
-{
-    *state = agent_fixture_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    agent_fixture_free(*state);
-    return 0;
-}
-
 static void start_removes_what_dead_guests_have_left(void **state)
 {
     AgentFixture *fixture = *state;
@@ -49,7 +37,8 @@ static void start_removes_what_dead_guests_have_left(void **state)
     }
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
 int main(void)
 {

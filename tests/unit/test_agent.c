@@ -7,23 +7,6 @@
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/assert.h"
 
-static int setup(void **state)
-{
-    *state = agent_fixture_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    agent_fixture_free(*state);
-    return 0;
-}
-
-static BerthGuestPhaseOnNode phase(AgentFixture *fixture)
-{
-    return berth_guest_phase(agent_fixture_guest(fixture));
-}
-
 /* --- lists ---------------------------------------------------------------------------------- */
 
 static void list_that_fails_ends_no_guest_and_is_made_again(void **state)
@@ -37,7 +20,7 @@ static void list_that_fails_ends_no_guest_and_is_made_again(void **state)
     fake_hypervisor_connect(hypervisor);
     run_until(hypervisor->lists == lists + 3); /* the connection lives: nothing else would ask */
     agent_fixture_pass(100);
-    assert_int_equal(phase(fixture), BERTH_PHASE_RUNNING);
+    assert_int_equal(agent_fixture_phase(fixture), BERTH_PHASE_RUNNING);
     agent_fixture_pass(1200);
     assert_int_equal(hypervisor->lists, lists + 3);
 }
@@ -50,7 +33,7 @@ static void list_that_is_whole_ends_who_is_missing(void **state)
     fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
     fixture->hypervisor->failing_lists = 1;
     fake_hypervisor_connect(fixture->hypervisor);
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
 }
 
 /* --- what nobody knows ---------------------------------------------------------------------- */
@@ -111,7 +94,8 @@ static void guest_paused_by_an_io_error_is_resumed_without_a_scheduler(void **st
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
 int main(void)
 {

@@ -11,23 +11,6 @@
 
 #define OUTPUT_BYTES (300u << 10)
 
-static int setup(void **state)
-{
-    *state = agent_fixture_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    agent_fixture_free(*state);
-    return 0;
-}
-
-static BerthGuestPhaseOnNode phase(AgentFixture *fixture)
-{
-    return berth_guest_phase(agent_fixture_guest(fixture));
-}
-
 static Berth__GuestStatus__Phase told_phase(AgentFixture *fixture)
 {
     Berth__GuestStatus *status = agent_fixture_status(fixture);
@@ -99,7 +82,7 @@ static void stop_while_storage_is_down_waits_for_the_end(void **state)
     berth_guest_stop(agent_fixture_guest(fixture), 50);
     run_until(fixture->peer->signal == SIGKILL);
     agent_fixture_pass(6000); /* a guest that does not end has had its time */
-    assert_int_equal(phase(fixture), BERTH_PHASE_RUNNING);
+    assert_int_equal(agent_fixture_phase(fixture), BERTH_PHASE_RUNNING);
     agent_fixture_set_storage_down(FALSE);
     run_until(fixture->peer->acked[0] == OUTPUT_BYTES);
     fake_guest_say_ended(fixture->peer, 9);
@@ -116,7 +99,7 @@ static void stop_of_a_guest_that_says_nothing_destroys_it(void **state)
     AgentFixture *fixture = *state;
     agent_fixture_start_running(fixture);
     berth_guest_stop(agent_fixture_guest(fixture), 50);
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_int_equal(fixture->hypervisor->destroys, 1);
 }
 
@@ -128,11 +111,12 @@ static void stop_of_a_guest_that_does_not_stop_printing_destroys_it(void **state
     agent_fixture_start_running(fixture);
     berth_guest_stop(agent_fixture_guest(fixture), 50);
     run_until(fixture->peer->signal == SIGKILL);
-    while (phase(fixture) == BERTH_PHASE_RUNNING && fixture->peer->said[0] < 400u << 20) {
+    while (agent_fixture_phase(fixture) == BERTH_PHASE_RUNNING &&
+           fixture->peer->said[0] < 400u << 20) {
         say(fixture, output);
         agent_fixture_pass(20);
     }
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_true(fixture->peer->said[0] >= 3u << 20);
 }
 
@@ -178,7 +162,7 @@ static void release_while_storage_is_down_is_answered_and_keeps_the_output(void 
 
 static void assert_gone(AgentFixture *fixture, Berth__Reason reason, const char *text)
 {
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     Berth__GuestStatus *status = agent_fixture_status(fixture);
     assert_int_equal(status->reason, reason);
     assert_non_null(strstr(status->reason_text, text));
@@ -199,7 +183,7 @@ static void end_of_an_adopted_guest_may_be_after_its_beginning(void **state)
     AgentFixture *fixture = *state;
     agent_fixture_add_guest(fixture);
     agent_fixture_start(fixture);
-    assert_int_equal(phase(fixture), BERTH_PHASE_BOOTING);
+    assert_int_equal(agent_fixture_phase(fixture), BERTH_PHASE_BOOTING);
     fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_ENDED);
     assert_gone(fixture, BERTH__REASON__REASON_GUEST_CRASHED, "before its command did");
     Berth__GuestStatus *status = agent_fixture_status(fixture);
@@ -328,7 +312,7 @@ static void boot_that_takes_too_long_breaks_the_guest(void **state)
     AgentFixture *fixture = *state;
     give_task(fixture);
     gint64 begin = g_get_monotonic_time();
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_true(g_get_monotonic_time() - begin >= G_USEC_PER_SEC);
     Berth__GuestStatus *status = agent_fixture_status(fixture);
     assert_int_equal(status->reason, BERTH__REASON__REASON_BOOT_DEADLINE);
@@ -343,14 +327,15 @@ static void boot_while_storage_is_down_has_its_whole_time_after_it(void **state)
     BerthGuest *guest = agent_fixture_guest(fixture);
     gint64 first_usec = guest->boot_deadline_usec;
     run_until(guest->boot_deadline_usec > first_usec + G_USEC_PER_SEC);
-    assert_int_equal(phase(fixture), BERTH_PHASE_BOOTING);
+    assert_int_equal(agent_fixture_phase(fixture), BERTH_PHASE_BOOTING);
     gint64 renewed_usec = guest->boot_deadline_usec;
     agent_fixture_set_storage_down(FALSE);
-    run_until(phase(fixture) == BERTH_PHASE_GONE);
+    run_until(agent_fixture_phase(fixture) == BERTH_PHASE_GONE);
     assert_true(g_get_monotonic_time() >= renewed_usec);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
 int main(void)
 {

@@ -8,18 +8,6 @@
 
 #define BOOT_DEADLINE_SEC 1u
 
-static int setup(void **state)
-{
-    *state = agent_fixture_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    agent_fixture_free(*state);
-    return 0;
-}
-
 static void on_answer(Berth__StartGuestReply__Fault fault, const GError *error, gpointer data)
 {
     assert_no_error(error);
@@ -74,7 +62,8 @@ static void guest_that_speaks_but_takes_no_task_is_given_up(void **state)
     assert_non_null(strstr(status->reason_text, "did not take its task within"));
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
 int main(void)
 {
