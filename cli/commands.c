@@ -14,6 +14,8 @@ static const BerthCommand commands[] = {
     {"cancel", "End jobs", berth_cli_cancel},
     {"hold", "Keep pending jobs from starting", berth_cli_hold},
     {"release", "Let held jobs start", berth_cli_release},
+    {"freeze", "Stop running jobs where they are, in memory", berth_cli_freeze},
+    {"thaw", "Let frozen jobs go on", berth_cli_thaw},
     {"node ls", "List nodes", berth_cli_node_ls},
     {"node show", "Show a node", berth_cli_node_show},
     {"image import", "Make an image of a directory, a tar or an ext4 file", berth_cli_image_import},

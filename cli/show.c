@@ -83,12 +83,14 @@ static void print_task(const Berth__Task *task)
     g_autofree char *end = berth_format_time(task->end_usec);
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *planned = berth_format_time(task->planned_usec);
+    g_autofree char *frozen = berth_format_time(task->frozen_usec);
     berth_print_field("Reason", reason);
     if (planned != NULL)
         berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
     print_stop(task);
     berth_print_field("Node", task->node);
     berth_print_field("Started", start);
+    berth_print_field("Frozen since", frozen);
     berth_print_field("Ended", end);
     if (task->start_usec != 0 && task->end_usec >= task->start_usec)
         berth_print_fieldf("Ran for", "%.3f s",

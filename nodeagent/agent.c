@@ -176,7 +176,7 @@ static gboolean are_all_known(BerthAgent *agent)
 {
     g_autoptr(GPtrArray) guests = berth_guest_table_list(agent->table);
     for (guint i = 0; i < guests->len; i++) {
-        if (!berth_guest_is_known(g_ptr_array_index(guests, i)))
+        if (berth_guest_is_awaited(g_ptr_array_index(guests, i)))
             return FALSE;
     }
     return TRUE;

@@ -5,6 +5,7 @@
 #include "nodeagent/agent_private.h"
 
 #include "common/error.h"
+#include "common/id.h"
 
 typedef struct {
     Berth__Agent_Service base;
@@ -123,6 +124,54 @@ static void agent_release_guest(Berth__Agent_Service *service,
     BerthGuestId id;
     if (read_id(request->id, &id, call))
         berth_guest_release(find_or_add(agent, &id), request->disk_id, answer_release, call);
+}
+
+static void answer_freeze(BerthFault fault, const GError *error, gpointer call)
+{
+    Berth__FreezeGuestReply reply = BERTH__FREEZE_GUEST_REPLY__INIT;
+    if (error != NULL)
+        berth_rpc_call_fail(call, error);
+    else
+        berth_rpc_call_reply(call, &reply.base);
+}
+
+static void answer_thaw(BerthFault fault, const GError *error, gpointer call)
+{
+    Berth__ThawGuestReply reply = BERTH__THAW_GUEST_REPLY__INIT;
+    if (error != NULL)
+        berth_rpc_call_fail(call, error);
+    else
+        berth_rpc_call_reply(call, &reply.base);
+}
+
+static void freeze(BerthAgent *agent, const Berth__GuestId *named, gboolean freezes,
+                   BerthRpcCall *call)
+{
+    g_autoptr(GError) error = NULL;
+    BerthGuestId id;
+    if (!read_id(named, &id, call))
+        return;
+    BerthGuest *guest = berth_guest_table_find(agent->table, &id);
+    if (guest != NULL) {
+        berth_guest_freeze(guest, freezes, freezes ? answer_freeze : answer_thaw, call);
+        return;
+    }
+    g_autofree char *name = berth_guest_name_format(&id);
+    g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no guest %s here", name);
+    berth_rpc_call_fail(call, error);
+}
+
+static void agent_freeze_guest(Berth__Agent_Service *service,
+                               const Berth__FreezeGuestRequest *request,
+                               Berth__FreezeGuestReply_Closure closure, void *closure_data)
+{
+    freeze(agent_of(service), request->id, TRUE, BERTH_RPC_CALL(closure_data));
+}
+
+static void agent_thaw_guest(Berth__Agent_Service *service, const Berth__ThawGuestRequest *request,
+                             Berth__ThawGuestReply_Closure closure, void *closure_data)
+{
+    freeze(agent_of(service), request->id, FALSE, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_agent_service_new(BerthAgent *agent)

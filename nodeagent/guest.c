@@ -35,6 +35,7 @@ BerthGuest *berth_guest_new(const BerthGuestContext *context, const BerthGuestId
     guest->clients_retry = (BerthBackoff){.min_msec = 500, .max_msec = 30000};
     guest->start_answers = berth_guest_answers_new();
     guest->release_answers = berth_guest_answers_new();
+    guest->freeze_answers = berth_guest_answers_new();
     berth__usage__init(&guest->usage);
     return guest;
 }
@@ -56,6 +57,7 @@ void berth_guest_unref(BerthGuest *guest)
     g_clear_error(&guest->start_error);
     g_array_unref(guest->start_answers);
     g_array_unref(guest->release_answers);
+    g_array_unref(guest->freeze_answers);
     g_object_unref(guest->cancellable);
     g_strfreev(guest->storage_clients);
     g_free(guest->name);
@@ -81,6 +83,7 @@ void berth_guest_free(BerthGuest *guest)
         g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");
     berth_guest_give_answers(guest->start_answers, BERTH_FAULT_NODE, error);
     berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, error);
+    berth_guest_give_answers(guest->freeze_answers, BERTH_FAULT_NONE, error);
     berth_guest_unref(guest);
 }
 
@@ -391,12 +394,14 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
         guest->console_path = g_strdup(domain->console_path);
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
+    guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);
 }
 
 gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec)
 {
+    berth_guest_thaw_to_end(guest);
     switch (guest->phase) {
     case BERTH_PHASE_PREPARING:
     case BERTH_PHASE_DEFINING:
@@ -513,7 +518,7 @@ void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
     guest->usage.disk_write_bytes = MAX(guest->usage.disk_write_bytes, stats->disk_write_bytes);
     guest->context->measured(guest, guest->usage.cpu_usec - before_usec, guest->context->user_data);
     berth_console_bound(guest->console_path);
-    if (stats->paused_by_io_error)
+    if (stats->paused_by_io_error && !guest->freeze_wanted)
         berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_resumed,
                                       berth_guest_ref(guest));
 }
@@ -533,6 +538,11 @@ const char *berth_guest_name(const BerthGuest *guest)
 BerthGuestPhaseOnNode berth_guest_phase(const BerthGuest *guest)
 {
     return guest->phase;
+}
+
+gboolean berth_guest_is_awaited(const BerthGuest *guest)
+{
+    return !berth_guest_is_known(guest) && !guest->is_frozen;
 }
 
 gboolean berth_guest_is_known(const BerthGuest *guest)

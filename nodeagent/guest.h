@@ -24,7 +24,7 @@ typedef struct {
     guint usage_interval_msec;
     /* Its status is news for the scheduler. */
     void (*changed)(BerthGuest *guest, gpointer user_data);
-    /* It has answered in a new session: see berth_guest_is_known(). */
+    /* It has answered in a new session: see berth_guest_is_awaited(). */
     void (*answered)(BerthGuest *guest, gpointer user_data);
     /* More of its output is durable. */
     void (*output)(BerthGuest *guest, gpointer user_data);
@@ -54,6 +54,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuest, berth_guest_free)
 const BerthGuestId *berth_guest_id(const BerthGuest *guest);
 const char *berth_guest_name(const BerthGuest *guest); /* of its domain */
 BerthGuestPhaseOnNode berth_guest_phase(const BerthGuest *guest);
+/* Adopted, and has not answered yet, which one that is frozen cannot. */
+gboolean berth_guest_is_awaited(const BerthGuest *guest);
 /* Has answered since it was adopted, or needs no answer. */
 gboolean berth_guest_is_known(const BerthGuest *guest);
 /* Its domain was destroyed for good: one of its name that runs is nobody's. */
@@ -71,6 +73,10 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain);
 /* SIGTERM, after GRACE_MSEC SIGKILL, then the end of the domain. FALSE: it is being removed, and
  * nothing will be told of its end. */
 gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec);
+/* Its vCPUs stop, or go on. ANSWER when they have; who asks for the opposite meanwhile has the first
+ * answered with CANCELLED. NOT_FOUND: it has no domain, or is being ended. */
+void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFunc answer,
+                        gpointer user_data);
 /* The end of it all, also for a new guest of which only a name is known. DISK_ID may be NULL where it
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,

@@ -46,6 +46,12 @@ struct BerthGuest {
     GError *start_error;
     BerthFault start_fault;
 
+    /* guest_freeze.c */
+    gboolean is_frozen;     /* its vCPUs stand still, because ... */
+    gboolean freeze_wanted; /* ... they are to; or not any more */
+    gboolean is_freezing;   /* libvirt was asked for either, and has not answered */
+    GArray *freeze_answers; /* Answer */
+
     /* The conversation. */
     BerthLogWriter *writer;
     BerthGuestChannel *channel;
@@ -101,6 +107,11 @@ void berth_guest_enter_cleaning(BerthGuest *guest);
 void berth_guest_add_answer(GArray *answers, BerthGuestAnswerFunc func, gpointer user_data);
 void berth_guest_give_answers(GArray *answers, BerthFault fault, const GError *error);
 GArray *berth_guest_answers_new(void);
+
+/* --- guest_freeze.c --- */
+
+/* It is to be ended, for which it has to run. */
+void berth_guest_thaw_to_end(BerthGuest *guest);
 
 /* --- guest_talk.c: the channel, and the timers of the command's life --- */
 

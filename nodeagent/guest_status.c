@@ -42,8 +42,11 @@ void berth_guest_take_exit(BerthGuest *guest, const Berth__Exit *exit)
     guest->exit = (Berth__Exit *)(void *)berth_message_copy(&ours.base);
 }
 
-static Berth__GuestStatus__Phase phase_to_tell(BerthGuestPhaseOnNode phase)
+static Berth__GuestStatus__Phase phase_to_tell(const BerthGuest *guest, BerthGuestPhaseOnNode phase)
 {
+    /* Who was frozen ran: it can say so when it is thawed. */
+    if (phase == BERTH_PHASE_BOOTING && guest->is_adopted && guest->is_frozen)
+        return BERTH__GUEST_STATUS__PHASE__ACTIVE;
     switch (phase) {
     case BERTH_PHASE_RUNNING:
         return BERTH__GUEST_STATUS__PHASE__ACTIVE;
@@ -84,7 +87,7 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     Berth__Usage usage = guest->usage;
     Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
     status.id = &id;
-    status.phase = phase_to_tell(lasting_phase(guest));
+    status.phase = phase_to_tell(guest, lasting_phase(guest));
     status.start_usec = guest->start_usec;
     status.usage = &usage;
     status.storage_clients = guest->storage_clients;

@@ -147,14 +147,41 @@ gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
     return berth_work_finish_empty(result, error);
 }
 
+static gpointer suspend(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "suspend a domain", error))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    if (domain == NULL || virDomainSuspend(domain) < 0)
+        berth_set_error_libvirt(error, "cannot suspend domain %s", name);
+    return NULL;
+}
+
+void berth_hypervisor_suspend_async(BerthHypervisor *hypervisor, const char *name,
+                                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_autofree char *what = g_strdup_printf("suspend domain %s", name);
+    berth_hypervisor_run(hypervisor, what, suspend, g_strdup(name), g_free, NULL, QUERY_MSEC,
+                         callback, user_data);
+}
+
+gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish_empty(result, error);
+}
+
 static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
     const char *name = operation->data;
+    int state = VIR_DOMAIN_NOSTATE;
     if (!berth_operation_check(operation, "resume a domain", error))
         return NULL;
     g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
-    if (domain == NULL || virDomainResume(domain) < 0)
+    if (domain == NULL || virDomainGetState(domain, &state, NULL, 0) < 0 ||
+        (state != VIR_DOMAIN_RUNNING && virDomainResume(domain) < 0))
         berth_set_error_libvirt(error, "cannot resume domain %s", name);
     return NULL;
 }
@@ -179,6 +206,13 @@ static void free_domain(gpointer domain)
     berth_domain_free(domain);
 }
 
+static gboolean is_frozen(virDomainPtr domain)
+{
+    int state = VIR_DOMAIN_NOSTATE, reason = 0;
+    return virDomainGetState(domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
+           reason != VIR_DOMAIN_PAUSED_IOERROR;
+}
+
 /* Appends DOMAIN if it is one of ours. FALSE: nobody knows whether it is. */
 static gboolean take_domain(GPtrArray *ours, virDomainPtr domain, GError **error)
 {
@@ -195,9 +229,10 @@ static gboolean take_domain(GPtrArray *ours, virDomainPtr domain, GError **error
     }
     g_autoptr(GError) reason = NULL;
     BerthDomain *found = berth_domain_parse(xml, strlen(xml), &reason);
-    if (found != NULL)
+    if (found != NULL) {
+        found->is_frozen = is_frozen(domain);
         g_ptr_array_add(ours, found);
-    else if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+    } else if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
         g_debug("domain %s is left alone: %s", name, reason->message);
     return TRUE;
 }

@@ -35,6 +35,8 @@ typedef struct {
     BerthDomainMetadata metadata;
     char *channel_path; /* NULL if it has none */
     char *console_path; /* NULL if it has none */
+    gboolean
+        is_frozen; /* of those in a list: somebody, and not an I/O error, has stopped its vCPUs */
 } BerthDomain;
 void berth_domain_free(BerthDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDomain, berth_domain_free)
@@ -151,7 +153,13 @@ void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *nam
                                     gpointer user_data);
 gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error);
 
-/* Lets a domain run on that was paused (an I/O error that may have passed). */
+/* Stops the vCPUs of a domain; one whose vCPUs stand still is left as it is. */
+void berth_hypervisor_suspend_async(BerthHypervisor *hypervisor, const char *name,
+                                    GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error);
+
+/* Lets a domain run on whose vCPUs were stopped (by the former, or by an I/O error that may have
+ * passed); one that runs is left as it is. */
 void berth_hypervisor_resume_async(BerthHypervisor *hypervisor, const char *name,
                                    GAsyncReadyCallback callback, gpointer user_data);
 gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error);

@@ -11,6 +11,7 @@
 #include "scheduler/core/charge.h"
 
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/loss.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
@@ -54,19 +55,13 @@ void core_charge_restored(CoreTask *task)
     }
 }
 
-void core_charge_resume(BerthCore *core, CoreGuest *guest)
-{
-    if (guest->is_frozen)
-        guest->frozen_usec = core->now_usec;
-}
-
 /* --- what is expected ----------------------------------------------------------------------- */
 
-/* Frozen at its own limit it is charged; for a checkpoint it is not: core_charge_pause(). */
+/* Who is frozen is mostly charged (freeze.c says who); for a checkpoint nobody is: core_charge_pause(). */
 static gint64 stands_since_usec(const CoreGuest *guest)
 {
     if (guest->is_frozen)
-        return guest->frozen_usec;
+        return guest->task->record.frozen_usec;
     return guest->op == BERTH_OP_CHECKPOINTING ? guest->op_usec : G_MAXINT64;
 }
 
@@ -126,6 +121,8 @@ static gint64 waited_for_until_usec(const BerthCore *core)
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task)
 {
     gint64 end_usec = 0;
+    if (task->record.frozen_usec > 0 && !core_freeze_is_charged(task->record.reason))
+        return G_MAXINT64;
     for (guint32 i = 0; i < task->n_guests; i++) {
         const CoreGuest *guest = &task->guests[i];
         end_usec = MAX(end_usec, end_of_usec(core, guest));
@@ -211,12 +208,19 @@ void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
 
 void core_charge_frozen(BerthCore *core, CoreGuest *guest)
 {
-    guest->frozen_usec = core->now_usec;
+    guest->task->record.frozen_usec = core->now_usec;
 }
 
-void core_charge_thawed(BerthCore *core, CoreGuest *guest)
+void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
 {
-    stood_still(core, guest, guest->frozen_usec);
+    gint64 from_usec = guest->task->record.frozen_usec;
+    guest->task->record.frozen_usec = 0;
+    stood_still(core, guest, from_usec);
+    if (!is_charged)
+        add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec,
+            core->now_usec - from_usec);
+    if (!core_heap_has(&guest->task->timer.link))
+        core_task_arm(core, guest->task);
 }
 
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)

@@ -11,17 +11,15 @@ void core_charge_clear(CoreTask *task);
 void core_charge_begin(BerthCore *core, CoreTask *task);
 /* TASK was put back from the store, with what it had lost then. */
 void core_charge_restored(CoreTask *task);
-/* GUEST goes on after that. */
-void core_charge_resume(BerthCore *core, CoreGuest *guest);
 /* GUEST lost LOST_USEC of the time since its previous report. */
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 /* GUEST stood still since FROM_USEC through no doing of its own, and goes on. */
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec);
-/* GUEST stands still from now on; and no longer. That is charged. */
+/* GUEST stands still from now on, frozen; and no longer, and is or is not charged for that. */
 void core_charge_frozen(BerthCore *core, CoreGuest *guest);
-void core_charge_thawed(BerthCore *core, CoreGuest *guest);
+void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged);
 /* When TASK comes to its time limit, if its guests go on to lose what they lost before their latest
- * reports. */
+ * reports; G_MAXINT64 while it is frozen and not charged for that. */
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task);
 /* That may have changed: so may when TASK is thought to leave, and its timer. */
 void core_charge_plan(BerthCore *core, CoreTask *task);

@@ -124,6 +124,10 @@ static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError 
         return core_cancel(core, job, by_operator, error);
     case BERTH_EVENT_JOB_HELD:
         return core_hold(core, job, by_operator, error);
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+        return core_freeze(core, job, by_operator, error);
+    case BERTH_EVENT_JOB_THAW_WANTED:
+        return core_thaw(core, job, by_operator, error);
     default:
         return core_release(core, job, by_operator, error);
     }
@@ -183,8 +187,6 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
         out_input->ok = event->result.ok;
         out_input->serial = event->result.serial;
         return CORE_TASK_THAWED;
-    case BERTH_EVENT_GUEST_THAW_WANTED:
-        return CORE_TASK_THAW_WANTED;
     case BERTH_EVENT_GUEST_RESIZED:
         out_input->ok = event->result.ok;
         out_input->serial = event->result.serial;
@@ -312,6 +314,8 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_JOB_CANCELLED:
     case BERTH_EVENT_JOB_HELD:
     case BERTH_EVENT_JOB_RELEASED:
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+    case BERTH_EVENT_JOB_THAW_WANTED:
         return on_request(core, event, error);
     case BERTH_EVENT_NODE_JOINED:
     case BERTH_EVENT_NODE_LEFT:

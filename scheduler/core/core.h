@@ -80,6 +80,10 @@ typedef struct {
      * PEAK_MIB 0 = not known: it has not settled yet. */
     guint32 peak_milli;
     guint64 peak_mib;
+    BerthReason freeze_reason; /* its guest is to stand still, and this is why: FROZEN_BY_USER,
+                                * FROZEN_BY_OPERATOR, AT_LIMIT; NONE = it is to run. That it does
+                                * stand still is the state SUSPENDED. */
+    gint64 frozen_usec;        /* since when it does; 0 = it does not */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
@@ -226,8 +230,10 @@ typedef enum {
     BERTH_EVENT_JOB_CANCELLED,
     BERTH_EVENT_JOB_HELD,
     BERTH_EVENT_JOB_RELEASED,
-    BERTH_EVENT_NODE_JOINED, /* a session began; GUESTS is all that it has */
-    BERTH_EVENT_NODE_LEFT,   /* its session ended */
+    BERTH_EVENT_JOB_FREEZE_WANTED, /* its running guests are to stand still, in memory, until ... */
+    BERTH_EVENT_JOB_THAW_WANTED,   /* ... they are to go on, whatever they were frozen for */
+    BERTH_EVENT_NODE_JOINED,       /* a session began; GUESTS is all that it has */
+    BERTH_EVENT_NODE_LEFT,         /* its session ended */
     BERTH_EVENT_NODE_CHANGED, /* what it offers, and whether it can start guests, within its session */
     BERTH_EVENT_START_TAKEN,    /* START was answered: the node has taken the guest on */
     BERTH_EVENT_GUEST_RUNNING,  /* the command's first instruction */
@@ -250,8 +256,7 @@ typedef enum {
     BERTH_EVENT_GUEST_FROZEN,
     BERTH_EVENT_GUEST_THAWED,
     BERTH_EVENT_GUEST_RESIZED, /* it has the size that RESIZE named; or not, and has the old one */
-    BERTH_EVENT_GUEST_THAW_WANTED, /* its user wants it to go on, at the limit or not */
-    BERTH_EVENT_NODE_DRAINED, /* an operator wants it empty: no new guests, and those that may be
+    BERTH_EVENT_NODE_DRAINED,  /* an operator wants it empty: no new guests, and those that may be
                                  moved leave */
     BERTH_EVENT_NODE_UNDRAINED,
     BERTH_EVENT_ACCOUNT_SET, /* an account is new or has changed */
@@ -336,7 +341,7 @@ typedef struct {
         BerthCoreJob submitted;
         struct {
             gboolean by_operator;
-        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED */
+        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED */
         struct {
             BerthCoreNodeInfo info;
             const BerthFoundGuest *guests;
@@ -486,6 +491,8 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
  *                  it offers, everything is accepted. ALREADY_EXISTS: the number is in use
  *   JOB_CANCELLED, JOB_HELD, JOB_RELEASED  NOT_FOUND; FAILED_PRECONDITION (already ended; running
  *                  jobs cannot be held; a user may not release what an operator holds)
+ *   JOB_FREEZE_WANTED, JOB_THAW_WANTED  NOT_FOUND; FAILED_PRECONDITION (no task of it runs, or all that do
+ *                  are being ended; a user may not thaw what an operator froze); UNSUPPORTED (a gang)
  * Events of guests and nodes are never refused: a stale one changes nothing. */
 gboolean berth_core_handle(BerthCore *core, gint64 now_usec, const BerthCoreEvent *event,
                            BerthCoreEffects *effects, GError **error);

@@ -4,6 +4,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/fit.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
@@ -85,14 +86,15 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           "job %" G_GUINT64_FORMAT, record->job);
 }
 
-/* Its timer runs, or waits for what is being done to it. */
+/* Its timer runs, or waits for what is being done to it, or for an operator to thaw it. */
 static void check_time_limit(const CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
     gboolean is_timed = core_heap_has(&task->timer.link);
     gboolean is_limited =
         task->job->class->shape.time_limit_usec > 0 && record->stop_reason == BERTH_REASON_NONE;
-    CHECK(is_timed ? is_limited : !is_limited || task->guests[0].op != BERTH_OP_NONE,
+    gboolean stands_free = record->frozen_usec > 0 && !core_freeze_is_charged(record->reason);
+    CHECK(is_timed ? is_limited : !is_limited || stands_free || task->guests[0].op != BERTH_OP_NONE,
           "job %" G_GUINT64_FORMAT, record->job);
 }
 

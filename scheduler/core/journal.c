@@ -181,6 +181,8 @@ static const Event events[] = {
     [BERTH_EVENT_JOB_CANCELLED] = WITH("cancelled", request_members),
     [BERTH_EVENT_JOB_HELD] = WITH("held", request_members),
     [BERTH_EVENT_JOB_RELEASED] = WITH("unheld", request_members),
+    [BERTH_EVENT_JOB_FREEZE_WANTED] = WITH("freeze-wanted", request_members),
+    [BERTH_EVENT_JOB_THAW_WANTED] = WITH("thaw-wanted", request_members),
     [BERTH_EVENT_NODE_JOINED] = WITH_LISTS("joined", joined_members, joined_lists),
     [BERTH_EVENT_NODE_LEFT] = NONE("left"),
     [BERTH_EVENT_NODE_CHANGED] = WITH_LISTS("changed", changed_members, changed_lists),
@@ -202,7 +204,6 @@ static const Event events[] = {
     [BERTH_EVENT_GUEST_FROZEN] = WITH("frozen", result_members),
     [BERTH_EVENT_GUEST_THAWED] = WITH("thawed", result_members),
     [BERTH_EVENT_GUEST_RESIZED] = WITH("resized", result_members),
-    [BERTH_EVENT_GUEST_THAW_WANTED] = NONE("thaw-wanted"),
     [BERTH_EVENT_NODE_DRAINED] = NONE("drained"),
     [BERTH_EVENT_NODE_UNDRAINED] = NONE("undrained"),
     [BERTH_EVENT_ACCOUNT_SET] = WITH("account-set", account_members),
@@ -257,7 +258,9 @@ static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
                                                IN(BerthCoreTask, ran_usec, I64),
                                                IN(BerthCoreTask, starved_usec, I64),
                                                IN(BerthCoreTask, peak_milli, U32),
-                                               IN(BerthCoreTask, peak_mib, U64)};
+                                               IN(BerthCoreTask, peak_mib, U64),
+                                               IN(BerthCoreTask, freeze_reason, U32),
+                                               IN(BerthCoreTask, frozen_usec, I64)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

@@ -9,6 +9,7 @@
 
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
@@ -135,7 +136,7 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
     switch (guest->task->job->class->shape.on_limit) {
     case BERTH_ON_LIMIT_FREEZE:
         if (core->config.features & BERTH_FEATURE_FREEZING)
-            core_move_freeze(core, guest, TRUE);
+            core_freeze_want(core, guest, BERTH_REASON_AT_LIMIT);
         break;
     case BERTH_ON_LIMIT_KILL:
         core_task_stop(core, guest->task, BERTH_REASON_MEMORY_LIMIT);

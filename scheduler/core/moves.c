@@ -200,7 +200,7 @@ void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthR
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze)
 {
     begin(core, guest, freeze ? BERTH_OP_FREEZING : BERTH_OP_THAWING,
-          freeze ? BERTH_REASON_AT_LIMIT : BERTH_REASON_NONE);
+          guest->task->record.freeze_reason);
 }
 
 void core_move_again(BerthCore *core, const CoreGuest *guest)

@@ -23,6 +23,7 @@ void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size);
 /* TO_MIB of GUEST's memory are kept from it; if that is more than now, it is left alone for longer each
  * time. */
 void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason);
+/* For the reason that its task's record gives: freeze.h. */
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
 /* Nothing is being done to it, and nothing is in the way of it. */
 gboolean core_move_is_at_rest(const CoreGuest *guest);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the answers to what people ask for: submit, cancel, hold, release. */
+/* Owns the answers to what people ask for: submit, cancel, hold, release, freeze, thaw. */
 #include "scheduler/core/requests.h"
 
 #include "common/error.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
@@ -273,4 +274,71 @@ gboolean core_release(BerthCore *core, guint64 number, gboolean by_operator, GEr
     job->held_by_operator = FALSE;
     apply_hold(core, job);
     return TRUE;
+}
+
+/* --- freeze, thaw --------------------------------------------------------------------------- */
+
+/* It has a guest, and that is not being ended or removed. */
+static gboolean may_freeze(const CoreTask *task)
+{
+    return (task->record.state == BERTH_JOB_RUNNING || task->record.state == BERTH_JOB_SUSPENDED) &&
+           task->record.stop_reason == BERTH_REASON_NONE;
+}
+
+gboolean core_freeze(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    BerthReason reason =
+        by_operator ? BERTH_REASON_FROZEN_BY_OPERATOR : BERTH_REASON_FROZEN_BY_USER;
+    CoreJob *job = get_unfinished(core, number, error);
+    guint32 n_frozen = 0;
+    if (job == NULL)
+        return FALSE;
+    if (job->class->shape.guests > 1) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+                    "job %" G_GUINT64_FORMAT " has several guests, which cannot be frozen as one",
+                    number);
+        return FALSE;
+    }
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        CoreTask *task = job->tasks[i];
+        if (!may_freeze(task))
+            continue;
+        n_frozen++;
+        if (task->record.freeze_reason != BERTH_REASON_FROZEN_BY_OPERATOR)
+            core_freeze_want(core, &task->guests[0], reason);
+    }
+    if (n_frozen > 0)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %" G_GUINT64_FORMAT " %s",
+                number,
+                has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
+                                 : "is ending: there is nothing left to freeze");
+    return FALSE;
+}
+
+gboolean core_thaw(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    CoreJob *job = get_unfinished(core, number, error);
+    guint32 n_wanted = 0;
+    if (job == NULL)
+        return FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        BerthReason reason = job->tasks[i]->record.freeze_reason;
+        n_wanted += reason != BERTH_REASON_NONE || job->tasks[i]->guests[0].is_frozen;
+        if (reason != BERTH_REASON_FROZEN_BY_OPERATOR || by_operator)
+            continue;
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " is frozen by an operator, who alone can thaw it",
+                    number);
+        return FALSE;
+    }
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        core_freeze_want(core, &job->tasks[i]->guests[0], BERTH_REASON_NONE);
+        core_freeze_settle(core, &job->tasks[i]->guests[0]); /* one that could not be thawed */
+    }
+    if (n_wanted > 0)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "job %" G_GUINT64_FORMAT " is not frozen: there is nothing to thaw", number);
+    return FALSE;
 }

@@ -10,3 +10,5 @@ gboolean core_cancel(BerthCore *core, guint64 job, gboolean by_operator, GError 
 void core_end_hopeless(BerthCore *core, CoreJob *job);
 gboolean core_hold(BerthCore *core, guint64 job, gboolean by_operator, GError **error);
 gboolean core_release(BerthCore *core, guint64 job, gboolean by_operator, GError **error);
+gboolean core_freeze(BerthCore *core, guint64 job, gboolean by_operator, GError **error);
+gboolean core_thaw(BerthCore *core, guint64 job, gboolean by_operator, GError **error);

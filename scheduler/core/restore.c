@@ -75,6 +75,7 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     if (source->phase != BERTH_GUEST_NONE) {
         for (guint32 i = 0; i < task->n_guests; i++)
             restore_guest(core, &task->guests[i], source->node, source->phase);
+        task->guests[0].is_frozen = source->state == BERTH_JOB_SUSPENDED;
         core_charge_restored(task);
         core_task_restored(core, task);
     } else if (berth_job_state_is_final(source->state)) {
@@ -120,7 +121,6 @@ static void resume_node(BerthCore *core, CoreNode *node)
         CoreGuest *guest = g_ptr_array_index(node->guests, i);
         core_predict_resume(core, guest);
         core_move_resume(core, guest);
-        core_charge_resume(core, guest);
         plan_end_of_starting(core, guest);
     }
     if (node->state == BERTH_NODE_LOST) {

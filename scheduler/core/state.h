@@ -171,7 +171,6 @@ struct CoreGuest {
     gint64 told_usec;         /* up to this one its losses are in its gang's */
     gboolean is_charged_late; /* the report was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
-    gint64 frozen_usec;       /* when it was frozen */
     guint32 starved_permille; /* lost of the time between the latest two reports */
     /* predict.c */
     CoreNeeds needs, floor, used, peak;

@@ -17,6 +17,7 @@
 
 #include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -61,6 +62,7 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_plan_end(core, task, task->record.start_usec);
     core->plan_wanted |= task->planned_end_usec != planned_end_usec;
     core_task_arm(core, task);
+    core_freeze_settle(core, &task->guests[0]);
 }
 
 static void on_running_while_stopping(BerthCore *core, CoreTask *task, CoreGuest *guest,
@@ -258,7 +260,6 @@ static const TaskHandler table[BERTH_GUEST_FENCING + 1][CORE_TASK_N_EVENTS] = {
             [CORE_TASK_CHECKPOINTED] = core_on_checkpointed,
             [CORE_TASK_FROZEN] = core_on_frozen,
             [CORE_TASK_THAWED] = core_on_thawed,
-            [CORE_TASK_THAW_WANTED] = core_on_thaw_wanted,
             [CORE_TASK_RESIZED] = core_on_resized,
             [CORE_TASK_EXITED] = on_exited,
             [CORE_TASK_GONE] = core_on_gone,

@@ -22,7 +22,6 @@ typedef enum {
     CORE_TASK_RESIZED,
     CORE_TASK_FROZEN,
     CORE_TASK_THAWED,
-    CORE_TASK_THAW_WANTED,
     CORE_TASK_EVICT,     /* it has not begun to run, and its room is needed */
     CORE_TASK_NODE_LOST, /* its node is given up */
     CORE_TASK_N_EVENTS,

@@ -3,6 +3,7 @@
 #include "scheduler/core/task_steps.h"
 
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
 #include "scheduler/core/timers.h"
@@ -30,8 +31,10 @@ void core_task_stop_if_up(BerthCore *core, CoreTask *task)
 void core_on_found_alive(BerthCore *core, CoreTask *task, CoreGuest *guest,
                          const CoreTaskInput *input)
 {
-    if (!stop_after_join(core, task, guest))
-        core_move_again(core, guest);
+    if (stop_after_join(core, task, guest))
+        return;
+    core_move_again(core, guest);
+    core_freeze_settle(core, guest);
 }
 
 /* Its agent may have been killed half-way, and the task with it: it gets it again. */

@@ -6,6 +6,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
 #include "scheduler/core/relief.h"
@@ -29,6 +30,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
     else
         core_balloon_settled(core, guest);
+    core_freeze_settle(core, guest);
 }
 
 /* It stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
@@ -57,6 +59,7 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     } else if (!input->ok) {
         core_task_arm(core, task);
         core_relief_room_changed(core, core_step_node_of(core, guest));
+        core_freeze_settle(core, guest);
     } else if (reason == BERTH_REASON_TIME_LIMIT) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_TIMEOUT, reason}, 0);
         core_step_release(core, task);
@@ -72,25 +75,11 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
         return;
     gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
     core_move_resized(core, guest, input->ok);
-    if (!was_balloon)
-        return;
-    /* Meanwhile it could not leave. */
-    core_relief_room_changed(core, core_step_node_of(core, guest));
-    if (input->ok)
+    if (was_balloon) /* meanwhile it could not leave */
+        core_relief_room_changed(core, core_step_node_of(core, guest));
+    if (was_balloon && input->ok)
         core_balloon_settled(core, guest);
-}
-
-/* Frozen it keeps its memory, and its time limit runs on. */
-static void set_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, gboolean is_frozen)
-{
-    if (is_frozen)
-        core_charge_frozen(core, guest);
-    else
-        core_charge_thawed(core, guest);
-    guest->is_frozen = is_frozen;
-    task->record.state = is_frozen ? BERTH_JOB_SUSPENDED : BERTH_JOB_RUNNING;
-    task->record.reason = is_frozen ? BERTH_REASON_AT_LIMIT : BERTH_REASON_NONE;
-    core_emit_changed(core, task);
+    core_freeze_settle(core, guest);
 }
 
 void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
@@ -98,8 +87,7 @@ void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const Cor
     if (!answers(guest, BERTH_OP_FREEZING, input))
         return;
     core_move_op_done(core, guest);
-    if (input->ok)
-        set_frozen(core, task, guest, TRUE);
+    core_freeze_done(core, guest, TRUE, input->ok);
 }
 
 void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
@@ -107,15 +95,7 @@ void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const Cor
     if (!answers(guest, BERTH_OP_THAWING, input))
         return;
     core_move_op_done(core, guest);
-    if (input->ok)
-        set_frozen(core, task, guest, FALSE);
-}
-
-void core_on_thaw_wanted(BerthCore *core, CoreTask *task, CoreGuest *guest,
-                         const CoreTaskInput *input)
-{
-    if (guest->is_frozen && core_move_is_at_rest(guest))
-        core_move_freeze(core, guest, FALSE);
+    core_freeze_done(core, guest, FALSE, input->ok);
 }
 
 /* Its START has not left yet: nothing of it is anywhere. What it holds is free at the end of the pass

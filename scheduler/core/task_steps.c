@@ -5,6 +5,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -22,6 +23,8 @@ void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint
     record->state = outcome.state;
     record->reason = outcome.reason;
     record->not_before_usec = 0;
+    record->freeze_reason = BERTH_REASON_NONE;
+    record->frozen_usec = 0;
     record->end_usec =
         end_usec > 0 ? CLAMP(end_usec, MIN(record->start_usec, core->now_usec), core->now_usec)
                      : core->now_usec;
@@ -94,6 +97,9 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
     task->record.stop_reason = BERTH_REASON_NONE;
     task->record.start_usec = 0;
     task->record.end_usec = 0;
+    task->record.frozen_usec = 0;
+    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT) /* it begins below its limit */
+        task->record.freeze_reason = BERTH_REASON_NONE;
     core_charge_clear(task);
     task->record.starved_usec = 0;
     core_emit_changed(core, task);
@@ -118,6 +124,7 @@ CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest)
 void core_step_stop_now(BerthCore *core, CoreTask *task)
 {
     core_step_set_phase(core, task, BERTH_GUEST_STOPPING);
+    core_freeze_end(core, &task->guests[0]);
     for (guint32 i = 0; i < task->n_guests; i++)
         core_emit(core, BERTH_ACTION_STOP, &task->guests[i], task->record.stop_reason);
 }

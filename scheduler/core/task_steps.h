@@ -35,8 +35,6 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
 void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
 void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
 void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
-void core_on_thaw_wanted(BerthCore *core, CoreTask *task, CoreGuest *guest,
-                         const CoreTaskInput *input);
 void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input);
 void core_on_found_alive(BerthCore *core, CoreTask *task, CoreGuest *guest,

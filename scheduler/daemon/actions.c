@@ -11,6 +11,8 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/fencing.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/sessions.h"
@@ -18,6 +20,7 @@
 #include "scheduler/daemon/start_window.h"
 
 #define START_TIMEOUT_MSEC   120000u
+#define FREEZE_TIMEOUT_MSEC  30000u
 #define STOP_TIMEOUT_MSEC    30000u
 #define RELEASE_TIMEOUT_MSEC 120000u
 #define RETRY_MIN_MSEC       1000u
@@ -91,18 +94,16 @@ void berth_actions_free(BerthActions *actions)
     g_free(actions);
 }
 
-static void give_to_core(BerthDaemon *daemon, const BerthCoreEvent *event)
-{
-    g_autoptr(GError) error = NULL;
-    if (berth_engine_is_stopped(daemon->engine))
-        return;
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
-    if (!berth_turn_event(turn, event, NULL, &error))
-        g_critical("the core refused the answer to an action: %s", error->message);
-    berth_turn_commit(turn);
-}
-
 /* --- is it still wanted? ------------------------------------------------------------------------ */
+
+/* The guest waits for the answer to ACTION, and not for that of a later one. */
+static gboolean is_under_way(BerthDaemon *daemon, const BerthCoreAction *action, BerthGuestOp op)
+{
+    const BerthGuestId *id = &action->guest;
+    BerthCoreGuest guest;
+    return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
+           guest.op == op && guest.op_serial == action->serial;
+}
 
 static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
 {
@@ -117,6 +118,10 @@ static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
         return task.phase == BERTH_GUEST_STARTING;
     case BERTH_ACTION_STOP:
         return task.phase == BERTH_GUEST_STOPPING || task.stop_reason != BERTH_REASON_NONE;
+    case BERTH_ACTION_FREEZE:
+        return is_under_way(daemon, action, BERTH_OP_FREEZING);
+    case BERTH_ACTION_THAW:
+        return is_under_way(daemon, action, BERTH_OP_THAWING);
     default:
         return task.phase == BERTH_GUEST_FENCING;
     }
@@ -197,10 +202,12 @@ static const char *action_name(BerthActionKind kind)
         return "start";
     case BERTH_ACTION_STOP:
         return "stop";
-    case BERTH_ACTION_RELEASE:
-        return "release";
+    case BERTH_ACTION_FREEZE:
+        return "freeze";
+    case BERTH_ACTION_THAW:
+        return "thaw";
     default:
-        return "fence";
+        return "release";
     }
 }
 
@@ -263,7 +270,7 @@ static void start_failed(BerthDaemon *daemon, const BerthCoreAction *action, Fau
     event.start_failed.reason =
         fault == FAULT_STORAGE ? BERTH_REASON_STORAGE_UNAVAILABLE : BERTH_REASON_START_FAILED;
     gboolean was_closed = is_closed(daemon, action->node);
-    give_to_core(daemon, &event);
+    berth_engine_tell(daemon->engine, &event);
     if (!was_closed && is_closed(daemon, action->node)) {
         g_warning("node %s gets no new guests for a while, as starts fail on it, the latest: %s",
                   berth_node_table_name(daemon->nodes, action->node), why);
@@ -299,6 +306,40 @@ static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, con
     }
 }
 
+/* --- freezing and thawing ----------------------------------------------------------------------- */
+
+static gboolean is_freeze(const BerthCoreAction *action)
+{
+    return action->kind == BERTH_ACTION_FREEZE || action->kind == BERTH_ACTION_THAW;
+}
+
+static gboolean may_pass(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+/* WHY NULL: it is done. Who asked for it reads in the event log why it is not. */
+static void freeze_answered(BerthDaemon *daemon, const BerthCoreAction *action, const char *why)
+{
+    gboolean freezes = action->kind == BERTH_ACTION_FREEZE;
+    BerthCoreEvent event = {.kind = freezes ? BERTH_EVENT_GUEST_FROZEN : BERTH_EVENT_GUEST_THAWED,
+                            .guest = action->guest,
+                            .node = action->node,
+                            .result = {.ok = why == NULL, .serial = action->serial}};
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    g_autoptr(GError) error = NULL;
+    if (why) {
+        Berth__Event failure = BERTH__EVENT__INIT;
+        berth_event_freeze_failed(action, berth_node_table_name(daemon->nodes, action->node), why,
+                                  &failure);
+        berth_turn_log(turn, &failure);
+    }
+    if (!berth_turn_event(turn, &event, NULL, &error))
+        g_critical("the core refused the answer to an action: %s", error->message);
+    berth_turn_commit(turn);
+}
+
 /* --- answers ------------------------------------------------------------------------------------ */
 
 /* What the answer says beside that the action was taken on. */
@@ -307,15 +348,15 @@ static void take_reply(Sending *sending, const ProtobufCMessage *reply)
     BerthCoreEvent event = {.guest = sending->action.guest, .node = sending->action.node};
     if (sending->action.kind == BERTH_ACTION_START) {
         event.kind = BERTH_EVENT_START_TAKEN;
-        give_to_core(sending->actions->daemon, &event);
+        berth_engine_tell(sending->actions->daemon->engine, &event);
     } else if (sending->action.kind == BERTH_ACTION_RELEASE) {
         event.kind = BERTH_EVENT_GUEST_RELEASED;
-        give_to_core(sending->actions->daemon, &event);
+        berth_engine_tell(sending->actions->daemon->engine, &event);
     } else if (sending->action.kind == BERTH_ACTION_STOP &&
                ((const Berth__StopGuestReply *)(const void *)reply)->unknown) {
         event.kind = BERTH_EVENT_GUEST_GONE;
         event.gone.reason = BERTH_REASON_GUEST_VANISHED;
-        give_to_core(sending->actions->daemon, &event);
+        berth_engine_tell(sending->actions->daemon->engine, &event);
     }
 }
 
@@ -335,8 +376,14 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     const char *why = NULL;
     Fault fault = fault_of(sending, reply, error, &why);
     gboolean is_wanted_still = is_current(sending);
-    if (is_wanted_still && !reply && fault == FAULT_NONE) {
+    gboolean is_refused = error && is_freeze(&sending->action) && !may_pass(error);
+    if (is_wanted_still && !reply && fault == FAULT_NONE && !is_refused) {
         fail_and_try_again(sending, error);
+        return;
+    }
+    if (is_wanted_still && is_freeze(&sending->action)) {
+        freeze_answered(daemon, &sending->action, error ? error->message : NULL);
+        sending_free(sending);
         return;
     }
     if (fault != FAULT_NONE &&
@@ -425,6 +472,14 @@ static void send_action(Sending *sending)
         request.id = &id;
         request.grace_msec = (guint32)CLAMP(action->grace_usec / 1000, 0, G_MAXUINT32);
         call_agent(sending, "StopGuest", &request.base, STOP_TIMEOUT_MSEC);
+    } else if (action->kind == BERTH_ACTION_FREEZE) {
+        Berth__FreezeGuestRequest request = BERTH__FREEZE_GUEST_REQUEST__INIT;
+        request.id = &id;
+        call_agent(sending, "FreezeGuest", &request.base, FREEZE_TIMEOUT_MSEC);
+    } else if (action->kind == BERTH_ACTION_THAW) {
+        Berth__ThawGuestRequest request = BERTH__THAW_GUEST_REQUEST__INIT;
+        request.id = &id;
+        call_agent(sending, "ThawGuest", &request.base, FREEZE_TIMEOUT_MSEC);
     } else {
         g_autofree char *disk_id = berth_disk_id_format(&action->guest);
         Berth__ReleaseGuestRequest request = BERTH__RELEASE_GUEST_REQUEST__INIT;
@@ -445,92 +500,6 @@ static Sending *sending_new(BerthActions *actions, const BerthCoreAction *action
     return sending;
 }
 
-/* --- FENCE -------------------------------------------------------------------------------------- */
-
-typedef struct {
-    char **addresses;
-    char *disk_id;
-} Fence;
-
-typedef struct {
-    BerthDaemon *daemon;
-    BerthCoreAction action;
-} Fencing;
-
-static void fence_free(gpointer data)
-{
-    Fence *fence = data;
-    g_strfreev(fence->addresses);
-    g_free(fence->disk_id);
-    g_free(fence);
-}
-
-/* Cuts off whom the node named while it was well, and whoever has the disk open now. Then removes the
- * disk, so that a QEMU that the node begins only now, as a client that nobody knows, finds nothing to
- * open; one that came in between keeps it from being removed, and the next try cuts it off. */
-static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError **error)
-{
-    const Fence *fence = input;
-    g_autoptr(GError) failed = NULL;
-    g_auto(GStrv) clients = berth_storage_disk_clients(storage, fence->disk_id, &failed);
-    if (!clients && !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
-        g_propagate_error(error, g_steal_pointer(&failed));
-        return NULL;
-    }
-    g_autoptr(GPtrArray) all = g_ptr_array_new();
-    for (gsize i = 0; fence->addresses[i]; i++)
-        g_ptr_array_add(all, fence->addresses[i]);
-    for (gsize i = 0; clients && clients[i]; i++)
-        g_ptr_array_add(all, clients[i]);
-    g_ptr_array_add(all, NULL);
-    if (berth_storage_fence(storage, (const char *const *)all->pdata, error))
-        berth_storage_disk_remove(storage, fence->disk_id, error);
-    return NULL;
-}
-
-static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autofree Fencing *fencing = user_data;
-    g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
-    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_FENCED,
-                            .guest = fencing->action.guest,
-                            .node = fencing->action.node};
-    if (error) {
-        log_failure(fencing->daemon, &fencing->action, error->message);
-        event.kind = BERTH_EVENT_FENCE_FAILED;
-    }
-    give_to_core(fencing->daemon, &event);
-}
-
-/* A guest that never reported its own clients may not be made yet: then its agent, which would
- * make it, is cut off too. */
-static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action)
-{
-    const BerthTaskEntry *entry =
-        berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
-    const BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
-    g_autoptr(GStrvBuilder) addresses = g_strv_builder_new();
-    for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++)
-        g_strv_builder_add(addresses, entry->stored->storage_clients[i]);
-    if ((!entry || entry->stored->n_storage_clients == 0) && node && *node->info->storage_client) {
-        g_auto(GStrv) clients = g_strsplit(node->info->storage_client, " ", -1);
-        g_strv_builder_addv(addresses, (const char **)clients);
-    }
-    return g_strv_builder_end(addresses);
-}
-
-static void fence(BerthDaemon *daemon, const BerthCoreAction *action)
-{
-    Fence *input = g_new0(Fence, 1);
-    input->addresses = fence_addresses(daemon, action);
-    input->disk_id = berth_disk_id_format(&action->guest);
-    Fencing *fencing = g_new0(Fencing, 1);
-    *fencing = (Fencing){daemon, *action};
-    berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "fence a guest",
-                           fence_guest, input, fence_free, NULL, on_fenced, fencing);
-}
-
 /* --- entry -------------------------------------------------------------------------------------- */
 
 void berth_actions_act(BerthActions *actions, const BerthCoreAction *action)
@@ -539,7 +508,7 @@ void berth_actions_act(BerthActions *actions, const BerthCoreAction *action)
     if (!is_wanted(daemon, action))
         return;
     if (action->kind == BERTH_ACTION_FENCE) {
-        fence(daemon, action);
+        berth_fence(daemon, action);
         return;
     }
     BerthRpcPeer *peer = berth_sessions_peer(daemon->sessions, action->node);

@@ -529,6 +529,17 @@ void berth_turn_commit(BerthTurn *turn)
         arm_timer(engine);
 }
 
+void berth_engine_tell(BerthEngine *engine, const BerthCoreEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    if (berth_engine_is_stopped(engine))
+        return;
+    BerthTurn *turn = berth_engine_begin(engine);
+    if (!berth_turn_event(turn, event, NULL, &error))
+        g_critical("the core refused what is no request: %s", error->message);
+    berth_turn_commit(turn);
+}
+
 /* --- time ------------------------------------------------------------------------------------ */
 
 static gboolean on_timer(gpointer user_data)

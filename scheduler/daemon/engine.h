@@ -85,3 +85,5 @@ typedef void (*BerthTurnFunc)(const GError *error, gpointer user_data);
 void berth_turn_then(BerthTurn *turn, BerthTurnFunc func, gpointer user_data);
 /* Ends the turn (transfer full). An empty one waits for those before it. */
 void berth_turn_commit(BerthTurn *turn);
+/* EVENT, of a node or of storage, in a turn of its own; nothing, once the engine has stopped. */
+void berth_engine_tell(BerthEngine *engine, const BerthCoreEvent *event);

@@ -19,6 +19,10 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
         return BERTH__EVENT__KIND__JOB_HELD;
     case BERTH_EVENT_JOB_RELEASED:
         return BERTH__EVENT__KIND__JOB_RELEASED;
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+        return BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED;
+    case BERTH_EVENT_JOB_THAW_WANTED:
+        return BERTH__EVENT__KIND__JOB_THAW_REQUESTED;
     case BERTH_EVENT_GUEST_RUNNING:
         return BERTH__EVENT__KIND__GUEST_RUNNING;
     case BERTH_EVENT_GUEST_EXITED:
@@ -38,7 +42,8 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
 gboolean berth_event_is_request(BerthEventKind kind)
 {
     return kind == BERTH_EVENT_JOB_SUBMITTED || kind == BERTH_EVENT_JOB_CANCELLED ||
-           kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED;
+           kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED ||
+           kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED;
 }
 
 static guint64 job_of(const BerthCoreEvent *event)
@@ -91,6 +96,18 @@ gboolean berth_event_action(const BerthCoreAction *action, const char *node,
     out_event->node = (char *)node;
     out_event->reason = (Berth__Reason)action->reason;
     return TRUE;
+}
+
+void berth_event_freeze_failed(const BerthCoreAction *action, const char *node, const char *why,
+                               Berth__Event *out_event)
+{
+    out_event->kind = action->kind == BERTH_ACTION_FREEZE ? BERTH__EVENT__KIND__GUEST_FREEZE_FAILED
+                                                          : BERTH__EVENT__KIND__GUEST_THAW_FAILED;
+    out_event->job = action->guest.job;
+    out_event->task = action->guest.task;
+    out_event->epoch = action->guest.epoch;
+    out_event->node = (char *)node;
+    out_event->text = (char *)why;
 }
 
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event)

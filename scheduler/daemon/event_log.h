@@ -17,6 +17,9 @@ char *berth_event_gone_text(const char *detail, const char *console_tail);
 /* FALSE: this kind of action has no entry of its own. */
 gboolean berth_event_action(const BerthCoreAction *action, const char *node,
                             Berth__Event *out_event);
+/* A FREEZE or THAW that was refused. */
+void berth_event_freeze_failed(const BerthCoreAction *action, const char *node, const char *why,
+                               Berth__Event *out_event);
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event);
 /* KIND: an image of that NAME was imported, or removed, by USER. */
 void berth_event_image(Berth__Event__Kind kind, const char *name, const char *user,

@@ -81,6 +81,12 @@ static void on_committed(const GError *error, gpointer user_data)
     g_free(change);
 }
 
+/* What an operator has stopped in a job of an operator, that operator may let go. */
+static gboolean lets_go(BerthEventKind kind)
+{
+    return kind == BERTH_EVENT_JOB_RELEASED || kind == BERTH_EVENT_JOB_THAW_WANTED;
+}
+
 static gboolean decide(Change *change, const BerthJobEntry *entry, const char *user, GError **error)
 {
     BerthDaemon *daemon = change->daemon;
@@ -93,8 +99,8 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
     }
     BerthCoreEvent event = {.kind = change->kind, .guest = {.job = change->job}};
     event.request.by_operator =
-        who->uid != entry->job->uid || (change->kind == BERTH_EVENT_JOB_RELEASED &&
-                                        berth_permission_is_operator(&daemon->operators, who));
+        who->uid != entry->job->uid ||
+        (lets_go(change->kind) && berth_permission_is_operator(&daemon->operators, who));
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     gboolean is_taken = berth_turn_event(turn, &event, user, error);
     if (is_taken)

@@ -56,6 +56,20 @@ static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseReque
                      BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_FREEZE_WANTED, request->job,
+                     BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_THAW_WANTED, request->job,
+                     BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,
                       Berth__LogChunk_Closure closure, void *closure_data)
 {

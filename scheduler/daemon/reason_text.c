@@ -67,6 +67,10 @@ static const char *policy_text(Berth__Reason reason)
         return "its node is to be empty";
     case BERTH__REASON__REASON_AT_LIMIT:
         return "it reached its reservation";
+    case BERTH__REASON__REASON_FROZEN_BY_USER:
+        return "frozen by its user; berth thaw lets it go on";
+    case BERTH__REASON__REASON_FROZEN_BY_OPERATOR:
+        return "frozen by an operator";
     case BERTH__REASON__REASON_BELOW_LIMIT:
         return "it does not need the room that it was grown to";
     default:

@@ -68,6 +68,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->requeues = task->requeues;
     stored->task->start_usec = (guint64)task->start_usec;
     stored->task->end_usec = (guint64)task->end_usec;
+    stored->task->frozen_usec = (guint64)task->frozen_usec;
+    stored->freeze_reason = (Berth__Reason)task->freeze_reason;
     if (task->node != 0)
         berth_pb_set_string(&stored->task->node, node_name);
 }
@@ -94,6 +96,8 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
         .starved_usec = (gint64)stored->starved_usec,
         .peak_milli = stored->peak_milli,
         .peak_mib = stored->peak_mib,
+        .freeze_reason = (BerthReason)stored->freeze_reason,
+        .frozen_usec = (gint64)stored->task->frozen_usec,
     };
 }
 

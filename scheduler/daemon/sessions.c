@@ -133,15 +133,9 @@ static void leave(Link *link)
 {
     BerthDaemon *daemon = link->sessions->daemon;
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_LEFT, .node = link->node};
-    g_autoptr(GError) error = NULL;
     g_hash_table_remove(link->sessions->by_node, GUINT_TO_POINTER(link->node));
     link->node = 0;
-    if (berth_engine_is_stopped(daemon->engine))
-        return;
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
-    if (!berth_turn_event(turn, &event, NULL, &error))
-        g_critical("the core refused the end of a session: %s", error->message);
-    berth_turn_commit(turn);
+    berth_engine_tell(daemon->engine, &event);
 }
 
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)

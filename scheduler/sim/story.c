@@ -127,6 +127,12 @@ static void tell_event(SimStory *story, const BerthCoreEvent *event)
                                                       : "no longer held",
              event->request.by_operator ? "an operator" : "its user");
         break;
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+    case BERTH_EVENT_JOB_THAW_WANTED:
+        tell(story, task, "to be %s, says %s",
+             event->kind == BERTH_EVENT_JOB_FREEZE_WANTED ? "frozen" : "thawed",
+             event->request.by_operator ? "an operator" : "its user");
+        break;
     case BERTH_EVENT_GUEST_RUNNING:
         tell(story, task, "guest %u: its command runs", guest);
         break;

@@ -33,6 +33,7 @@ typedef struct {
     const char *console_tail;   /* with gone */
     const Berth__Usage *usage;  /* what it measures, whenever it is asked; NULL = next to nothing */
     const char *storage_client; /* address that it reports for fencing; NULL = none */
+    const char *freeze_error;   /* it cannot be frozen, because of that; NULL = it can */
 } FakePlan;
 
 /* Fills OUT_PLAN (zeroed: ends at once with status 0) for a guest. */
@@ -92,6 +93,9 @@ void fake_agent_set_delay(FakeAgent *agent, guint delay_msec);
 guint fake_agent_n_guests(FakeAgent *agent);
 /* Guests that it was asked to stop, in order. */
 guint fake_agent_n_stops(FakeAgent *agent);
+/* How often it was asked to freeze or thaw one; whether JOB's guest is frozen now. */
+guint fake_agent_n_freezes(FakeAgent *agent);
+gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job);
 /* Ends the command of each guest of JOB that runs. FALSE: there is none. */
 gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status);
 /* The guest of JOB writes more, and the node reports it. */

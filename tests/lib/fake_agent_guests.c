@@ -3,6 +3,7 @@
  * plan says, and the answers to what the node is told to do with them. */
 #include "tests/lib/fake_agent_internal.h"
 
+#include "common/error.h"
 #include "common/id.h"
 #include "common/message.h"
 
@@ -17,6 +18,7 @@ typedef struct {
     Berth__GuestStatus__Phase phase;
     gint64 start_usec;
     gint64 end_usec;
+    gboolean is_frozen;
     guint64 bytes[2]; /* written to stdout, stderr */
     guint timer;
     BerthRpcCall *start; /* to be refused; NULL = is not */
@@ -249,6 +251,24 @@ static Guest *find_job(FakeAgent *agent, guint64 job)
     return NULL;
 }
 
+guint fake_agent_n_freezes(FakeAgent *agent)
+{
+    return agent->n_freezes;
+}
+
+gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job)
+{
+    GHashTableIter iter;
+    gpointer value;
+    g_hash_table_iter_init(&iter, agent->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &value)) {
+        const Guest *guest = value;
+        if (guest->id.job == job && guest->is_frozen)
+            return TRUE;
+    }
+    return FALSE;
+}
+
 gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status)
 {
     Guest *guest = find_job(agent, job);
@@ -365,8 +385,43 @@ static void agent_stop_guest(Berth__Agent_Service *service, const Berth__StopGue
         guest->phase == BERTH__GUEST_STATUS__PHASE__GONE) {
         return;
     }
+    guest->is_frozen = FALSE;
     guest->plan.signal = SIGTERM;
     end_guest(guest);
+}
+
+static void agent_freeze_guest(Berth__Agent_Service *service,
+                               const Berth__FreezeGuestRequest *request,
+                               Berth__FreezeGuestReply_Closure closure, void *closure_data)
+{
+    static const Berth__FreezeGuestReply reply = BERTH__FREEZE_GUEST_REPLY__INIT;
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    g_autoptr(GError) error = NULL;
+    agent->n_freezes++;
+    if (!guest || guest->plan.freeze_error) {
+        error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                                    guest ? guest->plan.freeze_error : "there is no such guest");
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    guest->is_frozen = TRUE;
+    answer(agent, call, &reply.base);
+}
+
+static void agent_thaw_guest(Berth__Agent_Service *service, const Berth__ThawGuestRequest *request,
+                             Berth__ThawGuestReply_Closure closure, void *closure_data)
+{
+    static const Berth__ThawGuestReply reply = BERTH__THAW_GUEST_REPLY__INIT;
+    FakeAgent *agent = agent_of(service);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    agent->n_freezes++;
+    if (guest)
+        guest->is_frozen = FALSE;
+    answer(agent, BERTH_RPC_CALL(closure_data), &reply.base);
 }
 
 static void agent_release_guest(Berth__Agent_Service *service,

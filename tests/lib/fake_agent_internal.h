@@ -20,6 +20,7 @@ struct FakeAgent {
     guint repeats;
     guint delay_msec;
     guint n_stops;
+    guint n_freezes;
     guint n_answers;
     char *cannot_start;
     char *storage_client;

@@ -175,6 +175,12 @@ void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const ch
     g_hash_table_replace(fake->domains, domain->name, domain);
 }
 
+void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen = TRUE;
+}
+
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
 {
     const BerthGuestId none = {0};
@@ -237,10 +243,33 @@ gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
     return finish_empty(result, error);
 }
 
+void berth_hypervisor_suspend_async(BerthHypervisor *fake, const char *name,
+                                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    GError *error = NULL;
+    fake->suspends++;
+    if (fake->failing_suspends > 0) {
+        fake->failing_suspends--;
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the domain is busy");
+    } else if (domain != NULL) {
+        domain->is_frozen = TRUE;
+    }
+    answer_later(fake, callback, user_data, error, NULL, NULL);
+}
+
+gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
 void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
                                    GAsyncReadyCallback callback, gpointer user_data)
 {
+    BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
     fake->resumes++;
+    if (domain != NULL)
+        domain->is_frozen = FALSE;
     fake->paused_by_io_error = FALSE;
     fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_RESUMED, fake->user_data);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
@@ -274,8 +303,10 @@ void berth_hypervisor_list_async(BerthHypervisor *fake, GAsyncReadyCallback call
     g_hash_table_iter_init(&iter, fake->domains);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const BerthDomain *domain = value;
-        g_ptr_array_add(all, domain_new(domain->name, &domain->metadata.id, domain->channel_path,
-                                        domain->console_path));
+        BerthDomain *copy = domain_new(domain->name, &domain->metadata.id, domain->channel_path,
+                                       domain->console_path);
+        copy->is_frozen = domain->is_frozen;
+        g_ptr_array_add(all, copy);
     }
     answer_later(fake, callback, user_data, NULL, all, unref_array);
 }

@@ -15,9 +15,10 @@ struct BerthHypervisor {
     GQueue answers;      /* answers due */
     guint source;
     /* How often it was asked. */
-    guint creates, destroys, resumes, lists, stats;
-    char *destroyed;    /* name of the domain that was to be destroyed last */
-    char *created_uuid; /* of the domain that was to be made last; NULL: none was given */
+    guint creates, destroys, suspends, resumes, lists, stats;
+    guint failing_suspends; /* this many more fail with UNAVAILABLE */
+    char *destroyed;        /* name of the domain that was to be destroyed last */
+    char *created_uuid;     /* of the domain that was to be made last; NULL: none was given */
     /* What goes wrong: this many lists more fail with UNAVAILABLE. */
     guint failing_lists;
     /* A domain that it makes is answered for after so long, or when it is destroyed before. */
@@ -39,6 +40,8 @@ BerthHypervisor *fake_hypervisor(void);
 /* A domain runs from now on; nobody is told. */
 void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const char *channel_path,
                          const char *console_path);
+/* Its vCPUs stand still; nobody is told. */
+void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 /* A domain that is no guest, the same. */
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name);
 /* It runs no more. */

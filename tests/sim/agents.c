@@ -120,6 +120,7 @@ static void agent_stop(World *world, const BerthCoreAction *order)
         event.gone.reason = BERTH_REASON_GUEST_VANISHED;
         send_result(world, order->node, event);
     } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
+        guest->is_frozen = FALSE;
         end_guest(world, guest, (BerthCoreExit){.signal = 15});
     } else if (guest->found.phase == BERTH_FOUND_STARTING) {
         lose_guest(world, guest, BERTH_REASON_GUEST_VANISHED);

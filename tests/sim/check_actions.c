@@ -200,10 +200,16 @@ static void check_op(World *world, const BerthCoreAction *action)
         CHECK(world, action->reason == BERTH_REASON_PROMOTION || (features & BERTH_FEATURE_GROWTH),
               action->guest.job);
         world_note(world, action->reason == BERTH_REASON_PROMOTION ? "promoted" : "grow");
+    } else if (action->kind == BERTH_ACTION_FREEZE) {
+        gboolean is_asked_for = action->reason == BERTH_REASON_FROZEN_BY_USER ||
+                                action->reason == BERTH_REASON_FROZEN_BY_OPERATOR;
+        CHECK(world,
+              is_asked_for || (job->job.on_limit == BERTH_ON_LIMIT_FREEZE &&
+                               (features & BERTH_FEATURE_FREEZING)),
+              action->guest.job);
+        world_note(world, is_asked_for ? "freeze" : "freeze at limit");
     } else {
-        CHECK(world, job->job.on_limit == BERTH_ON_LIMIT_FREEZE, action->guest.job);
-        CHECK(world, features & BERTH_FEATURE_FREEZING, action->guest.job);
-        world_note(world, action->kind == BERTH_ACTION_FREEZE ? "freeze" : "thaw");
+        world_note(world, "thaw");
     }
     if (action->reason == BERTH_REASON_ROOM_NEEDED)
         world_note(world, "room needed");

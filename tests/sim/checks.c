@@ -104,6 +104,10 @@ static void check_task(World *world, const Job *job, guint32 index)
     CHECK(world, now.state == stored->record.state && now.phase == stored->record.phase,
           job->job.id);
     CHECK(world, now.epoch == stored->record.epoch, job->job.id);
+    CHECK(world,
+          now.freeze_reason == stored->record.freeze_reason &&
+              now.frozen_usec == stored->record.frozen_usec,
+          job->job.id);
     /* Why those that never started wait is said of all by one. */
     CHECK(world, now.epoch == 0 || now.reason == stored->record.reason, job->job.id);
     CHECK(world, !job->job.no_requeue || now.requeues == 0, job->job.id);

@@ -148,14 +148,56 @@ static gboolean has_ended(const Job *job)
     return TRUE;
 }
 
+/* One that the core would freeze, and that an operator alone thaws. */
+static gboolean may_freeze(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks && job->job.guests <= 1; i++) {
+        const BerthCoreTask *record = &job->tasks[i].record;
+        if ((record->state == BERTH_JOB_RUNNING || record->state == BERTH_JOB_SUSPENDED) &&
+            record->stop_reason == BERTH_REASON_NONE)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean may_thaw(const Job *job, gboolean by_operator)
+{
+    gboolean is_frozen = FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const Task *task = &job->tasks[i];
+        BerthReason reason = task->record.freeze_reason;
+        if (reason == BERTH_REASON_FROZEN_BY_OPERATOR && !by_operator)
+            return FALSE;
+        is_frozen |= reason != BERTH_REASON_NONE || task->record.state == BERTH_JOB_SUSPENDED;
+    }
+    return is_frozen;
+}
+
 static gboolean is_allowed(const Job *job, BerthEventKind kind, gboolean by_operator)
 {
     if (job->is_refused || has_ended(job))
         return FALSE;
+    if (kind == BERTH_EVENT_JOB_FREEZE_WANTED)
+        return may_freeze(job);
+    if (kind == BERTH_EVENT_JOB_THAW_WANTED)
+        return may_thaw(job, by_operator);
     if (kind == BERTH_EVENT_JOB_HELD)
         return has_pending(job);
     return kind != BERTH_EVENT_JOB_RELEASED || !job->job.held || !job->job.held_by_operator ||
            by_operator;
+}
+
+/* What was asked for is in the records, whatever is being done to the guests now. */
+static void check_freeze(World *world, const Job *job, gboolean is_wanted)
+{
+    world_note(world, is_wanted ? "freeze wanted" : "thaw wanted");
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const BerthCoreTask *record = &job->tasks[i].record;
+        gboolean runs = record->phase != BERTH_GUEST_NONE && (record->state == BERTH_JOB_RUNNING ||
+                                                              record->state == BERTH_JOB_SUSPENDED);
+        if (runs && record->stop_reason == BERTH_REASON_NONE)
+            CHECK(world, (record->freeze_reason != BERTH_REASON_NONE) == is_wanted, job->job.id);
+    }
 }
 
 void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_operator)
@@ -175,6 +217,8 @@ void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_o
         CHECK(world, !job->job.held, number);
     if (kind == BERTH_EVENT_JOB_CANCELLED)
         CHECK(world, !has_pending(job), number);
+    if (kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED)
+        check_freeze(world, job, kind == BERTH_EVENT_JOB_FREEZE_WANTED);
 }
 
 /* --- what operators set --------------------------------------------------------------------- */
@@ -289,12 +333,11 @@ static void set_can_start(World *world, guint32 node, gboolean can)
 /* FALSE: nothing is frozen. */
 static gboolean want_thaw(World *world)
 {
-    for (guint i = 0; i < world->guests->len; i++) {
-        const Guest *guest = &g_array_index(world->guests, Guest, i);
-        BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_THAW_WANTED, .guest = guest->found.id};
-        if (!guest->is_frozen)
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        if (job->is_refused || has_ended(job) || !may_thaw(job, TRUE))
             continue;
-        driver_handle(world, &event);
+        people_ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, world_chance(world, 70));
         return TRUE;
     }
     return FALSE;
@@ -303,9 +346,9 @@ static gboolean want_thaw(World *world)
 void people_change_something(World *world)
 {
     guint32 node = 1 + world_pick(world, world->hosts->len);
-    if (want_thaw(world))
+    if (world_chance(world, 60) && want_thaw(world))
         return;
-    switch (world_pick(world, 7)) {
+    switch (world_pick(world, 8)) {
     case 0:
     case 1:
         change_owner(world);
@@ -319,6 +362,11 @@ void people_change_something(World *world)
         break;
     case 5:
         change_window(world);
+        break;
+    case 6:
+        if (world->jobs->len > 0)
+            people_ask(world, BERTH_EVENT_JOB_FREEZE_WANTED,
+                       1 + world_pick(world, world->jobs->len), world_chance(world, 50));
         break;
     default:
         set_can_start(world, node, world_chance(world, 60));
@@ -370,7 +418,12 @@ void people_let_go(World *world)
         set_can_start(world, node, TRUE);
         set_drained(world, node, FALSE);
     }
-    for (guint64 number = 1; number <= world->jobs->len; number++)
-        if (!world_job(world, number)->is_refused)
-            people_ask(world, BERTH_EVENT_JOB_RELEASED, number, TRUE);
+    for (guint64 number = 1; number <= world->jobs->len; number++) {
+        const Job *job = world_job(world, number);
+        if (job->is_refused)
+            continue;
+        people_ask(world, BERTH_EVENT_JOB_RELEASED, number, TRUE);
+        if (!has_ended(job) && may_thaw(job, TRUE))
+            people_ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, TRUE);
+    }
 }

@@ -26,11 +26,11 @@
  *   [uid=] [account=] [qos=] [family=] [may-move] [ok:JOB|any:JOB|not:JOB|start:JOB|singleton]
  *   account|user NUMBER [parent=|account=] [shares=] [tasks=] [v=] [m=] [jobs=], qos NUMBER p=,
  *   maintenance NUMBER node= from= to= (without to=: cleared)
- *   cancel|hold|release JOB [op]
+ *   cancel|hold|release|freeze|thaw JOB [op]
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
- *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, thaw JOB.EPOCH, frozen|thawed| migrated|checkpointed|resized JOB.EPOCH [failed],
+ *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|checkpointed|resized JOB.EPOCH [failed],
  *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */

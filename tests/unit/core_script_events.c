@@ -330,6 +330,8 @@ gboolean core_script_play_event(Script *script)
     } events[] = {
         {"cancel", BERTH_EVENT_JOB_CANCELLED, TRUE},
         {"hold", BERTH_EVENT_JOB_HELD, TRUE},
+        {"freeze", BERTH_EVENT_JOB_FREEZE_WANTED, TRUE},
+        {"thaw", BERTH_EVENT_JOB_THAW_WANTED, TRUE},
         {"release", BERTH_EVENT_JOB_RELEASED, TRUE},
         {"taken", BERTH_EVENT_START_TAKEN, FALSE},
         {"running", BERTH_EVENT_GUEST_RUNNING, FALSE},
@@ -345,7 +347,6 @@ gboolean core_script_play_event(Script *script)
         {"resized", BERTH_EVENT_GUEST_RESIZED, FALSE},
         {"frozen", BERTH_EVENT_GUEST_FROZEN, FALSE},
         {"thawed", BERTH_EVENT_GUEST_THAWED, FALSE},
-        {"thaw", BERTH_EVENT_GUEST_THAW_WANTED, FALSE},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(events); i++) {
         if (strcmp(script->words[0], events[i].word) != 0)

@@ -53,6 +53,8 @@ static const struct {
     {"disk-full", BERTH_REASON_DISK_FULL},
     {"SUSPENDED", BERTH_JOB_SUSPENDED},
     {"at-limit", BERTH_REASON_AT_LIMIT},
+    {"frozen-by-user", BERTH_REASON_FROZEN_BY_USER},
+    {"frozen-by-operator", BERTH_REASON_FROZEN_BY_OPERATOR},
     {"none", BERTH_GUEST_NONE},
     {"starting", BERTH_GUEST_STARTING},
     {"running", BERTH_GUEST_RUNNING},

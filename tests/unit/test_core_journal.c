@@ -30,6 +30,8 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 5 cancelled guest.job=7 request.by_operator=1",
         "event 5 held guest.job=7",
         "event 5 unheld guest.job=7",
+        "event 5 freeze-wanted guest.job=7 request.by_operator=1",
+        "event 5 thaw-wanted guest.job=7",
         "event 6 joined node=2 joined.info.capacity.vcpus=8 joined.info.capacity.memory_mib=4096 "
         "joined.info.cannot_start=1 joined.info.rack=1 found=7:0:1:3:2:55:0:0:0:0:0:0:0 "
         "cells=4:2048,4:2048",
@@ -58,7 +60,6 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 9 frozen guest.job=7 result.ok=1",
         "event 9 thawed guest.job=7 result.ok=1",
         "event 9 resized guest.job=7 result.ok=1",
-        "event 9 thaw-wanted guest.job=7",
         "event 9 drained node=2",
         "event 9 undrained node=2",
         "event 9 account-set account_set.account=1 account_set.shares=5 "
@@ -96,7 +97,8 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 nodes=1,2 "
-        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0"};
+        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400:50:44,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:"
+        "0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -114,7 +116,7 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
 static void journal_restored_job_has_its_tasks(void **state)
 {
     char line[] = "restored-job submitted.id=7 submitted.array_size=9 "
-                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33:1500:400";
+                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33:1500:400:50:66";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
@@ -133,6 +135,8 @@ static void journal_restored_job_has_its_tasks(void **state)
     assert_int_equal(task->starved_usec, 33);
     assert_int_equal(task->peak_milli, 1500);
     assert_int_equal(task->peak_mib, 400);
+    assert_int_equal(task->freeze_reason, BERTH_REASON_FROZEN_BY_USER);
+    assert_int_equal(task->frozen_usec, 66);
     berth_journal_entry_clear(&entry);
 }
 

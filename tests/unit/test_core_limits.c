@@ -406,7 +406,7 @@ static void time_limit_takes_no_rate_from_before_a_freeze(void **state)
         "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n"
         "frozen 1.1\n"
         "at 510\n"
-        "thaw 1.1 -> THAW 1.1@1\n"
+        "thaw 1 -> THAW 1.1@1\n"
         "thawed 1.1\n"
         "at 520\n"
         "report 1.1 starved=500\n" /* it can have lost 10 only, which is all of its time */
@@ -482,7 +482,7 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "report 1.1 cpu=0 mem=390 left=10\n"
         "exited 3.1 -> RELEASE 3.1@1\n"
         "released 3.1\n"
-        "thaw 1.1 -> THAW 1.1@1\n"
+        "thaw 1 -> THAW 1.1@1\n"
         "thawed 1.1\n"
         "? 1 RUNNING - running\n"
         "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"

@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth freeze, thaw: asks for each job, then waits until its guest stands still, or runs again. What came
+ * of it is read from the event log, from before the question on: no answer falls between the two. */
+#include "cli/cli.h"
+
+#include "cli/follow.h"
+#include "common/error.h"
+#include "common/types.h"
+
+#include <stdio.h>
+
+typedef struct {
+    guint64 job;
+    gboolean freezes;
+    gboolean waits;
+    gboolean was_asked;
+    guint64 last_seq;
+    gboolean is_over; /* it is as wanted, or will not be */
+    GError *failure;  /* it will not be */
+} Freeze;
+
+static void fail(Freeze *freeze, const char *why)
+{
+    freeze->is_over = TRUE;
+    if (freeze->failure == NULL)
+        freeze->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                                      "job %" G_GUINT64_FORMAT " was not %s: %s", freeze->job,
+                                      freeze->freezes ? "frozen" : "thawed", why);
+}
+
+static void take_state(Freeze *freeze, Berth__JobState state)
+{
+    if (berth_job_state_is_final((BerthJobState)state))
+        fail(freeze, "it has ended meanwhile");
+    else if (state == BERTH__JOB_STATE__SUSPENDED)
+        freeze->is_over = freeze->freezes;
+    else if (state == BERTH__JOB_STATE__RUNNING)
+        freeze->is_over = !freeze->freezes;
+}
+
+/* FALSE: nothing more is to be waited for. */
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    Freeze *freeze = user_data;
+    freeze->last_seq = event->seq;
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__TASK_STATE:
+        take_state(freeze, event->state);
+        break;
+    case BERTH__EVENT__KIND__GUEST_FREEZE_FAILED:
+    case BERTH__EVENT__KIND__GUEST_THAW_FAILED:
+        fail(freeze, event->text);
+        break;
+    case BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED:
+        if (!freeze->freezes)
+            fail(freeze, "somebody has asked for it to be frozen again");
+        break;
+    case BERTH__EVENT__KIND__JOB_THAW_REQUESTED:
+        if (freeze->freezes)
+            fail(freeze, "somebody has asked for it to be thawed again");
+        break;
+    default:
+        break;
+    }
+    return !freeze->is_over;
+}
+
+static Berth__JobReply *ask(BerthCli *cli, guint64 job, gboolean freezes, GError **error)
+{
+    Berth__FreezeRequest freeze = BERTH__FREEZE_REQUEST__INIT;
+    Berth__ThawRequest thaw = BERTH__THAW_REQUEST__INIT;
+    freeze.job = thaw.job = job;
+    return (Berth__JobReply *)(freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze",
+                                                        &freeze.base, error)
+                                       : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw",
+                                                        &thaw.base, error));
+}
+
+/* It may be so at once: it was, or a task that waits has nothing to do for it. */
+static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
+{
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    freeze->last_seq = info->last_seq;
+    berth__server_info__free_unpacked(info, NULL);
+    Berth__JobReply *reply = ask(cli, freeze->job, freeze->freezes, error);
+    if (reply == NULL)
+        return FALSE;
+    freeze->was_asked = TRUE;
+    Berth__JobState state = reply->job->state;
+    freeze->is_over = state == BERTH__JOB_STATE__PENDING ||
+                      (freeze->freezes && state == BERTH__JOB_STATE__SUSPENDED) ||
+                      (!freeze->freezes && state == BERTH__JOB_STATE__RUNNING);
+    berth__job_reply__free_unpacked(reply, NULL);
+    return TRUE;
+}
+
+static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Freeze *freeze = user_data;
+    if (!freeze->was_asked && !ask_once(cli, freeze, error))
+        return FALSE;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.job = freeze->job;
+    while (freeze->waits && !freeze->is_over) {
+        request.after_seq = freeze->last_seq;
+        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                   take_event, freeze, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean freeze_one(BerthCli *cli, guint64 job, gboolean freezes, gboolean waits,
+                           GError **error)
+{
+    Freeze freeze = {.job = job, .freezes = freezes, .waits = waits};
+    if (!berth_cli_persist(cli, FALSE, attempt, &freeze, error))
+        return FALSE;
+    if (freeze.failure != NULL) {
+        g_propagate_error(error, freeze.failure);
+        return FALSE;
+    }
+    if (!cli->json)
+        return TRUE;
+    Berth__Job *shown = berth_get_job(cli, job, error);
+    if (shown == NULL)
+        return FALSE;
+    berth_cli_print_json(&shown->base);
+    berth__job__free_unpacked(shown, NULL);
+    return TRUE;
+}
+
+static gboolean freeze_each(BerthCli *cli, int argc, char **argv, gboolean freezes,
+                            const char *description, int *out_status, GError **error)
+{
+    gboolean no_wait = FALSE;
+    const GOptionEntry entries[] = {
+        {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait,
+         "Return when it is decided, not when it is done", NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
+        {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
+        return FALSE;
+    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    if (jobs == NULL)
+        return FALSE;
+    for (guint i = 0; i < jobs->len; i++) {
+        g_autoptr(GError) local = NULL;
+        if (!berth_cli_connect(cli, error))
+            return FALSE;
+        if (!freeze_one(cli, g_array_index(jobs, guint64, i), freezes, !no_wait, &local))
+            berth_cli_report(local, out_status);
+    }
+    return TRUE;
+}
+
+gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    return freeze_each(
+        cli, argc, argv, TRUE,
+        "The job's processes stop at once, in memory, where they are, and use no CPU; "
+        "`berth thaw` lets them\ngo on. The job keeps its reservation, and its time "
+        "limit runs on; not so where an operator froze the\njob of somebody else, "
+        "which only an operator thaws. A job that boots is frozen when it runs.",
+        out_status, error);
+}
+
+gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    return freeze_each(
+        cli, argc, argv, FALSE,
+        "Lets frozen jobs go on. Their clocks are set; what they had open is as they "
+        "left it, but for\nconnections whose other end has given up. What an operator "
+        "froze, only an operator thaws.",
+        out_status, error);
+}

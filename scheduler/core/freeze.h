@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* Guests that are to stand still: at their limit, or because somebody asked for it. */
+
+/* GUEST's task is to stand still from now on, for REASON (FROZEN_BY_USER, FROZEN_BY_OPERATOR, AT_LIMIT),
+ * or, NONE, to run. Done as soon as nothing else is being done to it. */
+void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason);
+/* Nothing is being done to GUEST any more, it runs now, or its node is back: what is wanted and not so
+ * begins. */
+void core_freeze_settle(BerthCore *core, CoreGuest *guest);
+/* It is frozen, or is not any more. OK FALSE: it could not be, and is not asked to again. */
+void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gboolean ok);
+/* Whether the time for which a task is frozen for REASON counts for its time limit. */
+gboolean core_freeze_is_charged(BerthReason reason);
+/* GUEST is to end: its agent lets it go on, so that it can. */
+void core_freeze_end(BerthCore *core, CoreGuest *guest);

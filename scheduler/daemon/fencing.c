@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns FENCE: a guest that may still run on a lost node is cut off from storage. Decides nothing: a
+ * fence that fails becomes an event, and the core tries it again. */
+#include "config.h"
+
+#include "scheduler/daemon/fencing.h"
+
+#include "common/error.h"
+#include "common/id.h"
+
+typedef struct {
+    char **addresses;
+    char *disk_id;
+} Fence;
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthCoreAction action;
+} Fencing;
+
+static void fence_free(gpointer data)
+{
+    Fence *fence = data;
+    g_strfreev(fence->addresses);
+    g_free(fence->disk_id);
+    g_free(fence);
+}
+
+/* Cuts off whom the node named while it was well, and whoever has the disk open now. Then removes the
+ * disk, so that a QEMU that the node begins only now, as a client that nobody knows, finds nothing to
+ * open; one that came in between keeps it from being removed, and the next try cuts it off. */
+static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Fence *fence = input;
+    g_autoptr(GError) failed = NULL;
+    g_auto(GStrv) clients = berth_storage_disk_clients(storage, fence->disk_id, &failed);
+    if (!clients && !g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        g_propagate_error(error, g_steal_pointer(&failed));
+        return NULL;
+    }
+    g_autoptr(GPtrArray) all = g_ptr_array_new();
+    for (gsize i = 0; fence->addresses[i]; i++)
+        g_ptr_array_add(all, fence->addresses[i]);
+    for (gsize i = 0; clients && clients[i]; i++)
+        g_ptr_array_add(all, clients[i]);
+    g_ptr_array_add(all, NULL);
+    if (berth_storage_fence(storage, (const char *const *)all->pdata, error))
+        berth_storage_disk_remove(storage, fence->disk_id, error);
+    return NULL;
+}
+
+static void log_failure(const Fencing *fencing, const char *why)
+{
+    g_autofree char *guest = berth_guest_name_format(&fencing->action.guest);
+    g_warning("could not fence %s of node %s: %s", guest,
+              berth_node_table_name(fencing->daemon->nodes, fencing->action.node), why);
+}
+
+static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autofree Fencing *fencing = user_data;
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_FENCED,
+                            .guest = fencing->action.guest,
+                            .node = fencing->action.node};
+    if (error) {
+        log_failure(fencing, error->message);
+        event.kind = BERTH_EVENT_FENCE_FAILED;
+    }
+    berth_engine_tell(fencing->daemon->engine, &event);
+}
+
+/* A guest that never reported its own clients may not be made yet: then its agent, which would
+ * make it, is cut off too. */
+static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action)
+{
+    const BerthTaskEntry *entry =
+        berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
+    const BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
+    g_autoptr(GStrvBuilder) addresses = g_strv_builder_new();
+    for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++)
+        g_strv_builder_add(addresses, entry->stored->storage_clients[i]);
+    if ((!entry || entry->stored->n_storage_clients == 0) && node && *node->info->storage_client) {
+        g_auto(GStrv) clients = g_strsplit(node->info->storage_client, " ", -1);
+        g_strv_builder_addv(addresses, (const char **)clients);
+    }
+    return g_strv_builder_end(addresses);
+}
+
+void berth_fence(BerthDaemon *daemon, const BerthCoreAction *action)
+{
+    Fence *input = g_new0(Fence, 1);
+    input->addresses = fence_addresses(daemon, action);
+    input->disk_id = berth_disk_id_format(&action->guest);
+    Fencing *fencing = g_new0(Fencing, 1);
+    *fencing = (Fencing){daemon, *action};
+    berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "fence a guest",
+                           fence_guest, input, fence_free, NULL, on_fenced, fencing);
+}
