@@ -55,7 +55,6 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->shapes = core_shapes_new();
     core_timers_init(&core->timers);
     core->strays = g_array_new(FALSE, FALSE, sizeof(CoreStray));
-    core->undone = g_ptr_array_new();
     return core;
 }
 
@@ -74,7 +73,6 @@ void berth_core_free(BerthCore *core)
     g_array_unref(core->qos);
     core_nodes_clear(&core->nodes);
     g_array_unref(core->strays);
-    g_ptr_array_unref(core->undone);
     g_free(core);
 }
 
@@ -102,14 +100,10 @@ void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effect
     core->effects = effects;
 }
 
-/* Whose start was taken back may fit elsewhere; once, and then at the next event. */
 void core_event_end(BerthCore *core)
 {
     core_depend_end_hopeless(core);
     core_placement_pass(core);
-    if (core_task_free_undone(core))
-        core_placement_pass(core);
-    core_task_free_undone(core);
     core->effects = NULL;
 }
 

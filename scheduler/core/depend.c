@@ -19,8 +19,6 @@ typedef struct {
 typedef struct {
     guint64 job; /* first: the key */
     GArray *dependents;
-    guint n_after_start; /* of them wait for its start */
-    guint64 told_at;     /* the event in which such were last let go */
 } Waited;
 
 /* Unfinished jobs of one user and name. */
@@ -148,25 +146,19 @@ static void wait_for(BerthCore *core, CoreJob *job, const BerthCoreDependency *d
 {
     Waited *waited = g_hash_table_lookup(core->waited, &dependency->job);
     if (waited == NULL) {
-        waited = g_new0(Waited, 1);
+        waited = g_new(Waited, 1);
         waited->job = dependency->job;
         waited->dependents = g_array_new(FALSE, FALSE, sizeof(Dependent));
         g_hash_table_add(core->waited, waited);
     }
     Dependent dependent = {job, dependency->kind};
     g_array_append_val(waited->dependents, dependent);
-    waited->n_after_start += dependency->kind == BERTH_AFTER_START;
     job->n_entries++;
 }
 
-/* Not if a start was taken back. */
 static gboolean has_started(const CoreJob *job)
 {
-    gboolean has = job->next >= job->array_size;
-    for (guint32 i = 0; has && i < job->n_tasks; i++)
-        has = job->tasks[i]->record.epoch > 0 ||
-              berth_job_state_is_final(job->tasks[i]->record.state);
-    return has;
+    return job->next >= job->array_size;
 }
 
 static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *dependency)
@@ -205,14 +197,10 @@ static void leave_all(BerthCore *core, const CoreJob *job)
     /* The result does not depend on the order of the table: all entries of JOB go. */
     g_hash_table_iter_init(&iter, core->waited);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        Waited *waited = key;
-        for (guint i = waited->dependents->len; i > 0; i--) {
-            const Dependent *dependent = &g_array_index(waited->dependents, Dependent, i - 1);
-            if (dependent->job != job)
-                continue;
-            waited->n_after_start -= dependent->kind == BERTH_AFTER_START;
-            g_array_remove_index(waited->dependents, i - 1);
-        }
+        GArray *dependents = ((Waited *)key)->dependents;
+        for (guint i = dependents->len; i > 0; i--)
+            if (g_array_index(dependents, Dependent, i - 1).job == job)
+                g_array_remove_index(dependents, i - 1);
     }
 }
 
@@ -223,12 +211,15 @@ void core_depend_remove(BerthCore *core, CoreJob *job)
     g_hash_table_remove(core->waited, &job->id);
 }
 
-/* Those that JOB meets wait no longer; the others wait on, or in vain. */
-static void tell(BerthCore *core, const CoreJob *job, Waited *waited, gboolean has_ended)
+/* Those that JOB meets wait no longer; the others wait on, or in vain. TRUE: it met somebody. */
+static gboolean tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
 {
+    Waited *waited = g_hash_table_lookup(core->waited, &job->id);
+    gboolean any = FALSE;
+    if (waited == NULL)
+        return FALSE;
     g_autoptr(GArray) dependents = g_array_copy(waited->dependents);
     g_array_set_size(waited->dependents, 0);
-    waited->n_after_start = 0;
     for (guint i = 0; i < dependents->len; i++) {
         Dependent dependent = g_array_index(dependents, Dependent, i);
         if (!has_ended && dependent.kind != BERTH_AFTER_START) {
@@ -236,28 +227,21 @@ static void tell(BerthCore *core, const CoreJob *job, Waited *waited, gboolean h
             continue;
         }
         dependent.job->n_entries--;
-        if (!has_ended || is_met_by(dependent.kind, !job->has_failed))
+        if (!has_ended || is_met_by(dependent.kind, !job->has_failed)) {
             meet(core, dependent.job);
-        else
+            any = TRUE;
+        } else {
             give_up(core, dependent.job);
+        }
     }
+    return any;
 }
 
 void core_depend_started(BerthCore *core, CoreJob *job)
 {
-    Waited *waited = g_hash_table_lookup(core->waited, &job->id);
-    if (waited == NULL || waited->n_after_start == 0 || !has_started(job))
-        return;
-    tell(core, job, waited, FALSE);
-    waited->told_at = core->event;
     /* The pass may be beyond the place of who was let go, or walk what it came into: it has to begin anew. */
-    core->pass_again = TRUE;
-}
-
-gboolean core_depend_start_is_told(const BerthCore *core, const CoreJob *job)
-{
-    const Waited *waited = g_hash_table_lookup(core->waited, &job->id);
-    return waited != NULL && waited->told_at == core->event;
+    if (has_started(job) && tell(core, job, FALSE))
+        core->pass_again = TRUE;
 }
 
 /* For good: siblings may end, and the family with them, before JOB is forgotten. */
@@ -274,10 +258,8 @@ static void leave_family(BerthCore *core, CoreJob *job)
 
 void core_depend_ended(BerthCore *core, CoreJob *job)
 {
-    Waited *waited = g_hash_table_lookup(core->waited, &job->id);
     job->has_ended = TRUE;
-    if (waited != NULL)
-        tell(core, job, waited, TRUE);
+    tell(core, job, TRUE);
     leave_family(core, job);
 }
 

@@ -11,11 +11,8 @@ gsize core_depends_bytes(BerthCore *core);
 void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
 /* JOB, which has ended, is forgotten. */
 void core_depend_remove(BerthCore *core, CoreJob *job);
-/* One of JOB's tasks has started, or ended without; they have all ended. Lets go, or ends, who comes after
- * it. */
+/* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
 void core_depend_started(BerthCore *core, CoreJob *job);
 void core_depend_ended(BerthCore *core, CoreJob *job);
-/* In the event under way some were let go because JOB has started. */
-gboolean core_depend_start_is_told(const BerthCore *core, const CoreJob *job);
 /* Ends those of which it is known by now that they can never start. */
 void core_depend_end_hopeless(BerthCore *core);

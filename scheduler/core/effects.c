@@ -2,7 +2,6 @@
 /* Owns what an event leaves behind for the driver. */
 #include "scheduler/core/effects.h"
 
-#include "scheduler/core/job.h"
 #include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
@@ -75,18 +74,6 @@ void core_emit(BerthCore *core, BerthActionKind kind, const CoreGuest *guest, Be
 {
     BerthCoreAction action = core_action(core, kind, guest, reason);
     core_emit_action(core, &action);
-}
-
-void core_take_back_start(BerthCore *core, const CoreGuest *guest)
-{
-    for (guint i = core->effects->actions->len; i > 0; i--) {
-        const BerthCoreAction *action =
-            &g_array_index(core->effects->actions, BerthCoreAction, i - 1);
-        if (core_guest_get(core, &action->guest) != guest)
-            continue;
-        g_array_remove_index(core->effects->actions, i - 1);
-        return;
-    }
 }
 
 void core_emit_release_of_stray(BerthCore *core, const CoreNode *node, BerthGuestId guest)

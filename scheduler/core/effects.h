@@ -10,8 +10,6 @@ void core_emit(BerthCore *core, BerthActionKind kind, const CoreGuest *guest, Be
 BerthCoreAction core_action(BerthCore *core, BerthActionKind kind, const CoreGuest *guest,
                             BerthReason reason);
 void core_emit_action(BerthCore *core, const BerthCoreAction *action);
-/* It was noted in this event: as if it had not been. */
-void core_take_back_start(BerthCore *core, const CoreGuest *guest);
 void core_emit_release_of_stray(BerthCore *core, const CoreNode *node, BerthGuestId guest);
 void core_emit_changed(BerthCore *core, CoreTask *task);
 /* For those of its tasks that have no record of their own: names the first. */

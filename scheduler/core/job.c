@@ -194,10 +194,8 @@ void core_task_over(BerthCore *core, CoreTask *task)
     g_ptr_array_add(core->over, task);
     job->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
     job->n_over++;
-    if (job->next < job->array_size || job->n_over < job->n_tasks) {
-        core_depend_started(core, job);
+    if (job->next < job->array_size || job->n_over < job->n_tasks)
         return;
-    }
     core_owner_remove_job(job->class->shape.owner);
     core_depend_ended(core, job);
 }

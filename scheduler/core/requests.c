@@ -4,6 +4,7 @@
 
 #include "common/error.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -188,6 +189,7 @@ static void cancel_rest(BerthCore *core, CoreJob *job, const CoreTaskInput *inpu
     CoreTask *task = core_job_add_task(job, job->next);
     job->next = job->array_size;
     core_task_handle(core, task, CORE_TASK_CANCEL, input);
+    core_depend_started(core, job);
 }
 
 gboolean core_cancel(BerthCore *core, guint64 number, gboolean by_operator, GError **error)

@@ -134,7 +134,6 @@ struct CoreGuest {
     gboolean heard; /* it has been running */
     gboolean has_exited;
     guint64 found_at;   /* event (NODE_JOINED) that last named it */
-    guint64 started_at; /* event in which START was last wanted for it */
     guint64 removed_at; /* event in which RELEASE was last wanted for it */
     CoreSize size;      /* held on NODE */
     guint32 cells;      /* of NODE, that it spans; 0 = in slack, or NODE has none. cells.c */
@@ -310,7 +309,6 @@ struct BerthCore {
     GArray *order;      /* CoreOrdered: classes in which a job waits, first first */
     CoreHeap timers;    /* CoreTimer.link */
     GPtrArray *over;    /* CoreTask that are forgotten at the next event */
-    GPtrArray *undone;  /* CoreGuest whose START was taken back in the event under way */
     GArray *strays;     /* CoreStray */
     GPtrArray *untried; /* CoreClass whose head is new since the last pass */
     CorePlan *plan;

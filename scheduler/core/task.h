@@ -49,8 +49,6 @@ void core_task_apply(BerthCore *core, CoreTask *task, CoreGuest *guest, CoreTask
 void core_guest_handle(BerthCore *core, CoreGuest *guest, CoreTaskEvent event,
                        const CoreTaskInput *input);
 
-/* Those whose START was taken back hold nothing any more, and wait again. TRUE: there were any. */
-gboolean core_task_free_undone(BerthCore *core);
 /* A task that waits no longer gets its guests, one on each of NODES (which may repeat). */
 void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
                      gboolean is_opportunistic);

@@ -4,7 +4,6 @@
 
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/charge.h"
-#include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
@@ -98,18 +97,7 @@ void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const Cor
     core_freeze_done(core, guest, FALSE, input->ok);
 }
 
-/* Its START has not left yet: nothing of it is anywhere. What it holds is free at the end of the pass
- * that is under way, which its task is not to come into again. */
-static void take_back(BerthCore *core, CoreTask *task)
-{
-    core_take_back_start(core, &task->guests[0]);
-    task->record.epoch--;
-    core_step_set_phase(core, task, BERTH_GUEST_RELEASING);
-    g_ptr_array_add(core->undone, &task->guests[0]);
-}
-
-/* Of a start that somebody waited for others were told already: that one leaves, and its release after it.
- * Whoever is sent there next would have to go, too, as long as others come who are backed: a boot each time,
+/* Whoever is sent there next would have to go, too, as long as others come who are backed: a boot each time,
  * for nothing. So nobody is, for a while. */
 void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input)
@@ -117,17 +105,5 @@ void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_node_of(core, &task->guests[0])->slack_rest_usec =
         core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
     core_step_set_pending(core, task, BERTH_REASON_EVICTED);
-    if (task->guests[0].started_at == core->event && !core_depend_start_is_told(core, task->job))
-        take_back(core, task);
-    else
-        core_step_release(core, task);
-}
-
-gboolean core_task_free_undone(BerthCore *core)
-{
-    gboolean any = core->undone->len > 0;
-    for (guint i = 0; i < core->undone->len; i++)
-        core_step_free_guest(core, g_ptr_array_index(core->undone, i));
-    g_ptr_array_set_size(core->undone, 0);
-    return any;
+    core_step_release(core, task);
 }

@@ -259,7 +259,6 @@ static void begin_guest(BerthCore *core, CoreGuest *guest)
 static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolean is_opportunistic)
 {
     guest->size = guest->task->job->class->shape.size;
-    guest->started_at = core->event;
     guest->has_exited = guest->is_frozen = FALSE;
     guest->balloon_mib = guest->to_balloon_mib = 0;
     guest->is_opportunistic = is_opportunistic;

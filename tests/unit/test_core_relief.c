@@ -107,61 +107,6 @@ static void slack_that_did_not_begin_is_started_again(void **state)
                   "report 1.1 cpu=1000 mem=500 -> RELEASE 2.1@1\n");
 }
 
-/* A start that would be undone in the same event never leaves, and costs no epoch. */
-static void slack_that_would_go_at_once_is_not_started(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 v=2 m=500 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "submit 2 v=3 m=600 limit=20000 slack may-checkpoint\n"
-        "submit 3 v=2 m=500 limit=20000\n"
-        "at 20\n"
-        "report 1.1 cpu=100 mem=100\n"
-        "planned 2 10000\n"
-        "at 60\n"
-        "timer -> START 3.1@1\n"
-        "? 2 PENDING evicted none\n"
-        "running 3.1\n"
-        "at 80\n"
-        "report 3.1 cpu=100 mem=100\n"
-        "at 359\n"
-        "timer\n"
-        "at 419\n"
-        "timer -> START 2.1@1~\n");
-}
-
-/* Unless somebody was let go because it started: then it has. */
-static void start_that_was_waited_for_is_not_taken_back(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 v=2 m=500 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "submit 2 v=3 m=600 limit=20000 slack may-checkpoint\n"
-        "submit 3 v=2 m=500 limit=20000 start:2\n"
-        "at 20\n"
-        "report 1.1 cpu=100 mem=100\n"
-        "at 60\n"
-        "timer -> START 2.1@1~ RELEASE 2.1@1\n"
-        "released 2.1 -> START 3.1@1\n");
-}
-
-static void start_that_was_taken_back_is_none(void **state)
-{
-    run("node 1 4 1000\n"
-        "submit 1 v=2 m=500 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "submit 2 v=3 m=600 limit=20000 slack may-checkpoint\n"
-        "submit 3 v=2 m=500 limit=20000\n"
-        "at 20\n"
-        "report 1.1 cpu=100 mem=100\n"
-        "at 60\n"
-        "timer -> START 3.1@1\n"
-        "submit 4 v=4 start:2\n"
-        "why 4 dependency\n"
-        "cancel 2\n"
-        "why 4 resources\n");
-}
-
 /* Each time that somebody who is backed takes the room, whoever is sent there next would be started in vain,
  * be it another task of the same array: nobody is, for a cooldown. */
 static void slack_of_who_did_not_begin_rests(void **state)
@@ -276,9 +221,6 @@ int main(void)
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
-        cmocka_unit_test(slack_that_would_go_at_once_is_not_started),
-        cmocka_unit_test(start_that_was_waited_for_is_not_taken_back),
-        cmocka_unit_test(start_that_was_taken_back_is_none),
         cmocka_unit_test(slack_of_who_did_not_begin_rests),
         cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
         cmocka_unit_test(node_under_pressure_sends_one_away),
