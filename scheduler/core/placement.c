@@ -81,6 +81,15 @@ static void end_pass(BerthCore *core)
     core->pass_wanted = core->plan_wanted = core->full_pass_wanted = FALSE;
 }
 
+/* Who started may have used up the limits of one whose start is firm: what is kept for him is free. */
+static gboolean has_more_to_do(BerthCore *core)
+{
+    gboolean may_start_in_slack =
+        core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0;
+    return core->pass_again || core_plan_has_idle_firm(core) ||
+           (may_start_in_slack && (core_slack_pass(core) || core_plan_has_idle_firm(core)));
+}
+
 void core_placement_pass(BerthCore *core)
 {
     if (!core->pass_wanted || core->more_follow || core->storage_down)
@@ -95,9 +104,7 @@ void core_placement_pass(BerthCore *core)
             core_backfill_pass(core);
         /* Who starts in slack no longer keeps anything from others. */
         core->plan_wanted = TRUE;
-    } while (core->pass_again ||
-             ((core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0) &&
-              core_slack_pass(core)));
+    } while (has_more_to_do(core));
     core->slack_wanted = FALSE;
     end_pass(core);
 }

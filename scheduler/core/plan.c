@@ -9,6 +9,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/timers.h"
 
 /* So far apart are the places of firm ones, for others to come between them. */
@@ -310,14 +311,30 @@ void core_plan_drop_task(BerthCore *core, guint64 job)
         }
 }
 
+gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned)
+{
+    const CoreJob *job = core_job_get(core, planned->job);
+    if (job == NULL || !core_heap_has(&job->waiting) || !job->class->is_ordered)
+        return TRUE;
+    const CoreShape *shape = &job->class->shape;
+    return core_owner_hinders(shape->owner, shape->size, shape->guests) != NULL;
+}
+
 void core_plan_drop_idle(BerthCore *core)
 {
     const GArray *gathered = core->plan->gathered;
-    for (guint i = gathered->len; i > 0; i--) {
-        const CoreJob *job = core_job_get(core, g_array_index(gathered, CorePlanned, i - 1).job);
-        if (job == NULL || !core_heap_has(&job->waiting) || !job->class->is_ordered)
+    for (guint i = gathered->len; i > 0; i--)
+        if (core_planned_is_idle(core, &g_array_index(gathered, CorePlanned, i - 1)))
             drop_gathered(core, i - 1);
-    }
+}
+
+gboolean core_plan_has_idle_firm(const BerthCore *core)
+{
+    const GArray *firm = core->plan->firm;
+    for (guint i = 0; i < firm->len; i++)
+        if (core_planned_is_idle(core, &g_array_index(firm, CorePlanned, i)))
+            return TRUE;
+    return FALSE;
 }
 
 guint core_plan_n_firm(const CorePlan *plan)

@@ -71,8 +71,12 @@ void core_plan_forget_changes(BerthCore *core);
 void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start);
 /* The first gathered start of JOB, if there is one, is none any more. */
 void core_plan_drop_task(BerthCore *core, guint64 job);
-/* Nor are those of jobs that do not wait any more. */
+/* Nor are those of jobs that do not wait any more, or whose owner runs as much as he may. */
 void core_plan_drop_idle(BerthCore *core);
+/* A firm start is of one of those: made anew, the plan has more room. */
+gboolean core_plan_has_idle_firm(const BerthCore *core);
+/* Its job could not start, whatever room there is. */
+gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned);
 guint core_plan_n_firm(const CorePlan *plan);
 guint core_plan_n_gathered(const CorePlan *plan);
 guint core_plan_n_firm_of(const CorePlan *plan, guint64 job);

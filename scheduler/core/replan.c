@@ -100,17 +100,16 @@ static gboolean stands(BerthCore *core, const CorePlanned *planned, const CoreCl
 
 /* --- all of them ------------------------------------------------------------------------------ */
 
-/* Number AT is of a job that does not wait any more, or all tasks of which come before it. */
+/* Number AT is of a job that cannot start, or all tasks of which come before it. */
 static gboolean is_idle(const BerthCore *core, guint at)
 {
-    guint64 id = core_plan_firm(core->plan, at)->job;
-    const CoreJob *job = core_job_get(core, id);
-    if (job == NULL || !core_heap_has(&job->waiting) || !job->class->is_ordered)
+    const CorePlanned *planned = core_plan_firm(core->plan, at);
+    if (core_planned_is_idle(core, planned))
         return TRUE;
     guint32 n = 0;
     for (guint i = 0; i < at; i++)
-        n += core_plan_firm(core->plan, i)->job == id;
-    return n >= core_job_n_startable(job);
+        n += core_plan_firm(core->plan, i)->job == planned->job;
+    return n >= core_job_n_startable(core_job_get(core, planned->job));
 }
 
 gboolean core_replan_stands(BerthCore *core, guint at, const CoreJob *job, gint64 rank)
