@@ -18,6 +18,16 @@ _berth_nodes() { # the last of names separated by commas
     mapfile -t COMPREPLY < <(compgen -P "$before" -W "$(_berth_names node ls)" -- "${cur##*,}")
 }
 
+_berth_node_change() { # OPTION...
+    case $prev in
+    --reason | -r) ;;
+    *) case $cur in
+        -*) _berth_words "$@" ;;
+        *) _berth_nodes ;;
+        esac ;;
+    esac
+}
+
 _berth_files() {
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -68,7 +78,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
     "") _berth_words submit run ls show logs wait cancel hold release freeze thaw node image version ;;
-    node) _berth_words ls show ;;
+    node) _berth_words ls show cordon uncordon drain undrain ;;
     image) _berth_words import ls show rm ;;
     esac
 }
@@ -85,9 +95,11 @@ _berth_verb() { # VERB [SUBCOMMAND]
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)
         case ${2-} in
-        "") _berth_words ls show --help ;;
+        "") _berth_words ls show cordon uncordon drain undrain --help ;;
         ls) _berth_words --json --help ;;
         show) _berth_words $(_berth_names node ls) --json --help ;;
+        cordon | uncordon | undrain) _berth_node_change --reason --json --help ;;
+        drain) _berth_node_change --reason --plan --no-wait --json --help ;;
         esac ;;
     image) _berth_image "${2-}" ;;
     version) _berth_words --json --help ;;

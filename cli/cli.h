@@ -88,6 +88,14 @@ gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status,
 gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_cordon(BerthCli *cli, int argc, char **argv, int *out_status,
+                               GError **error);
+gboolean berth_cli_node_uncordon(BerthCli *cli, int argc, char **argv, int *out_status,
+                                 GError **error);
+gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_status,
+                              GError **error);
+gboolean berth_cli_node_undrain(BerthCli *cli, int argc, char **argv, int *out_status,
+                                GError **error);
 gboolean berth_cli_image_import(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error);
 gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

@@ -40,15 +40,38 @@ static char *absence(const Berth__Node *node)
     }
 }
 
+static const char *admission_name(const Berth__NodeAdmission *admission)
+{
+    return admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING ? "drained" : "cordoned";
+}
+
 /* What is in the way of new guests comes before what slows them. (transfer full) */
 static char *note(const Berth__Node *node)
 {
     if (*node->closed_reason)
         return g_strdup(node->closed_reason);
     char *absent = absence(node);
+    if (absent != NULL && node->admission != NULL) {
+        g_autofree char *alone = absent;
+        return g_strdup_printf("%s; %s by %s: %s", alone, admission_name(node->admission),
+                               node->admission->user, node->admission->reason);
+    }
     if (absent == NULL && is_emulated(node->info))
         return g_strdup("guests are emulated");
     return absent;
+}
+
+/* "closed": for a reason that lies in the node. */
+static const char *state_name(const Berth__Node *node)
+{
+    const Berth__NodeAdmission *admission = node->admission;
+    if (node->state != BERTH__NODE_STATE__NODE_UP)
+        return berth_node_state_name(node->state);
+    if (admission == NULL)
+        return *node->closed_reason ? "closed" : berth_node_state_name(node->state);
+    if (admission->kind != BERTH__NODE_ADMISSION__KIND__DRAINING)
+        return "cordoned";
+    return admission->empty_usec != 0 ? "drained" : "draining";
 }
 
 static void add_row(BerthTable *table, const ProtobufCMessage *item)
@@ -57,8 +80,7 @@ static void add_row(BerthTable *table, const ProtobufCMessage *item)
     g_autofree char *reserved = berth_format_size_mib(node->memory_reserved_mib);
     g_autofree char *memory = berth_format_size_mib(node->info->guest_memory_mib);
     berth_table_add(table, g_strdup(node->info->name));
-    berth_table_add(table,
-                    g_strdup(*node->closed_reason ? "closed" : berth_node_state_name(node->state)));
+    berth_table_add(table, g_strdup(state_name(node)));
     berth_table_add(table, g_strdup_printf("%u", node->guests));
     berth_table_add(table, g_strdup_printf("%u/%u", node->vcpus_reserved, node->info->vcpus));
     berth_table_add(table, g_strdup_printf("%s/%s", reserved, memory));
@@ -102,7 +124,8 @@ gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status
             &argc, &argv, entries, NULL,
             "VCPUS and MEMORY: reserved/offered; of memory each guest takes more than it\n"
             "sees, as its host needs some for it (overhead in berthd.conf). A node that is\n"
-            "\"closed\" is up but gets no new jobs; NOTE says why, since when there is no session\n"
+            "cordoned, draining, drained or \"closed\" is up but gets no new jobs; NOTE says why, "
+            "since when there is no session\n"
             "with a node that is down or lost, or that guests are emulated there (many times\n"
             "slower).",
             NULL, out_status, error))
@@ -142,6 +165,17 @@ static void print_info(const Berth__NodeInfo *info)
     berth_print_field("Agent", info->version);
 }
 
+static void print_admission(const Berth__NodeAdmission *admission)
+{
+    g_autofree char *since = berth_format_time(admission->since_usec);
+    g_autofree char *empty = berth_format_time(admission->empty_usec);
+    gboolean is_draining = admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING;
+    berth_print_fieldf(is_draining ? "Drained" : "Cordoned", "by %s since %s: %s", admission->user,
+                       since ? since : "-", admission->reason);
+    if (is_draining)
+        berth_print_field("Empty since", empty ? empty : "not yet");
+}
+
 static void print_node(const Berth__Node *node)
 {
     g_autofree char *since = berth_format_time(node->since_usec);
@@ -152,7 +186,9 @@ static void print_node(const Berth__Node *node)
                        since ? since : "-");
     g_autofree char *absent = absence(node);
     berth_print_field("Absent", absent);
-    if (*node->closed_reason)
+    if (node->admission != NULL)
+        print_admission(node->admission);
+    else if (*node->closed_reason)
         berth_print_fieldf("Closed", "it gets no new jobs: %s", node->closed_reason);
     berth_print_field("Address", node->address);
     berth_print_field("Last report", reported);

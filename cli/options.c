@@ -6,6 +6,7 @@
 #include "cli/cli.h"
 #include "cli/table.h"
 #include "common/error.h"
+#include "common/node_list.h"
 #include "common/units.h"
 
 #include <string.h>
@@ -146,14 +147,9 @@ static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **
 {
     if (*value == '\0')
         return refuse_empty(error);
-    g_auto(GStrv) nodes = g_strsplit(value, ",", -1);
-    for (char **node = nodes; *node != NULL; node++) {
-        if (**node == '\0') {
-            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                        "\"%s\" is not a list of node names: n1,n2", value);
-            return FALSE;
-        }
-    }
+    g_auto(GStrv) nodes = berth_node_list_parse(value, error);
+    if (nodes == NULL)
+        return FALSE;
     g_strfreev(options->nodes);
     options->nodes = g_steal_pointer(&nodes);
     return TRUE;
@@ -246,7 +242,7 @@ static const JobOption job_options[] = {
     {"output", 'o', "FILE", set_output, "Write the job's standard output to FILE here, too"},
     {"error", 0, "FILE", set_error, "Write the job's standard error to FILE here, too"},
     {"chdir", 'D', "DIR", set_chdir, "Working directory in the guest (default: /work)"},
-    {"node", 'w', "NAME[,NAME]", set_nodes, "Run on one of these nodes only"},
+    {"node", 'w', "NODES", set_nodes, "Run on one of these nodes only: n1,n[3-7]"},
     {"priority", 'p', "N", set_priority, "Higher starts earlier; above 0 for operators only"},
     {"grace", 0, "TIME", set_grace, "From SIGTERM to SIGKILL when the job must end"},
     {"hold", 'H', NULL, set_hold, "Do not start before `berth release`"},

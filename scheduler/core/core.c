@@ -8,6 +8,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/entry.h"
 #include "scheduler/core/job.h"
@@ -104,6 +105,7 @@ void core_event_end(BerthCore *core)
 {
     core_depend_end_hopeless(core);
     core_placement_pass(core);
+    core_drain_tell_emptied(core);
     core->effects = NULL;
 }
 
@@ -335,9 +337,14 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_NODE_REPORTED:
         on_node_report(core, event);
         return TRUE;
+    case BERTH_EVENT_NODE_CORDONED:
+        core_drain_admit(core, event->node, BERTH_ADMISSION_CORDONED);
+        return TRUE;
     case BERTH_EVENT_NODE_DRAINED:
+        core_drain_admit(core, event->node, BERTH_ADMISSION_DRAINING);
+        return TRUE;
     case BERTH_EVENT_NODE_UNDRAINED:
-        core_round_drain(core, event->node, event->kind == BERTH_EVENT_NODE_DRAINED);
+        core_drain_admit(core, event->node, BERTH_ADMISSION_OPEN);
         return TRUE;
     default:
         on_guest(core, event);
@@ -450,7 +457,8 @@ gboolean berth_core_get_node(BerthCore *core, guint32 handle, BerthCoreNode *out
         .opportunistic = {.vcpus = node->slack.vcpus, .memory_mib = node->slack.memory_mib},
         .predicted_milli = core_predict_node(node).cpu_milli,
         .predicted_mib = core_predict_node(node).memory_mib,
-        .draining = node->draining,
+        .admission = node->admission,
+        .is_empty = core_node_is_empty(node),
         .cannot_start = node->cannot_start,
         .closed_until_usec = node->is_closed ? node->timer.due_usec : 0,
         .strays = node->n_strays,

@@ -169,6 +169,14 @@ typedef enum {
     BERTH_NODE_LOST = 3, /* no session for node_timeout */
 } BerthNodeState;
 
+/* What an operator lets a node be used for. Stored with the node. */
+typedef enum {
+    BERTH_ADMISSION_OPEN = 0,
+    BERTH_ADMISSION_CORDONED = 1, /* no new guests; those that run stay */
+    BERTH_ADMISSION_DRAINING =
+        2, /* no new guests; those that may be moved leave, others are waited for */
+} BerthNodeAdmission;
+
 typedef struct {
     guint32 handle;
     const char *name; /* (transfer none) */
@@ -180,7 +188,8 @@ typedef struct {
     BerthResources opportunistic; /* reserved by the guests that run in slack */
     guint32 predicted_milli;      /* vCPUs that its guests are predicted to use, in 1/1000 */
     guint64 predicted_mib;
-    gboolean draining;
+    BerthNodeAdmission admission;
+    gboolean is_empty; /* no guest is there, on its way there, or to be removed there */
     /* Why it gets no new guests although it is UP. */
     gboolean cannot_start;
     gint64 closed_until_usec;   /* starts failed on it, see BERTH_NODE_FAILURES_MAX; 0 = open */
@@ -255,12 +264,12 @@ typedef enum {
                                        or not, and it runs on */
     BERTH_EVENT_GUEST_FROZEN,
     BERTH_EVENT_GUEST_THAWED,
-    BERTH_EVENT_GUEST_RESIZED, /* it has the size that RESIZE named; or not, and has the old one */
-    BERTH_EVENT_NODE_DRAINED,  /* an operator wants it empty: no new guests, and those that may be
-                                 moved leave */
-    BERTH_EVENT_NODE_UNDRAINED,
-    BERTH_EVENT_ACCOUNT_SET, /* an account is new or has changed */
-    BERTH_EVENT_USER_SET,    /* so is a user within an account */
+    BERTH_EVENT_GUEST_RESIZED,  /* it has the size that RESIZE named; or not, and has the old one */
+    BERTH_EVENT_NODE_CORDONED,  /* an operator lets it have no new guests: a drain ends there */
+    BERTH_EVENT_NODE_DRAINED,   /* an operator wants it empty */
+    BERTH_EVENT_NODE_UNDRAINED, /* it is as open as any other again */
+    BERTH_EVENT_ACCOUNT_SET,    /* an account is new or has changed */
+    BERTH_EVENT_USER_SET,       /* so is a user within an account */
     BERTH_EVENT_QOS_SET,
     BERTH_EVENT_MAINTENANCE_SET, /* nodes are needed for something else for a time */
     BERTH_EVENT_MAINTENANCE_CLEARED,
@@ -446,8 +455,9 @@ typedef struct {
 typedef struct {
     GArray *actions; /* BerthCoreAction, in the order in which they are to leave */
     GArray *changed; /* BerthGuestId: job and task of each task that changed, once per event */
-    GArray *nodes;   /* guint32: nodes whose state changed */
-    GArray *uses;    /* BerthCoreUse and BerthCorePrior that changed: learned.h */
+    GArray
+        *nodes;   /* guint32: nodes whose state or admission changed, or that a drain has emptied */
+    GArray *uses; /* BerthCoreUse and BerthCorePrior that changed: learned.h */
     GArray *priors;
 } BerthCoreEffects;
 
@@ -475,7 +485,7 @@ guint32 berth_core_find_node(BerthCore *core, const char *name); /* 0 = unknown 
  * may be set before that, at NOW_USEC 0: what is put back then counts for them. INFO NULL: never
  * joined. Nothing is decided. */
 void berth_core_restore_node(BerthCore *core, guint32 node, BerthNodeState state, gint64 since_usec,
-                             const BerthCoreNodeInfo *info);
+                             BerthNodeAdmission admission, const BerthCoreNodeInfo *info);
 void berth_core_restore_job(BerthCore *core, const BerthCoreJob *job, const BerthCoreTask *tasks,
                             gsize n_tasks);
 /* Where the other guests of a restored gang are: without it they are where its task's NODE says. */
@@ -511,6 +521,16 @@ guint32 berth_core_n_nodes(BerthCore *core); /* handles are 1..n */
 /* FALSE: the task has no such guest now. */
 gboolean berth_core_get_guest(BerthCore *core, guint64 job, guint32 task, guint32 guest,
                               BerthCoreGuest *out_guest);
+/* What a drain of NODE would do with each guest there, by their ids; NODE need not be drained. */
+typedef struct {
+    BerthGuestId guest;
+    BerthJobState state;
+    gboolean moves;     /* as soon as there is room elsewhere; else its end is waited for */
+    gint64 latest_usec; /* when its time limit and its grace have passed, as they are known now;
+                         * G_MAXINT64 = it has no limit, or stands still without it */
+} BerthCoreDrainStep;
+/* (transfer full, BerthCoreDrainStep); NULL: no such node. */
+GArray *berth_core_plan_drain(BerthCore *core, guint32 node);
 /* When a pending job is planned to start, if it is among those that are; 0 = it is not. Behind the
  * firm starts that changes with whether anybody else's start depended on it (gather.h). */
 gint64 berth_core_planned_usec(BerthCore *core, guint64 job);

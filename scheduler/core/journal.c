@@ -204,6 +204,7 @@ static const Event events[] = {
     [BERTH_EVENT_GUEST_FROZEN] = WITH("frozen", result_members),
     [BERTH_EVENT_GUEST_THAWED] = WITH("thawed", result_members),
     [BERTH_EVENT_GUEST_RESIZED] = WITH("resized", result_members),
+    [BERTH_EVENT_NODE_CORDONED] = NONE("cordoned"),
     [BERTH_EVENT_NODE_DRAINED] = NONE("drained"),
     [BERTH_EVENT_NODE_UNDRAINED] = NONE("undrained"),
     [BERTH_EVENT_ACCOUNT_SET] = WITH("account-set", account_members),
@@ -240,6 +241,7 @@ const JournalTable *journal_event_of(const char *word, BerthEventKind *out_kind)
 static const Member restored_node_members[] = {
     IN(BerthJournalEntry, restored_node.state, U32),
     IN(BerthJournalEntry, restored_node.since_usec, I64),
+    IN(BerthJournalEntry, restored_node.admission, U32),
     IN(BerthJournalEntry, restored_node.has_joined, I32)};
 static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
                                                IN(BerthCoreTask, state, U32),
@@ -431,7 +433,7 @@ void berth_journal_restore(BerthCore *core, const BerthJournalEntry *entry)
     switch (entry->kind) {
     case BERTH_JOURNAL_RESTORED_NODE:
         berth_core_restore_node(core, event->node, entry->restored_node.state,
-                                entry->restored_node.since_usec,
+                                entry->restored_node.since_usec, entry->restored_node.admission,
                                 entry->restored_node.has_joined ? &event->joined.info : NULL);
         break;
     case BERTH_JOURNAL_RESTORED_JOB:

@@ -43,6 +43,7 @@ typedef struct {
     struct {
         BerthNodeState state;
         gint64 since_usec;
+        BerthNodeAdmission admission;
         gboolean has_joined; /* else its information is not told */
     } restored_node;
     struct {

@@ -229,6 +229,8 @@ static gboolean check_restored(const BerthJournalEntry *entry, GError **error)
     if (entry->kind == BERTH_JOURNAL_RESTORED_NODE &&
         (node < BERTH_NODE_UP || node > BERTH_NODE_LOST))
         return refuse(error, "no state of a node", "restored_node.state");
+    if ((guint)entry->restored_node.admission > BERTH_ADMISSION_DRAINING)
+        return refuse(error, "no admission of a node", "restored_node.admission");
     for (gsize i = 0; i < entry->restored_job.n_tasks; i++) {
         const BerthCoreTask *task = &entry->restored_job.tasks[i];
         if ((guint)task->phase > BERTH_GUEST_FENCING || task->state < BERTH_JOB_PENDING ||

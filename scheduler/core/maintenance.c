@@ -4,6 +4,7 @@
 #include "scheduler/core/maintenance.h"
 
 #include "scheduler/core/class.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/timers.h"
@@ -84,7 +85,7 @@ static void look_at(BerthCore *core, CoreNode *node)
     if (!core_maintenance_is_now(core, node))
         return;
     changed(core, node);
-    core_round_evacuate(core, node);
+    core_drain_evacuate(core, node);
 }
 
 void core_maintenance_due(BerthCore *core)

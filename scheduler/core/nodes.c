@@ -27,8 +27,13 @@ CoreSize core_node_capacity(const CoreNode *node)
 
 gboolean core_node_is_open(const CoreNode *node)
 {
-    return node->state == BERTH_NODE_UP && !node->is_hidden && !node->draining &&
-           !node->cannot_start && !node->is_closed;
+    return node->state == BERTH_NODE_UP && !node->is_hidden &&
+           node->admission == BERTH_ADMISSION_OPEN && !node->cannot_start && !node->is_closed;
+}
+
+gboolean core_node_is_empty(const CoreNode *node)
+{
+    return node->guests->len == 0 && node->incoming->len == 0 && node->n_strays == 0;
 }
 
 guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room)
@@ -127,6 +132,7 @@ void core_nodes_init(CoreNodes *nodes)
     nodes->total_vcpus = nodes->total_mib = 0;
     nodes->vcpu_shift = 0;
     nodes->fresh = g_array_new(FALSE, FALSE, sizeof(guint32));
+    nodes->emptied = g_array_new(FALSE, FALSE, sizeof(guint32));
 }
 
 void core_nodes_clear(CoreNodes *nodes)
@@ -136,6 +142,7 @@ void core_nodes_clear(CoreNodes *nodes)
     g_clear_pointer(&nodes->spans, g_free);
     g_clear_pointer(&nodes->slacks, g_free);
     g_clear_pointer(&nodes->changes, g_array_unref);
+    g_clear_pointer(&nodes->emptied, g_array_unref);
     g_clear_pointer(&nodes->fresh, g_array_unref);
 }
 
@@ -239,6 +246,7 @@ void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
         node->oversubscribed = FALSE;
     core_nodes_changed(nodes, node);
     core_nodes_fresh(nodes, node);
+    core_nodes_one_left(nodes, node);
 }
 
 void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
@@ -275,6 +283,7 @@ void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     to->extra_mib -= guest->held_extra_mib;
     core_nodes_changed(nodes, to);
     core_nodes_fresh(nodes, to);
+    core_nodes_one_left(nodes, to);
 }
 
 static int compare_guests(gconstpointer a, gconstpointer b)
@@ -344,6 +353,12 @@ void core_nodes_changed(CoreNodes *nodes, CoreNode *node)
 guint64 core_nodes_next_change(const CoreNodes *nodes)
 {
     return nodes->first_change + nodes->changes->len;
+}
+
+void core_nodes_one_left(CoreNodes *nodes, const CoreNode *node)
+{
+    if (node->admission == BERTH_ADMISSION_DRAINING && core_node_is_empty(node))
+        g_array_append_val(nodes->emptied, node->handle);
 }
 
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node)

@@ -17,7 +17,9 @@ CoreSize core_node_free(const CoreNode *node);
 guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room);
 /* NODE is as INFO says. */
 void core_nodes_set_info(CoreNodes *nodes, CoreNode *node, const BerthCoreNodeInfo *info);
-/* May be waited for: UP and not hidden. */
+/* No guest is there, comes there, or is to be removed there. */
+gboolean core_node_is_empty(const CoreNode *node);
+/* May be waited for: UP, not hidden, and open to new guests. */
 gboolean core_node_is_open(const CoreNode *node);
 
 /* To be called after anything that the three functions above depend on was changed, or when a guest
@@ -25,6 +27,9 @@ gboolean core_node_is_open(const CoreNode *node);
 void core_nodes_changed(CoreNodes *nodes, CoreNode *node);
 /* The number that the next change of a node will have. */
 guint64 core_nodes_next_change(const CoreNodes *nodes);
+/* A guest of NODE, or one that came, is not there any more: the last that a drain waited for is told
+ * of when the event ends. */
+void core_nodes_one_left(CoreNodes *nodes, const CoreNode *node);
 /* NODE may have more room than it had: the next pass looks at it. */
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node);
 

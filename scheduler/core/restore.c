@@ -18,12 +18,14 @@
 #include "scheduler/core/timers.h"
 
 void berth_core_restore_node(BerthCore *core, guint32 handle, BerthNodeState state,
-                             gint64 since_usec, const BerthCoreNodeInfo *info)
+                             gint64 since_usec, BerthNodeAdmission admission,
+                             const BerthCoreNodeInfo *info)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     g_return_if_fail(node != NULL);
     node->state = state;
     node->since_usec = since_usec;
+    node->admission = admission;
     if (info != NULL) {
         core_nodes_set_info(&core->nodes, node, info);
         node->has_joined = TRUE;

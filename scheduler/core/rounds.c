@@ -6,9 +6,8 @@
 #include "scheduler/core/rounds.h"
 
 #include "scheduler/core/class.h"
-#include "scheduler/core/effects.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/gather.h"
-#include "scheduler/core/limit.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -148,62 +147,6 @@ static void balance(BerthCore *core)
         core_move_back_off(core, best);
 }
 
-/* --- drains --------------------------------------------------------------------------------- */
-
-/* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
-static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
-{
-    const CoreClass *class = guest->task->job->class;
-    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-    guint32 handle = 0;
-    if (!core_size_fits(guest->size, class->shape.size))
-        return core_limit_find_place(core, guest, guest->size);
-    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
-                   core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle)
-               ? core_nodes_get(&core->nodes, handle)
-               : NULL;
-}
-
-static void drain(BerthCore *core, CoreNode *node)
-{
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!core_move_may_migrate(core, guest))
-            continue;
-        CoreNode *refuge = find_refuge(core, guest);
-        CoreLodger lodger = core_slack_lodger(guest);
-        CoreNode *slack =
-            guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
-        if (refuge != NULL && core_move_is_below_caps(core, refuge))
-            core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
-        else if (slack != NULL && core_move_is_below_caps(core, slack))
-            core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
-    }
-}
-
-void core_round_evacuate(BerthCore *core, CoreNode *node)
-{
-    drain(core, node);
-    core_arm_round(core);
-}
-
-void core_round_drain(BerthCore *core, guint32 handle, gboolean draining)
-{
-    CoreNode *node = core_nodes_get(&core->nodes, handle);
-    if (node == NULL || node->draining == draining)
-        return;
-    node->draining = draining;
-    core_nodes_changed(&core->nodes, node);
-    core_nodes_fresh(&core->nodes, node);
-    core_emit_node(core, node);
-    core->pass_wanted = core->plan_wanted = TRUE;
-    if (draining)
-        core_round_evacuate(core, node);
-    else
-        core_arm_round(core);
-}
-
 /* --- the round ------------------------------------------------------------------------------ */
 
 static void look_at_slack(BerthCore *core, const CoreNode *node)
@@ -218,8 +161,8 @@ static void look_at_slack(BerthCore *core, const CoreNode *node)
 
 static gboolean look_at(BerthCore *core, CoreNode *node)
 {
-    if (node->draining || core_maintenance_is_now(core, node))
-        drain(core, node);
+    if (node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node))
+        core_drain_move_some(core, node);
     core_relief_check(core, node);
     core_relief_room_changed(core, node);
     if (node->slack.memory_mib > 0)

@@ -9,6 +9,7 @@
  * A node on which starts fail is closed for a while, so that it does not swallow the queue. */
 #include "scheduler/core/sessions.h"
 
+#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
@@ -56,6 +57,7 @@ gboolean core_session_stray_released(BerthCore *core, const BerthGuestId *guest,
         CoreNode *node = core_nodes_get(&core->nodes, stray->node);
         g_array_remove_index(core->strays, i);
         node->n_strays--;
+        core_nodes_one_left(&core->nodes, node);
         core_nodes_changed(&core->nodes, node);
         core_nodes_fresh(&core->nodes, node);
         core->pass_wanted = TRUE;
@@ -208,6 +210,8 @@ void core_session_joined(BerthCore *core, CoreNode *node, const BerthCoreNodeInf
     set_state(core, node, BERTH_NODE_UP);
     reconcile(core, node, guests, n_guests);
     core_nodes_changed(&core->nodes, node);
+    if (node->admission == BERTH_ADMISSION_DRAINING)
+        core_drain_evacuate(core, node);
 }
 
 /* --- leaving -------------------------------------------------------------------------------- */

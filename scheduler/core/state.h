@@ -224,7 +224,7 @@ struct CoreNode {
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */
     guint n_waiting_for_room;
-    gboolean draining;
+    BerthNodeAdmission admission;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
     GPtrArray *guests;   /* CoreGuest that is, or may be, here */
     CoreTimer timer;     /* until it is LOST; of an UP one: until it is open again */
@@ -265,6 +265,7 @@ typedef struct {
     guint vcpu_shift;               /* a vCPU counts as 1 << this MiB */
     guint64 first_change;           /* number of the oldest that is still in CHANGES */
     GArray *fresh;                  /* guint32: nodes with more room than the last pass saw */
+    GArray *emptied; /* guint32: nodes that a drain has emptied in the event under way */
 } CoreNodes;
 
 typedef struct {

@@ -310,20 +310,43 @@ void berth_turn_put_node(BerthTurn *turn, guint32 handle)
     stored.state = (Berth__NodeState)node.state;
     stored.since_usec = (guint64)node.since_usec;
     stored.heard_usec = (guint64)entry->heard_usec;
+    stored.admission = entry->admission;
     entry->kept_heard_usec = entry->heard_usec;
     berth_store_batch_put_node(turn->batch, &stored);
+}
+
+static void log_node_state(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
+{
+    if (entry->told_state == (Berth__NodeState)node->state)
+        return;
+    entry->told_state = (Berth__NodeState)node->state;
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_node_state(node->name, node->state, &event);
+    berth_turn_log(turn, &event);
+}
+
+/* Once for each drain. */
+static void log_node_empty(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
+{
+    if (!node->is_empty || !berth_node_entry_is_draining(entry) ||
+        entry->admission->empty_usec != 0)
+        return;
+    entry->admission->empty_usec = (guint64)turn->engine->now_usec;
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__NODE_EMPTY;
+    event.node = (char *)node->name;
+    berth_turn_log(turn, &event);
 }
 
 static void write_node(BerthTurn *turn, guint32 handle)
 {
     BerthCoreNode node;
-    if (!berth_node_table_find(turn->engine->nodes, handle) ||
-        !berth_core_get_node(turn->engine->core, handle, &node))
+    BerthNodeEntry *entry = berth_node_table_find(turn->engine->nodes, handle);
+    if (!entry || !berth_core_get_node(turn->engine->core, handle, &node))
         return;
+    log_node_state(turn, entry, &node);
+    log_node_empty(turn, entry, &node);
     berth_turn_put_node(turn, handle);
-    Berth__Event event = BERTH__EVENT__INIT;
-    berth_event_node_state(node.name, node.state, &event);
-    berth_turn_log(turn, &event);
 }
 
 /* The first STOP counts: one that is sent again does not lengthen the grace. */

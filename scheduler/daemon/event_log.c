@@ -139,6 +139,19 @@ void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event
     }
 }
 
+void berth_event_node_admission(const char *node, const Berth__NodeAdmission *admission,
+                                Berth__Event *out_event)
+{
+    out_event->kind = admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING
+                          ? BERTH__EVENT__KIND__NODE_DRAINED
+                      : admission->kind == BERTH__NODE_ADMISSION__KIND__CORDONED
+                          ? BERTH__EVENT__KIND__NODE_CORDONED
+                          : BERTH__EVENT__KIND__NODE_UNDRAINED;
+    out_event->node = (char *)node;
+    out_event->user = admission->user;
+    out_event->text = admission->reason;
+}
+
 void berth_event_image(Berth__Event__Kind kind, const char *name, const char *user,
                        Berth__Event *out_event)
 {

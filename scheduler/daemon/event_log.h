@@ -21,6 +21,9 @@ gboolean berth_event_action(const BerthCoreAction *action, const char *node,
 void berth_event_freeze_failed(const BerthCoreAction *action, const char *node, const char *why,
                                Berth__Event *out_event);
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event);
+/* USER has said what NODE is used for, and why. */
+void berth_event_node_admission(const char *node, const Berth__NodeAdmission *admission,
+                                Berth__Event *out_event);
 /* KIND: an image of that NAME was imported, or removed, by USER. */
 void berth_event_image(Berth__Event__Kind kind, const char *name, const char *user,
                        Berth__Event *out_event);

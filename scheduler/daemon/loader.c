@@ -36,6 +36,15 @@ static guint32 add_node(BerthDaemon *daemon, const char *name)
     return handle;
 }
 
+/* A kind that this release does not know is of a newer one: the node gets no new guests, at least. */
+static BerthNodeAdmission admission_of(const Berth__StoredNode *stored)
+{
+    Berth__NodeAdmission__Kind kind =
+        stored->admission ? stored->admission->kind : BERTH__NODE_ADMISSION__KIND__OPEN;
+    return (guint)kind <= BERTH_ADMISSION_DRAINING ? (BerthNodeAdmission)kind
+                                                   : BERTH_ADMISSION_CORDONED;
+}
+
 static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, GError **error)
 {
     BerthDaemon *daemon = user_data;
@@ -49,9 +58,12 @@ static gboolean load_node(const Berth__StoredNode *stored, gpointer user_data, G
     BerthNodeEntry *node = berth_node_table_find(daemon->nodes, handle);
     berth_node_entry_set_info(node, stored->info);
     node->heard_usec = node->kept_heard_usec = (gint64)stored->heard_usec;
+    node->told_state = stored->state;
+    berth_node_entry_set_admission(node, stored->admission);
     BerthJournalEntry entry = {.kind = BERTH_JOURNAL_RESTORED_NODE,
                                .restored_node = {.state = (BerthNodeState)stored->state,
                                                  .since_usec = (gint64)stored->since_usec,
+                                                 .admission = admission_of(stored),
                                                  .has_joined = TRUE}};
     entry.event.node = handle;
     entry.event.joined.info = berth_record_node_to_core(stored->info);

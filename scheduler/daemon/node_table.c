@@ -17,6 +17,8 @@ static void entry_free(gpointer data)
         return;
     berth__node_info__free_unpacked(entry->info, NULL);
     berth__node_usage__free_unpacked(entry->usage, NULL);
+    if (entry->admission)
+        berth__node_admission__free_unpacked(entry->admission, NULL);
     g_free(entry->name);
     g_free(entry->address);
     g_free(entry->start_error);
@@ -71,6 +73,19 @@ void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *inf
 {
     berth__node_info__free_unpacked(entry->info, NULL);
     entry->info = berth_pb_dup(&info->base);
+}
+
+void berth_node_entry_set_admission(BerthNodeEntry *entry, const Berth__NodeAdmission *admission)
+{
+    Berth__NodeAdmission *copy = admission ? berth_pb_dup(&admission->base) : NULL;
+    if (entry->admission)
+        berth__node_admission__free_unpacked(entry->admission, NULL);
+    entry->admission = copy;
+}
+
+gboolean berth_node_entry_is_draining(const BerthNodeEntry *entry)
+{
+    return entry->admission && entry->admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING;
 }
 
 static gint compare_names(gconstpointer a, gconstpointer b)

@@ -7,15 +7,17 @@
 /* What is known of each node beside the core's accounts. */
 
 typedef struct {
-    guint32 handle;          /* the core's */
-    char *name;              /* owned, never changes */
-    Berth__NodeInfo *info;   /* as it last joined; never NULL */
-    Berth__NodeUsage *usage; /* newest report, or NULL */
-    gint64 measured_usec;    /* of USAGE */
-    gint64 heard_usec;       /* when it said something last; 0 = never */
-    gint64 kept_heard_usec;  /* as it is in the state, or on its way there */
-    char *address;           /* of its session, or of the last one, or NULL */
-    char *start_error;       /* of the newest start that failed on it through its fault, or NULL */
+    guint32 handle;                  /* the core's */
+    char *name;                      /* owned, never changes */
+    Berth__NodeInfo *info;           /* as it last joined; never NULL */
+    Berth__NodeUsage *usage;         /* newest report, or NULL */
+    gint64 measured_usec;            /* of USAGE */
+    gint64 heard_usec;               /* when it said something last; 0 = never */
+    gint64 kept_heard_usec;          /* as it is in the state, or on its way there */
+    char *address;                   /* of its session, or of the last one, or NULL */
+    Berth__NodeState told_state;     /* that the event log has */
+    Berth__NodeAdmission *admission; /* NULL: it is open */
+    char *start_error; /* of the newest start that failed on it through its fault, or NULL */
 } BerthNodeEntry;
 
 typedef struct BerthNodeTable BerthNodeTable;
@@ -29,6 +31,10 @@ BerthNodeEntry *berth_node_table_find(BerthNodeTable *table, guint32 handle); /*
 /* "" for an unknown handle and for 0. */
 const char *berth_node_table_name(BerthNodeTable *table, guint32 handle);
 void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *info);
+
+/* A copy of ADMISSION, NULL: it is open. */
+void berth_node_entry_set_admission(BerthNodeEntry *entry, const Berth__NodeAdmission *admission);
+gboolean berth_node_entry_is_draining(const BerthNodeEntry *entry);
 
 /* Entries sorted by name (transfer container). */
 GPtrArray *berth_node_table_list(BerthNodeTable *table);

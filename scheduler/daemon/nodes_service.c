@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the service Nodes: what everybody may see of the nodes. Their accounts are the core's. */
+/* Owns the service Nodes: what everybody may see of the nodes. Their accounts are the core's; what operators
+ * do to them is node_change.c's. */
 #include "config.h"
 
 #include "scheduler/daemon/services.h"
 
 #include "common/error.h"
+#include "scheduler/daemon/node_change.h"
 #include "scheduler/daemon/pb.h"
 
 #include <string.h>
@@ -25,6 +27,10 @@ static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
 {
     if (node->state != BERTH_NODE_UP)
         return g_strdup("");
+    if (entry->admission)
+        return g_strdup_printf("%s by %s: %s",
+                               berth_node_entry_is_draining(entry) ? "drained" : "cordoned",
+                               entry->admission->user, entry->admission->reason);
     if (node->cannot_start)
         return g_strdup(entry->info->cannot_start);
     if (node->closed_until_usec > 0) {
@@ -51,6 +57,7 @@ static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__N
     berth__node__init(out_node);
     out_node->info = entry->info;
     out_node->usage = entry->usage;
+    out_node->admission = entry->admission;
     out_node->last_report_usec = (guint64)entry->heard_usec;
     if (entry->address)
         out_node->address = entry->address;
@@ -133,6 +140,40 @@ static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest
     fill_node(daemon, entry, &node);
     berth_rpc_call_reply(call, &node.base);
     clear_node(&node);
+}
+
+static void nodes_cordon(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                         Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_CORDON, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_uncordon(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                           Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_UNCORDON, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_drain(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                        Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_DRAIN, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_undrain(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                          Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_UNDRAIN, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,
+                             Berth__DrainPlan_Closure closure, void *closure_data)
+{
+    berth_node_plan_drain(daemon_of(service), request->name, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon)

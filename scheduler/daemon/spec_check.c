@@ -57,8 +57,7 @@ void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *co
 
 /* --- texts ----------------------------------------------------------------------------------- */
 
-/* Printable enough for a table and a log: valid UTF-8 without control characters. */
-static gboolean check_text(const char *what, const char *text, gsize max_bytes, GError **error)
+gboolean berth_text_check(const char *what, const char *text, gsize max_bytes, GError **error)
 {
     if (strlen(text) > max_bytes) {
         return invalid(error, "%s has %zu bytes; at most %zu are allowed", what, strlen(text),
@@ -92,7 +91,7 @@ gboolean berth_image_name_check(const char *name, GError **error)
 
 gboolean berth_input_name_check(const char *name, GError **error)
 {
-    if (!check_text("the name of an input file", name, PATH_MAX_BYTES, error))
+    if (!berth_text_check("the name of an input file", name, PATH_MAX_BYTES, error))
         return FALSE;
     g_auto(GStrv) parts = g_strsplit(name, "/", -1);
     gboolean is_good = *name != '\0';
@@ -266,7 +265,7 @@ static gboolean check_path(const char *what, const char *path, GError **error)
         return invalid(error, "%s is not an absolute path of at most %u bytes", what,
                        PATH_MAX_BYTES);
     }
-    return check_text(what, path, PATH_MAX_BYTES, error);
+    return berth_text_check(what, path, PATH_MAX_BYTES, error);
 }
 
 static gboolean check_nodes(const Berth__JobSpec *spec, GError **error)
@@ -278,7 +277,7 @@ static gboolean check_nodes(const Berth__JobSpec *spec, GError **error)
     for (gsize i = 0; i < spec->n_nodes; i++) {
         if (!*spec->nodes[i])
             return invalid(error, "the name of a node is empty");
-        if (!check_text("the name of a node", spec->nodes[i], HOST_MAX_BYTES, error))
+        if (!berth_text_check("the name of a node", spec->nodes[i], HOST_MAX_BYTES, error))
             return FALSE;
     }
     return TRUE;
@@ -345,9 +344,10 @@ gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, 
 gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                           gboolean is_operator, GError **error)
 {
-    return check_text("the job's name", spec->name, NAME_MAX_BYTES, error) &&
+    return berth_text_check("the job's name", spec->name, NAME_MAX_BYTES, error) &&
            berth_image_name_check(spec->image, error) &&
-           check_text("the submitting host's name", spec->submit_host, HOST_MAX_BYTES, error) &&
+           berth_text_check("the submitting host's name", spec->submit_host, HOST_MAX_BYTES,
+                            error) &&
            check_resources(spec, error) && berth_spec_check_disk(spec, 0, error) &&
            check_priority(spec, is_operator, error) &&
            check_command(spec, config->command_max_bytes, error) &&

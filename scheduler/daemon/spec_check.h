@@ -21,6 +21,10 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
  * berth_spec_check() does not know the image, and asks with 0. */
 gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error);
 
+/* Printable enough for a table and a log: valid UTF-8 without control characters, of MAX_BYTES at most.
+ * WHAT begins the message: "the reason". */
+gboolean berth_text_check(const char *what, const char *text, gsize max_bytes, GError **error);
+
 /* NAME=VALUE entries, each ended by a NUL; names are not empty. */
 gboolean berth_environment_check(const guint8 *data, gsize length, GError **error);
 

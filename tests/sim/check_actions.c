@@ -69,7 +69,7 @@ static void check_new_start(World *world, const Job *job, const Task *task,
 {
     const Host *host = world_host(world, action->node);
     gint64 left_usec = model_time_left_usec(world, job, task);
-    CHECK(world, !host->is_draining, action->node);
+    CHECK(world, host->wanted == BERTH_ADMISSION_OPEN, action->node);
     CHECK(world, !host->info.cannot_start || !host->has_session, action->node);
     CHECK(world,
           !model_is_blocked(world, action->node, world->now_usec,
@@ -145,7 +145,7 @@ static void check_migrate(World *world, const BerthCoreAction *action, const Job
     check_cells(world, action, action->to);
     if (old != NULL && old->guests[0].op_serial != action->serial)
         CHECK(world,
-              !to->is_draining && (!to->info.cannot_start || !to->has_session) &&
+              to->wanted == BERTH_ADMISSION_OPEN && (!to->info.cannot_start || !to->has_session) &&
                   !model_is_blocked(world, action->to, world->now_usec, world->now_usec + 1),
               action->guest.job);
     world_note(world, "migrate");

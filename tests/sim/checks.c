@@ -54,7 +54,8 @@ static void check_capacity(World *world)
         CHECK(world, berth_core_get_node(world->core, node, &seen), node);
         CHECK(world, seen.reserved.vcpus <= capacity->vcpus, node);
         CHECK(world, seen.reserved.memory_mib <= capacity->memory_mib, node);
-        CHECK(world, seen.draining == world_host(world, node)->is_draining, node);
+        const Host *host = world_host(world, node);
+        CHECK(world, seen.admission == host->wanted && host->admission == host->wanted, node);
     }
 }
 

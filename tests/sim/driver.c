@@ -113,6 +113,9 @@ static void store_node(World *world, guint32 node)
     g_assert_true(berth_core_get_node(world->core, node, &now));
     host->state = now.state;
     host->since_usec = now.since_usec;
+    host->admission = now.admission;
+    if (now.admission == BERTH_ADMISSION_DRAINING && now.is_empty)
+        world_note(world, "emptied");
     host->was_up |= now.state == BERTH_NODE_UP;
 }
 
@@ -187,7 +190,7 @@ void driver_restart(World *world)
     commit(world, effects);
     send_actions(world, effects);
     world->storage_is_down = FALSE;
-    people_set_nodes(world);
+    people_set_windows(world);
     check_world(world, effects, TRUE);
     peaks_restarted(world);
     model_forget(world);

@@ -251,7 +251,7 @@ static gboolean is_calm(const World *world)
         const Host *host = world_host(world, node);
         BerthCoreNode seen;
         if (!berth_core_get_node(world->core, node, &seen) || seen.state != BERTH_NODE_UP ||
-            seen.strays > 0 || seen.closed_until_usec > 0 || host->is_draining ||
+            seen.strays > 0 || seen.closed_until_usec > 0 || host->wanted != BERTH_ADMISSION_OPEN ||
             host->info.cannot_start || model_is_blocked(world, node, world->now_usec, G_MAXINT64))
             return FALSE;
     }

@@ -284,12 +284,17 @@ static void change_qos(World *world)
     driver_handle_surely(world, &event);
 }
 
-static void set_drained(World *world, guint32 node, gboolean is_draining)
+static void admit(World *world, guint32 node, BerthNodeAdmission admission)
 {
-    BerthCoreEvent event = {
-        .kind = is_draining ? BERTH_EVENT_NODE_DRAINED : BERTH_EVENT_NODE_UNDRAINED, .node = node};
-    world_host(world, node)->is_draining = is_draining;
-    world_note(world, is_draining ? "drain" : "undrain");
+    static const struct {
+        BerthEventKind kind;
+        const char *note;
+    } kinds[] = {[BERTH_ADMISSION_OPEN] = {BERTH_EVENT_NODE_UNDRAINED, "undrain"},
+                 [BERTH_ADMISSION_CORDONED] = {BERTH_EVENT_NODE_CORDONED, "cordon"},
+                 [BERTH_ADMISSION_DRAINING] = {BERTH_EVENT_NODE_DRAINED, "drain"}};
+    BerthCoreEvent event = {.kind = kinds[admission].kind, .node = node};
+    world_host(world, node)->wanted = admission;
+    world_note(world, kinds[admission].note);
     driver_handle_surely(world, &event);
 }
 
@@ -345,6 +350,11 @@ static gboolean want_thaw(World *world)
 
 void people_change_something(World *world)
 {
+    static const BerthNodeAdmission admissions[] = {
+        BERTH_ADMISSION_DRAINING, BERTH_ADMISSION_DRAINING, BERTH_ADMISSION_DRAINING,
+        BERTH_ADMISSION_CORDONED, BERTH_ADMISSION_OPEN,     BERTH_ADMISSION_OPEN,
+        BERTH_ADMISSION_OPEN,     BERTH_ADMISSION_OPEN,     BERTH_ADMISSION_OPEN,
+        BERTH_ADMISSION_OPEN};
     guint32 node = 1 + world_pick(world, world->hosts->len);
     if (world_chance(world, 60) && want_thaw(world))
         return;
@@ -358,7 +368,7 @@ void people_change_something(World *world)
         break;
     case 3:
     case 4:
-        set_drained(world, node, world_chance(world, 40));
+        admit(world, node, admissions[world_pick(world, G_N_ELEMENTS(admissions))]);
         break;
     case 5:
         change_window(world);
@@ -400,23 +410,19 @@ void people_set_owners(World *world, gint64 now_usec)
     }
 }
 
-void people_set_nodes(World *world)
+void people_set_windows(World *world)
 {
     for (guint32 id = 1; id <= N_WINDOWS; id++) {
         BerthCoreEvent event = window_event(world, id);
         driver_tell(world, world->now_usec, &event);
     }
-    for (guint32 node = 1; node <= world->hosts->len; node++)
-        if (world_host(world, node)->is_draining)
-            driver_tell(world, world->now_usec,
-                        &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_DRAINED, .node = node});
 }
 
 void people_let_go(World *world)
 {
     for (guint32 node = 1; node <= world->hosts->len; node++) {
         set_can_start(world, node, TRUE);
-        set_drained(world, node, FALSE);
+        admit(world, node, BERTH_ADMISSION_OPEN);
     }
     for (guint64 number = 1; number <= world->jobs->len; number++) {
         const Job *job = world_job(world, number);

@@ -70,7 +70,7 @@ void restore_core(World *world)
         char name[16];
         restore_name_node(node, name);
         berth_core_add_node(world->core, name);
-        berth_core_restore_node(world->core, node, host->state, host->since_usec,
+        berth_core_restore_node(world->core, node, host->state, host->since_usec, host->admission,
                                 host->was_up ? &host->info : NULL);
     }
     for (guint64 number = 1; number <= world->jobs->len; number++)

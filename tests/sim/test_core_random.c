@@ -85,6 +85,8 @@ static const char *const covered[] = {
     "pressure",
     "array",
     "drain",
+    "cordon",
+    "emptied",
     "drained",
     "undrain",
     "maintenance",

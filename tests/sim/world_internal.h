@@ -17,12 +17,13 @@
 #define OVERHEAD_MIB 64u
 
 typedef struct {
-    BerthCoreNodeInfo info; /* as its agent says */
-    gboolean has_session;   /* its agent has; the core may not have noticed yet */
-    gboolean is_draining;   /* as an operator said */
+    BerthCoreNodeInfo info;    /* as its agent says */
+    gboolean has_session;      /* its agent has; the core may not have noticed yet */
+    BerthNodeAdmission wanted; /* as an operator said */
     /* as stored by the driver */
     BerthNodeState state;
     gint64 since_usec;
+    BerthNodeAdmission admission;
     gboolean was_up;
 } Host;
 
@@ -163,9 +164,10 @@ void people_change_something(World *world);
 void people_set_up(World *world);
 /* Nodes may be used again, and nothing is held. */
 void people_let_go(World *world);
-/* Tells the core all that was set: accounts, users and QOS at NOW_USEC, and what nodes are for. */
+/* Tells the core what was set and is not in its records: accounts, users and QOS at NOW_USEC, and when
+ * nodes are needed for something else. */
 void people_set_owners(World *world, gint64 now_usec);
-void people_set_nodes(World *world);
+void people_set_windows(World *world);
 
 /* tests/sim/driver.c: does what berthd does, with arrays for a store. */
 void driver_start(World *world);

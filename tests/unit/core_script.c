@@ -23,8 +23,17 @@ const BerthCoreConfig core_script_config = {
     .can_fence = TRUE,
 };
 
+static void keep_nodes(Script *script)
+{
+    for (guint i = 0; i < script->effects->nodes->len; i++) {
+        guint32 node = g_array_index(script->effects->nodes, guint32, i);
+        assert_true(berth_core_get_node(script->core, node, &script->told[node]));
+    }
+}
+
 static void keep_records(Script *script)
 {
+    keep_nodes(script);
     for (guint i = 0; i < script->effects->changed->len; i++) {
         guint64 job = g_array_index(script->effects->changed, BerthGuestId, i).job;
         Record *record = &script->records[job];
@@ -56,7 +65,7 @@ static void restart(Script *script)
         assert_true(berth_core_get_node(script->core, node, &nodes[node]));
         assert_int_equal(berth_core_add_node(core, nodes[node].name), node);
         berth_core_restore_node(core, node, nodes[node].state, nodes[node].since_usec,
-                                &script->infos[node]);
+                                script->told[node].admission, &script->infos[node]);
     }
     for (guint i = 1; i < N_JOBS_MAX; i++) {
         const Record *record = &script->records[i];

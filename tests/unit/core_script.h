@@ -15,6 +15,8 @@
  *   planned JOB SECONDS|never when it is planned to start
  *   next SECONDS|never        when TIMER is wanted
  *   peak JOB MILLI MIB        what was last told of its peak
+ *   admits NODE open|cordoned|draining [empty]  what it is used for, as was told; empty: likewise
+ *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
  *   needs JOB MIB             of memory, that its guest is predicted to need
  *
  * Events: node ID VCPUS MEMORY [cells=N] [rack=] [fabric=] (made known if new, and joins, without
@@ -31,7 +33,7 @@
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
  *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|checkpointed|resized JOB.EPOCH [failed],
- *   drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
+ *   cordon|drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */
 

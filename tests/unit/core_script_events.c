@@ -31,13 +31,14 @@ static gboolean dependency_of(const Script *script, BerthCoreDependency *out_dep
     return out_dependency->job != 0 || core_script_has(script, "singleton");
 }
 
-static void on_drain(Script *script)
+static void on_admission(Script *script)
 {
+    BerthEventKind kind = core_script_has(script, "cordon")  ? BERTH_EVENT_NODE_CORDONED
+                          : core_script_has(script, "drain") ? BERTH_EVENT_NODE_DRAINED
+                                                             : BERTH_EVENT_NODE_UNDRAINED;
     core_script_handle(
-        script,
-        &(BerthCoreEvent){.kind = core_script_has(script, "drain") ? BERTH_EVENT_NODE_DRAINED
-                                                                   : BERTH_EVENT_NODE_UNDRAINED,
-                          .node = (guint32)core_script_number(script, script->words[1])});
+        script, &(BerthCoreEvent){.kind = kind,
+                                  .node = (guint32)core_script_number(script, script->words[1])});
 }
 
 static void on_pressed(Script *script)
@@ -308,8 +309,8 @@ static gboolean play_special(Script *script)
         {"submit", on_submit},       {"join", on_join},       {"node", on_node},
         {"left", on_left},           {"storage", on_storage}, {"changed", on_changed},
         {"account", on_setting},     {"user", on_setting},    {"qos", on_setting},
-        {"maintenance", on_setting}, {"drain", on_drain},     {"undrain", on_drain},
-        {"pressed", on_pressed},     {"timer", on_timer},
+        {"maintenance", on_setting}, {"drain", on_admission}, {"undrain", on_admission},
+        {"cordon", on_admission},    {"pressed", on_pressed}, {"timer", on_timer},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(specials); i++) {
         if (strcmp(script->words[0], specials[i].word) != 0)

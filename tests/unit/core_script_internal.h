@@ -25,6 +25,7 @@ typedef struct {
     GError *error;
     gint64 now_usec;
     Record records[N_JOBS_MAX];
+    BerthCoreNode told[N_NODES_MAX + 1]; /* as they were when they were last reported */
     BerthCoreNodeInfo infos[N_NODES_MAX + 1];
 } Script;
 

@@ -79,14 +79,51 @@ static void ask_needs(Script *script)
         fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
 }
 
+static void ask_admits(Script *script)
+{
+    static const char *const words[] = {[BERTH_ADMISSION_OPEN] = "open",
+                                        [BERTH_ADMISSION_CORDONED] = "cordoned",
+                                        [BERTH_ADMISSION_DRAINING] = "draining"};
+    guint32 node = (guint32)core_script_number(script, script->words[1]);
+    const BerthCoreNode *told = &script->told[node];
+    BerthCoreNode now;
+    assert_true(berth_core_get_node(script->core, node, &now));
+    assert_int_equal(now.admission, told->admission);
+    gboolean is_empty = core_script_has(script, "empty");
+    if (strcmp(words[told->admission], script->words[2]) != 0 || told->is_empty != is_empty)
+        fail_msg("%s: it is %s%s", script->line, words[told->admission],
+                 told->is_empty ? " empty" : "");
+}
+
+static void ask_leave(Script *script)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_autoptr(GArray) steps =
+        berth_core_plan_drain(script->core, (guint32)core_script_number(script, script->words[1]));
+    g_autofree char *expected = g_strjoinv(" ", script->words + 2);
+    assert_non_null(steps);
+    for (guint i = 0; i < steps->len; i++) {
+        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
+        g_string_append_printf(text, "%s%u.%u:%s:", i > 0 ? " " : "", (guint)step->guest.job,
+                               step->guest.epoch, step->moves ? "moves" : "waits");
+        if (step->latest_usec == G_MAXINT64)
+            g_string_append(text, "never");
+        else
+            g_string_append_printf(text, "%d",
+                                   (int)((step->latest_usec - SECOND_0_USEC) / G_USEC_PER_SEC));
+    }
+    if (strcmp(text->str, expected) != 0)
+        fail_msg("%s: it is %s", script->line, text->str);
+}
+
 gboolean core_script_ask(Script *script)
 {
     static const struct {
         const char *word;
         void (*func)(Script *script);
     } questions[] = {
-        {"?", ask_record},        {"why", ask_why},   {"next", ask_next},
-        {"planned", ask_planned}, {"peak", ask_peak}, {"needs", ask_needs},
+        {"?", ask_record},  {"why", ask_why},     {"next", ask_next},     {"planned", ask_planned},
+        {"peak", ask_peak}, {"needs", ask_needs}, {"admits", ask_admits}, {"leave", ask_leave},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

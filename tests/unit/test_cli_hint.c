@@ -101,7 +101,7 @@ static void command_near_or_foreign_is_named(void **state)
                  "`berth show` about a job"},
         {"image list", "; did you mean \"berth image ls\"?"},
         {"image imprt", "; did you mean \"berth image import\"?"},
-        {"node drain", "; no node can be drained yet"},
+        {"node resume", "; did you mean \"berth node undrain\"?"},
         {"node rm", ""},
         {"node frobnicate", ""},
         {"frobnicate ls", ""},

@@ -60,6 +60,7 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 9 frozen guest.job=7 result.ok=1",
         "event 9 thawed guest.job=7 result.ok=1",
         "event 9 resized guest.job=7 result.ok=1",
+        "event 9 cordoned node=2",
         "event 9 drained node=2",
         "event 9 undrained node=2",
         "event 9 account-set account_set.account=1 account_set.shares=5 "
@@ -94,7 +95,7 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "prior.memory_mib=512 prior.n=3 prior.peak_milli=1500 prior.peak_mib=400",
         "restored-node node=2 joined.info.capacity.vcpus=8 joined.info.capacity.memory_mib=4096 "
         "joined.info.rack=1 cells=4:2048,4:2048 restored_node.state=2 restored_node.since_usec=5 "
-        "restored_node.has_joined=1",
+        "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 nodes=1,2 "
         "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400:50:44,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:"

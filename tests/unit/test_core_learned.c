@@ -151,7 +151,8 @@ static void restart(World *world, const guint64 *jobs, guint n_jobs, gboolean wi
 {
     BerthCore *core = new_core();
     BerthCoreNodeInfo info = {.capacity = {NODE_VCPUS, NODE_MIB, 0}};
-    berth_core_restore_node(core, berth_core_add_node(core, "n"), BERTH_NODE_UP, BEGIN_USEC, &info);
+    berth_core_restore_node(core, berth_core_add_node(core, "n"), BERTH_NODE_UP, BEGIN_USEC,
+                            BERTH_ADMISSION_OPEN, &info);
     if (with_uses)
         restore_uses(world, core);
     for (guint i = 0; i < world->priors->len; i++)

@@ -234,7 +234,7 @@ static void restore_of_contradicting_record_is_mended(void **state)
     g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
     guint32 node = berth_core_add_node(core, "n1");
     BerthCoreNodeInfo info = {.capacity = {4, 1000, 0}};
-    berth_core_restore_node(core, node, BERTH_NODE_DOWN, 1, &info);
+    berth_core_restore_node(core, node, BERTH_NODE_DOWN, 1, BERTH_ADMISSION_OPEN, &info);
     BerthCoreJob job = {.id = 1, .resources = {1, 100, 0}};
     BerthCoreTask task = {.job = 1,
                           .state = BERTH_JOB_PENDING,

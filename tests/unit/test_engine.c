@@ -46,7 +46,7 @@ static void restore_fencing(BerthCore *core)
                           .epoch = 1,
                           .requeues = 1};
     assert_int_equal(berth_core_add_node(core, "n1"), 1);
-    berth_core_restore_node(core, 1, BERTH_NODE_LOST, 1, &info);
+    berth_core_restore_node(core, 1, BERTH_NODE_LOST, 1, BERTH_ADMISSION_OPEN, &info);
     berth_core_restore_job(core, &job, &task, 1);
 }
 

@@ -110,8 +110,8 @@ static BerthCore *core_new(void)
     const BerthCoreJob waiting = {.id = 6, .resources = {1, 64, 0}, .submit_usec = 1};
     assert_int_equal(berth_core_add_node(core, "down"), 1);
     assert_int_equal(berth_core_add_node(core, "lost"), 2);
-    berth_core_restore_node(core, 1, BERTH_NODE_DOWN, 1, &info);
-    berth_core_restore_node(core, 2, BERTH_NODE_LOST, 1, &info);
+    berth_core_restore_node(core, 1, BERTH_NODE_DOWN, 1, BERTH_ADMISSION_OPEN, &info);
+    berth_core_restore_node(core, 2, BERTH_NODE_LOST, 1, BERTH_ADMISSION_OPEN, &info);
     const BerthCoreTask tasks[] = {
         {.job = 5, .state = BERTH_JOB_RUNNING, .phase = BERTH_GUEST_RUNNING, .node = 1, .epoch = 1},
         {.job = 6, .state = BERTH_JOB_PENDING, .node = 1, .epoch = 1}};

@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth node drain: says what would be done, or asks for it and follows in the event log until nothing is
+ * left on the nodes. The drain is the daemon's: it goes on without whoever asked for it. */
+#include "cli/node_change.h"
+
+#include "cli/format.h"
+#include "cli/table.h"
+#include "common/error.h"
+#include "common/types.h"
+
+#include <glib-unix.h>
+#include <stdio.h>
+#include <unistd.h>
+
+typedef struct {
+    BerthCli *cli;
+    char **names;
+    const char *reason;
+    char *nodes;      /* as they were named, for messages */
+    GHashTable *left; /* names of those that are not empty yet */
+    gboolean was_asked;
+    guint64 last_seq;
+    gboolean has_failed; /* somebody has ended the drain of one of them */
+} Drain;
+
+/* --- the plan -------------------------------------------------------------------------------- */
+
+static const BerthColumn columns[] = {
+    {.title = "NODE", .flexible = TRUE},
+    {.title = "JOB", .right = TRUE},
+    {.title = "NAME", .flexible = TRUE, .drop = 2},
+    {.title = "USER", .flexible = TRUE, .drop = 1},
+    {.title = "STATE"},
+    {.title = "WHAT"},
+    {.title = "AT THE LATEST"},
+};
+
+typedef struct {
+    BerthTable *table;
+    guint n_guests, n_moved;
+    guint n_unknown; /* of which nobody knows when they end */
+    guint64 latest_usec;
+} Plan;
+
+static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
+{
+    berth_table_add(plan->table, g_strdup(node));
+    berth_table_add(plan->table, g_strdup_printf("%" G_GUINT64_FORMAT, step->guest->job));
+    berth_table_add(plan->table, g_strdup(step->job_name));
+    berth_table_add(plan->table, g_strdup(step->user));
+    berth_table_add(plan->table, g_strdup(berth_job_state_name(step->state)));
+    berth_table_add(plan->table, g_strdup(step->moves ? "is moved" : "is waited for"));
+    berth_table_add(plan->table, berth_format_time(step->latest_usec));
+    plan->n_guests++;
+    plan->n_moved += step->moves != FALSE;
+    plan->n_unknown += !step->moves && step->latest_usec == 0;
+    if (!step->moves)
+        plan->latest_usec = MAX(plan->latest_usec, step->latest_usec);
+}
+
+static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, GError **error)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)node;
+    Berth__DrainPlan *reply = (Berth__DrainPlan *)berth_cli_call(cli, &berth__nodes__descriptor,
+                                                                 "PlanDrain", &request.base, error);
+    if (reply == NULL)
+        return FALSE;
+    for (size_t i = 0; i < reply->n_steps; i++)
+        add_step(plan, node, reply->steps[i]);
+    if (cli->json)
+        berth_cli_print_json(&reply->base);
+    berth__drain_plan__free_unpacked(reply, NULL);
+    return TRUE;
+}
+
+static void print_plan(const Plan *plan)
+{
+    g_autofree char *latest = berth_format_time(plan->latest_usec);
+    if (plan->n_guests == 0) {
+        puts("nothing runs there");
+        return;
+    }
+    berth_table_print(plan->table, stdout, berth_terminal_width(stdout));
+    if (plan->n_moved > 0)
+        printf("%u of %u are moved as soon as there is room for them elsewhere\n", plan->n_moved,
+               plan->n_guests);
+    if (plan->n_unknown > 0)
+        printf("nobody knows when %u of %u end: they have no time limit, or an operator froze "
+               "them\n",
+               plan->n_unknown, plan->n_guests);
+    else if (latest != NULL)
+        printf("all that %s waited for ha%s ended by %s\n",
+               plan->n_guests - plan->n_moved == 1 ? "is" : "are",
+               plan->n_guests - plan->n_moved == 1 ? "s" : "ve", latest);
+}
+
+/* Of NAMES, as they are now. */
+static gboolean show_plan(BerthCli *cli, char **names, GError **error)
+{
+    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
+    Plan plan = {.table = table};
+    for (; *names != NULL; names++)
+        if (!plan_node(cli, &plan, *names, error))
+            return FALSE;
+    if (!cli->json)
+        print_plan(&plan);
+    fflush(stdout);
+    return TRUE;
+}
+
+/* --- following ------------------------------------------------------------------------------- */
+
+/* A line, at once: whoever reads it may be a pipe. */
+static void say(const Drain *drain, const char *node, const char *format, ...) G_GNUC_PRINTF(3, 4);
+static void say(const Drain *drain, const char *node, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_autofree char *text = g_strdup_vprintf(format, arguments);
+    va_end(arguments);
+    g_autofree char *printable = berth_printable(text);
+    if (!drain->cli->json)
+        printf("%s: %s\n", node, printable);
+    fflush(stdout);
+}
+
+static void take_task(const Drain *drain, const Berth__Event *event)
+{
+    if (berth_job_state_is_final((BerthJobState)event->state))
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " has ended: %s", event->job,
+            berth_job_state_name(event->state));
+    else if (event->state == BERTH__JOB_STATE__PENDING)
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " waits to start again", event->job);
+}
+
+static void take_end(Drain *drain, const Berth__Event *event)
+{
+    g_hash_table_remove(drain->left, event->node);
+    drain->has_failed = TRUE;
+    g_autofree char *user = berth_printable(event->user);
+    fprintf(stderr, "%s: %s is not to be empty any more: %s has %s it\n", g_get_prgname(),
+            event->node, user,
+            event->kind == BERTH__EVENT__KIND__NODE_CORDONED ? "cordoned" : "undrained");
+}
+
+/* FALSE: nothing more is to be waited for. */
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    Drain *drain = user_data;
+    drain->last_seq = event->seq;
+    if (!g_hash_table_contains(drain->left, event->node))
+        return TRUE;
+    if (drain->cli->json)
+        berth_cli_print_json(item);
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__TASK_STATE:
+        take_task(drain, event);
+        break;
+    case BERTH__EVENT__KIND__NODE_EMPTY:
+        say(drain, event->node, "is empty");
+        g_hash_table_remove(drain->left, event->node);
+        break;
+    case BERTH__EVENT__KIND__NODE_DOWN:
+        say(drain, event->node, "has no session any more; its jobs may still run");
+        break;
+    case BERTH__EVENT__KIND__NODE_LOST:
+        say(drain, event->node, "is lost; its jobs are given up");
+        break;
+    case BERTH__EVENT__KIND__NODE_UNDRAINED:
+    case BERTH__EVENT__KIND__NODE_CORDONED:
+        take_end(drain, event);
+        break;
+    default:
+        break;
+    }
+    return g_hash_table_size(drain->left) > 0;
+}
+
+/* One that was drained before, and is empty since then, has no event to come. */
+static gboolean look_at(Drain *drain, const char *name, GError **error)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)name;
+    Berth__Node *node = (Berth__Node *)berth_cli_call(drain->cli, &berth__nodes__descriptor, "Get",
+                                                      &request.base, error);
+    if (node == NULL)
+        return FALSE;
+    const Berth__NodeAdmission *admission = node->admission;
+    if (admission != NULL && admission->empty_usec != 0 &&
+        admission->empty_usec < admission->since_usec) {
+        say(drain, name, "is empty");
+        g_hash_table_remove(drain->left, name);
+    }
+    berth__node__free_unpacked(node, NULL);
+    return TRUE;
+}
+
+static gboolean ask(BerthCli *cli, Drain *drain, GError **error)
+{
+    if (!berth_cli_change_nodes(cli, "Drain", drain->names, drain->reason, &drain->last_seq, error))
+        return FALSE;
+    drain->was_asked = TRUE;
+    return TRUE;
+}
+
+static gboolean ask_once(BerthCli *cli, gpointer user_data, GError **error)
+{
+    return ask(cli, user_data, error);
+}
+
+static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Drain *drain = user_data;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    while (g_hash_table_size(drain->left) > 0) {
+        request.after_seq = drain->last_seq;
+        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                   take_event, drain, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean on_signal(gpointer user_data)
+{
+    const Drain *drain = user_data;
+    fflush(stdout);
+    fprintf(stderr,
+            "%s: left; the drain goes on. `berth node undrain %s` ends it, `berth node ls` shows "
+            "how it stands\n",
+            g_get_prgname(), drain->nodes);
+    _exit(128 + SIGINT);
+}
+
+static gboolean drain_and_follow(Drain *drain, gboolean waits, GError **error)
+{
+    if (!berth_cli_persist(drain->cli, FALSE, ask_once, drain, error))
+        return FALSE;
+    if (!waits)
+        return TRUE;
+    guint signal = g_unix_signal_add(SIGINT, on_signal, drain);
+    gboolean ok = drain->cli->json || show_plan(drain->cli, drain->names, error);
+    for (char **name = drain->names; ok && *name != NULL; name++)
+        ok = look_at(drain, *name, error);
+    ok = ok && berth_cli_persist(drain->cli, TRUE, follow, drain, error);
+    g_source_remove(signal);
+    return ok;
+}
+
+/* --- the verb -------------------------------------------------------------------------------- */
+
+static gboolean drain_named(BerthCli *cli, int argc, char **argv, const char *reason,
+                            gboolean waits, int *out_status, GError **error)
+{
+    g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);
+    if (names == NULL)
+        return FALSE;
+    g_autoptr(GHashTable) left = g_hash_table_new(g_str_hash, g_str_equal);
+    for (char **name = names; *name != NULL; name++)
+        g_hash_table_add(left, *name);
+    g_autofree char *nodes = g_strjoinv(" ", argv + 1);
+    Drain drain = {.cli = cli, .names = names, .reason = reason, .nodes = nodes, .left = left};
+    if (!drain_and_follow(&drain, waits, error))
+        return FALSE;
+    if (drain.has_failed)
+        *out_status = BERTH_EXIT_FAILED;
+    return TRUE;
+}
+
+static gboolean plan_named(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);
+    return names != NULL && show_plan(cli, names, error);
+}
+
+gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    g_autofree char *reason = NULL;
+    gboolean plan = FALSE, no_wait = FALSE;
+    const GOptionEntry entries[] = {
+        {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for everybody to see", "TEXT"},
+        {"plan", 0, 0, G_OPTION_ARG_NONE, &plan,
+         "Only say what would be done with each job, and until when at the latest", NULL},
+        {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Do not wait until the nodes are empty",
+         NULL},
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
+         "Print the events of the nodes, or with --plan the plan of each, as JSON", NULL},
+        {NULL}};
+    if (!berth_cli_parse(
+            &argc, &argv, entries, "NODES...",
+            "The nodes get no new jobs. Those that run there and may be moved are, the "
+            "others are\nwaited for; none is ended. Returns when nothing is left on the "
+            "nodes. Ctrl-C leaves the\ndrain on; `berth node undrain` ends it at any "
+            "time. NODES: n1,n2 or n[1-3,7] or\nr[1-2]n[01-12]. For operators.",
+            NULL, out_status, error))
+        return FALSE;
+    if (plan)
+        return plan_named(cli, argc, argv, out_status, error);
+    if (reason == NULL || *reason == '\0')
+        return berth_cli_usage_error(out_status, error, "say why, with --reason TEXT");
+    return drain_named(cli, argc, argv, reason, !no_wait, out_status, error);
+}

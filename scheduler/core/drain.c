@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what operators let nodes be used for, and how a node becomes empty: guests that may be moved leave
+ * it as the caps on moves allow, the end of all others is waited for. Nothing is ended for a drain.
+ *
+ * What was set is the node's until it is set anew, whatever becomes of its session; it is reported with
+ * the node, and given back with it. */
+#include "scheduler/core/drain.h"
+
+#include "scheduler/core/charge.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/limit.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/plan.h"
+#include "scheduler/core/rounds.h"
+#include "scheduler/core/search.h"
+#include "scheduler/core/slack.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+
+/* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
+static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
+{
+    const CoreClass *class = guest->task->job->class;
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    guint32 handle = 0;
+    if (!core_size_fits(guest->size, class->shape.size))
+        return core_limit_find_place(core, guest, guest->size);
+    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
+                   core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle)
+               ? core_nodes_get(&core->nodes, handle)
+               : NULL;
+}
+
+void core_drain_move_some(BerthCore *core, CoreNode *node)
+{
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        if (!core_move_may_migrate(core, guest))
+            continue;
+        CoreNode *refuge = find_refuge(core, guest);
+        CoreLodger lodger = core_slack_lodger(guest);
+        CoreNode *slack =
+            guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
+        if (refuge != NULL && core_move_is_below_caps(core, refuge))
+            core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
+        else if (slack != NULL && core_move_is_below_caps(core, slack))
+            core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+    }
+}
+
+void core_drain_evacuate(BerthCore *core, CoreNode *node)
+{
+    core_drain_move_some(core, node);
+    core_arm_round(core);
+}
+
+void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admission)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (node == NULL || node->admission == admission)
+        return;
+    node->admission = admission;
+    core_nodes_changed(&core->nodes, node);
+    core_nodes_fresh(&core->nodes, node);
+    core_emit_node(core, node);
+    core->pass_wanted = core->plan_wanted = TRUE;
+    if (admission == BERTH_ADMISSION_DRAINING)
+        core_drain_evacuate(core, node);
+    else
+        core_arm_round(core);
+}
+
+void core_drain_tell_emptied(BerthCore *core)
+{
+    for (guint i = 0; i < core->nodes.emptied->len; i++) {
+        guint32 handle = g_array_index(core->nodes.emptied, guint32, i);
+        const CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (node->admission == BERTH_ADMISSION_DRAINING && core_node_is_empty(node))
+            core_emit_node(core, node);
+    }
+    g_array_set_size(core->nodes.emptied, 0);
+}
+
+/* --- what it would do ----------------------------------------------------------------------- */
+
+/* A command that is being ended gets its grace and no more; one that boots has all of its time. */
+static gint64 latest_usec(const BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gint64 grace_usec =
+        task->job->stop_grace_usec > 0 ? task->job->stop_grace_usec : core->config.stop_grace_usec;
+    if (record->phase == BERTH_GUEST_RELEASING || record->phase == BERTH_GUEST_FENCING)
+        return core->now_usec;
+    if (record->stop_reason != BERTH_REASON_NONE)
+        return core_time_add(core->now_usec, grace_usec);
+    if (task->job->class->shape.time_limit_usec == 0)
+        return G_MAXINT64;
+    if (record->phase == BERTH_GUEST_STARTING)
+        return core_time_add(core->now_usec,
+                             core_time_add(core_task_time_left_usec(core, task), grace_usec));
+    gint64 end_usec = core_charge_end_usec(core, task);
+    return end_usec == G_MAXINT64 ? end_usec
+                                  : core_time_add(MAX(end_usec, core->now_usec), grace_usec);
+}
+
+GArray *berth_core_plan_drain(BerthCore *core, guint32 handle)
+{
+    const CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (node == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    GArray *steps = g_array_sized_new(FALSE, TRUE, sizeof(BerthCoreDrainStep), guests->len);
+    for (guint i = 0; i < guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(guests, i);
+        BerthCoreDrainStep step = {.guest = core_guest_id(guest),
+                                   .state = guest->task->record.state,
+                                   .moves = core_move_may_migrate(core, guest),
+                                   .latest_usec = latest_usec(core, guest->task)};
+        g_array_append_val(steps, step);
+    }
+    return steps;
+}

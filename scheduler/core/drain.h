@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/state.h"
+
+/* An operator has said what NODE may be used for. */
+void core_drain_admit(BerthCore *core, guint32 node, BerthNodeAdmission admission);
+/* Guests that can be moved leave NODE, as many as may at a time. */
+void core_drain_move_some(BerthCore *core, CoreNode *node);
+/* The same, and the others follow in rounds. */
+void core_drain_evacuate(BerthCore *core, CoreNode *node);
+/* The event ends: notes the nodes that drains have emptied in it. */
+void core_drain_tell_emptied(BerthCore *core);

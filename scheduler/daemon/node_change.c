@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the requests that change what nodes are used for: whether the caller may, in whose name, and why.
+ * What becomes of the guests is the core's to say.
+ *
+ * Invariant: an entry's admission and the core's are the same, and change in one turn with the event that
+ * says who wanted it. */
+#include "config.h"
+
+#include "scheduler/daemon/node_change.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/spec_check.h"
+
+#define REASON_MAX_BYTES 1024u
+#define NAMES_MAX        100000u
+
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+    BerthNodeChange kind;
+    const Berth__ChangeNodesRequest *request; /* CALL's */
+    GPtrArray *entries;                       /* BerthNodeEntry, once each */
+    guint64 before_seq;
+} Change;
+
+static void change_free(gpointer data)
+{
+    Change *change = data;
+    g_ptr_array_unref(change->entries);
+    g_free(change);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Change, change_free)
+
+static Berth__NodeAdmission__Kind wanted_kind(BerthNodeChange change)
+{
+    return change == BERTH_NODE_CHANGE_CORDON  ? BERTH__NODE_ADMISSION__KIND__CORDONED
+           : change == BERTH_NODE_CHANGE_DRAIN ? BERTH__NODE_ADMISSION__KIND__DRAINING
+                                               : BERTH__NODE_ADMISSION__KIND__OPEN;
+}
+
+/* --- what is asked for --------------------------------------------------------------------------- */
+
+static gboolean check_reason(const Change *change, GError **error)
+{
+    const char *reason = change->request->reason;
+    if (*reason || wanted_kind(change->kind) == BERTH__NODE_ADMISSION__KIND__OPEN)
+        return berth_text_check("the reason", reason, REASON_MAX_BYTES, error);
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "the request gives no reason; say why, so that others know");
+    return FALSE;
+}
+
+static BerthNodeEntry *find(BerthDaemon *daemon, const char *name, GError **error)
+{
+    BerthNodeEntry *entry =
+        berth_node_table_find(daemon->nodes, berth_core_find_node(daemon->core, name));
+    if (!entry)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "there is no node \"%s\"; berth node ls shows those that there are", name);
+    return entry;
+}
+
+static gboolean check_may(const Change *change, const BerthNodeEntry *entry, GError **error)
+{
+    if (change->kind != BERTH_NODE_CHANGE_UNCORDON || !berth_node_entry_is_draining(entry))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "node %s is drained, by %s: %s; berth node undrain lets it have guests again",
+                entry->name, entry->admission->user, entry->admission->reason);
+    return FALSE;
+}
+
+static gboolean find_all(Change *change, GError **error)
+{
+    const Berth__ChangeNodesRequest *request = change->request;
+    g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
+    if (request->n_names == 0 || request->n_names > NAMES_MAX) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "the request names %zu nodes; 1 to %u may be changed at a time",
+                    request->n_names, NAMES_MAX);
+        return FALSE;
+    }
+    for (gsize i = 0; i < request->n_names; i++) {
+        BerthNodeEntry *entry = find(change->daemon, request->names[i], error);
+        if (!entry || !check_may(change, entry, error))
+            return FALSE;
+        if (g_hash_table_add(seen, entry))
+            g_ptr_array_add(change->entries, entry);
+    }
+    return TRUE;
+}
+
+/* --- the change ---------------------------------------------------------------------------------- */
+
+static void on_committed(const GError *error, gpointer user_data)
+{
+    g_autoptr(Change) change = user_data;
+    Berth__ChangeNodesReply reply = BERTH__CHANGE_NODES_REPLY__INIT;
+    reply.before_seq = change->before_seq;
+    if (error)
+        berth_rpc_call_fail(change->call, error);
+    else
+        berth_rpc_call_reply(change->call, &reply.base);
+}
+
+/* One that is drained again, for another reason, is as empty as it was. */
+static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, const char *user)
+{
+    Berth__NodeAdmission admission = BERTH__NODE_ADMISSION__INIT;
+    Berth__Event event = BERTH__EVENT__INIT;
+    admission.kind = wanted_kind(change->kind);
+    admission.reason = change->request->reason;
+    admission.user = (char *)user;
+    admission.since_usec = (guint64)berth_engine_now_usec(change->daemon->engine);
+    if (change->kind == BERTH_NODE_CHANGE_DRAIN && berth_node_entry_is_draining(entry))
+        admission.empty_usec = entry->admission->empty_usec;
+    berth_event_node_admission(entry->name, &admission, &event);
+    berth_turn_log(turn, &event);
+    gboolean is_open = admission.kind == BERTH__NODE_ADMISSION__KIND__OPEN;
+    berth_node_entry_set_admission(entry, is_open ? NULL : &admission);
+    berth_turn_put_node(turn, entry->handle);
+    g_message("node %s is %s by %s%s%s", entry->name,
+              is_open                                   ? "open to new guests again, let so"
+              : change->kind == BERTH_NODE_CHANGE_DRAIN ? "drained"
+                                                        : "cordoned",
+              user, *admission.reason ? ": " : "", admission.reason);
+}
+
+/* KIND of each that it changes. None is placed, or moved, before the last is told. */
+static void tell_core(BerthTurn *turn, const Change *change, BerthEventKind kind, gboolean more)
+{
+    for (guint i = 0; i < change->entries->len; i++) {
+        const BerthNodeEntry *entry = g_ptr_array_index(change->entries, i);
+        BerthCoreEvent event = {.kind = kind, .node = entry->handle};
+        event.more = more || i + 1 < change->entries->len;
+        g_autoptr(GError) error = NULL;
+        if (!berth_turn_event(turn, &event, NULL, &error))
+            g_critical("the core refused what is no request: %s", error->message);
+    }
+}
+
+static gboolean is_to_be_changed(const Change *change, const BerthNodeEntry *entry)
+{
+    return entry->admission || wanted_kind(change->kind) != BERTH__NODE_ADMISSION__KIND__OPEN;
+}
+
+/* Nobody is moved from one node that is to be empty to another: first none of them takes anybody. */
+static void change_all(Change *change, const char *user)
+{
+    BerthEngine *engine = change->daemon->engine;
+    change->before_seq = berth_engine_last_seq(engine);
+    BerthTurn *turn = berth_engine_begin(engine);
+    for (guint i = change->entries->len; i > 0; i--)
+        if (!is_to_be_changed(change, g_ptr_array_index(change->entries, i - 1)))
+            g_ptr_array_remove_index(change->entries, i - 1);
+    for (guint i = 0; i < change->entries->len; i++)
+        note(turn, change, g_ptr_array_index(change->entries, i), user);
+    if (change->kind == BERTH_NODE_CHANGE_DRAIN) {
+        tell_core(turn, change, BERTH_EVENT_NODE_CORDONED, TRUE);
+        tell_core(turn, change, BERTH_EVENT_NODE_DRAINED, FALSE);
+    } else {
+        tell_core(turn, change,
+                  change->kind == BERTH_NODE_CHANGE_CORDON ? BERTH_EVENT_NODE_CORDONED
+                                                           : BERTH_EVENT_NODE_UNDRAINED,
+                  FALSE);
+    }
+    berth_turn_then(turn, on_committed, change);
+    berth_turn_commit(turn);
+}
+
+static void on_user(const char *name, const GError *unnamed, gpointer user_data)
+{
+    g_autoptr(Change) change = user_data;
+    g_autoptr(GError) error = NULL;
+    if (berth_engine_check(change->daemon->engine, &error) && find_all(change, &error))
+        change_all(g_steal_pointer(&change), name);
+    else
+        berth_rpc_call_fail(change->call, error);
+}
+
+void berth_node_change(BerthDaemon *daemon, BerthNodeChange kind,
+                       const Berth__ChangeNodesRequest *request, BerthRpcCall *call)
+{
+    const BerthRpcIdentity *who = berth_rpc_call_identity(call);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Change) change = g_new0(Change, 1);
+    *change = (Change){daemon, call, kind, request, g_ptr_array_new(), 0};
+    if (berth_permission_check_operator(&daemon->operators, who, "cordon and drain nodes",
+                                        &error) &&
+        check_reason(change, &error))
+        berth_users_name(daemon->users, who->uid, on_user, g_steal_pointer(&change));
+    else
+        berth_rpc_call_fail(call, error);
+}
+
+/* --- the plan ------------------------------------------------------------------------------------ */
+
+/* Its strings are those of the job; IDS and STEPS have room for it. */
+static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Berth__GuestId *id,
+                      Berth__DrainStep *step)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, source->guest.job);
+    berth__guest_id__init(id);
+    berth__drain_step__init(step);
+    id->job = source->guest.job;
+    id->task = source->guest.task;
+    id->guest = source->guest.guest;
+    id->epoch = source->guest.epoch;
+    step->guest = id;
+    step->state = (Berth__JobState)source->state;
+    step->moves = source->moves;
+    step->latest_usec = source->latest_usec == G_MAXINT64 ? 0 : (guint64)source->latest_usec;
+    if (job) {
+        step->job_name = job->job->name;
+        step->user = job->job->user;
+    }
+}
+
+static void reply_plan(BerthDaemon *daemon, const GArray *source, BerthRpcCall *call)
+{
+    g_autofree Berth__GuestId *ids = g_new0(Berth__GuestId, source->len + 1);
+    g_autofree Berth__DrainStep *steps = g_new0(Berth__DrainStep, source->len + 1);
+    g_autofree Berth__DrainStep **pointers = g_new0(Berth__DrainStep *, source->len + 1);
+    Berth__DrainPlan plan = BERTH__DRAIN_PLAN__INIT;
+    for (guint i = 0; i < source->len; i++) {
+        fill_step(daemon, &g_array_index(source, BerthCoreDrainStep, i), &ids[i], &steps[i]);
+        pointers[i] = &steps[i];
+    }
+    plan.steps = pointers;
+    plan.n_steps = source->len;
+    berth_rpc_call_reply(call, &plan.base);
+}
+
+void berth_node_plan_drain(BerthDaemon *daemon, const char *name, BerthRpcCall *call)
+{
+    g_autoptr(GError) error = NULL;
+    const BerthNodeEntry *entry = NULL;
+    if (berth_permission_check_operator(&daemon->operators, berth_rpc_call_identity(call),
+                                        "plan drains", &error))
+        entry = find(daemon, name, &error);
+    if (!entry) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    g_autoptr(GArray) steps = berth_core_plan_drain(daemon->core, entry->handle);
+    reply_plan(daemon, steps, call);
+}

@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes that operators cordon and drain: who comes, who leaves, what is told, and what a restart keeps. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_script.h"
+
+#define FEATURES (BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT)
+
+static void run(const char *script)
+{
+    BerthCoreConfig config = core_script_config;
+    config.policy = BERTH_POLICY_CONSERVATIVE;
+    core_script_run(&config, script);
+}
+
+static void run_moving(const char *script)
+{
+    core_script_run_tuned(FEATURES, BERTH_TUNING_SETTLE_USEC, 10 * (gint64)G_USEC_PER_SEC, script);
+}
+
+static void cordoned_node_gets_no_guests_and_keeps_its_own(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "cordon 1\n"
+        "admits 1 cordoned\n"
+        "submit 2 limit=100\n"
+        "why 2 node-unavailable\n"
+        "node 2 8 1000 -> START 2.1@2\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "submit 3 nodes=1\n"
+        "why 3 node-unavailable\n"
+        "undrain 1 -> START 3.1@1\n"
+        "admits 1 open\n");
+}
+
+static void cordoned_node_moves_nobody_and_drained_one_does(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 8 1000\n"
+               "cordon 1\n"
+               "at 100\n"
+               "timer\n"
+               "drain 1 -> MIGRATE 1.1@1>2\n"
+               "admits 1 draining\n"
+               "migrated 1.1\n"
+               "admits 1 draining empty\n");
+}
+
+static void drained_node_is_told_to_be_empty_when_its_last_guest_is_removed(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "drain 1\n"
+        "admits 1 draining\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "admits 1 draining\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "admits 1 draining\n"
+        "released 2.1\n"
+        "admits 1 draining empty\n");
+}
+
+static void drained_empty_node_is_told_so_at_once(void **state)
+{
+    run("node 1 8 1000\n"
+        "drain 1\n"
+        "admits 1 draining empty\n");
+}
+
+static void drained_node_is_empty_when_its_last_stray_is_removed(void **state)
+{
+    run("node 1 8 1000\n"
+        "left 1\n"
+        "drain 1\n"
+        "join 1 7.3:running -> RELEASE 7.3@1\n"
+        "admits 1 draining\n"
+        "released 7.3\n"
+        "admits 1 draining empty\n");
+}
+
+static void drained_node_whose_host_dies_is_empty_when_its_guests_are_fenced(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 limit=500 -> START 1.1@1\n"
+        "running 1.1\n"
+        "drain 1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "admits 1 draining\n"
+        "fenced 1.1\n"
+        "admits 1 draining empty\n"
+        "? 1 PENDING requeued none\n"
+        "why 1 node-unavailable\n");
+}
+
+static void cordon_ends_a_drain_and_keeps_the_node_closed(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "drain 1\n" /* there is no other node */
+               "cordon 1\n"
+               "admits 1 cordoned\n"
+               "node 2 8 1000\n"
+               "at 100\n"
+               "timer\n"
+               "submit 2 nodes=1\n"
+               "undrain 1 -> START 2.1@1\n");
+}
+
+static void undrained_node_takes_guests_at_once_and_moves_no_more(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "drain 1\n"
+               "submit 2\n"
+               "undrain 1 -> START 2.1@1\n"
+               "node 2 8 1000\n"
+               "at 100\n"
+               "timer\n");
+}
+
+static void admission_outlives_a_restart(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "drain 1\n"
+               "node 2 8 1000\n"
+               "cordon 2\n"
+               "restart\n"
+               "admits 1 draining\n"
+               "admits 2 cordoned empty\n"
+               "join 1 1.1:running\n"
+               "join 2\n"
+               "submit 2 limit=500\n"
+               "why 2 node-unavailable\n"
+               "at 10\n"
+               "undrain 2 -> START 2.1@2\n"
+               "at 100\n"
+               "timer -> MIGRATE 1.1@1>2\n"
+               "migrated 1.1\n"
+               "restart\n"
+               "admits 1 draining empty\n"
+               "join 1\n"
+               "submit 3 nodes=1\n"
+               "why 3 node-unavailable\n");
+}
+
+static void admission_outlives_sessions_and_the_loss_of_the_node(void **state)
+{
+    run("node 1 8 1000\n"
+        "cordon 1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer\n"
+        "join 1\n"
+        "admits 1 cordoned empty\n"
+        "submit 1\n"
+        "why 1 node-unavailable\n");
+}
+
+/* Limit and grace (10 s) of those whose end is waited for, from the start of their commands on. */
+static void plan_says_what_moves_and_when_the_others_are_gone_at_the_latest(void **state)
+{
+    run_moving(
+        "node 1 8 2000\n"
+        "submit 1 limit=500 may-move -> START 1.1@1\n"
+        "submit 2 limit=300 -> START 2.1@1\n"
+        "submit 3 limit=0 -> START 3.1@1\n"
+        "submit 4 limit=200 -> START 4.1@1\n"
+        "submit 5 limit=400 -> START 5.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "running 2.1\n"
+        "running 3.1\n"
+        "running 5.1\n"
+        "at 30\n"
+        "cancel 5 -> STOP 5.1@1\n"
+        "leave 1 1.1:moves:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
+        "leave 1 1.1:moves:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
+        "freeze 2 op -> FREEZE 2.1@1\n"
+        "frozen 2.1\n"
+        "exited 5.1 -> RELEASE 5.1@1\n"
+        "leave 1 1.1:moves:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(cordoned_node_gets_no_guests_and_keeps_its_own),
+        cmocka_unit_test(cordoned_node_moves_nobody_and_drained_one_does),
+        cmocka_unit_test(drained_node_is_told_to_be_empty_when_its_last_guest_is_removed),
+        cmocka_unit_test(drained_empty_node_is_told_so_at_once),
+        cmocka_unit_test(drained_node_is_empty_when_its_last_stray_is_removed),
+        cmocka_unit_test(drained_node_whose_host_dies_is_empty_when_its_guests_are_fenced),
+        cmocka_unit_test(cordon_ends_a_drain_and_keeps_the_node_closed),
+        cmocka_unit_test(undrained_node_takes_guests_at_once_and_moves_no_more),
+        cmocka_unit_test(admission_outlives_a_restart),
+        cmocka_unit_test(admission_outlives_sessions_and_the_loss_of_the_node),
+        cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_gone_at_the_latest),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
