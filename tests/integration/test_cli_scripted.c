@@ -169,6 +169,18 @@ static void on_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest
     fail_msg("Release was not expected");
 }
 
+static void on_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Freeze was not expected");
+}
+
+static void on_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
+                    Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Thaw was not expected");
+}
+
 static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
                     Berth__ServerInfo_Closure closure, void *closure_data)
 {

@@ -130,6 +130,18 @@ static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseReque
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
 RpcFixture *rpc_fixture_new(void)
 {
     static const Berth__Jobs_Service jobs = BERTH__JOBS__INIT(jobs_);
