@@ -77,7 +77,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit run ls show logs wait cancel hold release freeze thaw node image version ;;
+    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw node image version ;;
     node) _berth_words ls show cordon uncordon drain undrain ;;
     image) _berth_words import ls show rm ;;
     esac
@@ -92,6 +92,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
     cancel | hold | release) _berth_words $(_berth_names ls) --json --help ;;
     freeze | thaw) _berth_words $(_berth_names ls) --no-wait --json --help ;;
+    events) _berth_words $(_berth_names ls --all) --follow --since --json --help ;;
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)
         case ${2-} in
@@ -125,7 +126,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit run ls show logs wait cancel hold release freeze thaw node image version help --help \
+        _berth_words submit run ls show logs events wait cancel hold release freeze thaw node image version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

@@ -84,6 +84,7 @@ gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status,
 gboolean berth_cli_wait(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_hold(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_release(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

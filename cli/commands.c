@@ -11,6 +11,7 @@ static const BerthCommand commands[] = {
     {"show", "Show all that is known of a job", berth_cli_show},
     {"logs", "Print what a job has written", berth_cli_logs},
     {"wait", "Wait until jobs have ended", berth_cli_wait},
+    {"events", "Print what has happened, and what happens", berth_cli_events},
     {"cancel", "End jobs", berth_cli_cancel},
     {"hold", "Keep pending jobs from starting", berth_cli_hold},
     {"release", "Let held jobs start", berth_cli_release},

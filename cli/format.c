@@ -27,6 +27,11 @@ const char *berth_job_state_name(Berth__JobState state)
     return enum_name(&berth__job_state__descriptor, (int)state);
 }
 
+const char *berth_event_name(Berth__Event__Kind kind)
+{
+    return words(enum_name(&berth__event__kind__descriptor, (int)kind), "");
+}
+
 const char *berth_reason_name(Berth__Reason reason)
 {
     return words(enum_name(&berth__reason__descriptor, (int)reason), "REASON_");

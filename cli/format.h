@@ -9,6 +9,7 @@
  * full) unless they are const. */
 
 const char *berth_job_state_name(Berth__JobState state); /* "PENDING" */
+const char *berth_event_name(Berth__Event__Kind kind);   /* "guest-start" */
 const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
 /* "resources: no node has enough left"; "" if there is none, and the text alone where only that is. */
 char *berth_reason_format(const Berth__Task *task);

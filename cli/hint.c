@@ -90,6 +90,8 @@ static const Synonym commands[] = {
     {"delete", "cancel", NULL},
     {"rm", "cancel", NULL},
     {"qhold", "hold", NULL},
+    {"watch", "events --follow", NULL},
+    {"history", "events", NULL},
     {"qrls", "release", NULL},
     {"suspend", "freeze", NULL},
     {"pause", "freeze", NULL},

@@ -23,6 +23,9 @@ typedef struct {
     BerthRpcCall *call;
     guint64 job; /* 0 = all */
     guint64 cursor;
+    guint64
+        since_usec; /* the cursor is still to be found: before the first event from then on; 0 = it is known */
+    guint64 until_seq; /* it ends there; 0 = it goes on */
     guint64 known_seq; /* committed when the read under way began */
     gboolean is_live;
     gboolean is_reading;
@@ -33,6 +36,7 @@ typedef struct {
 typedef struct {
     guint64 after_seq;
     guint64 job;
+    guint64 since_usec;
     BerthStore *store;
 } Page;
 
@@ -113,26 +117,70 @@ static void on_page(GObject *source, GAsyncResult *result, gpointer user_data)
     go_on(watch);
 }
 
-static void go_on(Watch *watch)
+/* --- from a time on ------------------------------------------------------------------------------ */
+
+static gpointer find_cursor(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const Page *page = input;
+    g_autofree guint64 *cursor = g_new0(guint64, 1);
+    return berth_store_find_event(page->store, page->since_usec, cursor, error)
+               ? g_steal_pointer(&cursor)
+               : NULL;
+}
+
+static void on_cursor(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Watch *watch = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autofree guint64 *cursor = berth_work_finish(result, &error);
+    if (!cursor) {
+        finish(watch, error);
+        return;
+    }
+    watch->cursor = *cursor;
+    watch->since_usec = 0;
+    watch->is_reading = FALSE;
+    go_on(watch);
+}
+
+/* --- what is next -------------------------------------------------------------------------------- */
+
+static gboolean is_over(const Watch *watch)
+{
+    gboolean has_all = watch->until_seq != 0 && watch->since_usec == 0 && !watch->is_blocked &&
+                       watch->cursor >= watch->until_seq;
+    return watch->is_cancelled || has_all;
+}
+
+static void read_more(Watch *watch)
 {
     BerthDaemon *daemon = watch->watchers->daemon;
-    if (watch->is_cancelled && !watch->is_reading) {
+    gboolean is_sought = watch->since_usec != 0;
+    Page *page = g_new0(Page, 1);
+    *page = (Page){watch->cursor, watch->job, watch->since_usec, daemon->store};
+    watch->is_reading = TRUE;
+    berth_workers_run_for(daemon->workers, BERTH_LANE_READ,
+                          berth_rpc_call_identity(watch->call)->uid, "read events",
+                          is_sought ? find_cursor : read_page, page, g_free,
+                          is_sought ? g_free : (GDestroyNotify)g_ptr_array_unref, 0,
+                          is_sought ? on_cursor : on_page, watch);
+}
+
+static void go_on(Watch *watch)
+{
+    if (is_over(watch) && !watch->is_reading) {
         finish(watch, NULL);
         return;
     }
     if (watch->is_reading || watch->is_blocked || watch->is_live)
         return;
+    BerthDaemon *daemon = watch->watchers->daemon;
     watch->known_seq = berth_engine_committed_seq(daemon->engine);
-    if (watch->cursor >= watch->known_seq) {
+    if (watch->since_usec == 0 && watch->cursor >= watch->known_seq) {
         watch->is_live = TRUE;
         return;
     }
-    Page *page = g_new0(Page, 1);
-    *page = (Page){watch->cursor, watch->job, daemon->store};
-    watch->is_reading = TRUE;
-    berth_workers_run_for(daemon->workers, BERTH_LANE_READ,
-                          berth_rpc_call_identity(watch->call)->uid, "read events", read_page, page,
-                          g_free, (GDestroyNotify)g_ptr_array_unref, 0, on_page, watch);
+    read_more(watch);
 }
 
 static void on_ready(BerthRpcCall *call, gpointer user_data)
@@ -163,7 +211,7 @@ void berth_watchers_publish(BerthWatchers *watchers, const Berth__Event *event)
     watchers->is_publishing = FALSE;
     for (guint i = watchers->watches->len; i > 0; i--) {
         Watch *watch = g_ptr_array_index(watchers->watches, i - 1);
-        if (watch->is_cancelled)
+        if (is_over(watch))
             go_on(watch);
     }
 }
@@ -182,7 +230,8 @@ void berth_watch_stream(BerthDaemon *daemon, const Berth__WatchRequest *request,
 {
     guint64 newest = berth_engine_committed_seq(daemon->engine);
     guint64 last_seq = berth_engine_last_seq(daemon->engine);
-    if (!request->from_now && request->after_seq > last_seq) {
+    gboolean has_cursor = !request->from_now && request->since_usec == 0;
+    if (has_cursor && request->after_seq > last_seq) {
         fail_future(call, request->after_seq, last_seq);
         return;
     }
@@ -190,7 +239,9 @@ void berth_watch_stream(BerthDaemon *daemon, const Berth__WatchRequest *request,
     watch->watchers = daemon->watchers;
     watch->call = call;
     watch->job = request->job;
-    watch->cursor = request->from_now ? newest : request->after_seq;
+    watch->cursor = request->from_now ? newest : has_cursor ? request->after_seq : 0;
+    watch->since_usec = request->from_now ? 0 : request->since_usec;
+    watch->until_seq = request->until_seq;
     g_ptr_array_add(daemon->watchers->watches, watch);
     berth_rpc_call_set_ready_func(call, on_ready, watch);
     berth_rpc_call_set_cancelled_func(call, on_cancelled, watch);

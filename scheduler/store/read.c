@@ -286,6 +286,76 @@ GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64
     return store_read(store, read_events, &list, error) ? g_steal_pointer(&events) : NULL;
 }
 
+typedef struct {
+    guint64 time_usec;
+    guint64 before_seq;
+} EventSearch;
+
+/* *OUT_SEQ: of the newest event; 0 = there is none. */
+static gboolean read_newest(StoreDb *db, guint64 *out_seq, GError **error)
+{
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT coalesce(max(seq), 0) FROM event", error);
+    gboolean row = FALSE;
+    if (select == NULL || !store_db_step(db, select, "find an event", &row, error))
+        return FALSE;
+    *out_seq = (guint64)sqlite3_column_int64(select, 0);
+    return TRUE;
+}
+
+/* *OUT_TIME_USEC: of the first event from SEQ on. */
+static gboolean read_time(StoreDb *db, guint64 seq, guint64 *out_time_usec, GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(
+        db, "SELECT record FROM event WHERE seq >= ?1 ORDER BY seq LIMIT 1", error);
+    gboolean row = FALSE;
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, seq);
+    if (!store_db_step(db, select, "find an event", &row, error))
+        return FALSE;
+    Berth__Event *event =
+        row ? store_column_message(select, 0, &berth__event__descriptor, "find an event", error)
+            : NULL;
+    if (row && event == NULL)
+        return FALSE;
+    *out_time_usec = row ? event->time_usec : G_MAXUINT64;
+    g_clear_pointer(&event, event_free);
+    return TRUE;
+}
+
+/* Times are in the records alone, so that the log is halved again and again: 40 reads for a million million. */
+static gboolean search_events(StoreDb *db, gpointer data, GError **error)
+{
+    EventSearch *search = data;
+    guint64 before = 0, from = 0;
+    if (!read_newest(db, &from, error))
+        return FALSE;
+    from++; /* the first that is known not to be before that time */
+    while (before + 1 < from) {
+        guint64 middle = before + (from - before) / 2;
+        guint64 time_usec;
+        if (!read_time(db, middle, &time_usec, error))
+            return FALSE;
+        if (time_usec < search->time_usec)
+            before = middle;
+        else
+            from = middle;
+    }
+    search->before_seq = before;
+    return TRUE;
+}
+
+gboolean berth_store_find_event(BerthStore *store, guint64 time_usec, guint64 *out_before_seq,
+                                GError **error)
+{
+    EventSearch search = {.time_usec = time_usec};
+    if (!store_read(store, search_events, &search, error))
+        return FALSE;
+    *out_before_seq = search.before_seq;
+    return TRUE;
+}
+
 /* --- keys and blobs ------------------------------------------------------------------------- */
 
 typedef struct {

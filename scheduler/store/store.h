@@ -138,6 +138,9 @@ typedef struct {
 GPtrArray *berth_store_list_jobs(BerthStore *store, const BerthStoreQuery *query,
                                  gboolean *out_more, GError **error);
 
+/* The number of the last event before TIME_USEC; 0 = there is none. Times rise with numbers. */
+gboolean berth_store_find_event(BerthStore *store, guint64 time_usec, guint64 *out_before_seq,
+                                GError **error);
 /* Events with seq > AFTER_SEQ, at most LIMIT (GPtrArray of Berth__Event, owning). JOB 0 = all. */
 GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64 job, guint32 limit,
                                    GError **error);

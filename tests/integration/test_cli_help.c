@@ -124,6 +124,7 @@ static void completion_knows_verbs_options_and_names(void **state)
         {"help image sh", "show"},
         {"help node ls ''", ""},
         {"ls --state PEN", "PENDING"},
+        {"events --f", "--follow"},
         {"cancel ''", text},
         {"logs -o --f", "--follow"},
         {"submit berth.conf berthd.co", "berthd.conf"},

@@ -237,6 +237,30 @@ static void list_events_resumes_after_seq(void **state)
     }
 }
 
+static void find_event_is_the_last_one_before_a_time(void **state)
+{
+    Env *env = *state;
+    guint64 before_seq = 77;
+    assert_true(berth_store_find_event(env->store, 1000, &before_seq, NULL));
+    assert_int_equal(before_seq, 0);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    for (guint64 seq = 1; seq <= 9; seq++) {
+        Berth__Event event = BERTH__EVENT__INIT;
+        event.seq = seq;
+        event.time_usec = 1000 * (1 + seq / 2); /* 1000, 2000, 2000, 3000, 3000 ... 5000, 5000 */
+        berth_store_batch_add_event(batch, &event);
+    }
+    store_commit_ok(env->store, batch);
+    static const struct {
+        guint64 time_usec, before_seq;
+    } cases[] = {{1, 0},    {1000, 0}, {1001, 1}, {2000, 1}, {2001, 3},
+                 {3000, 3}, {4999, 7}, {5000, 7}, {5001, 9}, {G_MAXUINT64, 9}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        assert_true(berth_store_find_event(env->store, cases[i].time_usec, &before_seq, NULL));
+        assert_int_equal(before_seq, cases[i].before_seq);
+    }
+}
+
 /* --- blobs and keys ------------------------------------------------------------------------- */
 
 static void blob_is_kept_while_a_job_names_it(void **state)
@@ -563,6 +587,7 @@ int main(void)
         BOTH(update_job_keeps_spec_and_tasks),
         BOTH(list_jobs_selects_and_pages),
         BOTH(list_events_resumes_after_seq),
+        BOTH(find_event_is_the_last_one_before_a_time),
         BOTH(blob_is_kept_while_a_job_names_it),
         BOTH(blob_references_come_from_whole_spec),
         BOTH(idempotency_key_is_found_per_user),

@@ -16,6 +16,7 @@ typedef struct {
     BerthRpcPeer *server;
     BerthRpcPeer *client;
     GArray *seen; /* guint64: numbers of the events that came */
+    gboolean has_ended;
     GError *ended;
 } Test;
 
@@ -87,15 +88,21 @@ static gboolean on_item(const ProtobufCMessage *item, gpointer user_data)
 static void on_end(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     Test *test = user_data;
+    test->has_ended = TRUE;
     berth_rpc_peer_stream_finish(result, &test->ended);
+}
+
+static void watch_as(Test *test, const Berth__WatchRequest *request)
+{
+    berth_rpc_peer_stream_async(test->client, &berth__jobs__descriptor, "Watch", &request->base, 0,
+                                NULL, on_item, on_end, test);
 }
 
 static void watch(Test *test, guint64 after_seq)
 {
     Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
     request.after_seq = after_seq;
-    berth_rpc_peer_stream_async(test->client, &berth__jobs__descriptor, "Watch", &request.base, 0,
-                                NULL, on_item, on_end, test);
+    watch_as(test, &request);
 }
 
 static void publish(Test *test, guint64 seq)
@@ -135,6 +142,98 @@ static void watch_sends_an_event_once_that_a_page_had_before(void **state)
     assert_int_equal(test->seen->len, 4);
 }
 
+static void assert_seen(const Test *test, guint64 first, guint64 last)
+{
+    assert_int_equal(test->seen->len, last - first + 1);
+    for (guint i = 0; i < test->seen->len; i++)
+        assert_int_equal(g_array_index(test->seen, guint64, i), first + i);
+}
+
+static void log_events(Test *test, guint n)
+{
+    for (guint i = 0; i < n; i++)
+        log_event(test);
+    run_until(berth_engine_committed_seq(test->daemon.engine) == n);
+}
+
+static void watch_that_has_an_end_ends_there(void **state)
+{
+    Test *test = *state;
+    log_events(test, 5);
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.after_seq = 1;
+    request.until_seq = 5;
+    watch_as(test, &request);
+    run_until(test->has_ended);
+    assert_no_error(test->ended);
+    assert_seen(test, 2, 5);
+}
+
+/* None of them is the job's: the end is not waited for in vain. */
+static void watch_of_a_job_without_events_ends_at_its_end(void **state)
+{
+    Test *test = *state;
+    log_events(test, 3);
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.job = 7;
+    request.until_seq = 3;
+    watch_as(test, &request);
+    run_until(test->has_ended);
+    assert_no_error(test->ended);
+    assert_int_equal(test->seen->len, 0);
+}
+
+static void watch_whose_end_is_still_to_come_waits_for_it(void **state)
+{
+    Test *test = *state;
+    log_events(test, 2);
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.until_seq = 4;
+    watch_as(test, &request);
+    run_until(test->seen->len == 2);
+    publish(test, 3);
+    publish(test, 4);
+    run_until(test->has_ended);
+    assert_no_error(test->ended);
+    assert_seen(test, 1, 4);
+}
+
+static guint64 time_of_event(const Test *test, guint64 seq)
+{
+    g_autoptr(GPtrArray) events = berth_store_list_events(test->daemon.store, seq - 1, 0, 1, NULL);
+    assert_int_equal(events->len, 1);
+    return ((const Berth__Event *)g_ptr_array_index(events, 0))->time_usec;
+}
+
+static void watch_since_a_time_begins_with_its_first_event_and_goes_on(void **state)
+{
+    Test *test = *state;
+    log_events(test, 4);
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.since_usec = time_of_event(test, 4);
+    guint64 first = 4;
+    while (first > 1 && time_of_event(test, first - 1) == request.since_usec)
+        first--;
+    watch_as(test, &request);
+    run_until(test->seen->len == 4 - first + 1);
+    publish(test, 5);
+    run_until(test->seen->len == 5 - first + 1);
+    assert_seen(test, first, 5);
+}
+
+static void watch_since_what_is_to_come_has_only_that(void **state)
+{
+    Test *test = *state;
+    log_events(test, 3);
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.since_usec = G_MAXINT64;
+    request.until_seq = 3;
+    watch_as(test, &request);
+    run_until(test->has_ended);
+    assert_no_error(test->ended);
+    assert_int_equal(test->seen->len, 0);
+}
+
 static void watch_after_what_has_no_number_yet_is_refused(void **state)
 {
     Test *test = *state;
@@ -149,6 +248,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(watch_sends_an_event_once_that_a_page_had_before),
+        TEST(watch_that_has_an_end_ends_there),
+        TEST(watch_of_a_job_without_events_ends_at_its_end),
+        TEST(watch_whose_end_is_still_to_come_waits_for_it),
+        TEST(watch_since_a_time_begins_with_its_first_event_and_goes_on),
+        TEST(watch_since_what_is_to_come_has_only_that),
         TEST(watch_after_what_has_no_number_yet_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
