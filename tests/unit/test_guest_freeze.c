@@ -14,18 +14,6 @@ typedef struct {
     int code; /* 0 = yes */
 } Answer;
 
-static int setup(void **state)
-{
-    *state = agent_fixture_new();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    agent_fixture_free(*state);
-    return 0;
-}
-
 static void on_answer(BerthFault fault, const GError *error, gpointer user_data)
 {
     Answer *answer = user_data;
@@ -144,7 +132,8 @@ static void guest_without_a_domain_is_not_frozen(void **state)
     assert_int_equal(fixture->hypervisor->suspends, 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
 
 int main(void)
 {
