@@ -46,6 +46,8 @@ static const struct {
     {BERTH_REASON_DRAIN, "drain", "its node is drained"},
     {BERTH_REASON_AT_LIMIT, "at-limit", "it is at its limit"},
     {BERTH_REASON_BELOW_LIMIT, "below-limit", "it is below its limit again"},
+    {BERTH_REASON_FROZEN_BY_USER, "frozen-by-user", "its user froze it"},
+    {BERTH_REASON_FROZEN_BY_OPERATOR, "frozen-by-operator", "an operator froze it"},
 };
 
 const char *sim_reason_name(guint reason)
