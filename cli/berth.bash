@@ -78,7 +78,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
     "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw node image version ;;
-    node) _berth_words ls show cordon uncordon drain undrain ;;
+    node) _berth_words ls show cordon uncordon drain undrain down up ;;
     image) _berth_words import ls show rm ;;
     esac
 }
@@ -96,10 +96,11 @@ _berth_verb() { # VERB [SUBCOMMAND]
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)
         case ${2-} in
-        "") _berth_words ls show cordon uncordon drain undrain --help ;;
+        "") _berth_words ls show cordon uncordon drain undrain down up --help ;;
         ls) _berth_words --json --help ;;
         show) _berth_words $(_berth_names node ls) --json --help ;;
-        cordon | uncordon | undrain) _berth_node_change --reason --json --help ;;
+        cordon | uncordon | undrain | up) _berth_node_change --reason --json --help ;;
+        down) _berth_node_change --reason --force --json --help ;;
         drain) _berth_node_change --reason --plan --no-wait --json --help ;;
         esac ;;
     image) _berth_image "${2-}" ;;

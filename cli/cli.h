@@ -97,6 +97,8 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
                               GError **error);
 gboolean berth_cli_node_undrain(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error);
+gboolean berth_cli_node_down(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_up(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_image_import(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error);
 gboolean berth_cli_image_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

@@ -23,6 +23,8 @@ static const BerthCommand commands[] = {
     {"node uncordon", "Let jobs come to cordoned nodes again", berth_cli_node_uncordon},
     {"node drain", "Empty nodes, and say how that goes", berth_cli_node_drain},
     {"node undrain", "Let jobs come to drained nodes again", berth_cli_node_undrain},
+    {"node down", "Give up nodes whose hosts are dead", berth_cli_node_down},
+    {"node up", "Let nodes that were given up join again", berth_cli_node_up},
     {"image import", "Make an image of a directory, a tar or an ext4 file", berth_cli_image_import},
     {"image ls", "List images", berth_cli_image_ls},
     {"image show", "Show an image", berth_cli_image_show},

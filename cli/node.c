@@ -42,7 +42,14 @@ static char *absence(const Berth__Node *node)
 
 static const char *admission_name(const Berth__NodeAdmission *admission)
 {
-    return admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING ? "drained" : "cordoned";
+    switch (admission->kind) {
+    case BERTH__NODE_ADMISSION__KIND__DRAINING:
+        return "drained";
+    case BERTH__NODE_ADMISSION__KIND__GIVEN_UP:
+        return "given up";
+    default:
+        return "cordoned";
+    }
 }
 
 /* What is in the way of new guests comes before what slows them. (transfer full) */
@@ -170,8 +177,8 @@ static void print_admission(const Berth__NodeAdmission *admission)
     g_autofree char *since = berth_format_time(admission->since_usec);
     g_autofree char *empty = berth_format_time(admission->empty_usec);
     gboolean is_draining = admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING;
-    berth_print_fieldf(is_draining ? "Drained" : "Cordoned", "by %s since %s: %s", admission->user,
-                       since ? since : "-", admission->reason);
+    berth_print_fieldf("Closed", "%s by %s since %s: %s", admission_name(admission),
+                       admission->user, since ? since : "-", admission->reason);
     if (is_draining)
         berth_print_field("Empty since", empty ? empty : "not yet");
 }

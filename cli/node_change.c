@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* berth node cordon, uncordon, undrain: one request for all nodes that are named, which changes all of them
+/* berth node cordon, uncordon, undrain, down, up: one request for all nodes that are named, which changes all of them
  * or none. */
 #include "cli/node_change.h"
 
@@ -17,13 +17,13 @@ char **berth_cli_node_arguments(int argc, char **argv, int *out_status, GError *
     return names;
 }
 
-gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names, const char *reason,
-                                guint64 *out_before_seq, GError **error)
+gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
+                                const Berth__ChangeNodesRequest *wanted, guint64 *out_before_seq,
+                                GError **error)
 {
-    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
+    Berth__ChangeNodesRequest request = *wanted;
     request.names = names;
     request.n_names = g_strv_length(names);
-    request.reason = (char *)reason;
     Berth__ChangeNodesReply *reply = (Berth__ChangeNodesReply *)berth_cli_call(
         cli, &berth__nodes__descriptor, method, &request.base, error);
     if (reply == NULL)
@@ -49,23 +49,38 @@ gboolean berth_cli_print_nodes_json(BerthCli *cli, char **names, GError **error)
     return TRUE;
 }
 
-/* METHOD for those that are named; NEEDS_REASON: without one it says nothing to the others. */
-static gboolean change(BerthCli *cli, int argc, char **argv, const char *method,
-                       gboolean needs_reason, const char *description, int *out_status,
+typedef struct {
+    const char *method;
+    gboolean needs_reason; /* without one it says nothing to the others */
+    gboolean has_force;
+    const char *description;
+} Verb;
+
+static gboolean change(BerthCli *cli, int argc, char **argv, const Verb *verb, int *out_status,
                        GError **error)
 {
     g_autofree char *reason = NULL;
+    gboolean force = FALSE;
+    const GOptionEntry force_entry = {
+        "force", 0, 0, G_OPTION_ARG_NONE, &force, "Also nodes that have a session, which ends",
+        NULL};
     const GOptionEntry entries[] = {
         {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for everybody to see", "TEXT"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each node as JSON", NULL},
+        verb->has_force ? force_entry : (GOptionEntry){NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "NODES...", description, NULL, out_status, error))
+    if (!berth_cli_parse(&argc, &argv, entries, "NODES...", verb->description, NULL, out_status,
+                         error))
         return FALSE;
-    if (needs_reason && (reason == NULL || *reason == '\0'))
+    if (verb->needs_reason && (reason == NULL || *reason == '\0'))
         return berth_cli_usage_error(out_status, error, "say why, with --reason TEXT");
     g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);
+    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
+    if (reason != NULL)
+        request.reason = reason;
+    request.force = force;
     return names != NULL &&
-           berth_cli_change_nodes(cli, method, names, reason ? reason : "", NULL, error) &&
+           berth_cli_change_nodes(cli, verb->method, names, &request, NULL, error) &&
            (!cli->json || berth_cli_print_nodes_json(cli, names, error));
 }
 
@@ -74,27 +89,55 @@ static gboolean change(BerthCli *cli, int argc, char **argv, const char *method,
 gboolean berth_cli_node_cordon(BerthCli *cli, int argc, char **argv, int *out_status,
                                GError **error)
 {
-    return change(cli, argc, argv, "Cordon", TRUE,
-                  "The nodes get no new jobs; those that run there go on. A node that is being\n"
-                  "drained keeps the jobs that it still has. " LISTS,
-                  out_status, error);
+    static const Verb verb = {
+        .method = "Cordon",
+        .needs_reason = TRUE,
+        .description =
+            "The nodes get no new jobs; those that run there go on. A node that is being\n"
+            "drained keeps the jobs that it still has. " LISTS};
+    return change(cli, argc, argv, &verb, out_status, error);
 }
 
 gboolean berth_cli_node_uncordon(BerthCli *cli, int argc, char **argv, int *out_status,
                                  GError **error)
 {
-    return change(cli, argc, argv, "Uncordon", FALSE,
-                  "Cordoned nodes get jobs again. A node that is drained is left alone: see\n"
-                  "`berth node undrain`. " LISTS,
-                  out_status, error);
+    static const Verb verb = {
+        .method = "Uncordon",
+        .description = "Cordoned nodes get jobs again. A node that is drained is left alone: see\n"
+                       "`berth node undrain`. " LISTS};
+    return change(cli, argc, argv, &verb, out_status, error);
 }
 
 gboolean berth_cli_node_undrain(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error)
 {
-    return change(
-        cli, argc, argv, "Undrain", FALSE,
-        "Nodes that are drained, or cordoned, get jobs again, at any time: a drain that is\n"
-        "not done ends. " LISTS,
-        out_status, error);
+    static const Verb verb = {
+        .method = "Undrain",
+        .description =
+            "Nodes that are drained, or cordoned, get jobs again, at any time: a drain that is\n"
+            "not done ends. " LISTS};
+    return change(cli, argc, argv, &verb, out_status, error);
+}
+
+gboolean berth_cli_node_down(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    static const Verb verb = {
+        .method = "Down",
+        .needs_reason = TRUE,
+        .has_force = TRUE,
+        .description = "For hosts that are dead for good: the nodes are given up now, and not when "
+                       "berthd has\n"
+                       "waited for them for its node_timeout. What they ran is cut off from "
+                       "storage and starts\n"
+                       "again elsewhere. They may not join before `berth node up`. " LISTS};
+    return change(cli, argc, argv, &verb, out_status, error);
+}
+
+gboolean berth_cli_node_up(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    static const Verb verb = {.method = "Up",
+                              .description =
+                                  "Nodes that were given up may join again, and get jobs when they "
+                                  "do. " LISTS};
+    return change(cli, argc, argv, &verb, out_status, error);
 }

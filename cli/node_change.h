@@ -6,10 +6,11 @@
 /* The ARGC-1 arguments after ARGV[0] as names of nodes; at least one. (transfer full) */
 char **berth_cli_node_arguments(int argc, char **argv, int *out_status, GError **error);
 
-/* Asks METHOD of the service Nodes, by its one request, for all of NAMES. *OUT_BEFORE_SEQ (or NULL): what
+/* Asks METHOD of the service Nodes, by REQUEST without its names, for all of NAMES. *OUT_BEFORE_SEQ (or NULL): what
  * comes of it are events with larger numbers. */
-gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names, const char *reason,
-                                guint64 *out_before_seq, GError **error);
+gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
+                                const Berth__ChangeNodesRequest *request, guint64 *out_before_seq,
+                                GError **error);
 
 /* Prints each of NAMES as the daemon has it, as JSON. */
 gboolean berth_cli_print_nodes_json(BerthCli *cli, char **names, GError **error);

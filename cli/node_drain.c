@@ -141,7 +141,9 @@ static void take_end(Drain *drain, const Berth__Event *event)
     g_autofree char *user = berth_printable(event->user);
     fprintf(stderr, "%s: %s is not to be empty any more: %s has %s it\n", g_get_prgname(),
             event->node, user,
-            event->kind == BERTH__EVENT__KIND__NODE_CORDONED ? "cordoned" : "undrained");
+            event->kind == BERTH__EVENT__KIND__NODE_CORDONED   ? "cordoned"
+            : event->kind == BERTH__EVENT__KIND__NODE_GIVEN_UP ? "given up"
+                                                               : "undrained");
 }
 
 /* FALSE: nothing more is to be waited for. */
@@ -170,6 +172,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
         break;
     case BERTH__EVENT__KIND__NODE_UNDRAINED:
     case BERTH__EVENT__KIND__NODE_CORDONED:
+    case BERTH__EVENT__KIND__NODE_GIVEN_UP:
         take_end(drain, event);
         break;
     default:
@@ -199,7 +202,9 @@ static gboolean look_at(Drain *drain, const char *name, GError **error)
 
 static gboolean ask(BerthCli *cli, Drain *drain, GError **error)
 {
-    if (!berth_cli_change_nodes(cli, "Drain", drain->names, drain->reason, &drain->last_seq, error))
+    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
+    request.reason = (char *)drain->reason;
+    if (!berth_cli_change_nodes(cli, "Drain", drain->names, &request, &drain->last_seq, error))
         return FALSE;
     drain->was_asked = TRUE;
     return TRUE;

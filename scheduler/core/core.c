@@ -139,6 +139,8 @@ static void on_node(BerthCore *core, const BerthCoreEvent *event)
                             event->joined.n_guests);
     else if (event->kind == BERTH_EVENT_NODE_CHANGED)
         core_session_changed(core, node, &event->changed);
+    else if (event->kind == BERTH_EVENT_NODE_GIVEN_UP)
+        core_session_given_up(core, node);
     else
         core_session_left(core, node);
 }
@@ -316,6 +318,7 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_NODE_JOINED:
     case BERTH_EVENT_NODE_LEFT:
     case BERTH_EVENT_NODE_CHANGED:
+    case BERTH_EVENT_NODE_GIVEN_UP:
         on_node(core, event);
         return TRUE;
     case BERTH_EVENT_STORAGE_DOWN:

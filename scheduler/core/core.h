@@ -268,8 +268,10 @@ typedef enum {
     BERTH_EVENT_NODE_CORDONED,  /* an operator lets it have no new guests: a drain ends there */
     BERTH_EVENT_NODE_DRAINED,   /* an operator wants it empty */
     BERTH_EVENT_NODE_UNDRAINED, /* it is as open as any other again */
-    BERTH_EVENT_ACCOUNT_SET,    /* an account is new or has changed */
-    BERTH_EVENT_USER_SET,       /* so is a user within an account */
+    BERTH_EVENT_NODE_GIVEN_UP, /* an operator knows that the host of a node that is DOWN is dead: it
+                                 * is LOST now */
+    BERTH_EVENT_ACCOUNT_SET,   /* an account is new or has changed */
+    BERTH_EVENT_USER_SET,      /* so is a user within an account */
     BERTH_EVENT_QOS_SET,
     BERTH_EVENT_MAINTENANCE_SET, /* nodes are needed for something else for a time */
     BERTH_EVENT_MAINTENANCE_CLEARED,

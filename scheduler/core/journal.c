@@ -207,6 +207,7 @@ static const Event events[] = {
     [BERTH_EVENT_NODE_CORDONED] = NONE("cordoned"),
     [BERTH_EVENT_NODE_DRAINED] = NONE("drained"),
     [BERTH_EVENT_NODE_UNDRAINED] = NONE("undrained"),
+    [BERTH_EVENT_NODE_GIVEN_UP] = NONE("given-up"),
     [BERTH_EVENT_ACCOUNT_SET] = WITH("account-set", account_members),
     [BERTH_EVENT_USER_SET] = WITH("user-set", user_members),
     [BERTH_EVENT_QOS_SET] = WITH("qos-set", qos_members),

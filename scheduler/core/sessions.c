@@ -253,3 +253,11 @@ void core_session_timed_out(BerthCore *core, CoreNode *node)
     set_state(core, node, BERTH_NODE_LOST);
     core_session_give_up_guests(core, node);
 }
+
+void core_session_given_up(BerthCore *core, CoreNode *node)
+{
+    if (node->state != BERTH_NODE_DOWN)
+        return;
+    core_timer_clear(core, &node->timer);
+    core_session_timed_out(core, node);
+}

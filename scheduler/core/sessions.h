@@ -14,6 +14,8 @@ void core_session_start_failed(BerthCore *core, CoreNode *node, guint64 job);
 void core_session_start_worked(CoreNode *node);
 /* Gives every node that was closed for failed starts a chance: what was wrong is over. */
 void core_session_reopen_all(BerthCore *core);
+/* Its host is known to be dead: a node that is DOWN is LOST at once. */
+void core_session_given_up(BerthCore *core, CoreNode *node);
 /* Its timer: its time to come back, or to be closed, is over. */
 void core_session_timed_out(BerthCore *core, CoreNode *node);
 /* What may be of GUEST on NODE, besides where it is, is to go. */

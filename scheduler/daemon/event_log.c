@@ -142,11 +142,20 @@ void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event
 void berth_event_node_admission(const char *node, const Berth__NodeAdmission *admission,
                                 Berth__Event *out_event)
 {
-    out_event->kind = admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING
-                          ? BERTH__EVENT__KIND__NODE_DRAINED
-                      : admission->kind == BERTH__NODE_ADMISSION__KIND__CORDONED
-                          ? BERTH__EVENT__KIND__NODE_CORDONED
-                          : BERTH__EVENT__KIND__NODE_UNDRAINED;
+    switch (admission->kind) {
+    case BERTH__NODE_ADMISSION__KIND__CORDONED:
+        out_event->kind = BERTH__EVENT__KIND__NODE_CORDONED;
+        break;
+    case BERTH__NODE_ADMISSION__KIND__DRAINING:
+        out_event->kind = BERTH__EVENT__KIND__NODE_DRAINED;
+        break;
+    case BERTH__NODE_ADMISSION__KIND__GIVEN_UP:
+        out_event->kind = BERTH__EVENT__KIND__NODE_GIVEN_UP;
+        break;
+    default:
+        out_event->kind = BERTH__EVENT__KIND__NODE_UNDRAINED;
+        break;
+    }
     out_event->node = (char *)node;
     out_event->user = admission->user;
     out_event->text = admission->reason;

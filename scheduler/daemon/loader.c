@@ -36,7 +36,8 @@ static guint32 add_node(BerthDaemon *daemon, const char *name)
     return handle;
 }
 
-/* A kind that this release does not know is of a newer one: the node gets no new guests, at least. */
+/* The core knows a node that was given up as LOST and closed. A kind that this release does not know is of a
+ * newer one: the node gets no new guests, at least. */
 static BerthNodeAdmission admission_of(const Berth__StoredNode *stored)
 {
     Berth__NodeAdmission__Kind kind =

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/spec_check.h"
 
 #define REASON_MAX_BYTES 1024u
@@ -37,6 +38,7 @@ static Berth__NodeAdmission__Kind wanted_kind(BerthNodeChange change)
 {
     return change == BERTH_NODE_CHANGE_CORDON  ? BERTH__NODE_ADMISSION__KIND__CORDONED
            : change == BERTH_NODE_CHANGE_DRAIN ? BERTH__NODE_ADMISSION__KIND__DRAINING
+           : change == BERTH_NODE_CHANGE_DOWN  ? BERTH__NODE_ADMISSION__KIND__GIVEN_UP
                                                : BERTH__NODE_ADMISSION__KIND__OPEN;
 }
 
@@ -62,14 +64,40 @@ static BerthNodeEntry *find(BerthDaemon *daemon, const char *name, GError **erro
     return entry;
 }
 
+/* What ENTRY is by whose word, and WHAT can be done about it. */
+static gboolean refuse(const BerthNodeEntry *entry, const char *is, const char *what,
+                       GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "node %s %s, by %s: %s; %s",
+                entry->name, is, entry->admission->user, entry->admission->reason, what);
+    return FALSE;
+}
+
 static gboolean check_may(const Change *change, const BerthNodeEntry *entry, GError **error)
 {
-    if (change->kind != BERTH_NODE_CHANGE_UNCORDON || !berth_node_entry_is_draining(entry))
+    gboolean is_given_up = berth_node_entry_is_given_up(entry);
+    if (change->kind == BERTH_NODE_CHANGE_UNCORDON && berth_node_entry_is_draining(entry))
+        return refuse(entry, "is drained", "berth node undrain lets it have guests again", error);
+    if (change->kind == BERTH_NODE_CHANGE_UP && entry->admission && !is_given_up)
+        return refuse(entry, "is not given up, but cordoned or drained",
+                      "berth node undrain lets it have guests again", error);
+    if (is_given_up && change->kind != BERTH_NODE_CHANGE_DOWN &&
+        change->kind != BERTH_NODE_CHANGE_UP)
+        return refuse(entry, "was given up", "berth node up lets it join again", error);
+    if (change->kind != BERTH_NODE_CHANGE_DOWN || change->request->force ||
+        !berth_sessions_peer(change->daemon->sessions, entry->handle))
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                "node %s is drained, by %s: %s; berth node undrain lets it have guests again",
-                entry->name, entry->admission->user, entry->admission->reason);
+                "node %s has a session, so that its host is not dead; --force gives it up "
+                "nevertheless, and cuts off what runs there",
+                entry->name);
     return FALSE;
+}
+
+/* One that is open is left so without a word. */
+static gboolean is_to_be_changed(const Change *change, const BerthNodeEntry *entry)
+{
+    return entry->admission || wanted_kind(change->kind) != BERTH__NODE_ADMISSION__KIND__OPEN;
 }
 
 static gboolean find_all(Change *change, GError **error)
@@ -86,7 +114,7 @@ static gboolean find_all(Change *change, GError **error)
         BerthNodeEntry *entry = find(change->daemon, request->names[i], error);
         if (!entry || !check_may(change, entry, error))
             return FALSE;
-        if (g_hash_table_add(seen, entry))
+        if (is_to_be_changed(change, entry) && g_hash_table_add(seen, entry))
             g_ptr_array_add(change->entries, entry);
     }
     return TRUE;
@@ -124,6 +152,7 @@ static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, c
     g_message("node %s is %s by %s%s%s", entry->name,
               is_open                                   ? "open to new guests again, let so"
               : change->kind == BERTH_NODE_CHANGE_DRAIN ? "drained"
+              : change->kind == BERTH_NODE_CHANGE_DOWN  ? "given up"
                                                         : "cordoned",
               user, *admission.reason ? ": " : "", admission.reason);
 }
@@ -141,25 +170,24 @@ static void tell_core(BerthTurn *turn, const Change *change, BerthEventKind kind
     }
 }
 
-static gboolean is_to_be_changed(const Change *change, const BerthNodeEntry *entry)
-{
-    return entry->admission || wanted_kind(change->kind) != BERTH__NODE_ADMISSION__KIND__OPEN;
-}
-
 /* Nobody is moved from one node that is to be empty to another: first none of them takes anybody. */
 static void change_all(Change *change, const char *user)
 {
     BerthEngine *engine = change->daemon->engine;
     change->before_seq = berth_engine_last_seq(engine);
+    for (guint i = 0; i < change->entries->len && change->kind == BERTH_NODE_CHANGE_DOWN; i++) {
+        const BerthNodeEntry *entry = g_ptr_array_index(change->entries, i);
+        berth_sessions_end(change->daemon->sessions, entry->handle);
+    }
     BerthTurn *turn = berth_engine_begin(engine);
-    for (guint i = change->entries->len; i > 0; i--)
-        if (!is_to_be_changed(change, g_ptr_array_index(change->entries, i - 1)))
-            g_ptr_array_remove_index(change->entries, i - 1);
     for (guint i = 0; i < change->entries->len; i++)
         note(turn, change, g_ptr_array_index(change->entries, i), user);
-    if (change->kind == BERTH_NODE_CHANGE_DRAIN) {
+    if (change->kind == BERTH_NODE_CHANGE_DRAIN || change->kind == BERTH_NODE_CHANGE_DOWN) {
         tell_core(turn, change, BERTH_EVENT_NODE_CORDONED, TRUE);
-        tell_core(turn, change, BERTH_EVENT_NODE_DRAINED, FALSE);
+        tell_core(turn, change,
+                  change->kind == BERTH_NODE_CHANGE_DRAIN ? BERTH_EVENT_NODE_DRAINED
+                                                          : BERTH_EVENT_NODE_GIVEN_UP,
+                  FALSE);
     } else {
         tell_core(turn, change,
                   change->kind == BERTH_NODE_CHANGE_CORDON ? BERTH_EVENT_NODE_CORDONED
@@ -187,7 +215,7 @@ void berth_node_change(BerthDaemon *daemon, BerthNodeChange kind,
     g_autoptr(GError) error = NULL;
     g_autoptr(Change) change = g_new0(Change, 1);
     *change = (Change){daemon, call, kind, request, g_ptr_array_new(), 0};
-    if (berth_permission_check_operator(&daemon->operators, who, "cordon and drain nodes",
+    if (berth_permission_check_operator(&daemon->operators, who, "cordon, drain and give up nodes",
                                         &error) &&
         check_reason(change, &error))
         berth_users_name(daemon->users, who->uid, on_user, g_steal_pointer(&change));

@@ -8,6 +8,8 @@ typedef enum {
     BERTH_NODE_CHANGE_UNCORDON,
     BERTH_NODE_CHANGE_DRAIN,
     BERTH_NODE_CHANGE_UNDRAIN,
+    BERTH_NODE_CHANGE_DOWN, /* ends their sessions first, where the request forces it */
+    BERTH_NODE_CHANGE_UP,
 } BerthNodeChange;
 
 /* What operators do to nodes that are there. Takes CALL on, whose REQUEST it is, and ends it with a

@@ -88,6 +88,11 @@ gboolean berth_node_entry_is_draining(const BerthNodeEntry *entry)
     return entry->admission && entry->admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING;
 }
 
+gboolean berth_node_entry_is_given_up(const BerthNodeEntry *entry)
+{
+    return entry->admission && entry->admission->kind == BERTH__NODE_ADMISSION__KIND__GIVEN_UP;
+}
+
 static gint compare_names(gconstpointer a, gconstpointer b)
 {
     const BerthNodeEntry *const *left = a;

@@ -35,6 +35,7 @@ void berth_node_entry_set_info(BerthNodeEntry *entry, const Berth__NodeInfo *inf
 /* A copy of ADMISSION, NULL: it is open. */
 void berth_node_entry_set_admission(BerthNodeEntry *entry, const Berth__NodeAdmission *admission);
 gboolean berth_node_entry_is_draining(const BerthNodeEntry *entry);
+gboolean berth_node_entry_is_given_up(const BerthNodeEntry *entry);
 
 /* Entries sorted by name (transfer container). */
 GPtrArray *berth_node_table_list(BerthNodeTable *table);

@@ -170,6 +170,20 @@ static void nodes_undrain(Berth__Nodes_Service *service, const Berth__ChangeNode
                       BERTH_RPC_CALL(closure_data));
 }
 
+static void nodes_down(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                       Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_DOWN, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_up(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
+                     Berth__ChangeNodesReply_Closure closure, void *closure_data)
+{
+    berth_node_change(daemon_of(service), BERTH_NODE_CHANGE_UP, request,
+                      BERTH_RPC_CALL(closure_data));
+}
+
 static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,
                              Berth__DrainPlan_Closure closure, void *closure_data)
 {

@@ -138,6 +138,15 @@ static void leave(Link *link)
     berth_engine_tell(daemon->engine, &event);
 }
 
+void berth_sessions_end(BerthSessions *sessions, guint32 node)
+{
+    Link *link = g_hash_table_lookup(sessions->by_node, GUINT_TO_POINTER(node));
+    if (!link)
+        return;
+    leave(link);
+    berth_rpc_peer_close(link->peer, TRUE);
+}
+
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
 {
     Link *link = user_data;
@@ -190,6 +199,19 @@ static gboolean check_info(const BerthRpcIdentity *who, const Berth__NodeInfo *i
         return FALSE;
     }
     return TRUE;
+}
+
+/* What an operator has given up stays away, whatever its host thinks of that. */
+static gboolean check_admission(BerthDaemon *daemon, const Berth__NodeInfo *info, GError **error)
+{
+    const BerthNodeEntry *entry =
+        berth_node_table_find(daemon->nodes, berth_core_find_node(daemon->core, info->name));
+    if (!entry || !berth_node_entry_is_given_up(entry))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "node %s was given up by %s: %s; berth node up %s lets it join again", entry->name,
+                entry->admission->user, entry->admission->reason, entry->name);
+    return FALSE;
 }
 
 static gboolean check_join(const BerthRpcIdentity *who, const Berth__JoinRequest *request,
@@ -287,6 +309,7 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
     if (!link || berth_engine_is_stopped(daemon->engine))
         g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the daemon is ending");
     if (error || !check_join(berth_rpc_call_identity(call), request, &error) ||
+        !check_admission(daemon, request->info, &error) ||
         !berth_host_check(daemon, request, &error)) {
         log_refusal(daemon->sessions, berth_rpc_call_identity(call), error->message);
         berth_rpc_call_fail(call, error);

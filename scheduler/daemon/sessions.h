@@ -17,5 +17,8 @@ void berth_sessions_accept(BerthSessions *sessions, BerthRpcPeer *peer);
 /* Writes when each node was heard of last, which happens by itself only now and then. */
 void berth_sessions_keep_heard(BerthSessions *sessions);
 
+/* Ends the session of NODE, if it has one: the core is told, the connection closed. */
+void berth_sessions_end(BerthSessions *sessions, guint32 node);
+
 /* The peer that serves NODE now (transfer none); NULL: it has no session. */
 BerthRpcPeer *berth_sessions_peer(BerthSessions *sessions, guint32 node);

@@ -66,6 +66,15 @@ static void assert_open(BerthdTest *test)
     berth_message_free(&node->base);
 }
 
+/* What it has of before may still be on its way out. */
+static void assert_admitted(BerthdTest *test)
+{
+    Berth__Node *node = get_node(test, "n1");
+    assert_null(node->admission);
+    assert_int_equal(node->state, BERTH__NODE_STATE__NODE_UP);
+    berth_message_free(&node->base);
+}
+
 static const Berth__Event *newest(BerthdTest *test, Berth__Event__Kind kind)
 {
     berthd_fixture_wait_event(test->berthd, kind, 0);
@@ -246,6 +255,67 @@ static void plan_says_what_is_waited_for_and_until_when(void **state)
     assert_open(test);
 }
 
+/* --- down --------------------------------------------------------------------------------------- */
+
+static GError *down_error(BerthdTest *test)
+{
+    char first[] = "n1";
+    char *names[] = {first, NULL};
+    Berth__ChangeNodesRequest request = request_for(names, "its board has burnt");
+    return berthd_fixture_call_error(test->berthd, &berth__nodes__descriptor, "Down",
+                                     &request.base);
+}
+
+/* The storage of this test has no fence: its jobs are not started elsewhere. */
+static void node_that_is_given_up_is_lost_at_once_and_may_not_join(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = submit_running(test);
+    g_autoptr(GError) alive = down_error(test);
+    assert_berth_error(alive, BERTH_ERROR_FAILED_PRECONDITION, "has a session");
+    fake_agent_cut(test->agent);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__NODE_DOWN, 0);
+    change(test, "Down", "n1", "its board has burnt");
+    assert_string_equal(newest(test, BERTH__EVENT__KIND__NODE_GIVEN_UP)->text,
+                        "its board has burnt");
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__NODE_FAIL);
+    assert_int_equal(count(test, BERTH__EVENT__KIND__NODE_LOST), 1);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_error(test->agent) != NULL);
+    assert_non_null(strstr(fake_agent_error(test->agent)->message, "given up by root"));
+    assert_admission(test, BERTH__NODE_ADMISSION__KIND__GIVEN_UP, "its board has burnt", FALSE);
+    char first[] = "n1";
+    char *names[] = {first, NULL};
+    Berth__ChangeNodesRequest request = request_for(names, "x");
+    g_autoptr(GError) refused = berthd_fixture_call_error(test->berthd, &berth__nodes__descriptor,
+                                                          "Undrain", &request.base);
+    assert_berth_error(refused, BERTH_ERROR_FAILED_PRECONDITION, "berth node up");
+    change(test, "Up", "n1", "");
+    fake_agent_heal(test->agent);
+    run_until(fake_agent_is_joined(test->agent));
+    assert_admitted(test);
+    run_until(fake_agent_n_guests(test->agent) == 0); /* what was given up is a stray */
+}
+
+static void force_ends_the_session_of_a_node_first(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = submit_running(test);
+    g_autofree char *nothing =
+        cli_output_of(CLI(test->berthd, "node", "down", "n1", "--reason", "it lies", "--force"));
+    assert_string_equal(nothing, "");
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__NODE_FAIL);
+    run_until(!fake_agent_is_joined(test->agent));
+    g_autofree char *listed = cli_output_of(CLI(test->berthd, "node", "ls"));
+    assert_contains(listed, "given up by root: it lies");
+    g_autofree char *again = cli_output_of(CLI(test->berthd, "node", "up", "n1"));
+    assert_string_equal(again, "");
+    fake_agent_heal(test->agent);
+    run_until(fake_agent_is_joined(test->agent));
+    assert_admitted(test);
+}
+
 /* --- the command -------------------------------------------------------------------------------- */
 
 static void command_follows_until_the_node_is_empty_over_a_restart(void **state)
@@ -333,6 +403,8 @@ int main(void)
         TEST(all_nodes_that_are_named_are_changed_or_none),
         TEST(drain_is_for_operators_and_needs_a_reason),
         TEST(plan_says_what_is_waited_for_and_until_when),
+        TEST(node_that_is_given_up_is_lost_at_once_and_may_not_join),
+        TEST(force_ends_the_session_of_a_node_first),
         TEST(command_follows_until_the_node_is_empty_over_a_restart),
         TEST(command_that_is_left_says_how_to_undo_it),
         TEST(command_ends_when_somebody_undrains_the_node),

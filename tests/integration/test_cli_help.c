@@ -107,7 +107,7 @@ static void completion_knows_verbs_options_and_names(void **state)
         const char *expected;
     } cases[] = {
         {"im", "image"},
-        {"node ''", "ls show cordon uncordon drain undrain --help"},
+        {"node ''", "ls show cordon uncordon drain undrain down up --help"},
         {"node drain n", "n1"},
         {"node drain n1,n", "n1,n1"},
         {"node drain --p", "--plan"},

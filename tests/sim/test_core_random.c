@@ -89,6 +89,7 @@ static const char *const covered[] = {
     "emptied",
     "drained",
     "undrain",
+    "given up",
     "maintenance",
     "grow",
     "resized",

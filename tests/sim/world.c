@@ -124,6 +124,10 @@ static void leave(World *world)
     /* Sometimes the agent is back before the driver noticed. */
     if (world_chance(world, 80))
         driver_handle(world, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_LEFT, .node = node});
+    if (world_chance(world, 5)) {
+        driver_handle(world, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_GIVEN_UP, .node = node});
+        world_note(world, "given up");
+    }
 }
 
 static void fail_somehow(World *world)

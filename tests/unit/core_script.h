@@ -33,7 +33,7 @@
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
  *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|checkpointed|resized JOB.EPOCH [failed],
- *   cordon|drain|undrain|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
+ *   cordon|drain|undrain|give-up|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */
 

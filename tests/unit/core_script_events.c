@@ -295,6 +295,13 @@ static void on_left(Script *script)
                                   .node = (guint32)core_script_number(script, script->words[1])});
 }
 
+static void on_given_up(Script *script)
+{
+    core_script_handle(
+        script, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_GIVEN_UP,
+                                  .node = (guint32)core_script_number(script, script->words[1])});
+}
+
 static void on_timer(Script *script)
 {
     core_script_handle(script, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
@@ -311,6 +318,7 @@ static gboolean play_special(Script *script)
         {"account", on_setting},     {"user", on_setting},    {"qos", on_setting},
         {"maintenance", on_setting}, {"drain", on_admission}, {"undrain", on_admission},
         {"cordon", on_admission},    {"pressed", on_pressed}, {"timer", on_timer},
+        {"give-up", on_given_up},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(specials); i++) {
         if (strcmp(script->words[0], specials[i].word) != 0)

@@ -176,6 +176,27 @@ static void admission_outlives_sessions_and_the_loss_of_the_node(void **state)
         "why 1 node-unavailable\n");
 }
 
+static void given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 no-requeue -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "node 2 8 1000\n"
+        "give-up 1\n" /* it has a session */
+        "left 1\n"
+        "next 60\n"
+        "at 5\n"
+        "give-up 1 -> FENCE 1.1@1 FENCE 2.1@1\n"
+        "next never\n"
+        "? 2 NODE_FAIL node-lost fencing\n"
+        "give-up 1\n"
+        "fenced 1.1 -> START 1.2@2\n"
+        "fenced 2.1\n"
+        "join 1 1.1:running 2.1:running -> RELEASE 1.1@1 RELEASE 2.1@1\n");
+}
+
 /* Limit and grace (10 s) of those whose end is waited for, from the start of their commands on. */
 static void plan_says_what_moves_and_when_the_others_are_gone_at_the_latest(void **state)
 {
@@ -214,6 +235,7 @@ int main(void)
         cmocka_unit_test(undrained_node_takes_guests_at_once_and_moves_no_more),
         cmocka_unit_test(admission_outlives_a_restart),
         cmocka_unit_test(admission_outlives_sessions_and_the_loss_of_the_node),
+        cmocka_unit_test(given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere),
         cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_gone_at_the_latest),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

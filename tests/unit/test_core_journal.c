@@ -63,6 +63,7 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 9 cordoned node=2",
         "event 9 drained node=2",
         "event 9 undrained node=2",
+        "event 9 given-up node=2",
         "event 9 account-set account_set.account=1 account_set.shares=5 "
         "account_set.limits.memory_mib=77",
         "event 9 user-set user_set.account=1 user_set.uid=1000 user_set.limits.jobs=9",
