@@ -84,6 +84,8 @@ typedef struct {
                                 * FROZEN_BY_OPERATOR, AT_LIMIT; NONE = it is to run. That it does
                                 * stand still is the state SUSPENDED. */
     gint64 frozen_usec;        /* since when it does; 0 = it does not */
+    gboolean freeze_is_open;   /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
+                                * core that is put back asks again, whatever is wanted by then */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and

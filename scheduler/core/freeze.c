@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns who is to stand still, and why. What is wanted is in the task's record, and therefore in the
  * store; what is so is in the guest. Whenever a guest is at rest the two are compared, so that a wish
- * outlives what was under way when it came, a berthd that is restarted and a node that was away.
+ * outlives what was under way when it came, a berthd that is restarted and a node that was away. So does
+ * that the answer to FREEZE or THAW is open: what is so is not known until it is asked for again.
  *
  * A frozen guest keeps its memory and its place. Its time limit runs on, for it keeps others from
  * both, unless an operator wanted it to stand still: that is none of its user's doing. */
@@ -71,6 +72,18 @@ void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gbo
         guest->task->record.freeze_reason = BERTH_REASON_NONE;
     if (ok)
         core_freeze_settle(core, guest);
+}
+
+gboolean core_freeze_is_open(const CoreGuest *guest)
+{
+    return guest->phase == BERTH_GUEST_RUNNING &&
+           (guest->op == BERTH_OP_FREEZING || guest->op == BERTH_OP_THAWING);
+}
+
+void core_freeze_reopen(CoreGuest *guest)
+{
+    guest->op = guest->is_frozen ? BERTH_OP_THAWING : BERTH_OP_FREEZING;
+    guest->op_reason = guest->task->record.freeze_reason;
 }
 
 void core_freeze_end(BerthCore *core, CoreGuest *guest)

@@ -13,6 +13,10 @@ void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason);
 void core_freeze_settle(BerthCore *core, CoreGuest *guest);
 /* It is frozen, or is not any more. OK FALSE: it could not be, and is not asked to again. */
 void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gboolean ok);
+/* GUEST runs, and nobody knows whether what was last asked for is done. */
+gboolean core_freeze_is_open(const CoreGuest *guest);
+/* GUEST is put back, and that was so: asked for again when its node joins. */
+void core_freeze_reopen(CoreGuest *guest);
 /* Whether the time for which a task is frozen for REASON counts for its time limit. */
 gboolean core_freeze_is_charged(BerthReason reason);
 /* GUEST is to end: its agent lets it go on, so that it can. */

@@ -7,6 +7,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/owner.h"
 
 #include <string.h>
@@ -158,6 +159,7 @@ gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *o
     const CoreTask *task = core_job_task(job, index);
     if (task != NULL) {
         *out_record = task->record;
+        out_record->freeze_is_open = core_freeze_is_open(&task->guests[0]);
         return TRUE;
     }
     if (index < job->next || index >= job->array_size)

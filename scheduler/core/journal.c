@@ -263,7 +263,8 @@ static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
                                                IN(BerthCoreTask, peak_milli, U32),
                                                IN(BerthCoreTask, peak_mib, U64),
                                                IN(BerthCoreTask, freeze_reason, U32),
-                                               IN(BerthCoreTask, frozen_usec, I64)};
+                                               IN(BerthCoreTask, frozen_usec, I64),
+                                               IN(BerthCoreTask, freeze_is_open, I32)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

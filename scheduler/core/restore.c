@@ -5,6 +5,7 @@
 #include "scheduler/core/core.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/entry.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -78,6 +79,8 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
         for (guint32 i = 0; i < task->n_guests; i++)
             restore_guest(core, &task->guests[i], source->node, source->phase);
         task->guests[0].is_frozen = source->state == BERTH_JOB_SUSPENDED;
+        if (source->freeze_is_open && source->phase == BERTH_GUEST_RUNNING)
+            core_freeze_reopen(&task->guests[0]);
         core_charge_restored(task);
         core_task_restored(core, task);
     } else if (berth_job_state_is_final(source->state)) {

@@ -70,6 +70,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->end_usec = (guint64)task->end_usec;
     stored->task->frozen_usec = (guint64)task->frozen_usec;
     stored->freeze_reason = (Berth__Reason)task->freeze_reason;
+    stored->freeze_is_open = task->freeze_is_open;
     if (task->node != 0)
         berth_pb_set_string(&stored->task->node, node_name);
 }
@@ -98,6 +99,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
         .peak_mib = stored->peak_mib,
         .freeze_reason = (BerthReason)stored->freeze_reason,
         .frozen_usec = (gint64)stored->task->frozen_usec,
+        .freeze_is_open = stored->freeze_is_open,
     };
 }
 

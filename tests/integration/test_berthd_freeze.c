@@ -144,6 +144,22 @@ static void wish_that_was_not_carried_out_outlives_berthd(void **state)
     assert_suspended(test, job, BERTH__REASON__REASON_FROZEN_BY_USER);
 }
 
+/* The guest stands still, and nobody has heard of it; by now it is to run. */
+static void thaw_that_came_before_an_answer_outlives_berthd(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = submit_running(test);
+    fake_agent_set_delay(test->agent, 60000);
+    freeze(test, job);
+    run_until(fake_agent_is_frozen(test->agent, job));
+    fake_agent_set_delay(test->agent, 0);
+    thaw(test, job);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(!fake_agent_is_frozen(test->agent, job));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__RUNNING);
+}
+
 /* NULL: it was taken. (transfer full) */
 static GError *ask_as(BerthRpcPeer *peer, const char *method, guint64 job)
 {
@@ -215,6 +231,7 @@ int main(void)
         TEST(freeze_whose_answer_is_lost_is_asked_for_again),
         TEST(frozen_job_stays_so_when_berthd_is_killed),
         TEST(wish_that_was_not_carried_out_outlives_berthd),
+        TEST(thaw_that_came_before_an_answer_outlives_berthd),
         TEST(freeze_is_for_its_user_and_for_operators),
         TEST(frozen_job_is_cancelled_as_any_other),
     };

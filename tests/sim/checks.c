@@ -107,7 +107,8 @@ static void check_task(World *world, const Job *job, guint32 index)
     CHECK(world, now.epoch == stored->record.epoch, job->job.id);
     CHECK(world,
           now.freeze_reason == stored->record.freeze_reason &&
-              now.frozen_usec == stored->record.frozen_usec,
+              now.frozen_usec == stored->record.frozen_usec &&
+              now.freeze_is_open == stored->record.freeze_is_open,
           job->job.id);
     /* Why those that never started wait is said of all by one. */
     CHECK(world, now.epoch == 0 || now.reason == stored->record.reason, job->job.id);

@@ -189,6 +189,35 @@ static void frozen_guest_stays_so_over_a_restart(void **state)
         "? 1 SUSPENDED frozen-by-user running\n");
 }
 
+/* Whether it was done was not heard, and the wish is another by now: the node is asked again. */
+static void freeze_that_was_not_answered_before_a_restart_is_asked_again(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "freeze 1 -> FREEZE 1.1@1\n"
+        "thaw 1\n"
+        "restart\n"
+        "join 1 1.1:running -> FREEZE 1.1@1\n"
+        "frozen 1.1 -> THAW 1.1@1\n"
+        "thawed 1.1\n"
+        "? 1 RUNNING none running\n"
+        "restart\n"
+        "join 1 1.1:running\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "freeze 1 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "thaw 1 -> THAW 1.1@1\n"
+        "freeze 1\n"
+        "restart\n"
+        "join 1 1.1:running -> THAW 1.1@1\n"
+        "thawed 1.1 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "? 1 SUSPENDED frozen-by-user running\n");
+}
+
 static void frozen_job_that_is_lost_is_frozen_again(void **state)
 {
     run("node 1 4 1000\n"
@@ -212,6 +241,7 @@ int main(void)
         cmocka_unit_test(frozen_guest_that_is_stopped_goes_on_to_its_end),
         cmocka_unit_test(frozen_time_is_its_users_own_and_not_an_operators),
         cmocka_unit_test(frozen_guest_stays_so_over_a_restart),
+        cmocka_unit_test(freeze_that_was_not_answered_before_a_restart_is_asked_again),
         cmocka_unit_test(frozen_job_that_is_lost_is_frozen_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

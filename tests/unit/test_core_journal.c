@@ -99,8 +99,9 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 nodes=1,2 "
-        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400:50:44,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:"
-        "0:0:0"};
+        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400:50:44:1,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:"
+        "0:"
+        "0:0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -118,7 +119,7 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
 static void journal_restored_job_has_its_tasks(void **state)
 {
     char line[] = "restored-job submitted.id=7 submitted.array_size=9 "
-                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33:1500:400:50:66";
+                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33:1500:400:50:66:1";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
@@ -139,6 +140,7 @@ static void journal_restored_job_has_its_tasks(void **state)
     assert_int_equal(task->peak_mib, 400);
     assert_int_equal(task->freeze_reason, BERTH_REASON_FROZEN_BY_USER);
     assert_int_equal(task->frozen_usec, 66);
+    assert_true(task->freeze_is_open);
     berth_journal_entry_clear(&entry);
 }
 

@@ -42,6 +42,16 @@ static const BerthCoreTask core_tasks[] = {
      .peak_milli = 1500,
      .peak_mib = 444},
     {.job = 7,
+     .state = BERTH_JOB_SUSPENDED,
+     .reason = BERTH_REASON_FROZEN_BY_USER,
+     .phase = BERTH_GUEST_RUNNING,
+     .node = 3,
+     .epoch = 2,
+     .start_usec = 1234567,
+     .freeze_reason = BERTH_REASON_FROZEN_BY_OPERATOR,
+     .frozen_usec = 1234577,
+     .freeze_is_open = TRUE},
+    {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
      .node = 3,
@@ -80,6 +90,9 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->starved_usec, b->starved_usec);
     assert_int_equal(a->peak_milli, b->peak_milli);
     assert_int_equal(a->peak_mib, b->peak_mib);
+    assert_int_equal(a->freeze_reason, b->freeze_reason);
+    assert_int_equal(a->frozen_usec, b->frozen_usec);
+    assert_int_equal(a->freeze_is_open, b->freeze_is_open);
 }
 
 static void from_core_and_back_is_the_same(void **state)
