@@ -55,6 +55,12 @@ void core_charge_restored(CoreTask *task)
     }
 }
 
+/* It stands still, and that is not charged. */
+static gboolean stands_free(const CoreTask *task)
+{
+    return task->record.frozen_usec > 0 && !core_freeze_is_charged(task->record.reason);
+}
+
 /* --- what is expected ----------------------------------------------------------------------- */
 
 /* Who is frozen is mostly charged (freeze.c says who); for a checkpoint nobody is: core_charge_pause(). */
@@ -121,7 +127,7 @@ static gint64 waited_for_until_usec(const BerthCore *core)
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task)
 {
     gint64 end_usec = 0;
-    if (task->record.frozen_usec > 0 && !core_freeze_is_charged(task->record.reason))
+    if (stands_free(task))
         return G_MAXINT64;
     for (guint32 i = 0; i < task->n_guests; i++) {
         const CoreGuest *guest = &task->guests[i];
@@ -201,6 +207,8 @@ static void stood_still(const BerthCore *core, CoreGuest *guest, gint64 from_use
 
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
 {
+    if (stands_free(guest->task)) /* all of that time is told when it is thawed */
+        return;
     if (!guest->is_frozen)
         stood_still(core, guest, from_usec);
     add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec, core->now_usec - from_usec);
@@ -226,7 +234,8 @@ void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)
 {
     const BerthCoreTask *record = &task->record;
-    gint64 ran_usec = MAX(at_usec - record->start_usec, 0);
+    gint64 until_usec = stands_free(task) ? MIN(at_usec, record->frozen_usec) : at_usec;
+    gint64 ran_usec = MAX(until_usec - record->start_usec, 0);
     gint64 lost_usec = record->starved_usec;
     for (guint32 i = 0; i < task->n_guests; i++)
         lost_usec = MAX(lost_usec, lost_until_told_usec(&task->guests[i]) +

@@ -25,9 +25,10 @@ void core_freeze_settle(BerthCore *core, CoreGuest *guest)
 }
 
 /* Who keeps it still has changed, and with that who pays for it. */
-static void change_hands(BerthCore *core, CoreGuest *guest, BerthReason before, BerthReason reason)
+static void change_hands(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
+    BerthReason before = record->reason;
     if (!guest->is_frozen)
         return;
     record->reason = reason;
@@ -40,13 +41,12 @@ static void change_hands(BerthCore *core, CoreGuest *guest, BerthReason before, 
 void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
-    BerthReason before = record->freeze_reason;
-    if (before == reason)
+    if (record->freeze_reason == reason)
         return;
     record->freeze_reason = reason;
     core_emit_changed(core, guest->task);
-    if (before != BERTH_REASON_NONE && reason != BERTH_REASON_NONE)
-        change_hands(core, guest, before, reason);
+    if (reason != BERTH_REASON_NONE)
+        change_hands(core, guest, reason);
     core_freeze_settle(core, guest);
 }
 

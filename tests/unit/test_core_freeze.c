@@ -157,6 +157,66 @@ static void frozen_time_is_its_users_own_and_not_an_operators(void **state)
         "timer -> STOP 1.1@1\n");
 }
 
+static void frozen_time_of_an_operator_is_not_charged_by_a_checkpoint(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "at 30\n"
+                  "freeze 2 op -> FREEZE 2.1@1~\n"
+                  "frozen 2.1\n"
+                  "at 400\n" /* it may be moved again */
+                  "pressed 1 -> CHECKPOINT 2.1@1~\n"
+                  "at 430\n"
+                  "checkpointed 2.1 failed\n"
+                  "at 440\n"
+                  "thaw 2 op -> THAW 2.1@1~\n"
+                  "thawed 2.1\n"
+                  "at 529\n"
+                  "timer\n"
+                  "at 530\n" /* 10 it had used */
+                  "timer -> STOP 2.1@1\n");
+    run(IDLE_NODE
+        "submit 2 v=1 m=200 slack may-checkpoint limit=100 -> START 2.1@1~\n"
+        "running 2.1\n"
+        "at 30\n"
+        "freeze 2 op -> FREEZE 2.1@1~\n"
+        "frozen 2.1\n"
+        "at 400\n"
+        "pressed 1 -> CHECKPOINT 2.1@1~\n"
+        "checkpointed 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1\n"
+        "at 700\n" /* nobody comes into the slack of a node that lacked memory before that */
+        "timer -> RESTORE 2.2@1~\n"
+        "running 2.2 -> FREEZE 2.2@1~\n"
+        "thaw 2 op\n"
+        "frozen 2.2 -> THAW 2.2@1~\n"
+        "thawed 2.2\n"
+        "at 789\n"
+        "timer\n"
+        "at 790\n"
+        "timer -> STOP 2.2@1\n");
+}
+
+/* It could not be thawed, and its user wants it to stand still by now. */
+static void frozen_time_is_charged_from_when_its_user_wants_it(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 10\n"
+        "freeze 1 op -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "at 20\n"
+        "thaw 1 op -> THAW 1.1@1\n"
+        "freeze 1\n"
+        "thawed 1.1 failed\n"
+        "? 1 SUSPENDED frozen-by-user running\n"
+        "at 109\n"
+        "timer\n"
+        "at 110\n"
+        "timer -> STOP 1.1@1\n");
+}
+
 static void frozen_guest_stays_so_over_a_restart(void **state)
 {
     run("node 1 4 1000\n"
@@ -240,6 +300,8 @@ int main(void)
         cmocka_unit_test(freeze_that_fails_is_no_wish_any_more),
         cmocka_unit_test(frozen_guest_that_is_stopped_goes_on_to_its_end),
         cmocka_unit_test(frozen_time_is_its_users_own_and_not_an_operators),
+        cmocka_unit_test(frozen_time_of_an_operator_is_not_charged_by_a_checkpoint),
+        cmocka_unit_test(frozen_time_is_charged_from_when_its_user_wants_it),
         cmocka_unit_test(frozen_guest_stays_so_over_a_restart),
         cmocka_unit_test(freeze_that_was_not_answered_before_a_restart_is_asked_again),
         cmocka_unit_test(frozen_job_that_is_lost_is_frozen_again),
