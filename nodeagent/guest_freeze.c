@@ -69,14 +69,14 @@ static void want(BerthGuest *guest, gboolean freezes)
 void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFunc answer,
                         gpointer user_data)
 {
-    want(guest, freezes);
+    gboolean has_ended = !berth_guest_has_domain(guest) || (freezes && guest->stop_signal != 0);
+    if (!has_ended)
+        want(guest, freezes);
     berth_guest_add_answer(guest->freeze_answers, answer, user_data);
-    if (!berth_guest_has_domain(guest) || (freezes && guest->stop_signal != 0)) {
-        guest->freeze_wanted = guest->is_frozen;
+    if (has_ended)
         answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or is being ended");
-    } else if (!guest->is_freezing) {
+    else if (!guest->is_freezing)
         begin(guest);
-    }
 }
 
 void berth_guest_thaw_to_end(BerthGuest *guest)

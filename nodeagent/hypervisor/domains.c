@@ -206,11 +206,12 @@ static void free_domain(gpointer domain)
     berth_domain_free(domain);
 }
 
+/* Not one that is just being created. */
 static gboolean is_frozen(virDomainPtr domain)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
     return virDomainGetState(domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
-           reason != VIR_DOMAIN_PAUSED_IOERROR;
+           reason != VIR_DOMAIN_PAUSED_IOERROR && reason != VIR_DOMAIN_PAUSED_STARTING_UP;
 }
 
 /* Appends DOMAIN if it is one of ours. FALSE: nobody knows whether it is. */

@@ -96,13 +96,14 @@ void berth_actions_free(BerthActions *actions)
 
 /* --- is it still wanted? ------------------------------------------------------------------------ */
 
-/* The guest waits for the answer to ACTION, and not for that of a later one. */
+/* The guest waits for the answer to ACTION, and not for that of a later one, or for its end. */
 static gboolean is_under_way(BerthDaemon *daemon, const BerthCoreAction *action, BerthGuestOp op)
 {
     const BerthGuestId *id = &action->guest;
     BerthCoreGuest guest;
     return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
-           guest.op == op && guest.op_serial == action->serial;
+           guest.phase == BERTH_GUEST_RUNNING && guest.op == op &&
+           guest.op_serial == action->serial;
 }
 
 static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)

@@ -93,6 +93,19 @@ static void stop_while_it_is_being_frozen_lets_it_go(void **state)
     run_until(fixture->hypervisor->resumes == 1 && !agent_fixture_guest(fixture)->is_frozen);
 }
 
+static void freeze_that_comes_after_a_stop_does_not_hold_it_up(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    assert_int_equal(freeze(fixture, TRUE), 0);
+    berth_guest_stop(agent_fixture_guest(fixture), 60000);
+    assert_true(agent_fixture_guest(fixture)->is_freezing); /* libvirt is letting it go */
+    assert_int_equal(freeze(fixture, TRUE), BERTH_ERROR_NOT_FOUND);
+    run_until(!agent_fixture_guest(fixture)->is_freezing);
+    assert_false(agent_fixture_guest(fixture)->is_frozen);
+    assert_int_equal(fixture->hypervisor->suspends, 1);
+}
+
 /* An I/O error that is found while it is frozen is no reason to let it go. */
 static void frozen_guest_is_not_resumed_for_an_io_error(void **state)
 {
@@ -143,6 +156,7 @@ int main(void)
         TEST(last_wish_counts),
         TEST(stop_lets_it_go_to_its_end),
         TEST(stop_while_it_is_being_frozen_lets_it_go),
+        TEST(freeze_that_comes_after_a_stop_does_not_hold_it_up),
         TEST(frozen_guest_is_not_resumed_for_an_io_error),
         TEST(frozen_guest_is_adopted_as_one_that_runs),
         TEST(guest_without_a_domain_is_not_frozen),
