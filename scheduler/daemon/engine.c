@@ -243,6 +243,7 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failu
     job->wants_output = FALSE;
     Berth__StoredTask *stored = job->tasks[0].stored;
     stored->output_copied = TRUE;
+    stored->task->output_pending = FALSE;
     log_output(turn, stored->task, failure);
     gboolean is_done = berth_job_state_is_final((BerthJobState)stored->task->state) &&
                        stored->phase == BERTH_GUEST_NONE;
@@ -285,6 +286,7 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
     /* Once it has ended, others may have added to the text (outputs.c). */
     if (is_new_state || !is_final)
         berth_record_describe(job, entry);
+    record->output_pending = is_final && job->wants_output;
     gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
     berth_store_batch_put_task(turn->batch, entry->stored, is_done);
     if (job->job->state != old_state || job->job->reason != old_reason)

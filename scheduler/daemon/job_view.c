@@ -75,7 +75,8 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
         } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
             refresh_usage(task, entry);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
-            task->output_pending = berth_job_table_find(daemon->jobs, task->job)->wants_output;
+            /* Once more for what an older release has stored. */
+            task->output_pending |= berth_job_table_find(daemon->jobs, task->job)->wants_output;
         }
     }
 }
