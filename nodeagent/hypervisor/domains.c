@@ -117,6 +117,16 @@ gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
     return berth_work_finish_empty(result, error);
 }
 
+/* FUNC, to VERB the domain NAME, which is its input. */
+static void run_on_domain(BerthHypervisor *hypervisor, const char *verb, BerthWorkFunc func,
+                          const char *name, GDestroyNotify result_free, guint timeout_msec,
+                          GAsyncReadyCallback callback, gpointer user_data)
+{
+    g_autofree char *what = g_strdup_printf("%s domain %s", verb, name);
+    berth_hypervisor_run(hypervisor, what, func, g_strdup(name), g_free, result_free, timeout_msec,
+                         callback, user_data);
+}
+
 static gpointer destroy(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
@@ -137,9 +147,7 @@ void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *nam
                                     guint timeout_msec, GAsyncReadyCallback callback,
                                     gpointer user_data)
 {
-    g_autofree char *what = g_strdup_printf("destroy domain %s", name);
-    berth_hypervisor_run(hypervisor, what, destroy, g_strdup(name), g_free, NULL, timeout_msec,
-                         callback, user_data);
+    run_on_domain(hypervisor, "destroy", destroy, name, NULL, timeout_msec, callback, user_data);
 }
 
 gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)
@@ -162,9 +170,7 @@ static gpointer suspend(gconstpointer input, GCancellable *cancellable, GError *
 void berth_hypervisor_suspend_async(BerthHypervisor *hypervisor, const char *name,
                                     GAsyncReadyCallback callback, gpointer user_data)
 {
-    g_autofree char *what = g_strdup_printf("suspend domain %s", name);
-    berth_hypervisor_run(hypervisor, what, suspend, g_strdup(name), g_free, NULL, QUERY_MSEC,
-                         callback, user_data);
+    run_on_domain(hypervisor, "suspend", suspend, name, NULL, QUERY_MSEC, callback, user_data);
 }
 
 gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)
@@ -189,9 +195,7 @@ static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **
 void berth_hypervisor_resume_async(BerthHypervisor *hypervisor, const char *name,
                                    GAsyncReadyCallback callback, gpointer user_data)
 {
-    g_autofree char *what = g_strdup_printf("resume domain %s", name);
-    berth_hypervisor_run(hypervisor, what, resume, g_strdup(name), g_free, NULL, QUERY_MSEC,
-                         callback, user_data);
+    run_on_domain(hypervisor, "resume", resume, name, NULL, QUERY_MSEC, callback, user_data);
 }
 
 gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error)
@@ -391,9 +395,8 @@ void berth_hypervisor_domain_stats_async(BerthHypervisor *hypervisor, const char
                                          guint timeout_msec, GAsyncReadyCallback callback,
                                          gpointer user_data)
 {
-    g_autofree char *what = g_strdup_printf("measure domain %s", name);
-    berth_hypervisor_run(hypervisor, what, query_domain_stats, g_strdup(name), g_free, free_stats,
-                         timeout_msec, callback, user_data);
+    run_on_domain(hypervisor, "measure", query_domain_stats, name, free_stats, timeout_msec,
+                  callback, user_data);
 }
 
 BerthDomainStats *berth_hypervisor_domain_stats_finish(GAsyncResult *result, GError **error)

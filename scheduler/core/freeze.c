@@ -66,12 +66,12 @@ static void set_frozen(BerthCore *core, CoreGuest *guest, gboolean is_frozen)
 
 void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gboolean ok)
 {
-    if (ok)
+    if (ok) {
         set_frozen(core, guest, is_frozen);
-    else if (is_frozen)
-        guest->task->record.freeze_reason = BERTH_REASON_NONE;
-    if (ok)
         core_freeze_settle(core, guest);
+    } else if (is_frozen) {
+        guest->task->record.freeze_reason = BERTH_REASON_NONE;
+    }
 }
 
 gboolean core_freeze_is_open(const CoreGuest *guest)
