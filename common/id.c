@@ -127,6 +127,29 @@ gboolean berth_log_id_parse(const char *text, BerthGuestId *out_id, GError **err
     return parse_id("log", text, out_id, error);
 }
 
+/* --- JOB-TASK-SERIAL ------------------------------------------------------------------------- */
+
+char *berth_checkpoint_id_format(guint64 job, guint32 task, guint32 serial)
+{
+    return g_strdup_printf("%" G_GUINT64_FORMAT "-%" G_GUINT32_FORMAT "-%" G_GUINT32_FORMAT, job,
+                           task, serial);
+}
+
+gboolean berth_checkpoint_id_parse(const char *text, guint64 *out_job, guint32 *out_task,
+                                   guint32 *out_serial, GError **error)
+{
+    guint64 job = 0, task = 0, serial = 0;
+    const char *at = text;
+    if (!read_number(&at, G_MAXUINT64, &job) || job == 0 || *at++ != '-' ||
+        !read_number(&at, G_MAXUINT32, &task) || *at++ != '-' ||
+        !read_number(&at, G_MAXUINT32, &serial) || *at != '\0')
+        return refuse(text, "a checkpoint", "JOB-TASK-SERIAL", error);
+    *out_job = job;
+    *out_task = (guint32)task;
+    *out_serial = (guint32)serial;
+    return TRUE;
+}
+
 /* --- keys ------------------------------------------------------------------------------------ */
 
 char *berth_job_path_format(const char *pattern, guint64 job)

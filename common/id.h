@@ -27,6 +27,11 @@ gboolean berth_disk_id_parse(const char *text, BerthGuestId *out_id, GError **er
 char *berth_log_id_format(const BerthGuestId *id);
 gboolean berth_log_id_parse(const char *text, BerthGuestId *out_id, GError **error);
 
+/* "JOB-TASK-SERIAL": a checkpoint in storage. */
+char *berth_checkpoint_id_format(guint64 job, guint32 task, guint32 serial);
+gboolean berth_checkpoint_id_parse(const char *text, guint64 *out_job, guint32 *out_task,
+                                   guint32 *out_serial, GError **error);
+
 /* The path that a user's PATTERN means for a job: "%j" is its number, "%%" a percent sign. The one
  * thing here that has many spellings and is not read back. */
 char *berth_job_path_format(const char *pattern, guint64 job);

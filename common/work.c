@@ -11,6 +11,8 @@
 #include "common/error.h"
 
 struct BerthWorkPool {
+    gatomicrefcount
+        refs; /* the owner's, and one for each piece of work until a worker is done with it */
     char *name;
     GThreadPool *threads;
     guint max_queued;
@@ -19,7 +21,7 @@ struct BerthWorkPool {
 
 typedef struct {
     gatomicrefcount refs;
-    BerthWorkPool *pool; /* used by workers only, which end before the pool */
+    BerthWorkPool *pool; /* the worker's reference */
     char *what;
     BerthWorkFunc func;
     gpointer input;
@@ -107,6 +109,14 @@ static gboolean on_cancelled(GCancellable *cancellable, gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+static void pool_unref(BerthWorkPool *pool)
+{
+    if (!g_atomic_ref_count_dec(&pool->refs))
+        return;
+    g_free(pool->name);
+    g_free(pool);
+}
+
 /* On a worker. */
 static void run_work(gpointer data, gpointer pool_data)
 {
@@ -118,6 +128,7 @@ static void run_work(gpointer data, gpointer pool_data)
         work->result = work->func(work->input, work->abandoned, &work->reason);
     if (work->input_free != NULL)
         work->input_free(g_steal_pointer(&work->input));
+    pool_unref(g_steal_pointer(&work->pool));
 
     g_autoptr(GSource) done = g_idle_source_new();
     g_source_set_priority(done, G_PRIORITY_DEFAULT);
@@ -128,6 +139,7 @@ static void run_work(gpointer data, gpointer pool_data)
 BerthWorkPool *berth_work_pool_new(const char *name, guint max_threads, guint max_queued)
 {
     BerthWorkPool *pool = g_new0(BerthWorkPool, 1);
+    g_atomic_ref_count_init(&pool->refs);
     pool->name = g_strdup(name);
     pool->max_queued = max_queued;
     pool->threads = g_thread_pool_new(run_work, NULL, (gint)max_threads, FALSE, NULL);
@@ -140,8 +152,14 @@ void berth_work_pool_free(BerthWorkPool *pool)
         return;
     g_atomic_int_set(&pool->stopping, 1);
     g_thread_pool_free(pool->threads, FALSE, TRUE);
-    g_free(pool->name);
-    g_free(pool);
+    pool_unref(pool);
+}
+
+void berth_work_pool_abandon(BerthWorkPool *pool)
+{
+    g_atomic_int_set(&pool->stopping, 1);
+    g_thread_pool_free(pool->threads, FALSE, FALSE);
+    pool_unref(pool);
 }
 
 static Work *work_new(BerthWorkPool *pool, const char *what, BerthWorkFunc func, gpointer input,
@@ -149,6 +167,7 @@ static Work *work_new(BerthWorkPool *pool, const char *what, BerthWorkFunc func,
 {
     Work *work = g_new0(Work, 1);
     g_atomic_ref_count_init(&work->refs);
+    g_atomic_ref_count_inc(&pool->refs);
     work->pool = pool;
     work->what = g_strdup(what);
     work->func = func;

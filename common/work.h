@@ -20,6 +20,9 @@ BerthWorkPool *berth_work_pool_new(const char *name, guint max_threads, guint ma
  * still arrive when the callers' contexts run. */
 void berth_work_pool_free(BerthWorkPool *pool);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthWorkPool, berth_work_pool_free)
+/* The same without waiting: what runs runs on, and its result is dropped unless its caller's context still runs
+ * then. */
+void berth_work_pool_abandon(BerthWorkPool *pool);
 
 /* Runs FUNC(INPUT). The pool takes INPUT and frees it with INPUT_FREE (may be NULL) when FUNC has
  * returned or will not run. RESULT_FREE (may be NULL) frees a result that nobody takes.
