@@ -13,7 +13,8 @@ ca_create() {
         die "openssl could not make a certificate authority; see $LAB_DATA/ca/openssl.log"
 }
 
-# ca_issue HOST ADDRESS: good for both ends of a connection.
+# ca_issue HOST ADDRESS: good for both ends of a connection. libvirt and QEMU refuse a certificate whose
+# critical usages leave keyEncipherment out, whatever the kind of its key.
 ca_issue() {
     local base=$LAB_DATA/ca/$1
     openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -sha256 -subj "/O=Berth lab/CN=$1" \
@@ -22,7 +23,7 @@ ca_issue() {
             -CAkey "$LAB_DATA/ca/ca.key" -CAcreateserial -out "$base.pem" -extfile /dev/stdin \
             2>>"$LAB_DATA/ca/openssl.log" <<END ||
 basicConstraints=critical,CA:FALSE
-keyUsage=critical,digitalSignature
+keyUsage=critical,digitalSignature,keyEncipherment
 extendedKeyUsage=serverAuth,clientAuth
 subjectAltName=DNS:$1,IP:$2
 END

@@ -54,6 +54,9 @@ certificate=$LAB_DATA/ca/$node.pem
 key=$LAB_DATA/ca/$node.key
 ca=$LAB_DATA/ca/ca.pem
 
+[libvirt]
+pki_dir=$NODE_PKI_DIR
+
 [guests]
 vcpus=$LAB_VCPUS
 memory=$LAB_MEMORY
