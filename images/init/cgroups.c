@@ -27,6 +27,7 @@
 #define KIB_PER_PROCESS 64u
 #define PIDS_MIN        256u
 #define PIDS_MAX        (4u * 1024u * 1024u)
+#define EXEC_PATH_MAX   64u
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -59,9 +60,16 @@ static bool set_number(const char *file, uint64_t number)
     return false;
 }
 
+/* A limit below what a group has is made true by the kernel by killing. */
 bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib)
 {
-    return set_number(JOB "/memory.max", cgroups_job_memory_bytes(memory_total_kib, overhead_kib));
+    char text[32];
+    uint64_t limit = cgroups_job_memory_bytes(memory_total_kib, overhead_kib);
+    uint64_t now =
+        path_read_small(JOB "/memory.current", text, sizeof text) ? strtoull(text, NULL, 10) : 0;
+
+    (void)set_number(JOB "/memory.max", now > limit ? now : limit);
+    return now <= limit;
 }
 
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault)
@@ -83,16 +91,20 @@ int cgroups_open_job(void)
     return open(JOB, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 }
 
-void cgroups_signal_job(int signal)
+/* Sends SIGNAL to the processes of the group at PATH; SIGKILL also to those below it. */
+static void signal_group(const char *path, int signal)
 {
+    char file[EXEC_PATH_MAX + 16];
     size_t length;
     char *list;
 
-    if (signal == SIGKILL && path_write(JOB "/cgroup.kill", "1"))
+    (void)snprintf(file, sizeof file, "%s/cgroup.kill", path);
+    if (signal == SIGKILL && path_write(file, "1"))
         return;
-    list = path_read(JOB "/cgroup.procs", &length);
+    (void)snprintf(file, sizeof file, "%s/cgroup.procs", path);
+    list = path_read(file, &length);
     if (list == NULL) {
-        say("cannot list the job's processes: %m");
+        say("cannot list the processes of %s: %m", path);
         return;
     }
     for (char *at = list; *at != '\0';) {
@@ -103,6 +115,11 @@ void cgroups_signal_job(int signal)
         at += strspn(at, "\n");
     }
     free(list);
+}
+
+void cgroups_signal_job(int signal)
+{
+    signal_group(JOB, signal);
 }
 
 uint64_t cgroups_parse_flat(const char *text, const char *key)
@@ -128,6 +145,54 @@ static uint64_t read_flat(const char *path, const char *key)
 bool cgroups_job_is_populated(void)
 {
     return read_flat(JOB "/cgroup.events", "populated") != 0;
+}
+
+static void exec_path(unsigned number, char path[EXEC_PATH_MAX])
+{
+    (void)snprintf(path, EXEC_PATH_MAX, JOB "/exec-%u", number);
+}
+
+bool cgroups_open_exec(unsigned number, int *out_fd)
+{
+    char path[EXEC_PATH_MAX];
+
+    int fd;
+
+    exec_path(number, path);
+    if (mkdir(path, 0755) != 0 && errno != EEXIST)
+        return false;
+    fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0)
+        return false;
+    *out_fd = fd;
+    return true;
+}
+
+void cgroups_signal_exec(unsigned number, int signal)
+{
+    char path[EXEC_PATH_MAX];
+
+    exec_path(number, path);
+    signal_group(path, signal);
+}
+
+bool cgroups_exec_is_populated(unsigned number)
+{
+    char file[EXEC_PATH_MAX + 16];
+    char path[EXEC_PATH_MAX];
+
+    exec_path(number, path);
+    (void)snprintf(file, sizeof file, "%s/cgroup.events", path);
+    return read_flat(file, "populated") != 0;
+}
+
+void cgroups_remove_exec(unsigned number)
+{
+    char path[EXEC_PATH_MAX];
+
+    exec_path(number, path);
+    if (rmdir(path) != 0)
+        say("cannot remove %s: %m", path);
 }
 
 uint32_t cgroups_job_oom_kills(void)

@@ -17,13 +17,14 @@ uint64_t cgroups_job_pids(uint64_t memory_total_kib);
 /* Makes the job's group and protects the caller from the job. */
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault);
 
-/* Sets the job's memory limit anew, for the guest has grown or shrunk. */
+/* Sets the job's memory limit anew, for the guest has grown or shrunk. false: the job uses more than that
+ * now, which is its limit for as long: to be set again. */
 bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib);
 
 /* Opens the job's group, for a process to be made in it. -1 with errno set. */
 int cgroups_open_job(void);
 
-/* Sends SIGNAL to all processes of the job; SIGKILL also reaches those that are being made. */
+/* Sends SIGNAL to all processes of the job, but for commands beside it; SIGKILL also reaches these and also reaches those that are being made. */
 void cgroups_signal_job(int signal);
 
 /* Whether any process of the job is left. */
@@ -34,6 +35,14 @@ uint32_t cgroups_job_oom_kills(void);
 
 /* CPU time of the job's processes, the ended ones too, in microseconds. */
 uint64_t cgroups_job_cpu_usec(void);
+
+/* Groups of commands beside the job's own, within the job's, by NUMBER: limits and counts are the job's.
+ * Opens a new one, for a process to be made in it; false with errno set. */
+bool cgroups_open_exec(unsigned number, int *out_fd);
+void cgroups_signal_exec(unsigned number, int signal);
+bool cgroups_exec_is_populated(unsigned number);
+/* Of one without processes. */
+void cgroups_remove_exec(unsigned number);
 
 /* The number after KEY and a space at the start of a line of TEXT; 0 when there is none. Pure. */
 uint64_t cgroups_parse_flat(const char *text, const char *key);

@@ -227,6 +227,18 @@ bool job_start(Job *job, size_t pipe_bytes, Fault *fault)
     return ok;
 }
 
+ProcessSpec job_exec_spec(const Job *job)
+{
+    ProcessSpec spec = job->spec;
+
+    spec.program = NULL;
+    spec.argv = NULL;
+    spec.cgroup_fd = -1;
+    spec.pipe_bytes = 0;
+    spec.has_input = true;
+    return spec;
+}
+
 const Process *job_process(const Job *job)
 {
     return job->process.pid > 0 ? &job->process : NULL;
@@ -258,6 +270,8 @@ void job_note_ended(Job *job, pid_t pid, int wait_status)
     (void)job_check_start(job);
     job->ended = true;
     job->end_usec = job_clock_usec();
+    if (job->end_usec < job->start_usec) /* the clock was set back meanwhile */
+        job->end_usec = job->start_usec;
     job->exit.disk_full = usage_disk_is_full();
     if (job->exit_error.text[0] != '\0')
         return; /* it never was the command */

@@ -30,6 +30,10 @@ bool job_start(Job *job, size_t pipe_bytes, Fault *fault);
 /* NULL before the start. */
 const Process *job_process(const Job *job);
 
+/* How a command beside it is to be run, but for its arguments and its group: as the job's own user, with its
+ * environment, where it began. Owned by JOB; it was started. */
+ProcessSpec job_exec_spec(const Job *job);
+
 /* Looks whether the command runs by now: returns its start time (of the guest's clock, in microseconds), 0:
  * not yet, or it could not be executed. */
 uint64_t job_check_start(Job *job);

@@ -6,11 +6,15 @@
 #include "images/init/loop.h"
 
 #include "images/init/cgroups.h"
+#include "images/init/cpus.h"
+#include "images/init/execs.h"
+#include "images/init/host_clock.h"
 #include "images/init/job.h"
 #include "images/init/link.h"
 #include "images/init/output.h"
 #include "images/init/say.h"
 #include "images/init/session.h"
+#include "images/init/uevent.h"
 #include "images/init/usage.h"
 
 #include <errno.h>
@@ -39,8 +43,6 @@
 #define LEFTOVER_MSEC 1000u
 /* A failed guest ends itself when no host has ended it for so long. */
 #define FAILED_MSEC 60000u
-/* The agent says Hello again after so long at most, until it is answered. */
-#define HELLO_WAIT_USEC 10000000u
 /* When the kernel had no memory to send with. */
 #define RETRY_MSEC 10u
 
@@ -50,11 +52,14 @@ typedef enum {
     SOURCE_ERR,
     SOURCE_REPORT,
     SOURCE_SIGNALS,
+    SOURCE_UEVENTS,  /* what the kernel has found: vCPUs and memory come and go */
     SOURCE_USAGE,    /* timer: measure */
     SOURCE_LEFTOVER, /* timer: kill what the command left */
     SOURCE_FAILED,   /* timer: give up */
     SOURCE_RETRY,    /* timer: write again */
     SOURCE_BATCH,    /* timer: read the command's output again */
+    SOURCE_CLOCK,    /* timer: ask for the host's clock */
+    SOURCE_EXECS,    /* of commands beside the job's own */
     N_SOURCES,
 } Source;
 
@@ -65,11 +70,13 @@ struct Loop {
     Link *link;
     Session *session;
     Job *job;
+    Execs *execs;
     Output outputs[2];
     size_t ring_bytes;
     uint64_t memory_total_kib;
     uint64_t overhead_kib;
     Berth__Usage usage;
+    HostClock clock;
     bool batching;     /* output is read when the timer says so */
     bool job_is_empty; /* the command has ended and so has all that it left */
     bool failure_was_said;
@@ -121,18 +128,46 @@ static void take_timer(Loop *loop, Source source)
 /* ---- what the session wants */
 
 /* What the host's clock was when a message was sent, which may have waited until this guest had
- * booted: by now it is there or beyond. So a clock that is behind is set, always, and one that is
- * ahead only if that is more than a Hello waits before the next is sent. */
+ * booted: by now it is there or beyond. So a clock that is behind is set; one that is ahead may be right. */
 static void set_clock(void *data, uint64_t clock_usec)
 {
-    uint64_t now = job_clock_usec();
     struct timespec clock = {(time_t)(clock_usec / 1000000), (long)(clock_usec % 1000000) * 1000};
 
     (void)data;
-    if (clock_usec == 0 || (now >= clock_usec && now - clock_usec <= HELLO_WAIT_USEC))
-        return;
-    if (clock_settime(CLOCK_REALTIME, &clock) != 0)
+    if (job_clock_usec() < clock_usec && clock_settime(CLOCK_REALTIME, &clock) != 0)
         say("cannot set the clock: %m");
+}
+
+static uint64_t monotonic_usec(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (uint64_t)now.tv_sec * 1000000u + (uint64_t)now.tv_nsec / 1000u;
+}
+
+static uint64_t ask_clock(void *data)
+{
+    Loop *loop = data;
+    uint64_t stamp_usec = host_clock_ask(&loop->clock, monotonic_usec());
+
+    set_timer(loop, SOURCE_CLOCK, loop->clock.wait_msec, 0);
+    return stamp_usec;
+}
+
+static void take_clock(void *data, const Berth__ToGuest__Clock *answer)
+{
+    Loop *loop = data;
+    HostClockAnswer all = {.stamp_usec = answer->stamp_usec, .host_usec = answer->clock_usec};
+    bool nobody_looks = session_phase(loop->session) == SESSION_WAITING;
+    int64_t offset_usec;
+
+    all.clock_usec = job_clock_usec();
+    all.monotonic_usec = monotonic_usec();
+    offset_usec = host_clock_offset(&loop->clock, &all);
+    if (!host_clock_move(offset_usec, nobody_looks))
+        say("cannot set the clock: %m");
+    set_timer(loop, SOURCE_CLOCK, loop->clock.wait_msec, 0);
 }
 
 static void set_usage_interval(void *data, uint32_t msec)
@@ -181,14 +216,47 @@ static void power_off(void *data)
     ((Loop *)data)->power_off = true;
 }
 
+/* ---- commands beside the job's own */
+
+static void exec_renew(void *data, const uint64_t *ids, size_t n)
+{
+    execs_renew(((Loop *)data)->execs, ids, n);
+}
+
+static void exec_handle(void *data, const Berth__ToGuest *message)
+{
+    Loop *loop = data;
+    bool runs = session_phase(loop->session) == SESSION_RUNNING && !job_has_ended(loop->job);
+    ProcessSpec spec = runs ? job_exec_spec(loop->job) : (ProcessSpec){0};
+
+    execs_handle(loop->execs, message, runs ? &spec : NULL);
+}
+
+static bool exec_next(void *data, Berth__FromGuest *message)
+{
+    return execs_next(((Loop *)data)->execs, message);
+}
+
+static const ExecGroups exec_groups = {
+    .open = cgroups_open_exec,
+    .signal = cgroups_signal_exec,
+    .is_populated = cgroups_exec_is_populated,
+    .remove = cgroups_remove_exec,
+};
+
 static const SessionOps session_ops = {
     .set_clock = set_clock,
+    .ask_clock = ask_clock,
+    .take_clock = take_clock,
     .set_usage_interval = set_usage_interval,
     .take_task = take_task,
     .take_file = take_file,
     .start = start,
     .signal = forward_signal,
     .power_off = power_off,
+    .exec_renew = exec_renew,
+    .exec_handle = exec_handle,
+    .exec_next = exec_next,
 };
 
 /* ---- events */
@@ -231,21 +299,35 @@ static void on_child(Loop *loop)
         if (was_running && job_has_ended(loop->job)) {
             on_report(loop);
             set_timer(loop, SOURCE_LEFTOVER, LEFTOVER_MSEC, 0);
+            execs_kill(loop->execs);
         }
+        execs_note_ended(loop->execs, pid, status);
     }
     if (job_has_ended(loop->job))
         loop->job_is_empty = !cgroups_job_is_populated();
 }
 
-static void on_usage(Loop *loop)
+/* The job is to have what the guest has; what it still uses of less, it is asked for again next time. */
+static void follow_memory(Loop *loop)
 {
     UsageMemory memory = usage_memory();
 
-    take_timer(loop, SOURCE_USAGE);
-    if (memory.total_kib != 0 && memory.total_kib != loop->memory_total_kib) {
+    if (memory.total_kib != 0 && memory.total_kib != loop->memory_total_kib &&
+        cgroups_set_job_memory(memory.total_kib, loop->overhead_kib))
         loop->memory_total_kib = memory.total_kib;
-        (void)cgroups_set_job_memory(memory.total_kib, loop->overhead_kib);
-    }
+}
+
+static void on_uevents(Loop *loop)
+{
+    uevent_drain(loop->fds[SOURCE_UEVENTS]);
+    cpus_use_all();
+    follow_memory(loop);
+}
+
+static void on_usage(Loop *loop)
+{
+    take_timer(loop, SOURCE_USAGE);
+    follow_memory(loop);
     usage_measure(&loop->usage);
     session_measured(loop->session, &loop->usage);
 }
@@ -293,6 +375,9 @@ static void handle(Loop *loop, Source source)
     case SOURCE_SIGNALS:
         on_child(loop);
         break;
+    case SOURCE_UEVENTS:
+        on_uevents(loop);
+        break;
     case SOURCE_USAGE:
         on_usage(loop);
         break;
@@ -306,6 +391,13 @@ static void handle(Loop *loop, Source source)
         break;
     case SOURCE_RETRY:
         take_timer(loop, source);
+        break;
+    case SOURCE_CLOCK:
+        take_timer(loop, source);
+        session_ask_clock(loop->session);
+        break;
+    case SOURCE_EXECS:
+        execs_pump(loop->execs);
         break;
     case N_SOURCES:
         break;
@@ -407,12 +499,14 @@ static int open_signals(void)
 
 static bool watch_all(Loop *loop, int port_fd)
 {
-    static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED, SOURCE_RETRY,
-                                    SOURCE_BATCH};
+    static const Source timers[] = {SOURCE_USAGE, SOURCE_LEFTOVER, SOURCE_FAILED,
+                                    SOURCE_RETRY, SOURCE_BATCH,    SOURCE_CLOCK};
 
     loop->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
     if (loop->epoll_fd < 0 || !watch(loop, SOURCE_PORT, port_fd, EPOLLIN | EPOLLOUT | EPOLLET) ||
-        !watch(loop, SOURCE_SIGNALS, open_signals(), EPOLLIN))
+        !watch(loop, SOURCE_SIGNALS, open_signals(), EPOLLIN) ||
+        !watch(loop, SOURCE_EXECS, execs_fd(loop->execs), EPOLLIN) ||
+        !watch(loop, SOURCE_UEVENTS, uevent_open(), EPOLLIN))
         return false;
     for (size_t i = 0; i < sizeof timers / sizeof *timers; i++)
         if (!watch(loop, timers[i], timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
@@ -425,12 +519,13 @@ static bool allocate(Loop *loop, int port_fd)
 {
     loop->link = link_new(port_fd);
     loop->job = job_new();
+    loop->execs = execs_new(&exec_groups);
     for (unsigned i = 0; i < 2; i++)
         loop->outputs[i] = (Output){.ring = ring_new(loop->ring_bytes), .fd = -1};
     if (loop->outputs[0].ring == NULL || loop->outputs[1].ring == NULL)
         return false;
     loop->session = session_new(&session_ops, loop, loop->outputs[0].ring, loop->outputs[1].ring);
-    return loop->session != NULL && loop->link != NULL && loop->job != NULL;
+    return loop->session != NULL && loop->link != NULL && loop->job != NULL && loop->execs != NULL;
 }
 
 Loop *loop_new(int port_fd, uint64_t memory_total_kib, Fault *fault)

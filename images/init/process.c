@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns making the job's first process: pipes, fork, becoming the user, exec. It does not reap and does not
+/* Owns making a process of the job: pipes, fork, becoming the user, exec. It does not reap and does not
  * read output. Invariants: the child keeps no descriptor but 0, 1 and 2, no signal mask or handler of
  * PID 1 and no privilege; between fork and exec it calls only what is safe there. */
 #include "images/init/process.h"
@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -23,17 +24,63 @@ static void close_pair(int fds[2])
     close(fds[1]);
 }
 
-/* A pipe whose read end does not block, as large as may be up to BYTES. */
-static bool make_pipe(int fds[2], size_t bytes)
+/* A pipe whose end OURS (0 reads, 1 writes) does not block, as large as may be up to BYTES. */
+static bool make_pipe(int fds[2], int ours, size_t bytes)
 {
     if (pipe2(fds, O_CLOEXEC) != 0)
         return false;
     if (bytes > 0)
         (void)fcntl(fds[1], F_SETPIPE_SZ, (int)bytes); /* the usual size will do as well */
-    if (fcntl(fds[0], F_SETFL, O_NONBLOCK) == 0)
+    if (fcntl(fds[ours], F_SETFL, O_NONBLOCK) == 0)
         return true;
     close_pair(fds);
+    fds[0] = fds[1] = -1;
     return false;
+}
+
+/* What a process is made with: ends [0] read, [1] write. Of a terminal our side is out[0] and in[1], and its own
+ * side the other ends. */
+typedef struct {
+    int in[2]; /* -1: none */
+    int out[2];
+    int err[2];
+    int report[2];
+} Pipes;
+
+static void close_pipes(Pipes *pipes)
+{
+    close_pair(pipes->in);
+    close_pair(pipes->out);
+    close_pair(pipes->err);
+    close_pair(pipes->report);
+}
+
+/* A terminal in the place of the pipes. */
+static bool make_terminal(const ProcessSpec *spec, Pipes *pipes)
+{
+    char name[64];
+
+    pipes->out[0] = posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+    if (pipes->out[0] < 0 || grantpt(pipes->out[0]) != 0 || unlockpt(pipes->out[0]) != 0 ||
+        ptsname_r(pipes->out[0], name, sizeof name) != 0 ||
+        ioctl(pipes->out[0], TIOCSWINSZ, spec->terminal) != 0)
+        return false;
+    pipes->out[1] = open(name, O_RDWR | O_NOCTTY | O_CLOEXEC);
+    pipes->in[0] = pipes->err[1] = -1;
+    pipes->in[1] = fcntl(pipes->out[0], F_DUPFD_CLOEXEC, 3);
+    if (geteuid() == 0 && pipes->out[1] >= 0 && fchown(pipes->out[1], spec->uid, (gid_t)-1) != 0)
+        return false;
+    return pipes->out[1] >= 0 && pipes->in[1] >= 0;
+}
+
+static bool make_pipes(const ProcessSpec *spec, Pipes *pipes)
+{
+    if (!make_pipe(pipes->report, 0, 0))
+        return false;
+    if (spec->terminal != NULL)
+        return make_terminal(spec, pipes);
+    return (!spec->has_input || make_pipe(pipes->in, 1, 0)) &&
+           make_pipe(pipes->out, 0, spec->pipe_bytes) && make_pipe(pipes->err, 0, spec->pipe_bytes);
 }
 
 /* ---- in the child */
@@ -65,17 +112,22 @@ static bool set_limits(void)
     return true;
 }
 
-static bool become_job(const ProcessSpec *spec, int out, int err)
+static bool become_job(const ProcessSpec *spec, const Pipes *pipes)
 {
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    bool has_terminal = spec->terminal != NULL;
+    int in = has_terminal      ? pipes->out[1]
+             : spec->has_input ? pipes->in[0]
+                               : open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int err = has_terminal ? pipes->out[1] : pipes->err[1];
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
 
     reset_signals();
     umask(022);
-    if (null < 0 || write(score, "0", 1) != 1 || setsid() < 0)
+    if (in < 0 || write(score, "0", 1) != 1 || setsid() < 0 ||
+        (has_terminal && ioctl(in, TIOCSCTTY, 0) != 0))
         return false;
     (void)setpriority(PRIO_PROCESS, 0, 0);
-    if (dup2(null, 0) < 0 || dup2(out, 1) < 0 || dup2(err, 2) < 0 || !set_limits() ||
+    if (dup2(in, 0) < 0 || dup2(pipes->out[1], 1) < 0 || dup2(err, 2) < 0 || !set_limits() ||
         close_range(3, ~0u, CLOSE_RANGE_CLOEXEC) != 0)
         return false;
     if (geteuid() == 0 && setgroups(spec->n_groups, spec->groups) != 0)
@@ -84,11 +136,11 @@ static bool become_job(const ProcessSpec *spec, int out, int err)
            setresuid(spec->uid, spec->uid, spec->uid) == 0;
 }
 
-static _Noreturn void run_child(const ProcessSpec *spec, int out, int err, int report_fd)
+static _Noreturn void run_child(const ProcessSpec *spec, const Pipes *pipes)
 {
     ProcessReport report = {.stage = PROCESS_SETUP};
 
-    if (become_job(spec, out, err)) {
+    if (become_job(spec, pipes)) {
         report.stage = PROCESS_DIRECTORY;
         if (chdir(spec->directory) == 0) {
             report.stage = PROCESS_EXEC;
@@ -98,7 +150,7 @@ static _Noreturn void run_child(const ProcessSpec *spec, int out, int err, int r
         }
     }
     report.err = errno;
-    while (write(report_fd, &report, sizeof report) < 0 && errno == EINTR)
+    while (write(pipes->report[1], &report, sizeof report) < 0 && errno == EINTR)
         ;
     _exit(127);
 }
@@ -119,27 +171,23 @@ static pid_t fork_into(int cgroup_fd)
 
 bool process_start(const ProcessSpec *spec, Process *out_process, Fault *fault)
 {
-    int out[2] = {-1, -1};
-    int err[2] = {-1, -1};
-    int report[2] = {-1, -1};
+    Pipes pipes = {{-1, -1}, {-1, -1}, {-1, -1}, {-1, -1}};
     pid_t pid = -1;
 
-    if (make_pipe(out, spec->pipe_bytes) && make_pipe(err, spec->pipe_bytes) &&
-        make_pipe(report, 0))
+    if (make_pipes(spec, &pipes))
         pid = fork_into(spec->cgroup_fd);
     if (pid == 0)
-        run_child(spec, out[1], err[1], report[1]);
+        run_child(spec, &pipes);
     if (pid < 0) {
         fault_set_errno(fault, errno, "cannot make a process for '%s' in the guest", spec->program);
-        close_pair(out);
-        close_pair(err);
-        close_pair(report);
+        close_pipes(&pipes);
         return false;
     }
-    close(out[1]);
-    close(err[1]);
-    close(report[1]);
-    *out_process = (Process){pid, out[0], err[0], report[0]};
+    close(pipes.in[0]);
+    close(pipes.out[1]);
+    close(pipes.err[1]);
+    close(pipes.report[1]);
+    *out_process = (Process){pid, pipes.out[0], pipes.err[0], pipes.report[0], pipes.in[1]};
     return true;
 }
 

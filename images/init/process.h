@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Starting the command: the only fork in Berth. */
+/* Starting a command, the job's or one beside it: the only fork in the guest. */
 
 #include "images/init/fault.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/ioctl.h>
 #include <sys/types.h>
 
 typedef struct {
@@ -21,6 +22,9 @@ typedef struct {
     size_t n_groups;
     int cgroup_fd;     /* directory of the control group to run in; -1: stay */
     size_t pipe_bytes; /* wished size of the output pipes */
+    bool has_input;    /* its standard input is a pipe, else /dev/null */
+    /* Its standard streams are a terminal of this size, its own; NULL: as above. */
+    const struct winsize *terminal;
 } ProcessSpec;
 
 /* Where a start failed. */
@@ -38,9 +42,10 @@ typedef struct {
 
 typedef struct {
     pid_t pid;
-    int out_fd;    /* read end of its stdout, non-blocking */
-    int err_fd;    /* the same of stderr */
+    int out_fd;    /* read end of its stdout, or its terminal, non-blocking */
+    int err_fd;    /* the same of stderr; -1: it has a terminal */
     int report_fd; /* readable once the program runs or could not be started: process_report() */
+    int in_fd; /* write end of its stdin, or its terminal again, non-blocking; -1: it has none */
 } Process;
 
 /* Makes the process; whether the program could be executed is told by process_report(). Descriptors

@@ -2,8 +2,10 @@
 /* Owns the state of the conversation with the host. It does no I/O: the effects are SessionOps, the
  * messages are taken out by session_next(). Invariants: before the first Hello nothing is sent; each
  * Hello makes everything due again that the host may have missed; Ended is sent only after both
- * streams were acknowledged to their ends; after a failure only State and Failure are sent. */
+ * streams were acknowledged to their ends; after a failure only State, Failure and AskClock are sent. */
 #include "images/init/session.h"
+
+#include "common/exec.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +23,7 @@ struct Session {
     uint64_t end_usec;
 
     /* Due to be sent. */
+    bool clock_due;
     bool state_due;
     bool failure_due;
     bool started_due;
@@ -29,6 +32,7 @@ struct Session {
     bool gap_told;        /* since the last file data that fitted */
     uint32_t files_told;  /* FileDone was sent for those before it */
     unsigned next_stream; /* whose turn it is */
+    bool output_is_next;  /* of the job, before that of other commands */
 
     Fault failure;
     Fault exit_error;
@@ -39,6 +43,7 @@ struct Session {
     /* The message that session_next() returns, and its body. */
     Berth__FromGuest message;
     union {
+        Berth__FromGuest__AskClock ask_clock;
         Berth__FromGuest__State state;
         Berth__FromGuest__Output output;
         Berth__FromGuest__Started started;
@@ -98,6 +103,7 @@ static void handle_hello(Session *session, const Berth__ToGuest__Hello *hello)
     session->id = hello->session;
     ring_rewind(session->rings[0]);
     ring_rewind(session->rings[1]);
+    session->clock_due = true;
     session->state_due = true;
     session->failure_due = session->phase == SESSION_FAILED;
     session->started_due = has_started(session);
@@ -106,6 +112,7 @@ static void handle_hello(Session *session, const Berth__ToGuest__Hello *hello)
     session->gap_told = false;
     session->ops->set_clock(session->data, hello->clock_usec);
     session->ops->set_usage_interval(session->data, hello->usage_interval_msec);
+    session->ops->exec_renew(session->data, hello->execs, hello->n_execs);
 }
 
 static void handle_task(Session *session, const Berth__GuestTask *task)
@@ -200,8 +207,17 @@ void session_handle(Session *session, const Berth__ToGuest *message)
     case BERTH__TO_GUEST__BODY_SIGNAL:
         session->ops->signal(session->data, message->signal->signal);
         break;
+    case BERTH__TO_GUEST__BODY_CLOCK:
+        session->ops->take_clock(session->data, message->clock);
+        break;
     case BERTH__TO_GUEST__BODY_POWER_OFF:
         session->ops->power_off(session->data);
+        break;
+    case BERTH__TO_GUEST__BODY_EXEC:
+    case BERTH__TO_GUEST__BODY_EXEC_INPUT:
+    case BERTH__TO_GUEST__BODY_EXEC_CONTROL:
+    case BERTH__TO_GUEST__BODY_EXEC_CLOSE:
+        session->ops->exec_handle(session->data, message);
         break;
     default:
         break; /* of a newer host */
@@ -250,7 +266,23 @@ void session_measured(Session *session, const Berth__Usage *usage)
     session->usage_due = true;
 }
 
+void session_ask_clock(Session *session)
+{
+    session->clock_due = true;
+}
+
 /* ---- to the host */
+
+/* Before State, so that the clock is right when the task comes that State asks for. */
+static const Berth__FromGuest *next_ask_clock(Session *session)
+{
+    session->clock_due = false;
+    berth__from_guest__ask_clock__init(&session->body.ask_clock);
+    session->body.ask_clock.stamp_usec = session->ops->ask_clock(session->data);
+    session->message.body_case = BERTH__FROM_GUEST__BODY_ASK_CLOCK;
+    session->message.ask_clock = &session->body.ask_clock;
+    return &session->message;
+}
 
 static const Berth__FromGuest *next_state(Session *session)
 {
@@ -266,6 +298,7 @@ static const Berth__FromGuest *next_state(Session *session)
     state->stdout_acked = ring_acked(session->rings[0]);
     state->stderr_acked = ring_acked(session->rings[1]);
     state->start_usec = session->start_usec;
+    state->execs_max = BERTH_EXECS_MAX;
     session->message.body_case = BERTH__FROM_GUEST__BODY_STATE;
     session->message.state = state;
     return &session->message;
@@ -350,6 +383,17 @@ static const Berth__FromGuest *next_ended(Session *session)
     return &session->message;
 }
 
+/* The job's output and that of other commands take turns. */
+static const Berth__FromGuest *next_in_turn(Session *session)
+{
+    const Berth__FromGuest *output = session->output_is_next ? next_output(session) : NULL;
+
+    session->output_is_next = output == NULL;
+    if (output == NULL && session->ops->exec_next(session->data, &session->message))
+        output = &session->message;
+    return output != NULL ? output : next_output(session);
+}
+
 const Berth__FromGuest *session_next(Session *session)
 {
     const Berth__FromGuest *output;
@@ -358,6 +402,8 @@ const Berth__FromGuest *session_next(Session *session)
         return NULL;
     berth__from_guest__init(&session->message);
     session->message.session = session->id;
+    if (session->clock_due)
+        return next_ask_clock(session);
     if (session->state_due)
         return next_state(session);
     if (session->phase == SESSION_FAILED)
@@ -368,7 +414,7 @@ const Berth__FromGuest *session_next(Session *session)
         return next_started(session);
     if (session->usage_due)
         return next_usage(session);
-    output = next_output(session);
+    output = next_in_turn(session);
     if (output != NULL)
         return output;
     if (session->ended_due && ring_is_empty(session->rings[0]) && ring_is_empty(session->rings[1]))

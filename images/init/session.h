@@ -18,9 +18,13 @@
  * BERTH_CHANNEL_PAYLOAD_MAX. */
 #define SESSION_OUTPUT_MAX (256u * 1024u)
 
-/* What the session makes happen. All are called from session_handle() only. */
+/* What the session makes happen. All are called from session_handle(), but for what is to be sent:
+ * ask_clock and exec_next. */
 typedef struct {
     void (*set_clock)(void *data, uint64_t clock_usec);
+    /* The host is about to be asked for its clock: the stamp for that. And its answer. */
+    uint64_t (*ask_clock)(void *data);
+    void (*take_clock)(void *data, const Berth__ToGuest__Clock *answer);
     void (*set_usage_interval)(void *data, uint32_t msec);
     /* Prepares for the task, which stays the caller's. */
     bool (*take_task)(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
@@ -30,6 +34,11 @@ typedef struct {
     bool (*start)(void *data, Fault *fault); /* all files are there */
     void (*signal)(void *data, uint32_t signal);
     void (*power_off)(void *data);
+    /* Commands beside the job's own: those of the N IDS go on in the new session, the others end; what
+     * the host says of them; and what they say, valid until the next call. */
+    void (*exec_renew)(void *data, const uint64_t *ids, size_t n);
+    void (*exec_handle)(void *data, const Berth__ToGuest *message);
+    bool (*exec_next)(void *data, Berth__FromGuest *message);
 } SessionOps;
 
 typedef enum {
@@ -57,6 +66,8 @@ void session_ended(Session *session, const Berth__Exit *exit, uint64_t end_usec,
 void session_fail(Session *session, const char *message);
 /* The newest measurement; replaces one that was not sent yet. */
 void session_measured(Session *session, const Berth__Usage *usage);
+/* It is time to ask the host for its clock again; each Hello makes it so too. */
+void session_ask_clock(Session *session);
 
 SessionPhase session_phase(const Session *session);
 /* What session_fail() said first; "" before. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns waiting for devices that the kernel finds while PID 1 already runs. */
+/* Owns hearing of devices that the kernel finds while PID 1 already runs. */
 #include "images/init/uevent.h"
 
 #include <errno.h>
@@ -18,7 +18,7 @@ static int64_t now_msec(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-static int open_socket(void)
+int uevent_open(void)
 {
     struct sockaddr_nl address = {.nl_family = AF_NETLINK, .nl_groups = 1};
     int fd = socket(AF_NETLINK, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, NETLINK_KOBJECT_UEVENT);
@@ -30,7 +30,7 @@ static int open_socket(void)
     return fd;
 }
 
-static void drain(int fd)
+void uevent_drain(int fd)
 {
     char event[4096];
 
@@ -47,14 +47,14 @@ bool uevent_wait(bool (*condition)(void *data), void *data, int timeout_msec)
     if (condition(data))
         return true;
     /* Listen first, then look: what appears in between is announced. */
-    fd.fd = open_socket();
+    fd.fd = uevent_open();
     while (!(holds = condition(data))) {
         int64_t left = deadline - now_msec();
 
         if (fd.fd < 0 || left <= 0)
             break;
         if (poll(&fd, 1, (int)left) > 0)
-            drain(fd.fd);
+            uevent_drain(fd.fd);
     }
     if (fd.fd >= 0)
         close(fd.fd);

@@ -71,6 +71,33 @@ static void command_runs_as_the_user_in_its_directory(void **state)
     assert_true(ended->usage->memory_peak_mib > 0);
 }
 
+/* Nothing but the host's word of its time can bring it back. */
+static void clock_that_the_job_sets_is_put_right(void **state)
+{
+    GuestFixture *fixture = *state;
+    const char *const command[] = {
+        "sh", "-c",
+        "date -s @1000000000 >/dev/null; until [ $(date +%s) -gt 1500000000 ]; do sleep 1; done\n"
+        "echo forward\n"
+        "date -s @3000000000 >/dev/null; until [ $(date +%s) -lt 2500000000 ]; do sleep 1; done\n"
+        "echo back",
+        NULL};
+    GuestTask test;
+
+    guest_task_init(&test, command);
+    test.task.uid = test.task.gid = 0;
+    test.task.user = (char *)"root";
+    guest_fixture_submit(fixture, &test);
+    assert_ok(guest_peer_wait_ended(fixture->peer, RUN_MSEC, &error));
+    guest_fixture_assert_output(fixture, 0, "forward\nback\n");
+    guest_fixture_assert_output(fixture, 1, "");
+    assert_true(fixture->peer->clock_questions >= 3); /* at Hello, and for each of these */
+    assert_true((gint64)fixture->peer->start_usec >= fixture->peer->run_usec);
+    assert_true(fixture->peer->ended->end_usec >= fixture->peer->start_usec);
+    /* A clock that was ahead stays so by a question's way at most. */
+    assert_true((gint64)fixture->peer->ended->end_usec <= g_get_real_time() + 10 * G_USEC_PER_SEC);
+}
+
 static void disk_is_grown_to_the_whole_device(void **state)
 {
     const Berth__Exit *end = guest_fixture_run_shell(
@@ -303,6 +330,7 @@ int main(void)
     const char *missing = guest_vm_missing();
     const struct CMUnitTest tests[] = {
         guest_test(command_runs_as_the_user_in_its_directory, usual),
+        guest_test(clock_that_the_job_sets_is_put_right, usual),
         guest_test(disk_is_grown_to_the_whole_device, usual),
         guest_test(large_inputs_arrive_whole, small),
         guest_test(input_without_room_is_a_failure_that_says_so, usual),

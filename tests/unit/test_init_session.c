@@ -11,11 +11,22 @@ typedef struct {
     GString *calls;         /* of the effects, a letter each */
     bool task_is_refused;
     bool start_fails;
+    unsigned execs_due; /* messages of commands beside the job's */
 } Guest;
 
 static void on_clock(void *data, uint64_t clock_usec)
 {
     g_string_append_printf(((Guest *)data)->calls, "c%" G_GUINT64_FORMAT, clock_usec);
+}
+
+static uint64_t on_ask_clock(void *data)
+{
+    return 5;
+}
+
+static void on_clock_told(void *data, const Berth__ToGuest__Clock *answer)
+{
+    g_string_append_printf(((Guest *)data)->calls, "z%" G_GUINT64_FORMAT, answer->clock_usec);
 }
 
 static void on_interval(void *data, uint32_t msec)
@@ -69,8 +80,50 @@ static void on_power_off(void *data)
     g_string_append_c(((Guest *)data)->calls, 'p');
 }
 
-static const SessionOps ops = {on_clock, on_interval, on_task,     on_file,
-                               on_start, on_signal,   on_power_off};
+/* They begin with a letter, and one more message each is to be sent. */
+static void on_exec_renew(void *data, const uint64_t *ids, size_t n)
+{
+    Guest *guest = data;
+
+    if (n > 0)
+        g_string_append_printf(guest->calls, "n%" G_GUINT64_FORMAT, ids[0]);
+}
+
+static void on_exec(void *data, const Berth__ToGuest *message)
+{
+    Guest *guest = data;
+
+    g_string_append_printf(guest->calls, "x%" G_GUINT64_FORMAT, message->exec_close->exec);
+    guest->execs_due++;
+}
+
+static bool on_exec_next(void *data, Berth__FromGuest *message)
+{
+    static Berth__FromGuest__ExecTaken taken = BERTH__FROM_GUEST__EXEC_TAKEN__INIT;
+    Guest *guest = data;
+
+    if (guest->execs_due == 0)
+        return false;
+    guest->execs_due--;
+    message->body_case = BERTH__FROM_GUEST__BODY_EXEC_TAKEN;
+    message->exec_taken = &taken;
+    return true;
+}
+
+static const SessionOps ops = {
+    .set_clock = on_clock,
+    .ask_clock = on_ask_clock,
+    .take_clock = on_clock_told,
+    .set_usage_interval = on_interval,
+    .take_task = on_task,
+    .take_file = on_file,
+    .start = on_start,
+    .signal = on_signal,
+    .power_off = on_power_off,
+    .exec_renew = on_exec_renew,
+    .exec_handle = on_exec,
+    .exec_next = on_exec_next,
+};
 
 /* ---- the script's events */
 
@@ -84,12 +137,16 @@ static void from_host(Session *session, char what, unsigned number)
     Berth__ToGuest__Run run = BERTH__TO_GUEST__RUN__INIT;
     Berth__ToGuest__Ack ack = BERTH__TO_GUEST__ACK__INIT;
     Berth__ToGuest__Signal signal = BERTH__TO_GUEST__SIGNAL__INIT;
+    Berth__ToGuest__Clock clock = BERTH__TO_GUEST__CLOCK__INIT;
     Berth__ToGuest__PowerOff power_off = BERTH__TO_GUEST__POWER_OFF__INIT;
+    Berth__ToGuest__ExecClose exec = BERTH__TO_GUEST__EXEC_CLOSE__INIT;
     static uint64_t current;
 
     hello.session = number;
     hello.clock_usec = 77;
     hello.usage_interval_msec = 500;
+    hello.execs = &(uint64_t){number};
+    hello.n_execs = number >= 5; /* one that goes on */
     task.command = command;
     task.n_command = number;
     file.index = number % 10;
@@ -98,6 +155,7 @@ static void from_host(Session *session, char what, unsigned number)
     ack.stderr_bytes = number;
     signal.signal = number;
     run.clock_usec = number;
+    clock.clock_usec = number;
     if (what == 'H' || what == 'W')
         current = what == 'H' ? number : current + 1;
     message.session = current;
@@ -126,6 +184,15 @@ static void from_host(Session *session, char what, unsigned number)
     case 'K':
         message.body_case = BERTH__TO_GUEST__BODY_SIGNAL;
         message.signal = &signal;
+        break;
+    case 'Z':
+        message.body_case = BERTH__TO_GUEST__BODY_CLOCK;
+        message.clock = &clock;
+        break;
+    case 'C':
+        message.body_case = BERTH__TO_GUEST__BODY_EXEC_CLOSE;
+        exec.exec = number;
+        message.exec_close = &exec;
         break;
     case 'P':
         message.body_case = BERTH__TO_GUEST__BODY_POWER_OFF;
@@ -167,6 +234,9 @@ static void happen(Session *session, Ring *const rings[2], char what, unsigned n
     case 'u':
         session_measured(session, &usage);
         break;
+    case 'q':
+        session_ask_clock(session);
+        break;
     case 'f':
         session_fail(session, "broken");
         break;
@@ -182,6 +252,9 @@ static void drain(Session *session, GString *sent)
 
     while ((message = session_next(session)) != NULL) {
         switch (message->body_case) {
+        case BERTH__FROM_GUEST__BODY_ASK_CLOCK:
+            g_string_append_printf(sent, "Q%" G_GUINT64_FORMAT, message->ask_clock->stamp_usec);
+            break;
         case BERTH__FROM_GUEST__BODY_STATE:
             g_string_append_printf(sent, "S%u%s%s%s", message->state->files_complete,
                                    message->state->has_task ? "t" : "",
@@ -206,6 +279,9 @@ static void drain(Session *session, GString *sent)
         case BERTH__FROM_GUEST__BODY_FILE_DONE:
             g_string_append_printf(sent, "D%u", message->file_done->index);
             break;
+        case BERTH__FROM_GUEST__BODY_EXEC_TAKEN:
+            g_string_append(sent, "C");
+            break;
         case BERTH__FROM_GUEST__BODY_FAILURE:
             g_string_append_printf(sent, "!%s", message->failure->message);
             break;
@@ -218,7 +294,8 @@ static void drain(Session *session, GString *sent)
 
 /* Events: H hello with session number, T task with so many words, F file (index + 10 * offset), R run
  * at a time of the host (0: not said), W run in a session that is not, A ack of both streams, K signal,
- * P power off; o, e output, b begun, x ended, u usage, f failure. At a "/" and at the end the channel takes all that is due. */
+ * Z the host's clock, C of a command beside it, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
+ * for, f failure. At a "/" and at the end the channel takes all that is due. */
 static const struct {
     const char *name;
     uint32_t files;
@@ -230,45 +307,55 @@ static const struct {
 } cases[] = {
     {"nothing is sent before hello", 0, 0, 0, "u o3 f", "", ""},
     {"all goes well", 2, 0, 0, "H1 / T1 F0 / F1 / R / b5 / o3 e2 / A2 / A3 x7 / A3 / P",
-     "S0 D0 D1 B5 O0+3 E0+2 X7 ", "c77i500trp"},
-    {"a message of another session is ignored", 0, 0, 0, "H1 T1 W H2", "S0t ", "c77i500tc77i500"},
-    {"a task without files runs at once", 0, 0, 0, "H1 T1 R", "S0tr ", "c77i500tr"},
-    {"a task is taken once", 0, 0, 0, "H1 T1 T1", "S0t ", "c77i500t"},
-    {"a task without a command fails", 0, 0, 0, "H1 / T0 / H2",
-     "S0 !the task has neither a command nor a script S0 "
-     "!the task has neither a command nor a script ",
-     "c77i500c77i500"},
-    {"a refused task fails", 1, 1, 0, "H1 / T1 F0 R", "S0 !task refused ", "c77i500t"},
-    {"files before the task ask for the task", 1, 0, 0, "H1 / F0 F0", "S0 S0 ", "c77i500"},
-    {"a gap is told once", 2, 0, 0, "H1 / T1 F1 F90 F1 / F0 / F91", "S0 S0t D0 S1t ", "c77i500t"},
-    {"data of a complete file tells it again", 2, 0, 0, "H1 T1 F0 F1 / F0", "S2t D0 D1 D0 D1 ",
-     "c77i500t"},
-    {"hello tells complete files by state only", 2, 0, 0, "H1 / T1 F0 / H2 / F1", "S0 D0 S1t D1 ",
+     "Q5 S0 D0 D1 B5 O0+3 E0+2 X7 ", "c77i500trp"},
+    {"the clock is asked for at hello and when it is due", 0, 0, 0,
+     "q / H1 / q q / Z9 / o1 q / f q", "Q5 S0 Q5 Q5 O0+1 Q5 !broken ", "c77i500z9"},
+    {"a message of another session is ignored", 0, 0, 0, "H1 T1 W H2", "Q5 S0t ",
      "c77i500tc77i500"},
+    {"a task without files runs at once", 0, 0, 0, "H1 T1 R", "Q5 S0tr ", "c77i500tr"},
+    {"a task is taken once", 0, 0, 0, "H1 T1 T1", "Q5 S0t ", "c77i500t"},
+    {"a task without a command fails", 0, 0, 0, "H1 / T0 / H2",
+     "Q5 S0 !the task has neither a command nor a script Q5 S0 !the task has neither a command nor "
+     "a script ",
+     "c77i500c77i500"},
+    {"a refused task fails", 1, 1, 0, "H1 / T1 F0 R", "Q5 S0 !task refused ", "c77i500t"},
+    {"files before the task ask for the task", 1, 0, 0, "H1 / F0 F0", "Q5 S0 S0 ", "c77i500"},
+    {"a gap is told once", 2, 0, 0, "H1 / T1 F1 F90 F1 / F0 / F91", "Q5 S0 S0t D0 S1t ",
+     "c77i500t"},
+    {"data of a complete file tells it again", 2, 0, 0, "H1 T1 F0 F1 / F0", "Q5 S2t D0 D1 D0 D1 ",
+     "c77i500t"},
+    {"hello tells complete files by state only", 2, 0, 0, "H1 / T1 F0 / H2 / F1",
+     "Q5 S0 D0 Q5 S1t D1 ", "c77i500tc77i500"},
     {"a file that cannot be written fails", 1, 0, 0, "H1 / T1 F80 / R F0 / H2",
-     "S0 !no space S0t !no space ", "c77i500tc77i500"},
-    {"run before the files are complete is refused", 1, 0, 0, "H1 / T1 R / F0 R", "S0 S0t D0 ",
+     "Q5 S0 !no space Q5 S0t !no space ", "c77i500tc77i500"},
+    {"run before the files are complete is refused", 1, 0, 0, "H1 / T1 R / F0 R", "Q5 S0 S0t D0 ",
      "c77i500tr"},
-    {"the clock is set right before the start", 0, 0, 0, "H1 T1 R78 R79", "S0tr ", "c77i500tc78r"},
-    {"run twice starts once", 0, 0, 0, "H1 / T1 R R / b5 / R", "S0 B5 B5 ", "c77i500tr"},
-    {"a start that fails is a failure", 0, 0, 1, "H1 / T1 R / x0 b5", "S0 !no process ",
+    {"the clock is set right before the start", 0, 0, 0, "H1 T1 R78 R79", "Q5 S0tr ",
+     "c77i500tc78r"},
+    {"run twice starts once", 0, 0, 0, "H1 / T1 R R / b5 / R", "Q5 S0 B5 B5 ", "c77i500tr"},
+    {"a start that fails is a failure", 0, 0, 1, "H1 / T1 R / x0 b5", "Q5 S0 !no process ",
      "c77i500tr"},
     {"a new host gets all that is not acknowledged", 0, 0, 0, "H1 T1 R b5 / o9 e4 / A3 / H2",
-     "S0tr B5 O0+9 E0+4 S0tr B5 O3+6 E3+1 ", "c77i500trc77i500"},
+     "Q5 S0tr B5 O0+9 E0+4 Q5 S0tr B5 O3+6 E3+1 ", "c77i500trc77i500"},
     {"a new host that knows more is not sent it again", 0, 0, 0, "H1 T1 R b5 / o9 / H2 A0 o1 A9",
-     "S0tr B5 O0+9 S0tr B5 O9+1 ", "c77i500trc77i500"},
+     "Q5 S0tr B5 O0+9 Q5 S0tr B5 O9+1 ", "c77i500trc77i500"},
+    {"commands beside the job's are heard in turn with it", 0, 0, 0, "H1 T1 R b5 / C2 C3 o1 e1",
+     "Q5 S0tr B5 O0+1 C E0+1 C ", "c77i500trx2x3"},
+    {"a new host says which of them go on", 0, 0, 0, "H1 / H5", "Q5 S0 Q5 S0 ", "c77i500c77i500n5"},
+    {"an end is said after all of them", 0, 0, 0, "H1 T1 R b5 / x4 C2", "Q5 S0tr B5 C X4 ",
+     "c77i500trx2"},
     {"an end waits for both streams", 0, 0, 0, "H1 T1 R b5 / o2 e1 x4 / A1 / A2",
-     "S0tr B5 O0+2 E0+1 X4 ", "c77i500tr"},
+     "Q5 S0tr B5 O0+2 E0+1 X4 ", "c77i500tr"},
     {"an end is told to each host", 0, 0, 0, "H1 T1 R b5 o1 / x4 / A1 / H2 / H3",
-     "S0tr B5 O0+1 X4 S0te B5 X4 S0te B5 X4 ", "c77i500trc77i500c77i500"},
-    {"an end without a start has no start", 0, 0, 0, "H1 / T1 R / x127 / H2", "S0 X127 S0te X127 ",
-     "c77i500trc77i500"},
-    {"streams take turns", 0, 0, 0, "H1 T1 R b5 / o1 e1 / o1 e1", "S0tr B5 O0+1 E0+1 O1+1 E1+1 ",
+     "Q5 S0tr B5 O0+1 X4 Q5 S0te B5 X4 Q5 S0te B5 X4 ", "c77i500trc77i500c77i500"},
+    {"an end without a start has no start", 0, 0, 0, "H1 / T1 R / x127 / H2",
+     "Q5 S0 X127 Q5 S0te X127 ", "c77i500trc77i500"},
+    {"streams take turns", 0, 0, 0, "H1 T1 R b5 / o1 e1 / o1 e1", "Q5 S0tr B5 O0+1 E0+1 O1+1 E1+1 ",
      "c77i500tr"},
-    {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "S0 U U ", "c77i500"},
-    {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "S0 ", "c77i500s15p"},
-    {"after a failure nothing but it is sent", 0, 0, 0, "H1 T1 R b5 / o5 f u", "S0tr B5 !broken ",
-     "c77i500tr"},
+    {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
+    {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
+    {"after a failure nothing but it is sent", 0, 0, 0, "H1 T1 R b5 / o5 f u",
+     "Q5 S0tr B5 !broken ", "c77i500tr"},
 };
 
 static void run_case(size_t index)

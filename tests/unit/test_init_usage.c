@@ -3,6 +3,7 @@
 
 #include "common/pressure.h"
 #include "images/init/cgroups.h"
+#include "images/init/cpus.h"
 #include "images/init/usage.h"
 
 #include <glib.h>
@@ -25,6 +26,28 @@ static void usage_parse_memory_cases(void **state)
 
         assert_int_equal(memory.total_kib, cases[i].total);
         assert_int_equal(memory.available_kib, cases[i].available);
+    }
+}
+
+static void cpus_next_range_cases(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *ranges;
+    } cases[] = {
+        {"0\n", "0-0;"}, {"0-3\n", "0-3;"}, {"0,2-3,8\n", "0-0;2-3;8-8;"}, {"\n", ""}, {"", ""},
+        {"1-", ""},      {"0,x", "0-0;"},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GString) found = g_string_new(NULL);
+        const char *at = cases[i].text;
+        uint32_t first;
+        uint32_t last;
+
+        while (cpus_next_range(&at, &first, &last))
+            g_string_append_printf(found, "%u-%u;", first, last);
+        assert_string_equal(found->str, cases[i].ranges);
     }
 }
 
@@ -102,6 +125,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(usage_parse_memory_cases),
+        cmocka_unit_test(cpus_next_range_cases),
         cmocka_unit_test(pressure_parse_cases),
         cmocka_unit_test(usage_note_resident_only_raises),
         cmocka_unit_test(cgroups_parse_flat_cases),
