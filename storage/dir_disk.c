@@ -144,7 +144,8 @@ static gboolean is_open_elsewhere(const BerthDirStorage *self, const char *overl
     return fd >= 0 && fcntl(fd, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
 }
 
-gboolean berth_dir_disk_remove(BerthStorage *storage, const char *disk_id, GError **error)
+gboolean berth_dir_disk_remove(BerthStorage *storage, const char *disk_id,
+                               gboolean with_checkpoints, GError **error)
 {
     BerthDirStorage *self = (BerthDirStorage *)storage;
     g_autofree char *target = disk_path(disk_id);

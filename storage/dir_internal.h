@@ -89,7 +89,8 @@ gboolean berth_dir_image_list(BerthStorage *storage, GPtrArray *names, GError **
 BerthDiskSource *berth_dir_disk_create(BerthStorage *storage, const char *disk_id,
                                        const char *image_id, guint64 size_bytes, GError **error);
 BerthDiskSource *berth_dir_disk_source(BerthStorage *storage, const char *disk_id, GError **error);
-gboolean berth_dir_disk_remove(BerthStorage *storage, const char *disk_id, GError **error);
+gboolean berth_dir_disk_remove(BerthStorage *storage, const char *disk_id,
+                               gboolean with_checkpoints, GError **error);
 gboolean berth_dir_disk_list(BerthStorage *storage, GPtrArray *names, GError **error);
 char **berth_dir_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
 
@@ -116,5 +117,7 @@ GBytes *berth_dir_log_read(BerthStorage *storage, const char *log_id, guint64 of
                            GError **error);
 gboolean berth_dir_log_size(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
                             GError **error);
+gboolean berth_dir_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                           GError **error);
 gboolean berth_dir_log_remove(BerthStorage *storage, const char *log_id, GError **error);
 gboolean berth_dir_log_list(BerthStorage *storage, GPtrArray *names, GError **error);

@@ -69,6 +69,18 @@ gboolean berth_dir_log_size(BerthStorage *storage, const char *log_id, guint64 *
     return TRUE;
 }
 
+gboolean berth_dir_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                           GError **error)
+{
+    BerthDirStorage *self = (BerthDirStorage *)storage;
+    g_autofree char *name = log_path(log_id);
+    BERTH_DIR_AUTO_FD fd = openat(self->fd, name, O_WRONLY | O_CLOEXEC);
+    if (fd >= 0 && ftruncate(fd, (off_t)size_bytes) == 0 && fsync(fd) == 0)
+        return TRUE;
+    berth_dir_set_error(self, errno, 0, error, "cannot cut log %s in %s", log_id, self->path);
+    return FALSE;
+}
+
 gboolean berth_dir_log_remove(BerthStorage *storage, const char *log_id, GError **error)
 {
     BerthDirStorage *self = (BerthDirStorage *)storage;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "storage/rbd_internal.h"
+#include "storage/rbd_checkpoint.h"
 #include "storage/rbd_monitors.h"
 
 /* Images have no such key, as a clone takes over its parent's metadata. */
@@ -181,16 +181,32 @@ static void look_for_own_watch(BerthRbdStorage *self, const char *name)
         g_atomic_int_set(self->is_worn, TRUE);
 }
 
-gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id, GError **error)
+/* Its checkpoints first, as it cannot go before its snapshots. *OUT_KEPT: one that keeps it (transfer full). */
+static int remove_all(BerthRbdStorage *self, const char *name, gboolean with_checkpoints,
+                      char **out_kept)
+{
+    int result = remove_disk(self, name);
+    if (result != -ENOTEMPTY)
+        return result;
+    result = berth_rbd_checkpoint_discard_all(self, name, with_checkpoints, out_kept);
+    return result < 0 || *out_kept != NULL ? result : remove_disk(self, name);
+}
+
+gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
+                               gboolean with_checkpoints, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *name = disk_name(disk_id);
-    int result = remove_disk(self, name);
-    if (result >= 0 || result == -ENOENT)
+    g_autofree char *kept = NULL;
+    int result = remove_all(self, name, with_checkpoints, &kept);
+    if ((result >= 0 && kept == NULL) || result == -ENOENT)
         return TRUE;
     if (result == -EBUSY)
         look_for_own_watch(self, name);
-    if (result == -EBUSY)
+    if (kept != NULL)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "disk %s is needed by checkpoint %s: remove that first", disk_id, kept);
+    else if (result == -EBUSY)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "disk %s is in use: stop its guest first (30 s after a crash Ceph forgets a "
                     "client)",

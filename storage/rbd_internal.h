@@ -5,6 +5,8 @@
  *
  *   RBD image img-ID           with the protected snapshot "berth" once it is committed
  *   RBD image disk-ID          clone of that snapshot; metadata "berth.ready" once it is made
+ *   RBD image ckpt-ID          the memory of a checkpoint, and what disk it was taken of; metadata
+ *                              "berth.committed" once it is made. The disk has a snapshot of its name
  *   namespace "blobs"  HEX                      index (blob_index.h): the blob is there
  *                      HEX:UPLOAD:CHUNK         content, BERTH_RBD_CHUNK_BYTES each
  *   namespace "logs"   ID                       the first chunk; attribute "last": see rbd_log.c
@@ -125,9 +127,34 @@ gboolean berth_rbd_image_list(BerthStorage *storage, GPtrArray *names, GError **
 BerthDiskSource *berth_rbd_disk_create(BerthStorage *storage, const char *disk_id,
                                        const char *image_id, guint64 size_bytes, GError **error);
 BerthDiskSource *berth_rbd_disk_source(BerthStorage *storage, const char *disk_id, GError **error);
-gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id, GError **error);
+gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
+                               gboolean with_checkpoints, GError **error);
 gboolean berth_rbd_disk_list(BerthStorage *storage, GPtrArray *names, GError **error);
 char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
+
+BerthCheckpointWriter *berth_rbd_checkpoint_create(BerthStorage *storage, const char *checkpoint_id,
+                                                   const char *disk_id, guint64 space_bytes,
+                                                   GError **error);
+gboolean berth_rbd_checkpoint_append(BerthCheckpointWriter *writer, const guint8 *data,
+                                     gsize length, GError **error);
+gboolean berth_rbd_checkpoint_finish(BerthCheckpointWriter *writer, const guint8 *data,
+                                     gsize length, GError **error);
+gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *writer, GError **error);
+gboolean berth_rbd_checkpoint_commit(BerthCheckpointWriter *writer, GBytes *record, GError **error);
+void berth_rbd_checkpoint_writer_free(BerthCheckpointWriter *writer);
+GBytes *berth_rbd_checkpoint_read(BerthStorage *storage, const char *checkpoint_id, GError **error);
+BerthCheckpointReader *berth_rbd_checkpoint_open(BerthStorage *storage, const char *checkpoint_id,
+                                                 GError **error);
+GBytes *berth_rbd_checkpoint_next(BerthCheckpointReader *reader, GError **error);
+void berth_rbd_checkpoint_reader_free(BerthCheckpointReader *reader);
+gboolean berth_rbd_checkpoint_used(BerthStorage *storage, const char *checkpoint_id,
+                                   guint64 *out_memory_bytes, guint64 *out_disk_bytes,
+                                   GError **error);
+gboolean berth_rbd_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                     GError **error);
+gboolean berth_rbd_checkpoint_list(BerthStorage *storage, GPtrArray *names, GError **error);
+BerthDiskSource *berth_rbd_checkpoint_restore_disk(BerthStorage *storage, const char *checkpoint_id,
+                                                   const char *disk_id, GError **error);
 
 BerthBlobWriter *berth_rbd_blob_create(BerthStorage *storage, const char *hex, guint64 size_bytes,
                                        GError **error);
@@ -152,5 +179,7 @@ GBytes *berth_rbd_log_read(BerthStorage *storage, const char *log_id, guint64 of
                            GError **error);
 gboolean berth_rbd_log_size(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
                             GError **error);
+gboolean berth_rbd_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                           GError **error);
 gboolean berth_rbd_log_remove(BerthStorage *storage, const char *log_id, GError **error);
 gboolean berth_rbd_log_list(BerthStorage *storage, GPtrArray *names, GError **error);

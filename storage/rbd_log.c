@@ -3,7 +3,7 @@
  * new chunk costs a second one.
  *
  * Invariants: the attribute "last" of a log's first object is at least the number of its last
- * chunk, and is set before that chunk is made; it never shrinks. So the size is found by asking
+ * chunk, and is set before that chunk is made; it never shrinks, not even with the log. So the size is found by asking
  * the object of that number, and those before it only if it was never written. */
 #include <errno.h>
 #include <string.h>
@@ -177,6 +177,32 @@ gboolean berth_rbd_log_size(BerthStorage *storage, const char *log_id, guint64 *
     if (result >= 0)
         return TRUE;
     berth_rbd_set_error(self, result, error, "cannot read log %s", log_id);
+    return FALSE;
+}
+
+/* From the end on: a cut that is interrupted has left a log that is longer than it is to be, and has no hole. */
+static int cut_log(BerthRbdStorage *self, const char *log_id, guint64 size_bytes)
+{
+    guint64 bytes = 0, last = 0, chunk = size_bytes / BERTH_RBD_CHUNK_BYTES;
+    BerthRbdStream stream = stream_of(self, log_id);
+    int result = read_first(self, log_id, &bytes, &last);
+    for (; result >= 0 && last > chunk; last--)
+        result = berth_rbd_stream_remove(&stream, last, last + 1);
+    if (result < 0)
+        return result;
+    g_autofree char *name = chunk_name(&stream, chunk);
+    result = rados_trunc(self->logs, name, size_bytes % BERTH_RBD_CHUNK_BYTES);
+    return result == -ENOENT ? 0 : result;
+}
+
+gboolean berth_rbd_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                           GError **error)
+{
+    BerthRbdStorage *self = (BerthRbdStorage *)storage;
+    int result = cut_log(self, log_id, size_bytes);
+    if (result >= 0)
+        return TRUE;
+    berth_rbd_set_error(self, result, error, "cannot cut log %s", log_id);
     return FALSE;
 }
 

@@ -194,7 +194,14 @@ BerthDiskSource *berth_storage_disk_source(BerthStorage *storage, const char *di
 gboolean berth_storage_disk_remove(BerthStorage *storage, const char *disk_id, GError **error)
 {
     return berth_storage_name_check("a disk", disk_id, error) &&
-           storage->backend->disk_remove(storage, disk_id, error);
+           storage->backend->disk_remove(storage, disk_id, FALSE, error);
+}
+
+gboolean berth_storage_disk_remove_with_checkpoints(BerthStorage *storage, const char *disk_id,
+                                                    GError **error)
+{
+    return berth_storage_name_check("a disk", disk_id, error) &&
+           storage->backend->disk_remove(storage, disk_id, TRUE, error);
 }
 
 char **berth_storage_disk_list(BerthStorage *storage, GError **error)
@@ -250,6 +257,24 @@ gboolean berth_storage_log_size(BerthStorage *storage, const char *log_id, guint
 {
     return berth_storage_name_check("a log", log_id, error) &&
            storage->backend->log_size(storage, log_id, out_bytes, error);
+}
+
+gboolean berth_storage_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                               GError **error)
+{
+    guint64 has_bytes = 0;
+    if (!check_log_range(log_id, size_bytes, 0, error) ||
+        !storage->backend->log_size(storage, log_id, &has_bytes, error))
+        return FALSE;
+    if (has_bytes == size_bytes)
+        return TRUE;
+    if (has_bytes > size_bytes)
+        return storage->backend->log_cut(storage, log_id, size_bytes, error);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                "log %s has %" G_GUINT64_FORMAT " bytes and not the %" G_GUINT64_FORMAT
+                " that it is to keep",
+                log_id, has_bytes, size_bytes);
+    return FALSE;
 }
 
 gboolean berth_storage_log_remove(BerthStorage *storage, const char *log_id, GError **error)

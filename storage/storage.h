@@ -136,8 +136,12 @@ BerthDiskSource *berth_storage_disk_create(BerthStorage *storage, const char *di
                                            GError **error);
 BerthDiskSource *berth_storage_disk_source(BerthStorage *storage, const char *disk_id,
                                            GError **error);
-/* Removing what does not exist is not an error. FAILED_PRECONDITION while a client has it open. */
+/* Removing what does not exist is not an error. FAILED_PRECONDITION while a client has it open, or a committed
+ * checkpoint needs it; what torn ones left of them goes with it. */
 gboolean berth_storage_disk_remove(BerthStorage *storage, const char *disk_id, GError **error);
+/* The same, with all checkpoints that were taken of it. */
+gboolean berth_storage_disk_remove_with_checkpoints(BerthStorage *storage, const char *disk_id,
+                                                    GError **error);
 char **berth_storage_disk_list(BerthStorage *storage, GError **error);
 /* Addresses of the clients that have it open now, NULL-terminated; empty for dir. */
 char **berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
@@ -147,6 +151,73 @@ char **berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GE
  * which may be among the clients of a disk (berth_storage_is_worn()). UNSUPPORTED for dir. An empty
  * list is not an error. */
 gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses, GError **error);
+
+/* --- checkpoints: a guest's memory, and its disk as it was at the same instant -------------------------- */
+
+/* A checkpoint is made in these steps, by one at a time:
+ *
+ *   create    from here on the list has it
+ *   append    its memory, as the hypervisor writes it, until that has stopped the guest
+ *   snapshot  of the disk, while the guest stands still
+ *   commit    of a record, which is written last. What has none is torn: it is never read, and it is removed
+ *
+ * The snapshot is one of the disk itself, under whatever name: a disk that is restored keeps the snapshots that it
+ * has, so that all its checkpoints can be restored from, earlier and later ones, and nothing becomes deeper.
+ * UNSUPPORTED for dir. */
+
+/* RECORD: 1 to this many bytes. */
+#define BERTH_STORAGE_CHECKPOINT_RECORD_BYTES_MAX 65536
+
+typedef struct BerthCheckpointWriter BerthCheckpointWriter;
+/* For a memory of up to SPACE_BYTES, which takes as much in storage as is written. One that is torn is made anew.
+ * ALREADY_EXISTS: it is committed. NOT_FOUND: there is no such disk. FAILED_PRECONDITION: it is being written. */
+BerthCheckpointWriter *berth_storage_checkpoint_create(BerthStorage *storage,
+                                                       const char *checkpoint_id,
+                                                       const char *disk_id, guint64 space_bytes,
+                                                       GError **error);
+/* RESOURCE_EXHAUSTED: that is more than SPACE_BYTES in all, or storage is full. */
+gboolean berth_checkpoint_writer_append(BerthCheckpointWriter *writer, const void *data,
+                                        gsize length, GError **error);
+/* All that was appended is durable, and its first bytes, which are there, are DATA. */
+gboolean berth_checkpoint_writer_finish(BerthCheckpointWriter *writer, const void *data,
+                                        gsize length, GError **error);
+gboolean berth_checkpoint_writer_snapshot(BerthCheckpointWriter *writer, GError **error);
+/* Of what was finished and has its snapshot. The writer is to be freed after. */
+gboolean berth_checkpoint_writer_commit(BerthCheckpointWriter *writer, GBytes *record,
+                                        GError **error);
+/* Not committed: removes what there is of it. */
+void berth_checkpoint_writer_free(BerthCheckpointWriter *writer);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthCheckpointWriter, berth_checkpoint_writer_free)
+
+/* The record (transfer full). NOT_FOUND: there is no such checkpoint; FAILED_PRECONDITION: it is torn. */
+GBytes *berth_storage_checkpoint_read(BerthStorage *storage, const char *checkpoint_id,
+                                      GError **error);
+/* Its memory, from the start on. Errors as of berth_storage_checkpoint_read(). */
+typedef struct BerthCheckpointReader BerthCheckpointReader;
+BerthCheckpointReader *berth_storage_checkpoint_open(BerthStorage *storage,
+                                                     const char *checkpoint_id, GError **error);
+/* The next piece (transfer full); one of 0 bytes: that was all, which may be more than was appended, zeroes. */
+GBytes *berth_checkpoint_reader_next(BerthCheckpointReader *reader, GError **error);
+void berth_checkpoint_reader_free(BerthCheckpointReader *reader);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthCheckpointReader, berth_checkpoint_reader_free)
+
+/* What its memory takes, and what the disk has written since the checkpoint before it, or since it was made: what the
+ * snapshot can keep at most besides that. Both in whole objects of storage. Torn ones too. NOT_FOUND. */
+gboolean berth_storage_checkpoint_used(BerthStorage *storage, const char *checkpoint_id,
+                                       guint64 *out_memory_bytes, guint64 *out_disk_bytes,
+                                       GError **error);
+/* Record, snapshot and memory, in this order: one that is half removed is torn. Removing what does not exist is not an
+ * error. FAILED_PRECONDITION while a client has the memory open. */
+gboolean berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                         GError **error);
+/* Torn ones too. */
+char **berth_storage_checkpoint_list(BerthStorage *storage, GError **error);
+/* Puts the disk that the committed checkpoint was taken of back to that instant, as DISK_ID, which from then on is its
+ * name. Repeatable. FAILED_PRECONDITION: it is torn, or a client has the disk open, which must have been fenced or
+ * ended before; ALREADY_EXISTS: another disk has that name; DATA_LOSS: it has no disk any more. */
+BerthDiskSource *berth_storage_checkpoint_restore_disk(BerthStorage *storage,
+                                                       const char *checkpoint_id,
+                                                       const char *disk_id, GError **error);
 
 /* --- blobs: content-addressed, immutable --------------------------------------------------- */
 
@@ -188,6 +259,9 @@ GBytes *berth_storage_log_read(BerthStorage *storage, const char *log_id, guint6
 /* End of what was written; 0 if there is no such log. */
 gboolean berth_storage_log_size(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
                                 GError **error);
+/* What is past SIZE_BYTES is not there any more; durable when it returns, and repeatable. DATA_LOSS: it is shorter. */
+gboolean berth_storage_log_cut(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                               GError **error);
 /* Removing what does not exist is not an error. */
 gboolean berth_storage_log_remove(BerthStorage *storage, const char *log_id, GError **error);
 char **berth_storage_log_list(BerthStorage *storage, GError **error);

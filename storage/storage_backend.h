@@ -26,6 +26,20 @@ struct BerthImageWriter {
     gboolean is_committed;
 };
 
+struct BerthCheckpointWriter {
+    BerthStorage *storage; /* a reference */
+    char *checkpoint_id;
+    guint64 space_bytes;
+    guint64 appended_bytes;
+    gboolean is_finished;
+    gboolean has_snapshot;
+    gboolean is_committed;
+};
+
+struct BerthCheckpointReader {
+    BerthStorage *storage; /* a reference */
+};
+
 struct BerthBlobWriter {
     BerthStorage *storage;                /* a reference */
     char hex[2 * BERTH_SHA256_BYTES + 1]; /* the promised digest */
@@ -71,9 +85,34 @@ struct BerthStorageBackend {
     BerthDiskSource *(*disk_create)(BerthStorage *storage, const char *disk_id,
                                     const char *image_id, guint64 size_bytes, GError **error);
     BerthDiskSource *(*disk_source)(BerthStorage *storage, const char *disk_id, GError **error);
-    gboolean (*disk_remove)(BerthStorage *storage, const char *disk_id, GError **error);
+    gboolean (*disk_remove)(BerthStorage *storage, const char *disk_id, gboolean with_checkpoints,
+                            GError **error);
     gboolean (*disk_list)(BerthStorage *storage, GPtrArray *names, GError **error);
     char **(*disk_clients)(BerthStorage *storage, const char *disk_id, GError **error);
+
+    /* NULL, and so the others of checkpoints: there are none. As image_create; checkpoint_writer_free removes what
+     * is not committed. */
+    BerthCheckpointWriter *(*checkpoint_create)(BerthStorage *storage, const char *checkpoint_id,
+                                                const char *disk_id, guint64 space_bytes,
+                                                GError **error);
+    gboolean (*checkpoint_append)(BerthCheckpointWriter *writer, const guint8 *data, gsize length,
+                                  GError **error);
+    gboolean (*checkpoint_finish)(BerthCheckpointWriter *writer, const guint8 *data, gsize length,
+                                  GError **error);
+    gboolean (*checkpoint_snapshot)(BerthCheckpointWriter *writer, GError **error);
+    gboolean (*checkpoint_commit)(BerthCheckpointWriter *writer, GBytes *record, GError **error);
+    void (*checkpoint_writer_free)(BerthCheckpointWriter *writer);
+    GBytes *(*checkpoint_read)(BerthStorage *storage, const char *checkpoint_id, GError **error);
+    BerthCheckpointReader *(*checkpoint_open)(BerthStorage *storage, const char *checkpoint_id,
+                                              GError **error);
+    GBytes *(*checkpoint_next)(BerthCheckpointReader *reader, GError **error);
+    void (*checkpoint_reader_free)(BerthCheckpointReader *reader);
+    gboolean (*checkpoint_used)(BerthStorage *storage, const char *checkpoint_id,
+                                guint64 *out_memory_bytes, guint64 *out_disk_bytes, GError **error);
+    gboolean (*checkpoint_remove)(BerthStorage *storage, const char *checkpoint_id, GError **error);
+    gboolean (*checkpoint_list)(BerthStorage *storage, GPtrArray *names, GError **error);
+    BerthDiskSource *(*checkpoint_restore_disk)(BerthStorage *storage, const char *checkpoint_id,
+                                                const char *disk_id, GError **error);
 
     /* As image_create; sets upload_id. */
     BerthBlobWriter *(*blob_create)(BerthStorage *storage, const char *hex, guint64 size_bytes,
@@ -99,6 +138,8 @@ struct BerthStorageBackend {
                         GError **error);
     gboolean (*log_size)(BerthStorage *storage, const char *log_id, guint64 *out_bytes,
                          GError **error);
+    gboolean (*log_cut)(BerthStorage *storage, const char *log_id, guint64 size_bytes,
+                        GError **error);
     gboolean (*log_remove)(BerthStorage *storage, const char *log_id, GError **error);
     gboolean (*log_list)(BerthStorage *storage, GPtrArray *names, GError **error);
 };

@@ -199,6 +199,28 @@ static void log_write_beyond_the_end_leaves_zeroes(void **state)
     assert_true(berth_storage_log_remove(conformance_storage, "3.0.err", NULL));
 }
 
+static void log_cut_leaves_what_is_before(void **state)
+{
+    static const gsize sizes[] = {10 * MIB, 9 * MIB + 1, 8 * MIB, 5, 0};
+    g_autoptr(GError) error = NULL;
+    g_autofree guint8 *data = conformance_pattern(9, 10 * MIB);
+    write_log("5.0.out", 0, data, 10 * MIB);
+    for (guint i = 0; i < G_N_ELEMENTS(sizes); i++) {
+        assert_true(berth_storage_log_cut(conformance_storage, "5.0.out", sizes[i], &error));
+        assert_no_error(error);
+        assert_log_size("5.0.out", sizes[i]);
+        assert_log("5.0.out", 0, G_MAXSIZE, data, sizes[i]);
+        /* It goes on from there. */
+        write_log("5.0.out", sizes[i], data + sizes[i], MIN(100, 10 * MIB - sizes[i]));
+        assert_log("5.0.out", 0, G_MAXSIZE, data, MIN(sizes[i] + 100, 10 * MIB));
+    }
+    assert_false(berth_storage_log_cut(conformance_storage, "5.0.out", 101, &error));
+    assert_berth_error(error, BERTH_ERROR_DATA_LOSS, "100 bytes");
+    assert_true(berth_storage_log_remove(conformance_storage, "5.0.out", NULL));
+    assert_true(berth_storage_log_cut(conformance_storage, "5.0.out", 0, NULL));
+    assert_log_size("5.0.out", 0);
+}
+
 static void log_write_at_absurd_offset_is_invalid_argument(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -288,6 +310,7 @@ static const struct CMUnitTest tests[] = {
     cmocka_unit_test(log_write_in_pieces_reads_back_whole),
     cmocka_unit_test(log_write_again_changes_nothing),
     cmocka_unit_test(log_write_beyond_the_end_leaves_zeroes),
+    cmocka_unit_test(log_cut_leaves_what_is_before),
     cmocka_unit_test(log_write_at_absurd_offset_is_invalid_argument),
     cmocka_unit_test(log_list_names_each_log_once),
     cmocka_unit_test(storage_used_by_eight_threads_keeps_them_apart),

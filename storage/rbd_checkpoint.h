@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Within rbd_checkpoint.c, rbd_memory.c and rbd_disk.c only. */
+
+#include "storage/rbd_internal.h"
+
+#define BERTH_RBD_CHECKPOINT_PREFIX "ckpt-"
+/* Metadata of the memory's image: the record in base 64, and the internal id of the disk's image. */
+#define BERTH_RBD_COMMITTED_KEY "berth.committed"
+#define BERTH_RBD_DISK_KEY      "berth.disk"
+/* Of an internal id, the NUL included. */
+#define BERTH_RBD_ID_BYTES 64
+
+/* Of the memory's image, and of the disk's snapshot (transfer full). */
+char *berth_rbd_checkpoint_name(const char *checkpoint_id);
+/* The memory's image, to be read, and the record in base 64 (transfer full). */
+rbd_image_t berth_rbd_checkpoint_open_committed(BerthRbdStorage *self, const char *checkpoint_id,
+                                                char **out_record, GError **error);
+/* Whether there is a committed one of that NAME. */
+int berth_rbd_checkpoint_is_committed(BerthRbdStorage *self, const char *name,
+                                      gboolean *out_committed);
+/* What IMAGE, as of the snapshot that it is open at, stores in whole objects, since the snapshot SINCE or in all. */
+int berth_rbd_stored_bytes(rbd_image_t image, const char *since, guint64 *out_bytes);
+/* Removes what there is of NAME: record, snapshot, memory. -EBUSY: it is being written; -ENOENT: there is nothing. */
+int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name);
+/* Of all checkpoints of the disk's image DISK. Not WITH_COMMITTED: if there is a committed one none is removed, and
+ * *OUT_KEPT is its id (transfer full). -EBUSY: a client has the disk open. */
+int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,
+                                     gboolean with_committed, char **out_kept);
