@@ -14,6 +14,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "nodeagent/console.h"
+#include "nodeagent/memory_pipe.h"
 
 #define LIST_AGAIN_MSEC 1000u
 
@@ -41,7 +42,10 @@ static void take_domain(BerthAgent *agent, const BerthDomain *domain)
     }
     guest = berth_guest_new(&agent->context, &domain->metadata.id);
     berth_guest_table_add(agent->table, guest);
-    berth_guest_adopt(guest, domain);
+    if (berth_guest_is_coming(guest, domain))
+        berth_guest_expect_again(guest, domain);
+    else
+        berth_guest_adopt(guest, domain);
 }
 
 /* A list under way, and whom it must have. */
@@ -159,5 +163,6 @@ static void sweep_dir(BerthAgent *agent, const char *path, char *(*owner_of)(con
 void berth_agent_sweep(BerthAgent *agent)
 {
     sweep_dir(agent, agent->config->run_dir, socket_owner);
+    berth_memory_pipe_sweep(agent->config->run_dir);
     sweep_dir(agent, agent->config->console_dir, berth_console_owner);
 }

@@ -358,14 +358,18 @@ static void on_domain(const char *name, const char *uuid, BerthDomainEvent event
     }
     if (agent->table == NULL || !berth_guest_name_parse(name, &id, NULL))
         return;
-    BerthGuest *guest = berth_guest_table_find(agent->table, &id);
+    BerthGuest *guest = berth_guest_table_find_name(agent->table, name);
     if (guest == NULL || berth_guest_is_over(guest)) {
         if (event == BERTH_DOMAIN_STARTED && agent->is_ready)
             berth_agent_destroy_stray(agent, name);
     } else if (event == BERTH_DOMAIN_STARTED) {
         berth_guest_domain_started(guest);
+    } else if (event == BERTH_DOMAIN_SUSPENDED) {
+        berth_guest_domain_suspended(guest);
     } else if (event == BERTH_DOMAIN_RESUMED) {
         berth_guest_domain_resumed(guest);
+    } else if (event == BERTH_DOMAIN_RESIZED) {
+        berth_guest_domain_resized(guest);
     } else {
         berth_guest_domain_stopped(guest, event);
     }
@@ -389,6 +393,8 @@ BerthAgent *berth_agent_new(const BerthNodeConfig *config, const BerthAgentFuncs
                          : g_strdup_printf("%s %s", CMDLINE, config->extra_cmdline);
     agent->table = berth_guest_table_new();
     agent->services[0] = berth_agent_service_new(agent);
+    agent->execs = berth_exec_service_new(agent->table, config->allow_exec);
+    agent->services[1] = berth_exec_service_base(agent->execs);
     agent->lane = berth_storage_lane_new(&config->storage);
     berth_storage_lane_set_changed_func(agent->lane, on_storage_changed, agent);
     agent->hypervisor = berth_hypervisor_new(config->libvirt_uri, &hypervisor_funcs, agent);
@@ -414,6 +420,7 @@ void berth_agent_free(BerthAgent *agent)
     berth_host_free(agent->host);
     berth_tls_config_free(agent->tls);
     g_free(agent->services[0]);
+    berth_exec_service_free(agent->execs);
     g_free(agent->cmdline);
     g_free(agent->lost_reason);
     if (agent->lock_fd >= 0)

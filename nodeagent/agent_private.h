@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* Within agent.c, adoption.c, agent_service.c and node_info.c only. */
+/* Within agent.c, adoption.c, agent_moves.c, agent_service.c and node_info.c only. */
 
 #include "nodeagent/agent.h"
+#include "nodeagent/exec_service.h"
 #include "nodeagent/meter.h"
 #include "nodeagent/probe.h"
 #include "nodeagent/session.h"
@@ -21,7 +22,8 @@ struct BerthAgent {
     char *cmdline;
     BerthGuestContext context;
     BerthGuestTable *table;
-    ProtobufCService *services[2];
+    ProtobufCService *services[3];
+    BerthExecService *execs;
     BerthMeter *meter;
     BerthSession *session; /* NULL until all guests are known */
     gboolean is_ready;     /* guests were adopted */
@@ -48,6 +50,15 @@ void berth_agent_fail(BerthAgent *agent, const GError *error);
 /* --- agent_service.c --- */
 
 ProtobufCService *berth_agent_service_new(BerthAgent *agent);
+
+/* --- agent_moves.c: the methods for guests that come from other nodes, and leave for them --- */
+
+void berth_agent_receive_guest(BerthAgent *agent, const BerthGuestId *id, const char *disk_id,
+                               BerthRpcCall *call);
+void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
+                               const Berth__MigrateGuestRequest *request, BerthRpcCall *call);
+void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id, gboolean frozen,
+                            BerthRpcCall *call);
 
 /* --- node_info.c --- */
 

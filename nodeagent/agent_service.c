@@ -122,7 +122,11 @@ static void agent_release_guest(Berth__Agent_Service *service,
     BerthAgent *agent = agent_of(service);
     BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
     BerthGuestId id;
-    if (read_id(request->id, &id, call))
+    if (!read_id(request->id, &id, call))
+        return;
+    if (request->keep_disk)
+        berth_guest_release_here(find_or_add(agent, &id), answer_release, call);
+    else
         berth_guest_release(find_or_add(agent, &id), request->disk_id, answer_release, call);
 }
 
@@ -144,21 +148,28 @@ static void answer_thaw(BerthFault fault, const GError *error, gpointer call)
         berth_rpc_call_reply(call, &reply.base);
 }
 
-static void freeze(BerthAgent *agent, const Berth__GuestId *named, gboolean freezes,
-                   BerthRpcCall *call)
+/* NULL: there is none; CALL has its answer. */
+static BerthGuest *find_guest(BerthAgent *agent, const Berth__GuestId *named, BerthRpcCall *call)
 {
     g_autoptr(GError) error = NULL;
     BerthGuestId id;
     if (!read_id(named, &id, call))
-        return;
+        return NULL;
     BerthGuest *guest = berth_guest_table_find(agent->table, &id);
-    if (guest != NULL) {
-        berth_guest_freeze(guest, freezes, freezes ? answer_freeze : answer_thaw, call);
-        return;
-    }
+    if (guest != NULL)
+        return guest;
     g_autofree char *name = berth_guest_name_format(&id);
     g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no guest %s here", name);
     berth_rpc_call_fail(call, error);
+    return NULL;
+}
+
+static void freeze(BerthAgent *agent, const Berth__GuestId *named, gboolean freezes,
+                   BerthRpcCall *call)
+{
+    BerthGuest *guest = find_guest(agent, named, call);
+    if (guest != NULL)
+        berth_guest_freeze(guest, freezes, freezes ? answer_freeze : answer_thaw, call);
 }
 
 static void agent_freeze_guest(Berth__Agent_Service *service,
@@ -172,6 +183,82 @@ static void agent_thaw_guest(Berth__Agent_Service *service, const Berth__ThawGue
                              Berth__ThawGuestReply_Closure closure, void *closure_data)
 {
     freeze(agent_of(service), request->id, FALSE, BERTH_RPC_CALL(closure_data));
+}
+
+static void answer_checkpoint(const Berth__CheckpointGuestReply *reply, const GError *error,
+                              gpointer call)
+{
+    if (error != NULL)
+        berth_rpc_call_fail(call, error);
+    else
+        berth_rpc_call_reply(call, &reply->base);
+}
+
+static void agent_checkpoint_guest(Berth__Agent_Service *service,
+                                   const Berth__CheckpointGuestRequest *request,
+                                   Berth__CheckpointGuestReply_Closure closure, void *closure_data)
+{
+    g_autoptr(GError) error = NULL;
+    BerthGuestId id;
+    if (!read_id(request->id, &id, BERTH_RPC_CALL(closure_data)))
+        return;
+    BerthGuest *guest = berth_guest_table_find(agent_of(service)->table, &id);
+    if (guest != NULL) {
+        berth_guest_checkpoint(guest, request, answer_checkpoint, BERTH_RPC_CALL(closure_data));
+        return;
+    }
+    g_autofree char *name = berth_guest_name_format(&id);
+    g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no guest %s here", name);
+    berth_rpc_call_fail(BERTH_RPC_CALL(closure_data), error);
+}
+
+static void agent_receive_guest(Berth__Agent_Service *service,
+                                const Berth__ReceiveGuestRequest *request,
+                                Berth__ReceiveGuestReply_Closure closure, void *closure_data)
+{
+    BerthGuestId id;
+    if (read_id(request->id, &id, BERTH_RPC_CALL(closure_data)))
+        berth_agent_receive_guest(agent_of(service), &id, request->disk_id,
+                                  BERTH_RPC_CALL(closure_data));
+}
+
+static void agent_migrate_guest(Berth__Agent_Service *service,
+                                const Berth__MigrateGuestRequest *request,
+                                Berth__MigrateGuestReply_Closure closure, void *closure_data)
+{
+    BerthGuestId id;
+    if (read_id(request->id, &id, BERTH_RPC_CALL(closure_data)))
+        berth_agent_migrate_guest(agent_of(service), &id, request, BERTH_RPC_CALL(closure_data));
+}
+
+static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGuestRequest *request,
+                             Berth__TakeGuestReply_Closure closure, void *closure_data)
+{
+    BerthGuestId id;
+    if (read_id(request->id, &id, BERTH_RPC_CALL(closure_data)))
+        berth_agent_take_guest(agent_of(service), &id, request->frozen,
+                               BERTH_RPC_CALL(closure_data));
+}
+
+static void answer_resize(BerthFault fault, const GError *error, gpointer call)
+{
+    Berth__ResizeGuestReply reply = BERTH__RESIZE_GUEST_REPLY__INIT;
+    if (error != NULL)
+        berth_rpc_call_fail(call, error);
+    else
+        berth_rpc_call_reply(call, &reply.base);
+}
+
+static void agent_resize_guest(Berth__Agent_Service *service,
+                               const Berth__ResizeGuestRequest *request,
+                               Berth__ResizeGuestReply_Closure closure, void *closure_data)
+{
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthDomainSize size = {request->vcpus, request->memory_mib, request->balloon_mib,
+                            request->opportunistic};
+    BerthGuest *guest = find_guest(agent_of(service), request->id, call);
+    if (guest != NULL)
+        berth_guest_resize(guest, &size, answer_resize, call);
 }
 
 ProtobufCService *berth_agent_service_new(BerthAgent *agent)

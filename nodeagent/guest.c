@@ -8,6 +8,7 @@
 
 #include "nodeagent/guest_private.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -36,6 +37,9 @@ BerthGuest *berth_guest_new(const BerthGuestContext *context, const BerthGuestId
     guest->start_answers = berth_guest_answers_new();
     guest->release_answers = berth_guest_answers_new();
     guest->freeze_answers = berth_guest_answers_new();
+    guest->leave_answers = berth_guest_answers_new();
+    guest->take_answers = berth_guest_answers_new();
+    guest->resize_answers = berth_guest_answers_new();
     berth__usage__init(&guest->usage);
     return guest;
 }
@@ -51,6 +55,7 @@ void berth_guest_unref(BerthGuest *guest)
     if (!g_ref_count_dec(&guest->refs))
         return;
     berth_message_free(guest->request == NULL ? NULL : &guest->request->base);
+    berth_message_free(guest->record == NULL ? NULL : &guest->record->base);
     berth_message_free(guest->exit == NULL ? NULL : &guest->exit->base);
     berth_guest_files_free(guest->files);
     berth_disk_source_free(guest->disk);
@@ -58,6 +63,12 @@ void berth_guest_unref(BerthGuest *guest)
     g_array_unref(guest->start_answers);
     g_array_unref(guest->release_answers);
     g_array_unref(guest->freeze_answers);
+    g_array_unref(guest->leave_answers);
+    g_array_unref(guest->take_answers);
+    berth_migration_target_free(guest->target);
+    g_array_unref(guest->resize_answers);
+    g_clear_error(&guest->resize_error);
+    g_clear_error(&guest->stay_error);
     g_object_unref(guest->cancellable);
     g_strfreev(guest->storage_clients);
     g_free(guest->name);
@@ -77,13 +88,19 @@ void berth_guest_free(BerthGuest *guest)
     guest->is_closed = TRUE;
     g_cancellable_cancel(guest->cancellable);
     g_clear_handle_id(&guest->retry_source, g_source_remove);
+    g_clear_handle_id(&guest->migration_source, g_source_remove);
     berth_guest_stop_talking(guest);
+    berth_guest_checkpoint_not(guest);
     g_clear_pointer(&guest->writer, berth_log_writer_free);
     g_autoptr(GError) error =
         g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");
     berth_guest_give_answers(guest->start_answers, BERTH_FAULT_NODE, error);
     berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, error);
     berth_guest_give_answers(guest->freeze_answers, BERTH_FAULT_NONE, error);
+    berth_guest_give_answers(guest->leave_answers, BERTH_FAULT_NONE, error);
+    berth_guest_give_answers(guest->take_answers, BERTH_FAULT_NONE, error);
+    berth_guest_give_answers(guest->resize_answers, BERTH_FAULT_NONE, error);
+    berth_guest_end_resize(guest);
     berth_guest_unref(guest);
 }
 
@@ -111,11 +128,22 @@ static void enter_gone(BerthGuest *guest)
     berth_guest_touch(guest);
 }
 
+/* It is known until the scheduler has heard of it, and with what it had used here. */
+static void enter_left(BerthGuest *guest)
+{
+    berth_guest_stop_talking(guest);
+    g_unlink(guest->channel_path);
+    berth_console_remove(guest->console_path);
+    berth_guest_touch(guest);
+}
+
 static void enter_running(BerthGuest *guest)
 {
     g_clear_handle_id(&guest->boot_source, g_source_remove);
     berth_message_free(guest->request == NULL ? NULL : &guest->request->base);
     guest->request = NULL;
+    berth_message_free(guest->record == NULL ? NULL : &guest->record->base);
+    guest->record = NULL;
     berth_guest_touch(guest);
 }
 
@@ -159,6 +187,8 @@ static void enter(BerthGuest *guest)
     case BERTH_PHASE_DEFINING:
         berth_guest_enter_defining(guest);
         break;
+    case BERTH_PHASE_ARRIVING:
+        break;
     case BERTH_PHASE_BOOTING:
         enter_booting(guest);
         break;
@@ -174,6 +204,9 @@ static void enter(BerthGuest *guest)
     case BERTH_PHASE_GONE:
         enter_gone(guest);
         break;
+    case BERTH_PHASE_LEFT:
+        enter_left(guest);
+        break;
     case BERTH_PHASE_FAILING:
     case BERTH_PHASE_UNDOING:
     case BERTH_PHASE_RELEASING:
@@ -183,6 +216,7 @@ static void enter(BerthGuest *guest)
         berth_guest_enter_cleaning(guest);
         break;
     case BERTH_PHASE_FORGOTTEN:
+        berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, NULL);
         guest->context->forgotten(guest, guest->context->user_data);
         break;
     case BERTH_N_PHASES:
@@ -245,7 +279,8 @@ void berth_guest_take_step(BerthGuest *guest, BerthGuestStep step)
         return;
     g_debug("%s: %s -> %s", guest->name, berth_guest_phase_name(guest->phase),
             berth_guest_phase_name(next));
-    if (guest->phase <= BERTH_PHASE_ENDED || guest->phase == BERTH_PHASE_GONE)
+    if (guest->phase <= BERTH_PHASE_ENDED || guest->phase == BERTH_PHASE_GONE ||
+        guest->phase == BERTH_PHASE_LEFT)
         guest->last_phase = guest->phase;
     guest->phase = next;
     enter(guest);
@@ -286,10 +321,13 @@ static gboolean check_request(const Berth__StartGuestRequest *request, GError **
 {
     if (!check_name("an image", request->image_id, error) ||
         !check_name("a disk", request->disk_id, error) ||
-        !check_name("a log", request->log_id, error))
+        !check_name("a log", request->log_id, error) ||
+        (request->restore != NULL &&
+         !check_name("a checkpoint", request->restore->checkpoint_id, error)))
         return FALSE;
-    if (request->vcpus >= 1 && request->vcpus <= 65536 && request->memory_mib >= 1 &&
-        request->memory_mib <= G_MAXUINT32 && request->disk_bytes >= 1 &&
+    if (request->vcpus >= 1 && request->vcpus <= 65536 && request->vcpus_max <= 65536 &&
+        request->memory_mib >= 1 && request->memory_mib <= G_MAXUINT32 &&
+        request->memory_max_mib <= G_MAXUINT32 && request->disk_bytes >= 1 &&
         request->disk_bytes <= G_MAXINT64)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -305,8 +343,10 @@ static gboolean take_request(BerthGuest *guest, const Berth__StartGuestRequest *
 {
     if (!check_request(request, error))
         return FALSE;
-    guest->files = berth_guest_files_new(request, guest->context->lane, error);
-    if (guest->files == NULL)
+    guest->is_to_restore = request->restore != NULL; /* and has its task and its files */
+    if (!guest->is_to_restore)
+        guest->files = berth_guest_files_new(request, guest->context->lane, error);
+    if (guest->files == NULL && !guest->is_to_restore)
         return FALSE;
     Berth__StartGuestRequest head = *request;
     head.task = NULL; /* the files have it, and the contents */
@@ -317,6 +357,7 @@ static gboolean take_request(BerthGuest *guest, const Berth__StartGuestRequest *
     guest->limits = (BerthResources){.vcpus = request->vcpus,
                                      .memory_mib = request->memory_mib,
                                      .disk_mib = (request->disk_bytes + (1u << 20) - 1) >> 20};
+    guest->is_opportunistic = request->opportunistic;
     guest->disk_id = g_strdup(request->disk_id);
     guest->log_id = g_strdup(request->log_id);
     return TRUE;
@@ -382,7 +423,11 @@ void berth_guest_start(BerthGuest *guest, const Berth__StartGuestRequest *reques
 void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
 {
     guest->is_adopted = guest->had_run = TRUE;
+    g_free(guest->name);
+    guest->name = g_strdup(domain->name);
     guest->limits = domain->metadata.limits;
+    guest->balloon_mib = domain->metadata.balloon_mib;
+    guest->is_opportunistic = domain->metadata.is_opportunistic;
     guest->disk_id = g_strdup(domain->metadata.disk_id);
     guest->log_id = g_strdup(domain->metadata.log_id);
     if (domain->channel_path != NULL) {
@@ -397,10 +442,13 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
     guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);
+    berth_guest_follow_move(guest);
 }
 
 gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec)
 {
+    berth_guest_stay(guest);
+    berth_guest_checkpoint_not(guest);
     berth_guest_thaw_to_end(guest);
     switch (guest->phase) {
     case BERTH_PHASE_PREPARING:
@@ -436,12 +484,19 @@ void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswe
     g_autoptr(GError) error = NULL;
     if (guest->disk_id == NULL && disk_id != NULL && check_name("a disk", disk_id, &error))
         guest->disk_id = g_strdup(disk_id);
-    if (guest->phase == BERTH_PHASE_CLEANING || guest->phase == BERTH_PHASE_FORGOTTEN) {
+    if ((guest->phase == BERTH_PHASE_CLEANING && !guest->keep_disk) ||
+        guest->phase == BERTH_PHASE_FORGOTTEN) {
         answer(BERTH_FAULT_NONE, NULL, user_data);
         return;
     }
     berth_guest_add_answer(guest->release_answers, answer, user_data);
     berth_guest_take_step(guest, BERTH_STEP_RELEASED);
+}
+
+void berth_guest_release_here(BerthGuest *guest, BerthGuestAnswerFunc answer, gpointer user_data)
+{
+    guest->keep_disk = TRUE;
+    berth_guest_release(guest, NULL, answer, user_data);
 }
 
 /* --- what libvirt says ---------------------------------------------------------------------- */
@@ -464,6 +519,9 @@ static void take_end(BerthGuest *guest, Berth__Reason reason, const char *text)
     if (!guest->domain_is_up)
         return; /* of an earlier domain of that name */
     guest->domain_is_up = FALSE;
+    if (guest->phase == BERTH_PHASE_ARRIVING)
+        return; /* it did not come */
+    berth_guest_end_resize(guest);
     if (guest->reason_text == NULL) {
         guest->reason = reason;
         guest->reason_text = g_strdup(text);
@@ -471,17 +529,29 @@ static void take_end(BerthGuest *guest, Berth__Reason reason, const char *text)
     berth_guest_take_step(guest, BERTH_STEP_VANISHED);
 }
 
+/* Its domain is gone, and not by itself: a libvirtd that is started anew in the last step of a move ends it so
+ * too. Who takes it there sees whether it came. */
+static void take_unseen(BerthGuest *guest, const char *text)
+{
+    if (berth_guest_may_have_left(guest))
+        berth_guest_domain_left(guest);
+    else
+        take_end(guest, BERTH__REASON__REASON_GUEST_VANISHED, text);
+}
+
 void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
 {
     switch (event) {
+    case BERTH_DOMAIN_LEFT:
+        berth_guest_domain_left(guest);
+        break;
     case BERTH_DOMAIN_STOPPED:
-        take_end(guest, BERTH__REASON__REASON_GUEST_VANISHED,
-                 "the guest was ended on its node, which shut down, or by an operator");
+        take_unseen(guest, "the guest was ended on its node, which shut down, or by an operator");
         break;
     case BERTH_DOMAIN_FAILED:
-        take_end(guest, BERTH__REASON__REASON_GUEST_VANISHED,
-                 "the guest's QEMU failed or was killed; libvirt's log of it on the node, and the "
-                 "node's kernel log, say more");
+        take_unseen(guest,
+                    "the guest's QEMU failed or was killed; libvirt's log of it on the node, and "
+                    "the node's kernel log, say more");
         break;
     default:
         take_end(guest, BERTH__REASON__REASON_GUEST_CRASHED,
@@ -494,8 +564,7 @@ void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
 
 void berth_guest_domain_missing(BerthGuest *guest)
 {
-    take_end(guest, BERTH__REASON__REASON_GUEST_VANISHED,
-             "the guest ended while libvirt was away, and nobody saw how");
+    take_unseen(guest, "the guest ended while libvirt was away, and nobody saw how");
 }
 
 static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
@@ -518,7 +587,7 @@ void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
     guest->usage.disk_write_bytes = MAX(guest->usage.disk_write_bytes, stats->disk_write_bytes);
     guest->context->measured(guest, guest->usage.cpu_usec - before_usec, guest->context->user_data);
     berth_console_bound(guest->console_path);
-    if (stats->paused_by_io_error && !guest->freeze_wanted)
+    if (stats->paused_by_io_error && !guest->freeze_wanted && !berth_guest_vcpus_are_taken(guest))
         berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_resumed,
                                       berth_guest_ref(guest));
 }
@@ -553,7 +622,18 @@ gboolean berth_guest_is_known(const BerthGuest *guest)
 
 gboolean berth_guest_is_over(const BerthGuest *guest)
 {
-    return guest->phase == BERTH_PHASE_CLEANING || guest->phase == BERTH_PHASE_FORGOTTEN;
+    return guest->phase == BERTH_PHASE_LEFT || guest->phase == BERTH_PHASE_CLEANING ||
+           guest->phase == BERTH_PHASE_FORGOTTEN;
+}
+
+gboolean berth_guest_is_ours(const BerthGuest *guest)
+{
+    return guest->phase != BERTH_PHASE_ARRIVING && !guest->has_left && !guest->keep_disk;
+}
+
+gboolean berth_guest_is_to_tell(const BerthGuest *guest)
+{
+    return berth_guest_is_ours(guest) || guest->phase == BERTH_PHASE_LEFT;
 }
 
 gboolean berth_guest_has_domain(const BerthGuest *guest)

@@ -4,6 +4,7 @@
 /* One guest on this node, from its start (or its adoption) until nothing of it is left. All in the
  * loop; whatever blocks is done by the hypervisor and the storage lane. */
 
+#include "nodeagent/exec.h"
 #include "nodeagent/guest_phase.h"
 #include "nodeagent/hypervisor/hypervisor.h"
 #include "nodeagent/node_config.h"
@@ -52,13 +53,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuest, berth_guest_free)
 
 /* (transfer none) */
 const BerthGuestId *berth_guest_id(const BerthGuest *guest);
-const char *berth_guest_name(const BerthGuest *guest); /* of its domain */
+/* Of its domain: that of the epoch in which it booted, as libvirt restores a domain under no other name. */
+const char *berth_guest_name(const BerthGuest *guest);
 BerthGuestPhaseOnNode berth_guest_phase(const BerthGuest *guest);
 /* Adopted, and has not answered yet, which one that is frozen cannot. */
 gboolean berth_guest_is_awaited(const BerthGuest *guest);
 /* Has answered since it was adopted, or needs no answer. */
 gboolean berth_guest_is_known(const BerthGuest *guest);
-/* Its domain was destroyed for good: one of its name that runs is nobody's. */
+/* Its domain was destroyed for good, or is another node's: one of its name that runs here is nobody's. */
 gboolean berth_guest_is_over(const BerthGuest *guest);
 /* Should a list of domains have it? */
 gboolean berth_guest_has_domain(const BerthGuest *guest);
@@ -77,14 +79,60 @@ gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec);
  * answered with CANCELLED. NOT_FOUND: it has no domain, or is being ended. */
 void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFunc answer,
                         gpointer user_data);
+/* Runs what REQUEST says beside the job's. Errors: FAILED_PRECONDITION (it does not run, or stands
+ * still) and those of berth_guest_execs_open(). */
+BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request,
+                            const BerthExecFuncs *funcs, gpointer user_data, GError **error);
+/* It is to go on at TARGET, where it stands still until it is taken there. ANSWER when it has left, or with why
+ * it runs on here (see Agent.MigrateGuest); FROZEN: it is to stand still here then. Idempotent. */
+void berth_guest_leave(BerthGuest *guest, const BerthMigrationTarget *target, gboolean frozen,
+                       BerthGuestAnswerFunc answer, gpointer user_data);
+/* Takes a checkpoint of it: see Agent.CheckpointGuest. FUNC with the reply, or with why there is none. */
+typedef void (*BerthGuestCheckpointFunc)(const Berth__CheckpointGuestReply *reply,
+                                         const GError *error, gpointer user_data);
+void berth_guest_checkpoint(BerthGuest *guest, const Berth__CheckpointGuestRequest *request,
+                            BerthGuestCheckpointFunc func, gpointer user_data);
+/* It is to stay: who waits for its departure gets CANCELLED, unless it is too late. */
+void berth_guest_stay(BerthGuest *guest);
+/* The same, also for what an agent before us has begun. ANSWER as to who wants it to leave. */
+void berth_guest_leave_not(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc answer,
+                           gpointer user_data);
+gboolean berth_guest_has_left(const BerthGuest *guest);
+/* A new guest, which runs on another node and may come here. */
+void berth_guest_expect(BerthGuest *guest);
+/* DOMAIN, which was found, is on its way here: the same for an agent that was started meanwhile. */
+gboolean berth_guest_is_coming(const BerthGuest *guest, const BerthDomain *domain);
+void berth_guest_expect_again(BerthGuest *guest, const BerthDomain *domain);
+/* What that node's host must know of this one, for the domain of GUEST (transfer full). */
+BerthMigrationTarget *berth_guest_target(const BerthGuest *guest);
+/* It has come, and goes on here; or not, with FROZEN. ANSWER when it does; NOT_FOUND: it is not here;
+ * UNAVAILABLE: it may come yet. Idempotent. */
+void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc answer,
+                      gpointer user_data);
+/* FALSE: another node speaks for it. */
+gboolean berth_guest_is_ours(const BerthGuest *guest);
+/* Is the scheduler to hear of its changes? Also of its departure. */
+gboolean berth_guest_is_to_tell(const BerthGuest *guest);
+/* Addresses of its disk's clients, as far as they are known (transfer none); NULL: they are not. */
+char **berth_guest_storage_clients(const BerthGuest *guest);
+
+/* It is to have SIZE. ANSWER when it has; who asks for another size meanwhile has the first answered with
+ * CANCELLED. FAILED_PRECONDITION: its guest does not go along; it has no more than before. NOT_FOUND: it has
+ * no domain, or is being ended. */
+void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, BerthGuestAnswerFunc answer,
+                        gpointer user_data);
 /* The end of it all, also for a new guest of which only a name is known. DISK_ID may be NULL where it
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,
                          gpointer user_data);
+/* The same for what this node has of a guest that runs on another one. */
+void berth_guest_release_here(BerthGuest *guest, BerthGuestAnswerFunc answer, gpointer user_data);
 
 /* libvirt says so of its domain. */
 void berth_guest_domain_started(BerthGuest *guest);
+void berth_guest_domain_suspended(BerthGuest *guest);
 void berth_guest_domain_resumed(BerthGuest *guest);
+void berth_guest_domain_resized(BerthGuest *guest);
 /* EVENT: one of the ends. */
 void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event);
 /* It is not there, and nobody has seen its end. */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the conversation with one guest, but for the sending of its task (task_sender.c). Connections
+/* Owns the conversation with one guest, but for the sending of its task (task_sender.c) and for the commands
+ * beside it (guest_execs.c). Connections
  * come and go below it, sessions with them; what lasts is in the log writer (output) and in its owner
  * (phase).
  *
@@ -48,8 +49,10 @@ struct BerthGuestChannel {
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
     BerthTaskSender *sender;
+    BerthGuestExecs *execs;
     guint signal; /* 0 = none */
     guint violations;
+    gboolean leaves;
 
     /* The connection. */
     BerthGuestLink *link;
@@ -128,12 +131,19 @@ static void end_session(BerthGuestChannel *channel)
         berth_backoff_reset(&channel->connect_backoff);
     channel->is_open = FALSE;
     berth_task_sender_pause(channel->sender);
+    berth_guest_execs_pause(channel->execs);
     g_clear_handle_id(&channel->hello_source, g_source_remove);
 }
 
-static void drop_link(BerthGuestChannel *channel)
+static void drop_link(BerthGuestChannel *channel, const char *why)
 {
+    g_autoptr(GError) reason = g_error_new_literal(
+        BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+        channel->leaves ? "the job was moved to another node, and the command has ended with that; "
+                          "it can be run again there"
+                        : why);
     end_session(channel);
+    berth_guest_execs_fail(channel->execs, reason);
     g_clear_pointer(&channel->link, berth_guest_link_free);
     channel->may_be_cut = TRUE;
 }
@@ -142,7 +152,7 @@ static void violate(BerthGuestChannel *channel, const char *what)
 {
     g_debug("%s: the guest broke the protocol: %s", channel->socket_path, what);
     channel->violations++;
-    drop_link(channel);
+    drop_link(channel, "the guest broke the protocol of its channel");
     connect_later(channel);
 }
 
@@ -171,6 +181,9 @@ static void say_hello(BerthGuestChannel *channel)
     hello.session = channel->session;
     hello.clock_usec = (guint64)g_get_real_time();
     hello.usage_interval_msec = channel->usage_interval_msec;
+    g_autoptr(GArray) execs = berth_guest_execs_ids(channel->execs);
+    hello.execs = (uint64_t *)(void *)execs->data;
+    hello.n_execs = execs->len;
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;
     message.body_case = BERTH__TO_GUEST__BODY_HELLO;
     message.hello = &hello;
@@ -234,6 +247,7 @@ static void handle_state(BerthGuestChannel *channel, const Berth__FromGuest__Sta
     if (!channel->is_open)
         open_session(channel, acked);
     berth_task_sender_begin(channel->sender, state);
+    berth_guest_execs_begin(channel->execs, state->execs_max);
 }
 
 /* --- messages ------------------------------------------------------------------------------- */
@@ -297,6 +311,20 @@ static void handle_failure(BerthGuestChannel *channel, const Berth__FromGuest__F
     channel->funcs->failed(text, failure->disk_full, channel->user_data);
 }
 
+/* The sooner, the more it is worth: while the guest does not read, an answer would only wait. */
+static void answer_clock(BerthGuestChannel *channel, const Berth__FromGuest__AskClock *question)
+{
+    if (!has_room(channel))
+        return; /* it asks again */
+    Berth__ToGuest__Clock clock = BERTH__TO_GUEST__CLOCK__INIT;
+    clock.stamp_usec = question->stamp_usec;
+    clock.clock_usec = (guint64)g_get_real_time();
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_CLOCK;
+    message.clock = &clock;
+    send_message(channel, &message);
+}
+
 static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest *message)
 {
     switch (message->body_case) {
@@ -320,10 +348,31 @@ static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest
     }
 }
 
+static gboolean is_of_exec(const Berth__FromGuest *message)
+{
+    return message->body_case == BERTH__FROM_GUEST__BODY_EXEC_OUTPUT ||
+           message->body_case == BERTH__FROM_GUEST__BODY_EXEC_TAKEN ||
+           message->body_case == BERTH__FROM_GUEST__BODY_EXEC_ENDED;
+}
+
+/* What it says of them once, and in its window, is as little noise as output. */
+static void handle_exec(BerthGuestChannel *channel, const Berth__FromGuest *message, gsize bytes)
+{
+    BerthExecVerdict verdict = berth_guest_execs_take(channel->execs, message);
+    if (verdict == BERTH_EXEC_BROKEN)
+        violate(channel, "what it says of a command beside the job's cannot be");
+    else if (verdict == BERTH_EXEC_STALE)
+        account_noise(channel, bytes + NOISE_PER_MESSAGE);
+}
+
 static void on_message(const Berth__FromGuest *message, gsize bytes, gpointer data)
 {
     BerthGuestChannel *channel = data;
     gboolean is_current = message->session == channel->session;
+    if (is_current && channel->is_open && is_of_exec(message)) {
+        handle_exec(channel, message, bytes);
+        return;
+    }
     if ((!is_current || message->body_case != BERTH__FROM_GUEST__BODY_OUTPUT ||
          message->output->data.len == 0) &&
         !account_noise(channel, bytes + NOISE_PER_MESSAGE))
@@ -332,6 +381,8 @@ static void on_message(const Berth__FromGuest *message, gsize bytes, gpointer da
         return;
     if (message->body_case == BERTH__FROM_GUEST__BODY_STATE)
         handle_state(channel, message->state);
+    else if (message->body_case == BERTH__FROM_GUEST__BODY_ASK_CLOCK)
+        answer_clock(channel, message->ask_clock);
     else if (channel->is_open)
         handle_in_session(channel, message);
 }
@@ -347,6 +398,7 @@ static void on_drained(gpointer data)
     if (channel->is_open)
         send_ack(channel);
     berth_task_sender_go_on(channel->sender);
+    berth_guest_execs_go_on(channel->execs);
 }
 
 /* --- the connection ------------------------------------------------------------------------- */
@@ -354,7 +406,7 @@ static void on_drained(gpointer data)
 static void on_closed(gpointer data)
 {
     BerthGuestChannel *channel = data;
-    drop_link(channel);
+    drop_link(channel, "the connection to the guest was lost");
     connect_later(channel);
 }
 
@@ -363,7 +415,7 @@ void berth_guest_channel_take_fd(BerthGuestChannel *channel, int fd)
     static const BerthGuestLinkFuncs funcs = {on_message, on_noise, on_drained, on_closed};
     g_clear_handle_id(&channel->connect_source, g_source_remove);
     if (channel->link != NULL)
-        drop_link(channel);
+        drop_link(channel, "the connection to the guest was replaced");
     channel->link = berth_guest_link_new(fd, &funcs, channel);
     channel->hello_msec = HELLO_MSEC;
     channel->was_said_again = FALSE;
@@ -409,12 +461,12 @@ static void connect_later(BerthGuestChannel *channel)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
-static gboolean sender_has_room(gpointer data)
+static gboolean has_room_for_more(gpointer data)
 {
     return has_room(data);
 }
 
-static void sender_send(Berth__ToGuest *message, gpointer data)
+static void send_for(Berth__ToGuest *message, gpointer data)
 {
     send_message(data, message);
 }
@@ -434,8 +486,9 @@ static void sender_failed(const char *message, gpointer data)
 BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config,
                                            const BerthGuestChannelFuncs *funcs, gpointer user_data)
 {
-    static const BerthTaskSenderFuncs sender_funcs = {sender_has_room, sender_send, sender_delayed,
+    static const BerthTaskSenderFuncs sender_funcs = {has_room_for_more, send_for, sender_delayed,
                                                       sender_failed};
+    static const BerthGuestExecsFuncs execs_funcs = {has_room_for_more, send_for};
     BerthGuestChannel *channel = g_new0(BerthGuestChannel, 1);
     channel->socket_path = g_strdup(config->socket_path);
     channel->writer = config->writer;
@@ -446,6 +499,7 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->user_data = user_data;
     channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
     channel->sender = berth_task_sender_new(&sender_funcs, channel);
+    channel->execs = berth_guest_execs_new(&execs_funcs, channel);
     channel->connect_source = g_idle_add_once(on_connect_due, channel);
     return channel;
 }
@@ -454,9 +508,10 @@ void berth_guest_channel_free(BerthGuestChannel *channel)
 {
     if (channel == NULL)
         return;
-    drop_link(channel);
+    drop_link(channel, "the guest is not here any more: it has ended, or it was moved");
     g_clear_handle_id(&channel->connect_source, g_source_remove);
     berth_task_sender_free(channel->sender);
+    berth_guest_execs_free(channel->execs);
     g_free(channel->socket_path);
     g_free(channel);
 }
@@ -491,6 +546,16 @@ void berth_guest_channel_renew(BerthGuestChannel *channel)
     channel->hello_msec = HELLO_MSEC;
     channel->was_said_again = FALSE;
     say_hello(channel);
+}
+
+void berth_guest_channel_set_leaving(BerthGuestChannel *channel, gboolean leaves)
+{
+    channel->leaves = leaves;
+}
+
+BerthGuestExecs *berth_guest_channel_execs(BerthGuestChannel *channel)
+{
+    return channel->execs;
 }
 
 gboolean berth_guest_channel_is_open(const BerthGuestChannel *channel)

@@ -5,6 +5,7 @@
  * nothing that the guest says: what breaks the protocol ends the session, and a new one is opened
  * after a pause; a guest can only slow itself down. */
 
+#include "nodeagent/guest_execs.h"
 #include "nodeagent/guest_files.h"
 #include "nodeagent/log_writer.h"
 
@@ -67,6 +68,12 @@ guint berth_guest_channel_violations(const BerthGuestChannel *channel);
 /* What a guest SAID as text that can be passed on: UTF-8, what is none replaced by U+FFFD, of
  * BERTH_GUEST_TEXT_MAX_BYTES of what it said at most (transfer full). */
 char *berth_guest_channel_text(const char *said);
+
+/* Its connection may end because it goes to another node, and what ends with that is told so. */
+void berth_guest_channel_set_leaving(BerthGuestChannel *channel, gboolean leaves);
+
+/* Commands beside the job's own (transfer none). They end with the connection. */
+BerthGuestExecs *berth_guest_channel_execs(BerthGuestChannel *channel);
 
 /* For tests: takes FD as if it had just been connected. */
 void berth_guest_channel_take_fd(BerthGuestChannel *channel, int fd);

@@ -67,7 +67,7 @@ BerthDiskSource *berth_guest_make_disk_finish(GAsyncResult *result, GError **err
 
 static gpointer remove_disk(BerthStorage *storage, gconstpointer disk_id, GError **error)
 {
-    berth_storage_disk_remove(storage, disk_id, error);
+    berth_storage_disk_remove_with_checkpoints(storage, disk_id, error);
     return NULL;
 }
 
@@ -122,16 +122,23 @@ gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error)
     return berth_work_finish_empty(result, error);
 }
 
+const char *const berth_guest_log_suffixes[BERTH_N_STREAMS] = {".out", ".err"};
+
+gboolean berth_guest_log_sizes(BerthStorage *storage, const char *log_id,
+                               guint64 out_sizes[BERTH_N_STREAMS], GError **error)
+{
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        g_autofree char *name = g_strconcat(log_id, berth_guest_log_suffixes[i], NULL);
+        if (!berth_storage_log_size(storage, name, &out_sizes[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gpointer size_logs(BerthStorage *storage, gconstpointer log_id, GError **error)
 {
-    static const char *const suffixes[BERTH_N_STREAMS] = {".out", ".err"};
     g_autofree guint64 *sizes = g_new0(guint64, BERTH_N_STREAMS);
-    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        g_autofree char *name = g_strconcat(log_id, suffixes[i], NULL);
-        if (!berth_storage_log_size(storage, name, &sizes[i], error))
-            return NULL;
-    }
-    return g_steal_pointer(&sizes);
+    return berth_guest_log_sizes(storage, log_id, sizes, error) ? g_steal_pointer(&sizes) : NULL;
 }
 
 void berth_guest_size_logs(BerthGuest *guest, GAsyncReadyCallback callback)

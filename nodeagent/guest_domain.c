@@ -43,8 +43,7 @@ void berth_guest_give_answers(GArray *answers, BerthFault fault, const GError *e
 
 /* --- making --------------------------------------------------------------------------------- */
 
-/* ERROR (transfer full). */
-static void fail_start(BerthGuest *guest, BerthFault fault, GError *error)
+void berth_guest_fail_start(BerthGuest *guest, BerthFault fault, GError *error)
 {
     g_clear_error(&guest->start_error);
     guest->start_error = error;
@@ -53,7 +52,7 @@ static void fail_start(BerthGuest *guest, BerthFault fault, GError *error)
 }
 
 /* An image that is damaged is so everywhere; one that is not found may be there for other nodes. */
-static BerthFault fault_of_storage(const GError *error)
+BerthFault berth_guest_fault_of_storage(const GError *error)
 {
     switch (error->code) {
     case BERTH_ERROR_UNAVAILABLE:
@@ -76,7 +75,7 @@ static void on_disk_made(GObject *source, GAsyncResult *result, gpointer data)
         berth_disk_source_free(disk);
         g_clear_error(&error);
     } else if (disk == NULL) {
-        fail_start(guest, fault_of_storage(error), error);
+        berth_guest_fail_start(guest, berth_guest_fault_of_storage(error), error);
     } else {
         guest->disk = disk;
         berth_guest_take_step(guest, BERTH_STEP_DISK_MADE);
@@ -86,7 +85,10 @@ static void on_disk_made(GObject *source, GAsyncResult *result, gpointer data)
 void berth_guest_enter_preparing(BerthGuest *guest)
 {
     guest->is_busy = TRUE;
-    berth_guest_make_disk(guest, on_disk_made);
+    if (guest->request->restore != NULL)
+        berth_guest_restore_disk(guest);
+    else
+        berth_guest_make_disk(guest, on_disk_made);
 }
 
 static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
@@ -97,7 +99,7 @@ static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
     if (guest->is_closed) {
         g_clear_error(&error);
     } else if (!ok) {
-        fail_start(guest, BERTH_FAULT_NODE, error);
+        berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
     } else {
         if (!guest->domain_was_up)
             berth_guest_domain_started(guest);
@@ -105,12 +107,13 @@ static void on_domain_made(GObject *source, GAsyncResult *result, gpointer data)
     }
 }
 
-void berth_guest_enter_defining(BerthGuest *guest)
+static void make_domain(BerthGuest *guest)
 {
     const BerthGuestContext *context = guest->context;
     BerthDomainMetadata metadata = {
         .id = guest->id,
         .limits = guest->limits,
+        .is_opportunistic = guest->is_opportunistic,
         .disk_id = guest->disk_id,
         .log_id = guest->log_id,
     };
@@ -119,6 +122,9 @@ void berth_guest_enter_defining(BerthGuest *guest)
         .metadata = &metadata,
         .vcpus = guest->limits.vcpus,
         .memory_mib = guest->limits.memory_mib,
+        .vcpus_max = guest->request->vcpus_max,
+        .memory_max_mib = guest->request->memory_max_mib,
+        .is_opportunistic = guest->is_opportunistic,
         .use_kvm = context->use_kvm,
         .machine = context->machine,
         .cpu_model = context->cpu_model,
@@ -132,12 +138,20 @@ void berth_guest_enter_defining(BerthGuest *guest)
         .partition = context->config->partition,
         .stats_period_sec = STATS_PERIOD_SEC,
     };
-    guest->is_busy = TRUE;
-    guest->may_have_domain = berth_hypervisor_is_connected(context->hypervisor);
-    guest->domain_is_up = guest->domain_was_up = FALSE;
-    berth_console_remove(guest->console_path); /* of a start before */
     berth_hypervisor_create_async(context->hypervisor, &config, CREATE_MSEC, on_domain_made,
                                   berth_guest_ref(guest));
+}
+
+void berth_guest_enter_defining(BerthGuest *guest)
+{
+    guest->is_busy = TRUE;
+    guest->may_have_domain = berth_hypervisor_is_connected(guest->context->hypervisor);
+    guest->domain_is_up = guest->domain_was_up = FALSE;
+    berth_console_remove(guest->console_path); /* of a start before */
+    if (guest->record != NULL)
+        berth_guest_restore_domain(guest);
+    else
+        make_domain(guest);
 }
 
 /* --- destroying ----------------------------------------------------------------------------- */
@@ -180,6 +194,7 @@ static gboolean may_be_there(const BerthGuest *guest)
 void berth_guest_destroy_domain(BerthGuest *guest)
 {
     berth_guest_stop_timers(guest);
+    berth_guest_end_resize(guest);
     guest->is_busy = TRUE;
     if (!may_be_there(guest)) {
         berth_guest_take_step(guest, BERTH_STEP_DESTROYED);
@@ -215,17 +230,30 @@ static void answer_start(BerthGuest *guest)
         berth_guest_give_answers(guest->start_answers, BERTH_FAULT_NODE, stopped);
 }
 
-/* No QEMU runs any more: who waited for that is told first. */
+/* That of a checkpoint is the checkpoint's: what could not be restored from it is tried again, here or elsewhere. */
+static gboolean keeps_disk(const BerthGuest *guest)
+{
+    return guest->disk_id == NULL || guest->keep_disk ||
+           (guest->start_error != NULL && guest->is_to_restore && !guest->release_wanted);
+}
+
+/* No QEMU runs any more: who waited for that is told first; where it goes on elsewhere, when its output is durable,
+ * so that nothing is written any more to logs that go on there. A checkpoint that is being taken has its disk open. */
 void berth_guest_enter_cleaning(BerthGuest *guest)
 {
     berth_guest_stop_talking(guest);
     answer_start(guest);
-    berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, NULL);
+    if (!guest->keep_disk)
+        berth_guest_give_answers(guest->release_answers, BERTH_FAULT_NONE, NULL);
+    guest->is_busy = TRUE;
+    if (guest->checkpoint != NULL) {
+        berth_guest_checkpoint_not(guest);
+        return;
+    }
     g_unlink(guest->channel_path);
     berth_console_remove(guest->console_path);
-    guest->is_busy = TRUE;
-    if (guest->disk_id != NULL)
-        berth_guest_remove_disk(guest, on_disk_removed);
-    else
+    if (keeps_disk(guest))
         berth_guest_take_step(guest, BERTH_STEP_CLEANED);
+    else
+        berth_guest_remove_disk(guest, on_disk_removed);
 }

@@ -75,13 +75,24 @@ void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFun
     berth_guest_add_answer(guest->freeze_answers, answer, user_data);
     if (has_ended)
         answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or is being ended");
-    else if (!guest->is_freezing)
+    else if (!guest->is_freezing && !berth_guest_vcpus_are_taken(guest))
+        begin(guest);
+}
+
+void berth_guest_freeze_go_on(BerthGuest *guest)
+{
+    if (guest->is_freezing)
+        return;
+    if (!berth_guest_has_domain(guest))
+        answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or has left for another node");
+    else if (guest->freeze_wanted != guest->is_frozen || guest->freeze_answers->len > 0)
         begin(guest);
 }
 
 void berth_guest_thaw_to_end(BerthGuest *guest)
 {
     want(guest, FALSE);
-    if (guest->is_frozen && !guest->is_freezing && berth_guest_has_domain(guest))
+    if (guest->is_frozen && !guest->is_freezing && berth_guest_has_domain(guest) &&
+        !berth_guest_vcpus_are_taken(guest))
         begin(guest);
 }

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns which step leads from where to where in a guest's life. Invariants: FORGOTTEN is the only
  * phase without a way out; a domain may exist only from DEFINING to RELEASING; ENDED is never left
- * but for a release: an outcome that was seen is never replaced. */
+ * but for a release, or with its domain for another node, where the guest says so again: an outcome
+ * that was seen is never replaced. */
 #include <config.h>
 
 #include "nodeagent/guest_phase.h"
@@ -26,8 +27,13 @@ static const signed char table[BERTH_N_PHASES][BERTH_N_STEPS] = {
             [BERTH_STEP_BROKEN] = TO(FAILING),
             [BERTH_STEP_RELEASED] = TO(RELEASING),
         },
+    [BERTH_PHASE_ARRIVING] =
+        {
+            [BERTH_STEP_RELEASED] = TO(RELEASING),
+        },
     [BERTH_PHASE_BOOTING] =
         {
+            [BERTH_STEP_LEFT] = TO(LEFT),
             [BERTH_STEP_STARTED] = TO(RUNNING),
             [BERTH_STEP_ENDED] = TO(ENDED),
             [BERTH_STEP_BROKEN] = TO(FAILING),
@@ -36,6 +42,7 @@ static const signed char table[BERTH_N_PHASES][BERTH_N_STEPS] = {
         },
     [BERTH_PHASE_RUNNING] =
         {
+            [BERTH_STEP_LEFT] = TO(LEFT),
             [BERTH_STEP_ENDED] = TO(ENDED),
             [BERTH_STEP_BROKEN] = TO(FAILING),
             [BERTH_STEP_VANISHED] = TO(DRAINING),
@@ -43,6 +50,7 @@ static const signed char table[BERTH_N_PHASES][BERTH_N_STEPS] = {
         },
     [BERTH_PHASE_ENDED] =
         {
+            [BERTH_STEP_LEFT] = TO(LEFT),
             [BERTH_STEP_RELEASED] = TO(RELEASING),
         },
     [BERTH_PHASE_FAILING] =
@@ -58,6 +66,10 @@ static const signed char table[BERTH_N_PHASES][BERTH_N_STEPS] = {
     [BERTH_PHASE_GONE] =
         {
             [BERTH_STEP_RELEASED] = TO(RELEASING),
+        },
+    [BERTH_PHASE_LEFT] =
+        {
+            [BERTH_STEP_RELEASED] = TO(CLEANING),
         },
     [BERTH_PHASE_UNDOING] =
         {
@@ -83,8 +95,8 @@ BerthGuestPhaseOnNode berth_guest_phase_next(BerthGuestPhaseOnNode phase, BerthG
 const char *berth_guest_phase_name(BerthGuestPhaseOnNode phase)
 {
     static const char *const names[BERTH_N_PHASES] = {
-        "preparing", "defining", "booting", "running",   "ended",    "failing",
-        "draining",  "gone",     "undoing", "releasing", "cleaning", "forgotten",
+        "preparing", "defining", "arriving", "booting", "running",   "ended",    "failing",
+        "draining",  "gone",     "left",     "undoing", "releasing", "cleaning", "forgotten",
     };
     return phase < BERTH_N_PHASES ? names[phase] : "?";
 }

@@ -8,12 +8,14 @@
 typedef enum {
     BERTH_PHASE_PREPARING, /* its disk is being made */
     BERTH_PHASE_DEFINING,  /* its domain is being made */
+    BERTH_PHASE_ARRIVING,  /* it runs on another node, whose libvirt may bring its domain here */
     BERTH_PHASE_BOOTING,   /* the domain runs; the command has not begun */
     BERTH_PHASE_RUNNING,   /* the command runs */
     BERTH_PHASE_ENDED,     /* the command has ended, all is durable; it waits for its release */
     BERTH_PHASE_FAILING,   /* the domain is being destroyed: no good end is to be expected */
     BERTH_PHASE_DRAINING,  /* no domain, no end seen; what it had put out is being made durable */
     BERTH_PHASE_GONE,      /* no domain, no end seen, all is durable; it waits for its release */
+    BERTH_PHASE_LEFT,      /* its domain is another node's; it waits for its release */
     BERTH_PHASE_UNDOING,   /* the start failed: what was made of it is being removed */
     BERTH_PHASE_RELEASING, /* the domain is being destroyed because it is not needed any more */
     BERTH_PHASE_CLEANING,  /* no QEMU any more; disk and files are being removed */
@@ -29,6 +31,7 @@ typedef enum {
     BERTH_STEP_ENDED,        /* the guest says that it has ended */
     BERTH_STEP_BROKEN,    /* deadline, failure or stop without a command: no good end to expect */
     BERTH_STEP_VANISHED,  /* the domain is gone, and not because we destroyed it */
+    BERTH_STEP_LEFT,      /* its domain is another node's now */
     BERTH_STEP_DESTROYED, /* our destruction of the domain is done */
     BERTH_STEP_DRAINED,   /* what it had put out is durable */
     BERTH_STEP_RELEASED,  /* its release was asked for */

@@ -4,8 +4,14 @@
 /* Within guest.c, guest_disk.c and guest_status.c only. */
 
 #include "common/backoff.h"
+#include "nodeagent/convergence.h"
 #include "nodeagent/guest.h"
 #include "nodeagent/guest_channel.h"
+
+/* Of the records that checkpoints have. */
+#define BERTH_CHECKPOINT_VERSION 1u
+
+typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
 
 struct BerthGuest {
     const BerthGuestContext *context;
@@ -51,6 +57,50 @@ struct BerthGuest {
     gboolean freeze_wanted; /* ... they are to; or not any more */
     gboolean is_freezing;   /* libvirt was asked for either, and has not answered */
     GArray *freeze_answers; /* Answer */
+
+    /* guest_leave.c */
+    gboolean is_leaving;          /* or may be, until libvirt has been seen to have let go of it */
+    gboolean is_followed;         /* ... for an agent before us */
+    BerthMigrationTarget *target; /* where it is being moved to; NULL: not known */
+    gboolean is_held;             /* it is emulated, and its vCPUs stand still for that */
+    gboolean stays;               /* somebody does not want it moved any more */
+    gboolean may_have_left;       /* libvirt moves it, or may have done so */
+    gboolean has_left;            /* its domain is another node's ... */
+    gboolean was_sent;            /* ... and an agent has sent it there */
+    GError *stay_error;           /* why it stays, if it does; NULL: that is not asked */
+    gint64 stay_usec;             /* monotonic: since when it is */
+    BerthMigrationState migration;
+    gint64 migration_usec; /* since when; 0 = its memory is not being copied */
+    BerthConvergence convergence;
+    guint migration_source;    /* the next look at it */
+    gboolean migration_stalls; /* given up */
+    GArray *leave_answers;     /* Answer */
+
+    /* guest_checkpoint.c */
+    BerthGuestCheckpoint *checkpoint; /* that is being taken */
+
+    /* guest_restore.c */
+    gboolean is_to_restore;          /* it was asked to be */
+    Berth__CheckpointRecord *record; /* that it goes on from; until its command runs */
+
+    /* guest_arrive.c */
+    gboolean is_being_taken;
+    gboolean is_to_stand;
+    GArray *take_answers; /* Answer */
+    gboolean keep_disk;   /* it is not this node's to remove */
+
+    /* guest_resize.c */
+    guint64 balloon_mib; /* with LIMITS: what it had when the last resize was done */
+    gboolean is_opportunistic;
+    gboolean is_resizing;        /* it is not known to have ... */
+    BerthDomainSize size_wanted; /* ... this */
+    gboolean is_size_asked;      /* libvirt was asked for it, and has not answered */
+    gboolean asks_size_again;    /* something has changed since it was */
+    guint64 resized_mib;         /* what it had of its memory at the last answer */
+    guint silences; /* answers in a row, each after a pause, of which nothing had come */
+    guint resize_source;
+    GError *resize_error;   /* why it is to have again what it had; NULL: it is not */
+    GArray *resize_answers; /* Answer */
 
     /* The conversation. */
     BerthLogWriter *writer;
@@ -100,6 +150,9 @@ void berth_guest_touch(BerthGuest *guest);
 /* --- guest_domain.c: making and destroying, and the answers to who asked for it --- */
 
 void berth_guest_enter_preparing(BerthGuest *guest);
+/* Its start has failed. ERROR (transfer full). */
+void berth_guest_fail_start(BerthGuest *guest, BerthFault fault, GError *error);
+BerthFault berth_guest_fault_of_storage(const GError *error);
 void berth_guest_enter_defining(BerthGuest *guest);
 /* Destroys the domain, however often that takes: FAILING, UNDOING, RELEASING. */
 void berth_guest_destroy_domain(BerthGuest *guest);
@@ -112,6 +165,37 @@ GArray *berth_guest_answers_new(void);
 
 /* It is to be ended, for which it has to run. */
 void berth_guest_thaw_to_end(BerthGuest *guest);
+/* It leaves no more, or has left, or a checkpoint has come to its end: what was asked for meanwhile is done, or
+ * answered. */
+void berth_guest_freeze_go_on(BerthGuest *guest);
+
+/* --- guest_checkpoint.c --- */
+
+/* TRUE: for a checkpoint or a migration, its vCPUs are not to be touched. */
+gboolean berth_guest_vcpus_are_taken(const BerthGuest *guest);
+/* There is to be no checkpoint: it is being ended, or the agent is. */
+void berth_guest_checkpoint_not(BerthGuest *guest);
+
+/* --- guest_restore.c --- */
+
+/* Its disk and logs as they were; then its domain. Steps follow. */
+void berth_guest_restore_disk(BerthGuest *guest);
+void berth_guest_restore_domain(BerthGuest *guest);
+
+/* --- guest_leave.c --- */
+
+/* Its domain is another node's now, or may be: nobody has seen its end. */
+void berth_guest_domain_left(BerthGuest *guest);
+/* An end of its domain that nobody has seen, or that libvirt tells of itself, may be a departure. */
+gboolean berth_guest_may_have_left(const BerthGuest *guest);
+/* It was adopted: is libvirt moving it for an agent before us? */
+void berth_guest_follow_move(BerthGuest *guest);
+gboolean berth_guest_is_leaving(const BerthGuest *guest);
+
+/* --- guest_resize.c --- */
+
+/* It has a domain no more: nothing of it can be changed. */
+void berth_guest_end_resize(BerthGuest *guest);
 
 /* --- guest_talk.c: the channel, and the timers of the command's life --- */
 
@@ -140,6 +224,10 @@ char **berth_guest_find_clients_finish(GAsyncResult *result, GError **error);
 /* Does storage, and the disk in it, answer now? */
 void berth_guest_check_storage(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error);
+/* For a worker: of LOG_ID's streams, in their order. */
+extern const char *const berth_guest_log_suffixes[BERTH_N_STREAMS];
+gboolean berth_guest_log_sizes(BerthStorage *storage, const char *log_id,
+                               guint64 out_sizes[BERTH_N_STREAMS], GError **error);
 /* How much of its output the logs have: guint64[BERTH_N_STREAMS] (transfer full). */
 void berth_guest_size_logs(BerthGuest *guest, GAsyncReadyCallback callback);
 guint64 *berth_guest_size_logs_finish(GAsyncResult *result, GError **error);

@@ -54,6 +54,10 @@ static Berth__GuestStatus__Phase phase_to_tell(const BerthGuest *guest, BerthGue
         return BERTH__GUEST_STATUS__PHASE__ENDED;
     case BERTH_PHASE_GONE:
         return BERTH__GUEST_STATUS__PHASE__GONE;
+    case BERTH_PHASE_LEFT:
+        return BERTH__GUEST_STATUS__PHASE__LEFT;
+    case BERTH_PHASE_ARRIVING:
+        return BERTH__GUEST_STATUS__PHASE__ARRIVING;
     default:
         return BERTH__GUEST_STATUS__PHASE__STARTING;
     }
@@ -75,6 +79,11 @@ static BerthGuestPhaseOnNode lasting_phase(const BerthGuest *guest)
     default:
         return guest->phase;
     }
+}
+
+char **berth_guest_storage_clients(const BerthGuest *guest)
+{
+    return guest->storage_clients;
 }
 
 Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
@@ -105,6 +114,19 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
         status.not_begun = !berth_guest_may_have_begun(guest);
         status.reason_text = guest->reason_text == NULL ? (char *)"" : guest->reason_text;
         status.console_tail = guest->console_tail == NULL ? (char *)"" : guest->console_tail;
+    }
+    if (status.phase == BERTH__GUEST_STATUS__PHASE__LEFT)
+        status.reason_text = guest->was_sent
+                                 ? (char *)"it was moved to another node"
+                                 : (char *)"it was moved to another host, and not by Berth";
+    Berth__MigrationProgress migration = BERTH__MIGRATION_PROGRESS__INIT;
+    if (guest->migration_usec != 0) {
+        migration.since_usec = (guint64)guest->migration_usec;
+        migration.memory_left_bytes = guest->migration.left_bytes;
+        migration.bytes_per_sec = guest->migration.bytes_per_sec;
+        migration.dirty_bytes_per_sec = guest->migration.dirty_bytes_per_sec;
+        migration.downtime_msec = guest->migration.downtime_msec;
+        status.migration = &migration;
     }
     return (Berth__GuestStatus *)(void *)berth_message_copy(&status.base);
 }

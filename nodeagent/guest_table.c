@@ -36,10 +36,28 @@ BerthGuest *berth_guest_table_find(BerthGuestTable *table, const BerthGuestId *i
     return g_hash_table_lookup(table->by_id, id);
 }
 
+static gboolean has_name(const BerthGuest *guest, const char *name)
+{
+    return g_str_equal(berth_guest_name(guest), name);
+}
+
+/* One that was restored has the name of an earlier epoch: all are looked at then, which is seldom. */
 BerthGuest *berth_guest_table_find_name(BerthGuestTable *table, const char *name)
 {
     BerthGuestId id;
-    return berth_guest_name_parse(name, &id, NULL) ? berth_guest_table_find(table, &id) : NULL;
+    if (!berth_guest_name_parse(name, &id, NULL))
+        return NULL;
+    BerthGuest *found = berth_guest_table_find(table, &id);
+    if (found != NULL && has_name(found, name) && !berth_guest_is_over(found))
+        return found;
+    GHashTableIter iter;
+    gpointer guest;
+    g_hash_table_iter_init(&iter, table->by_id);
+    while (g_hash_table_iter_next(&iter, NULL, &guest)) {
+        if (has_name(guest, name) && !berth_guest_is_over(guest))
+            return guest;
+    }
+    return found;
 }
 
 void berth_guest_table_add(BerthGuestTable *table, BerthGuest *guest)

@@ -165,6 +165,7 @@ static void open_channel(BerthGuest *guest, const guint64 acked_max[BERTH_N_STRE
         .usage_interval_msec = guest->context->usage_interval_msec,
     };
     guest->channel = berth_guest_channel_new(&config, &funcs, guest);
+    berth_guest_channel_set_leaving(guest->channel, berth_guest_is_leaving(guest));
     if (guest->files != NULL)
         berth_guest_give_task(guest);
     if (guest->stop_signal != 0)
@@ -250,10 +251,12 @@ void berth_guest_start_talking(BerthGuest *guest)
     static const guint64 nothing[BERTH_N_STREAMS] = {0, 0};
     guest->writer = berth_log_writer_new(&berth_log_store_lane, guest->context->lane, guest->log_id,
                                          on_log_progress, guest);
-    if (guest->is_adopted)
+    if (guest->is_adopted) {
+        set_boot_deadline(guest);
         look_at_logs(guest);
-    else
+    } else {
         open_channel(guest, nothing);
+    }
     find_clients(guest);
 }
 
@@ -283,6 +286,35 @@ void berth_guest_stop_talking(BerthGuest *guest)
     berth_guest_stop_timers(guest);
     guest->had_run = berth_guest_may_have_begun(guest);
     g_clear_pointer(&guest->channel, berth_guest_channel_free);
+}
+
+BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request,
+                            const BerthExecFuncs *funcs, gpointer user_data, GError **error)
+{
+    if (guest->is_adopted && guest->phase == BERTH_PHASE_BOOTING && !guest->is_frozen) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                            "the guest has not answered yet since it came to this node, or since "
+                            "the node's agent was started; try again");
+        return NULL;
+    }
+    if (guest->phase != BERTH_PHASE_RUNNING || guest->channel == NULL) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                            "the job's command does not run in its guest: it has not begun yet, or "
+                            "it has ended");
+        return NULL;
+    }
+    if (guest->is_held) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                            "the job is being moved to another node; try again when it is there");
+        return NULL;
+    }
+    if (guest->is_frozen || guest->freeze_wanted) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                            "the guest is frozen; berth thaw lets it go on");
+        return NULL;
+    }
+    return berth_guest_execs_open(berth_guest_channel_execs(guest->channel), request, funcs,
+                                  user_data, error);
 }
 
 /* --- ending --------------------------------------------------------------------------------- */

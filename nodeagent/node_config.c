@@ -50,6 +50,10 @@ static const BerthConfigOption options[] = {
     {MEMBER(log_level), .group = "node", .key = "log_level", .type = BERTH_CONFIG_ENUM,
      .values = berth_log_level_names, .default_value = "info", .doc = "least important message"},
 
+    {MEMBER(allow_exec), .group = "node", .key = "allow_exec", .type = BERTH_CONFIG_BOOL,
+     .default_value = "false",
+     .doc = "run commands of operators on this host, as root (berth node exec)"},
+
     {MEMBER(scheduler_address), .group = "scheduler", .key = "address", .type = BERTH_CONFIG_STRING,
      .required = TRUE, .doc = "host name or address of berthd, as its certificate has it"},
     {MEMBER(scheduler_port), .group = "scheduler", .key = "port", .type = BERTH_CONFIG_UINT,
@@ -65,6 +69,14 @@ static const BerthConfigOption options[] = {
      .default_value = "qemu:///system", .doc = "libvirt of this host"},
     {MEMBER(partition), .group = "libvirt", .key = "partition", .type = BERTH_CONFIG_STRING,
      .check = check_partition, .doc = "cgroup of all guests (default: libvirt's own, /machine)"},
+    {MEMBER(reached_at), .group = "libvirt", .key = "reached_at", .type = BERTH_CONFIG_STRING,
+     .doc = "libvirt of this host, as those of other nodes call it (default: "
+            "qemu+tls://NAME/system, NAME being that of the node)"},
+    {MEMBER(stream_at), .group = "libvirt", .key = "stream_at", .type = BERTH_CONFIG_STRING,
+     .doc = "where other nodes send the memory of guests that come here (default: tcp://NAME)"},
+    {MEMBER(pki_dir), .group = "libvirt", .key = "pki_dir", .type = BERTH_CONFIG_PATH,
+     .doc = "cacert.pem, clientcert.pem and clientkey.pem with which libvirt calls other nodes "
+            "(default: libvirt's own)"},
 
     {MEMBER(vcpus), .group = "guests", .key = "vcpus", .type = BERTH_CONFIG_UINT, .min = 0,
      .max = 65536, .default_value = "0", .doc = "vCPUs offered; 0: as many as the host has CPUs"},
@@ -128,6 +140,15 @@ static gboolean check_secret(const BerthNodeConfig *config, const char *path, GE
     return FALSE;
 }
 
+/* Other nodes would refuse to send guests there. */
+static gboolean check_reached(const BerthNodeConfig *config, const char *path, GError **error)
+{
+    if (berth_migration_uris_check(config->reached_at, config->stream_at, error))
+        return TRUE;
+    g_prefix_error(error, "%s: [libvirt] reached_at and stream_at: ", path);
+    return FALSE;
+}
+
 BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
 {
     g_autoptr(BerthNodeConfig) config = g_new0(BerthNodeConfig, 1);
@@ -139,6 +160,12 @@ BerthNodeConfig *berth_node_config_load(const char *path, GError **error)
         return NULL;
     if (config->name == NULL)
         config->name = g_strdup(g_get_host_name());
+    if (config->reached_at == NULL)
+        config->reached_at = g_strdup_printf("qemu+tls://%s/system", config->name);
+    if (config->stream_at == NULL)
+        config->stream_at = g_strdup_printf("tcp://%s", config->name);
+    if (!check_reached(config, path, error))
+        return NULL;
     if (config->console_dir == NULL)
         config->console_dir = g_build_filename(config->run_dir, "console", NULL);
     return g_steal_pointer(&config);

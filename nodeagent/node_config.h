@@ -14,6 +14,7 @@ typedef struct {
     char *run_dir;
     char *console_dir; /* NULL: below run_dir */
     BerthLogLevel log_level;
+    gboolean allow_exec;
 
     char *scheduler_address;
     guint scheduler_port;
@@ -23,6 +24,10 @@ typedef struct {
 
     char *libvirt_uri;
     char *partition; /* NULL: libvirt's own */
+    /* How guests come here from other nodes, and leave for them. */
+    char *reached_at; /* URI of this host's libvirt */
+    char *stream_at;  /* ... of its QEMUs */
+    char *pki_dir;    /* for libvirt's calls of others; NULL: libvirt's own */
 
     guint vcpus;        /* offered; 0 = the host's CPUs */
     guint64 memory_mib; /* offered; 0 = the host's less the reserve */

@@ -130,7 +130,8 @@ static void on_change_told(GObject *source, GAsyncResult *result, gpointer data)
 static void tell_change(BerthSession *session, BerthGuest *guest)
 {
     const BerthGuestId *id = berth_guest_id(guest);
-    if (berth_guest_is_reported(guest) || g_hash_table_contains(session->sending, id))
+    if (berth_guest_is_reported(guest) || !berth_guest_is_to_tell(guest) ||
+        g_hash_table_contains(session->sending, id))
         return;
     g_hash_table_add(session->sending, g_memdup2(id, sizeof *id));
     Telling *telling = telling_new(session);
@@ -228,7 +229,8 @@ static void report(BerthSession *session, const GPtrArray *guests, const Berth__
     g_autoptr(GPtrArray) statuses =
         g_ptr_array_new_with_free_func((GDestroyNotify)berth_message_free);
     for (guint i = 0; i < guests->len; i++)
-        g_ptr_array_add(statuses, berth_guest_status(g_ptr_array_index(guests, i)));
+        if (berth_guest_is_ours(g_ptr_array_index(guests, i)))
+            g_ptr_array_add(statuses, berth_guest_status(g_ptr_array_index(guests, i)));
     Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
     request.guests = (Berth__GuestStatus **)(void *)statuses->pdata;
     request.n_guests = statuses->len;
@@ -327,6 +329,8 @@ static void join(BerthSession *session)
     Telling *telling = telling_new(session);
     for (guint i = 0; i < guests->len; i++) {
         BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (!berth_guest_is_to_tell(guest) && berth_guest_phase(guest) != BERTH_PHASE_ARRIVING)
+            continue;
         telling_add(telling, guest);
         g_ptr_array_add(statuses, berth_guest_status(guest));
     }

@@ -17,7 +17,9 @@
 #define CONTROL_WORKERS 4u
 #define DATA_WORKERS    6u
 #define REMOVAL_WORKERS 4u
-#define QUEUE_MAX       8192u
+/* Each has a libvirt worker beside it, of which there are few, and 32 MiB on their way. */
+#define MEMORY_WORKERS 2u
+#define QUEUE_MAX      8192u
 /* A new handle is another client, which the scheduler must hear of; while storage is slow, each is
  * worn soon. */
 #define REPLACE_EVERY_USEC ((gint64)60 * G_USEC_PER_SEC)
@@ -193,6 +195,8 @@ BerthStorageLane *berth_storage_lane_new(const BerthStorageConfig *config)
     lane->pools[BERTH_LANE_DATA] = berth_work_pool_new("storage (data)", DATA_WORKERS, QUEUE_MAX);
     lane->pools[BERTH_LANE_REMOVAL] =
         berth_work_pool_new("storage (removal)", REMOVAL_WORKERS, QUEUE_MAX);
+    lane->pools[BERTH_LANE_MEMORY] =
+        berth_work_pool_new("storage (memory)", MEMORY_WORKERS, QUEUE_MAX);
     lane->client_address = g_strdup("");
     lane->error = g_strdup("it is being opened");
     lane->stopping = g_cancellable_new();

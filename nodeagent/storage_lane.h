@@ -42,8 +42,9 @@ typedef enum {
     BERTH_LANE_CONTROL,
     BERTH_LANE_DATA,
     BERTH_LANE_REMOVAL,
+    BERTH_LANE_MEMORY, /* of guests: as long as their hypervisor takes */
 } BerthLaneKind;
-#define BERTH_N_LANES 3
+#define BERTH_N_LANES 4
 
 /* FUNC on a worker, with INPUT that nobody else touches; the result comes by berth_work_finish().
  * UNAVAILABLE while storage was never opened. There is no deadline beside storage's own: an

@@ -13,7 +13,9 @@
 #include "common/error.h"
 
 /* libvirtd serves max_client_requests (5 by default) of one client at once: more would only wait. */
-#define WORKERS      5u
+#define WORKERS 5u
+/* A move keeps a connection, and one of libvirtd's max_workers (20 by default), until it is over. */
+#define MOVERS       16u
 #define QUEUE_MAX    4096u
 #define OPEN_MSEC    30000u
 #define RETRY_MSEC   500u
@@ -21,12 +23,15 @@
 #define ALIVE_SEC    5
 #define ALIVE_MISSED 3u
 
+/* What is told of domains: their lives, and what they have of their memory. */
+#define N_EVENTS 3
+
 /* A connection with the callbacks that are registered on it. */
 typedef struct {
     gatomicrefcount refs; /* the owner's, and the close callback's */
     BerthHypervisor *hypervisor;
     virConnectPtr connection;
-    int lifecycle_id; /* -1: none */
+    int events[N_EVENTS]; /* ids; -1: none */
     gboolean has_close_callback;
     GError *broken; /* the loop's: why it was closed by libvirtd; NULL: it was not */
 } Link;
@@ -37,6 +42,7 @@ struct BerthHypervisor {
     const BerthHypervisorFuncs *funcs;
     gpointer user_data;
     BerthWorkPool *pool;
+    BerthWorkPool *movers;
     GCancellable *stopping;
     Link *link;              /* NULL while there is none */
     GHashTable *told_to_end; /* names of domains whose QEMU was told to end, and has not yet */
@@ -103,8 +109,9 @@ static void closed_free(gpointer data)
 static void link_free(gpointer data)
 {
     Link *link = data;
-    if (link->lifecycle_id >= 0)
-        virConnectDomainEventDeregisterAny(link->connection, link->lifecycle_id);
+    for (guint i = 0; i < N_EVENTS; i++)
+        if (link->events[i] >= 0)
+            virConnectDomainEventDeregisterAny(link->connection, link->events[i]);
     if (link->has_close_callback)
         virConnectUnregisterCloseCallback(link->connection, on_closed);
     virConnectClose(link->connection);
@@ -174,6 +181,8 @@ static BerthDomainEvent end_of(BerthHypervisor *hypervisor, const char *name, in
 {
     gboolean was_told = g_hash_table_remove(hypervisor->told_to_end, name);
     switch (detail) {
+    case VIR_DOMAIN_EVENT_STOPPED_MIGRATED:
+        return BERTH_DOMAIN_LEFT;
     case VIR_DOMAIN_EVENT_STOPPED_SHUTDOWN:
         return was_told ? BERTH_DOMAIN_STOPPED : BERTH_DOMAIN_ENDED;
     case VIR_DOMAIN_EVENT_STOPPED_CRASHED:
@@ -204,6 +213,9 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event
     case VIR_DOMAIN_EVENT_STARTED:
         tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_STARTED);
         break;
+    case VIR_DOMAIN_EVENT_SUSPENDED:
+        tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_SUSPENDED);
+        break;
     case VIR_DOMAIN_EVENT_RESUMED:
         tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_RESUMED);
         break;
@@ -220,6 +232,49 @@ static int on_lifecycle(virConnectPtr connection, virDomainPtr domain, int event
     return 0;
 }
 
+static void tell_resized(BerthHypervisor *hypervisor, virDomainPtr domain)
+{
+    const char *name = virDomainGetName(domain);
+    char uuid[VIR_UUID_STRING_BUFLEN];
+    if (!is_stopping(hypervisor) && name != NULL && virDomainGetUUIDString(domain, uuid) == 0)
+        tell_domain(hypervisor, name, uuid, BERTH_DOMAIN_RESIZED);
+}
+
+/* In the loop, as the next. */
+static void on_plugged(virConnectPtr connection, virDomainPtr domain, const char *alias,
+                       unsigned long long kib, void *data)
+{
+    tell_resized(data, domain);
+}
+
+static void on_balloon(virConnectPtr connection, virDomainPtr domain, unsigned long long kib,
+                       void *data)
+{
+    tell_resized(data, domain);
+}
+
+static gboolean register_events(Link *link, BerthHypervisor *hypervisor)
+{
+    static const struct {
+        int id;
+        virConnectDomainEventGenericCallback func;
+    } events[N_EVENTS] = {
+        {VIR_DOMAIN_EVENT_ID_LIFECYCLE, VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle)},
+        {VIR_DOMAIN_EVENT_ID_MEMORY_DEVICE_SIZE_CHANGE, VIR_DOMAIN_EVENT_CALLBACK(on_plugged)},
+        {VIR_DOMAIN_EVENT_ID_BALLOON_CHANGE, VIR_DOMAIN_EVENT_CALLBACK(on_balloon)},
+    };
+    for (guint i = 0; i < N_EVENTS; i++) {
+        link->events[i] =
+            virConnectDomainEventRegisterAny(link->connection, NULL, events[i].id, events[i].func,
+                                             hypervisor_ref(hypervisor), hypervisor_unref);
+        if (link->events[i] < 0) {
+            hypervisor_unref(hypervisor);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 static gboolean register_callbacks(Link *link, BerthHypervisor *hypervisor, GError **error)
 {
     if (virConnectSetKeepAlive(link->connection, ALIVE_SEC, ALIVE_MISSED) < 0) {
@@ -233,11 +288,7 @@ static gboolean register_callbacks(Link *link, BerthHypervisor *hypervisor, GErr
         return FALSE;
     }
     link->has_close_callback = TRUE;
-    link->lifecycle_id = virConnectDomainEventRegisterAny(
-        link->connection, NULL, VIR_DOMAIN_EVENT_ID_LIFECYCLE,
-        VIR_DOMAIN_EVENT_CALLBACK(on_lifecycle), hypervisor_ref(hypervisor), hypervisor_unref);
-    if (link->lifecycle_id < 0) {
-        hypervisor_unref(hypervisor);
+    if (!register_events(link, hypervisor)) {
         berth_set_error_libvirt(error, "cannot watch libvirt's domains");
         return FALSE;
     }
@@ -264,7 +315,8 @@ static gpointer open_link(gconstpointer input, GCancellable *cancellable, GError
     g_atomic_ref_count_init(&link->refs);
     link->hypervisor = hypervisor_ref(hypervisor);
     link->connection = connection;
-    link->lifecycle_id = -1;
+    for (guint i = 0; i < N_EVENTS; i++)
+        link->events[i] = -1;
     if (register_callbacks(link, hypervisor, error))
         return link;
     link_free(link);
@@ -318,6 +370,7 @@ BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFunc
     hypervisor->funcs = funcs;
     hypervisor->user_data = user_data;
     hypervisor->pool = berth_work_pool_new("libvirt", WORKERS, QUEUE_MAX);
+    hypervisor->movers = berth_work_pool_new("libvirt's moves", MOVERS, QUEUE_MAX);
     hypervisor->stopping = g_cancellable_new();
     hypervisor->told_to_end = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     hypervisor->retry_msec = RETRY_MSEC;
@@ -331,6 +384,7 @@ void berth_hypervisor_free(BerthHypervisor *hypervisor)
         return;
     g_cancellable_cancel(hypervisor->stopping);
     g_clear_handle_id(&hypervisor->retry_source, g_source_remove);
+    berth_work_pool_abandon(g_steal_pointer(&hypervisor->movers));
     berth_work_pool_free(g_steal_pointer(&hypervisor->pool));
     g_clear_pointer(&hypervisor->link, link_free);
     hypervisor_unref(hypervisor);
@@ -350,6 +404,7 @@ static void operation_free(gpointer data)
         virConnectClose(operation->connection);
     if (operation->data_free != NULL)
         operation->data_free(operation->data);
+    g_free(operation->uri);
     g_free(operation);
 }
 
@@ -375,4 +430,30 @@ void berth_hypervisor_run(BerthHypervisor *hypervisor, const char *what, BerthWo
     }
     berth_work_pool_run(hypervisor->pool, what, func, operation, operation_free, result_free,
                         timeout_msec, hypervisor->stopping, callback, user_data);
+}
+
+virConnectPtr berth_operation_connect(const BerthOperation *operation, GError **error)
+{
+    virConnectPtr connection = virConnectOpen(operation->uri);
+    if (connection == NULL) {
+        berth_set_error_libvirt(error, "cannot connect to libvirt at %s", operation->uri);
+        return NULL;
+    }
+    if (virConnectSetKeepAlive(connection, ALIVE_SEC, ALIVE_MISSED) >= 0)
+        return connection;
+    berth_set_error_libvirt(error, "cannot watch the connection to libvirt");
+    virConnectClose(connection);
+    return NULL;
+}
+
+void berth_hypervisor_run_move(BerthHypervisor *hypervisor, const char *what, BerthWorkFunc func,
+                               gpointer data, GDestroyNotify data_free,
+                               GAsyncReadyCallback callback, gpointer user_data)
+{
+    BerthOperation *operation = g_new0(BerthOperation, 1);
+    operation->uri = g_strdup(hypervisor->uri);
+    operation->data = data;
+    operation->data_free = data_free;
+    berth_work_pool_run(hypervisor->movers, what, func, operation, operation_free, NULL, 0,
+                        hypervisor->stopping, callback, user_data);
 }

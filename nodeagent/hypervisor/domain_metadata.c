@@ -8,13 +8,18 @@
 
 #define NAME_MAX_BYTES 128u
 
+void berth_domain_metadata_clear(BerthDomainMetadata *metadata)
+{
+    g_clear_pointer(&metadata->disk_id, g_free);
+    g_clear_pointer(&metadata->log_id, g_free);
+}
+
 void berth_domain_free(BerthDomain *domain)
 {
     if (domain == NULL)
         return;
     g_free(domain->name);
-    g_free(domain->metadata.disk_id);
-    g_free(domain->metadata.log_id);
+    berth_domain_metadata_clear(&domain->metadata);
     g_free(domain->channel_path);
     g_free(domain->console_path);
     g_free(domain);
@@ -46,8 +51,21 @@ static gboolean read_name(xmlNode *node, const char *name, char **out_value, GEr
     return TRUE;
 }
 
-static gboolean read_metadata(xmlNode *node, BerthDomainMetadata *metadata, GError **error)
+/* What a resize has left there; 0 where none has. */
+static gboolean read_optional(xmlNode *node, const char *name, guint64 max, guint64 *out_value,
+                              GError **error)
 {
+    g_autofree char *text = berth_xml_attribute(node, name);
+    return text == NULL || berth_xml_number(node, name, 0, max, out_value, error);
+}
+
+gboolean berth_domain_metadata_read(xmlNode *node, BerthDomainMetadata *metadata, GError **error)
+{
+    guint64 is_opportunistic = 0;
+    if (!read_optional(node, "balloon-mib", G_MAXINT64, &metadata->balloon_mib, error) ||
+        !read_optional(node, "opportunistic", 1, &is_opportunistic, error))
+        return FALSE;
+    metadata->is_opportunistic = is_opportunistic != 0;
     BerthGuestId *id = &metadata->id;
     BerthResources *limits = &metadata->limits;
     return berth_xml_number(node, "job", 1, G_MAXUINT64, &id->job, error) &&
@@ -69,6 +87,11 @@ static char *read_path(xmlNode *root, const char *path, const char *name)
     return text != NULL && g_path_is_absolute(text) ? g_steal_pointer(&text) : NULL;
 }
 
+xmlNode *berth_domain_metadata_find(xmlNode *root)
+{
+    return berth_xml_find(root, "/domain/metadata/berth:guest");
+}
+
 BerthDomain *berth_domain_parse(const char *xml, gsize length, GError **error)
 {
     g_autoptr(xmlDoc) document =
@@ -76,14 +99,14 @@ BerthDomain *berth_domain_parse(const char *xml, gsize length, GError **error)
     if (document == NULL)
         return NULL;
     xmlNode *root = xmlDocGetRootElement(document);
-    xmlNode *node = berth_xml_find(root, "/domain/metadata/berth:guest");
+    xmlNode *node = berth_domain_metadata_find(root);
     if (node == NULL) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                             "the domain is none of Berth's");
         return NULL;
     }
     g_autoptr(BerthDomain) domain = g_new0(BerthDomain, 1);
-    if (!read_metadata(node, &domain->metadata, error)) {
+    if (!berth_domain_metadata_read(node, &domain->metadata, error)) {
         g_prefix_error(error, "cannot read the domain's metadata: ");
         return NULL;
     }

@@ -10,11 +10,12 @@
 #include "common/channel.h"
 #include "common/id.h"
 
-/* Of one host CPU: the period of its quota, in microseconds, is the whole of it. */
-#define CPU_PERIOD_USEC "100000"
-/* CPU weight per vCPU; cgroup v2 allows 1..10000 per guest, and its default is 100. */
-#define SHARES_PER_VCPU 100u
-#define SHARES_MAX      10000u
+/* CPU weight per vCPU; cgroup v2 allows 1..10000 per guest, and its default is 100. One in slack yields
+ * at once: it gets a fiftieth of what a backed one does where both want the same CPU. Two are the fewest
+ * that cgroup v1 knows. */
+#define SHARES_PER_VCPU          100u
+#define SHARES_PER_VCPU_IN_SLACK 2u
+#define SHARES_MAX               10000u
 
 /* Of libvirt's, for what it says to QEMU. */
 #define QEMU_XMLNS "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -64,6 +65,11 @@ static void add_metadata(xmlNode *domain, const BerthDomainMetadata *metadata)
     xmlNode *parent = add(domain, "metadata", NULL);
     xmlNode *node = xmlNewChild(parent, NULL, BAD_CAST "guest", NULL);
     xmlSetNs(node, xmlNewNs(node, BAD_CAST BERTH_DOMAIN_XMLNS, BAD_CAST "berth"));
+    berth_domain_metadata_write(node, metadata);
+}
+
+void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metadata)
+{
     set_number(node, "job", metadata->id.job);
     set_number(node, "task", metadata->id.task);
     set_number(node, "guest", metadata->id.guest);
@@ -71,8 +77,48 @@ static void add_metadata(xmlNode *domain, const BerthDomainMetadata *metadata)
     set_number(node, "vcpus", metadata->limits.vcpus);
     set_number(node, "memory-mib", metadata->limits.memory_mib);
     set_number(node, "disk-mib", metadata->limits.disk_mib);
+    if (metadata->balloon_mib > 0)
+        set_number(node, "balloon-mib", metadata->balloon_mib);
+    if (metadata->is_opportunistic)
+        set_number(node, "opportunistic", 1);
     xmlNewProp(node, BAD_CAST "disk", BAD_CAST metadata->disk_id);
     xmlNewProp(node, BAD_CAST "log", BAD_CAST metadata->log_id);
+}
+
+guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic)
+{
+    guint64 each = is_opportunistic ? SHARES_PER_VCPU_IN_SLACK : SHARES_PER_VCPU;
+    return MIN(each * vcpus, SHARES_MAX);
+}
+
+static guint32 vcpus_max(const BerthDomainConfig *config)
+{
+    return MAX(config->vcpus, config->vcpus_max);
+}
+
+/* That can be plugged in. */
+static guint64 growth_mib(const BerthDomainConfig *config)
+{
+    guint64 more = config->memory_max_mib - MIN(config->memory_max_mib, config->memory_mib);
+    return (more + BERTH_GROWTH_BLOCK_MIB - 1) / BERTH_GROWTH_BLOCK_MIB * BERTH_GROWTH_BLOCK_MIB;
+}
+
+static xmlNode *add_mib(xmlNode *parent, const char *name, guint64 mib)
+{
+    xmlNode *node = add_number(parent, name, mib);
+    xmlNewProp(node, BAD_CAST "unit", BAD_CAST "MiB");
+    return node;
+}
+
+static void add_memory(xmlNode *domain, const BerthDomainConfig *config)
+{
+    guint64 growth = growth_mib(config);
+    if (growth > 0)
+        xmlNewProp(add_mib(domain, "maxMemory", config->memory_mib + growth), BAD_CAST "slots",
+                   BAD_CAST "1");
+    add_mib(domain, "memory", config->memory_mib);
+    if (growth > 0)
+        add_mib(domain, "currentMemory", config->memory_mib);
 }
 
 /* Memory, vCPUs, and how much of the host's CPUs they may take: each thread at most one whole CPU,
@@ -80,19 +126,21 @@ static void add_metadata(xmlNode *domain, const BerthDomainMetadata *metadata)
 static void add_resources(xmlNode *domain, const BerthDomainConfig *config)
 {
     static const char *const who[] = {"", "emulator_", "iothread_"};
-    xmlNode *memory = add_number(domain, "memory", config->memory_mib);
-    xmlNewProp(memory, BAD_CAST "unit", BAD_CAST "MiB");
-    xmlNode *vcpu = add_number(domain, "vcpu", config->vcpus);
+    const char *period_usec = G_STRINGIFY(BERTH_CPU_PERIOD_USEC);
+    add_memory(domain, config);
+    xmlNode *vcpu = add_number(domain, "vcpu", vcpus_max(config));
     xmlNewProp(vcpu, BAD_CAST "placement", BAD_CAST "static");
+    if (vcpus_max(config) > config->vcpus)
+        set_number(vcpu, "current", config->vcpus);
     add_text(domain, "iothreads", "1");
 
     xmlNode *tune = add(domain, "cputune", NULL);
-    add_number(tune, "shares", MIN(SHARES_PER_VCPU * (guint64)config->vcpus, SHARES_MAX));
+    add_number(tune, "shares", berth_domain_shares(config->vcpus, config->is_opportunistic));
     for (gsize i = 0; i < G_N_ELEMENTS(who); i++) {
         g_autofree char *period = g_strconcat(who[i], "period", NULL);
         g_autofree char *quota = g_strconcat(who[i], "quota", NULL);
-        add_text(tune, period, CPU_PERIOD_USEC);
-        add_text(tune, quota, CPU_PERIOD_USEC);
+        add_text(tune, period, period_usec);
+        add_text(tune, quota, period_usec);
     }
     if (config->partition != NULL)
         add_text(add(domain, "resource", NULL), "partition", config->partition);
@@ -101,12 +149,18 @@ static void add_resources(xmlNode *domain, const BerthDomainConfig *config)
 /* Two things take a kernel long at its start where QEMU translates its code, and are needless there.
  * For a single processor it rewrites thousands of lock prefixes, each in a mapping made for it; QEMU
  * heeds the prefix only where there are several. And it measures the APIC's timer for 100 ms; a
- * single vCPU can have its ticks from the PIT. */
+ * single vCPU can have its ticks from the HPET.
+ *
+ * And an emulated guest is to read the time from the HPET. Its TSC is the host's, whose rate it would have
+ * to measure at its start, while others may have the CPU; and it has another on the next host. The ACPI
+ * timer starts over every 4.7 s, and a guest that gets no CPU for so long loses them. The HPET counts
+ * nanoseconds of the host's own clock, and starts over after 42.9 s. Guests of KVM have its clock. */
 static char *boot_cmdline(const BerthDomainConfig *config)
 {
     const char *patching = config->use_kvm ? "" : " noreplace-smp";
-    const char *timer = config->use_kvm || config->vcpus > 1 ? "" : " nolapic_timer";
-    return g_strconcat(config->cmdline, patching, timer, NULL);
+    const char *timer = config->use_kvm || vcpus_max(config) > 1 ? "" : " nolapic_timer";
+    const char *clock = config->use_kvm ? "" : " clocksource=hpet";
+    return g_strconcat(config->cmdline, patching, timer, clock, NULL);
 }
 
 static void add_boot(xmlNode *domain, const BerthDomainConfig *config)
@@ -121,6 +175,27 @@ static void add_boot(xmlNode *domain, const BerthDomainConfig *config)
     add_text(os, "cmdline", cmdline);
 }
 
+/* What is plugged in belongs to a cell. */
+static void add_cell(xmlNode *cpu, const BerthDomainConfig *config)
+{
+    g_autofree char *cpus = g_strdup_printf("0-%u", vcpus_max(config) - 1);
+    xmlNode *cell = add(add(cpu, "numa", NULL), "cell", "id", "0", "cpus", cpus, NULL);
+    set_number(cell, "memory", config->memory_mib);
+    xmlNewProp(cell, BAD_CAST "unit", BAD_CAST "MiB");
+}
+
+static void add_growth(xmlNode *devices, const BerthDomainConfig *config)
+{
+    xmlNode *memory = add(devices, "memory", "model", "virtio-mem", NULL);
+    xmlNode *target = add(memory, "target", NULL);
+    add_mib(target, "size", growth_mib(config));
+    add_number(target, "node", 0);
+    add_mib(target, "block", BERTH_GROWTH_BLOCK_MIB);
+    add_mib(target, "requested", 0);
+    add(memory, "alias", "name", BERTH_GROWTH_ALIAS, NULL);
+    set_slot(memory, "0x06");
+}
+
 static void add_cpu(xmlNode *domain, const BerthDomainConfig *config)
 {
     static const char *const modes[] = {"host-model", "host-passthrough", "maximum", NULL};
@@ -133,12 +208,14 @@ static void add_cpu(xmlNode *domain, const BerthDomainConfig *config)
         xmlNewProp(model, BAD_CAST "fallback", BAD_CAST "forbid");
     }
     xmlNode *topology = add(cpu, "topology", "sockets", "1", "dies", "1", NULL);
-    set_number(topology, "cores", config->vcpus);
+    set_number(topology, "cores", vcpus_max(config));
     xmlNewProp(topology, BAD_CAST "threads", BAD_CAST "1");
     /* With it, kernel and C library clear and copy memory with instructions that are emulated byte by
      * byte. */
     if (!config->use_kvm && g_str_equal(config->cpu_model, "maximum"))
         add(cpu, "feature", "policy", "disable", "name", "erms", NULL);
+    if (growth_mib(config) > 0)
+        add_cell(cpu, config);
 }
 
 /* Once QEMU is there, libvirt asks it for some 400 properties of its CPU, one after the other, and
@@ -166,7 +243,7 @@ static void add_platform(xmlNode *domain, const BerthDomainConfig *config)
     add(domain, "genid", NULL);
     add_cpu(domain, config);
     xmlNode *clock = add(domain, "clock", "offset", "utc", NULL);
-    add(clock, "timer", "name", "hpet", "present", "no", NULL);
+    add(clock, "timer", "name", "hpet", "present", config->use_kvm ? "no" : "yes", NULL);
     add_text(domain, "on_poweroff", "destroy");
     add_text(domain, "on_reboot", "destroy");
     add_text(domain, "on_crash", "destroy");
@@ -250,6 +327,8 @@ static void add_devices(xmlNode *domain, const BerthDomainConfig *config)
     xmlNode *backend = add_text(rng, "backend", "/dev/urandom");
     xmlNewProp(backend, BAD_CAST "model", BAD_CAST "random");
     set_slot(rng, "0x04");
+    if (growth_mib(config) > 0)
+        add_growth(devices, config);
 }
 
 char *berth_domain_xml(const BerthDomainConfig *config)

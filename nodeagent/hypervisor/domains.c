@@ -210,12 +210,40 @@ static void free_domain(gpointer domain)
     berth_domain_free(domain);
 }
 
-/* Not one that is just being created. */
-static gboolean is_frozen(virDomainPtr domain)
+/* Why the vCPUs of DOMAIN stand still. One that leaves stands still in the last step of that for the same reason as
+ * one that comes. */
+static gboolean read_pause(virDomainPtr domain, BerthDomain *found, GError **error)
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
-    return virDomainGetState(domain, &state, &reason, 0) == 0 && state == VIR_DOMAIN_PAUSED &&
-           reason != VIR_DOMAIN_PAUSED_IOERROR && reason != VIR_DOMAIN_PAUSED_STARTING_UP;
+    BerthDomainMove move = BERTH_MOVE_NONE;
+    if (virDomainGetState(domain, &state, &reason, 0) < 0 || state != VIR_DOMAIN_PAUSED)
+        return TRUE;
+    if (reason == VIR_DOMAIN_PAUSED_MIGRATION && !berth_domain_find_move(domain, &move, error))
+        return FALSE;
+    found->is_starting = reason == VIR_DOMAIN_PAUSED_STARTING_UP || move == BERTH_MOVE_IN;
+    found->is_frozen = reason != VIR_DOMAIN_PAUSED_IOERROR &&
+                       reason != VIR_DOMAIN_PAUSED_STARTING_UP &&
+                       reason != VIR_DOMAIN_PAUSED_MIGRATION;
+    return TRUE;
+}
+
+/* NULL with NOT_FOUND: it ended just now, or is none of ours. *OUT_WAS_READ: libvirt has answered, so that
+ * any other error is one of what it says. */
+static BerthDomain *read_domain(virDomainPtr domain, gboolean *out_was_read, GError **error)
+{
+    const char *name =
+        virDomainGetName(domain); /* before what may fail: it clears libvirt's error */
+    g_autofree char *xml = virDomainGetXMLDesc(domain, 0);
+    *out_was_read = xml != NULL;
+    if (xml == NULL) {
+        berth_set_error_libvirt(error, "cannot ask libvirt about domain %s", name);
+        return NULL;
+    }
+    g_autoptr(BerthDomain) found = berth_domain_parse(xml, strlen(xml), error);
+    if (found == NULL)
+        return NULL;
+    *out_was_read = read_pause(domain, found, error);
+    return *out_was_read ? g_steal_pointer(&found) : NULL;
 }
 
 /* Appends DOMAIN if it is one of ours. FALSE: nobody knows whether it is. */
@@ -225,21 +253,44 @@ static gboolean take_domain(GPtrArray *ours, virDomainPtr domain, GError **error
     BerthGuestId id;
     if (!berth_guest_name_parse(name, &id, NULL))
         return TRUE;
-    g_autofree char *xml = virDomainGetXMLDesc(domain, 0);
-    if (xml == NULL && virGetLastErrorCode() == VIR_ERR_NO_DOMAIN)
-        return TRUE; /* it ended just now */
-    if (xml == NULL) {
-        berth_set_error_libvirt(error, "cannot ask libvirt about domain %s", name);
-        return FALSE;
-    }
     g_autoptr(GError) reason = NULL;
-    BerthDomain *found = berth_domain_parse(xml, strlen(xml), &reason);
+    gboolean was_read = FALSE;
+    BerthDomain *found = read_domain(domain, &was_read, &reason);
     if (found != NULL) {
-        found->is_frozen = is_frozen(domain);
         g_ptr_array_add(ours, found);
-    } else if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+    } else if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        if (!was_read) {
+            g_propagate_error(error, g_steal_pointer(&reason));
+            return FALSE;
+        }
         g_debug("domain %s is left alone: %s", name, reason->message);
+    }
     return TRUE;
+}
+
+static gpointer find(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "look for a domain", error))
+        return NULL;
+    gboolean was_read = FALSE;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    if (domain != NULL)
+        return read_domain(domain, &was_read, error);
+    berth_set_error_libvirt(error, "cannot find domain %s", name);
+    return NULL;
+}
+
+void berth_hypervisor_find_async(BerthHypervisor *hypervisor, const char *name,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+    run_on_domain(hypervisor, "find", find, name, free_domain, QUERY_MSEC, callback, user_data);
+}
+
+BerthDomain *berth_hypervisor_find_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish(result, error);
 }
 
 static gpointer list(gconstpointer input, GCancellable *cancellable, GError **error)

@@ -24,8 +24,11 @@
 /* What a domain of ours says of itself: who it is, and what its agent must know to adopt it. */
 typedef struct {
     BerthGuestId id;
-    BerthResources limits; /* disk_mib: size of its disk, rounded up */
-    char *disk_id;         /* names in storage */
+    BerthResources
+        limits; /* as of the last resize that was done; disk_mib: size of its disk, rounded up */
+    guint64 balloon_mib;       /* of its memory, that a balloon keeps from it */
+    gboolean is_opportunistic; /* its CPU weight is that of a guest in slack */
+    char *disk_id;             /* names in storage */
     char *log_id;
 } BerthDomainMetadata;
 
@@ -36,7 +39,10 @@ typedef struct {
     char *channel_path; /* NULL if it has none */
     char *console_path; /* NULL if it has none */
     gboolean
-        is_frozen; /* of those in a list: somebody, and not an I/O error, has stopped its vCPUs */
+        is_frozen; /* of those in a list: somebody, and neither an I/O error nor the last step of a
+                         * move, has stopped its vCPUs */
+    gboolean
+        is_starting; /* likewise: it is being made, or its memory is on its way from another host */
 } BerthDomain;
 void berth_domain_free(BerthDomain *domain);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDomain, berth_domain_free)
@@ -58,7 +64,11 @@ typedef struct {
     const char *uuid;                    /* NULL: libvirt makes one */
     const BerthDomainMetadata *metadata; /* NULL: a domain without identity (the probe) */
     guint32 vcpus;
-    guint64 memory_mib;    /* RAM of the guest, exactly */
+    guint64 memory_mib; /* RAM of the guest, exactly */
+    guint32 vcpus_max;  /* it may be grown up to these; below VCPUS and MEMORY_MIB: not */
+    guint64
+        memory_max_mib; /* rounded up to whole blocks of BERTH_GROWTH_BLOCK_MIB beyond MEMORY_MIB */
+    gboolean is_opportunistic;
     gboolean use_kvm;      /* else TCG */
     const char *machine;   /* versioned: "pc-q35-7.2" */
     const char *cpu_model; /* "host-model", "host-passthrough", "maximum" or a model's name */
@@ -72,6 +82,10 @@ typedef struct {
     const char *partition;    /* cgroup of all guests, or NULL: libvirt's own ("/machine") */
     guint stats_period_sec;   /* of the balloon; 0 = none */
 } BerthDomainConfig;
+
+/* What is plugged into a guest beyond its first memory comes and goes in blocks of this size: the largest
+ * that Linux's page allocator knows, and so what it takes and gives back at a time. */
+#define BERTH_GROWTH_BLOCK_MIB 4u
 
 /* The domain's XML (transfer full). Same config, same text. */
 char *berth_domain_xml(const BerthDomainConfig *config);
@@ -107,11 +121,14 @@ BerthHost *berth_capabilities_parse(const char *xml, gsize length, GError **erro
 
 typedef enum {
     BERTH_DOMAIN_STARTED,
-    BERTH_DOMAIN_RESUMED, /* its vCPUs run on after a pause */
+    BERTH_DOMAIN_SUSPENDED, /* its vCPUs stand still */
+    BERTH_DOMAIN_RESUMED,   /* they run on */
+    BERTH_DOMAIN_RESIZED,   /* its guest has taken, or given back, some memory */
     /* Its QEMU is gone: */
     BERTH_DOMAIN_ENDED,   /* by the guest: it powered off, reset or panicked */
     BERTH_DOMAIN_STOPPED, /* by the host: destroyed, or its QEMU was told to end */
     BERTH_DOMAIN_FAILED,  /* by itself: it failed, or was killed */
+    BERTH_DOMAIN_LEFT,    /* it is another host's now */
 } BerthDomainEvent;
 
 typedef struct BerthHypervisor BerthHypervisor;
@@ -129,7 +146,7 @@ typedef struct {
  * loop. FUNCS must stay valid. */
 BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFuncs *funcs,
                                       gpointer user_data);
-/* Waits for operations that run; no callback arrives after that. */
+/* Waits for operations that run, but for moves; no callback arrives after that. */
 void berth_hypervisor_free(BerthHypervisor *hypervisor);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthHypervisor, berth_hypervisor_free)
 
@@ -163,6 +180,120 @@ gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error);
 void berth_hypervisor_resume_async(BerthHypervisor *hypervisor, const char *name,
                                    GAsyncReadyCallback callback, gpointer user_data);
 gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error);
+
+/* The domain NAME if it is one of ours. NOT_FOUND: there is none. */
+void berth_hypervisor_find_async(BerthHypervisor *hypervisor, const char *name,
+                                 GAsyncReadyCallback callback, gpointer user_data);
+/* (transfer full) */
+BerthDomain *berth_hypervisor_find_finish(GAsyncResult *result, GError **error);
+
+/* --- moving one to another host ------------------------------------------------------------ */
+
+/* Where a domain goes, and what of it is the other host's own. */
+typedef struct {
+    char *libvirt_uri; /* of its libvirt */
+    char *stream_uri;  /* at which its QEMU is reached: "tcp://HOST" */
+    char *channel_path;
+    char *console_path;
+    char *kernel;
+    char *initramfs;
+    char *partition;   /* NULL: libvirt's own */
+    char *secret_uuid; /* of its libvirt's secret for storage; NULL: the disk needs none */
+    char *domain;      /* its name there; NULL: as here */
+} BerthMigrationTarget;
+BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *target);
+void berth_migration_target_free(BerthMigrationTarget *target);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMigrationTarget, berth_migration_target_free)
+
+/* Where another host says that it is reached: its libvirt over TLS, at a host and nothing else, and its QEMU.
+ * INVALID_ARGUMENT: elsewhere, or otherwise. */
+gboolean berth_migration_uris_check(const char *libvirt_uri, const char *stream_uri,
+                                    GError **error);
+
+/* The domain's XML as TARGET is to have it (transfer full). INVALID_ARGUMENT: not a domain's, or none
+ * with a kernel, a channel and a console. */
+char *berth_domain_xml_for(const char *xml, gsize length, const BerthMigrationTarget *target,
+                           GError **error);
+
+/* Moves the domain to TARGET, over TLS, which takes as long as it takes; its vCPUs stand still there until
+ * they are resumed. libvirt goes on with it though this process ends meanwhile, and berth_hypervisor_free() does
+ * not wait for it. FALSE: it may be where it was, which berth_hypervisor_stay_async() tells; UNAVAILABLE:
+ * libvirt was lost. */
+void berth_hypervisor_migrate_async(BerthHypervisor *hypervisor, const char *name,
+                                    const BerthMigrationTarget *target,
+                                    GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_migrate_finish(GAsyncResult *result, GError **error);
+
+/* How far that is, or one that another process has begun; all 0: it has not begun, or is over. */
+typedef struct {
+    gboolean is_under_way;
+    guint64 left_bytes; /* of its memory */
+    guint64 copied_bytes;
+    guint64 bytes_per_sec;
+    guint64 dirty_bytes_per_sec;
+    guint downtime_msec; /* that is to be expected */
+} BerthMigrationState;
+void berth_hypervisor_migration_async(BerthHypervisor *hypervisor, const char *name,
+                                      GAsyncReadyCallback callback, gpointer user_data);
+/* (transfer full) to be freed with g_free(). */
+BerthMigrationState *berth_hypervisor_migration_finish(GAsyncResult *result, GError **error);
+
+/* The domain is to stay, whoever moves it. TRUE: it is here, and nothing moves it. UNAVAILABLE, DEADLINE_EXCEEDED:
+ * it is not yet so, or nobody knows; ask again. NOT_FOUND: there is no such domain (any more). */
+void berth_hypervisor_stay_async(BerthHypervisor *hypervisor, const char *name,
+                                 GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_stay_finish(GAsyncResult *result, GError **error);
+
+/* From now on the domain may stand still for so long in the end. 0: it is to stay where it is. No answer: the
+ * migration's own tells. */
+void berth_hypervisor_migration_steer(BerthHypervisor *hypervisor, const char *name,
+                                      guint downtime_msec);
+
+/* What a guest is to have of what it may have. */
+typedef struct {
+    guint32 vcpus;       /* so many CPUs' worth of time */
+    guint64 memory_mib;  /* its RAM, with what its balloon keeps from it */
+    guint64 balloon_mib; /* below MEMORY_MIB */
+    gboolean is_opportunistic;
+} BerthDomainSize;
+
+/* How far a resize has come. */
+typedef struct {
+    gboolean is_done;   /* it has what was wanted, and its metadata say so */
+    guint64 memory_mib; /* RAM that the guest can use now */
+} BerthResizeProgress;
+
+/* Brings a domain of ours nearer to WANTED: at once with vCPUs (more are plugged in, of those that it has
+ * some get no time) and CPU weight, as its guest goes along with memory (BERTH_DOMAIN_RESIZED tells).
+ * To be asked again with the same until it is done. PRESSES: memory that the guest has not given back in blocks
+ * is to be taken by the balloon. INVALID_ARGUMENT: it can never have that. */
+void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name,
+                                   const BerthDomainSize *wanted, gboolean presses,
+                                   GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
+                                        GError **error);
+
+/* --- its memory to a pipe, and from one ---------------------------------------------------- */
+
+/* Writes the domain's memory into the FIFO PATH, which takes as long as who reads it. It runs meanwhile, and stands
+ * still when it is done, or if it did before. FALSE: it runs, or stands still, as before; with UNAVAILABLE
+ * nobody knows. What libvirt writes: see nodeagent/memory_pipe.h. */
+void berth_hypervisor_save_async(BerthHypervisor *hypervisor, const char *name, const char *path,
+                                 GAsyncReadyCallback callback, gpointer user_data);
+/* The domain's XML, as it is to be restored (transfer full). */
+char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error);
+
+/* XML, of a domain that was saved, for this host and a guest with METADATA, whose disk is DISK (transfer full). Errors
+ * of berth_domain_xml_for(). */
+char *berth_domain_xml_for_restore(const char *xml, const BerthMigrationTarget *host,
+                                   const BerthDomainMetadata *metadata, const BerthDiskSource *disk,
+                                   GError **error);
+/* Makes a transient domain NAME, as XML has it, of the memory that comes from the FIFO PATH. Its vCPUs run.
+ * ALREADY_EXISTS: one of that name runs. */
+void berth_hypervisor_restore_async(BerthHypervisor *hypervisor, const char *name, const char *xml,
+                                    const char *path, GAsyncReadyCallback callback,
+                                    gpointer user_data);
+gboolean berth_hypervisor_restore_finish(GAsyncResult *result, GError **error);
 
 /* All running domains that have a guest's name and our metadata. A domain whose metadata cannot be
  * read is left out and logged at debug; if libvirt cannot be asked about one, there is no list: who

@@ -49,6 +49,57 @@ char *berth_xml_attribute(xmlNode *node, const char *name);
 gboolean berth_xml_number(xmlNode *node, const char *name, guint64 min, guint64 max,
                           guint64 *out_value, GError **error);
 
+/* --- domain_metadata.c --- */
+
+/* The metadata of a domain of ours; NULL: it has none. */
+xmlNode *berth_domain_metadata_find(xmlNode *root);
+/* INVALID_ARGUMENT: incomplete, or out of range. To be cleared also after an error. */
+gboolean berth_domain_metadata_read(xmlNode *node, BerthDomainMetadata *out_metadata,
+                                    GError **error);
+void berth_domain_metadata_clear(BerthDomainMetadata *metadata);
+
+/* --- domain_xml.c --- */
+
+/* Its attributes, on NODE. */
+void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metadata);
+/* CPU weight, as libvirt's cpu_shares. */
+guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic);
+/* Of one host CPU, in microseconds: the period of its quota is the whole of it. */
+#define BERTH_CPU_PERIOD_USEC 100000
+/* Name of the device by which a guest's memory is grown. */
+#define BERTH_GROWTH_ALIAS "ua-growth"
+
+/* --- resize_plan.c: what is to be asked of libvirt for a resize --- */
+
+/* What a running domain has, by its XML. */
+typedef struct {
+    BerthDomainMetadata metadata;
+    guint32 vcpus;         /* that are plugged in */
+    guint32 vcpus_max;     /* that can be */
+    guint64 base_mib;      /* memory that it was started with */
+    guint64 growth_mib;    /* that can be plugged in beyond that */
+    guint64 requested_mib; /* that is to be plugged in */
+    guint64 plugged_mib;
+    guint64 memory_mib; /* that the guest can use: base and plugged, without what its balloon has */
+} BerthDomainState;
+
+gboolean berth_domain_state_parse(const char *xml, gsize length, BerthDomainState *out_state,
+                                  GError **error);
+void berth_domain_state_clear(BerthDomainState *state);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthDomainState, berth_domain_state_clear)
+
+typedef struct {
+    guint32 vcpus;         /* to be plugged in */
+    gint64 quota_usec;     /* of all threads together, in a period; -1: each has its own only */
+    guint64 shares;        /* CPU weight */
+    guint64 requested_mib; /* to be plugged in beyond the base */
+    guint64 base_left_mib; /* of the base, that the balloon leaves; 0: it stays as it is */
+    gboolean is_done;      /* the guest has the memory that it is to have */
+} BerthResizePlan;
+
+/* INVALID_ARGUMENT: STATE's domain can never have WANTED. */
+gboolean berth_resize_plan(const BerthDomainState *state, const BerthDomainSize *wanted,
+                           gboolean presses, BerthResizePlan *out_plan, GError **error);
 /* --- vcpu_wait.c --- */
 
 /* For how long the vCPU of DOMAIN that waited most was ready to run and had no CPU of the host's, since
@@ -60,17 +111,34 @@ guint64 berth_vcpu_wait_usec(const char *run_dir, const char *proc_dir, const ch
 /* Sets ERROR from this thread's last libvirt error, after the words of FORMAT. */
 void berth_set_error_libvirt(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 
+/* --- migration.c --- */
+
+typedef enum {
+    BERTH_MOVE_NONE,
+    BERTH_MOVE_OUT,
+    BERTH_MOVE_IN,
+} BerthDomainMove;
+/* Is DOMAIN being moved, by whomever? */
+gboolean berth_domain_find_move(virDomainPtr domain, BerthDomainMove *out_move, GError **error);
+
 /* --- connection.c --- */
 
 /* An operation for a worker: FUNC(BerthOperation) with the connection of the moment, or NULL if
  * there is none. DATA belongs to it. */
 typedef struct {
     virConnectPtr connection;
+    char *uri; /* for a connection of its own; NULL: it gets none */
     gpointer data;
     GDestroyNotify data_free;
 } BerthOperation;
 /* Fails with UNAVAILABLE where the operation has no connection. */
 gboolean berth_operation_check(const BerthOperation *operation, const char *what, GError **error);
+/* A connection of its own, for an operation of berth_hypervisor_run_move() (transfer full). */
+virConnectPtr berth_operation_connect(const BerthOperation *operation, GError **error);
+/* The same for one that takes as long as it takes: it keeps no other waiting, and nobody waits for it in the end. */
+void berth_hypervisor_run_move(BerthHypervisor *hypervisor, const char *what, BerthWorkFunc func,
+                               gpointer data, GDestroyNotify data_free,
+                               GAsyncReadyCallback callback, gpointer user_data);
 void berth_hypervisor_run(BerthHypervisor *hypervisor, const char *what, BerthWorkFunc func,
                           gpointer data, GDestroyNotify data_free, GDestroyNotify result_free,
                           guint timeout_msec, GAsyncReadyCallback callback, gpointer user_data);

@@ -4,6 +4,11 @@
 
 #include "tests/lib/fake_hypervisor.h"
 
+#include <fcntl.h>
+#include <glib/gstdio.h>
+#include <string.h>
+#include <unistd.h>
+
 #include "common/error.h"
 #include "common/id.h"
 
@@ -118,6 +123,8 @@ void berth_hypervisor_free(BerthHypervisor *fake)
     if (fake == NULL)
         return;
     end_slow_create(fake);
+    fake->stays = "it ends";
+    fake_hypervisor_let_move(fake);
     g_clear_handle_id(&fake->source, g_source_remove);
     for (Answer *answer; (answer = g_queue_pop_head(&fake->answers)) != NULL;) {
         if (answer->value != NULL && answer->error == NULL)
@@ -251,7 +258,9 @@ void berth_hypervisor_suspend_async(BerthHypervisor *fake, const char *name,
     fake->suspends++;
     if (fake->failing_suspends > 0) {
         fake->failing_suspends--;
-        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the domain is busy");
+        g_set_error(&error, BERTH_ERROR,
+                    fake->knows_no_suspended ? BERTH_ERROR_NOT_FOUND : BERTH_ERROR_UNAVAILABLE,
+                    "the domain is busy, or there is none");
     } else if (domain != NULL) {
         domain->is_frozen = TRUE;
     }
@@ -280,6 +289,221 @@ gboolean berth_hypervisor_resume_finish(GAsyncResult *result, GError **error)
     return finish_empty(result, error);
 }
 
+/* --- moves ---------------------------------------------------------------------------------- */
+
+void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, gboolean is_coming)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    domain->is_starting = is_coming;
+    domain->is_frozen = !is_coming;
+}
+
+/* TASK (transfer full). */
+static void end_move(BerthHypervisor *fake, GTask *task, const char *name)
+{
+    if (fake->stays != NULL) {
+        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_INTERNAL, "%s", fake->stays);
+    } else {
+        g_hash_table_remove(fake->domains, name);
+        fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_LEFT, fake->user_data);
+        g_task_return_pointer(task, NULL, NULL);
+    }
+    g_object_unref(task);
+}
+
+void fake_hypervisor_let_move(BerthHypervisor *fake)
+{
+    g_autofree char *name = g_steal_pointer(&fake->held_name);
+    if (fake->held_move != NULL)
+        end_move(fake, g_steal_pointer(&fake->held_move), name);
+}
+
+void berth_hypervisor_migrate_async(BerthHypervisor *fake, const char *name,
+                                    const BerthMigrationTarget *target,
+                                    GAsyncReadyCallback callback, gpointer user_data)
+{
+    GTask *task = g_task_new(NULL, NULL, callback, user_data);
+    fake->moves++;
+    if (fake->holds_moves) {
+        fake->held_move = task;
+        fake->held_name = g_strdup(name);
+    } else {
+        end_move(fake, task, name);
+    }
+}
+
+gboolean berth_hypervisor_migrate_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+/* What libvirt writes: a header, the memory, and the header again, which says that it is whole. */
+static void write_memory(const char *path)
+{
+    guint8 header[92] = "LibvirtQemudPart";
+    guint8 memory[5000] = "memory";
+    int fd = g_open(path, O_WRONLY | O_CLOEXEC, 0);
+    ssize_t written = write(fd, header, sizeof header) + write(fd, memory, sizeof memory);
+    memcpy(header, "LibvirtQemudSave", 16);
+    written += write(fd, header, sizeof header);
+    g_assert(written == 2 * sizeof header + sizeof memory);
+    close(fd);
+}
+
+void berth_hypervisor_save_async(BerthHypervisor *fake, const char *name, const char *path,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+    GError *error = fake->save_fails == NULL
+                        ? NULL
+                        : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->save_fails);
+    fake->saves++;
+    if (error == NULL && fake->is_connected)
+        write_memory(path);
+    answer_later(fake, callback, user_data, error, g_strdup("<domain/>"), g_free);
+}
+
+char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, const char *xml,
+                                    const char *path, GAsyncReadyCallback callback,
+                                    gpointer user_data)
+{
+    fake->restores++;
+    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+}
+
+gboolean berth_hypervisor_restore_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+void berth_hypervisor_migration_async(BerthHypervisor *fake, const char *name,
+                                      GAsyncReadyCallback callback, gpointer user_data)
+{
+    GError *error =
+        g_hash_table_lookup(fake->domains, name) != NULL
+            ? NULL
+            : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no such domain");
+    answer_later(fake, callback, user_data, error,
+                 g_memdup2(&fake->migration, sizeof fake->migration), g_free);
+}
+
+BerthMigrationState *berth_hypervisor_migration_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+void berth_hypervisor_migration_steer(BerthHypervisor *fake, const char *name, guint downtime_msec)
+{
+    fake->steers++;
+    fake->downtime_msec = downtime_msec;
+    if (downtime_msec == 0 && fake->deaf_steers > 0) {
+        fake->deaf_steers--;
+    } else if (downtime_msec == 0 && fake->held_move != NULL) {
+        const char *before = fake->stays;
+        fake->stays = "canceled by client";
+        fake_hypervisor_let_move(fake);
+        fake->stays = before;
+    }
+}
+
+void berth_hypervisor_stay_async(BerthHypervisor *fake, const char *name,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+    GError *error = NULL;
+    fake->stay_looks++;
+    if (g_hash_table_lookup(fake->domains, name) == NULL) {
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no such domain");
+    } else if (fake->busy_looks > 0) {
+        fake->busy_looks--;
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "libvirt still moves it");
+    } else {
+        fake->migration.is_under_way = FALSE;
+    }
+    answer_later(fake, callback, user_data, error, NULL, NULL);
+}
+
+gboolean berth_hypervisor_stay_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+static BerthDomain *copy_domain(const BerthDomain *domain)
+{
+    BerthDomain *copy =
+        domain_new(domain->name, &domain->metadata.id, domain->channel_path, domain->console_path);
+    copy->is_frozen = domain->is_frozen;
+    copy->is_starting = domain->is_starting;
+    copy->metadata.limits = domain->metadata.limits;
+    copy->metadata.balloon_mib = domain->metadata.balloon_mib;
+    copy->metadata.is_opportunistic = domain->metadata.is_opportunistic;
+    return copy;
+}
+
+void berth_hypervisor_find_async(BerthHypervisor *fake, const char *name,
+                                 GAsyncReadyCallback callback, gpointer user_data)
+{
+    const BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    GError *error = domain != NULL ? NULL
+                                   : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                                                         "there is no such domain");
+    answer_later(fake, callback, user_data, error, domain != NULL ? copy_domain(domain) : NULL,
+                 free_domain);
+}
+
+BerthDomain *berth_hypervisor_find_finish(GAsyncResult *result, GError **error)
+{
+    return g_task_propagate_pointer(G_TASK(result), error);
+}
+
+/* --- all domains ---------------------------------------------------------------------------- */
+
+/* The guest goes along at once, as far as it does, and nobody is told of it. */
+void berth_hypervisor_resize_async(BerthHypervisor *fake, const char *name,
+                                   const BerthDomainSize *wanted, gboolean presses,
+                                   GAsyncReadyCallback callback, gpointer user_data)
+{
+    BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    guint64 usable = wanted->memory_mib - wanted->balloon_mib;
+    GError *error = NULL;
+    fake->resizes++;
+    fake->resize_wanted = *wanted;
+    fake->resize_presses = presses;
+    if (domain == NULL)
+        error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "no such domain");
+    else if (fake->failing_resizes > 0) {
+        fake->failing_resizes--;
+        error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "it is refused");
+    } else {
+        fake->memory_mib = MAX(usable, fake->least_mib);
+        if (fake->most_mib != 0)
+            fake->memory_mib = MIN(fake->memory_mib, fake->most_mib);
+    }
+    BerthResizeProgress *progress = g_new(BerthResizeProgress, 1);
+    *progress = (BerthResizeProgress){fake->memory_mib == usable, fake->memory_mib};
+    if (error == NULL && progress->is_done) {
+        domain->metadata.limits.vcpus = wanted->vcpus;
+        domain->metadata.limits.memory_mib = wanted->memory_mib;
+        domain->metadata.balloon_mib = wanted->balloon_mib;
+        domain->metadata.is_opportunistic = wanted->is_opportunistic;
+    }
+    answer_later(fake, callback, user_data, error, progress, g_free);
+}
+
+gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
+                                        GError **error)
+{
+    g_autofree BerthResizeProgress *progress = g_task_propagate_pointer(G_TASK(result), error);
+    if (progress == NULL)
+        return FALSE;
+    *out_progress = *progress;
+    return TRUE;
+}
+
 static void unref_array(gpointer array)
 {
     g_ptr_array_unref(array);
@@ -301,13 +525,8 @@ void berth_hypervisor_list_async(BerthHypervisor *fake, GAsyncReadyCallback call
     }
     GPtrArray *all = g_ptr_array_new_with_free_func(free_domain);
     g_hash_table_iter_init(&iter, fake->domains);
-    while (g_hash_table_iter_next(&iter, NULL, &value)) {
-        const BerthDomain *domain = value;
-        BerthDomain *copy = domain_new(domain->name, &domain->metadata.id, domain->channel_path,
-                                       domain->console_path);
-        copy->is_frozen = domain->is_frozen;
-        g_ptr_array_add(all, copy);
-    }
+    while (g_hash_table_iter_next(&iter, NULL, &value))
+        g_ptr_array_add(all, copy_domain(value));
     answer_later(fake, callback, user_data, NULL, all, unref_array);
 }
 

@@ -15,16 +15,36 @@ struct BerthHypervisor {
     GQueue answers;      /* answers due */
     guint source;
     /* How often it was asked. */
-    guint creates, destroys, suspends, resumes, lists, stats;
-    guint failing_suspends; /* this many more fail with UNAVAILABLE */
-    char *destroyed;        /* name of the domain that was to be destroyed last */
-    char *created_uuid;     /* of the domain that was to be made last; NULL: none was given */
+    guint creates, destroys, suspends, resumes, lists, stats, moves, steers;
+    guint saves, restores;
+    const char *
+        save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
+    guint failing_suspends;      /* this many more fail with UNAVAILABLE ... */
+    gboolean knows_no_suspended; /* ... or with NOT_FOUND */
+    char *destroyed;             /* name of the domain that was to be destroyed last */
+    char *created_uuid;          /* of the domain that was to be made last; NULL: none was given */
+    guint resizes;
+    BerthDomainSize resize_wanted; /* the last time */
+    gboolean resize_presses;
+    guint failing_resizes; /* this many more fail with FAILED_PRECONDITION */
+    /* Memory that the guest has, and the least and the most that it goes along with; 0: all. */
+    guint64 memory_mib, least_mib, most_mib;
     /* What goes wrong: this many lists more fail with UNAVAILABLE. */
     guint failing_lists;
     /* A domain that it makes is answered for after so long, or when it is destroyed before. */
     guint slow_create_msec;
     GTask *slow_create;
     guint slow_source;
+    /* A domain that is to be moved stays, because of that; NULL: it goes. */
+    const char *stays;
+    gboolean holds_moves; /* until it is to stay, or the move is let go */
+    GTask *held_move;
+    char *held_name;
+    guint deaf_steers;             /* it is told so often in vain that a domain is to stay */
+    guint downtime_msec;           /* that the last move was allowed; 0: it was to stay */
+    BerthMigrationState migration; /* is_under_way: of a move that another process has begun */
+    guint stay_looks;              /* how often it was asked whether a domain stays ... */
+    guint busy_looks;              /* ... and so many times more libvirt still moves it */
     /* What is measured of every domain. */
     guint64 cpu_usec;
     guint64 starved_usec;
@@ -48,6 +68,10 @@ void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name);
 void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id);
 /* Tells of it, at once. */
 void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event);
+/* The domain is on its way here, and its memory not here yet; or has come, and stands still. Nobody is told. */
+void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, gboolean is_coming);
+/* The move that is held goes on to its end. */
+void fake_hypervisor_let_move(BerthHypervisor *fake);
 /* The connection is lost, or is there again. */
 void fake_hypervisor_lose(BerthHypervisor *fake);
 void fake_hypervisor_connect(BerthHypervisor *fake);

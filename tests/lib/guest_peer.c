@@ -113,6 +113,20 @@ static gboolean send_hello(GuestPeer *peer, GError **error)
     return guest_peer_send(peer, &message, 0, error);
 }
 
+static gboolean answer_clock(GuestPeer *peer, const Berth__FromGuest__AskClock *question,
+                             GError **error)
+{
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    Berth__ToGuest__Clock clock = BERTH__TO_GUEST__CLOCK__INIT;
+
+    peer->clock_questions++;
+    clock.stamp_usec = question->stamp_usec;
+    clock.clock_usec = (guint64)g_get_real_time();
+    message.body_case = BERTH__TO_GUEST__BODY_CLOCK;
+    message.clock = &clock;
+    return guest_peer_send(peer, &message, 0, error);
+}
+
 static gboolean send_ack(GuestPeer *peer, GError **error)
 {
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;
@@ -237,6 +251,8 @@ static gboolean take_message(GuestPeer *peer, Berth__FromGuest *message, GError 
 {
     if (message->session != peer->session)
         return TRUE;
+    if (message->body_case == BERTH__FROM_GUEST__BODY_ASK_CLOCK)
+        return answer_clock(peer, message->ask_clock, error);
     if (peer->state == NULL && message->body_case != BERTH__FROM_GUEST__BODY_STATE)
         return fail(error, "message %d came before the state", (int)message->body_case);
     switch (message->body_case) {

@@ -24,6 +24,7 @@ typedef struct {
     Berth__Usage *usage;            /* newest, or NULL */
     guint ended_count;              /* over all connections */
     guint usage_count;
+    guint clock_questions;
     gboolean hold_acks; /* for tests: acknowledge nothing */
     /* Private. */
     char *path;

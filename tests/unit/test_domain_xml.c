@@ -78,6 +78,16 @@ static void domain_xml_file_disk_matches_golden(void **state)
     compare("file", &config);
 }
 
+static void domain_xml_ceiling_matches_golden(void **state)
+{
+    BerthDomainConfig config = base_config();
+    config.vcpus = 1;
+    config.vcpus_max = 4;
+    config.memory_max_mib = 2048 + 5; /* two blocks */
+    config.is_opportunistic = TRUE;
+    compare("ceiling", &config);
+}
+
 static void domain_xml_probe_has_no_identity_and_no_disk(void **state)
 {
     BerthDomainConfig config = base_config();
@@ -131,8 +141,9 @@ static void domain_xml_emulated_kernel_is_spared_what_is_dear_there(void **state
         const char *cmdline;
     } cases[] = {
         {TRUE, 1, "<cmdline>console=ttyS0 quiet</cmdline>"},
-        {FALSE, 1, "<cmdline>console=ttyS0 quiet noreplace-smp nolapic_timer</cmdline>"},
-        {FALSE, 2, "<cmdline>console=ttyS0 quiet noreplace-smp</cmdline>"},
+        {FALSE, 1,
+         "<cmdline>console=ttyS0 quiet noreplace-smp nolapic_timer clocksource=hpet</cmdline>"},
+        {FALSE, 2, "<cmdline>console=ttyS0 quiet noreplace-smp clocksource=hpet</cmdline>"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         BerthDomainConfig config = base_config();
@@ -140,6 +151,19 @@ static void domain_xml_emulated_kernel_is_spared_what_is_dear_there(void **state
         config.vcpus = cases[i].vcpus;
         g_autofree char *xml = berth_domain_xml(&config);
         assert_non_null(strstr(xml, cases[i].cmdline));
+    }
+}
+
+/* It has to be there for those that are told to read the time from it. */
+static void domain_xml_hpet_is_for_emulated_guests(void **state)
+{
+    for (guint kvm = 0; kvm < 2; kvm++) {
+        BerthDomainConfig config = base_config();
+        config.use_kvm = kvm == 1;
+        g_autofree char *xml = berth_domain_xml(&config);
+        gboolean is_there = strstr(xml, "<timer name=\"hpet\" present=\"yes\"/>") != NULL;
+        assert_int_equal(is_there, !config.use_kvm);
+        assert_int_equal(strstr(xml, "clocksource=hpet") != NULL, !config.use_kvm);
     }
 }
 
@@ -178,9 +202,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(domain_xml_rbd_disk_matches_golden),
         cmocka_unit_test(domain_xml_file_disk_matches_golden),
+        cmocka_unit_test(domain_xml_ceiling_matches_golden),
         cmocka_unit_test(domain_xml_probe_has_no_identity_and_no_disk),
         cmocka_unit_test(domain_xml_special_characters_are_escaped),
         cmocka_unit_test(domain_xml_cpu_query_is_shortened_where_its_answers_change_nothing),
+        cmocka_unit_test(domain_xml_hpet_is_for_emulated_guests),
         cmocka_unit_test(domain_xml_emulated_kernel_is_spared_what_is_dear_there),
         cmocka_unit_test(domain_xml_emulated_maximum_lacks_what_is_emulated_byte_by_byte),
         cmocka_unit_test(domain_xml_many_vcpus_shares_are_bounded),

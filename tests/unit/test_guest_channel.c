@@ -139,6 +139,51 @@ static void channel_late_state_gets_the_time_again_once(void **state)
     assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
 }
 
+static void guest_ask_clock(ChannelFixture *fixture, guint64 stamp_usec)
+{
+    Berth__FromGuest__AskClock question = BERTH__FROM_GUEST__ASK_CLOCK__INIT;
+    Berth__FromGuest message = BERTH__FROM_GUEST__INIT;
+    question.stamp_usec = stamp_usec;
+    message.body_case = BERTH__FROM_GUEST__BODY_ASK_CLOCK;
+    message.ask_clock = &question;
+    guest_say(fixture, &message);
+}
+
+static void assert_clock_answer(ChannelFixture *fixture, guint64 stamp_usec, guint64 since_usec)
+{
+    Berth__ToGuest *message = guest_hear(fixture, BERTH__TO_GUEST__BODY_CLOCK);
+    assert_true(message->session == fixture->session);
+    assert_true(message->clock->stamp_usec == stamp_usec);
+    assert_true(message->clock->clock_usec >= since_usec);
+    assert_true(message->clock->clock_usec <= (guint64)g_get_real_time());
+    berth__to_guest__free_unpacked(message, NULL);
+}
+
+/* Before its State too, so that its clock is right before it gets its task. */
+static void channel_clock_is_told_to_who_asks(void **state)
+{
+    ChannelFixture *fixture = *state;
+    guint64 since_usec = (guint64)g_get_real_time();
+    channel_fixture_start(fixture, FALSE, 0, 0);
+    guest_greet(fixture);
+    guest_ask_clock(fixture, 7);
+    assert_clock_answer(fixture, 7, since_usec);
+    assert_false(berth_guest_channel_is_open(fixture->channel));
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
+    run_until(channel_fixture_is_open(fixture));
+    since_usec = (guint64)g_get_real_time();
+    guest_ask_clock(fixture, G_MAXUINT64);
+    guest_ask_clock(fixture, 0);
+    assert_clock_answer(fixture, G_MAXUINT64, since_usec);
+    assert_clock_answer(fixture, 0, since_usec);
+    fixture->session++;
+    guest_ask_clock(fixture, 8); /* of no session */
+    fixture->session--;
+    guest_ask_clock(fixture, 9);
+    assert_clock_answer(fixture, 9, since_usec);
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
+}
+
 /* A frame of an agent that was killed lies there unfinished: the guest takes the Hello for its rest. */
 static void channel_hello_gets_through_behind_a_frame_that_was_cut_off(void **state)
 {
@@ -227,6 +272,7 @@ int main(void)
         TEST(channel_signal_is_sent_in_each_session),
         TEST(channel_hello_gets_through_behind_a_frame_that_was_cut_off),
         TEST(channel_late_state_gets_the_time_again_once),
+        TEST(channel_clock_is_told_to_who_asks),
         TEST(channel_failure_is_passed_on_in_bounds),
         TEST(channel_end_with_text_that_is_not_utf8_is_passed_on),
         cmocka_unit_test(channel_text_is_utf8_in_bounds),

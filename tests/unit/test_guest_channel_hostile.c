@@ -189,6 +189,49 @@ static void channel_acks_for_a_guest_that_does_not_read_do_not_pile_up(void **st
     assert_in_range(hear_up_to(fixture, is_ack_of_all), 1, SINGLE_BYTES * 10);
 }
 
+#define QUESTIONS 25000u
+
+static void ask_clock(ChannelFixture *fixture, guint64 stamp_usec)
+{
+    Berth__FromGuest__AskClock question = BERTH__FROM_GUEST__ASK_CLOCK__INIT;
+    Berth__FromGuest message = BERTH__FROM_GUEST__INIT;
+    question.stamp_usec = stamp_usec;
+    message.body_case = BERTH__FROM_GUEST__BODY_ASK_CLOCK;
+    message.ask_clock = &question;
+    guest_say(fixture, &message);
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+static gboolean is_last_answer(const Berth__ToGuest *message)
+{
+    assert_int_equal(message->body_case, BERTH__TO_GUEST__BODY_CLOCK);
+    return message->clock->stamp_usec == 0;
+}
+
+/* What would come too late to be of use is not said at all, and who asks again gets an answer. */
+static void channel_clocks_for_a_guest_that_does_not_read_do_not_pile_up(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start_running(fixture);
+    for (guint i = 0; i < QUESTIONS; i++)
+        ask_clock(fixture, G_MAXUINT64);
+    /* The last question is put as often as it takes: the first ones may find no room either. */
+    gsize bytes = 0;
+    for (gboolean done = FALSE; !done;) {
+        Berth__ToGuest *message = guest_try_hear(fixture);
+        if (message == NULL)
+            ask_clock(fixture, 0);
+        else {
+            bytes += berth__to_guest__get_packed_size(message);
+            done = is_last_answer(message);
+            berth__to_guest__free_unpacked(message, NULL);
+        }
+    }
+    assert_in_range(bytes, 1, QUESTIONS * 24);
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, channel_fixture_make, channel_fixture_free)
 
 int main(void)
@@ -203,6 +246,7 @@ int main(void)
         TEST(channel_flood_of_messages_ends_the_session),
         TEST(channel_tasks_for_a_guest_that_does_not_read_do_not_pile_up),
         TEST(channel_acks_for_a_guest_that_does_not_read_do_not_pile_up),
+        TEST(channel_clocks_for_a_guest_that_does_not_read_do_not_pile_up),
     };
     signal(SIGPIPE, SIG_IGN);
     return cmocka_run_group_tests(tests, NULL, NULL);

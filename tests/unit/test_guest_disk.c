@@ -17,10 +17,10 @@ static struct {
     guint n_stuck;
 } removal;
 
-gboolean __wrap_berth_storage_disk_remove(BerthStorage *storage, const char *disk_id,
-                                          GError **error);
-gboolean __wrap_berth_storage_disk_remove(BerthStorage *storage, const char *disk_id,
-                                          GError **error)
+gboolean __wrap_berth_storage_disk_remove_with_checkpoints(BerthStorage *storage,
+                                                           const char *disk_id, GError **error);
+gboolean __wrap_berth_storage_disk_remove_with_checkpoints(BerthStorage *storage,
+                                                           const char *disk_id, GError **error)
 {
     g_mutex_lock(&removal.mutex);
     removal.n_stuck++;

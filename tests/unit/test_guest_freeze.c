@@ -54,6 +54,31 @@ static void freeze_that_fails_leaves_it_running(void **state)
     assert_true(agent_fixture_guest(fixture)->is_frozen);
 }
 
+static BerthExec *begin_exec(AgentFixture *fixture, GError **error)
+{
+    char *command[] = {(char *)"true"};
+    Berth__ExecRequest request = BERTH__EXEC_REQUEST__INIT;
+    request.command = command;
+    request.n_command = 1;
+    return berth_guest_exec(agent_fixture_guest(fixture), &request, NULL, NULL, error);
+}
+
+static void no_command_begins_in_one_that_is_frozen(void **state)
+{
+    AgentFixture *fixture = *state;
+    g_autoptr(GError) frozen = NULL, older = NULL;
+    agent_fixture_start_running(fixture);
+    assert_int_equal(freeze(fixture, TRUE), 0);
+    assert_null(begin_exec(fixture, &frozen));
+    assert_berth_error(frozen, BERTH_ERROR_FAILED_PRECONDITION, "is frozen");
+    guint hellos = fixture->peer->hellos;
+    assert_int_equal(freeze(fixture, FALSE), 0);
+    run_until(fixture->peer->hellos > hellos);
+    run_until(berth_guest_channel_is_open(agent_fixture_guest(fixture)->channel));
+    assert_null(begin_exec(fixture, &older)); /* it is asked, and the fixture's guest has none */
+    assert_berth_error(older, BERTH_ERROR_UNSUPPORTED, "release");
+}
+
 static void last_wish_counts(void **state)
 {
     AgentFixture *fixture = *state;
@@ -153,6 +178,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(freeze_and_thaw_are_libvirts_to_do),
         TEST(freeze_that_fails_leaves_it_running),
+        TEST(no_command_begins_in_one_that_is_frozen),
         TEST(last_wish_counts),
         TEST(stop_lets_it_go_to_its_end),
         TEST(stop_while_it_is_being_frozen_lets_it_go),

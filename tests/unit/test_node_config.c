@@ -34,6 +34,7 @@ static void node_config_load_least_has_defaults(void **state)
     assert_int_equal(config->probe_deadline_sec, 10);
     assert_int_equal(config->disk_cache, BERTH_DISK_CACHE_WRITEBACK);
     assert_false(config->allow_emulation);
+    assert_false(config->allow_exec);
     assert_null(config->cpu_model);
     assert_null(config->partition);
     assert_string_equal(config->storage.kind, "dir");
@@ -45,6 +46,7 @@ static void node_config_load_full_is_read(void **state)
     g_autoptr(BerthNodeConfig) config =
         load(*state,
              "[node]\nname=n1\nlabels=a;b\nrun_dir=/run/x\nconsole_dir=/var/c\nlog_level=debug\n"
+             "allow_exec=true\n"
              "[scheduler]\naddress=10.0.0.1\nport=1\n"
              "[libvirt]\nuri=test:///default\npartition=/berth\n"
              "[guests]\nvcpus=8\nmemory=16G\nmemory_reserve=2G\nkernel=/k\ninitramfs=/i\n"
@@ -61,6 +63,7 @@ static void node_config_load_full_is_read(void **state)
     assert_string_equal(config->extra_cmdline, "a b");
     assert_int_equal(config->disk_cache, BERTH_DISK_CACHE_NONE);
     assert_true(config->allow_emulation);
+    assert_true(config->allow_exec);
     assert_int_equal(config->probe_deadline_sec, 60);
 }
 
@@ -84,6 +87,8 @@ static void node_config_load_bad_files_are_refused(void **state)
                            "0123456789/0123456789\n",
          "60 bytes"},
         {SCHEDULER STORAGE "[libvirt]\npartition=berth\n", "partition"},
+        {SCHEDULER STORAGE "[libvirt]\nreached_at=qemu+ssh://n1/system\n", "reached_at"},
+        {SCHEDULER STORAGE "[libvirt]\nstream_at=n1\n", "stream_at"},
         {SCHEDULER STORAGE "[scheduler2]\n", "scheduler2"},
         {SCHEDULER "port=0\n" STORAGE, "port"},
         {SCHEDULER "[storage]\nkind=rbd\n", "secret_uuid"},

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a guest comes from another node: what that node's host must know of this one, and how its domain,
+ * which libvirt has brought, is taken. Until then it belongs to the other node: nothing is told of it, and its
+ * disk is not this node's to remove. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+
+#include "common/error.h"
+
+void berth_guest_expect(BerthGuest *guest)
+{
+    g_autofree char *path = g_strdup_printf("%s/%s.%04x.sock", guest->context->config->run_dir,
+                                            guest->name, (guint)g_random_int_range(0, 0x10000));
+    /* A path of its own each time: one that was here before unlinks its socket as its QEMU ends. */
+    g_free(guest->channel_path);
+    guest->channel_path = g_steal_pointer(&path);
+    guest->phase = guest->last_phase = BERTH_PHASE_ARRIVING;
+    guest->may_have_domain = TRUE;
+}
+
+gboolean berth_guest_is_coming(const BerthGuest *guest, const BerthDomain *domain)
+{
+    return domain->is_starting && domain->channel_path != NULL &&
+           !g_str_equal(domain->channel_path, guest->channel_path);
+}
+
+void berth_guest_expect_again(BerthGuest *guest, const BerthDomain *domain)
+{
+    berth_guest_expect(guest);
+    g_free(guest->channel_path);
+    guest->channel_path = g_strdup(domain->channel_path);
+    guest->domain_is_up = TRUE;
+}
+
+BerthMigrationTarget *berth_guest_target(const BerthGuest *guest)
+{
+    const BerthNodeConfig *config = guest->context->config;
+    const BerthMigrationTarget target = {
+        .libvirt_uri = config->reached_at,
+        .stream_uri = config->stream_at,
+        .channel_path = guest->channel_path,
+        .console_path = guest->console_path,
+        .kernel = config->kernel,
+        .initramfs = config->initramfs,
+        .partition = config->partition,
+        .secret_uuid = config->storage.secret_uuid,
+    };
+    return berth_migration_target_copy(&target);
+}
+
+static void answer_all(BerthGuest *guest, const GError *error)
+{
+    guest->is_being_taken = FALSE;
+    berth_guest_give_answers(guest->take_answers, BERTH_FAULT_NONE, error);
+}
+
+static void on_let_go(BerthFault fault, const GError *error, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    if (!guest->is_closed)
+        answer_all(guest, error);
+}
+
+static void let_go(BerthGuest *guest)
+{
+    if (guest->is_to_stand || !guest->is_frozen)
+        answer_all(guest, NULL);
+    else
+        berth_guest_freeze(guest, FALSE, on_let_go, berth_guest_ref(guest));
+}
+
+/* Before it goes on: a fence is to find it from then on. Without them it goes on all the same. */
+static void on_clients_found(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) clients = berth_guest_find_clients_finish(result, &error);
+    if (guest->is_closed)
+        return;
+    if (clients != NULL) {
+        g_strfreev(guest->storage_clients);
+        guest->storage_clients = g_steal_pointer(&clients);
+    } else if (error != NULL) {
+        g_debug("%s: clients of its disk: %s", guest->name, error->message);
+    }
+    let_go(guest);
+}
+
+static void on_found(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthDomain) domain = berth_hypervisor_find_finish(result, &error);
+    if (guest->is_closed)
+        return;
+    if (domain != NULL && guest->phase != BERTH_PHASE_ARRIVING)
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "%s is being removed", guest->name);
+    else if (domain != NULL && domain->is_starting)
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "%s is still on its way",
+                    guest->name);
+    if (error != NULL) {
+        answer_all(guest, error);
+        return;
+    }
+    g_message("%s has come from another node", guest->name);
+    berth_guest_adopt(guest, domain);
+    guest->is_frozen = guest->freeze_wanted = TRUE; /* whatever libvirt calls how it has come */
+    berth_guest_find_clients(guest, on_clients_found);
+}
+
+void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc answer,
+                      gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    berth_guest_add_answer(guest->take_answers, answer, user_data);
+    guest->is_to_stand = frozen;
+    if (guest->is_being_taken)
+        return;
+    guest->is_being_taken = TRUE;
+    if (guest->phase == BERTH_PHASE_ARRIVING) {
+        berth_hypervisor_find_async(guest->context->hypervisor, guest->name, on_found,
+                                    berth_guest_ref(guest));
+    } else if (berth_guest_has_domain(guest)) {
+        let_go(guest);
+    } else {
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "%s does not run here",
+                    guest->name);
+        answer_all(guest, error);
+    }
+}

@@ -1,0 +1,702 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a checkpoint of a running guest is taken: its memory goes from libvirt through a FIFO into storage, and
+ * while it stands still at the end of that its disk gets a snapshot; then it goes on, and the record is written.
+ *
+ * One worker has the checkpoint in its hands from its making to the snapshot (fill()): the loop tells it that libvirt
+ * is done, and it tells the loop when the disk's snapshot is taken. A guest that is emulated (TCG) stands still from the
+ * start: QEMU 7.2 loses what such a guest writes while its memory is copied.
+ *
+ * Invariants: a record is written only of what is durable; who asked is told that there is no checkpoint only when the
+ * guest is as it was, or is told to be; what there is of a checkpoint that fails is removed, or torn. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+
+#include "common/error.h"
+#include "common/message.h"
+#include "nodeagent/memory_pipe.h"
+
+/* How often it is looked whether a guest that runs meanwhile would write more than there is space for. */
+#define LOOK_MSEC 500u
+/* A measurement does not keep it. */
+#define STATS_MSEC 1000u
+/* Its vCPUs are to go on, and libvirt does not let them. */
+#define RESUME_AGAIN_MSEC 1000u
+
+typedef struct {
+    BerthGuestCheckpointFunc func;
+    gpointer user_data;
+} Answer;
+
+struct BerthGuestCheckpoint {
+    BerthGuest *guest;
+    char *checkpoint_id;
+    char *disk_id;
+    guint64 space_bytes;
+    gboolean stops;  /* it is to stand still after it */
+    gboolean frozen; /* it stood still before, and is to */
+    GArray *answers; /* Answer */
+    BerthMemoryPipe *pipe;
+    gboolean is_saving;   /* libvirt was asked to */
+    gboolean is_given_up; /* somebody does not want it any more */
+    gboolean is_letting_go;
+    gboolean is_let_go;  /* its vCPUs are as they are to be afterwards, if it comes about */
+    gboolean is_filled;  /* the worker has come to its end */
+    guint source;        /* the next look, or the next try to let it go */
+    gint64 stopped_usec; /* monotonic: since when it stands still; 0 = it does not */
+    guint64 taken_usec;  /* the instant */
+    guint64 pause_usec;  /* for which it stood still */
+    char *domain_xml;    /* as libvirt has saved it */
+    Berth__Usage usage;  /* up to it */
+    guint64 log_bytes[BERTH_N_STREAMS];
+    BerthCheckpointWriter *writer; /* filled, and to be committed */
+    GBytes *record;                /* instead: it was committed before */
+    GError *error;                 /* what went wrong */
+};
+typedef struct BerthGuestCheckpoint Checkpoint;
+
+static void let_go(Checkpoint *checkpoint);
+static void proceed(Checkpoint *checkpoint);
+
+gboolean berth_guest_vcpus_are_taken(const BerthGuest *guest)
+{
+    return berth_guest_is_leaving(guest) ||
+           (guest->checkpoint != NULL &&
+            (!guest->checkpoint->is_let_go || guest->checkpoint->stops));
+}
+
+/* --- its end -------------------------------------------------------------------------------- */
+
+static gpointer do_nothing(BerthStorage *storage, gconstpointer writer, GError **error)
+{
+    return NULL; /* the work is done when the input is freed */
+}
+
+static void free_writer(gpointer writer)
+{
+    berth_checkpoint_writer_free(writer);
+}
+
+/* On a worker, as it removes what is not committed; but at the agent's end, when there is none any more. */
+static void discard(BerthGuest *guest, BerthCheckpointWriter *writer)
+{
+    if (guest->is_closed)
+        berth_checkpoint_writer_free(writer);
+    else if (writer != NULL)
+        berth_storage_lane_run(guest->context->lane, BERTH_LANE_REMOVAL, "give up a checkpoint",
+                               do_nothing, writer, free_writer, NULL, NULL, NULL, NULL);
+}
+
+static void checkpoint_free(Checkpoint *checkpoint)
+{
+    g_clear_handle_id(&checkpoint->source, g_source_remove);
+    g_clear_pointer(&checkpoint->pipe, berth_memory_pipe_unref);
+    discard(checkpoint->guest, checkpoint->writer);
+    g_clear_pointer(&checkpoint->record, g_bytes_unref);
+    g_clear_error(&checkpoint->error);
+    g_array_unref(checkpoint->answers);
+    g_free(checkpoint->checkpoint_id);
+    g_free(checkpoint->disk_id);
+    g_free(checkpoint->domain_xml);
+    g_free(checkpoint);
+}
+
+static void give_answers(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *reply,
+                         const GError *error)
+{
+    for (guint i = 0; i < checkpoint->answers->len; i++) {
+        const Answer *answer = &g_array_index(checkpoint->answers, Answer, i);
+        answer->func(reply, error, answer->user_data);
+    }
+    g_array_set_size(checkpoint->answers, 0);
+}
+
+/* REPLY or ERROR. */
+static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *reply,
+                   const GError *error)
+{
+    G_GNUC_UNUSED g_autoptr(BerthGuestRef) keep = berth_guest_ref(checkpoint->guest);
+    BerthGuest *guest = checkpoint->guest;
+    guest->checkpoint = NULL;
+    if (error == NULL && checkpoint->stops)
+        guest->freeze_wanted = TRUE;
+    if (error == NULL)
+        g_message("%s: checkpoint %s is taken: it stood still for %" G_GUINT64_FORMAT " ms",
+                  guest->name, checkpoint->checkpoint_id, reply->pause_usec / 1000);
+    else
+        g_message("%s: no checkpoint %s: %s", guest->name, checkpoint->checkpoint_id,
+                  error->message);
+    give_answers(checkpoint, reply, error);
+    checkpoint_free(checkpoint);
+    if (guest->is_closed)
+        return;
+    berth_guest_freeze_go_on(guest);
+    if (guest->phase == BERTH_PHASE_CLEANING)
+        berth_guest_enter_cleaning(guest); /* which has waited for this */
+}
+
+/* ERROR (transfer full): the first counts, but that of storage, for which libvirt fails, more. */
+static void fail(Checkpoint *checkpoint, GError *error, gboolean is_cause)
+{
+    if (checkpoint->error == NULL || is_cause) {
+        g_clear_error(&checkpoint->error);
+        checkpoint->error = error;
+    } else {
+        g_error_free(error);
+    }
+}
+
+/* Of libvirt's end. */
+static void tell_worker(Checkpoint *checkpoint, gboolean ok)
+{
+    if (ok)
+        berth_memory_pipe_end(checkpoint->pipe);
+    else
+        berth_memory_pipe_stop(checkpoint->pipe);
+}
+
+/* --- letting it go -------------------------------------------------------------------------- */
+
+static void end_pause(Checkpoint *checkpoint)
+{
+    if (checkpoint->stopped_usec != 0)
+        checkpoint->pause_usec = (guint64)(g_get_monotonic_time() - checkpoint->stopped_usec);
+    checkpoint->stopped_usec = 0;
+}
+
+static void on_let_go_due(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    checkpoint->source = 0;
+    checkpoint->is_letting_go = FALSE;
+    let_go(checkpoint);
+}
+
+static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_resume_finish(result, &error);
+    checkpoint->is_letting_go = FALSE;
+    if (ok)
+        guest->is_frozen = FALSE;
+    if (!ok && !guest->is_closed && berth_guest_has_domain(guest)) {
+        g_warning("%s stands still after a checkpoint, and cannot be let go: %s", guest->name,
+                  error->message);
+        checkpoint->is_letting_go = TRUE;
+        checkpoint->source = g_timeout_add_once(RESUME_AGAIN_MSEC, on_let_go_due, checkpoint);
+        return;
+    }
+    end_pause(checkpoint);
+    checkpoint->is_let_go = TRUE;
+    proceed(checkpoint);
+}
+
+/* As it is to be from now on: it goes on, or stands still on. */
+static void let_go(Checkpoint *checkpoint)
+{
+    BerthGuest *guest = checkpoint->guest;
+    gboolean stands = guest->freeze_wanted || (checkpoint->stops && checkpoint->error == NULL);
+    if (checkpoint->is_letting_go)
+        return;
+    if (stands || guest->is_closed || !berth_guest_has_domain(guest)) {
+        checkpoint->is_let_go = TRUE;
+        proceed(checkpoint);
+        return;
+    }
+    checkpoint->is_let_go = FALSE;
+    checkpoint->is_letting_go = TRUE;
+    berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_resumed, checkpoint);
+    berth_guest_ref(guest);
+}
+
+/* --- committing ----------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthCheckpointWriter *writer;
+    char *checkpoint_id;
+    Berth__CheckpointRecord *record;
+} CommitInput;
+
+static void commit_input_free(gpointer data)
+{
+    CommitInput *input = data;
+    berth_checkpoint_writer_free(input->writer);
+    g_free(input->checkpoint_id);
+    berth_message_free(&input->record->base);
+    g_free(input);
+}
+
+/* The record as it was committed. */
+static gpointer commit(BerthStorage *storage, gconstpointer data, GError **error)
+{
+    const CommitInput *input = data;
+    Berth__CheckpointGuestReply *taken = input->record->taken;
+    if (!berth_storage_checkpoint_used(storage, input->checkpoint_id, &taken->memory_bytes,
+                                       &taken->disk_bytes, error))
+        return NULL;
+    g_autoptr(GBytes) packed = berth_message_pack(&input->record->base);
+    if (!berth_checkpoint_writer_commit(input->writer, packed, error))
+        return NULL;
+    return berth_message_copy(&taken->base);
+}
+
+static void free_message(gpointer message)
+{
+    berth_message_free(message);
+}
+
+static void on_committed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    GError *error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_work_finish(result, &error);
+    if (reply != NULL) {
+        finish(checkpoint, (const Berth__CheckpointGuestReply *)(const void *)reply, NULL);
+        return;
+    }
+    fail(checkpoint, error, TRUE);
+    let_go(checkpoint);
+}
+
+static Berth__CheckpointRecord *make_record(const Checkpoint *checkpoint)
+{
+    const BerthGuest *guest = checkpoint->guest;
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
+    Berth__CheckpointRecord record = BERTH__CHECKPOINT_RECORD__INIT;
+    Berth__Usage usage = checkpoint->usage;
+    id.job = guest->id.job;
+    id.task = guest->id.task;
+    id.guest = guest->id.guest;
+    id.epoch = guest->id.epoch;
+    taken.pause_usec = checkpoint->pause_usec;
+    taken.taken_usec = checkpoint->taken_usec;
+    taken.usage = &usage;
+    taken.stdout_bytes = checkpoint->log_bytes[BERTH_STREAM_STDOUT];
+    taken.stderr_bytes = checkpoint->log_bytes[BERTH_STREAM_STDERR];
+    record.version = BERTH_CHECKPOINT_VERSION;
+    record.id = &id;
+    record.disk_id = checkpoint->disk_id;
+    record.log_id = guest->log_id;
+    record.taken = &taken;
+    record.start_usec = guest->start_usec;
+    record.vcpus = guest->limits.vcpus;
+    record.memory_mib = guest->limits.memory_mib;
+    record.domain = guest->name;
+    record.domain_xml = checkpoint->domain_xml;
+    record.is_emulated = !guest->context->use_kvm;
+    return (Berth__CheckpointRecord *)(void *)berth_message_copy(&record.base);
+}
+
+static void begin_commit(Checkpoint *checkpoint)
+{
+    CommitInput *input = g_new0(CommitInput, 1);
+    *input = (CommitInput){g_steal_pointer(&checkpoint->writer),
+                           g_strdup(checkpoint->checkpoint_id), make_record(checkpoint)};
+    berth_storage_lane_run(checkpoint->guest->context->lane, BERTH_LANE_CONTROL,
+                           "commit a checkpoint", commit, input, commit_input_free, free_message,
+                           NULL, on_committed, checkpoint);
+    berth_guest_ref(checkpoint->guest);
+}
+
+/* It was made before: that the answer was lost is why it is asked for again. */
+static void answer_committed(Checkpoint *checkpoint)
+{
+    g_autoptr(GError) error = NULL;
+    gsize length = 0;
+    const guint8 *data = g_bytes_get_data(checkpoint->record, &length);
+    g_autoptr(ProtobufCMessage) message =
+        berth_message_unpack(&berth__checkpoint_record__descriptor, data, length, &error);
+    const Berth__CheckpointRecord *record = (const Berth__CheckpointRecord *)(const void *)message;
+    if (record != NULL && record->taken == NULL)
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                    "the record of checkpoint %s is damaged", checkpoint->checkpoint_id);
+    finish(checkpoint, error == NULL ? record->taken : NULL, error);
+}
+
+/* When the worker has come to its end, libvirt to its own, and the guest is let go. */
+static void proceed(Checkpoint *checkpoint)
+{
+    if (!checkpoint->is_filled || checkpoint->is_saving || !checkpoint->is_let_go)
+        return;
+    if (checkpoint->guest->is_closed)
+        checkpoint_free(checkpoint);
+    else if (checkpoint->error != NULL)
+        finish(checkpoint, NULL, checkpoint->error);
+    else if (checkpoint->record != NULL)
+        answer_committed(checkpoint);
+    else
+        begin_commit(checkpoint);
+}
+
+/* --- libvirt's part ------------------------------------------------------------------------- */
+
+static gboolean can_go_on(const Checkpoint *checkpoint)
+{
+    const BerthGuest *guest = checkpoint->guest;
+    return !guest->is_closed && !checkpoint->is_given_up && berth_guest_has_domain(guest) &&
+           !checkpoint->is_filled;
+}
+
+/* It has not come to a snapshot, and will not. ERROR (transfer full). */
+static void give_up(Checkpoint *checkpoint, GError *error)
+{
+    fail(checkpoint, error, FALSE);
+    tell_worker(checkpoint, FALSE);
+    let_go(checkpoint);
+}
+
+static GError *not_wanted(const Checkpoint *checkpoint)
+{
+    return g_error_new(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "%s has ended, or is being ended",
+                       checkpoint->guest->name);
+}
+
+/* While libvirt is away nobody knows whether the guest runs on. */
+static GError *why_not_saved(const Checkpoint *checkpoint, const GError *error)
+{
+    if (checkpoint->is_given_up || !berth_guest_has_domain(checkpoint->guest))
+        return not_wanted(checkpoint);
+    if (!berth_hypervisor_is_connected(checkpoint->guest->context->hypervisor))
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "%s", error->message);
+    return g_error_copy(error);
+}
+
+static void on_saved(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    g_autoptr(GError) error = NULL;
+    checkpoint->domain_xml = berth_hypervisor_save_finish(result, &error);
+    checkpoint->is_saving = FALSE;
+    g_clear_handle_id(&checkpoint->source, g_source_remove);
+    if (checkpoint->domain_xml == NULL) {
+        give_up(checkpoint, why_not_saved(checkpoint, error));
+        return;
+    }
+    guest->is_frozen = TRUE;
+    tell_worker(checkpoint, can_go_on(checkpoint));
+    if (checkpoint->is_filled)
+        let_go(checkpoint);
+}
+
+static void look_later(Checkpoint *checkpoint);
+
+static void on_held(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    if (!berth_hypervisor_suspend_finish(result, &error))
+        g_debug("%s: %s", guest->name, error->message);
+}
+
+static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
+    Checkpoint *checkpoint = guest->checkpoint;
+    if (guest->is_closed || checkpoint == NULL || !checkpoint->is_saving)
+        return;
+    if (state == NULL || !berth_convergence_must_stand(state->copied_bytes, state->left_bytes,
+                                                       checkpoint->space_bytes)) {
+        look_later(checkpoint);
+        return;
+    }
+    g_message("%s writes its memory again faster than it is saved: it stands still for the rest",
+              guest->name);
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_held,
+                                   berth_guest_ref(guest));
+}
+
+static void on_look_due(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    checkpoint->source = 0;
+    berth_hypervisor_migration_async(checkpoint->guest->context->hypervisor,
+                                     checkpoint->guest->name, on_looked,
+                                     berth_guest_ref(checkpoint->guest));
+}
+
+static void look_later(Checkpoint *checkpoint)
+{
+    checkpoint->source = g_timeout_add_once(LOOK_MSEC, on_look_due, checkpoint);
+}
+
+static void save(Checkpoint *checkpoint)
+{
+    BerthGuest *guest = checkpoint->guest;
+    if (!can_go_on(checkpoint)) {
+        give_up(checkpoint, not_wanted(checkpoint));
+        return;
+    }
+    checkpoint->is_saving = TRUE;
+    if (guest->context->use_kvm && !checkpoint->frozen)
+        look_later(checkpoint);
+    berth_hypervisor_save_async(guest->context->hypervisor, guest->name,
+                                berth_memory_pipe_path(checkpoint->pipe), on_saved, checkpoint);
+    berth_guest_ref(guest);
+}
+
+static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_suspend_finish(result, &error);
+    guest->is_frozen = TRUE; /* it may have taken effect all the same */
+    if (ok)
+        save(checkpoint);
+    else
+        give_up(checkpoint, why_not_saved(checkpoint, error));
+}
+
+static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthDomainStats) stats = berth_hypervisor_domain_stats_finish(result, &error);
+    if (stats != NULL && !guest->is_closed)
+        berth_guest_measured(guest, stats);
+    checkpoint->usage = guest->usage;
+    checkpoint->taken_usec = (guint64)g_get_real_time();
+    if (guest->context->use_kvm || checkpoint->frozen || !can_go_on(checkpoint)) {
+        save(checkpoint);
+        return;
+    }
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
+                                   checkpoint);
+    berth_guest_ref(guest);
+}
+
+static void measure(Checkpoint *checkpoint)
+{
+    berth_hypervisor_domain_stats_async(checkpoint->guest->context->hypervisor,
+                                        checkpoint->guest->name, STATS_MSEC, on_measured,
+                                        checkpoint);
+    berth_guest_ref(checkpoint->guest);
+}
+
+void berth_guest_domain_suspended(BerthGuest *guest)
+{
+    Checkpoint *checkpoint = guest->checkpoint;
+    if (checkpoint == NULL || checkpoint->stopped_usec != 0 || checkpoint->frozen)
+        return;
+    checkpoint->stopped_usec = g_get_monotonic_time();
+    checkpoint->taken_usec = (guint64)g_get_real_time();
+}
+
+/* --- the worker's part ---------------------------------------------------------------------- */
+
+typedef struct {
+    BerthMemoryPipe *pipe;
+    char *checkpoint_id;
+    char *disk_id;
+    char *log_id;
+    guint64 space_bytes;
+    Checkpoint *checkpoint; /* for the loop only, as long as it waits for the result */
+} FillInput;
+
+typedef struct {
+    BerthCheckpointWriter *writer;
+    GBytes *record; /* instead: it was committed before */
+} Filled;
+
+static void fill_input_free(gpointer data)
+{
+    FillInput *input = data;
+    berth_memory_pipe_unref(input->pipe);
+    g_free(input->checkpoint_id);
+    g_free(input->disk_id);
+    g_free(input->log_id);
+    g_free(input);
+}
+
+static void filled_free(gpointer data)
+{
+    Filled *filled = data;
+    berth_checkpoint_writer_free(filled->writer);
+    g_clear_pointer(&filled->record, g_bytes_unref);
+    g_free(filled);
+}
+
+/* News for the loop, while the worker is at it. */
+static gboolean on_made(gpointer data)
+{
+    measure(data);
+    return G_SOURCE_REMOVE;
+}
+
+typedef struct {
+    Checkpoint *checkpoint;
+    guint64 log_bytes[BERTH_N_STREAMS];
+} Snapped;
+
+static gboolean on_snapped(gpointer data)
+{
+    const Snapped *snapped = data;
+    Checkpoint *checkpoint = snapped->checkpoint;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+        checkpoint->log_bytes[i] = snapped->log_bytes[i];
+    let_go(checkpoint);
+    return G_SOURCE_REMOVE;
+}
+
+/* While the guest stands still: what it put out before is what it has, at most, been acknowledged. */
+static gboolean take_instant(BerthStorage *storage, const FillInput *input,
+                             BerthCheckpointWriter *writer, GError **error)
+{
+    g_autofree Snapped *snapped = g_new0(Snapped, 1);
+    snapped->checkpoint = input->checkpoint;
+    if (!berth_checkpoint_writer_snapshot(writer, error) ||
+        !berth_guest_log_sizes(storage, input->log_id, snapped->log_bytes, error))
+        return FALSE;
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_snapped, g_steal_pointer(&snapped), g_free);
+    return TRUE;
+}
+
+/* What is there is answered with; WHY it cannot be made (transfer full). */
+static gpointer read_committed(BerthStorage *storage, const FillInput *input, GError *why,
+                               GError **error)
+{
+    g_autoptr(GError) reason = why;
+    if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS)) {
+        /* An agent before us may have it open still: Ceph forgets that one. */
+        if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+            reason->code = BERTH_ERROR_UNAVAILABLE;
+        g_propagate_error(error, g_steal_pointer(&reason));
+        return NULL;
+    }
+    g_autoptr(GBytes) record = berth_storage_checkpoint_read(storage, input->checkpoint_id, error);
+    if (record == NULL)
+        return NULL;
+    Filled *filled = g_new0(Filled, 1);
+    filled->record = g_steal_pointer(&record);
+    return filled;
+}
+
+static gpointer fill(BerthStorage *storage, gconstpointer data, GError **error)
+{
+    const FillInput *input = data;
+    GError *reason = NULL;
+    g_autoptr(GBytes) header = NULL;
+    g_autoptr(BerthCheckpointWriter) writer = berth_storage_checkpoint_create(
+        storage, input->checkpoint_id, input->disk_id, input->space_bytes, &reason);
+    if (writer == NULL)
+        return read_committed(storage, input, reason, error);
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_made, input->checkpoint, NULL);
+    if (!berth_memory_pipe_receive(input->pipe, writer, &header, error) ||
+        !take_instant(storage, input, writer, error) ||
+        !berth_checkpoint_writer_finish(writer, g_bytes_get_data(header, NULL),
+                                        g_bytes_get_size(header), error))
+        return NULL;
+    Filled *filled = g_new0(Filled, 1);
+    filled->writer = g_steal_pointer(&writer);
+    return filled;
+}
+
+static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    GError *error = NULL;
+    Filled *filled = berth_work_finish(result, &error);
+    checkpoint->is_filled = TRUE;
+    if (filled == NULL) {
+        gboolean is_cause = !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
+        fail(checkpoint, error, is_cause);
+    } else {
+        checkpoint->writer = g_steal_pointer(&filled->writer);
+        checkpoint->record = g_steal_pointer(&filled->record);
+        filled_free(filled);
+    }
+    if (checkpoint->writer != NULL)
+        proceed(checkpoint);
+    else if (!checkpoint->is_saving)
+        let_go(checkpoint);
+}
+
+/* --- what is asked -------------------------------------------------------------------------- */
+
+static GError *why_not_now(const BerthGuest *guest)
+{
+    if (!berth_guest_has_domain(guest) || guest->phase == BERTH_PHASE_ENDED ||
+        guest->stop_signal != 0)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "%s has ended, or is being ended",
+                           guest->name);
+    if (guest->phase == BERTH_PHASE_BOOTING && !guest->is_adopted)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                           "the command of %s has not begun", guest->name);
+    if (berth_guest_is_leaving(guest) || guest->is_freezing || guest->checkpoint != NULL)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                           "%s is being moved, frozen, or checkpointed in another way",
+                           guest->name);
+    return NULL;
+}
+
+static void begin(Checkpoint *checkpoint)
+{
+    BerthGuest *guest = checkpoint->guest;
+    FillInput *input = g_new0(FillInput, 1);
+    *input = (FillInput){
+        .pipe = berth_memory_pipe_ref(checkpoint->pipe),
+        .checkpoint_id = g_strdup(checkpoint->checkpoint_id),
+        .disk_id = g_strdup(checkpoint->disk_id),
+        .log_id = g_strdup(guest->log_id),
+        .space_bytes = checkpoint->space_bytes,
+        .checkpoint = checkpoint,
+    };
+    guest->checkpoint = checkpoint;
+    guest->freeze_wanted = checkpoint->frozen;
+    berth_storage_lane_run(guest->context->lane, BERTH_LANE_MEMORY, "take a checkpoint", fill,
+                           input, fill_input_free, filled_free, NULL, on_filled, checkpoint);
+    berth_guest_ref(guest);
+}
+
+void berth_guest_checkpoint(BerthGuest *guest, const Berth__CheckpointGuestRequest *request,
+                            BerthGuestCheckpointFunc func, gpointer user_data)
+{
+    Answer answer = {func, user_data};
+    if (guest->checkpoint != NULL &&
+        g_str_equal(guest->checkpoint->checkpoint_id, request->checkpoint_id)) {
+        g_array_append_val(guest->checkpoint->answers, answer);
+        return;
+    }
+    g_autoptr(GError) error = why_not_now(guest);
+    BerthMemoryPipe *pipe =
+        error == NULL ? berth_memory_pipe_new(guest->context->config->run_dir, &error) : NULL;
+    if (pipe == NULL) {
+        func(NULL, error, user_data);
+        return;
+    }
+    Checkpoint *checkpoint = g_new0(Checkpoint, 1);
+    checkpoint->guest = guest;
+    checkpoint->checkpoint_id = g_strdup(request->checkpoint_id);
+    checkpoint->disk_id = g_strdup(request->disk_id);
+    checkpoint->space_bytes = request->space_bytes;
+    checkpoint->stops = request->stop;
+    checkpoint->frozen = request->frozen;
+    checkpoint->pipe = pipe;
+    checkpoint->answers = g_array_new(FALSE, FALSE, sizeof(Answer));
+    berth__usage__init(&checkpoint->usage);
+    g_array_append_val(checkpoint->answers, answer);
+    begin(checkpoint);
+}
+
+void berth_guest_checkpoint_not(BerthGuest *guest)
+{
+    Checkpoint *checkpoint = guest->checkpoint;
+    if (checkpoint == NULL)
+        return;
+    checkpoint->is_given_up = TRUE;
+    if (guest->is_closed) {
+        g_autoptr(GError) error =
+            g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");
+        give_answers(checkpoint, NULL, error);
+    }
+    berth_memory_pipe_give_up(checkpoint->pipe);
+}

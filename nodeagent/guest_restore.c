@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a guest goes on from a checkpoint: its disk and its logs are put back to that instant, its memory goes from
+ * storage through a FIFO to libvirt, and then it is as one that was adopted: its command has begun long ago.
+ *
+ * Invariants: nothing of a checkpoint changes, so that all of this can be done again, here or on another node; the logs
+ * are cut before it goes on. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+
+#include <string.h>
+
+#include "common/error.h"
+#include "common/id.h"
+#include "common/message.h"
+#include "nodeagent/memory_pipe.h"
+
+/* --- its disk ------------------------------------------------------------------------------- */
+
+typedef struct {
+    char *checkpoint_id;
+    char *disk_id;
+    char *log_id;
+    gboolean use_kvm;
+} DiskInput;
+
+static void disk_input_free(gpointer data)
+{
+    DiskInput *input = data;
+    g_free(input->checkpoint_id);
+    g_free(input->disk_id);
+    g_free(input->log_id);
+    g_free(input);
+}
+
+typedef struct {
+    BerthDiskSource *disk;
+    Berth__CheckpointRecord *record;
+} Put;
+
+static void put_free(gpointer data)
+{
+    Put *put = data;
+    berth_disk_source_free(put->disk);
+    berth_message_free(put->record == NULL ? NULL : &put->record->base);
+    g_free(put);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Put, put_free)
+
+static gboolean is_whole(const Berth__CheckpointRecord *record)
+{
+    BerthGuestId id;
+    return record->version == BERTH_CHECKPOINT_VERSION && record->taken != NULL &&
+           *record->domain_xml != '\0' && berth_guest_name_parse(record->domain, &id, NULL);
+}
+
+/* No node can go on from a checkpoint that is not there, torn or damaged: DATA_LOSS. */
+static Berth__CheckpointRecord *read_record(BerthStorage *storage, const char *checkpoint_id,
+                                            GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    g_autoptr(ProtobufCMessage) message = NULL;
+    g_autoptr(GBytes) packed = berth_storage_checkpoint_read(storage, checkpoint_id, &reason);
+    if (packed != NULL)
+        message =
+            berth_message_unpack(&berth__checkpoint_record__descriptor,
+                                 g_bytes_get_data(packed, NULL), g_bytes_get_size(packed), NULL);
+    if (message != NULL && is_whole((const Berth__CheckpointRecord *)(const void *)message))
+        return (Berth__CheckpointRecord *)(void *)g_steal_pointer(&message);
+    if (packed != NULL)
+        g_set_error(&reason, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                    "the record of checkpoint %s is damaged, or of a newer release", checkpoint_id);
+    else if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
+             g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+        reason->code = BERTH_ERROR_DATA_LOSS;
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return NULL;
+}
+
+static gboolean check_record(const Berth__CheckpointRecord *record, const DiskInput *input,
+                             GError **error)
+{
+    if (!g_str_equal(record->log_id, input->log_id)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
+                    "checkpoint %s was taken of a guest with the log %s, and not %s",
+                    input->checkpoint_id, record->log_id, input->log_id);
+        return FALSE;
+    }
+    if (record->is_emulated != input->use_kvm)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "checkpoint %s was taken of a guest under %s, and this node has %s",
+                input->checkpoint_id, record->is_emulated ? "emulation" : "KVM",
+                input->use_kvm ? "KVM" : "emulation");
+    return FALSE;
+}
+
+static gboolean cut_logs(BerthStorage *storage, const char *log_id,
+                         const Berth__CheckpointGuestReply *taken, GError **error)
+{
+    const guint64 sizes[BERTH_N_STREAMS] = {
+        [BERTH_STREAM_STDOUT] = taken->stdout_bytes,
+        [BERTH_STREAM_STDERR] = taken->stderr_bytes,
+    };
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        g_autofree char *name = g_strconcat(log_id, berth_guest_log_suffixes[i], NULL);
+        if (!berth_storage_log_cut(storage, name, sizes[i], error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **error)
+{
+    const DiskInput *input = data;
+    g_autoptr(Put) put = g_new0(Put, 1);
+    put->record = read_record(storage, input->checkpoint_id, error);
+    if (put->record == NULL || !check_record(put->record, input, error))
+        return NULL;
+    put->disk =
+        berth_storage_checkpoint_restore_disk(storage, input->checkpoint_id, input->disk_id, error);
+    if (put->disk == NULL || !cut_logs(storage, input->log_id, put->record->taken, error))
+        return NULL;
+    return g_steal_pointer(&put);
+}
+
+/* What it was resized to counts, and not what it was submitted with. */
+static gboolean take_size(BerthGuest *guest, GError **error)
+{
+    const char *xml = guest->record->domain_xml;
+    g_autoptr(BerthDomain) domain = berth_domain_parse(xml, strlen(xml), error);
+    if (domain == NULL)
+        return FALSE;
+    guest->limits = domain->metadata.limits;
+    guest->balloon_mib = domain->metadata.balloon_mib;
+    guest->is_opportunistic = domain->metadata.is_opportunistic;
+    return TRUE;
+}
+
+static void on_put_back(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    GError *error = NULL;
+    g_autoptr(Put) put = berth_work_finish(result, &error);
+    if (guest->is_closed) {
+        g_clear_error(&error);
+    } else if (put == NULL) {
+        berth_guest_fail_start(guest, berth_guest_fault_of_storage(error), error);
+    } else {
+        guest->disk = g_steal_pointer(&put->disk);
+        guest->record = g_steal_pointer(&put->record);
+        g_free(guest->name);
+        guest->name = g_strdup(guest->record->domain);
+        if (take_size(guest, &error))
+            berth_guest_take_step(guest, BERTH_STEP_DISK_MADE);
+        else
+            berth_guest_fail_start(guest, BERTH_FAULT_JOB, error);
+    }
+}
+
+void berth_guest_restore_disk(BerthGuest *guest)
+{
+    DiskInput *input = g_new0(DiskInput, 1);
+    *input = (DiskInput){
+        .checkpoint_id = g_strdup(guest->request->restore->checkpoint_id),
+        .disk_id = g_strdup(guest->disk_id),
+        .log_id = g_strdup(guest->log_id),
+        .use_kvm = guest->context->use_kvm,
+    };
+    berth_storage_lane_run(guest->context->lane, BERTH_LANE_REMOVAL, "put a disk back", put_back,
+                           input, disk_input_free, put_free, guest->cancellable, on_put_back,
+                           berth_guest_ref(guest));
+}
+
+/* --- its memory ----------------------------------------------------------------------------- */
+
+typedef struct {
+    BerthGuest *guest; /* a reference */
+    BerthMemoryPipe *pipe;
+    char *xml;
+    gboolean is_restoring; /* libvirt was asked to, and has not answered */
+    gboolean is_sent;      /* the worker has come to its end */
+    GError *error;         /* of storage, for which libvirt fails, rather than of libvirt */
+} Restore;
+
+typedef struct {
+    BerthMemoryPipe *pipe;
+    char *checkpoint_id;
+    Restore *restore; /* for the loop only, until it has the result */
+} SendInput;
+
+static void send_input_free(gpointer data)
+{
+    SendInput *input = data;
+    berth_memory_pipe_unref(input->pipe);
+    g_free(input->checkpoint_id);
+    g_free(input);
+}
+
+static void restore_free(Restore *restore)
+{
+    berth_memory_pipe_unref(restore->pipe);
+    berth_guest_unref(restore->guest);
+    g_clear_error(&restore->error);
+    g_free(restore->xml);
+    g_free(restore);
+}
+
+/* When both have come to their ends. */
+static void proceed(Restore *restore)
+{
+    BerthGuest *guest = restore->guest;
+    if (!restore->is_sent || restore->is_restoring)
+        return;
+    if (guest->is_closed) {
+        restore_free(restore);
+        return;
+    }
+    if (restore->error != NULL) {
+        GError *error = g_steal_pointer(&restore->error);
+        berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
+    } else {
+        g_message("%s goes on from a checkpoint", guest->name);
+        guest->is_adopted = guest->had_run = TRUE;
+        if (!guest->domain_was_up)
+            berth_guest_domain_started(guest);
+        berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
+    }
+    restore_free(restore);
+}
+
+static void on_restored(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Restore *restore = data;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_restore_finish(result, &error);
+    restore->is_restoring = FALSE;
+    if (!ok && restore->error == NULL)
+        restore->error = g_steal_pointer(&error);
+    if (ok)
+        berth_memory_pipe_end(restore->pipe);
+    else
+        berth_memory_pipe_stop(restore->pipe);
+    proceed(restore);
+}
+
+/* From the worker: the memory can be read. */
+static gboolean on_opened(gpointer data)
+{
+    Restore *restore = data;
+    BerthGuest *guest = restore->guest;
+    if (guest->is_closed) {
+        berth_memory_pipe_stop(restore->pipe);
+        return G_SOURCE_REMOVE;
+    }
+    restore->is_restoring = TRUE;
+    berth_hypervisor_restore_async(guest->context->hypervisor, guest->name, restore->xml,
+                                   berth_memory_pipe_path(restore->pipe), on_restored, restore);
+    return G_SOURCE_REMOVE;
+}
+
+static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **error)
+{
+    const SendInput *input = data;
+    g_autoptr(BerthCheckpointReader) reader =
+        berth_storage_checkpoint_open(storage, input->checkpoint_id, error);
+    if (reader == NULL)
+        return NULL;
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_opened, input->restore, NULL);
+    berth_memory_pipe_send(input->pipe, reader, error);
+    return NULL;
+}
+
+static void on_sent(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Restore *restore = data;
+    GError *error = NULL;
+    gboolean ok = berth_work_finish_empty(result, &error);
+    restore->is_sent = TRUE;
+    if (!ok && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED)) {
+        g_clear_error(&restore->error);
+        restore->error = g_steal_pointer(&error);
+    } else if (!ok && restore->error == NULL) {
+        restore->error = g_steal_pointer(&error);
+    }
+    g_clear_error(&error);
+    proceed(restore);
+}
+
+static char *xml_for(const BerthGuest *guest, GError **error)
+{
+    g_autoptr(BerthMigrationTarget) host = berth_guest_target(guest);
+    const BerthDomainMetadata metadata = {
+        .id = guest->id,
+        .limits = guest->limits,
+        .disk_id = guest->disk_id,
+        .log_id = guest->log_id,
+    };
+    return berth_domain_xml_for_restore(guest->record->domain_xml, host, &metadata, guest->disk,
+                                        error);
+}
+
+void berth_guest_restore_domain(BerthGuest *guest)
+{
+    GError *error = NULL;
+    g_autofree char *xml = xml_for(guest, &error);
+    BerthMemoryPipe *pipe =
+        xml == NULL ? NULL : berth_memory_pipe_new(guest->context->config->run_dir, &error);
+    if (pipe == NULL) {
+        berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
+        return;
+    }
+    Restore *restore = g_new0(Restore, 1);
+    SendInput *input = g_new0(SendInput, 1);
+    *restore =
+        (Restore){.guest = berth_guest_ref(guest), .pipe = pipe, .xml = g_steal_pointer(&xml)};
+    *input = (SendInput){berth_memory_pipe_ref(pipe),
+                         g_strdup(guest->request->restore->checkpoint_id), restore};
+    berth_storage_lane_run(guest->context->lane, BERTH_LANE_MEMORY, "restore a guest's memory",
+                           send_memory, input, send_input_free, NULL, NULL, on_sent, restore);
+}

@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* A command on this host, as the agent itself: root. */
+
+#include "nodeagent/exec.h"
+
+/* Begins COMMAND of N arguments in "/", in a session of its own. When it ends or is closed, so does what it has
+ * started, unless that has made itself a session; when the agent is killed, the command alone. FUNCS stays valid. NOT_FOUND and others: it cannot be
+ * executed. */
+BerthExec *berth_node_exec_open(char *const *command, gsize n, const BerthExecFuncs *funcs,
+                                gpointer user_data, GError **error);

@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A guest that is given more, and less, by one that goes along and one that does not, and across agents. */
+#include <config.h>
+
+#include "common/error.h"
+#include "common/id.h"
+#include "nodeagent/guest_private.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/lib/assert.h"
+
+guint __real_g_timeout_add_once(guint msec, GSourceOnceFunc func, gpointer data);
+guint __wrap_g_timeout_add_once(guint msec, GSourceOnceFunc func, gpointer data);
+
+guint __wrap_g_timeout_add_once(guint msec, GSourceOnceFunc func, gpointer data)
+{
+    return __real_g_timeout_add_once(msec == 3000 ? 1 : msec, func, data);
+}
+
+typedef struct {
+    gboolean is_given;
+    int code; /* 0 = yes */
+} Answer;
+
+static void on_answer(BerthFault fault, const GError *error, gpointer user_data)
+{
+    Answer *answer = user_data;
+    assert_false(answer->is_given);
+    answer->is_given = TRUE;
+    answer->code = error == NULL ? 0 : error->code;
+}
+
+/* The fixture's guest has 1 vCPU and 64 MiB. */
+static AgentFixture *running(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->memory_mib = 64;
+    return fixture;
+}
+
+static int resize(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib, guint64 balloon_mib)
+{
+    Answer answer = {0};
+    BerthDomainSize size = {vcpus, memory_mib, balloon_mib, FALSE};
+    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    run_until(answer.is_given);
+    return answer.code;
+}
+
+static void assert_limits(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib,
+                          guint64 balloon_mib)
+{
+    const BerthGuest *guest = agent_fixture_guest(fixture);
+    assert_int_equal(guest->limits.vcpus, vcpus);
+    assert_int_equal(guest->limits.memory_mib, memory_mib);
+    assert_int_equal(guest->balloon_mib, balloon_mib);
+}
+
+static void growth_and_shrink_are_done_when_the_guest_has_gone_along(void **state)
+{
+    AgentFixture *fixture = running(state);
+    assert_int_equal(resize(fixture, 2, 128, 0), 0);
+    assert_limits(fixture, 2, 128, 0);
+    assert_int_equal(fixture->hypervisor->memory_mib, 128);
+    assert_int_equal(resize(fixture, 1, 128, 64), 0);
+    assert_limits(fixture, 1, 128, 64);
+    assert_int_equal(fixture->hypervisor->memory_mib, 64);
+    assert_int_equal(fixture->hypervisor->resizes, 2);
+}
+
+static void guest_that_takes_its_time_is_waited_for(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Answer answer = {0};
+    BerthDomainSize size = {1, 128, 0, FALSE};
+    fixture->hypervisor->most_mib = 96;
+    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    run_until(fixture->hypervisor->memory_mib == 96);
+    fixture->hypervisor->most_mib = 0;
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_RESIZED);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_limits(fixture, 1, 128, 0);
+}
+
+/* What it did give is given back to it. */
+static void guest_that_keeps_its_memory_has_what_it_had(void **state)
+{
+    AgentFixture *fixture = running(state);
+    fixture->hypervisor->least_mib = 48;
+    assert_int_equal(resize(fixture, 1, 32, 0), BERTH_ERROR_FAILED_PRECONDITION);
+    assert_limits(fixture, 1, 64, 0);
+    assert_int_equal(fixture->hypervisor->resize_wanted.memory_mib, 64);
+    assert_int_equal(fixture->hypervisor->memory_mib, 64);
+}
+
+/* First in blocks, then by the balloon. */
+static void guest_that_keeps_its_memory_is_pressed(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Answer answer = {0};
+    BerthDomainSize size = {1, 32, 0, FALSE};
+    fixture->hypervisor->least_mib = 48;
+    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    run_until(fixture->hypervisor->resizes == 1);
+    assert_false(fixture->hypervisor->resize_presses);
+    run_until(fixture->hypervisor->resize_presses);
+    fixture->hypervisor->least_mib = 0;
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+}
+
+/* It has more than it had, and whoever counts it must not count less. */
+static void growth_that_can_neither_end_nor_be_taken_back_is_no_refusal(void **state)
+{
+    AgentFixture *fixture = running(state);
+    fixture->hypervisor->least_mib = fixture->hypervisor->most_mib = 96;
+    assert_int_equal(resize(fixture, 1, 128, 0), BERTH_ERROR_UNAVAILABLE);
+    fixture->hypervisor->least_mib = 0;
+    assert_int_equal(resize(fixture, 1, 128, 0), BERTH_ERROR_FAILED_PRECONDITION);
+    assert_int_equal(fixture->hypervisor->memory_mib, 64);
+}
+
+static void refusal_of_libvirt_leaves_what_it_had(void **state)
+{
+    AgentFixture *fixture = running(state);
+    fixture->hypervisor->failing_resizes = 1;
+    assert_int_equal(resize(fixture, 2, 128, 0), BERTH_ERROR_FAILED_PRECONDITION);
+    assert_int_equal(fixture->hypervisor->resize_wanted.vcpus, 1);
+    assert_limits(fixture, 1, 64, 0);
+    fixture->hypervisor->failing_resizes = 2; /* nor is it given back what it had */
+    assert_int_equal(resize(fixture, 2, 128, 0), BERTH_ERROR_UNAVAILABLE);
+    fixture->hypervisor->is_connected = FALSE;
+    assert_int_equal(resize(fixture, 2, 128, 0), BERTH_ERROR_UNAVAILABLE);
+}
+
+static void last_wish_counts(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Answer first = {0}, same = {0}, second = {0};
+    BerthDomainSize sizes[] = {{2, 128, 0, FALSE}, {1, 96, 0, TRUE}};
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    berth_guest_resize(guest, &sizes[0], on_answer, &first);
+    berth_guest_resize(guest, &sizes[0], on_answer, &same);
+    assert_false(first.is_given);
+    berth_guest_resize(guest, &sizes[1], on_answer, &second);
+    assert_int_equal(first.code, BERTH_ERROR_CANCELLED);
+    assert_int_equal(same.code, BERTH_ERROR_CANCELLED);
+    run_until(second.is_given);
+    assert_int_equal(second.code, 0);
+    assert_limits(fixture, 1, 96, 0);
+    assert_true(guest->is_opportunistic);
+}
+
+/* A block that it gives back long after the balloon had to take its place. */
+static void memory_that_changes_by_itself_is_set_right(void **state)
+{
+    AgentFixture *fixture = running(state);
+    assert_int_equal(resize(fixture, 1, 128, 0), 0);
+    fixture->hypervisor->memory_mib = 32;
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_RESIZED);
+    run_until(fixture->hypervisor->memory_mib == 128);
+    assert_limits(fixture, 1, 128, 0);
+}
+
+static void guest_that_ends_meanwhile_is_not_found(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Answer answer = {0};
+    BerthDomainSize size = {1, 32, 0, FALSE};
+    fixture->hypervisor->least_mib = 48;
+    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_ENDED);
+    assert_int_equal(answer.code, BERTH_ERROR_NOT_FOUND);
+    assert_int_equal(resize(fixture, 1, 64, 0), BERTH_ERROR_NOT_FOUND);
+}
+
+/* The agent before it was killed between two blocks: what it had counts until all of it is done. */
+static void adopted_guest_has_what_was_settled(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_add_guest(fixture);
+    g_autofree char *name = berth_guest_name_format(&agent_fixture_id);
+    BerthDomain *domain = g_hash_table_lookup(fixture->hypervisor->domains, name);
+    domain->metadata.limits.memory_mib = 256;
+    domain->metadata.balloon_mib = 128;
+    domain->metadata.is_opportunistic = TRUE;
+    fixture->hypervisor->memory_mib = 192;
+    agent_fixture_start(fixture);
+    assert_limits(fixture, 1, 256, 128);
+    assert_true(agent_fixture_guest(fixture)->is_opportunistic);
+    fixture->hypervisor->least_mib = 160;
+    assert_int_equal(resize(fixture, 1, 256, 128), BERTH_ERROR_UNAVAILABLE);
+}
+
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(growth_and_shrink_are_done_when_the_guest_has_gone_along),
+        TEST(guest_that_takes_its_time_is_waited_for),
+        TEST(guest_that_keeps_its_memory_has_what_it_had),
+        TEST(guest_that_keeps_its_memory_is_pressed),
+        TEST(growth_that_can_neither_end_nor_be_taken_back_is_no_refusal),
+        TEST(refusal_of_libvirt_leaves_what_it_had),
+        TEST(last_wish_counts),
+        TEST(memory_that_changes_by_itself_is_set_right),
+        TEST(guest_that_ends_meanwhile_is_not_found),
+        TEST(adopted_guest_has_what_was_settled),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Commands on the host, for real. */
+#include <config.h>
+
+#include "nodeagent/node_exec.h"
+#include "nodeagent/node_unit.h"
+#include "tests/lib/assert.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+
+typedef struct {
+    BerthExec *exec;
+    GString *text[2];
+    guint n_taken;
+    gboolean has_ended;
+    gboolean is_slow; /* the command ends while the first output is taken */
+    Berth__Exit exit;
+} Run;
+
+static void on_output(gboolean is_stderr, guint64 offset, const guint8 *data, gsize length,
+                      gpointer user_data)
+{
+    GString *text = ((Run *)user_data)->text[is_stderr];
+    assert_int_equal(offset, text->len);
+    g_string_append_len(text, (const char *)data, (gssize)length);
+    siginfo_t info;
+    if (((Run *)user_data)->is_slow && text->len == length)
+        assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOWAIT), 0);
+}
+
+static void on_taken(gpointer user_data)
+{
+    ((Run *)user_data)->n_taken++;
+}
+
+static void on_ended(const Berth__Exit *exit, const GError *error, gpointer user_data)
+{
+    Run *run = user_data;
+    assert_null(error);
+    assert_false(run->has_ended);
+    run->has_ended = TRUE;
+    run->exit = *exit;
+}
+
+static void run_clear(Run *run)
+{
+    g_string_free(run->text[0], TRUE);
+    g_string_free(run->text[1], TRUE);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Run, run_clear)
+
+static const BerthExecFuncs funcs = {on_output, on_taken, on_ended};
+
+static void begin(Run *run, const char *script)
+{
+    char *const command[] = {(char *)"sh", (char *)"-c", (char *)script};
+    g_autoptr(GError) error = NULL;
+    *run = (Run){.text = {g_string_new(NULL), g_string_new(NULL)}};
+    run->exec = berth_node_exec_open(command, 3, &funcs, run, &error);
+    assert_no_error(error);
+}
+
+static gboolean is_there(const GString *pid)
+{
+    return kill((pid_t)g_ascii_strtoll(pid->str, NULL, 10), 0) == 0;
+}
+
+static void command_has_its_streams_and_its_status(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "pwd; cat; echo err >&2; exit 3");
+    run.exec->class->input(run.exec, (const guint8 *)"in", 2, FALSE);
+    run_until(run.n_taken == 1);
+    run.exec->class->input(run.exec, (const guint8 *)"put", 3, TRUE);
+    run_until(run.has_ended);
+    assert_string_equal(run.text[0]->str, "/\ninput");
+    assert_string_equal(run.text[1]->str, "err\n");
+    assert_int_equal(run.exit.status, 3);
+}
+
+static void output_waits_for_acknowledgements(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "head -c 200000 /dev/zero; echo done >&2");
+    run_until(run.text[0]->len == BERTH_EXEC_WINDOW_BYTES);
+    while (!run.has_ended) {
+        const guint64 acked[2] = {run.text[0]->len, run.text[1]->len};
+        assert_true(run.text[0]->len <= 200000);
+        run.exec->class->control(run.exec, acked, 0);
+        run_until(run.has_ended || run.text[0]->len > acked[0] || run.text[1]->len > acked[1]);
+    }
+    assert_int_equal(run.text[0]->len, 200000);
+    assert_string_equal(run.text[1]->str, "done\n");
+}
+
+/* More than the window and less than that and a pipe, so that it ends before all of it is read. */
+static void output_of_one_that_has_ended_waits_for_acknowledgements(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "head -c 70000 /dev/zero");
+    run.is_slow = TRUE;
+    run_until(run.text[0]->len == BERTH_EXEC_WINDOW_BYTES);
+    for (guint i = 0; i < 10; i++)
+        g_main_context_iteration(NULL, FALSE);
+    assert_false(run.has_ended);
+    run.exec->class->control(run.exec, (guint64[]){run.text[0]->len, 0}, 0);
+    run_until(run.has_ended);
+    assert_int_equal(run.text[0]->len, 70000);
+}
+
+static void command_that_reads_nothing_takes_its_input(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "exec <&-; echo closed; sleep 0.5");
+    run_until(run.text[0]->len > 0);
+    run.exec->class->input(run.exec, (const guint8 *)"lost", 4, FALSE);
+    run_until(run.n_taken == 1); /* and this process lives */
+    run_until(run.has_ended);
+}
+
+static void signal_reaches_it(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "trap 'exit 9' USR1; echo set; while :; do sleep 0.05; done");
+    run_until(run.text[0]->len > 0);
+    run.exec->class->control(run.exec, (guint64[]){0, 0}, SIGUSR1);
+    run_until(run.has_ended);
+    assert_int_equal(run.exit.status, 9);
+}
+
+static void end_takes_along_what_was_left_running(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "sleep 1000 & echo $!");
+    run_until(run.has_ended);
+    assert_int_equal(run.exit.status, 0);
+    run_until(!is_there(run.text[0]));
+}
+
+static void close_ends_one_that_ignores_its_hangup(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "trap '' HUP; echo $$; while :; do sleep 1; done");
+    run_until(run.text[0]->len > 0);
+    assert_true(is_there(run.text[0]));
+    run.exec->class->close(run.exec);
+    run_until(!is_there(run.text[0]));
+    assert_false(run.has_ended);
+}
+
+static void command_takes_sigpipe_as_elsewhere(void **state)
+{
+    g_auto(Run) run = {0};
+    begin(&run, "kill -PIPE $$; echo alive");
+    run_until(run.has_ended);
+    assert_int_equal(run.exit.signal, SIGPIPE);
+    assert_string_equal(run.text[0]->str, "");
+}
+
+static void command_that_is_not_there_is_refused(void **state)
+{
+    char *const command[] = {(char *)"no-such-command"};
+    g_autoptr(GError) error = NULL;
+    assert_null(berth_node_exec_open(command, 1, &funcs, NULL, &error));
+    assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "no-such-command");
+}
+
+/* The agent is spared where memory is short; what people run on the host is not. */
+static void command_is_as_ready_to_be_ended_as_any_other(void **state)
+{
+    static const char path[] = "/proc/self/oom_score_adj";
+    g_auto(Run) run = {0};
+    FILE *file = fopen(path, "we");
+    assert_non_null(file);
+    assert_true(fputs("77", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+    begin(&run, "cat /proc/self/oom_score_adj");
+    run_until(run.has_ended);
+    assert_string_equal(run.text[0]->str, "0\n");
+}
+
+static void unit_is_found_in_either_hierarchy(void **state)
+{
+    static const struct {
+        const char *cgroups;
+        const char *unit; /* NULL: none */
+    } cases[] = {
+        {"0::/system.slice/berth-node.service\n", "berth-node.service"},
+        {"0::/system.slice/berth-node.service/below\n", "berth-node.service"},
+        {"12:cpu:/a.service\n1:name=systemd:/user.slice/session-4.scope\n0::/\n",
+         "session-4.scope"},
+        {"1:name=systemd:/\n0::/system.slice/x.service\n", "x.service"},
+        {"12:cpu:/a.service\n0::/\n", NULL},
+        {"0::/berth\n", NULL},
+        {"", NULL},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *unit = berth_node_unit_of(cases[i].cgroups);
+        if (g_strcmp0(unit, cases[i].unit) != 0)
+            fail_msg("\"%s\": %s", cases[i].cgroups, unit);
+    }
+}
+
+static void unit_has_the_commands_words_as_they_are(void **state)
+{
+    char *const command[] = {(char *)"sh", (char *)"-c", (char *)"echo $HOME $$ 100% \"a b\""};
+    g_auto(GStrv) argv = berth_node_unit_argv("x.service", "berth-node.service", command, 3);
+    g_auto(GStrv) unbound = berth_node_unit_argv("x.service", NULL, command, 3);
+    const guint n = g_strv_length(argv);
+    assert_string_equal(argv[0], "systemd-run");
+    assert_true(g_strv_contains((const char *const *)argv, "--unit=x.service"));
+    assert_true(
+        g_strv_contains((const char *const *)argv, "--property=BindsTo=berth-node.service"));
+    assert_int_equal(g_strv_length(unbound), n - 2);
+    assert_string_equal(argv[n - 4], "--");
+    assert_string_equal(argv[n - 2], "-c");
+    assert_string_equal(argv[n - 1], "echo $$HOME $$$$ 100% \"a b\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(command_has_its_streams_and_its_status),
+        cmocka_unit_test(output_waits_for_acknowledgements),
+        cmocka_unit_test(output_of_one_that_has_ended_waits_for_acknowledgements),
+        cmocka_unit_test(command_that_reads_nothing_takes_its_input),
+        cmocka_unit_test(signal_reaches_it),
+        cmocka_unit_test(end_takes_along_what_was_left_running),
+        cmocka_unit_test(close_ends_one_that_ignores_its_hangup),
+        cmocka_unit_test(command_takes_sigpipe_as_elsewhere),
+        cmocka_unit_test(command_that_is_not_there_is_refused),
+        cmocka_unit_test(command_is_as_ready_to_be_ended_as_any_other),
+        cmocka_unit_test(unit_is_found_in_either_hierarchy),
+        cmocka_unit_test(unit_has_the_commands_words_as_they_are),
+    };
+    signal(SIGPIPE, SIG_IGN); /* as in berth-node */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
