@@ -69,7 +69,8 @@ static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GA
 /* Who is next in the order, after those with a firm start so far. */
 static gboolean try_first(Pass *pass, CoreClass *class)
 {
-    if (!search(pass, class, core_plan_heeds_at(pass->core->plan, pass->n_planned), NULL))
+    if (!search(pass, class, core_plan_heeds_at(pass->core->plan, CORE_PLAN_FIRM, pass->n_planned),
+                NULL))
         return FALSE;
     core_placement_start(pass->core, class, pass->nodes);
     return TRUE;
@@ -83,10 +84,11 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
     BerthCore *core = pass->core;
     if (!search(pass, class, CORE_HEEDS_FIRM, candidates))
         return FALSE;
-    gboolean has_slack = core_plan_gathered_depth(core) > 0 && core_slack_could_start(core, class);
+    gboolean has_slack =
+        core_plan_depth(core, CORE_PLAN_GATHERED) > 0 && core_slack_could_start(core, class);
     if (has_slack)
         pass->has_gathered |= core_gather(core);
-    if (core_plan_n_gathered(core->plan) > 0 &&
+    if (core_plan_n(core->plan, CORE_PLAN_GATHERED) > 0 &&
         !search(pass, class, core_plan_heeded_by(core, class), candidates)) {
         class->left_to_slack = has_slack ? core->pass : 0;
         core->left_to_slack = MAX(core->left_to_slack, class->left_to_slack);
@@ -109,12 +111,13 @@ static void plan_first(Pass *pass, const CoreJob *job, gint64 rank)
     const CoreClass *class = job->class;
     guint32 *nodes = nodes_for(pass, class);
     CoreSupply *supply = NULL;
-    gint64 start_usec = core_search_first(core, class, core_class_length_usec(core, class),
-                                          core_plan_heeds_at(core->plan, pass->n_planned), nodes,
-                                          core_plan_firm_depth(core) > 1 ? &supply : NULL);
+    gint64 start_usec =
+        core_search_first(core, class, core_class_length_usec(core, class),
+                          core_plan_heeds_at(core->plan, CORE_PLAN_FIRM, pass->n_planned), nodes,
+                          core_plan_depth(core, CORE_PLAN_FIRM) > 1 ? &supply : NULL);
     if (start_usec != G_MAXINT64)
-        core_plan_insert_firm(core, pass->n_planned++,
-                              &(CorePlannedStart){job, rank, start_usec, nodes, supply});
+        core_plan_insert(core, CORE_PLAN_FIRM, pass->n_planned++,
+                         &(CorePlannedStart){job, rank, start_usec, nodes, supply});
     /* What one cannot, none of its class ever can, as things are. */
     core_ahead_skip(pass->ahead, start_usec == G_MAXINT64);
 }
@@ -126,7 +129,7 @@ static gboolean plan_ahead(Pass *pass)
     const CoreJob *job = core_ahead_first(pass->ahead, &rank);
     if (job == NULL)
         return FALSE;
-    if (core_replan_stands(pass->core, pass->n_planned, job, rank)) {
+    if (core_replan_stands(pass->core, CORE_PLAN_FIRM, pass->n_planned, job, rank)) {
         pass->n_planned++;
         core_ahead_skip(pass->ahead, FALSE);
     } else {
@@ -143,8 +146,8 @@ static gboolean plan_class(Pass *pass, const CoreOrdered *ordered)
     CoreClass *class = ordered->class;
     if (core_placement_park(core, class))
         return FALSE;
-    gboolean is_planned =
-        core_replan_stands(core, pass->n_planned, core_class_head(class), ordered->rank);
+    gboolean is_planned = core_replan_stands(core, CORE_PLAN_FIRM, pass->n_planned,
+                                             core_class_head(class), ordered->rank);
     if (!is_planned && try_first(pass, class))
         return FALSE;
     class->looked_at = core->pass;
@@ -159,9 +162,9 @@ static gboolean plan_class(Pass *pass, const CoreOrdered *ordered)
 static void make_plan(Pass *pass)
 {
     BerthCore *core = pass->core;
-    guint depth = core_plan_firm_depth(core);
+    guint depth = core_plan_depth(core, CORE_PLAN_FIRM);
     gboolean more = TRUE;
-    core_replan_begin(core);
+    core_replan_begin(core, CORE_PLAN_FIRM);
     while (more && pass->n_planned < depth) {
         CoreOrdered ordered = {0};
         if (pass->at < core->order->len)
@@ -171,7 +174,7 @@ static void make_plan(Pass *pass)
         else
             pass->at += plan_class(pass, &ordered);
     }
-    core_replan_end(core, pass->n_planned);
+    core_replan_end(core, CORE_PLAN_FIRM, pass->n_planned);
 }
 
 /* --- the others ----------------------------------------------------------------------------- */
@@ -180,7 +183,7 @@ static void make_plan(Pass *pass)
  * who could start in slack keeps out of the way of more. */
 static gboolean may_fail(const BerthCore *core, const CoreClass *class)
 {
-    return class->shape.guests > 1 || core_plan_gathered_depth(core) > 0;
+    return class->shape.guests > 1 || core_plan_depth(core, CORE_PLAN_GATHERED) > 0;
 }
 
 /* Goes through all of the order behind the firm starts, in a bounded number of searches that fail; of
@@ -255,7 +258,7 @@ static void try_untried(Pass *pass)
 static gboolean needs_plan(const BerthCore *core)
 {
     if (core->full_pass_wanted || core->plan_wanted || core->nodes.fresh->len > 0 ||
-        core_plan_n_firm(core->plan) < core_plan_firm_depth(core) ||
+        core_plan_n(core->plan, CORE_PLAN_FIRM) < core_plan_depth(core, CORE_PLAN_FIRM) ||
         core_plan_has_expired(core->plan, core->now_usec))
         return TRUE;
     for (guint i = 0; i < core->untried->len; i++) {
@@ -270,6 +273,8 @@ void core_backfill_pass(BerthCore *core)
 {
     Pass pass = {.core = core, .ahead = core_ahead_new()};
     core_plan_drop_idle(core);
+    if (core->full_pass_wanted)
+        core_plan_doubt(core->plan, CORE_PLAN_GATHERED);
     gboolean is_planned_anew = needs_plan(core);
     if (is_planned_anew) {
         make_plan(&pass);

@@ -6,6 +6,7 @@
 #include "common/error.h"
 #include "scheduler/core/cells.h"
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/drain.h"
@@ -56,6 +57,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->shapes = core_shapes_new();
     core_timers_init(&core->timers);
     core->strays = g_array_new(FALSE, FALSE, sizeof(CoreStray));
+    core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
     return core;
 }
 
@@ -74,6 +76,7 @@ void berth_core_free(BerthCore *core)
     g_array_unref(core->qos);
     core_nodes_clear(&core->nodes);
     g_array_unref(core->strays);
+    g_array_unref(core->unsaved);
     g_free(core);
 }
 
@@ -104,6 +107,7 @@ void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effect
 void core_event_end(BerthCore *core)
 {
     core_depend_end_hopeless(core);
+    core_checkpoint_begin_some(core);
     core_placement_pass(core);
     core_drain_tell_emptied(core);
     core->effects = NULL;
@@ -121,9 +125,19 @@ static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError 
     case BERTH_EVENT_JOB_HELD:
         return core_hold(core, job, by_operator, error);
     case BERTH_EVENT_JOB_FREEZE_WANTED:
-        return core_freeze(core, job, by_operator, error);
+        return core_freeze(core, job, event->request.to_disk, by_operator, error);
     case BERTH_EVENT_JOB_THAW_WANTED:
-        return core_thaw(core, job, by_operator, error);
+        return core_thaw(core, job, event->node, by_operator, error);
+    case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
+        return core_checkpoint(core, job, by_operator, error);
+    case BERTH_EVENT_JOB_RESTORE_WANTED:
+        return core_restore(core, job, event->guest.task, &event->request.checkpoint, error);
+    case BERTH_EVENT_JOB_MIGRATE_WANTED:
+        return core_migrate(core, job, event->node, by_operator, error);
+    case BERTH_EVENT_JOB_MIGRATE_UNWANTED:
+        return core_migrate_not(core, job, by_operator, error);
+    case BERTH_EVENT_JOB_RESIZE_WANTED:
+        return core_resize(core, job, &event->request.resources, by_operator, error);
     default:
         return core_release(core, job, by_operator, error);
     }
@@ -176,6 +190,8 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
     case BERTH_EVENT_GUEST_CHECKPOINTED:
         out_input->ok = event->result.ok;
         out_input->serial = event->result.serial;
+        out_input->paused_usec = event->result.paused_usec;
+        out_input->stored_mib = event->result.stored_mib;
         return CORE_TASK_CHECKPOINTED;
     case BERTH_EVENT_GUEST_FROZEN:
         out_input->ok = event->result.ok;
@@ -197,13 +213,14 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
 }
 
 /* A guest runs on one node, and while it migrates on either of two: what another says of it is about
- * nothing that is known here. What one end of a migration released is not the guest itself. */
+ * nothing that is known here. What one end of a migration released is not the guest itself, and that it is gone where
+ * it was to come says nothing of where it came from: who moves it asks both. */
 static gboolean is_believed(const CoreGuest *guest, const BerthCoreEvent *event)
 {
     if (event->node == 0 || event->node == guest->node)
         return TRUE;
     return guest->op == BERTH_OP_MIGRATING && event->node == guest->to &&
-           event->kind != BERTH_EVENT_GUEST_RELEASED;
+           event->kind != BERTH_EVENT_GUEST_RELEASED && event->kind != BERTH_EVENT_GUEST_GONE;
 }
 
 static void on_guest(BerthCore *core, const BerthCoreEvent *event)
@@ -253,6 +270,8 @@ static void on_timer(BerthCore *core)
             core_round(core);
         else if (timer->kind == CORE_TIMER_MAINTENANCE)
             core_maintenance_due(core);
+        else if (timer->kind == CORE_TIMER_CHECKPOINT)
+            core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
         else if (timer->kind == CORE_TIMER_NODE)
             core_session_timed_out(core, CORE_CONTAINER_OF(timer, CoreNode, timer));
         else
@@ -314,7 +333,16 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_JOB_RELEASED:
     case BERTH_EVENT_JOB_FREEZE_WANTED:
     case BERTH_EVENT_JOB_THAW_WANTED:
+    case BERTH_EVENT_JOB_MIGRATE_WANTED:
+    case BERTH_EVENT_JOB_MIGRATE_UNWANTED:
+    case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
+    case BERTH_EVENT_JOB_RESTORE_WANTED:
+    case BERTH_EVENT_JOB_RESIZE_WANTED:
         return on_request(core, event, error);
+    case BERTH_EVENT_CHECKPOINTS_CHANGED:
+        core_checkpoints_changed(core, &event->guest, &event->checkpoints.newest,
+                                 event->checkpoints.stored_mib);
+        return TRUE;
     case BERTH_EVENT_NODE_JOINED:
     case BERTH_EVENT_NODE_LEFT:
     case BERTH_EVENT_NODE_CHANGED:
@@ -392,6 +420,7 @@ gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_j
         .qos = shape->qos,
         .may_move = shape->may_move,
         .may_checkpoint = shape->may_checkpoint,
+        .checkpoint_every_usec = job->checkpoint_every_usec,
         .opportunistic = shape->opportunistic,
         .on_timeout = shape->on_timeout,
         .on_limit = shape->on_limit,
@@ -423,11 +452,16 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         task->guests[guest_index].phase == BERTH_GUEST_NONE)
         return FALSE;
     const CoreGuest *guest = &task->guests[guest_index];
+    gboolean is_resized = guest->op == BERTH_OP_RESIZING;
+    gboolean has_goal = is_resized || guest->op == BERTH_OP_MIGRATING;
+    static const BerthResources none = {0, 0, 0};
     *out_guest = (BerthCoreGuest){
         .id = core_guest_id(guest),
         .node = guest->node,
         .phase = guest->phase,
         .resources = core_guest_resources(guest),
+        .old_resources = is_resized ? core_guest_resources_of(guest, guest->old_size) : none,
+        .to_resources = has_goal ? core_guest_resources_of(guest, guest->goal) : none,
         .cells = guest->cells,
         .op = guest->op,
         .op_serial = guest->op_serial,
@@ -483,7 +517,12 @@ guint32 berth_core_n_nodes(BerthCore *core)
 
 static gsize job_bytes(const CoreJob *job)
 {
-    gsize bytes = sizeof *job + g_bit_storage(job->n_tasks) * sizeof job->tasks[0];
+    guint32 n = job->n_tasks;
+    gsize places =
+        n > 1 ? (gsize)1 << g_bit_storage(n - 1) : n; /* job.c grows it to powers of two */
+    gsize bytes = sizeof *job + places * sizeof job->tasks[0];
+    if (job->returned != NULL)
+        bytes += sizeof *job->returned + job->returned->allocated * sizeof job->returned->links[0];
     for (guint32 i = 0; i < job->n_tasks; i++)
         bytes += sizeof(CoreTask) + job->tasks[i]->n_guests * sizeof(CoreGuest) +
                  core_loss_bytes(job->tasks[i]->loss);

@@ -69,10 +69,28 @@ typedef struct {
     gint64 not_before_usec; /* backing off until then */
     gint64 start_usec;      /* of the command, newest epoch; 0 = not yet */
     gint64 end_usec;
-    guint32 checkpoint_epoch; /* of the guest that its checkpoint was taken of; 0 = has none: the
-                               * next guest starts by RESTORE */
-    gint64 ran_usec;          /* of its time limit, up to that checkpoint */
-    gint64 starved_usec;      /* of the present run: lost because its node gave it less than it
+    guint32 checkpoint; /* serial of the one that its next guest goes on from, by RESTORE; ... */
+    guint32
+        checkpoint_epoch; /* ... and of the guest that it was taken of; 0 = has none, it begins anew */
+    gint64 checkpoint_ran_usec; /* ... and what had been used of its time limit then */
+    guint32 checkpoint_last;    /* serial of the latest that was begun; none comes twice */
+    guint64
+        checkpoints_mib; /* of checkpoint storage: what all of its checkpoints take, as was told */
+    guint64
+        checkpoint_space_mib; /* likewise, kept for the one that is wanted or under way; 0 = for none */
+    BerthReason checkpoint_wanted; /* its guest is to be checkpointed, and runs on, and this is why:
+                                    * CHECKPOINTED_BY_USER, _BY_OPERATOR, CHECKPOINT_DUE. Until that is done, or
+                                    * cannot be */
+    guint32
+        checkpoint_open; /* serial of the one that is under way; 0 = none is: a core that is put back
+                              * asks again */
+    BerthReason checkpoint_reason; /* of that */
+    gboolean checkpoint_stops;     /* its guest stands still after that, to be released */
+    gint64 checkpoint_usec; /* when the latest of the present run was begun; 0 = there was none */
+    gint64
+        checkpoint_missed_usec; /* when one was last due for which there was no space; 0 = never */
+    gint64 ran_usec;            /* of its time limit, before the present run */
+    gint64 starved_usec;        /* of the present run: lost because its node gave it less than it
                                * wanted, and not charged to its time limit */
     /* What that guest of the present run which needs most was measured to need, when that was last
      * told: when its memory has grown by BERTH_TUNING_PEAK_STEP_PERMILLE since, or anything has
@@ -84,13 +102,26 @@ typedef struct {
                                 * FROZEN_BY_OPERATOR, AT_LIMIT; NONE = it is to run. That it does
                                 * stand still is the state SUSPENDED. */
     gint64 frozen_usec;        /* since when it does; 0 = it does not */
-    gboolean freeze_is_open;   /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
+    gboolean
+        freeze_to_disk; /* it is to stand still without a guest, as a checkpoint; with FREEZE_REASON */
+    guint32 migrate_to; /* handle of the node to which its guest is being moved; 0 = it is not: a
+                                * core that is put back asks again */
+    BerthReason migrate_reason;
+    gboolean migrate_is_unwanted; /* somebody has called that off */
+    gboolean freeze_is_open;  /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
                                 * core that is put back asks again, whatever is wanted by then */
+    BerthResources resources; /* of its one guest; 0 = what its job reserves */
+    /* What that is to have, here or where it is being moved for it: a core that is put back asks again; 0 =
+     * nothing else. */
+    BerthResources resize_to;
+    BerthReason resize_reason; /* of RESIZE_TO */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
  *            it waits again after that
  *   RUNNING  STARTING (the flag "booting"), RUNNING, STOPPING
+ *   SUSPENDED  RUNNING: its guest stands still; RELEASING, FENCING, NONE: frozen to disk, it goes on from its
+ *            checkpoint when it is thawed
  *   final    RELEASING, FENCING: its guest is being removed; NONE: done, the core forgets it
  * NODE stays that of the last guest when there is none any more. A RUNNING or STARTING task with a
  * STOP_REASON is to be stopped, and its node is away: STOP leaves when the node joins again. */
@@ -136,9 +167,10 @@ typedef struct {
     BerthResources ceiling; /* may be grown up to it; below RESOURCES = not */
     BerthOnLimit on_limit;
     BerthOnTimeout on_timeout;
-    gboolean may_move;       /* live, while it runs */
-    gboolean may_checkpoint; /* and be restored anywhere */
-    gboolean opportunistic;  /* may start in slack, if it also may be moved or checkpointed */
+    gint64 checkpoint_every_usec; /* of running; 0 = not */
+    gboolean may_move;            /* live, while it runs */
+    gboolean may_checkpoint;      /* and be restored anywhere */
+    gboolean opportunistic;       /* may start in slack, if it also may be moved or checkpointed */
     const BerthCoreDependency *dependencies; /* all must be met. Copied. */
     gsize n_dependencies;
 } BerthCoreJob;
@@ -222,9 +254,11 @@ typedef struct {
     BerthReason op_reason;
     guint32 to; /* MIGRATING: the other node */
     gboolean is_opportunistic_there;
-    BerthResources resources; /* what it has now */
-    guint64 balloon_mib;      /* of its memory, that a balloon keeps from it now */
-    guint64 to_balloon_mib;   /* RESIZING: likewise, when that is done */
+    BerthResources resources;     /* that are held for it: RESIZING: the larger of both */
+    BerthResources old_resources; /* RESIZING: what it has if that fails */
+    BerthResources to_resources;  /* RESIZING, and MIGRATING for that: what it is to have */
+    guint64 balloon_mib;          /* of its memory, that a balloon keeps from it now */
+    guint64 to_balloon_mib;       /* RESIZING: likewise, when that is done */
     gboolean is_opportunistic;
     gboolean is_frozen;
     guint32 predicted_milli;
@@ -243,8 +277,15 @@ typedef enum {
     BERTH_EVENT_JOB_RELEASED,
     BERTH_EVENT_JOB_FREEZE_WANTED, /* its running guests are to stand still, in memory, until ... */
     BERTH_EVENT_JOB_THAW_WANTED,   /* ... they are to go on, whatever they were frozen for */
-    BERTH_EVENT_NODE_JOINED,       /* a session began; GUESTS is all that it has */
-    BERTH_EVENT_NODE_LEFT,         /* its session ended */
+    BERTH_EVENT_JOB_MIGRATE_WANTED, /* its running guest is to go on on NODE; 0 = wherever there is room */
+    BERTH_EVENT_JOB_MIGRATE_UNWANTED, /* it is to stay after all, if that is still possible */
+    BERTH_EVENT_JOB_RESIZE_WANTED, /* its running guest is to have other RESOURCES, within its ceiling */
+    BERTH_EVENT_JOB_CHECKPOINT_WANTED, /* its running guest is to be saved, and runs on */
+    BERTH_EVENT_JOB_RESTORE_WANTED, /* it is to go on from the CHECKPOINT that the request names, wherever
+                                        * there is room; what runs of it is given up */
+    BERTH_EVENT_CHECKPOINTS_CHANGED, /* some of a task's are no more: CHECKPOINTS says what is left */
+    BERTH_EVENT_NODE_JOINED,         /* a session began; GUESTS is all that it has */
+    BERTH_EVENT_NODE_LEFT,           /* its session ended */
     BERTH_EVENT_NODE_CHANGED, /* what it offers, and whether it can start guests, within its session */
     BERTH_EVENT_START_TAKEN,    /* START was answered: the node has taken the guest on */
     BERTH_EVENT_GUEST_RUNNING,  /* the command's first instruction */
@@ -262,8 +303,8 @@ typedef enum {
     BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use, and what the host lacks */
     BERTH_EVENT_GUEST_MIGRATED,     /* MIGRATE is done, and it runs on TO; or not, and it runs where
                                        it was */
-    BERTH_EVENT_GUEST_CHECKPOINTED, /* CHECKPOINT is done and the guest stands still, to be released;
-                                       or not, and it runs on */
+    BERTH_EVENT_GUEST_CHECKPOINTED, /* CHECKPOINT is done, and the guest runs on, or stands still to be
+                                       released; or it is not, and it runs on */
     BERTH_EVENT_GUEST_FROZEN,
     BERTH_EVENT_GUEST_THAWED,
     BERTH_EVENT_GUEST_RESIZED,  /* it has the size that RESIZE named; or not, and has the old one */
@@ -312,6 +353,13 @@ typedef struct {
     guint32 jobs; /* unfinished ones; one more is refused */
 } BerthCoreLimits;
 
+/* One that can be restored from. */
+typedef struct {
+    guint32 serial; /* 0 = none */
+    guint32 epoch;  /* of the guest that it was taken of */
+    gint64 ran_usec;
+} BerthCoreCheckpoint;
+
 /* How a command ended. */
 typedef struct {
     guint32 status;
@@ -346,15 +394,24 @@ typedef struct {
 typedef struct {
     BerthEventKind kind;
     BerthGuestId guest; /* GUEST_*, START_FAILED; JOB_*: .job */
-    guint32 node;       /* NODE_*; GUEST_RELEASED: which node says so, 0 = not told, which is only
-                         * right of guests that were never migrated */
-    gboolean more;      /* another event of this instant follows at once: nothing is placed before
+    guint32
+        node; /* NODE_*, JOB_MIGRATE_WANTED, JOB_THAW_WANTED (of one that is frozen to disk: where it goes on; 0 =
+                         * wherever there is room); of guests: which node says so. 0 = not told, which is only right of
+                         * guests that were never migrated */
+    gboolean more; /* another event of this instant follows at once: nothing is placed before
                          * the last of them, so that their order does not decide who gets the room */
     union {
         BerthCoreJob submitted;
         struct {
             gboolean by_operator;
-        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED */
+            gboolean to_disk;               /* JOB_FREEZE_WANTED */
+            BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */
+            BerthResources resources; /* JOB_RESIZE_WANTED: 0 = as it has; disk is not looked at */
+        } request;                    /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED */
+        struct {
+            BerthCoreCheckpoint newest; /* to go on from; serial 0: it would begin anew */
+            guint64 stored_mib;         /* of all that are left */
+        } checkpoints;                  /* CHECKPOINTS_CHANGED, of the task GUEST.task */
         struct {
             BerthCoreNodeInfo info;
             const BerthFoundGuest *guests;
@@ -390,6 +447,9 @@ typedef struct {
             gboolean ok;
             BerthReason reason; /* not ok; for the log only */
             guint32 serial;     /* of the action that this answers; 0 = the latest */
+            gint64
+                paused_usec; /* _CHECKPOINTED of a guest that runs on: for so long it stood still */
+            guint64 stored_mib; /* _CHECKPOINTED: what all checkpoints of the task take now */
         } result;               /* GUEST_MIGRATED, _CHECKPOINTED, _FROZEN, _THAWED, _RESIZED */
         struct {
             guint32 account; /* from 1; 0 = the root, above all */
@@ -429,6 +489,7 @@ typedef enum {
     BERTH_ACTION_FREEZE,     /* answered by GUEST_FROZEN */
     BERTH_ACTION_THAW,       /* answered by GUEST_THAWED */
     BERTH_ACTION_RESIZE,     /* to RESOURCES and BALLOON_MIB; answered by GUEST_RESIZED */
+    BERTH_ACTION_STAY,       /* the MIGRATE under way is not wanted any more; that is answered */
 } BerthActionKind;
 /* A guest that exits, vanishes or is stopped while something is done to it: its end is the answer,
  * and what was to be done is not done any more. Where it ended in the midst of a migration, RELEASE
@@ -441,8 +502,16 @@ typedef struct {
     BerthReason reason;
     gint64 grace_usec;  /* STOP */
     guint32 to;         /* MIGRATE */
+    gboolean is_again;  /* MIGRATE, RESIZE: as it was before, for a node that has joined since */
     guint32 from_epoch; /* RESTORE */
-    guint32 serial; /* MIGRATE, CHECKPOINT, RESIZE: which of the guest's; the result names it, so
+    guint32
+        checkpoint; /* CHECKPOINT: serial of the one to be made; RESTORE: of the one to go on from */
+    gboolean
+        stops; /* CHECKPOINT: the guest stands still after it, and is released; else it runs on, or
+                         * stands still as it did */
+    guint64 space_mib; /* CHECKPOINT: that its memory may take */
+    guint32
+        serial; /* MIGRATE, CHECKPOINT, FREEZE, THAW, RESIZE: which of the guest's; the result names it, so
                      * that a late one is not taken for the answer to another */
     BerthResources resources; /* RESIZE; START and RESTORE: what the guest gets */
     guint64 balloon_mib; /* RESIZE: of RESOURCES, that its balloon keeps from it; 0 = none. What the
@@ -502,11 +571,22 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
  * says why in words for its user:
  *   JOB_SUBMITTED  INVALID_ARGUMENT: larger than any known node that it may use (names the
  *                  largest), no resources, unknown node handle; while no such node has said what
- *                  it offers, everything is accepted. ALREADY_EXISTS: the number is in use
+ *                  it offers, everything is accepted. ALREADY_EXISTS: the number is in use.
+ *                  RESOURCE_EXHAUSTED: its owner has as many jobs as he may
  *   JOB_CANCELLED, JOB_HELD, JOB_RELEASED  NOT_FOUND; FAILED_PRECONDITION (already ended; running
  *                  jobs cannot be held; a user may not release what an operator holds)
  *   JOB_FREEZE_WANTED, JOB_THAW_WANTED  NOT_FOUND; FAILED_PRECONDITION (no task of it runs, or all that do
  *                  are being ended; a user may not thaw what an operator froze); UNSUPPORTED (a gang)
+ *   JOB_MIGRATE_WANTED  NOT_FOUND; FAILED_PRECONDITION (no task of it runs; something else is being done to
+ *                  it; it is there; the node may not have it now); RESOURCE_EXHAUSTED (there is no room);
+ *                  UNSUPPORTED (a gang; guests cannot be moved)
+ *   JOB_CHECKPOINT_WANTED, and JOB_FREEZE_WANTED to disk  as JOB_FREEZE_WANTED, and RESOURCE_EXHAUSTED (there
+ *                  is no space for it left); UNSUPPORTED (guests cannot be checkpointed)
+ *   JOB_THAW_WANTED to a node  as JOB_THAW_WANTED, and as JOB_MIGRATE_WANTED says of the node
+ *   JOB_RESTORE_WANTED  NOT_FOUND; FAILED_PRECONDITION (it is ending); UNSUPPORTED
+ *   JOB_MIGRATE_UNWANTED  NOT_FOUND; FAILED_PRECONDITION (nobody has asked for it to be moved; a user may not
+ *                  call off what an operator wants)
+ *   ACCOUNT_SET, QOS_SET  INVALID_ARGUMENT: an account below itself; a number or priority out of range
  * Events of guests and nodes are never refused: a stale one changes nothing. */
 gboolean berth_core_handle(BerthCore *core, gint64 now_usec, const BerthCoreEvent *event,
                            BerthCoreEffects *effects, GError **error);
@@ -529,8 +609,9 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 job, guint32 task, guint3
 typedef struct {
     BerthGuestId guest;
     BerthJobState state;
-    gboolean moves;     /* as soon as there is room elsewhere; else its end is waited for */
-    gint64 latest_usec; /* when its time limit and its grace have passed, as they are known now;
+    gboolean moves;       /* as soon as there is room elsewhere; else its end is waited for */
+    gboolean checkpoints; /* it could be, where it cannot be moved in time */
+    gint64 latest_usec;   /* when its time limit and its grace have passed, as they are known now;
                          * G_MAXINT64 = it has no limit, or stands still without it */
 } BerthCoreDrainStep;
 /* (transfer full, BerthCoreDrainStep); NULL: no such node. */

@@ -11,7 +11,7 @@
 #include "scheduler/core/requests.h"
 
 typedef struct {
-    CoreJob *job; /* that waits */
+    guint64 job; /* that waits; it may have ended, and be forgotten, meanwhile */
     BerthDependencyKind kind;
 } Dependent;
 
@@ -19,7 +19,11 @@ typedef struct {
 typedef struct {
     guint64 job; /* first: the key */
     GArray *dependents;
+    guint drop_at; /* when there are so many, those that wait no more are dropped */
 } Waited;
+
+/* And then not before there are twice as many as are left, and so many. */
+#define DROP_AT_MIN 16u
 
 /* Unfinished jobs of one user and name. */
 struct CoreFamily {
@@ -142,18 +146,40 @@ static gboolean is_met_by(BerthDependencyKind kind, gboolean ended_well)
     return (kind != BERTH_AFTER_OK || ended_well) && (kind != BERTH_AFTER_NOT_OK || !ended_well);
 }
 
-static void wait_for(BerthCore *core, CoreJob *job, const BerthCoreDependency *dependency)
+/* NULL: it waits for nothing any more. */
+static CoreJob *get_waiting(const BerthCore *core, const Dependent *dependent)
+{
+    CoreJob *job = core_job_get(core, dependent->job);
+    return job != NULL && !job->has_ended ? job : NULL;
+}
+
+static void drop_ended(const BerthCore *core, Waited *waited)
+{
+    GArray *dependents = waited->dependents;
+    guint n = 0;
+    for (guint i = 0; i < dependents->len; i++) {
+        Dependent dependent = g_array_index(dependents, Dependent, i);
+        if (get_waiting(core, &dependent) != NULL)
+            g_array_index(dependents, Dependent, n++) = dependent;
+    }
+    g_array_set_size(dependents, n);
+    waited->drop_at = MAX(2 * n, DROP_AT_MIN);
+}
+
+static void wait_for(BerthCore *core, const CoreJob *job, const BerthCoreDependency *dependency)
 {
     Waited *waited = g_hash_table_lookup(core->waited, &dependency->job);
     if (waited == NULL) {
         waited = g_new(Waited, 1);
         waited->job = dependency->job;
         waited->dependents = g_array_new(FALSE, FALSE, sizeof(Dependent));
+        waited->drop_at = DROP_AT_MIN;
         g_hash_table_add(core->waited, waited);
     }
-    Dependent dependent = {job, dependency->kind};
+    if (waited->dependents->len >= waited->drop_at)
+        drop_ended(core, waited);
+    Dependent dependent = {job->id, dependency->kind};
     g_array_append_val(waited->dependents, dependent);
-    job->n_entries++;
 }
 
 static gboolean has_started(const CoreJob *job)
@@ -190,24 +216,8 @@ void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source)
         add_one(core, job, &source->dependencies[i]);
 }
 
-static void leave_all(BerthCore *core, const CoreJob *job)
-{
-    GHashTableIter iter;
-    gpointer key;
-    /* The result does not depend on the order of the table: all entries of JOB go. */
-    g_hash_table_iter_init(&iter, core->waited);
-    while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        GArray *dependents = ((Waited *)key)->dependents;
-        for (guint i = dependents->len; i > 0; i--)
-            if (g_array_index(dependents, Dependent, i - 1).job == job)
-                g_array_remove_index(dependents, i - 1);
-    }
-}
-
 void core_depend_remove(BerthCore *core, CoreJob *job)
 {
-    if (job->n_entries > 0)
-        leave_all(core, job);
     g_hash_table_remove(core->waited, &job->id);
 }
 
@@ -222,16 +232,16 @@ static gboolean tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
     g_array_set_size(waited->dependents, 0);
     for (guint i = 0; i < dependents->len; i++) {
         Dependent dependent = g_array_index(dependents, Dependent, i);
+        CoreJob *waiting = get_waiting(core, &dependent);
+        if (waiting == NULL)
+            continue;
         if (!has_ended && dependent.kind != BERTH_AFTER_START) {
             g_array_append_val(waited->dependents, dependent);
-            continue;
-        }
-        dependent.job->n_entries--;
-        if (!has_ended || is_met_by(dependent.kind, !job->has_failed)) {
-            meet(core, dependent.job);
+        } else if (!has_ended || is_met_by(dependent.kind, !job->has_failed)) {
+            meet(core, waiting);
             any = TRUE;
         } else {
-            give_up(core, dependent.job);
+            give_up(core, waiting);
         }
     }
     return any;

@@ -9,6 +9,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
+#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
@@ -19,7 +20,7 @@
 #include "scheduler/core/timers.h"
 
 /* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
-static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
+static CoreNode *find_best(BerthCore *core, const CoreGuest *guest)
 {
     const CoreClass *class = guest->task->job->class;
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
@@ -32,28 +33,67 @@ static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
                : NULL;
 }
 
-void core_drain_move_some(BerthCore *core, CoreNode *node)
+static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
 {
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    CoreNode *best = find_best(core, guest);
+    if (best == NULL || !core_move_was_refused(core, best))
+        return best;
+    CoreNode *other = core_limit_find_place(core, guest, guest->size);
+    return other != NULL && !core_move_was_refused(core, other) ? other : best;
+}
+
+static gboolean is_to_be_empty(const BerthCore *core, const CoreNode *node)
+{
+    return node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node);
+}
+
+static void move_away(BerthCore *core, const CoreNode *node, CoreGuest *guest)
+{
+    CoreNode *refuge = find_refuge(core, guest);
+    CoreLodger lodger = core_slack_lodger(guest);
+    CoreNode *slack = guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
+    if (refuge != NULL && core_move_is_below_caps(core, refuge))
+        core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
+    else if (slack != NULL && core_move_is_below_caps(core, slack))
+        core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+}
+
+/* Of GUESTS those that have failed to move, or those that have not. */
+static void move_those(BerthCore *core, const CoreNode *node, const GPtrArray *guests,
+                       gboolean that_failed)
+{
     for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!core_move_may_migrate(core, guest))
-            continue;
-        CoreNode *refuge = find_refuge(core, guest);
-        CoreLodger lodger = core_slack_lodger(guest);
-        CoreNode *slack =
-            guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
-        if (refuge != NULL && core_move_is_below_caps(core, refuge))
-            core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
-        else if (slack != NULL && core_move_is_below_caps(core, slack))
-            core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+        if ((guest->moves_failed > 0) == that_failed && guest->move_rest_usec <= core->now_usec &&
+            core_move_may_migrate(core, guest))
+            move_away(core, node, guest);
     }
+}
+
+/* Those that cannot be moved would keep all others from it, were they tried before them. */
+void core_drain_move_some(BerthCore *core, CoreNode *node)
+{
+    if (node->state != BERTH_NODE_UP || !is_to_be_empty(core, node))
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    move_those(core, node, guests, FALSE);
+    move_those(core, node, guests, TRUE);
 }
 
 void core_drain_evacuate(BerthCore *core, CoreNode *node)
 {
     core_drain_move_some(core, node);
     core_arm_round(core);
+}
+
+/* Whoever wants it anew may have mended what was in the way. */
+static void forget_failures(const CoreNode *node)
+{
+    for (guint i = 0; i < node->guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        guest->moves_failed = 0;
+        guest->move_rest_usec = 0;
+    }
 }
 
 void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admission)
@@ -66,10 +106,12 @@ void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admiss
     core_nodes_fresh(&core->nodes, node);
     core_emit_node(core, node);
     core->pass_wanted = core->plan_wanted = TRUE;
-    if (admission == BERTH_ADMISSION_DRAINING)
+    if (admission == BERTH_ADMISSION_DRAINING) {
+        forget_failures(node);
         core_drain_evacuate(core, node);
-    else
+    } else {
         core_arm_round(core);
+    }
 }
 
 void core_drain_tell_emptied(BerthCore *core)
@@ -105,6 +147,15 @@ static gint64 latest_usec(const BerthCore *core, const CoreTask *task)
                                   : core_time_add(MAX(end_usec, core->now_usec), grace_usec);
 }
 
+/* Its user lets it be on other nodes. */
+static gboolean may_be_elsewhere(const CoreClass *class, guint32 handle)
+{
+    gboolean found = class->shape.n_nodes == 0;
+    for (guint32 i = 0; i < class->shape.n_nodes && !found; i++)
+        found = class->shape.nodes[i] != handle;
+    return found;
+}
+
 GArray *berth_core_plan_drain(BerthCore *core, guint32 handle)
 {
     const CoreNode *node = core_nodes_get(&core->nodes, handle);
@@ -116,7 +167,9 @@ GArray *berth_core_plan_drain(BerthCore *core, guint32 handle)
         const CoreGuest *guest = g_ptr_array_index(guests, i);
         BerthCoreDrainStep step = {.guest = core_guest_id(guest),
                                    .state = guest->task->record.state,
-                                   .moves = core_move_may_migrate(core, guest),
+                                   .moves = core_move_could_migrate(core, guest) &&
+                                            may_be_elsewhere(guest->task->job->class, handle),
+                                   .checkpoints = core_move_could_checkpoint(core, guest),
                                    .latest_usec = latest_usec(core, guest->task)};
         g_array_append_val(steps, step);
     }

@@ -5,9 +5,10 @@
 
 /* An operator has said what NODE may be used for. */
 void core_drain_admit(BerthCore *core, guint32 node, BerthNodeAdmission admission);
-/* Guests that can be moved leave NODE, as many as may at a time. */
+/* Guests that can be moved leave NODE, as many as may at a time, if it is to be empty: it is drained, or has
+ * maintenance now. Nothing while it is away. */
 void core_drain_move_some(BerthCore *core, CoreNode *node);
-/* The same, and the others follow in rounds. */
+/* The same; others follow as these are gone, and in rounds. */
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
 /* The event ends: notes the nodes that drains have emptied in it. */
 void core_drain_tell_emptied(BerthCore *core);

@@ -57,6 +57,7 @@ BerthCoreAction core_action(BerthCore *core, BerthActionKind kind, const CoreGue
         .reason = reason,
         .grace_usec = kind == BERTH_ACTION_STOP ? grace_usec : 0,
         .from_epoch = kind == BERTH_ACTION_RESTORE ? guest->task->record.checkpoint_epoch : 0,
+        .checkpoint = kind == BERTH_ACTION_RESTORE ? guest->task->record.checkpoint : 0,
         .resources = begins ? core_guest_resources(guest) : (BerthResources){0, 0, 0},
         .cells = begins ? guest->cells : 0,
     };

@@ -36,7 +36,7 @@ BerthReason berth_core_pending_reason(BerthCore *core, guint64 number, guint32 i
     if (job->n_unmet > 0)
         return BERTH_REASON_DEPENDENCY;
     const CoreTask *task = core_job_task(job, index);
-    if (task != NULL && !task->is_returned)
+    if (task != NULL && !core_heap_has(&task->returned))
         return record.reason; /* backing off, or its last guest is being removed */
     if (!core_heap_has(&job->waiting))
         return BERTH_REASON_ARRAY_THROTTLE;

@@ -4,11 +4,14 @@
  * outlives what was under way when it came, a berthd that is restarted and a node that was away. So does
  * that the answer to FREEZE or THAW is open: what is so is not known until it is asked for again.
  *
+ * Who is to stand still without a guest is checkpointed first, and stands still when that is done (checkpoint.h).
+ *
  * A frozen guest keeps its memory and its place. Its time limit runs on, for it keeps others from
  * both, unless an operator wanted it to stand still: that is none of its user's doing. */
 #include "scheduler/core/freeze.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/moves.h"
 
@@ -19,23 +22,42 @@ gboolean core_freeze_is_charged(BerthReason reason)
 
 void core_freeze_settle(BerthCore *core, CoreGuest *guest)
 {
-    gboolean is_wanted = guest->task->record.freeze_reason != BERTH_REASON_NONE;
-    if (core_move_is_at_rest(guest) && is_wanted != guest->is_frozen)
+    BerthCoreTask *record = &guest->task->record;
+    gboolean is_wanted = record->freeze_reason != BERTH_REASON_NONE;
+    if (!core_move_is_at_rest(guest))
+        return;
+    if (is_wanted && record->freeze_to_disk) {
+        record->freeze_to_disk = core_checkpoint_to_disk(core, guest);
+        if (record->freeze_to_disk)
+            return;
+        core_emit_changed(core, guest->task); /* without space it stands still where it is */
+    }
+    if (is_wanted != guest->is_frozen)
         core_move_freeze(core, guest, is_wanted);
+    else
+        core_checkpoint_settle(core, guest);
 }
 
-/* Who keeps it still has changed, and with that who pays for it. */
+/* Who keeps it still has changed, and with that who pays for it: without a guest nobody does. */
 static void change_hands(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     BerthCoreTask *record = &guest->task->record;
     BerthReason before = record->reason;
-    if (!guest->is_frozen)
+    if (record->state == BERTH_JOB_SUSPENDED && record->phase != BERTH_GUEST_RUNNING)
+        record->reason = reason;
+    if (!guest->is_frozen || record->phase != BERTH_GUEST_RUNNING)
         return;
     record->reason = reason;
     if (core_freeze_is_charged(before) == core_freeze_is_charged(reason))
         return;
     core_charge_thawed(core, guest, core_freeze_is_charged(before));
     core_charge_frozen(core, guest);
+}
+
+static void not_to_disk(BerthCore *core, CoreGuest *guest)
+{
+    guest->task->record.freeze_to_disk = FALSE;
+    core_checkpoint_free_space(core, guest->task);
 }
 
 void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason)
@@ -45,9 +67,30 @@ void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason)
         return;
     record->freeze_reason = reason;
     core_emit_changed(core, guest->task);
+    if (reason == BERTH_REASON_NONE)
+        not_to_disk(core, guest);
     if (reason != BERTH_REASON_NONE)
         change_hands(core, guest, reason);
     core_freeze_settle(core, guest);
+}
+
+void core_freeze_want_to_disk(BerthCore *core, CoreGuest *guest)
+{
+    BerthCoreTask *record = &guest->task->record;
+    if (record->freeze_to_disk)
+        return;
+    record->freeze_to_disk = TRUE;
+    core_emit_changed(core, guest->task);
+    core_freeze_settle(core, guest);
+}
+
+void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest)
+{
+    BerthCoreTask *record = &guest->task->record;
+    record->freeze_to_disk = FALSE;
+    if (!guest->is_frozen)
+        record->freeze_reason = BERTH_REASON_NONE;
+    core_emit_changed(core, guest->task);
 }
 
 static void set_frozen(BerthCore *core, CoreGuest *guest, gboolean is_frozen)
@@ -71,6 +114,7 @@ void core_freeze_done(BerthCore *core, CoreGuest *guest, gboolean is_frozen, gbo
         core_freeze_settle(core, guest);
     } else if (is_frozen) {
         guest->task->record.freeze_reason = BERTH_REASON_NONE;
+        not_to_disk(core, guest);
     }
 }
 
@@ -89,6 +133,7 @@ void core_freeze_reopen(CoreGuest *guest)
 void core_freeze_end(BerthCore *core, CoreGuest *guest)
 {
     guest->task->record.freeze_reason = BERTH_REASON_NONE;
+    guest->task->record.freeze_to_disk = FALSE;
     if (guest->is_frozen)
         set_frozen(core, guest, FALSE);
 }

@@ -8,6 +8,10 @@
 /* GUEST's task is to stand still from now on, for REASON (FROZEN_BY_USER, FROZEN_BY_OPERATOR, AT_LIMIT),
  * or, NONE, to run. Done as soon as nothing else is being done to it. */
 void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason);
+/* ... and without a guest, as a checkpoint, from which it goes on when it is thawed. Its reason follows. */
+void core_freeze_want_to_disk(BerthCore *core, CoreGuest *guest);
+/* That could not be done: GUEST runs on, or stands still where it is as it did before. */
+void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest);
 /* Nothing is being done to GUEST any more, it runs now, or its node is back: what is wanted and not so
  * begins. */
 void core_freeze_settle(BerthCore *core, CoreGuest *guest);

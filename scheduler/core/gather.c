@@ -8,14 +8,15 @@
  * to be over by then, until that start has come.
  *
  * That is a wish and no promise, so that it may be somewhat old, and has to be known only when such a
- * one has room beside the firm starts: they are planned then, and stand for slack_plan_interval, as
- * Slurm's backfill does with bf_interval. Whoever starts or waits no more leaves the plan at once. */
+ * one has room beside the firm starts: they are planned then, and stand for slack_plan_interval_usec, as
+ * Slurm's backfill does with bf_interval. Whoever starts or waits no more leaves the plan at once. To
+ * plan anew is to search for those again that do not stand as they are (replan.c). */
 #include "scheduler/core/gather.h"
 
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/owner.h"
-#include "scheduler/core/plan.h"
+#include "scheduler/core/replan.h"
 #include "scheduler/core/search.h"
 #include "scheduler/core/timers.h"
 
@@ -25,6 +26,7 @@ typedef struct {
     guint at;        /* in the order: classes before it are ahead */
     guint64 job;     /* whose tasks are passed over */
     guint n_skipped; /* so many were, because their start is firm */
+    guint n_planned;
     guint32 *nodes;
     guint32 n_nodes;
 } Gathering;
@@ -56,21 +58,35 @@ static gboolean is_firm(Gathering *gathering, const CoreJob *job)
     return TRUE;
 }
 
-/* FALSE: no task of its class can start, as things are. */
-static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
+static gboolean search(Gathering *gathering, const CoreJob *job, gint64 rank)
 {
     BerthCore *core = gathering->core;
+    guint at = gathering->n_planned;
+    CoreSupply *supply = NULL;
     const CoreClass *class = job->class;
     if (gathering->n_nodes < class->shape.guests) {
         gathering->n_nodes = class->shape.guests;
         gathering->nodes = g_renew(guint32, gathering->nodes, gathering->n_nodes);
     }
     gint64 start_usec = core_search_first(core, class, core_class_length_usec(core, class),
-                                          CORE_HEEDS_ALL, gathering->nodes, NULL);
+                                          core_plan_heeds_at(core->plan, CORE_PLAN_GATHERED, at),
+                                          gathering->nodes, &supply);
     if (start_usec == G_MAXINT64)
         return FALSE;
-    core_plan_add_gathered(core,
-                           &(CorePlannedStart){job, rank, start_usec, gathering->nodes, NULL});
+    core_plan_insert(core, CORE_PLAN_GATHERED, at,
+                     &(CorePlannedStart){job, rank, start_usec, gathering->nodes, supply});
+    return TRUE;
+}
+
+/* FALSE: no task of its class can start, as things are. */
+static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
+{
+    if (is_firm(gathering, job))
+        return TRUE;
+    if (!core_replan_stands(gathering->core, CORE_PLAN_GATHERED, gathering->n_planned, job, rank) &&
+        !search(gathering, job, rank))
+        return FALSE;
+    gathering->n_planned++;
     return TRUE;
 }
 
@@ -84,19 +100,18 @@ static gboolean may_stand(const BerthCore *core)
 
 gboolean core_gather(BerthCore *core)
 {
-    guint depth = core_plan_gathered_depth(core);
+    guint depth = core_plan_depth(core, CORE_PLAN_GATHERED);
     if (depth == 0 || may_stand(core))
         return FALSE;
     g_autoptr(CoreAhead) ahead = core_ahead_new();
     Gathering gathering = {.core = core, .ahead = ahead};
     gint64 rank = 0;
     const CoreJob *job;
-    core_plan_clear_gathered(core);
-    while (core_plan_n_gathered(core->plan) < depth &&
-           (job = next_job(&gathering, &rank)) != NULL) {
-        gboolean is_known = is_firm(&gathering, job) || plan(&gathering, job, rank);
-        core_ahead_skip(ahead, !is_known);
-    }
+    core_replan_begin(core, CORE_PLAN_GATHERED);
+    while (gathering.n_planned < depth && (job = next_job(&gathering, &rank)) != NULL)
+        core_ahead_skip(ahead, !plan(&gathering, job, rank));
+    core_replan_end(core, CORE_PLAN_GATHERED, gathering.n_planned);
+    g_assert(!core->is_checked || core_replan_is_sound(core, CORE_PLAN_GATHERED));
     g_free(gathering.nodes);
     core->gathered_in = core->pass;
     core->gathered_usec = core->now_usec;

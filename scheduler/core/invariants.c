@@ -35,16 +35,15 @@ G_NORETURN static void complain(int line, const char *condition, char *where)
 static gboolean state_allows_phase(BerthJobState state, BerthGuestPhase phase)
 {
     switch (phase) {
-    case BERTH_GUEST_NONE:
-        return state != BERTH_JOB_RUNNING;
     case BERTH_GUEST_STARTING:
     case BERTH_GUEST_RUNNING:
     case BERTH_GUEST_STOPPING:
         return state == BERTH_JOB_RUNNING ||
-               (state == BERTH_JOB_SUSPENDED && phase != BERTH_GUEST_STARTING);
+               (state == BERTH_JOB_SUSPENDED && phase == BERTH_GUEST_RUNNING);
+    case BERTH_GUEST_NONE:
     case BERTH_GUEST_RELEASING:
     case BERTH_GUEST_FENCING:
-        return state == BERTH_JOB_PENDING || berth_job_state_is_final(state);
+        return state != BERTH_JOB_RUNNING;
     }
     return FALSE;
 }
@@ -60,13 +59,55 @@ static void check_waits_somewhere(const CoreTask *task)
     const BerthCoreTask *record = &task->record;
     gboolean waits = record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE;
     gboolean backs_off = core_heap_has(&task->timer.link);
-    CHECK(!task->is_returned || (waits && !task->job->held), "job %" G_GUINT64_FORMAT, record->job);
+    gboolean is_returned = core_heap_has(&task->returned);
+    CHECK(!is_returned || (waits && !task->job->held), "job %" G_GUINT64_FORMAT, record->job);
     if (waits)
-        CHECK(task->is_returned + backs_off + task->job->held == 1, "job %" G_GUINT64_FORMAT,
+        CHECK(is_returned + backs_off + task->job->held == 1, "job %" G_GUINT64_FORMAT,
               record->job);
     if (record->state == BERTH_JOB_PENDING)
         CHECK(record->start_usec == 0 && record->end_usec == 0, "job %" G_GUINT64_FORMAT,
               record->job);
+}
+
+/* Who is frozen to disk has something to go on from, and waits nowhere. */
+static void check_checkpoints(const BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gboolean is_due = core_heap_has(&task->checkpoint_timer.link);
+    if (record->state == BERTH_JOB_SUSPENDED && record->phase != BERTH_GUEST_RUNNING)
+        CHECK(record->checkpoint_epoch > 0 && record->freeze_to_disk &&
+                  record->reason == record->freeze_reason && !core_heap_has(&task->returned) &&
+                  (record->phase != BERTH_GUEST_NONE || !core_heap_has(&task->timer.link)),
+              "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(!record->freeze_to_disk || record->freeze_reason != BERTH_REASON_NONE,
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK((record->checkpoint_open != 0) ==
+              (record->phase != BERTH_GUEST_NONE && task->guests[0].op == BERTH_OP_CHECKPOINTING),
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(record->checkpoint_wanted == BERTH_REASON_NONE || record->checkpoint_space_mib > 0,
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(record->checkpoint_open <= record->checkpoint_last &&
+              record->checkpoint <= record->checkpoint_last,
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(!is_due || (record->phase == BERTH_GUEST_RUNNING &&
+                      record->checkpoint_wanted == BERTH_REASON_NONE),
+          "job %" G_GUINT64_FORMAT, record->job);
+}
+
+/* What they take is what the records say. */
+static void check_stored(const BerthCore *core)
+{
+    GHashTableIter iter;
+    gpointer key;
+    guint64 sum_mib = 0;
+    g_hash_table_iter_init(&iter, core->jobs);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const CoreJob *job = key;
+        for (guint32 i = 0; i < job->n_tasks; i++)
+            sum_mib +=
+                job->tasks[i]->record.checkpoints_mib + job->tasks[i]->record.checkpoint_space_mib;
+    }
+    CHECK(sum_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);
 }
 
 static void check_guest(const BerthCore *core, const CoreGuest *guest)
@@ -126,7 +167,17 @@ static void check_task(const BerthCore *core, const CoreTask *task)
         CHECK(is_over(core, task) == (record->phase == BERTH_GUEST_NONE) && record->end_usec > 0,
               "job %" G_GUINT64_FORMAT, record->job);
     check_waits_somewhere(task);
+    check_checkpoints(core, task);
     check_guests(core, task);
+}
+
+static void check_heap(const CoreHeap *heap)
+{
+    for (guint place = 1; place <= heap->n; place++) {
+        CHECK(heap->links[place]->place == place, "heap place %u", place);
+        CHECK(place == 1 || heap->compare(heap->links[place / 2], heap->links[place]) < 0,
+              "heap place %u", place);
+    }
 }
 
 static void check_job(const BerthCore *core, const CoreJob *job)
@@ -139,10 +190,12 @@ static void check_job(const BerthCore *core, const CoreJob *job)
         CHECK(i == 0 || job->tasks[i - 1]->record.task < task->record.task,
               "job %" G_GUINT64_FORMAT, job->id);
         active += task->record.phase != BERTH_GUEST_NONE;
-        returned += task->is_returned;
+        returned += core_heap_has(&task->returned);
     }
-    CHECK(active == job->n_active && returned == job->n_returned, "job %" G_GUINT64_FORMAT,
+    CHECK(active == job->n_active && returned == core_job_n_returned(job), "job %" G_GUINT64_FORMAT,
           job->id);
+    if (job->returned != NULL)
+        check_heap(job->returned);
     CHECK(job->throttle == 0 || active <= job->throttle, "job %" G_GUINT64_FORMAT, job->id);
     CHECK(core_heap_has(&job->waiting) == (core_job_n_startable(job) > 0), "job %" G_GUINT64_FORMAT,
           job->id);
@@ -223,15 +276,6 @@ static void check_node(const BerthCore *core, CoreNode *node)
 
 /* --- order ---------------------------------------------------------------------------------- */
 
-static void check_heap(const CoreHeap *heap)
-{
-    for (guint place = 1; place <= heap->n; place++) {
-        CHECK(heap->links[place]->place == place, "heap place %u", place);
-        CHECK(place == 1 || heap->compare(heap->links[place / 2], heap->links[place]) < 0,
-              "heap place %u", place);
-    }
-}
-
 /* Nothing that could start is left waiting: the first in the order never fits. */
 static void check_first_waits_for_room(BerthCore *core)
 {
@@ -281,16 +325,19 @@ static void check_plan(BerthCore *core)
 {
     gboolean is_due = core->pass_wanted || core->plan_wanted || core->storage_down ||
                       core->planned_change != core_nodes_next_change(&core->nodes);
-    CHECK(is_due || core_replan_is_sound(core), "%u planned", core_plan_n_firm(core->plan));
+    CHECK(is_due || core_replan_is_sound(core, CORE_PLAN_FIRM), "%u planned",
+          core_plan_n(core->plan, CORE_PLAN_FIRM));
 }
 
 void berth_core_assert_invariants(BerthCore *core)
 {
     GHashTableIter iter;
     gpointer key;
+    core->is_checked = TRUE;
     g_hash_table_iter_init(&iter, core->jobs);
     while (g_hash_table_iter_next(&iter, &key, NULL))
         check_job(core, key);
+    check_stored(core);
     for (guint i = 0; i < core->nodes.nodes->len; i++)
         check_node(core, g_ptr_array_index(core->nodes.nodes, i));
     check_tree(&core->nodes);

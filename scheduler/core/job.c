@@ -5,9 +5,11 @@
 #include "scheduler/core/job.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/moves.h"
 #include "scheduler/core/owner.h"
 
 #include <string.h>
@@ -18,12 +20,20 @@ static void task_free(CoreTask *task)
     g_free(task);
 }
 
+static void free_returned(CoreJob *job)
+{
+    if (job->returned != NULL)
+        core_heap_clear(job->returned);
+    g_clear_pointer(&job->returned, g_free);
+}
+
 static void job_free(gpointer data)
 {
     CoreJob *job = data;
     for (guint32 i = 0; i < job->n_tasks; i++)
         task_free(job->tasks[i]);
     g_free(job->tasks);
+    free_returned(job);
     g_free(job);
 }
 
@@ -77,6 +87,7 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
     job->name = source->family;
     job->array_size = MAX(source->array_size, 1);
     job->throttle = source->array_throttle;
+    job->checkpoint_every_usec = source->checkpoint_every_usec;
 
     job->held = source->held != FALSE;
     job->held_by_operator = source->held && source->held_by_operator;
@@ -133,6 +144,7 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
                                    .reason = core_job_hold_reason(job)};
     task->job = job;
     task->timer.kind = CORE_TIMER_TASK;
+    task->checkpoint_timer.kind = CORE_TIMER_CHECKPOINT;
     /* The job was reported by the number of the next task. */
     if (index == job->next)
         task->changed_at = job->changed_at;
@@ -160,6 +172,7 @@ gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *o
     if (task != NULL) {
         *out_record = task->record;
         out_record->freeze_is_open = core_freeze_is_open(&task->guests[0]);
+        core_move_record(&task->guests[0], out_record);
         return TRUE;
     }
     if (index < job->next || index >= job->array_size)
@@ -180,19 +193,52 @@ CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id)
     return &task->guests[id->guest];
 }
 
+guint32 core_job_n_returned(const CoreJob *job)
+{
+    return job->returned != NULL ? job->returned->n : 0;
+}
+
 guint32 core_job_n_startable(const CoreJob *job)
 {
     if (job->held || job->n_unmet > 0)
         return 0;
-    guint32 n_waiting = job->array_size - job->next + job->n_returned;
+    guint32 n_waiting = job->array_size - job->next + core_job_n_returned(job);
     if (job->throttle == 0)
         return n_waiting;
     return MIN(n_waiting, job->throttle - MIN(job->throttle, job->n_active));
 }
 
+static int compare_returned(const CoreHeapLink *a, const CoreHeapLink *b)
+{
+    guint32 index_a = CORE_CONTAINER_OF(a, const CoreTask, returned)->record.task;
+    guint32 index_b = CORE_CONTAINER_OF(b, const CoreTask, returned)->record.task;
+    return index_a < index_b ? -1 : index_a > index_b;
+}
+
+void core_job_return(CoreTask *task)
+{
+    CoreJob *job = task->job;
+    if (job->returned == NULL) {
+        job->returned = g_new0(CoreHeap, 1);
+        core_heap_init(job->returned, compare_returned);
+    }
+    core_heap_push(job->returned, &task->returned);
+}
+
+void core_job_return_no_more(CoreTask *task)
+{
+    CoreJob *job = task->job;
+    if (!core_heap_has(&task->returned))
+        return;
+    core_heap_remove(job->returned, &task->returned);
+    if (job->returned->n == 0)
+        free_returned(job);
+}
+
 void core_task_over(BerthCore *core, CoreTask *task)
 {
     CoreJob *job = task->job;
+    core_checkpoint_forget(core, task);
     g_ptr_array_add(core->over, task);
     job->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
     job->n_over++;

@@ -21,6 +21,10 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index);
 gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record);
 /* The guest in its present life; NULL = unknown, or of another epoch. */
 CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id);
+/* TASK waits to start again, or no longer does; so many of JOB do. */
+void core_job_return(CoreTask *task);
+void core_job_return_no_more(CoreTask *task);
+guint32 core_job_n_returned(const CoreJob *job);
 /* Tasks that could start now as far as the job itself is concerned. */
 guint32 core_job_n_startable(const CoreJob *job);
 /* TASK is done with: forgotten at the next event, and with the last one the job. */

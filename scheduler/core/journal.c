@@ -74,8 +74,17 @@ static const Member submitted_members[] = {E(submitted.id, U64),
                                            E(submitted.on_timeout, U32),
                                            E(submitted.may_move, I32),
                                            E(submitted.may_checkpoint, I32),
+                                           E(submitted.checkpoint_every_usec, I64),
                                            E(submitted.opportunistic, I32)};
-static const Member request_members[] = {E(request.by_operator, I32)};
+static const Member request_members[] = {
+    E(request.by_operator, I32), E(request.to_disk, I32), E(request.checkpoint.serial, U32),
+    E(request.checkpoint.epoch, U32), E(request.checkpoint.ran_usec, I64)};
+static const Member checkpoints_members[] = {
+    E(checkpoints.newest.serial, U32), E(checkpoints.newest.epoch, U32),
+    E(checkpoints.newest.ran_usec, I64), E(checkpoints.stored_mib, U64)};
+static const Member resize_members[] = {E(request.by_operator, I32),
+                                        E(request.resources.vcpus, U32),
+                                        E(request.resources.memory_mib, U64)};
 static const Member joined_members[] = {E(joined.info.capacity.vcpus, U32),
                                         E(joined.info.capacity.memory_mib, U64),
                                         E(joined.info.capacity.disk_mib, U64),
@@ -110,7 +119,8 @@ static const Member node_usage_members[] = {
     E(node_usage.cpu_pressure_permille, U32), E(node_usage.memory_pressure_permille, U32),
     E(node_usage.memory_available_mib, U64)};
 static const Member result_members[] = {E(result.ok, I32), E(result.reason, U32),
-                                        E(result.serial, U32)};
+                                        E(result.serial, U32), E(result.paused_usec, I64),
+                                        E(result.stored_mib, U64)};
 static const Member account_members[] = {
     E(account_set.account, U32),      E(account_set.parent, U32),
     E(account_set.shares, U32),       E(account_set.limits.running_tasks, U32),
@@ -183,6 +193,12 @@ static const Event events[] = {
     [BERTH_EVENT_JOB_RELEASED] = WITH("unheld", request_members),
     [BERTH_EVENT_JOB_FREEZE_WANTED] = WITH("freeze-wanted", request_members),
     [BERTH_EVENT_JOB_THAW_WANTED] = WITH("thaw-wanted", request_members),
+    [BERTH_EVENT_JOB_MIGRATE_WANTED] = WITH("migrate-wanted", request_members),
+    [BERTH_EVENT_JOB_MIGRATE_UNWANTED] = WITH("migrate-unwanted", request_members),
+    [BERTH_EVENT_JOB_CHECKPOINT_WANTED] = WITH("checkpoint-wanted", request_members),
+    [BERTH_EVENT_JOB_RESTORE_WANTED] = WITH("restore-wanted", request_members),
+    [BERTH_EVENT_CHECKPOINTS_CHANGED] = WITH("checkpoints-changed", checkpoints_members),
+    [BERTH_EVENT_JOB_RESIZE_WANTED] = WITH("resize-wanted", resize_members),
     [BERTH_EVENT_NODE_JOINED] = WITH_LISTS("joined", joined_members, joined_lists),
     [BERTH_EVENT_NODE_LEFT] = NONE("left"),
     [BERTH_EVENT_NODE_CHANGED] = WITH_LISTS("changed", changed_members, changed_lists),
@@ -257,14 +273,34 @@ static const Member restored_task_members[] = {IN(BerthCoreTask, task, U32),
                                                IN(BerthCoreTask, not_before_usec, I64),
                                                IN(BerthCoreTask, start_usec, I64),
                                                IN(BerthCoreTask, end_usec, I64),
+                                               IN(BerthCoreTask, checkpoint, U32),
                                                IN(BerthCoreTask, checkpoint_epoch, U32),
+                                               IN(BerthCoreTask, checkpoint_ran_usec, I64),
+                                               IN(BerthCoreTask, checkpoint_last, U32),
+                                               IN(BerthCoreTask, checkpoints_mib, U64),
+                                               IN(BerthCoreTask, checkpoint_space_mib, U64),
+                                               IN(BerthCoreTask, checkpoint_wanted, U32),
+                                               IN(BerthCoreTask, checkpoint_open, U32),
+                                               IN(BerthCoreTask, checkpoint_reason, U32),
+                                               IN(BerthCoreTask, checkpoint_stops, I32),
+                                               IN(BerthCoreTask, checkpoint_usec, I64),
+                                               IN(BerthCoreTask, checkpoint_missed_usec, I64),
                                                IN(BerthCoreTask, ran_usec, I64),
                                                IN(BerthCoreTask, starved_usec, I64),
                                                IN(BerthCoreTask, peak_milli, U32),
                                                IN(BerthCoreTask, peak_mib, U64),
                                                IN(BerthCoreTask, freeze_reason, U32),
                                                IN(BerthCoreTask, frozen_usec, I64),
-                                               IN(BerthCoreTask, freeze_is_open, I32)};
+                                               IN(BerthCoreTask, freeze_to_disk, I32),
+                                               IN(BerthCoreTask, freeze_is_open, I32),
+                                               IN(BerthCoreTask, migrate_to, U32),
+                                               IN(BerthCoreTask, migrate_reason, U32),
+                                               IN(BerthCoreTask, migrate_is_unwanted, I32),
+                                               IN(BerthCoreTask, resources.vcpus, U32),
+                                               IN(BerthCoreTask, resources.memory_mib, U64),
+                                               IN(BerthCoreTask, resize_to.vcpus, U32),
+                                               IN(BerthCoreTask, resize_to.memory_mib, U64),
+                                               IN(BerthCoreTask, resize_reason, U32)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

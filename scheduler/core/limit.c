@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
  * grown towards its ceiling by a step: on the spot where its node can back that, else on a node that
- * can, to which it is moved first. Where both are not to be had, memory alone is, or vCPUs alone. One
+ * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
  * wait for its turn; short of vCPUs it is just slow, and one that uses nearly all that it asked for,
  * and does not stall, is as its user wanted it. */
@@ -46,31 +46,31 @@ typedef enum {
     CANNOT,
 } Growth;
 
-/* That size has room on NODE now, beside what is planned there. */
-static gboolean can_hold(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
-                         CoreSize size)
+/* NODE could back all of that size now, beside what is planned there. */
+static gboolean could_back(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                           CoreSize size)
 {
     CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
                      CORE_HEEDS_FIRM};
-    return node->handle != guest->node && core_size_fits(size, core_node_free(node)) &&
+    return core_size_fits(size, core_node_free(node)) &&
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
 CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
-    CoreNode *busy = NULL;
+    CoreNode *second = NULL; /* it is busy, or the latest that was to come did not */
     CoreNode *node = NULL;
     while ((node = core_nodes_next(&core->nodes, size, node != NULL ? node->handle : 0)) != NULL) {
         if ((shape->n_nodes > 0 && !core_class_allows(guest->task->job->class, node->handle)) ||
-            !can_hold(core, node, guest, size))
+            node->handle == guest->node || !could_back(core, node, guest, size))
             continue;
-        if (core_move_is_below_caps(core, node))
+        if (core_move_is_below_caps(core, node) && !core_move_was_refused(core, node))
             return node;
-        if (busy == NULL)
-            busy = node;
+        if (second == NULL)
+            second = node;
     }
-    return busy;
+    return second;
 }
 
 /* The room is held for what it grows to when it is there. */
@@ -85,7 +85,19 @@ static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
     if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
         !core_move_is_below_caps(core, to))
         return WAITS;
-    core_move_migrate_to_grow(core, guest, to, size);
+    core_move_migrate_to_resize(core, guest, to, size, BERTH_REASON_AT_LIMIT);
+    return GROWS;
+}
+
+/* Where it is it has to be backed first; it is grown when that is done. */
+static Growth grow_from_slack(BerthCore *core, CoreGuest *guest, CoreSize size)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    gboolean may_be_promoted = (core->config.features & BERTH_FEATURE_PROMOTION) != 0 &&
+                               core->now_usec >= guest->promotion_rest_usec;
+    if (!may_be_promoted || !could_back(core, node, guest, size))
+        return move_to_grow(core, guest, size);
+    core_move_promote(core, guest);
     return GROWS;
 }
 
@@ -95,9 +107,11 @@ static Growth grow_to(BerthCore *core, CoreGuest *guest, CoreSize size)
     const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     if (more.vcpus == 0 && more.memory_mib == 0)
         return CANNOT;
-    if (!core_size_fits(more, core_node_free(node)))
+    if (guest->is_opportunistic)
+        return grow_from_slack(core, guest, size);
+    if (!core_size_fits(more, core_node_unreserved(node)))
         return move_to_grow(core, guest, size);
-    core_move_resize(core, guest, size);
+    core_move_resize(core, guest, size, BERTH_REASON_AT_LIMIT);
     return GROWS;
 }
 
@@ -105,7 +119,7 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
 {
     const CoreShape *shape = &guest->task->job->class->shape;
     CoreSize both = guest->size;
-    if (!(core->config.features & BERTH_FEATURE_GROWTH) || guest->is_opportunistic)
+    if (!(core->config.features & BERTH_FEATURE_GROWTH))
         return CANNOT;
     if (memory)
         both.memory_mib = grown(core, both.memory_mib,

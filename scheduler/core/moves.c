@@ -2,11 +2,15 @@
 /* Owns what is under way with running guests, what it costs, and how much of it there may be.
  *
  * Invariant: one thing at a time per guest; a migrating guest is in the incoming ones of the node
- * that it goes to, and its room is held there until the result or its end. */
+ * that it goes to, and its room is held there until the result or its end; one that is being resized
+ * holds what it has and what it is to have. */
 #include "scheduler/core/moves.h"
 
 #include "scheduler/core/cells.h"
+#include "scheduler/core/checkpoint.h"
+#include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/sessions.h"
@@ -50,6 +54,31 @@ void core_move_back_off(BerthCore *core, CoreGuest *guest)
     guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
 }
 
+/* Who cannot be moved is left alone for a round, and for twice as long each time, so that others get their
+ * turn. Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
+static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
+{
+    guint32 doublings =
+        MIN(guest->moves_failed, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
+    guest->moves_failed++;
+    guest->move_rest_usec = core_time_add(
+        core->now_usec, core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] << doublings);
+    to->refused_until_usec =
+        core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+}
+
+static void note_success(CoreGuest *guest, CoreNode *to)
+{
+    guest->moves_failed = 0;
+    guest->move_rest_usec = 0;
+    to->refused_until_usec = 0;
+}
+
+gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node)
+{
+    return node->refused_until_usec > core->now_usec;
+}
+
 /* --- may ------------------------------------------------------------------------------------ */
 
 gboolean core_move_is_at_rest(const CoreGuest *guest)
@@ -58,10 +87,16 @@ gboolean core_move_is_at_rest(const CoreGuest *guest)
            guest->task->record.stop_reason == BERTH_REASON_NONE && guest->task->n_guests == 1;
 }
 
+gboolean core_move_could_migrate(const BerthCore *core, const CoreGuest *guest)
+{
+    return core_class_can_move(core, guest->task->job->class) &&
+           guest->phase <= BERTH_GUEST_RUNNING &&
+           guest->task->record.stop_reason == BERTH_REASON_NONE;
+}
+
 gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest)
 {
-    return (core->config.features & BERTH_FEATURE_MIGRATION) && core_move_is_at_rest(guest) &&
-           guest->task->job->class->shape.may_move;
+    return core_move_could_migrate(core, guest) && core_move_is_at_rest(guest);
 }
 
 gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest)
@@ -90,7 +125,7 @@ static void count_move(BerthCore *core, CoreGuest *guest, gint sign)
         core_nodes_get(&core->nodes, guest->to)->n_moves += sign;
 }
 
-static void emit_op(BerthCore *core, const CoreGuest *guest)
+static void emit_op(BerthCore *core, const CoreGuest *guest, gboolean is_again)
 {
     static const BerthActionKind kinds[] = {[BERTH_OP_MIGRATING] = BERTH_ACTION_MIGRATE,
                                             [BERTH_OP_CHECKPOINTING] = BERTH_ACTION_CHECKPOINT,
@@ -101,11 +136,18 @@ static void emit_op(BerthCore *core, const CoreGuest *guest)
     action.serial = guest->op_serial;
     if (guest->op == BERTH_OP_MIGRATING)
         action.to = guest->to;
+    if (guest->op == BERTH_OP_CHECKPOINTING) {
+        action.checkpoint = guest->task->record.checkpoint_open;
+        action.stops = guest->task->record.checkpoint_stops;
+        action.space_mib = core_checkpoint_space_mib(core, guest);
+    }
+    action.is_again =
+        is_again && (guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_RESIZING);
     action.cells = guest->op == BERTH_OP_MIGRATING  ? guest->to_cells
                    : guest->op == BERTH_OP_RESIZING ? guest->cells
                                                     : 0;
     if (guest->op == BERTH_OP_RESIZING) {
-        action.resources = core_guest_resources(guest);
+        action.resources = core_guest_resources_of(guest, guest->goal);
         action.balloon_mib = guest->to_balloon_mib;
     }
     action.is_opportunistic =
@@ -116,34 +158,38 @@ static void emit_op(BerthCore *core, const CoreGuest *guest)
 static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason)
 {
     guest->op = op;
+    guest->is_unwanted = FALSE;
     guest->op_serial++;
     guest->op_usec = core->now_usec;
     guest->op_reason = reason;
     if (is_move(op))
         count_move(core, guest, 1);
     core_emit_changed(core, guest->task);
-    emit_op(core, guest);
+    emit_op(core, guest, FALSE);
 }
 
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
                        BerthReason reason)
 {
     guest->is_opportunistic_there = is_opportunistic;
-    guest->to_size = guest->size;
+    guest->to_size = guest->goal = guest->size;
     core_nodes_hold(&core->nodes, to, guest);
     begin(core, guest, BERTH_OP_MIGRATING, reason);
 }
 
-void core_move_migrate_to_grow(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size)
+void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
+                                 BerthReason reason)
 {
     guest->is_opportunistic_there = FALSE;
-    guest->to_size = size;
+    guest->goal = size;
+    guest->to_size = core_size_max(guest->size, size);
     core_nodes_hold(&core->nodes, to, guest);
-    begin(core, guest, BERTH_OP_MIGRATING, BERTH_REASON_AT_LIMIT);
+    begin(core, guest, BERTH_OP_MIGRATING, reason);
 }
 
-void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason)
+void core_move_checkpoint(BerthCore *core, CoreGuest *guest, gboolean stops, BerthReason reason)
 {
+    core_checkpoint_open(core, guest->task, stops, reason);
     begin(core, guest, BERTH_OP_CHECKPOINTING, reason);
 }
 
@@ -160,7 +206,7 @@ static void set_backed(BerthCore *core, CoreGuest *guest, gboolean is_backed)
 
 void core_move_promote(BerthCore *core, CoreGuest *guest)
 {
-    guest->old_size = guest->size;
+    guest->old_size = guest->goal = guest->size;
     guest->to_balloon_mib = 0;
     set_backed(core, guest, TRUE);
     begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_PROMOTION);
@@ -176,12 +222,13 @@ static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
     core_nodes_reserve(&core->nodes, node, guest);
 }
 
-void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size)
+void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason)
 {
     guest->old_size = guest->size;
+    guest->goal = size;
     guest->to_balloon_mib = 0;
-    set_size(core, guest, size);
-    begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_AT_LIMIT);
+    set_size(core, guest, core_size_max(guest->size, size));
+    begin(core, guest, BERTH_OP_RESIZING, reason);
 }
 
 void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason)
@@ -192,7 +239,7 @@ void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthR
         guest->balloon_rest_usec = core_time_add(core->now_usec, rest_usec);
         guest->ballooned++;
     }
-    guest->old_size = guest->size;
+    guest->old_size = guest->goal = guest->size;
     guest->to_balloon_mib = to_mib;
     begin(core, guest, BERTH_OP_RESIZING, reason);
 }
@@ -203,10 +250,115 @@ void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze)
           guest->task->record.freeze_reason);
 }
 
+static void emit_stay(BerthCore *core, const CoreGuest *guest)
+{
+    BerthCoreAction action = core_action(core, BERTH_ACTION_STAY, guest, guest->op_reason);
+    action.serial = guest->op_serial;
+    core_emit_action(core, &action);
+}
+
 void core_move_again(BerthCore *core, const CoreGuest *guest)
 {
     if (guest->op != BERTH_OP_NONE)
-        emit_op(core, guest);
+        emit_op(core, guest, TRUE);
+    if (guest->op == BERTH_OP_MIGRATING && guest->is_unwanted)
+        emit_stay(core, guest);
+}
+
+void core_move_call_off(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->is_unwanted)
+        return;
+    guest->is_unwanted = TRUE;
+    core_emit_changed(core, guest->task);
+    if (core_nodes_get(&core->nodes, guest->node)->state == BERTH_NODE_UP)
+        emit_stay(core, guest);
+}
+
+static BerthResources without_disk(const CoreGuest *guest, CoreSize size)
+{
+    BerthResources resources = core_guest_resources_of(guest, size);
+    resources.disk_mib = 0;
+    return resources;
+}
+
+/* That of a gang's guests is their job's. */
+static void record_size(const CoreGuest *guest, BerthCoreTask *record)
+{
+    gboolean is_up = guest->phase != BERTH_GUEST_NONE && guest->task->n_guests == 1;
+    gboolean is_open = is_up && guest->phase == BERTH_GUEST_RUNNING &&
+                       (guest->op == BERTH_OP_RESIZING || guest->op == BERTH_OP_MIGRATING);
+    CoreSize size = is_open && guest->op == BERTH_OP_RESIZING ? guest->old_size : guest->size;
+    gboolean is_sized = is_up && !core_size_equal(size, guest->task->job->class->shape.size);
+    gboolean is_resized = is_open && !core_size_equal(guest->goal, size);
+    record->resources = is_sized ? without_disk(guest, size) : (BerthResources){0, 0, 0};
+    record->resize_to = is_resized ? without_disk(guest, guest->goal) : (BerthResources){0, 0, 0};
+    record->resize_reason = is_resized ? guest->op_reason : BERTH_REASON_NONE;
+}
+
+void core_move_record(const CoreGuest *guest, BerthCoreTask *record)
+{
+    record_size(guest, record);
+    gboolean moves = guest->phase != BERTH_GUEST_NONE && guest->op == BERTH_OP_MIGRATING;
+    record->migrate_to = moves ? guest->to : 0;
+    record->migrate_reason = moves ? guest->op_reason : BERTH_REASON_NONE;
+    record->migrate_is_unwanted = moves && guest->is_unwanted;
+}
+
+/* Of RESOURCES; where these are not told, OTHER. */
+static CoreSize size_of(const BerthCore *core, const BerthResources *resources, CoreSize other)
+{
+    return resources->vcpus > 0 ? core_size_of(core, resources) : other;
+}
+
+static void reopen_resize(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
+{
+    if (guest->phase != BERTH_GUEST_RUNNING)
+        return;
+    guest->old_size = guest->size;
+    guest->to_balloon_mib = guest->balloon_mib;
+    set_size(core, guest, core_size_max(guest->size, guest->goal));
+    guest->op = BERTH_OP_RESIZING;
+    guest->op_usec = 0;
+    guest->op_reason = record->resize_reason;
+}
+
+void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
+{
+    CoreNode *to = core_nodes_get(&core->nodes, record->migrate_to);
+    gboolean is_resized = record->resize_to.vcpus > 0;
+    guest->goal = size_of(core, &record->resize_to, guest->size);
+    if (record->migrate_to == 0 && is_resized)
+        reopen_resize(core, guest, record);
+    if (to == NULL || record->migrate_to == guest->node ||
+        (guest->phase != BERTH_GUEST_RUNNING && guest->phase != BERTH_GUEST_STOPPING))
+        return;
+    guest->is_opportunistic_there = guest->is_opportunistic && !is_resized;
+    guest->to_size = core_size_max(guest->size, guest->goal);
+    core_nodes_hold(&core->nodes, to, guest);
+    guest->op = BERTH_OP_MIGRATING;
+    guest->op_usec = 0;
+    guest->op_reason = record->migrate_reason;
+    guest->is_unwanted = record->migrate_is_unwanted;
+    count_move(core, guest, 1);
+}
+
+void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest)
+{
+    guest->op = BERTH_OP_CHECKPOINTING;
+    guest->op_usec = 0;
+    guest->op_reason = guest->task->record.checkpoint_reason;
+    count_move(core, guest, 1);
+}
+
+void core_move_unreopen(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
+    if (is_move(guest->op))
+        count_move(core, guest, -1);
+    if (is_move(guest->op) || guest->op == BERTH_OP_RESIZING)
+        guest->op = BERTH_OP_NONE;
 }
 
 void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source)
@@ -218,7 +370,9 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     if (source->op == BERTH_OP_MIGRATING && to == NULL)
         return;
     guest->is_opportunistic_there = source->is_opportunistic_there;
-    guest->to_size = guest->size;
+    guest->old_size = size_of(core, &source->old_resources, guest->size);
+    guest->goal = size_of(core, &source->to_resources, guest->size);
+    guest->to_size = core_size_max(guest->size, guest->goal);
     if (source->op == BERTH_OP_MIGRATING)
         core_nodes_hold(&core->nodes, to, guest);
     guest->op = source->op;
@@ -226,7 +380,6 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     guest->op_reason = source->op_reason;
     if (is_move(guest->op))
         count_move(core, guest, 1);
-    guest->old_size = guest->size;
     guest->to_balloon_mib = source->to_balloon_mib;
 }
 
@@ -242,8 +395,10 @@ static void end(BerthCore *core, CoreGuest *guest)
 {
     if (guest->op == BERTH_OP_MIGRATING)
         core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
-    if (is_move(guest->op))
+    if (is_move(guest->op)) {
         count_move(core, guest, -1);
+        core->may_save = TRUE;
+    }
     guest->op = BERTH_OP_NONE;
     guest->cooldown_usec = core_time_add(
         core->now_usec, MAX(core->tunings[BERTH_TUNING_COOLDOWN_USEC], guest->pause_usec));
@@ -280,6 +435,8 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
         set_size(core, guest, old_size);
         return;
     }
+    if (!core_size_equal(guest->goal, guest->size))
+        set_size(core, guest, guest->goal);
     guest->balloon_mib = guest->to_balloon_mib;
     if (guest->balloon_mib == 0)
         return;
@@ -297,8 +454,11 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
     CoreNode *to = core_nodes_get(&core->nodes, guest->to);
     end_by_result(core, guest);
+    if (!ok && !guest->is_unwanted)
+        note_failure(core, guest, to);
     if (!ok)
         return;
+    note_success(guest, to);
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     if (guest->is_opportunistic && !guest->is_opportunistic_there)
         core->space_mib -= guest->task->job->class->shape.memory_mib;
@@ -306,14 +466,15 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     guest->cells = guest->to_cells;
     core_nodes_reserve(&core->nodes, to, guest);
     guest->task->record.node = to->handle;
-    CoreSize more = core_size_sub(guest->to_size, guest->size);
-    if ((more.vcpus > 0 || more.memory_mib > 0) && core_move_is_at_rest(guest) &&
-        core_size_fits(more, core_node_free(to)))
-        core_move_resize(core, guest, guest->to_size);
+    CoreSize more = core_size_sub(guest->goal, guest->size);
+    if (!core_size_equal(guest->goal, guest->size) && core_move_is_at_rest(guest) &&
+        core_size_fits(more, core_node_unreserved(to)))
+        core_move_resize(core, guest, guest->goal, guest->op_reason);
 }
 
 void core_move_drop_op(BerthCore *core, CoreGuest *guest)
 {
+    core_checkpoint_drop(core, guest->task);
     if (guest->op == BERTH_OP_NONE)
         return;
     guint32 to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0;

@@ -8,18 +8,21 @@
 /* Whether GUEST could be moved, or checkpointed, as far as it, its job and the features say. */
 gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest);
 gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest);
-/* The same, whatever is being done to it now. */
+/* The same, whatever is being done to it now; could migrate: as soon as it runs, unless it is to end. */
+gboolean core_move_could_migrate(const BerthCore *core, const CoreGuest *guest);
 gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest);
 /* Room is held on TO from now on. */
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
                        BerthReason reason);
-void core_move_checkpoint(BerthCore *core, CoreGuest *guest, BerthReason reason);
+/* STOPS: it stands still after that, to leave its node; else it runs on. */
+void core_move_checkpoint(BerthCore *core, CoreGuest *guest, gboolean stops, BerthReason reason);
 /* GUEST, in slack, is backed by its node from now on. */
 void core_move_promote(BerthCore *core, CoreGuest *guest);
 /* It is backed there, with room for SIZE, overhead included, to which it is resized on arrival. */
-void core_move_migrate_to_grow(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size);
+void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
+                                 BerthReason reason);
 /* GUEST gets SIZE, overhead included, where it is; the larger of both is held. */
-void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size);
+void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason);
 /* TO_MIB of GUEST's memory are kept from it; if that is more than now, it is left alone for longer each
  * time. */
 void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason);
@@ -39,9 +42,21 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
 void core_move_resume(BerthCore *core, CoreGuest *guest);
 /* The node joined: what was not answered leaves again. */
 void core_move_again(BerthCore *core, const CoreGuest *guest);
+/* What RECORD, of its task, says of GUEST's size, and of the move or the resize that is under way with it. */
+void core_move_record(const CoreGuest *guest, BerthCoreTask *record);
+/* GUEST is put back, and RECORD says that it was being moved or resized: asked for again when its node joins. */
+void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record);
+/* Likewise, that it was being checkpointed. */
+void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest);
+/* Undoes either, for one that is put back otherwise. */
+void core_move_unreopen(BerthCore *core, CoreGuest *guest);
+/* The move of GUEST that is under way is called off, as far as that is possible. */
+void core_move_call_off(BerthCore *core, CoreGuest *guest);
 /* How long moving GUEST takes. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
 /* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
+/* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */
+gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node);
 /* TRUE: one more may be under way at NODE, and in the cluster. */
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);

@@ -41,18 +41,15 @@ guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room)
     return ((guint64)room.vcpus << nodes->vcpu_shift) + room.memory_mib;
 }
 
-CoreSize core_node_free(const CoreNode *node)
+CoreSize core_node_unreserved(const CoreNode *node)
 {
-    if (!core_node_is_open(node) || node->n_strays > 0)
-        return (CoreSize){0, 0};
-    CoreSize capacity = core_node_capacity(node);
-    return (CoreSize){capacity.vcpus - MIN(capacity.vcpus, node->reserved.vcpus),
-                      capacity.memory_mib - MIN(capacity.memory_mib, node->reserved.memory_mib)};
+    return node->n_strays > 0 ? (CoreSize){0, 0}
+                              : core_size_sub(core_node_capacity(node), node->reserved);
 }
 
-static CoreSize size_max(CoreSize a, CoreSize b)
+CoreSize core_node_free(const CoreNode *node)
 {
-    return (CoreSize){MAX(a.vcpus, b.vcpus), MAX(a.memory_mib, b.memory_mib)};
+    return core_node_is_open(node) ? core_node_unreserved(node) : (CoreSize){0, 0};
 }
 
 static CoreSize size_min(CoreSize a, CoreSize b)
@@ -99,8 +96,8 @@ static void update_spans(CoreNodes *nodes, const CoreNode *node)
     for (at /= 2; at > 0; at /= 2) {
         const CoreSpan *left = &nodes->spans[2 * at];
         const CoreSpan *right = &nodes->spans[2 * at + 1];
-        nodes->spans[at] = (CoreSpan){size_max(left->max_free, right->max_free),
-                                      size_max(left->max_capacity, right->max_capacity),
+        nodes->spans[at] = (CoreSpan){core_size_max(left->max_free, right->max_free),
+                                      core_size_max(left->max_capacity, right->max_capacity),
                                       size_min(left->min_capacity, right->min_capacity)};
     }
 }

@@ -12,6 +12,8 @@ CoreNode *core_nodes_find_name(const CoreNodes *nodes, const char *name);
 CoreSize core_node_capacity(const CoreNode *node);
 /* What a new guest could get now: nothing unless it is UP, clean and not hidden. */
 CoreSize core_node_free(const CoreNode *node);
+/* What guests that are there could get besides: the same, whether new ones may come or not. */
+CoreSize core_node_unreserved(const CoreNode *node);
 /* How much ROOM is, in MiB: a vCPU counts as the memory that the cluster has for each, to a power of
  * two. The less a fit leaves, the better it is. */
 guint64 core_nodes_left(const CoreNodes *nodes, CoreSize room);

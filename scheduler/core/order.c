@@ -97,8 +97,8 @@ static void want_to_try(BerthCore *core, CoreClass *class)
 /* JOB, not the first of its class, is among those that get a planned start. */
 static gboolean is_to_be_planned(const BerthCore *core, const CoreJob *job)
 {
-    guint depth = core_plan_firm_depth(core);
-    return depth > 1 && (core_plan_n_firm(core->plan) < depth ||
+    guint depth = core_plan_depth(core, CORE_PLAN_FIRM);
+    return depth > 1 && (core_plan_n(core->plan, CORE_PLAN_FIRM) < depth ||
                          !core_plan_is_before(core->plan, job->class->rank, job->id));
 }
 

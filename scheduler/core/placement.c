@@ -15,10 +15,9 @@
  * latter, without a record. */
 CoreTask *core_placement_next(const CoreJob *job)
 {
-    for (guint32 i = 0; job->n_returned > 0 && i < job->n_tasks; i++)
-        if (job->tasks[i]->is_returned)
-            return job->tasks[i];
-    return NULL;
+    if (job->returned == NULL)
+        return NULL;
+    return CORE_CONTAINER_OF(core_heap_first(job->returned), CoreTask, returned);
 }
 
 /* After a failed start another node is better than the same one, whether it counted or not. */

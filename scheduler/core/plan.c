@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the planned starts: which waiting task, when, on which nodes; and the nodes of which something
- * has changed since the firm ones were last gone through (replan.c).
+/* Owns the planned starts: which waiting task, when, on which nodes; and, for firm and for gathered ones,
+ * the nodes of which something has changed since they were last gone through (replan.c).
  *
  * Invariants: places rise along the order; the reservations of a node are those of the planned starts
  * on it, by place; the places of firm ones are below CORE_HEEDS_FIRM. */
@@ -12,16 +12,22 @@
 #include "scheduler/core/owner.h"
 #include "scheduler/core/timers.h"
 
-/* So far apart are the places of firm ones, for others to come between them. */
+/* So far apart are places, for others to come between them. */
 #define PLACES_APART (1u << 10)
+/* No place is given so far behind the first one of its part. */
+#define PLACES_MAX (CORE_HEEDS_FIRM / 2)
+
+typedef struct {
+    GArray *starts;    /* CorePlanned, in the order of the jobs as of when they were planned */
+    guint first_place; /* none is lower */
+    GArray *changed;   /* guint32: nodes, each once: CoreNode.replanned has the bit of this part */
+    guint64 seen;      /* changes of nodes before this one are in it; 0 = it is not known of any */
+} Part;
 
 struct CorePlan {
-    GArray *firm;     /* CorePlanned, in the order of the jobs */
-    GArray *gathered; /* likewise; those behind them as of when they were planned */
-    GArray *touched;  /* CoreTouched; those behind the first N_TOUCHED are kept to be used again */
+    Part parts[CORE_PLAN_N_PARTS];
+    GArray *touched; /* CoreTouched; those behind the first N_TOUCHED are kept to be used again */
     guint n_touched;
-    GArray *changed; /* guint32: nodes, each once: CoreNode.is_replanned */
-    guint64 seen;    /* changes of nodes before this one are in it; 0 = it is not known of any */
 };
 
 static void clear_planned(gpointer data)
@@ -42,68 +48,90 @@ static void clear_touched(gpointer data)
 CorePlan *core_plan_new(void)
 {
     CorePlan *plan = g_new0(CorePlan, 1);
-    plan->firm = g_array_new(FALSE, FALSE, sizeof(CorePlanned));
-    plan->gathered = g_array_new(FALSE, FALSE, sizeof(CorePlanned));
+    for (guint i = 0; i < CORE_PLAN_N_PARTS; i++) {
+        Part *part = &plan->parts[i];
+        part->starts = g_array_new(FALSE, FALSE, sizeof(CorePlanned));
+        part->changed = g_array_new(FALSE, FALSE, sizeof(guint32));
+        g_array_set_clear_func(part->starts, clear_planned);
+    }
+    plan->parts[CORE_PLAN_GATHERED].first_place = CORE_HEEDS_FIRM;
     plan->touched = g_array_new(FALSE, FALSE, sizeof(CoreTouched));
-    plan->changed = g_array_new(FALSE, FALSE, sizeof(guint32));
-    g_array_set_clear_func(plan->firm, clear_planned);
-    g_array_set_clear_func(plan->gathered, clear_planned);
     g_array_set_clear_func(plan->touched, clear_touched);
     return plan;
 }
 
 void core_plan_free(CorePlan *plan)
 {
-    g_array_unref(plan->firm);
-    g_array_unref(plan->gathered);
+    for (guint i = 0; i < CORE_PLAN_N_PARTS; i++) {
+        g_array_unref(plan->parts[i].starts);
+        g_array_unref(plan->parts[i].changed);
+    }
     g_array_unref(plan->touched);
-    g_array_unref(plan->changed);
     g_free(plan);
 }
 
-guint core_plan_firm_depth(const BerthCore *core)
+static guint firm_depth(const BerthCore *core)
 {
     return core->config.policy == BERTH_POLICY_EASY ? 1
                                                     : (guint)core->tunings[BERTH_TUNING_PLAN_DEPTH];
 }
 
-guint core_plan_gathered_depth(const BerthCore *core)
+static guint gathered_depth(const BerthCore *core)
 {
     gboolean has_slack = (core->config.features & BERTH_FEATURE_OPPORTUNISTIC) != 0;
     return has_slack ? (guint)core->tunings[BERTH_TUNING_SLACK_PLAN_DEPTH] : 0;
 }
 
+guint core_plan_depth(const BerthCore *core, CorePlanPart part)
+{
+    return part == CORE_PLAN_FIRM ? firm_depth(core) : gathered_depth(core);
+}
+
 /* --- what has changed ------------------------------------------------------------------------- */
 
-static void note_changed(BerthCore *core, CoreNode *node)
+static void note_changed(BerthCore *core, CorePlanPart part, CoreNode *node)
 {
-    if (node->is_replanned)
+    guint bit = 1u << part;
+    if ((node->replanned & bit) != 0)
         return;
-    node->is_replanned = TRUE;
-    g_array_append_val(core->plan->changed, node->handle);
+    node->replanned |= bit;
+    g_array_append_val(core->plan->parts[part].changed, node->handle);
 }
 
-const GArray *core_plan_changed(BerthCore *core)
+/* Something of PART is planned there, or no longer: gathered ones heed the firm ones, too. */
+static void note_replanned(BerthCore *core, CorePlanPart part, CoreNode *node)
 {
-    CorePlan *plan = core->plan;
+    for (guint i = part; i < CORE_PLAN_N_PARTS; i++)
+        note_changed(core, i, node);
+}
+
+const GArray *core_plan_changed(BerthCore *core, CorePlanPart which)
+{
+    Part *part = &core->plan->parts[which];
     const CoreNodes *nodes = &core->nodes;
     guint64 newest = core_nodes_next_change(nodes);
-    if (plan->seen < nodes->first_change)
+    if (part->seen < nodes->first_change)
         return NULL;
-    for (; plan->seen < newest; plan->seen++)
-        note_changed(core, core_nodes_get(nodes, g_array_index(nodes->changes, guint32,
-                                                               plan->seen - nodes->first_change)));
-    return plan->changed;
+    for (; part->seen < newest; part->seen++) {
+        guint32 handle = g_array_index(nodes->changes, guint32, part->seen - nodes->first_change);
+        note_changed(core, which, core_nodes_get(nodes, handle));
+    }
+    return part->changed;
 }
 
-void core_plan_forget_changes(BerthCore *core)
+void core_plan_forget_changes(BerthCore *core, CorePlanPart which)
 {
-    CorePlan *plan = core->plan;
-    for (guint i = 0; i < plan->changed->len; i++)
-        core_nodes_get(&core->nodes, g_array_index(plan->changed, guint32, i))->is_replanned =
-            FALSE;
-    g_array_set_size(plan->changed, 0);
-    plan->seen = core_nodes_next_change(&core->nodes);
+    Part *part = &core->plan->parts[which];
+    for (guint i = 0; i < part->changed->len; i++)
+        core_nodes_get(&core->nodes, g_array_index(part->changed, guint32, i))->replanned &=
+            ~(1u << which);
+    g_array_set_size(part->changed, 0);
+    part->seen = core_nodes_next_change(&core->nodes);
+}
+
+void core_plan_doubt(CorePlan *plan, CorePlanPart part)
+{
+    plan->parts[part].seen = 0;
 }
 
 /* --- what is planned on nodes ----------------------------------------------------------------- */
@@ -137,6 +165,11 @@ static CoreTouched *touch(BerthCore *core, CoreNode *node)
     return touched;
 }
 
+static CorePlanPart part_of(guint place)
+{
+    return place < CORE_HEEDS_FIRM ? CORE_PLAN_FIRM : CORE_PLAN_GATHERED;
+}
+
 static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *reservation)
 {
     CoreTouched *touched = touch(core, node);
@@ -148,8 +181,7 @@ static void reserve(BerthCore *core, CoreNode *node, const CoreReservation *rese
     if (!node->left_is_old)
         core_profile_cut(touched->left, reservation);
     node->part_is_old |= i < touched->n_part;
-    if (reservation->place < CORE_HEEDS_FIRM)
-        note_changed(core, node);
+    note_replanned(core, part_of(reservation->place), node);
 }
 
 /* There is more room for others. */
@@ -163,8 +195,7 @@ static void unreserve(BerthCore *core, const CorePlanned *planned)
                 g_array_remove_index(reservations, k - 1);
         node->left_is_old = node->part_is_old = TRUE;
         core_nodes_fresh(&core->nodes, node);
-        if (planned->place < CORE_HEEDS_FIRM)
-            note_changed(core, node);
+        note_replanned(core, part_of(planned->place), node);
     }
 }
 
@@ -172,67 +203,39 @@ static void unreserve(BerthCore *core, const CorePlanned *planned)
 static void forget_touched(BerthCore *core)
 {
     CorePlan *plan = core->plan;
-    if (plan->firm->len > 0 || plan->gathered->len > 0)
-        return;
+    for (guint i = 0; i < CORE_PLAN_N_PARTS; i++)
+        if (plan->parts[i].starts->len > 0)
+            return;
     for (guint i = 0; i < plan->n_touched; i++)
         core_nodes_get(&core->nodes, g_array_index(plan->touched, CoreTouched, i).node)->planned =
             0;
     plan->n_touched = 0;
 }
 
-static void clear(BerthCore *core, GArray *part)
+void core_plan_clear(BerthCore *core, CorePlanPart part)
 {
-    for (guint i = 0; i < part->len; i++)
-        unreserve(core, &g_array_index(part, CorePlanned, i));
-    g_array_set_size(part, 0);
+    GArray *starts = core->plan->parts[part].starts;
+    for (guint i = 0; i < starts->len; i++)
+        unreserve(core, &g_array_index(starts, CorePlanned, i));
+    g_array_set_size(starts, 0);
     forget_touched(core);
-}
-
-void core_plan_clear_firm(BerthCore *core)
-{
-    clear(core, core->plan->firm);
-}
-
-void core_plan_clear_gathered(BerthCore *core)
-{
-    clear(core, core->plan->gathered);
 }
 
 /* --- planned starts --------------------------------------------------------------------------- */
 
-/* As number AT of PART. Its room is kept from FROM_USEC on. */
-static void insert(BerthCore *core, GArray *part, guint at, guint place,
-                   const CorePlannedStart *start, gint64 from_usec)
+static CorePlanned *start_at(const CorePlan *plan, CorePlanPart part, guint at)
 {
-    const CoreClass *class = start->job->class;
-    const CoreShape *shape = &class->shape;
-    gint64 end_usec = core_time_add(start->start_usec, core_class_length_usec(core, class));
-    CoreReservation reservation = {from_usec, end_usec, shape->size, place};
-    CorePlanned planned = {.job = start->job->id,
-                           .rank = start->rank,
-                           .start_usec = start->start_usec,
-                           .place = place,
-                           .guests = shape->guests,
-                           .supply = start->supply};
-    planned.nodes = g_memdup2(start->nodes, shape->guests * sizeof *start->nodes);
-    g_array_insert_val(part, at, planned);
-    for (guint32 i = 0; i < shape->guests; i++)
-        reserve(core, core_nodes_get(&core->nodes, start->nodes[i]), &reservation);
+    return &g_array_index(plan->parts[part].starts, CorePlanned, at);
 }
 
-static CorePlanned *firm_at(const CorePlan *plan, guint at)
+const CorePlanned *core_plan_at(const CorePlan *plan, CorePlanPart part, guint at)
 {
-    return &g_array_index(plan->firm, CorePlanned, at);
+    return at < core_plan_n(plan, part) ? start_at(plan, part, at) : NULL;
 }
 
-const CorePlanned *core_plan_firm(const CorePlan *plan, guint at)
+guint core_plan_heeds_at(const CorePlan *plan, CorePlanPart part, guint at)
 {
-    return at < plan->firm->len ? firm_at(plan, at) : NULL;
-}
-
-guint core_plan_heeds_at(const CorePlan *plan, guint at)
-{
-    return at > 0 ? firm_at(plan, at - 1)->place + 1 : 0;
+    return at > 0 ? start_at(plan, part, at - 1)->place + 1 : plan->parts[part].first_place;
 }
 
 /* Its reservations keep where they are among those of their nodes, as others' do. */
@@ -251,62 +254,66 @@ static void move_up(BerthCore *core, CorePlanned *planned)
 }
 
 /* For one between number AT - 1 and number AT. */
-static guint place_between(BerthCore *core, guint at)
+static guint place_between(BerthCore *core, CorePlanPart part, guint at)
 {
     const CorePlan *plan = core->plan;
-    guint heeds = core_plan_heeds_at(plan, at);
-    if (at == plan->firm->len)
+    guint n = core_plan_n(plan, part);
+    guint heeds = core_plan_heeds_at(plan, part, at);
+    if (at == n)
         return heeds + PLACES_APART;
-    if (firm_at(plan, at)->place == heeds)
-        for (guint i = plan->firm->len; i > at; i--)
-            move_up(core, firm_at(plan, i - 1));
-    return heeds + (firm_at(plan, at)->place - heeds) / 2;
+    if (start_at(plan, part, at)->place == heeds)
+        for (guint i = n; i > at; i--)
+            move_up(core, start_at(plan, part, i - 1));
+    return heeds + (start_at(plan, part, at)->place - heeds) / 2;
 }
 
-void core_plan_insert_firm(BerthCore *core, guint at, const CorePlannedStart *start)
+void core_plan_insert(BerthCore *core, CorePlanPart part, guint at, const CorePlannedStart *start)
 {
-    core_plan_drop_task(core, start->job->id);
-    insert(core, core->plan->firm, at, place_between(core, at), start, start->start_usec);
+    const CoreClass *class = start->job->class;
+    const CoreShape *shape = &class->shape;
+    guint place = place_between(core, part, at);
+    gint64 end_usec = core_time_add(start->start_usec, core_class_length_usec(core, class));
+    gint64 from_usec = part == CORE_PLAN_FIRM ? start->start_usec : core->now_usec;
+    CoreReservation reservation = {from_usec, end_usec, shape->size, place};
+    CorePlanned planned = {.job = start->job->id,
+                           .rank = start->rank,
+                           .start_usec = start->start_usec,
+                           .place = place,
+                           .guests = shape->guests,
+                           .supply = start->supply};
+    planned.nodes = g_memdup2(start->nodes, shape->guests * sizeof *start->nodes);
+    if (part == CORE_PLAN_FIRM)
+        core_plan_drop_task(core, start->job->id);
+    g_array_insert_val(core->plan->parts[part].starts, at, planned);
+    for (guint32 i = 0; i < shape->guests; i++)
+        reserve(core, core_nodes_get(&core->nodes, start->nodes[i]), &reservation);
 }
 
-void core_plan_set_rank(CorePlan *plan, guint at, gint64 rank)
+void core_plan_set_rank(CorePlan *plan, CorePlanPart part, guint at, gint64 rank)
 {
-    firm_at(plan, at)->rank = rank;
+    start_at(plan, part, at)->rank = rank;
 }
 
-void core_plan_drop_firm(BerthCore *core, guint at)
+void core_plan_drop(BerthCore *core, CorePlanPart part, guint at)
 {
-    unreserve(core, firm_at(core->plan, at));
-    g_array_remove_index(core->plan->firm, at);
+    unreserve(core, start_at(core->plan, part, at));
+    g_array_remove_index(core->plan->parts[part].starts, at);
     forget_touched(core);
 }
 
-gboolean core_plan_has_places(const CorePlan *plan)
+gboolean core_plan_has_places(const CorePlan *plan, CorePlanPart part)
 {
-    return plan->firm->len == 0 || firm_at(plan, plan->firm->len - 1)->place < CORE_HEEDS_FIRM / 2;
-}
-
-void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start)
-{
-    GArray *gathered = core->plan->gathered;
-    guint place = CORE_HEEDS_FIRM;
-    if (gathered->len > 0)
-        place = g_array_index(gathered, CorePlanned, gathered->len - 1).place + 1;
-    insert(core, gathered, gathered->len, place, start, core->now_usec);
-}
-
-static void drop_gathered(BerthCore *core, guint i)
-{
-    unreserve(core, &g_array_index(core->plan->gathered, CorePlanned, i));
-    g_array_remove_index(core->plan->gathered, i);
+    guint n = core_plan_n(plan, part);
+    return n == 0 ||
+           start_at(plan, part, n - 1)->place - plan->parts[part].first_place < PLACES_MAX;
 }
 
 void core_plan_drop_task(BerthCore *core, guint64 job)
 {
-    const GArray *gathered = core->plan->gathered;
-    for (guint i = 0; i < gathered->len; i++)
-        if (g_array_index(gathered, CorePlanned, i).job == job) {
-            drop_gathered(core, i);
+    guint n = core_plan_n(core->plan, CORE_PLAN_GATHERED);
+    for (guint i = 0; i < n; i++)
+        if (start_at(core->plan, CORE_PLAN_GATHERED, i)->job == job) {
+            core_plan_drop(core, CORE_PLAN_GATHERED, i);
             return;
         }
 }
@@ -322,37 +329,34 @@ gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned)
 
 void core_plan_drop_idle(BerthCore *core)
 {
-    const GArray *gathered = core->plan->gathered;
-    for (guint i = gathered->len; i > 0; i--)
-        if (core_planned_is_idle(core, &g_array_index(gathered, CorePlanned, i - 1)))
-            drop_gathered(core, i - 1);
+    const CorePlan *plan = core->plan;
+    for (guint i = core_plan_n(plan, CORE_PLAN_GATHERED); i > 0; i--)
+        if (core_planned_is_idle(core, start_at(plan, CORE_PLAN_GATHERED, i - 1)))
+            core_plan_drop(core, CORE_PLAN_GATHERED, i - 1);
 }
 
 gboolean core_plan_has_idle_firm(const BerthCore *core)
 {
-    const GArray *firm = core->plan->firm;
-    for (guint i = 0; i < firm->len; i++)
-        if (core_planned_is_idle(core, &g_array_index(firm, CorePlanned, i)))
+    const CorePlan *plan = core->plan;
+    guint n = core_plan_n(plan, CORE_PLAN_FIRM);
+    for (guint i = 0; i < n; i++)
+        if (core_planned_is_idle(core, start_at(plan, CORE_PLAN_FIRM, i)))
             return TRUE;
     return FALSE;
 }
 
-guint core_plan_n_firm(const CorePlan *plan)
+guint core_plan_n(const CorePlan *plan, CorePlanPart part)
 {
-    return plan->firm->len;
-}
-
-guint core_plan_n_gathered(const CorePlan *plan)
-{
-    return plan->gathered->len;
+    return plan->parts[part].starts->len;
 }
 
 guint core_plan_n_firm_of(const CorePlan *plan, guint64 job)
 {
-    guint n = 0;
-    for (guint i = 0; i < plan->firm->len; i++)
-        n += g_array_index(plan->firm, CorePlanned, i).job == job;
-    return n;
+    guint n = core_plan_n(plan, CORE_PLAN_FIRM);
+    guint n_of = 0;
+    for (guint i = 0; i < n; i++)
+        n_of += start_at(plan, CORE_PLAN_FIRM, i)->job == job;
+    return n_of;
 }
 
 static gboolean is_before(const CorePlanned *planned, gint64 rank, guint64 job)
@@ -362,9 +366,8 @@ static gboolean is_before(const CorePlanned *planned, gint64 rank, guint64 job)
 
 guint core_plan_heeded_by(const BerthCore *core, const CoreClass *class)
 {
-    const GArray *gathered = core->plan->gathered;
-    for (guint i = 0; i < gathered->len; i++) {
-        const CorePlanned *planned = &g_array_index(gathered, CorePlanned, i);
+    const CorePlanned *planned;
+    for (guint i = 0; (planned = core_plan_at(core->plan, CORE_PLAN_GATHERED, i)) != NULL; i++) {
         if (!is_before(planned, class->rank, class->head))
             return planned->place;
     }
@@ -373,39 +376,34 @@ guint core_plan_heeded_by(const BerthCore *core, const CoreClass *class)
 
 gboolean core_plan_is_before(const CorePlan *plan, gint64 rank, guint64 job)
 {
-    return plan->firm->len > 0 &&
-           is_before(&g_array_index(plan->firm, CorePlanned, plan->firm->len - 1), rank, job);
+    guint n = core_plan_n(plan, CORE_PLAN_FIRM);
+    return n > 0 && is_before(start_at(plan, CORE_PLAN_FIRM, n - 1), rank, job);
 }
 
 gboolean core_plan_has_expired(const CorePlan *plan, gint64 now_usec)
 {
-    for (guint i = 0; i < plan->firm->len; i++)
-        if (g_array_index(plan->firm, CorePlanned, i).start_usec < now_usec)
+    const CorePlanned *planned;
+    for (guint i = 0; (planned = core_plan_at(plan, CORE_PLAN_FIRM, i)) != NULL; i++)
+        if (planned->start_usec < now_usec)
             return TRUE;
     return FALSE;
 }
 
-static gint64 start_of(const GArray *part, guint64 job)
+gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
 {
-    for (guint i = 0; i < part->len; i++) {
-        const CorePlanned *planned = &g_array_index(part, CorePlanned, i);
-        if (planned->job == job)
-            return planned->start_usec;
-    }
+    const CorePlanned *planned;
+    for (guint part = 0; part < CORE_PLAN_N_PARTS; part++)
+        for (guint i = 0; (planned = core_plan_at(plan, part, i)) != NULL; i++)
+            if (planned->job == job)
+                return planned->start_usec;
     return 0;
 }
 
-gint64 core_plan_start_of(const CorePlan *plan, guint64 job)
+static gsize part_bytes(const CorePlan *plan, CorePlanPart part)
 {
-    gint64 start_usec = start_of(plan->firm, job);
-    return start_usec != 0 ? start_usec : start_of(plan->gathered, job);
-}
-
-static gsize planned_bytes(const GArray *part)
-{
-    gsize bytes = 0;
-    for (guint i = 0; i < part->len; i++) {
-        const CorePlanned *planned = &g_array_index(part, CorePlanned, i);
+    gsize bytes = plan->parts[part].changed->len * sizeof(guint32);
+    const CorePlanned *planned;
+    for (guint i = 0; (planned = core_plan_at(plan, part, i)) != NULL; i++) {
         bytes += sizeof *planned + planned->guests * sizeof *planned->nodes;
         bytes += planned->supply != NULL ? core_supply_bytes(planned->supply) : 0;
     }
@@ -414,8 +412,8 @@ static gsize planned_bytes(const GArray *part)
 
 gsize core_plan_bytes(const CorePlan *plan)
 {
-    gsize bytes = sizeof *plan + planned_bytes(plan->firm) + planned_bytes(plan->gathered) +
-                  plan->touched->len * sizeof(CoreTouched) + plan->changed->len * sizeof(guint32);
+    gsize bytes = sizeof *plan + part_bytes(plan, CORE_PLAN_FIRM) +
+                  part_bytes(plan, CORE_PLAN_GATHERED) + plan->touched->len * sizeof(CoreTouched);
     for (guint i = 0; i < plan->touched->len; i++) {
         const CoreTouched *touched = &g_array_index(plan->touched, CoreTouched, i);
         bytes += touched->reservations->len * sizeof(CoreReservation);

@@ -7,14 +7,14 @@
 
 /* The planned starts of the tasks that are first in the order: firm ones, which nobody may delay, of
  * the first of all; and gathered ones of those behind them, which stand for a while (gather.h). */
+typedef enum { CORE_PLAN_FIRM, CORE_PLAN_GATHERED, CORE_PLAN_N_PARTS } CorePlanPart;
+
 CorePlan *core_plan_new(void);
 void core_plan_free(CorePlan *plan);
-/* So many there are at most. */
-guint core_plan_firm_depth(const BerthCore *core);
-guint core_plan_gathered_depth(const BerthCore *core); /* 0: guests do not run in slack */
-/* None of them is planned any more; the nodes where they were count as fresh. */
-void core_plan_clear_firm(BerthCore *core);
-void core_plan_clear_gathered(BerthCore *core);
+/* So many there are of PART at most. None is gathered where guests do not run in slack. */
+guint core_plan_depth(const BerthCore *core, CorePlanPart part);
+/* None of PART is planned any more; the nodes where they were count as fresh. */
+void core_plan_clear(BerthCore *core, CorePlanPart part);
 
 /* What is planned on a node. */
 typedef struct {
@@ -50,25 +50,25 @@ typedef struct {
     CoreSupply *supply;
 } CorePlanned;
 
-/* Number AT of the firm ones, from 0, in the order of the jobs; NULL = there are no more. (transfer
- * none): until that changes. */
-const CorePlanned *core_plan_firm(const CorePlan *plan, guint at);
+/* Number AT of PART, from 0, in the order of the jobs; NULL = there are no more. (transfer none): until
+ * that changes. */
+const CorePlanned *core_plan_at(const CorePlan *plan, CorePlanPart part, guint at);
 /* What CoreNeed.heeds is for one that is to be number AT. */
-guint core_plan_heeds_at(const CorePlan *plan, guint at);
-/* It is number AT, before the one that was; and no gathered one any more. Its room is kept from its
- * start on. */
-void core_plan_insert_firm(BerthCore *core, guint at, const CorePlannedStart *start);
-void core_plan_set_rank(CorePlan *plan, guint at, gint64 rank);
+guint core_plan_heeds_at(const CorePlan *plan, CorePlanPart part, guint at);
+/* It is number AT, before the one that was. The room of a firm one, which is no gathered one any more,
+ * is kept from its start on, that of a gathered one from now on. */
+void core_plan_insert(BerthCore *core, CorePlanPart part, guint at, const CorePlannedStart *start);
+void core_plan_set_rank(CorePlan *plan, CorePlanPart part, guint at, gint64 rank);
 /* Those that were after number AT move up; its nodes count as fresh. */
-void core_plan_drop_firm(BerthCore *core, guint at);
+void core_plan_drop(BerthCore *core, CorePlanPart part, guint at);
 /* FALSE: its places come to an end. It has to be cleared for more to be given. */
-gboolean core_plan_has_places(const CorePlan *plan);
+gboolean core_plan_has_places(const CorePlan *plan, CorePlanPart part);
 /* Nodes (guint32, each once) that are not what they were, or on which something else is planned to
- * start, since these were last forgotten; NULL = not known, it may be any. */
-const GArray *core_plan_changed(BerthCore *core);
-void core_plan_forget_changes(BerthCore *core);
-/* Behind those that there are. Its room is kept from now on. */
-void core_plan_add_gathered(BerthCore *core, const CorePlannedStart *start);
+ * start that PART heeds, since these were last forgotten; NULL = not known, it may be any. */
+const GArray *core_plan_changed(BerthCore *core, CorePlanPart part);
+void core_plan_forget_changes(BerthCore *core, CorePlanPart part);
+/* Until they are forgotten it is not known any more. */
+void core_plan_doubt(CorePlan *plan, CorePlanPart part);
 /* The first gathered start of JOB, if there is one, is none any more. */
 void core_plan_drop_task(BerthCore *core, guint64 job);
 /* Nor are those of jobs that do not wait any more, or whose owner runs as much as he may. */
@@ -77,8 +77,7 @@ void core_plan_drop_idle(BerthCore *core);
 gboolean core_plan_has_idle_firm(const BerthCore *core);
 /* Its job could not start, whatever room there is. */
 gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned);
-guint core_plan_n_firm(const CorePlan *plan);
-guint core_plan_n_gathered(const CorePlan *plan);
+guint core_plan_n(const CorePlan *plan, CorePlanPart part);
 guint core_plan_n_firm_of(const CorePlan *plan, guint64 job);
 /* What CoreNeed.heeds is for the first job of CLASS where all count that come before it. */
 guint core_plan_heeded_by(const BerthCore *core, const CoreClass *class);

@@ -40,7 +40,7 @@ static gboolean is_leaving(const CoreGuest *guest)
 static gboolean may_start_again(const CoreGuest *guest)
 {
     const CoreTask *task = guest->task;
-    return guest->phase == BERTH_GUEST_STARTING &&
+    return guest->phase == BERTH_GUEST_STARTING && task->record.stop_reason == BERTH_REASON_NONE &&
            !(task->job->no_requeue && task->record.start_taken);
 }
 
@@ -114,7 +114,7 @@ static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
     if (to != NULL && core_move_is_below_caps(core, to))
         core_move_migrate(core, guest, to, TRUE, reason);
     else if (core_move_may_checkpoint(core, guest))
-        core_move_checkpoint(core, guest, reason);
+        core_move_checkpoint(core, guest, TRUE, reason);
     else
         return FALSE;
     return TRUE;
@@ -180,7 +180,8 @@ gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
 
 void core_relief_room_changed(BerthCore *core, CoreNode *node)
 {
-    if (node->n_waiting_for_room == 0 || !core_relief_make_room(core, node))
+    if (node->state != BERTH_NODE_UP || node->n_waiting_for_room == 0 ||
+        !core_relief_make_room(core, node))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++)

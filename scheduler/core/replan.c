@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Decides which of the planned starts stand. Searching for all of them again whenever anything changes
- * costs a walk over the nodes for each, and most would be what they were.
+/* Decides which of the planned starts stand, of the firm ones and of those for which room is gathered.
+ * Searching for all of them again whenever anything changes costs a walk over the nodes for each, and
+ * most would be what they were.
  *
- * Invariant, after each pass that plans: a planned start is at the instant that a search of its own
+ * Invariant, whenever those of a part have been gone through: a planned start is at the instant that a search of its own
  * says, made beside those before it in the order. It may be on other nodes than that search would
  * take, if these have room for it at the same instant.
  *
@@ -19,7 +20,6 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
-#include "scheduler/core/plan.h"
 #include "scheduler/core/search.h"
 #include "scheduler/core/timers.h"
 
@@ -28,11 +28,11 @@ static CoreNeed need_of(const BerthCore *core, const CorePlanned *planned, const
     return core_search_need(core, class, core_class_length_usec(core, class), planned->place);
 }
 
-void core_replan_begin(BerthCore *core)
+void core_replan_begin(BerthCore *core, CorePlanPart part)
 {
-    if (core_plan_firm_depth(core) == 1 || core->full_pass_wanted ||
-        !core_plan_has_places(core->plan) || core_plan_changed(core) == NULL)
-        core_plan_clear_firm(core);
+    if (core_plan_depth(core, part) == 1 || core->full_pass_wanted ||
+        !core_plan_has_places(core->plan, part) || core_plan_changed(core, part) == NULL)
+        core_plan_clear(core, part);
 }
 
 /* --- one planned start ------------------------------------------------------------------------ */
@@ -89,9 +89,10 @@ static gboolean gang_stands(BerthCore *core, const CorePlanned *planned, const C
     return !core_supply_may_be_earlier(planned->supply, core->now_usec);
 }
 
-static gboolean stands(BerthCore *core, const CorePlanned *planned, const CoreClass *class)
+static gboolean stands(BerthCore *core, CorePlanPart part, const CorePlanned *planned,
+                       const CoreClass *class)
 {
-    const GArray *changed = core_plan_changed(core);
+    const GArray *changed = core_plan_changed(core, part);
     if (changed == NULL || planned->start_usec <= core->now_usec)
         return FALSE;
     return planned->guests == 1 ? guest_stands(core, planned, class, changed)
@@ -101,38 +102,39 @@ static gboolean stands(BerthCore *core, const CorePlanned *planned, const CoreCl
 /* --- all of them ------------------------------------------------------------------------------ */
 
 /* Number AT is of a job that cannot start, or all tasks of which come before it. */
-static gboolean is_idle(const BerthCore *core, guint at)
+static gboolean is_idle(const BerthCore *core, CorePlanPart part, guint at)
 {
-    const CorePlanned *planned = core_plan_firm(core->plan, at);
+    const CorePlanned *planned = core_plan_at(core->plan, part, at);
     if (core_planned_is_idle(core, planned))
         return TRUE;
-    guint32 n = 0;
+    guint n = part == CORE_PLAN_GATHERED ? core_plan_n_firm_of(core->plan, planned->job) : 0;
     for (guint i = 0; i < at; i++)
-        n += core_plan_firm(core->plan, i)->job == planned->job;
+        n += core_plan_at(core->plan, part, i)->job == planned->job;
     return n >= core_job_n_startable(core_job_get(core, planned->job));
 }
 
-gboolean core_replan_stands(BerthCore *core, guint at, const CoreJob *job, gint64 rank)
+gboolean core_replan_stands(BerthCore *core, CorePlanPart part, guint at, const CoreJob *job,
+                            gint64 rank)
 {
     const CorePlanned *planned;
-    while ((planned = core_plan_firm(core->plan, at)) != NULL && planned->job != job->id &&
-           is_idle(core, at))
-        core_plan_drop_firm(core, at);
+    while ((planned = core_plan_at(core->plan, part, at)) != NULL && planned->job != job->id &&
+           is_idle(core, part, at))
+        core_plan_drop(core, part, at);
     if (planned == NULL || planned->job != job->id)
         return FALSE;
-    if (!stands(core, planned, job->class)) {
-        core_plan_drop_firm(core, at);
+    if (!stands(core, part, planned, job->class)) {
+        core_plan_drop(core, part, at);
         return FALSE;
     }
-    core_plan_set_rank(core->plan, at, rank);
+    core_plan_set_rank(core->plan, part, at, rank);
     return TRUE;
 }
 
-void core_replan_end(BerthCore *core, guint n)
+void core_replan_end(BerthCore *core, CorePlanPart part, guint n)
 {
-    while (core_plan_n_firm(core->plan) > n)
-        core_plan_drop_firm(core, core_plan_n_firm(core->plan) - 1);
-    core_plan_forget_changes(core);
+    while (core_plan_n(core->plan, part) > n)
+        core_plan_drop(core, part, core_plan_n(core->plan, part) - 1);
+    core_plan_forget_changes(core, part);
 }
 
 /* --- invariants ------------------------------------------------------------------------------- */
@@ -149,11 +151,11 @@ static gboolean is_where_searched(BerthCore *core, const CorePlanned *planned)
                                                     planned->place, nodes, NULL);
 }
 
-gboolean core_replan_is_sound(BerthCore *core)
+gboolean core_replan_is_sound(BerthCore *core, CorePlanPart part)
 {
     const CorePlanned *before = NULL;
     const CorePlanned *planned;
-    for (guint at = 0; (planned = core_plan_firm(core->plan, at)) != NULL; at++) {
+    for (guint at = 0; (planned = core_plan_at(core->plan, part, at)) != NULL; at++) {
         gboolean is_in_order =
             before == NULL || (before->place < planned->place &&
                                (before->rank > planned->rank ||

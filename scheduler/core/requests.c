@@ -3,6 +3,7 @@
 #include "scheduler/core/requests.h"
 
 #include "common/error.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
@@ -158,7 +159,7 @@ static BerthJobState final_state(const CoreJob *job)
     return job->tasks[0]->record.state;
 }
 
-static CoreJob *get_unfinished(BerthCore *core, guint64 number, GError **error)
+CoreJob *core_get_unfinished(BerthCore *core, guint64 number, GError **error)
 {
     CoreJob *job = core_job_get(core, number);
     if (job == NULL) {
@@ -194,7 +195,7 @@ static void cancel_rest(BerthCore *core, CoreJob *job, const CoreTaskInput *inpu
 
 gboolean core_cancel(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
 {
-    CoreJob *job = get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, number, error);
     if (job == NULL)
         return FALSE;
     CoreTaskInput input = {.reason = by_operator ? BERTH_REASON_CANCELLED_BY_OPERATOR
@@ -243,7 +244,7 @@ static void apply_hold(BerthCore *core, CoreJob *job)
 
 gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
 {
-    CoreJob *job = get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, number, error);
     if (job == NULL)
         return FALSE;
     if (!has_pending(job)) {
@@ -261,7 +262,7 @@ gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError
 
 gboolean core_release(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
 {
-    CoreJob *job = get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, number, error);
     if (job == NULL)
         return FALSE;
     if (!job->held)
@@ -287,11 +288,23 @@ static gboolean may_freeze(const CoreTask *task)
            task->record.stop_reason == BERTH_REASON_NONE;
 }
 
-gboolean core_freeze(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+/* Who is to stand still without a guest keeps what he has until that is done. */
+static void freeze_task(BerthCore *core, CoreTask *task, gboolean to_disk, BerthReason reason)
+{
+    if (to_disk && !core_saves_is_on_disk(task)) {
+        core_checkpoint_keep_space(core, task);
+        core_freeze_want_to_disk(core, &task->guests[0]);
+    }
+    if (task->record.freeze_reason != BERTH_REASON_FROZEN_BY_OPERATOR)
+        core_freeze_want(core, &task->guests[0], reason);
+}
+
+gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean by_operator,
+                     GError **error)
 {
     BerthReason reason =
         by_operator ? BERTH_REASON_FROZEN_BY_OPERATOR : BERTH_REASON_FROZEN_BY_USER;
-    CoreJob *job = get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, number, error);
     guint32 n_frozen = 0;
     if (job == NULL)
         return FALSE;
@@ -301,13 +314,13 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean by_operator, GErr
                     number);
         return FALSE;
     }
+    if (to_disk && !core_saves_check(core, job, error))
+        return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
-        CoreTask *task = job->tasks[i];
-        if (!may_freeze(task))
+        if (!may_freeze(job->tasks[i]))
             continue;
         n_frozen++;
-        if (task->record.freeze_reason != BERTH_REASON_FROZEN_BY_OPERATOR)
-            core_freeze_want(core, &task->guests[0], reason);
+        freeze_task(core, job->tasks[i], to_disk, reason);
     }
     if (n_frozen > 0)
         return TRUE;
@@ -318,9 +331,20 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean by_operator, GErr
     return FALSE;
 }
 
-gboolean core_thaw(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+static void thaw_task(BerthCore *core, CoreTask *task)
 {
-    CoreJob *job = get_unfinished(core, number, error);
+    if (core_saves_is_on_disk(task)) {
+        core_saves_thaw(core, task);
+        return;
+    }
+    core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
+    core_freeze_settle(core, &task->guests[0]); /* one that could not be thawed */
+}
+
+gboolean core_thaw(BerthCore *core, guint64 number, guint32 to, gboolean by_operator,
+                   GError **error)
+{
+    CoreJob *job = core_get_unfinished(core, number, error);
     guint32 n_wanted = 0;
     if (job == NULL)
         return FALSE;
@@ -334,10 +358,10 @@ gboolean core_thaw(BerthCore *core, guint64 number, gboolean by_operator, GError
                     number);
         return FALSE;
     }
-    for (guint32 i = 0; i < job->n_tasks; i++) {
-        core_freeze_want(core, &job->tasks[i]->guests[0], BERTH_REASON_NONE);
-        core_freeze_settle(core, &job->tasks[i]->guests[0]); /* one that could not be thawed */
-    }
+    if (to != 0 && n_wanted > 0)
+        return core_saves_thaw_to(core, job, to, error);
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        thaw_task(core, job->tasks[i]);
     if (n_wanted > 0)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,

@@ -2,6 +2,7 @@
 /* Owns the way back from the store. What is put back is taken as it is; a record that contradicts
  * its node (a guest being fenced on a node that is not lost) is led to where both agree. */
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/core.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/entry.h"
@@ -34,14 +35,16 @@ void berth_core_restore_node(BerthCore *core, guint32 handle, BerthNodeState sta
 }
 
 /* The first guest stands where its task says; the others of a gang are told one by one. */
-static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, BerthGuestPhase phase)
+static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, BerthGuestPhase phase,
+                          const BerthResources *resources)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     if (phase == BERTH_GUEST_FENCING && node->state != BERTH_NODE_LOST)
         phase = guest->task->record.phase = BERTH_GUEST_RELEASING;
     if (guest->phase != BERTH_GUEST_NONE)
         core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
-    guest->size = guest->task->job->class->shape.size;
+    guest->size =
+        resources->vcpus > 0 ? core_size_of(core, resources) : guest->task->job->class->shape.size;
     guest->phase = phase;
     core_predict_restore(core, guest);
     if (phase != BERTH_GUEST_NONE)
@@ -52,7 +55,8 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
 {
     CoreGuest *guest = core_guest_get(core, &source->id);
     g_return_if_fail(guest != NULL && core_nodes_get(&core->nodes, source->node) != NULL);
-    restore_guest(core, guest, source->node, source->phase);
+    core_move_unreopen(core, guest);
+    restore_guest(core, guest, source->node, source->phase, &source->resources);
     if (guest->phase == BERTH_GUEST_NONE)
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -61,8 +65,6 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
     guest->is_opportunistic = source->is_opportunistic;
     guest->is_frozen = source->is_frozen;
     guest->balloon_mib = source->balloon_mib;
-    if (source->resources.vcpus > 0)
-        guest->size = core_size_of(core, &source->resources);
     core_predict_restore(core, guest);
     if (guest->is_opportunistic)
         core->space_mib += guest->task->job->class->shape.memory_mib;
@@ -75,21 +77,29 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     CoreTask *task = core_job_add_task(job, source->task);
     task->record = *source;
     task->record.job = job->id;
+    core_checkpoint_restored(core, task);
     if (source->phase != BERTH_GUEST_NONE) {
         for (guint32 i = 0; i < task->n_guests; i++)
-            restore_guest(core, &task->guests[i], source->node, source->phase);
-        task->guests[0].is_frozen = source->state == BERTH_JOB_SUSPENDED;
+            restore_guest(core, &task->guests[i], source->node, source->phase, &source->resources);
+        task->guests[0].is_frozen =
+            source->state == BERTH_JOB_SUSPENDED && source->phase == BERTH_GUEST_RUNNING;
         if (source->freeze_is_open && source->phase == BERTH_GUEST_RUNNING)
             core_freeze_reopen(&task->guests[0]);
+        if (source->migrate_to != 0 || source->resize_to.vcpus > 0)
+            core_move_reopen(core, &task->guests[0], source);
+        if (source->checkpoint_open != 0 && source->phase <= BERTH_GUEST_STOPPING)
+            core_move_reopen_checkpoint(core, &task->guests[0]);
         core_charge_restored(task);
         core_task_restored(core, task);
+        core_checkpoint_arm(core, task);
     } else if (berth_job_state_is_final(source->state)) {
         core_task_over(core, task);
     } else {
         /* From a checkpoint it will go on with what it needed. */
         task->guests[0].size = job->class->shape.size;
         core_predict_restore(core, &task->guests[0]);
-        core_task_wait(core, task);
+        if (source->state == BERTH_JOB_PENDING)
+            core_task_wait(core, task);
     }
 }
 

@@ -2,13 +2,15 @@
 /* DECIDE, in rounds: moves that nobody backed waits for, so that they can be few and sure. A guest moves
  * only if two rounds in a row want it on the same node (as Linux's NUMA balancing wants two faults
  * from one node), within the caps of moves under way, and not in its cooldown; each move for balance
- * doubles that. */
+ * doubles that.
+ *
+ * In a full cluster everybody in slack looks for room in vain, each on all nodes. Who needs no less than
+ * one who found none is not searched for in that round, unless a node has changed since. */
 #include "scheduler/core/rounds.h"
 
 #include "scheduler/core/class.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/gather.h"
-#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
@@ -17,6 +19,12 @@
 #include "scheduler/core/search.h"
 #include "scheduler/core/slack.h"
 #include "scheduler/core/timers.h"
+
+typedef struct {
+    BerthCore *core;
+    GArray *vain;   /* CoreNeed: no node has room for it beside all that is planned */
+    guint64 change; /* the nodes' next one when they were found to be */
+} Round;
 
 void core_arm_round(BerthCore *core)
 {
@@ -55,19 +63,51 @@ static gboolean want_on(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolea
 
 /* --- promotion ------------------------------------------------------------------------------ */
 
-static void promote_by_move(BerthCore *core, CoreGuest *guest)
+static gboolean needs_no_less(const CoreNeed *need, const CoreNeed *other)
 {
+    return core_size_fits(other->size, need->size) && need->length_usec >= other->length_usec &&
+           need->may_move <= other->may_move;
+}
+
+static gboolean is_in_vain(Round *round, const CoreNeed *need)
+{
+    guint64 change = core_nodes_next_change(&round->core->nodes);
+    if (change != round->change)
+        g_array_set_size(round->vain, 0);
+    round->change = change;
+    for (guint i = 0; i < round->vain->len; i++)
+        if (needs_no_less(need, &g_array_index(round->vain, CoreNeed, i)))
+            return TRUE;
+    return FALSE;
+}
+
+/* NEED is, wherever it may be. */
+static void note_vain(Round *round, const CoreNeed *need)
+{
+    for (guint i = round->vain->len; i > 0; i--)
+        if (needs_no_less(&g_array_index(round->vain, CoreNeed, i - 1), need))
+            g_array_remove_index_fast(round->vain, i - 1);
+    g_array_append_val(round->vain, *need);
+}
+
+static void promote_by_move(Round *round, CoreGuest *guest)
+{
+    BerthCore *core = round->core;
     const CoreClass *class = guest->task->job->class;
     guint32 handle = 0;
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-    if (!guest->is_opportunistic || !is_movable_now(core, guest))
+    CoreNeed need = core_search_need(core, class, left_usec, CORE_HEEDS_ALL);
+    if (!guest->is_opportunistic || !is_movable_now(core, guest) || is_in_vain(round, &need))
         return;
     if (!core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle))
         return;
     core_gather(core);
-    if (core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) &&
-        handle != guest->node)
+    if (!core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle)) {
+        if (class->shape.n_nodes == 0)
+            note_vain(round, &need);
+    } else if (handle != guest->node) {
         want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
+    }
 }
 
 /* --- starvation ----------------------------------------------------------------------------- */
@@ -149,33 +189,40 @@ static void balance(BerthCore *core)
 
 /* --- the round ------------------------------------------------------------------------------ */
 
-static void look_at_slack(BerthCore *core, const CoreNode *node)
+static void look_at_slack(Round *round, const CoreNode *node)
 {
+    BerthCore *core = round->core;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     if (core->config.features & BERTH_FEATURE_PROMOTION)
         for (guint i = 0; i < guests->len; i++)
-            promote_by_move(core, g_ptr_array_index(guests, i));
+            promote_by_move(round, g_ptr_array_index(guests, i));
     for (guint i = 0; i < guests->len; i++)
         feed(core, g_ptr_array_index(guests, i));
 }
 
-static gboolean look_at(BerthCore *core, CoreNode *node)
+/* Nobody can be asked to leave a node that is away: what was begun there would hold room elsewhere until
+ * it comes back. TRUE: there are guests. */
+static gboolean look_at(Round *round, CoreNode *node)
 {
-    if (node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node))
-        core_drain_move_some(core, node);
+    BerthCore *core = round->core;
+    if (node->state != BERTH_NODE_UP)
+        return node->guests->len > 0;
+    core_drain_move_some(core, node);
     core_relief_check(core, node);
     core_relief_room_changed(core, node);
     if (node->slack.memory_mib > 0)
-        look_at_slack(core, node);
+        look_at_slack(round, node);
     return node->guests->len > 0;
 }
 
 void core_round(BerthCore *core)
 {
     gboolean any = FALSE;
+    g_autoptr(GArray) vain = g_array_new(FALSE, FALSE, sizeof(CoreNeed));
+    Round round = {.core = core, .vain = vain};
     core->rounds++;
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
-        any |= look_at(core, core_nodes_get(&core->nodes, handle));
+        any |= look_at(&round, core_nodes_get(&core->nodes, handle));
     balance(core);
     core->pass_wanted = core->slack_wanted = TRUE;
     if (any)

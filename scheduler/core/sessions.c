@@ -205,13 +205,13 @@ void core_session_joined(BerthCore *core, CoreNode *node, const BerthCoreNodeInf
     core_timer_clear(core, &node->timer);
     drop_strays_of(core, node);
     forgive(node);
+    node->refused_until_usec = 0;
     take_info(core, node, info);
     node->has_joined = TRUE;
     set_state(core, node, BERTH_NODE_UP);
     reconcile(core, node, guests, n_guests);
     core_nodes_changed(&core->nodes, node);
-    if (node->admission == BERTH_ADMISSION_DRAINING)
-        core_drain_evacuate(core, node);
+    core_drain_move_some(core, node);
 }
 
 /* --- leaving -------------------------------------------------------------------------------- */

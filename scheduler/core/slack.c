@@ -11,6 +11,7 @@
  * gang waits until all of it can be backed. */
 #include "scheduler/core/slack.h"
 
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/gather.h"
 #include "scheduler/core/job.h"
@@ -99,8 +100,7 @@ static gboolean may_be_opportunistic(const BerthCore *core, const CoreClass *cla
 
 static gboolean has_space(const BerthCore *core, const CoreClass *class)
 {
-    return core->space_mib + class->shape.memory_mib <=
-           (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
+    return class->shape.memory_mib <= core_checkpoint_space_left_mib(core);
 }
 
 gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)

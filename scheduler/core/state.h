@@ -32,6 +32,17 @@ static inline CoreSize core_size_add(CoreSize a, CoreSize b)
     return (CoreSize){a.vcpus + b.vcpus, a.memory_mib + b.memory_mib};
 }
 
+/* Enough for either. */
+static inline CoreSize core_size_max(CoreSize a, CoreSize b)
+{
+    return (CoreSize){MAX(a.vcpus, b.vcpus), MAX(a.memory_mib, b.memory_mib)};
+}
+
+static inline gboolean core_size_equal(CoreSize a, CoreSize b)
+{
+    return a.vcpus == b.vcpus && a.memory_mib == b.memory_mib;
+}
+
 /* What is left of A without B; nothing where B is larger. */
 static inline CoreSize core_size_sub(CoreSize a, CoreSize b)
 {
@@ -50,6 +61,7 @@ typedef enum {
     CORE_TIMER_TASK,
     CORE_TIMER_ROUND,       /* of promotion and balancing: one for all */
     CORE_TIMER_MAINTENANCE, /* one begins or ends: likewise */
+    CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
 } CoreTimerKind;
 
 /* timers.c */
@@ -105,16 +117,16 @@ struct CoreJob {
     CoreTask **tasks;   /* that have started or ended, by index */
     guint32 n_tasks;    /* in TASKS */
     guint32 array_size;
-    guint32 next;         /* tasks from here on never started */
-    guint32 throttle;     /* 0 = none */
-    guint32 n_active;     /* tasks that have a guest */
-    guint32 n_over;       /* tasks in TASKS that are done with */
-    guint32 n_returned;   /* tasks in TASKS that wait to start again */
+    guint32 next;                 /* tasks from here on never started */
+    guint32 throttle;             /* 0 = none */
+    gint64 checkpoint_every_usec; /* 0 = not */
+    guint32 n_active;             /* tasks that have a guest */
+    guint32 n_over;               /* tasks in TASKS that are done with */
+    CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
     guint64 name;         /* family, as submitted; 0 = none */
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
     CoreHeapLink sibling; /* in family->jobs */
     guint32 n_unmet;      /* dependencies */
-    guint32 n_entries;    /* its own, in BerthCore.waited */
     CoreHeapLink waiting; /* in class->waiting: a task of it can start */
     guint8 held : 1;
     guint8 held_by_operator : 1;
@@ -138,17 +150,20 @@ struct CoreGuest {
     CoreSize size;      /* held on NODE */
     guint32 cells;      /* of NODE, that it spans; 0 = in slack, or NODE has none. cells.c */
     CoreSize old_size;  /* RESIZING: to which it falls back */
+    CoreSize goal;      /* RESIZING, MIGRATING: which it is to have here, or once it is there */
     gboolean is_frozen;
     gboolean is_opportunistic; /* in NODE's slack */
+    gboolean is_unsaved;       /* in BerthCore.unsaved */
     gboolean waits_for_room;   /* START leaves when guests in slack have made room */
     /* moves.c */
     BerthGuestOp op;
     BerthReason op_reason;
-    guint32 op_serial; /* of the latest */
-    gint64 op_usec;    /* when it began */
-    guint32 to;        /* MIGRATING: handle */
-    guint32 to_place;  /* in its incoming */
-    guint32 to_cells;  /* there, as CELLS */
+    guint32 op_serial;    /* of the latest */
+    gint64 op_usec;       /* when it began */
+    guint32 to;           /* MIGRATING: handle */
+    gboolean is_unwanted; /* MIGRATING: it was called off */
+    guint32 to_place;     /* in its incoming */
+    guint32 to_cells;     /* there, as CELLS */
     gboolean is_opportunistic_there;
     CoreSize to_size;      /* held there */
     CoreNeeds held;        /* there */
@@ -159,6 +174,8 @@ struct CoreGuest {
     guint32 wanted_round;       /* this one, the latest that had a place for it */
     gint64 pause_usec;          /* its next cooldown, if longer than others */
     guint32 balanced;           /* so often for balance */
+    guint32 moves_failed;       /* in a row */
+    gint64 move_rest_usec;      /* after those no drain moves it until then */
     guint64 balloon_mib;        /* of its memory, that a balloon keeps from it */
     guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */
     gint64 balloon_rest_usec;   /* it is not asked for memory again until then */
@@ -185,14 +202,15 @@ struct CoreGuest {
 struct CoreTask {
     BerthCoreTask record; /* its phase is the least advanced of its guests' */
     CoreJob *job;
-    CoreTimer timer;         /* backoff, time limit, or next try to fence: never two at once */
-    guint64 changed_at;      /* event that last reported it as changed */
-    gint64 planned_end_usec; /* when its guests are thought to leave */
-    gint64 end_usec;         /* latest end that a guest of it reported */
-    CoreLoss *loss;          /* charge.c; NULL = is one guest, or none was heard to lose */
-    gint64 peak_told_usec;   /* its peak was last looked at whether it has changed. predict.c */
-    guint64 rate_mib;        /* its part of its owners' while it has guests. owner.c */
-    gboolean is_returned;    /* waits to start again: counted in job->n_returned */
+    CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
+    CoreTimer checkpoint_timer; /* checkpoint.c */
+    guint64 changed_at;         /* event that last reported it as changed */
+    gint64 planned_end_usec;    /* when its guests are thought to leave */
+    gint64 end_usec;            /* latest end that a guest of it reported */
+    CoreLoss *loss;             /* charge.c; NULL = is one guest, or none was heard to lose */
+    gint64 peak_told_usec;      /* its peak was last looked at whether it has changed. predict.c */
+    guint64 rate_mib;           /* its part of its owners' while it has guests. owner.c */
+    CoreHeapLink returned;      /* in job->returned: it waits to start again */
     guint32 n_guests;
     CoreGuest guests[];
 };
@@ -223,6 +241,7 @@ struct CoreNode {
     guint64 extra_mib;      /* of all guests, and of such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */
+    gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
     guint n_waiting_for_room;
     BerthNodeAdmission admission;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
@@ -243,7 +262,7 @@ struct CoreNode {
     guint32 planned; /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
     gboolean left_is_old, part_is_old; /* ... and what is kept there beside it. profile.c */
     gboolean is_fresh;                 /* in CoreNodes.fresh */
-    gboolean is_replanned;             /* in CorePlan.changed. plan.c */
+    guint replanned; /* bits of the parts of the plan in whose CHANGED it is. plan.c */
 };
 
 /* What a part of the node table has: nodes in order of their handles, a tree over them. */
@@ -319,7 +338,12 @@ struct BerthCore {
     GHashTable *priors; /* predict.c */
     GQueue prior_ages;  /* likewise: the same, the one that learnt last at the tail */
     guint64 space_mib;  /* of checkpoint storage that guests in slack may need */
-    gint n_moves;       /* under way */
+    guint64
+        stored_mib; /* likewise, that checkpoints take, and that is kept for some. checkpoint.c */
+    GArray *
+        unsaved; /* BerthGuestId: those that wait until one more may be checkpointed. checkpoint.c */
+    gboolean may_save; /* some of them may be */
+    gint n_moves;      /* under way */
     CoreTimer round, maintenance;
     guint32 rounds;        /* number of the latest */
     gboolean slack_wanted; /* a pass in slack, because more may fit */
@@ -329,4 +353,7 @@ struct BerthCore {
     gboolean full_pass_wanted; /* ... in which more than UNTRIED and fresh nodes matter */
     gboolean pass_again;       /* a start in the one under way has let others go */
     gboolean storage_down;
+    gboolean
+        is_checked; /* berth_core_assert_invariants() was called: what holds within an event, too, is
+                            asserted there */
 };

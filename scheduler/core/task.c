@@ -16,6 +16,7 @@
 #include "scheduler/core/task_steps.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -62,6 +63,7 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_plan_end(core, task, task->record.start_usec);
     core->plan_wanted |= task->planned_end_usec != planned_end_usec;
     core_task_arm(core, task);
+    core_checkpoint_arm(core, task);
     core_freeze_settle(core, &task->guests[0]);
 }
 
@@ -88,7 +90,7 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
     else if (saves)
-        core_move_checkpoint(core, only, BERTH_REASON_TIME_LIMIT);
+        core_move_checkpoint(core, only, TRUE, BERTH_REASON_TIME_LIMIT);
     else
         core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
 }
@@ -211,7 +213,7 @@ static void on_released(BerthCore *core, CoreTask *task, CoreGuest *guest,
 static void on_cancel_pending(BerthCore *core, CoreTask *task, CoreGuest *guest,
                               const CoreTaskInput *input)
 {
-    if (task->record.state == BERTH_JOB_PENDING)
+    if (!berth_job_state_is_final(task->record.state))
         core_step_finish(core, task, core_outcome_of_stop(input->reason), 0);
 }
 
@@ -286,6 +288,7 @@ static const TaskHandler table[BERTH_GUEST_FENCING + 1][CORE_TASK_N_EVENTS] = {
         {
             [CORE_TASK_RELEASED] = on_released,
             [CORE_TASK_CANCEL] = on_cancel_pending,
+            [CORE_TASK_TIMER] = core_on_fence_again, /* of another guest of its gang */
             [CORE_TASK_FOUND] = core_on_joined_while_removing,
             [CORE_TASK_MISSING] = core_on_joined_while_removing,
             [CORE_TASK_NODE_LOST] = core_on_node_lost_while_removing,

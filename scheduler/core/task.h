@@ -37,6 +37,8 @@ typedef struct {
     gboolean not_begun; /* GONE */
     gboolean ok;        /* the result of an op */
     guint32 serial;     /* of which; 0 = of the latest */
+    gint64 paused_usec; /* CHECKPOINTED */
+    guint64 stored_mib; /* likewise */
 } CoreTaskInput;
 
 /* Applies EVENT to TASK, or to its GUEST, by the table in task.c. INPUT may be NULL where it says
@@ -65,6 +67,8 @@ void core_task_restored(BerthCore *core, CoreTask *task);
 /* How long it may still run; for planning where nothing limits it. */
 gint64 core_task_time_left_usec(const BerthCore *core, const CoreTask *task);
 BerthResources core_guest_resources(const CoreGuest *guest);
+/* Of SIZE, overhead included, as a guest of its job has it. */
+BerthResources core_guest_resources_of(const CoreGuest *guest, CoreSize size);
 /* Its guests are to end, for REASON. */
 void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason);
 /* A stop that waited for the last of its nodes leaves, if that is here. */

@@ -12,9 +12,11 @@ static gboolean stop_after_join(BerthCore *core, CoreTask *task, const CoreGuest
 {
     if (task->record.stop_reason == BERTH_REASON_NONE)
         return FALSE;
-    if (guest->phase == BERTH_GUEST_STOPPING)
+    if (guest->phase == BERTH_GUEST_STOPPING) {
         core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
-    else if (core_step_all_nodes_are_up(core, task))
+        if (guest->op == BERTH_OP_MIGRATING) /* it may have left meanwhile */
+            core_move_again(core, guest);
+    } else if (core_step_all_nodes_are_up(core, task))
         core_step_stop_now(core, task);
     return TRUE;
 }
@@ -67,15 +69,24 @@ void core_on_missing_while_starting(BerthCore *core, CoreTask *task, CoreGuest *
     core_step_release(core, task);
 }
 
+static gboolean is_any_fencing(const CoreTask *task)
+{
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (task->guests[i].phase == BERTH_GUEST_FENCING)
+            return TRUE;
+    return FALSE;
+}
+
 /* The node itself can now say when nothing of it is left there, which is more than a fence. */
 void core_on_joined_while_removing(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                    const CoreTaskInput *input)
 {
     if (guest->removed_at == core->event)
         return; /* with another guest of its gang */
-    core_timer_clear(core, &task->timer);
     core_step_release_guest(core, guest);
     core_step_update_phase(core, task);
+    if (!is_any_fencing(task))
+        core_timer_clear(core, &task->timer);
 }
 
 /* Without a fence nobody knows whether the guest still runs: it is not started elsewhere. */
@@ -98,6 +109,7 @@ static void remove_lost(BerthCore *core, CoreGuest *guest)
 void core_on_node_lost(BerthCore *core, CoreTask *task, CoreGuest *guest,
                        const CoreTaskInput *input)
 {
+    core_timer_clear(core, &task->timer);
     if (core_step_is_ended_by_stop(task))
         core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), 0);
     else if (core->config.can_fence)
@@ -124,10 +136,13 @@ void core_on_node_lost_while_removing(BerthCore *core, CoreTask *task, CoreGuest
         remove_lost(core, guest);
 }
 
+/* Guests of a gang share the timer: all that are still being fenced are tried again with the first that
+ * failed. */
 void core_on_fence_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                           const CoreTaskInput *input)
 {
-    core_timer_set(core, &task->timer, core_backoff_end(core, 0));
+    if (!core_heap_has(&task->timer.link))
+        core_timer_set(core, &task->timer, core_backoff_end(core, 0));
 }
 
 void core_on_fence_again(BerthCore *core, CoreTask *task, CoreGuest *guest,

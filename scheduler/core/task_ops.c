@@ -3,7 +3,8 @@
 #include "scheduler/core/task_steps.h"
 
 #include "scheduler/core/balloon.h"
-#include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
@@ -29,41 +30,47 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
     else
         core_balloon_settled(core, guest);
+    core_task_stop_if_up(core, task); /* it has left the node that it waited for */
+    core_freeze_settle(core, guest);
+    core_drain_move_some(core, from);
+}
+
+/* It runs on. */
+static void go_on(BerthCore *core, CoreTask *task, CoreGuest *guest)
+{
+    core_task_arm(core, task);
+    core_checkpoint_arm(core, task);
+    core_relief_room_changed(core, core_step_node_of(core, guest));
     core_freeze_settle(core, guest);
 }
 
-/* It stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
+/* Where it stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
 void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                           const CoreTaskInput *input)
 {
     BerthCoreTask *record = &task->record;
     BerthReason reason = guest->op_reason;
+    gboolean stops = record->checkpoint_stops;
+    gboolean to_disk =
+        reason == BERTH_REASON_FROZEN_BY_USER || reason == BERTH_REASON_FROZEN_BY_OPERATOR;
     if (!answers(guest, BERTH_OP_CHECKPOINTING, input))
         return;
     core_move_op_done(core, guest);
-    if (input->ok) {
-        record->checkpoint_epoch = record->epoch;
-        record->ran_usec = core_charge_used_usec(task, guest->op_usec);
-        record->starved_usec = 0;
-    } else {
-        core_charge_pause(core, guest, guest->op_usec);
-    }
+    core_checkpoint_close(core, task, guest->op_usec, input);
+    if (!input->ok && to_disk)
+        core_freeze_to_disk_failed(core, guest);
     if (record->stop_reason != BERTH_REASON_NONE) {
-        if (input->ok)
+        if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);
-        return;
-    }
-    if (!input->ok && reason == BERTH_REASON_TIME_LIMIT) {
+    } else if (!input->ok && reason == BERTH_REASON_TIME_LIMIT) {
         core_task_stop(core, task, reason);
-    } else if (!input->ok) {
-        core_task_arm(core, task);
-        core_relief_room_changed(core, core_step_node_of(core, guest));
-        core_freeze_settle(core, guest);
+    } else if (!input->ok || !stops) {
+        go_on(core, task, guest);
     } else if (reason == BERTH_REASON_TIME_LIMIT) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_TIMEOUT, reason}, 0);
         core_step_release(core, task);
     } else {
-        core_step_set_pending(core, task, BERTH_REASON_EVICTED);
+        core_step_set_pending(core, task, to_disk ? BERTH_REASON_RESTORING : BERTH_REASON_EVICTED);
         core_step_release(core, task);
     }
 }
@@ -73,8 +80,9 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
     if (!answers(guest, BERTH_OP_RESIZING, input))
         return;
     gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
+    gboolean gives_back = !core_size_fits(guest->size, guest->goal);
     core_move_resized(core, guest, input->ok);
-    if (was_balloon) /* meanwhile it could not leave */
+    if (was_balloon || gives_back) /* meanwhile it could not leave, or held the room */
         core_relief_room_changed(core, core_step_node_of(core, guest));
     if (was_balloon && input->ok)
         core_balloon_settled(core, guest);

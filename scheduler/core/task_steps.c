@@ -24,6 +24,7 @@ void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint
     record->reason = outcome.reason;
     record->not_before_usec = 0;
     record->freeze_reason = BERTH_REASON_NONE;
+    record->freeze_to_disk = FALSE;
     record->frozen_usec = 0;
     record->end_usec =
         end_usec > 0 ? CLAMP(end_usec, MIN(record->start_usec, core->now_usec), core->now_usec)
@@ -90,25 +91,32 @@ void core_step_release(BerthCore *core, CoreTask *task)
     core_step_update_phase(core, task);
 }
 
+/* It waits for a guest; or, frozen to disk, until it is thawed. */
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
 {
-    task->record.state = BERTH_JOB_PENDING;
-    task->record.reason = reason;
-    task->record.stop_reason = BERTH_REASON_NONE;
-    task->record.start_usec = 0;
-    task->record.end_usec = 0;
-    task->record.frozen_usec = 0;
-    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT) /* it begins below its limit */
-        task->record.freeze_reason = BERTH_REASON_NONE;
+    BerthCoreTask *record = &task->record;
+    gboolean stands_still = record->freeze_to_disk && record->checkpoint_epoch != 0;
+    record->state = stands_still ? BERTH_JOB_SUSPENDED : BERTH_JOB_PENDING;
+    record->reason = stands_still ? record->freeze_reason : reason;
+    record->stop_reason = BERTH_REASON_NONE;
+    record->start_usec = 0;
+    record->end_usec = 0;
+    record->frozen_usec = stands_still ? core->now_usec : 0;
+    if (record->freeze_reason == BERTH_REASON_AT_LIMIT) /* it begins below its limit */
+        record->freeze_reason = BERTH_REASON_NONE;
     core_charge_clear(task);
-    task->record.starved_usec = 0;
+    record->starved_usec = 0;
+    record->ran_usec = record->checkpoint_ran_usec;
+    record->checkpoint_usec = 0;
     core_emit_changed(core, task);
 }
 
-/* The guest was lost through no fault of the job: again from the start, where that is allowed. */
+/* The guest was lost through no fault of the job: it goes on from its checkpoint, or begins again where that is
+ * allowed. */
 void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason)
 {
-    if (task->job->no_requeue || task->record.requeues >= core->config.requeues_max) {
+    if ((task->job->no_requeue && task->record.checkpoint_epoch == 0) ||
+        task->record.requeues >= core->config.requeues_max) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_NODE_FAIL, reason}, 0);
         return;
     }
@@ -153,6 +161,7 @@ void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
         return;
     task->record.stop_reason = reason;
     core_timer_clear(core, &task->timer);
+    core_timer_clear(core, &task->checkpoint_timer);
     core_emit_changed(core, task);
     if (core_step_all_nodes_are_up(core, task))
         core_step_stop_now(core, task);
@@ -182,14 +191,15 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     if (berth_job_state_is_final(task->record.state)) {
         core_task_over(core, task);
         core_order_update(core, task->job);
-    } else {
+    } else if (task->record.state == BERTH_JOB_PENDING) {
         core_task_wait(core, task);
+    } else {
+        core_order_update(core, task->job);
     }
 }
 
 void core_step_fence(BerthCore *core, CoreGuest *guest)
 {
-    core_timer_clear(core, &guest->task->timer);
     core_move_drop_op(core, guest);
     guest->phase = BERTH_GUEST_FENCING;
     core_emit_changed(core, guest->task);
@@ -216,12 +226,16 @@ void core_step_plan_end(BerthCore *core, CoreTask *task, gint64 start_usec)
         core_nodes_changed(&core->nodes, core_step_node_of(core, &task->guests[i]));
 }
 
-BerthResources core_guest_resources(const CoreGuest *guest)
+BerthResources core_guest_resources_of(const CoreGuest *guest, CoreSize size)
 {
     const CoreJob *job = guest->task->job;
     guint64 overhead_mib = job->class->shape.size.memory_mib - job->class->shape.memory_mib;
-    return (BerthResources){guest->size.vcpus, guest->size.memory_mib - overhead_mib,
-                            job->disk_mib};
+    return (BerthResources){size.vcpus, size.memory_mib - overhead_mib, job->disk_mib};
+}
+
+BerthResources core_guest_resources(const CoreGuest *guest)
+{
+    return core_guest_resources_of(guest, guest->size);
 }
 
 void core_step_emit_start(BerthCore *core, const CoreGuest *guest)
@@ -309,8 +323,7 @@ void core_task_wait(BerthCore *core, CoreTask *task)
     if (!job->held && task->record.not_before_usec > core->now_usec) {
         core_timer_set(core, &task->timer, task->record.not_before_usec);
     } else if (!job->held) {
-        task->is_returned = TRUE;
-        job->n_returned++;
+        core_job_return(task);
     }
     core_order_update(core, job);
 }
@@ -318,9 +331,7 @@ void core_task_wait(BerthCore *core, CoreTask *task)
 void core_task_wait_no_more(BerthCore *core, CoreTask *task)
 {
     core_timer_clear(core, &task->timer);
-    if (task->is_returned)
-        task->job->n_returned--;
-    task->is_returned = FALSE;
+    core_job_return_no_more(task);
 }
 
 void core_task_arm(BerthCore *core, CoreTask *task)

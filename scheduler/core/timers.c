@@ -8,18 +8,25 @@
 
 static guint64 owner_of(const CoreTimer *timer)
 {
-    if (timer->kind >= CORE_TIMER_ROUND)
-        return 0;
-    if (timer->kind == CORE_TIMER_NODE)
+    switch (timer->kind) {
+    case CORE_TIMER_NODE:
         return CORE_CONTAINER_OF(timer, const CoreNode, timer)->handle;
-    return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.job;
+    case CORE_TIMER_TASK:
+        return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.job;
+    case CORE_TIMER_CHECKPOINT:
+        return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.job;
+    default:
+        return 0;
+    }
 }
 
 static guint32 part_of(const CoreTimer *timer)
 {
-    if (timer->kind != CORE_TIMER_TASK)
-        return 0;
-    return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.task;
+    if (timer->kind == CORE_TIMER_TASK)
+        return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.task;
+    if (timer->kind == CORE_TIMER_CHECKPOINT)
+        return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.task;
+    return 0;
 }
 
 static int compare_timers(const CoreHeapLink *link_a, const CoreHeapLink *link_b)

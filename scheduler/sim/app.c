@@ -96,11 +96,33 @@ static gboolean json_is_stdout(const App *app)
     return app->options->json != NULL && g_str_equal(app->options->json, "-");
 }
 
+static gboolean is_same_file(const char *a, const char *b)
+{
+    GStatBuf at_a, at_b;
+    return g_stat(a, &at_a) == 0 && g_stat(b, &at_b) == 0 && at_a.st_dev == at_b.st_dev &&
+           at_a.st_ino == at_b.st_ino;
+}
+
+/* The results would take the place of what is read. */
+static gboolean json_is_read(const SimOptions *options)
+{
+    for (guint i = 0; options->traces[i] != NULL; i++)
+        if (is_same_file(options->json, options->traces[i]))
+            return TRUE;
+    return options->shapes != NULL && is_same_file(options->json, options->shapes);
+}
+
 /* What cannot be written is known before hours of simulation. */
 static gboolean open_json(App *app, GError **error)
 {
     if (app->options->json == NULL || json_is_stdout(app))
         return TRUE;
+    if (json_is_read(app->options)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--json %s: that file is read; name another one for the results",
+                    app->options->json);
+        return FALSE;
+    }
     app->json = sim_output_open("--json", app->options->json, error);
     return app->json != NULL;
 }
@@ -249,6 +271,8 @@ static gboolean replay(const SimOptions *options, GError **error)
                               .tell = on_text};
     if (!sim_replay_run(&config, &counts, error))
         return blame_input(error);
+    g_autofree char *notes = sim_notes_of_replay(options, &counts);
+    fputs(notes, stderr);
     if (counts.torn_line > 0)
         printf("the log breaks off at line %" G_GUINT64_FORMAT
                ": whoever wrote it was killed, or is not done\n",

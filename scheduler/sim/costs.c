@@ -88,7 +88,8 @@ gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error)
         if (strlen(name) != (gsize)(equals - text) || !g_str_has_prefix(text, name))
             continue;
         guint64 least = g_str_has_suffix(name, "mib_per_sec") ? 1 : 0;
-        if (!berth_parse_uint64(equals + 1, least, G_GUINT64_CONSTANT(1) << 40, &value, error)) {
+        guint64 most = g_str_has_suffix(name, "_permille") ? 1000 : G_GUINT64_CONSTANT(1) << 40;
+        if (!berth_parse_uint64(equals + 1, least, most, &value, error)) {
             g_prefix_error(error, "--cost %s: ", text);
             return FALSE;
         }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the knowledge of which constants concern which policies. */
+/* Owns the knowledge of which options concern which policies and which runs. */
 #include "config.h"
 
 #include "scheduler/sim/notes.h"
@@ -41,10 +41,27 @@ static void note_plan_depth(const SimOptions *options, GString *text)
                               "conservative, reserved or berth\n");
 }
 
+static void note_world(const SimOptions *options, GString *text)
+{
+    const SimFailures *failures = &options->sim.failures;
+    const gboolean *policies = options->policies;
+    if (options->has_seed && options->usage != SIM_USAGE_SHAPES && failures->mtbf_usec == 0 &&
+        failures->action_permille == 0)
+        g_string_append(text, "--seed has no effect: without a VM series for --usage, --mtbf and "
+                              "--fail-actions nothing is left to chance\n");
+    if (options->has_mttr && failures->mtbf_usec == 0)
+        g_string_append(text, "--mttr has no effect: without --mtbf no node fails\n");
+    if (options->has_costs && !policies[SIM_POLICY_RESERVED] && !policies[SIM_POLICY_BERTH])
+        g_string_append(text, "--cost has no effect: none of the policies is reserved or berth\n");
+    if (options->has_report_interval && !policies[SIM_POLICY_BERTH])
+        g_string_append(text, "--report-interval has no effect: berth is none of the policies\n");
+}
+
 char *sim_notes(const SimOptions *options)
 {
     GString *text = g_string_new(NULL);
     note_plan_depth(options, text);
+    note_world(options, text);
     if (options->policies[SIM_POLICY_BERTH])
         return g_string_free(text, FALSE);
     if (options->sim.features_off != 0)
@@ -52,6 +69,26 @@ char *sim_notes(const SimOptions *options)
     for (guint i = 0; i < BERTH_TUNING_N; i++)
         if (options->is_tuned[i] && !is_of_all((BerthCoreTuning)i))
             g_string_append_printf(text, "--tune %s has no effect: berth is none of the policies\n",
+                                   berth_core_tuning((BerthCoreTuning)i)->name);
+    return g_string_free(text, FALSE);
+}
+
+char *sim_notes_of_replay(const SimOptions *options, const SimReplay *replay)
+{
+    GString *text = g_string_new(NULL);
+    /* Predictions alone, as berthd makes them, decide nothing. */
+    gboolean acts = (replay->features &
+                     ~(guint32)(BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR)) != 0;
+    if (options->is_tuned[BERTH_TUNING_PLAN_DEPTH] && replay->policy != BERTH_POLICY_CONSERVATIVE)
+        g_string_append_printf(
+            text, "--tune plan_depth has no effect: the log is of %s, which plans %s\n",
+            replay->policy == BERTH_POLICY_EASY ? "easy" : "fcfs",
+            replay->policy == BERTH_POLICY_EASY ? "one start" : "none");
+    for (guint i = 0; !acts && i < BERTH_TUNING_N; i++)
+        if (options->is_tuned[i] && !is_of_all((BerthCoreTuning)i))
+            g_string_append_printf(text,
+                                   "--tune %s has no effect: the log is of a core that places by "
+                                   "reservation alone\n",
                                    berth_core_tuning((BerthCoreTuning)i)->name);
     return g_string_free(text, FALSE);
 }

@@ -248,6 +248,10 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
     options->sim.failures.action_permille = (guint32)permille;
     options->workload.explain = options->sim.explain;
     options->sim.check = given->check;
+    options->has_seed = given->seed != NULL;
+    options->has_mttr = given->mttr != NULL;
+    options->has_costs = given->cost != NULL;
+    options->has_report_interval = given->report_interval != NULL;
     options->quiet = given->quiet;
     options->json = g_strdup(given->json);
     options->plot = g_strdup(given->plot);

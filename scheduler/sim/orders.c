@@ -171,6 +171,8 @@ void sim_orders_take(Sim *sim, const BerthCoreAction *action)
     case BERTH_ACTION_THAW:
         begin_simple(sim, guest, action, SIM_COST_FREEZE_USEC);
         break;
+    case BERTH_ACTION_STAY:
+        break; /* nobody calls anything off here */
     case BERTH_ACTION_RESIZE:
         begin_resize(sim, guest, action);
         break;
@@ -358,6 +360,8 @@ void sim_orders_due(Sim *sim, SimOrder *order)
         break;
     case BERTH_ACTION_RESIZE:
         resize_due(sim, guest, order);
+        break;
+    case BERTH_ACTION_STAY:
         break;
     case BERTH_ACTION_STOP:
         stop_due(sim, guest);

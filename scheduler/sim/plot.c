@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <math.h>
+#include <unistd.h>
 
 #define ROW_HEIGHT  32u  /* pixels of a node */
 #define ROW_SHARE   0.9  /* of it are used */
@@ -51,6 +52,10 @@ SimPlot *sim_plot_new(const char *dir, GError **error)
     }
     if (g_mkdir_with_parents(dir, 0777) != 0) {
         berth_set_error_errno(error, errno, "--plot: cannot make the directory %s", dir);
+        return NULL;
+    }
+    if (access(dir, W_OK | X_OK) != 0) {
+        berth_set_error_errno(error, errno, "--plot: cannot write into %s", dir);
         return NULL;
     }
     SimPlot *plot = g_new0(SimPlot, 1);

@@ -102,6 +102,8 @@ static gboolean begin_core(Replay *replay, const BerthJournalEntry *entry, GErro
         tunings[i] =
             asked->is_tuned != NULL && asked->is_tuned[i] ? asked->tunings[i] : entry->tunings[i];
     config.tunings = tunings;
+    replay->counts.policy = config.policy;
+    replay->counts.features = config.features;
     replay->core = berth_core_new(&config);
     return TRUE;
 }

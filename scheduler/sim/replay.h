@@ -21,6 +21,8 @@ typedef struct {
 typedef struct {
     guint64 n_events, n_actions; /* in the log */
     guint64 n_different;         /* events after which other actions were asked for */
+    BerthCorePolicy policy;      /* of the core that wrote it, */
+    guint32 features;            /* and which parts of its policy were on */
     guint64 torn_line; /* the log breaks off in or after it; 0 = it does not, as far as is seen */
 } SimReplay;
 

@@ -83,7 +83,7 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage)
     GString *text = g_string_new(NULL);
     const SimSurvey *survey = sim_workload_survey(workload);
     add_head(text, workload);
-    if (usage == SIM_USAGE_TRACE) {
+    if (usage != SIM_USAGE_RESERVED) {
         add_unknown(text, "CPU", survey->n_jobs - survey->n_cpu_known, survey->n_jobs);
         add_unknown(text, "memory", survey->n_jobs - survey->n_memory_known, survey->n_jobs);
     }

@@ -24,6 +24,7 @@ static const struct {
     {BERTH_REASON_ARRAY_THROTTLE, "array-throttle", "as many tasks of its array run as may"},
     {BERTH_REASON_MAINTENANCE, "maintenance", "nodes are kept for maintenance"},
     {BERTH_REASON_EVICTED, "evicted", "it made room for another, and waits for some"},
+    {BERTH_REASON_RESTORING, "restoring", "it goes on from a checkpoint where there is room"},
     {BERTH_REASON_EXIT_STATUS, "exit-status", "its command ended with a status other than 0"},
     {BERTH_REASON_SIGNAL, "signal", "its command was ended by a signal"},
     {BERTH_REASON_TIME_LIMIT, "time-limit", "its time limit"},
@@ -48,6 +49,14 @@ static const struct {
     {BERTH_REASON_BELOW_LIMIT, "below-limit", "it is below its limit again"},
     {BERTH_REASON_FROZEN_BY_USER, "frozen-by-user", "its user froze it"},
     {BERTH_REASON_FROZEN_BY_OPERATOR, "frozen-by-operator", "an operator froze it"},
+    {BERTH_REASON_MOVED_BY_USER, "moved-by-user", "its user had it moved"},
+    {BERTH_REASON_MOVED_BY_OPERATOR, "moved-by-operator", "an operator had it moved"},
+    {BERTH_REASON_CHECKPOINTED_BY_USER, "checkpointed-by-user", "its user had it checkpointed"},
+    {BERTH_REASON_CHECKPOINTED_BY_OPERATOR, "checkpointed-by-operator",
+     "an operator had it checkpointed"},
+    {BERTH_REASON_CHECKPOINT_DUE, "checkpoint-due", "its next checkpoint was due"},
+    {BERTH_REASON_RESIZED_BY_USER, "resized-by-user", "its user had it resized"},
+    {BERTH_REASON_RESIZED_BY_OPERATOR, "resized-by-operator", "an operator had it resized"},
 };
 
 const char *sim_reason_name(guint reason)

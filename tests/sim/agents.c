@@ -138,13 +138,20 @@ static void agent_release(World *world, const BerthCoreAction *order)
                 (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = order->guest});
 }
 
-static void send_op_result(World *world, const BerthCoreAction *order, BerthEventKind kind,
-                           gboolean ok)
+/* NODE says so. */
+static void send_op_result_of(World *world, guint32 node, const BerthCoreAction *order,
+                              BerthEventKind kind, gboolean ok)
 {
     BerthCoreEvent event = {.kind = kind, .guest = order->guest};
     event.result.ok = ok;
     event.result.serial = order->serial;
-    send_result(world, order->node, event);
+    send_result(world, node, event);
+}
+
+static void send_op_result(World *world, const BerthCoreAction *order, BerthEventKind kind,
+                           gboolean ok)
+{
+    send_op_result_of(world, order->node, order, kind, ok);
 }
 
 /* NULL: there is none that could be dealt with, and the answer says what became of it. */
@@ -162,7 +169,8 @@ static Guest *get_running(World *world, const BerthCoreAction *order)
     return guest;
 }
 
-/* The source's agent answers; one that was asked again knows how it ended. */
+/* The source's agent answers; one that was asked again knows how it ended. Of one that has arrived its new
+ * node may say so, whatever becomes of the old one. */
 static void agent_migrate(World *world, const BerthCoreAction *order)
 {
     Guest *guest = get_running(world, order);
@@ -174,7 +182,9 @@ static void agent_migrate(World *world, const BerthCoreAction *order)
         guest->is_opportunistic = order->is_opportunistic;
         world_note(world, "migrated");
     }
-    send_op_result(world, order, BERTH_EVENT_GUEST_MIGRATED, guest->node == order->to);
+    gboolean has_moved = guest->node == order->to;
+    guint32 teller = has_moved && world_chance(world, 30) ? order->to : order->node;
+    send_op_result_of(world, teller, order, BERTH_EVENT_GUEST_MIGRATED, has_moved);
 }
 
 static void agent_checkpoint(World *world, const BerthCoreAction *order)
@@ -182,9 +192,18 @@ static void agent_checkpoint(World *world, const BerthCoreAction *order)
     Guest *guest = get_running(world, order);
     if (guest == NULL)
         return;
-    if (!fails(world, OP_FAILS))
-        guest->is_saved = TRUE;
-    send_op_result(world, order, BERTH_EVENT_GUEST_CHECKPOINTED, guest->is_saved);
+    gboolean has = savers_has(world, order->guest.job, order->guest.task, order->checkpoint,
+                              order->guest.epoch);
+    gboolean failed = !has && fails(world, OP_FAILS);
+    if (!has && !failed)
+        savers_saved(world, order);
+    guest->is_saved |= order->stops && !failed;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_CHECKPOINTED, .guest = order->guest};
+    event.result.ok = !failed;
+    event.result.serial = order->serial;
+    event.result.paused_usec = world_pick(world, 2000000);
+    event.result.stored_mib = world_pick(world, 200);
+    send_result(world, order->node, event);
 }
 
 static void agent_freeze(World *world, const BerthCoreAction *order)
@@ -212,6 +231,8 @@ static void agent_resize(World *world, const BerthCoreAction *order)
     if (failed && guest->balloon_mib != order->balloon_mib)
         world_note(world, "balloon failed");
     if (!failed) {
+        if (order->resources.memory_mib < guest->size.memory_mib)
+            world_note(world, "shrunk");
         guest->size = order->resources;
         guest->is_opportunistic = order->is_opportunistic;
         world_note(world, order->balloon_mib > guest->balloon_mib   ? "balloon taken"
@@ -256,6 +277,8 @@ static void obey(World *world, const BerthCoreAction *order)
     case BERTH_ACTION_MIGRATE:
         agent_migrate(world, order);
         break;
+    case BERTH_ACTION_STAY:
+        break; /* it is too late for that */
     case BERTH_ACTION_CHECKPOINT:
         agent_checkpoint(world, order);
         break;

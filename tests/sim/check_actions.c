@@ -132,6 +132,12 @@ static void check_release(World *world, const BerthCoreAction *action)
         world_note(world, "stray");
 }
 
+static gboolean is_size_asked_for(const BerthCoreAction *action)
+{
+    return action->reason == BERTH_REASON_RESIZED_BY_USER ||
+           action->reason == BERTH_REASON_RESIZED_BY_OPERATOR;
+}
+
 static void check_migrate(World *world, const BerthCoreAction *action, const Job *job,
                           const BerthCoreGuest *guest)
 {
@@ -153,6 +159,11 @@ static void check_migrate(World *world, const BerthCoreAction *action, const Job
         world_note(world, "drained");
     if (action->reason == BERTH_REASON_BALANCE)
         world_note(world, "balance");
+    if (action->reason == BERTH_REASON_MOVED_BY_USER ||
+        action->reason == BERTH_REASON_MOVED_BY_OPERATOR)
+        world_note(world, "migrate wanted");
+    if (is_size_asked_for(action))
+        world_note(world, "resize wanted elsewhere");
 }
 
 /* Only a guest in slack is asked for memory, and it keeps what it needs. */
@@ -175,6 +186,24 @@ static void check_balloon(World *world, const BerthCoreAction *action, const Job
     world_note(world, "balloon");
 }
 
+static void check_checkpoint(World *world, const BerthCoreAction *action,
+                             const BerthCoreTask *record)
+{
+    CHECK(world, action->checkpoint == record->checkpoint_open && action->checkpoint > 0,
+          action->guest.job);
+    CHECK(world, action->stops == record->checkpoint_stops, action->guest.job);
+    CHECK(world, action->space_mib > 0, action->guest.job);
+    CHECK(world, action->stops || record->checkpoint_wanted != BERTH_REASON_NONE,
+          action->guest.job);
+    world_note(world, "checkpoint");
+    if (!action->stops)
+        world_note(world,
+                   action->reason == BERTH_REASON_CHECKPOINT_DUE ? "checkpoint due" : "runs on");
+    else if (action->reason == BERTH_REASON_FROZEN_BY_USER ||
+             action->reason == BERTH_REASON_FROZEN_BY_OPERATOR)
+        world_note(world, "to disk");
+}
+
 static void check_op(World *world, const BerthCoreAction *action)
 {
     const Job *job = world_job(world, action->guest.job);
@@ -183,19 +212,27 @@ static void check_op(World *world, const BerthCoreAction *action)
     /* One that is being stopped may be asked for again, to know where it is. */
     CHECK(world,
           guest->phase == BERTH_GUEST_RUNNING ||
-              (guest->phase == BERTH_GUEST_STOPPING && action->kind == BERTH_ACTION_MIGRATE),
+              (guest->phase == BERTH_GUEST_STOPPING &&
+               (action->kind == BERTH_ACTION_MIGRATE || action->kind == BERTH_ACTION_STAY)),
           action->guest.job);
     CHECK(world, guest->node == action->node && job->job.guests == 1, action->guest.job);
     CHECK(world, guest->op_serial == action->serial, action->guest.job);
     if (action->kind == BERTH_ACTION_MIGRATE) {
         check_migrate(world, action, job, guest);
+    } else if (action->kind == BERTH_ACTION_STAY) {
+        CHECK(world, guest->op == BERTH_OP_MIGRATING, action->guest.job);
+        CHECK(world, job->tasks[action->guest.task].record.migrate_is_unwanted, action->guest.job);
+        world_note(world, "called off");
     } else if (action->kind == BERTH_ACTION_CHECKPOINT) {
         CHECK(world, job->job.may_checkpoint && (features & BERTH_FEATURE_CHECKPOINT),
               action->guest.job);
-        world_note(world, "checkpoint");
+        check_checkpoint(world, action, &job->tasks[action->guest.task].record);
     } else if (action->kind == BERTH_ACTION_RESIZE && guest->balloon_mib != action->balloon_mib &&
-               action->reason != BERTH_REASON_PROMOTION) {
+               action->reason != BERTH_REASON_PROMOTION && !is_size_asked_for(action)) {
         check_balloon(world, action, job, guest);
+    } else if (action->kind == BERTH_ACTION_RESIZE && is_size_asked_for(action)) {
+        CHECK(world, guest->op == BERTH_OP_RESIZING && action->balloon_mib == 0, action->guest.job);
+        world_note(world, "resize wanted");
     } else if (action->kind == BERTH_ACTION_RESIZE) {
         CHECK(world, action->reason == BERTH_REASON_PROMOTION || (features & BERTH_FEATURE_GROWTH),
               action->guest.job);
@@ -252,7 +289,12 @@ static void check_action(World *world, const BerthCoreAction *action, gboolean i
         CHECK(world, world->config.can_fence, action->guest.job);
         break;
     case BERTH_ACTION_RESTORE:
-        CHECK(world, task->record.checkpoint_epoch > 0, action->guest.job);
+        /* Never from one that is torn. */
+        CHECK(world,
+              action->checkpoint == task->record.checkpoint &&
+                  savers_has(world, action->guest.job, action->guest.task, action->checkpoint,
+                             action->from_epoch),
+              action->guest.job);
         check_start(world, action, is_restart);
         world_note(world, "restore");
         break;
@@ -281,4 +323,41 @@ void check_actions(World *world, const BerthCoreEffects *effects, gboolean is_re
     for (guint i = 0; i < effects->actions->len; i++)
         if (!is_taken_back(effects, i))
             check_action(world, &g_array_index(effects->actions, BerthCoreAction, i), is_restart);
+}
+
+/* --- fences ----------------------------------------------------------------------------------- */
+
+static void note_failed_fence(World *world, const BerthGuestId *id)
+{
+    BerthCoreGuest guest;
+    if (berth_core_get_guest(world->core, id->job, id->task, id->guest, &guest) &&
+        guest.id.epoch == id->epoch && guest.phase == BERTH_GUEST_FENCING)
+        world_job(world, id->job)->fence_failed_usec[id->task][id->guest] = world->now_usec;
+}
+
+/* Whatever becomes of the other guests of its gang. */
+static void check_fence(World *world, const Job *job, guint32 task, guint32 guest)
+{
+    gint64 failed_usec = job->fence_failed_usec[task][guest];
+    gint64 pause_usec = restore_config(world).start_backoff_usec;
+    CHECK(world,
+          failed_usec == 0 || job->tasks[task].guests[guest].phase != BERTH_GUEST_FENCING ||
+              world->now_usec < failed_usec + pause_usec,
+          job->job.id);
+}
+
+void check_fences(World *world, const BerthCoreEvent *event, const BerthCoreEffects *effects)
+{
+    if (event->kind == BERTH_EVENT_FENCE_FAILED)
+        note_failed_fence(world, &event->guest);
+    for (guint i = 0; i < effects->actions->len; i++) {
+        const BerthCoreAction *action = &g_array_index(effects->actions, BerthCoreAction, i);
+        const BerthGuestId *id = &action->guest;
+        if (action->kind == BERTH_ACTION_FENCE)
+            world_job(world, id->job)->fence_failed_usec[id->task][id->guest] = 0;
+    }
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        for (guint32 task = 0; task < TASKS_MAX; task++)
+            for (guint32 guest = 0; guest < GUESTS_MAX; guest++)
+                check_fence(world, world_job(world, number), task, guest);
 }

@@ -61,6 +61,19 @@ static void check_capacity(World *world)
 
 /* --- the store has all ----------------------------------------------------------------------- */
 
+/* What its host gives it is never more than what is held for it there. */
+static void check_is_held(World *world, const BerthCoreGuest *guest)
+{
+    for (guint i = 0; i < world->guests->len; i++) {
+        const Guest *real = &g_array_index(world->guests, Guest, i);
+        if (world_id_equal(&real->found.id, &guest->id) && real->node == guest->node)
+            CHECK(world,
+                  real->size.vcpus <= guest->resources.vcpus &&
+                      real->size.memory_mib <= guest->resources.memory_mib,
+                  guest->id.job);
+    }
+}
+
 static void check_guest(World *world, const Job *job, guint32 index, guint32 guest)
 {
     const BerthCoreGuest *stored = &job->tasks[index].guests[guest];
@@ -83,15 +96,24 @@ static void check_guest(World *world, const Job *job, guint32 index, guint32 gue
               now.resources.memory_mib == stored->resources.memory_mib,
           job->job.id);
     CHECK(world,
-          now.resources.vcpus >= job->job.resources.vcpus &&
+          now.resources.vcpus >= 1 &&
               now.resources.vcpus <= MAX(job->job.ceiling.vcpus, job->job.resources.vcpus),
           job->job.id);
     CHECK(world,
-          now.resources.memory_mib >= job->job.resources.memory_mib &&
+          now.resources.memory_mib >= job->job.resources.memory_mib / 4 &&
               now.resources.memory_mib <=
                   MAX(job->job.ceiling.memory_mib, job->job.resources.memory_mib),
           job->job.id);
+    CHECK(world,
+          now.to_resources.vcpus == stored->to_resources.vcpus &&
+              now.to_resources.memory_mib == stored->to_resources.memory_mib,
+          job->job.id);
+    CHECK(world,
+          now.old_resources.vcpus == stored->old_resources.vcpus &&
+              now.old_resources.memory_mib == stored->old_resources.memory_mib,
+          job->job.id);
     CHECK(world, model_is_allowed(job, now.node), job->job.id);
+    check_is_held(world, &now);
 }
 
 static void check_task(World *world, const Job *job, guint32 index)
@@ -108,11 +130,41 @@ static void check_task(World *world, const Job *job, guint32 index)
     CHECK(world,
           now.freeze_reason == stored->record.freeze_reason &&
               now.frozen_usec == stored->record.frozen_usec &&
-              now.freeze_is_open == stored->record.freeze_is_open,
+              now.freeze_is_open == stored->record.freeze_is_open &&
+              now.freeze_to_disk == stored->record.freeze_to_disk,
+          job->job.id);
+    CHECK(world,
+          now.checkpoint == stored->record.checkpoint &&
+              now.checkpoint_epoch == stored->record.checkpoint_epoch &&
+              now.checkpoint_ran_usec == stored->record.checkpoint_ran_usec &&
+              now.checkpoint_last == stored->record.checkpoint_last &&
+              now.checkpoints_mib == stored->record.checkpoints_mib &&
+              now.checkpoint_space_mib == stored->record.checkpoint_space_mib,
+          job->job.id);
+    CHECK(world,
+          now.checkpoint_wanted == stored->record.checkpoint_wanted &&
+              now.checkpoint_open == stored->record.checkpoint_open &&
+              now.checkpoint_reason == stored->record.checkpoint_reason &&
+              now.checkpoint_stops == stored->record.checkpoint_stops &&
+              now.checkpoint_usec == stored->record.checkpoint_usec,
+          job->job.id);
+    CHECK(world,
+          now.migrate_to == stored->record.migrate_to &&
+              now.migrate_reason == stored->record.migrate_reason &&
+              now.migrate_is_unwanted == stored->record.migrate_is_unwanted,
+          job->job.id);
+    CHECK(world,
+          now.resources.vcpus == stored->record.resources.vcpus &&
+              now.resources.memory_mib == stored->record.resources.memory_mib,
+          job->job.id);
+    CHECK(world,
+          now.resize_to.vcpus == stored->record.resize_to.vcpus &&
+              now.resize_to.memory_mib == stored->record.resize_to.memory_mib &&
+              now.resize_reason == stored->record.resize_reason,
           job->job.id);
     /* Why those that never started wait is said of all by one. */
     CHECK(world, now.epoch == 0 || now.reason == stored->record.reason, job->job.id);
-    CHECK(world, !job->job.no_requeue || now.requeues == 0, job->job.id);
+    CHECK(world, !job->job.no_requeue || now.requeues == 0 || now.checkpoint_last > 0, job->job.id);
     CHECK(world, now.requeues <= 3, job->job.id);
     for (guint32 i = 0; i < GUESTS_MAX; i++)
         check_guest(world, job, index, i);
@@ -192,10 +244,17 @@ static void check_change(World *world, const Change *change)
         CHECK(world, now->state == old->state && now->reason == old->reason, change->job);
     else if (berth_job_state_is_final(now->state))
         check_outcome(world, job, now);
-    CHECK(world,
-          (now->state == BERTH_JOB_SUSPENDED) ==
-              (now->phase <= BERTH_GUEST_STOPPING && job->tasks[change->index].guests[0].is_frozen),
-          change->job);
+    gboolean has_guest = now->phase != BERTH_GUEST_NONE && now->phase <= BERTH_GUEST_STOPPING;
+    if (has_guest)
+        CHECK(world,
+              (now->state == BERTH_JOB_SUSPENDED) == job->tasks[change->index].guests[0].is_frozen,
+              change->job);
+    else
+        CHECK(world,
+              now->state != BERTH_JOB_SUSPENDED ||
+                  (now->freeze_to_disk && savers_has(world, change->job, change->index,
+                                                     now->checkpoint, now->checkpoint_epoch)),
+              change->job);
 }
 
 /* Each task is reported once. */

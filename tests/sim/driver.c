@@ -14,6 +14,7 @@ static void set_tunings(World *world)
     world->tunings[BERTH_TUNING_SETTLE_USEC] = second;
     world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 4 * second;
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
+    world->tunings[BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC] = world->config.seed % 2 * second / 4;
     world->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC] = 100000;
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
     /* In some, who is in slack goes back to where he is backed as soon as there is room. */
@@ -240,6 +241,7 @@ gboolean driver_handle(World *world, const BerthCoreEvent *event)
     }
     send_actions(world, effects);
     check_world(world, effects, FALSE);
+    check_fences(world, event, effects);
     peaks_check(world, event);
     model_check_moves(world, effects);
     return ok;

@@ -306,6 +306,9 @@ void model_forget(World *world)
     for (guint64 number = 1; number <= world->jobs->len; number++)
         memset(world_job(world, number)->balloon_usec, 0,
                sizeof world_job(world, number)->balloon_usec);
+    for (guint64 number = 1; number <= world->jobs->len; number++)
+        memset(world_job(world, number)->fence_failed_usec, 0,
+               sizeof world_job(world, number)->fence_failed_usec);
 }
 
 /* --- moves ---------------------------------------------------------------------------------- */
@@ -389,6 +392,14 @@ static gboolean has_begun(const World *world, const BerthCoreAction *action)
     return old != NULL && old->guests[0].op_serial != action->serial;
 }
 
+static gboolean is_asked_for(BerthReason reason)
+{
+    return reason == BERTH_REASON_CHECKPOINTED_BY_USER ||
+           reason == BERTH_REASON_CHECKPOINTED_BY_OPERATOR ||
+           reason == BERTH_REASON_CHECKPOINT_DUE || reason == BERTH_REASON_FROZEN_BY_USER ||
+           reason == BERTH_REASON_FROZEN_BY_OPERATOR;
+}
+
 void model_check_moves(World *world, const BerthCoreEffects *effects)
 {
     for (guint i = 0; i < effects->actions->len; i++) {
@@ -400,7 +411,8 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
             action->reason == BERTH_REASON_TIME_LIMIT || !has_begun(world, action))
             continue;
         check_caps(world, action);
-        check_pace(world, action);
+        if (!is_asked_for(action->reason))
+            check_pace(world, action);
     }
     for (guint i = 0; i < world->changes->len; i++) {
         const Change *change = &g_array_index(world->changes, Change, i);

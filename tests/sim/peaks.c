@@ -143,8 +143,11 @@ static void restart_task(World *world, Job *job, guint32 index)
         peaks->began_usec -= world->tunings[BERTH_TUNING_SETTLE_USEC];
     peaks->highest_mib = MAX(peaks->highest_mib, (double)told_mib);
     for (guint32 i = 0; i < MAX(job->job.guests, 1); i++) {
+        const BerthCoreGuest *guest = &task->guests[i];
+        /* It may have been larger before it went on from a checkpoint. */
+        guint64 whole = guest->node != 0 ? whole_mib(&guest->resources) : told_mib;
         peaks->reported_usec[i] = world->now_usec;
-        peaks->mib[i] = (double)told_mib;
+        peaks->mib[i] = (double)MIN(told_mib, whole);
         if (predicts(world))
             check_put_back(world, job, index, i);
     }

@@ -67,6 +67,8 @@ static void choose_policy(World *world, BerthCoreJob *wanted)
     wanted->no_requeue = world_chance(world, 20);
     wanted->may_move = world_chance(world, world->config.idles ? 95 : 60);
     wanted->may_checkpoint = world_chance(world, 60);
+    if (world_chance(world, 20))
+        wanted->checkpoint_every_usec = (5 + world_pick(world, 60)) * SECOND_USEC;
     wanted->opportunistic = world_chance(world, 80);
     wanted->on_timeout =
         world_chance(world, 50) ? BERTH_ON_TIMEOUT_CHECKPOINT : BERTH_ON_TIMEOUT_KILL;
@@ -219,6 +221,137 @@ void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_o
         CHECK(world, !has_pending(job), number);
     if (kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED)
         check_freeze(world, job, kind == BERTH_EVENT_JOB_FREEZE_WANTED);
+}
+
+/* --- moves ---------------------------------------------------------------------------------- */
+
+/* The task of JOB whose guest is being moved because somebody asked for it; NULL: none is. */
+static const Task *task_that_moves(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        BerthReason reason = job->tasks[i].record.migrate_reason;
+        if (reason == BERTH_REASON_MOVED_BY_USER || reason == BERTH_REASON_MOVED_BY_OPERATOR ||
+            reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR)
+            return &job->tasks[i];
+    }
+    return NULL;
+}
+
+/* Whether there is room the core knows; what it begins is where it was to be. */
+static void move(World *world, guint64 number, guint32 to, gboolean by_operator)
+{
+    const Job *job = world_job(world, number);
+    gboolean dies = world->dies_at != DIES_NEVER;
+    BerthCoreEvent event = {
+        .kind = BERTH_EVENT_JOB_MIGRATE_WANTED, .guest = {.job = number}, .node = to};
+    event.request.by_operator = by_operator;
+    gboolean ok = driver_handle(world, &event);
+    if (!ok || dies)
+        return;
+    CHECK(world, job->job.may_move && job->job.guests <= 1, number);
+    gboolean found = FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        guint32 moves_to = job->tasks[i].record.migrate_to;
+        found |= moves_to != 0 && (to == 0 || moves_to == to);
+    }
+    CHECK(world, found, number);
+}
+
+static void move_not(World *world, guint64 number, gboolean by_operator)
+{
+    const Job *job = world_job(world, number);
+    gboolean dies = world->dies_at != DIES_NEVER;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_MIGRATE_UNWANTED, .guest = {.job = number}};
+    event.request.by_operator = by_operator;
+    gboolean ok = driver_handle(world, &event);
+    if (!ok || dies)
+        return;
+    const Task *task = task_that_moves(job);
+    CHECK(world, task != NULL && task->record.migrate_is_unwanted, number);
+    CHECK(world,
+          by_operator || task->record.migrate_reason == BERTH_REASON_MOVED_BY_USER ||
+              task->record.migrate_reason == BERTH_REASON_RESIZED_BY_USER,
+          number);
+}
+
+static gboolean runs(const Job *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i].record.phase == BERTH_GUEST_RUNNING)
+            return TRUE;
+    return FALSE;
+}
+
+/* The first after a random one that is being moved so, or that runs; else the random one. */
+static guint64 choose_job(World *world, gboolean moves)
+{
+    guint first = world_pick(world, world->jobs->len);
+    for (guint i = 0; i < world->jobs->len; i++) {
+        const Job *job = world_job(world, 1 + (first + i) % world->jobs->len);
+        if (moves ? task_that_moves(job) != NULL : runs(job))
+            return job->job.id;
+    }
+    return 1 + first;
+}
+
+void people_ask_for_move(World *world)
+{
+    gboolean by_operator = world_chance(world, 50);
+    gboolean calls_off = world_chance(world, 40);
+    if (world->jobs->len == 0)
+        return;
+    guint64 job = choose_job(world, calls_off);
+    if (calls_off)
+        move_not(world, job, by_operator);
+    else
+        move(world, job, world_pick(world, world->hosts->len + 1), by_operator);
+    if (!calls_off && world->dies_at == DIES_NEVER && world_chance(world, 30)) /* after all */
+        move_not(world, job, by_operator);
+}
+
+/* --- sizes ---------------------------------------------------------------------------------- */
+
+/* What is under way is what was asked for, or was so before. */
+static void check_resize(World *world, const Job *job, const BerthResources *wanted)
+{
+    gboolean found = FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const BerthCoreTask *record = &job->tasks[i].record;
+        const BerthResources *to = record->resize_to.vcpus > 0   ? &record->resize_to
+                                   : record->resources.vcpus > 0 ? &record->resources
+                                                                 : &job->job.resources;
+        found |= record->phase == BERTH_GUEST_RUNNING &&
+                 (wanted->vcpus == 0 || to->vcpus == wanted->vcpus) &&
+                 (wanted->memory_mib == 0 || to->memory_mib == wanted->memory_mib);
+    }
+    CHECK(world, found && job->job.guests <= 1, job->job.id);
+    CHECK(world, wanted->vcpus <= MAX(job->job.resources.vcpus, job->job.ceiling.vcpus),
+          job->job.id);
+    CHECK(world,
+          wanted->memory_mib <= MAX(job->job.resources.memory_mib, job->job.ceiling.memory_mib),
+          job->job.id);
+}
+
+void people_ask_for_size(World *world)
+{
+    gboolean dies = world->dies_at != DIES_NEVER;
+    if (world->jobs->len == 0)
+        return;
+    const Job *job = world_job(world, choose_job(world, FALSE));
+    for (guint i = 0; i < 3 && job->job.ceiling.vcpus <= job->job.resources.vcpus; i++)
+        job = world_job(world, choose_job(world, FALSE)); /* of whom there is more to ask */
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_RESIZE_WANTED, .guest = {.job = job->job.id}};
+    guint64 most_mib = MAX(job->job.resources.memory_mib, job->job.ceiling.memory_mib);
+    event.request.by_operator = world_chance(world, 50);
+    if (world_chance(world, 70))
+        event.request.resources.vcpus = 1 + world_pick(world, job->job.resources.vcpus + 2);
+    if (world_chance(world, 70))
+        event.request.resources.memory_mib = most_mib * (1 + world_pick(world, 9)) / 8;
+    if (world_chance(world, 50)) /* all that it may have, for which there is least room */
+        event.request.resources =
+            (BerthResources){MAX(job->job.resources.vcpus, job->job.ceiling.vcpus), most_mib, 0};
+    if (driver_handle(world, &event) && !dies)
+        check_resize(world, job, &event.request.resources);
 }
 
 /* --- what operators set --------------------------------------------------------------------- */

@@ -127,6 +127,8 @@ static void json_that_cannot_be_written_fails_before_the_run(void **state)
         {"--json nowhere/x.json", "--json nowhere/x.json: No such file or directory", 1},
         {"--json a.swf/x.json", "--json a.swf/x.json: Not a directory", 2},
         {"--json .", "--json .: Is a directory", 2},
+        {"--json ./a.swf", "--json ./a.swf: that file is read; name another one for the results",
+         2},
         {"--json loop", "--json loop: Too many levels of symbolic links", 1},
         {"--json dangling", "--json dangling: No such file or directory", 1},
     };
@@ -263,6 +265,13 @@ static void options_without_effect_are_said_to_have_none(void **state)
         {"--policy conservative,berth --tune plan_depth=2",
          "--tune plan_depth=2 has no effect on policy conservative, which plans 32 starts"},
         {"--policy easy --tune backfill_depth=9", ""},
+        {"--policy easy --seed 2", "--seed has no effect: without a VM series"},
+        {"--policy easy --seed 2 --mtbf 10d", ""},
+        {"--policy easy --seed 2 --fail-actions 1", ""},
+        {"--policy easy --mttr 2h", "--mttr has no effect: without --mtbf"},
+        {"--policy easy,bound --cost boot_usec=1", "--cost has no effect: none of the policies"},
+        {"--policy easy,reserved --cost boot_usec=1", ""},
+        {"--policy reserved --report-interval 9s", "--report-interval has no effect: berth is"},
         {"--policy conservative --tune plan_depth=33", ""},
         {"--policy easy,berth --tune settle_usec=1 --without migration", ""},
     };
@@ -288,8 +297,46 @@ static void usage_that_the_trace_does_not_say_is_said(void **state)
     assert_has(said->out, "does not say what memory any job used");
     g_autoptr(Said) first = sim_program(*state, "--policy easy --max-jobs 2 a.swf");
     assert_null(strstr(first->out, "what CPU"));
+    /* Nothing is drawn of whom nothing is known. */
+    g_autofree char *series = sim_fixture_file(*state, "vms",
+                                               "Timestamp [ms];\n"
+                                               "0;1;1000;500;50;1024;512;0;0;0;0\n");
+    g_autoptr(Said) drawn = sim_program(*state, "--policy easy --usage vms a.swf");
+    assert_status(drawn, 0);
+    assert_has(drawn->out, "does not say what CPU 1 job used");
+    assert_has(drawn->out, "does not say what memory any job used");
     g_autoptr(Said) reserved = sim_program(*state, "--policy easy --usage reserved a.swf");
     assert_null(strstr(reserved->out, "usage:"));
+}
+
+static void constants_that_a_log_does_not_use_are_said_to_have_no_effect(void **state)
+{
+    static const struct {
+        const char *arguments, *expected;
+    } cases[] = {
+        {"easy.log --tune plan_depth=4", "--tune plan_depth has no effect: the log is of easy"},
+        {"fcfs.log --tune plan_depth=4", "--tune plan_depth has no effect: the log is of fcfs"},
+        {"reserved.log --tune settle_usec=0", "--tune settle_usec has no effect: the log is of a"},
+        {"reserved.log --tune plan_depth=1", ""},
+        {"predicts.log --tune settle_usec=0", "--tune settle_usec has no effect: the log is of a"},
+        {"berth.log --tune peak_interval_usec=1000000", ""},
+        {"easy.log", ""},
+    };
+    trace(*state, three, G_N_ELEMENTS(three));
+    g_autoptr(Said) run =
+        sim_program(*state, "--policy fcfs,easy,reserved,berth --journal . a.swf");
+    assert_status(run, 0);
+    g_autofree char *reserved = content(*state, "reserved.log");
+    g_auto(GStrv) predicts = g_strsplit(reserved, " tunings=", 2); /* as berthd's core does */
+    g_autofree char *predicting = g_strjoinv(" features=24 tunings=", predicts);
+    g_autofree char *path = sim_fixture_file(*state, "predicts.log", predicting);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *arguments = g_strconcat("--replay ", cases[i].arguments, NULL);
+        g_autoptr(Said) said = sim_program(*state, arguments);
+        assert_status(said, 0);
+        assert_has(said->err, cases[i].expected);
+        assert_true((*said->err == '\0') == (*cases[i].expected == '\0'));
+    }
 }
 
 /* --- interruption ------------------------------------------------------------------------------- */
@@ -461,6 +508,7 @@ int main(void)
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(jobs_of_one_instant_have_no_load_but_work),
         TEST(options_without_effect_are_said_to_have_none),
+        TEST(constants_that_a_log_does_not_use_are_said_to_have_no_effect),
         TEST(usage_that_the_trace_does_not_say_is_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(explain_of_a_job_that_is_not_there_says_so),

@@ -18,6 +18,7 @@ World *world_new(const WorldConfig *config)
     world->guests = g_array_new(FALSE, TRUE, sizeof(Guest));
     world->orders = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
     world->results = g_array_new(FALSE, TRUE, sizeof(Result));
+    world->saved = g_array_new(FALSE, TRUE, sizeof(Saved));
     world->jobs = g_array_new(FALSE, TRUE, sizeof(Job));
     world->uses = g_array_new(FALSE, TRUE, sizeof(BerthCoreUse));
     world->priors = g_array_new(FALSE, TRUE, sizeof(BerthCorePrior));
@@ -38,6 +39,7 @@ void world_free(World *world)
     g_array_unref(world->guests);
     g_array_unref(world->orders);
     g_array_unref(world->results);
+    g_array_unref(world->saved);
     g_array_unref(world->jobs);
     g_array_unref(world->uses);
     g_array_unref(world->priors);
@@ -180,10 +182,14 @@ void world_step(World *world)
         join_or_report(world);
     else if (dice < 91)
         ask(world, BERTH_EVENT_JOB_CANCELLED);
-    else if (dice < 93)
+    else if (dice < 92)
         ask(world, BERTH_EVENT_JOB_HELD);
-    else if (dice < 96)
+    else if (dice < 93)
         ask(world, BERTH_EVENT_JOB_RELEASED);
+    else if (dice < 95)
+        savers_ask(world);
+    else if (dice < 96)
+        (world_chance(world, 50) ? people_ask_for_move : people_ask_for_size)(world);
     else if (dice < 98)
         people_change_something(world);
     else if (world->config.failures)
@@ -207,5 +213,7 @@ void world_settle(World *world)
         agents_advance_guest(world);
         if (round % 10 == 0)
             pass_time(world);
+        if (round % 1000 == 999) /* a thaw that was on its way may have failed */
+            people_let_go(world);
     }
 }

@@ -43,6 +43,12 @@ typedef struct {
     guint32 node; /* whose session carries it; 0 = none */
 } Result;
 
+/* savers.c: a checkpoint that was really made. */
+typedef struct {
+    guint64 job;
+    guint32 task, serial, epoch;
+} Saved;
+
 /* peaks.c: what the guests of a task were measured to need. */
 typedef struct {
     gint64 began_usec;
@@ -73,6 +79,8 @@ typedef struct {
     gint64 minute_usec[TASKS_MAX];  /* in the minute from then on its guest was moved */
     guint moves[TASKS_MAX];         /* so often */
     gint64 balloon_usec[TASKS_MAX]; /* it was last asked for memory */
+    gint64 fence_failed_usec[TASKS_MAX]
+                            [GUESTS_MAX]; /* and was not tried again since; 0 = is not so */
 } Job;
 
 /* A task that an event changed, as it was before. */
@@ -112,6 +120,7 @@ struct World {
     GArray *guests;  /* Guest: what there is, until it is released */
     GArray *orders;  /* BerthCoreAction on their way */
     GArray *results; /* Result on their way */
+    GArray *saved;   /* Saved, oldest first */
     /* the store */
     GArray *jobs;           /* Job, number - 1 */
     Owner owners[N_OWNERS]; /* see world_user() */
@@ -159,6 +168,10 @@ void agents_join(World *world, guint32 node);
 
 /* tests/sim/people.c: what users and operators want. */
 void people_submit(World *world);
+/* Somebody wants a guest on another node, or does not any more. */
+void people_ask_for_move(World *world);
+/* Somebody wants a guest to have more or less. */
+void people_ask_for_size(World *world);
 void people_ask(World *world, BerthEventKind kind, guint64 job, gboolean by_operator);
 void people_change_something(World *world);
 void people_set_up(World *world);
@@ -168,6 +181,11 @@ void people_let_go(World *world);
  * nodes are needed for something else. */
 void people_set_owners(World *world, gint64 now_usec);
 void people_set_windows(World *world);
+
+/* tests/sim/savers.c: what somebody wants saved, and what of it was. */
+void savers_ask(World *world);
+void savers_saved(World *world, const BerthCoreAction *order);
+gboolean savers_has(const World *world, guint64 job, guint32 task, guint32 serial, guint32 epoch);
 
 /* tests/sim/driver.c: does what berthd does, with arrays for a store. */
 void driver_start(World *world);
@@ -192,6 +210,8 @@ void restore_core(World *world);
 void check_world(World *world, const BerthCoreEffects *effects, gboolean is_restart);
 /* tests/sim/check_actions.c: no action without a cause. */
 void check_actions(World *world, const BerthCoreEffects *effects, gboolean is_restart);
+/* EVENT, and what came of it, were stored: fences that failed are tried again in time. */
+void check_fences(World *world, const BerthCoreEvent *event, const BerthCoreEffects *effects);
 /* The task as it was before the event; NULL = it has not changed. */
 const Task *check_old_task(const World *world, guint64 job, guint32 index);
 

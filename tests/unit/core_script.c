@@ -120,12 +120,17 @@ static void append_cells(GString *text, guint32 cells)
 
 static char *actions_as_text(const BerthCoreEffects *effects)
 {
-    static const char *const kinds[] = {
-        [BERTH_ACTION_START] = "START",     [BERTH_ACTION_STOP] = "STOP",
-        [BERTH_ACTION_RELEASE] = "RELEASE", [BERTH_ACTION_FENCE] = "FENCE",
-        [BERTH_ACTION_MIGRATE] = "MIGRATE", [BERTH_ACTION_CHECKPOINT] = "CHECKPOINT",
-        [BERTH_ACTION_RESTORE] = "RESTORE", [BERTH_ACTION_RESIZE] = "RESIZE",
-        [BERTH_ACTION_FREEZE] = "FREEZE",   [BERTH_ACTION_THAW] = "THAW"};
+    static const char *const kinds[] = {[BERTH_ACTION_START] = "START",
+                                        [BERTH_ACTION_STOP] = "STOP",
+                                        [BERTH_ACTION_RELEASE] = "RELEASE",
+                                        [BERTH_ACTION_FENCE] = "FENCE",
+                                        [BERTH_ACTION_STAY] = "STAY",
+                                        [BERTH_ACTION_MIGRATE] = "MIGRATE",
+                                        [BERTH_ACTION_CHECKPOINT] = "CHECKPOINT",
+                                        [BERTH_ACTION_RESTORE] = "RESTORE",
+                                        [BERTH_ACTION_RESIZE] = "RESIZE",
+                                        [BERTH_ACTION_FREEZE] = "FREEZE",
+                                        [BERTH_ACTION_THAW] = "THAW"};
     GString *text = g_string_new(NULL);
     for (guint i = 0; i < effects->actions->len; i++) {
         const BerthCoreAction *action = &g_array_index(effects->actions, BerthCoreAction, i);
@@ -134,11 +139,18 @@ static char *actions_as_text(const BerthCoreEffects *effects)
         g_string_append_printf(text, "@%u", action->node);
         if (action->kind == BERTH_ACTION_MIGRATE)
             g_string_append_printf(text, ">%u", action->to);
+        if (action->kind == BERTH_ACTION_CHECKPOINT && !action->stops)
+            g_string_append_printf(text, "#%u", action->checkpoint);
         append_cells(text, action->cells);
         if (action->balloon_mib > 0)
             g_string_append_printf(text, "(%" G_GUINT64_FORMAT ")", action->balloon_mib);
         if (action->is_opportunistic)
             g_string_append(text, "~");
+        if (action->kind == BERTH_ACTION_RESIZE &&
+            (action->reason == BERTH_REASON_RESIZED_BY_USER ||
+             action->reason == BERTH_REASON_RESIZED_BY_OPERATOR))
+            g_string_append_printf(text, "=%u/%" G_GUINT64_FORMAT, action->resources.vcpus,
+                                   action->resources.memory_mib);
     }
     return g_string_free(text, FALSE);
 }

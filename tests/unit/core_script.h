@@ -8,7 +8,8 @@
  *   EVENT -> ACTION ACTION    these must, in that order: START 1.1@2 is job 1, epoch 1, node 2;
  *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack,
  *                             START 1.1@2[0,1] is in cells 0 and 1 of node 2, RESIZE 1.1@1(300) keeps 300
- *                             MiB by a balloon
+ *                             MiB by a balloon, RESIZE 1.1@1=2/200 gives 2 vCPUs and 200 MiB that
+ *                             somebody asked for, CHECKPOINT 1.1@1#2 is the second, after which the guest runs on
  *   EVENT ! WORDS             it must be refused with WORDS in the message
  *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
@@ -17,22 +18,28 @@
  *   peak JOB MILLI MIB        what was last told of its peak
  *   admits NODE open|cordoned|draining [empty]  what it is used for, as was told; empty: likewise
  *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
+ *   saved JOB SERIAL [epoch=] [ran=SECONDS] [stored=] [kept=]  what it would go on from; MiB of storage
+ *   missed JOB SECONDS        when a checkpoint was last due for which there was no space
  *   needs JOB MIB             of memory, that its guest is predicted to need
+ *   holds JOB VCPUS MIB       what is held for its guest
  *
  * Events: node ID VCPUS MEMORY [cells=N] [rack=] [fabric=] (made known if new, and joins, without
  *   guests; it has N equal cells), left ID,
  *   join ID [JOB.EPOCH:starting|running|exited[:STATUS]|gone[:REASON]]...
  *   submit ID [v=] [m=] [p=] [limit=] [nodes=1,2] [held] [held-op] [no-requeue]
  *   [guests=] [array=] [throttle=]
- *   [may-checkpoint] [slack] [save] [kill|notify] [vmax=] [mmax=]
+ *   [may-checkpoint] [every=SECONDS] [slack] [save] [kill|notify] [vmax=] [mmax=]
  *   [uid=] [account=] [qos=] [family=] [may-move] [ok:JOB|any:JOB|not:JOB|start:JOB|singleton]
  *   account|user NUMBER [parent=|account=] [shares=] [tasks=] [v=] [m=] [jobs=], qos NUMBER p=,
  *   maintenance NUMBER node= from= to= (without to=: cleared)
- *   cancel|hold|release|freeze|thaw JOB [op]
+ *   cancel|hold|release|migrate-not|checkpoint JOB [op], migrate|thaw JOB [to=NODE] [op], freeze JOB [disk] [op],
+ *   restore JOB from=SERIAL epoch= ran=, checkpoints JOB [from=SERIAL epoch= ran=] stored=MIB (are left)
+ *   resize JOB [v=] [m=] [op]
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
- *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|checkpointed|resized JOB.EPOCH [failed],
+ *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|resized JOB.EPOCH [failed],
+ *   checkpointed JOB.EPOCH [stored=] [paused=SECONDS] [failed],
  *   cordon|drain|undrain|give-up|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that
  *   this one reported; nodes are DOWN; "restart guests": from those of guests too). */

@@ -145,6 +145,8 @@ static void on_submit(Script *script)
         .may_move = core_script_has(script, "may-move"),
         .may_checkpoint = core_script_has(script, "may-checkpoint"),
         .opportunistic = core_script_has(script, "slack"),
+        .checkpoint_every_usec =
+            (gint64)core_script_option(script, "every=", 0) * (gint64)G_USEC_PER_SEC,
         .on_limit = core_script_has(script, "kill")     ? BERTH_ON_LIMIT_KILL
                     : core_script_has(script, "notify") ? BERTH_ON_LIMIT_NOTIFY
                                                         : BERTH_ON_LIMIT_FREEZE,
@@ -230,11 +232,34 @@ static void on_node(Script *script)
     core_script_handle(script, &event);
 }
 
+static BerthCoreCheckpoint checkpoint_of(const Script *script)
+{
+    return (BerthCoreCheckpoint){.serial = (guint32)core_script_option(script, "from=", 0),
+                                 .epoch = (guint32)core_script_option(script, "epoch=", 0),
+                                 .ran_usec = (gint64)core_script_option(script, "ran=", 0) *
+                                             (gint64)G_USEC_PER_SEC};
+}
+
 static void on_request(Script *script, BerthEventKind kind)
 {
     BerthCoreEvent event = {.kind = kind,
                             .guest = {.job = core_script_number(script, script->words[1])}};
     event.request.by_operator = core_script_has(script, "op");
+    event.node = (guint32)core_script_option(script, "to=", 0);
+    event.request.resources = (BerthResources){(guint32)core_script_option(script, "v=", 0),
+                                               core_script_option(script, "m=", 0), 0};
+    event.request.to_disk = core_script_has(script, "disk");
+    if (kind == BERTH_EVENT_JOB_RESTORE_WANTED)
+        event.request.checkpoint = checkpoint_of(script);
+    core_script_handle(script, &event);
+}
+
+static void on_checkpoints(Script *script)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
+                            .guest = {.job = core_script_number(script, script->words[1])}};
+    event.checkpoints.newest = checkpoint_of(script);
+    event.checkpoints.stored_mib = core_script_option(script, "stored=", 0);
     core_script_handle(script, &event);
 }
 
@@ -268,6 +293,11 @@ static void on_guest(Script *script, BerthEventKind kind)
             .touched_mib = core_script_option(script, "touched=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !core_script_has(script, "failed");
+    if (kind == BERTH_EVENT_GUEST_CHECKPOINTED) {
+        event.result.stored_mib = core_script_option(script, "stored=", 0);
+        event.result.paused_usec =
+            (gint64)core_script_option(script, "paused=", 0) * (gint64)G_USEC_PER_SEC;
+    }
     if (kind == BERTH_EVENT_GUEST_GONE) {
         event.gone.reason = (BerthReason)core_script_value(script, script->words[2]);
         event.gone.not_begun = core_script_has(script, "not-begun");
@@ -313,12 +343,23 @@ static gboolean play_special(Script *script)
         const char *word;
         void (*func)(Script *script);
     } specials[] = {
-        {"submit", on_submit},       {"join", on_join},       {"node", on_node},
-        {"left", on_left},           {"storage", on_storage}, {"changed", on_changed},
-        {"account", on_setting},     {"user", on_setting},    {"qos", on_setting},
-        {"maintenance", on_setting}, {"drain", on_admission}, {"undrain", on_admission},
-        {"cordon", on_admission},    {"pressed", on_pressed}, {"timer", on_timer},
+        {"submit", on_submit},
+        {"join", on_join},
+        {"node", on_node},
+        {"left", on_left},
+        {"storage", on_storage},
+        {"changed", on_changed},
+        {"account", on_setting},
+        {"user", on_setting},
+        {"qos", on_setting},
+        {"maintenance", on_setting},
+        {"drain", on_admission},
+        {"undrain", on_admission},
+        {"cordon", on_admission},
+        {"pressed", on_pressed},
+        {"timer", on_timer},
         {"give-up", on_given_up},
+        {"checkpoints", on_checkpoints},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(specials); i++) {
         if (strcmp(script->words[0], specials[i].word) != 0)
@@ -341,6 +382,11 @@ gboolean core_script_play_event(Script *script)
         {"hold", BERTH_EVENT_JOB_HELD, TRUE},
         {"freeze", BERTH_EVENT_JOB_FREEZE_WANTED, TRUE},
         {"thaw", BERTH_EVENT_JOB_THAW_WANTED, TRUE},
+        {"migrate", BERTH_EVENT_JOB_MIGRATE_WANTED, TRUE},
+        {"migrate-not", BERTH_EVENT_JOB_MIGRATE_UNWANTED, TRUE},
+        {"checkpoint", BERTH_EVENT_JOB_CHECKPOINT_WANTED, TRUE},
+        {"restore", BERTH_EVENT_JOB_RESTORE_WANTED, TRUE},
+        {"resize", BERTH_EVENT_JOB_RESIZE_WANTED, TRUE},
         {"release", BERTH_EVENT_JOB_RELEASED, TRUE},
         {"taken", BERTH_EVENT_START_TAKEN, FALSE},
         {"running", BERTH_EVENT_GUEST_RUNNING, FALSE},

@@ -70,6 +70,31 @@ static void ask_peak(Script *script)
         fail_msg("%s: it is %u %" G_GUINT64_FORMAT, script->line, told->peak_milli, told->peak_mib);
 }
 
+/* What it would go on from, and what its checkpoints take. */
+static void ask_saved(Script *script)
+{
+    const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
+    gint64 ran_usec = (gint64)core_script_option(script, "ran=", 0) * G_USEC_PER_SEC;
+    if (told->checkpoint != core_script_number(script, script->words[2]) ||
+        told->checkpoint_epoch != core_script_option(script, "epoch=", 0) ||
+        told->checkpoint_ran_usec != ran_usec ||
+        told->checkpoints_mib != core_script_option(script, "stored=", 0) ||
+        told->checkpoint_space_mib != core_script_option(script, "kept=", 0))
+        fail_msg("%s: it is %u epoch=%u ran=%" G_GINT64_FORMAT " us stored=%" G_GUINT64_FORMAT
+                 " kept=%" G_GUINT64_FORMAT,
+                 script->line, told->checkpoint, told->checkpoint_epoch, told->checkpoint_ran_usec,
+                 told->checkpoints_mib, told->checkpoint_space_mib);
+}
+
+static void ask_missed(Script *script)
+{
+    const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
+    gint64 at_usec =
+        SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
+    if (told->checkpoint_missed_usec != at_usec)
+        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, told->checkpoint_missed_usec);
+}
+
 static void ask_needs(Script *script)
 {
     BerthCoreGuest guest;
@@ -77,6 +102,17 @@ static void ask_needs(Script *script)
     assert_true(berth_core_get_guest(script->core, job, 0, 0, &guest));
     if (guest.predicted_mib != core_script_number(script, script->words[2]))
         fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
+}
+
+static void ask_holds(Script *script)
+{
+    BerthCoreGuest guest;
+    guint64 job = core_script_number(script, script->words[1]);
+    assert_true(berth_core_get_guest(script->core, job, 0, 0, &guest));
+    if (guest.resources.vcpus != core_script_number(script, script->words[2]) ||
+        guest.resources.memory_mib != core_script_number(script, script->words[3]))
+        fail_msg("%s: it is %u %" G_GUINT64_FORMAT, script->line, guest.resources.vcpus,
+                 guest.resources.memory_mib);
 }
 
 static void ask_admits(Script *script)
@@ -122,8 +158,10 @@ gboolean core_script_ask(Script *script)
         const char *word;
         void (*func)(Script *script);
     } questions[] = {
-        {"?", ask_record},  {"why", ask_why},     {"next", ask_next},     {"planned", ask_planned},
-        {"peak", ask_peak}, {"needs", ask_needs}, {"admits", ask_admits}, {"leave", ask_leave},
+        {"?", ask_record},        {"why", ask_why},     {"next", ask_next},
+        {"planned", ask_planned}, {"peak", ask_peak},   {"needs", ask_needs},
+        {"admits", ask_admits},   {"leave", ask_leave}, {"saved", ask_saved},
+        {"missed", ask_missed},   {"holds", ask_holds},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

@@ -56,6 +56,74 @@ static void cordoned_node_moves_nobody_and_drained_one_does(void **state)
                "admits 1 draining empty\n");
 }
 
+/* Two at a time may move: a third does not wait for a round. */
+static void drained_node_moves_the_next_as_soon_as_one_has_moved(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "submit 2 limit=500 may-move -> START 2.1@1\n"
+               "submit 3 limit=500 may-move -> START 3.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "running 3.1\n"
+               "node 2 8 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>2 MIGRATE 2.1@1>2\n"
+               "at 5\n"
+               "migrated 1.1 failed -> MIGRATE 3.1@1>2\n"
+               "at 6\n"
+               "migrated 2.1\n"
+               "at 65\n"
+               "timer -> MIGRATE 1.1@1>2\n");
+}
+
+/* Nor does where they go get more at a time than its link takes. */
+static void drains_keep_the_cap_of_where_guests_go(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=2 limit=5000 may-move -> START 1.1@1\n"
+               "submit 2 v=2 limit=5000 may-move -> START 2.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "node 2 2 1000\n"
+               "submit 3 v=2 limit=5000 may-move -> START 3.1@2\n"
+               "running 3.1\n"
+               "node 3 8 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>3 MIGRATE 2.1@1>3\n"
+               "drain 2\n"
+               "migrated 1.1\n"
+               "at 60\n"
+               "timer -> MIGRATE 3.1@2>3\n");
+}
+
+/* Its guests cannot be told to leave: nothing is held for them elsewhere meanwhile. */
+static void drained_node_that_is_away_moves_its_guests_when_it_is_back(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 4 1000\n"
+               "left 1\n"
+               "drain 1\n"
+               "submit 2 v=4 m=1000 nodes=2 -> START 2.1@2\n"
+               "exited 2.1 -> RELEASE 2.1@2\n"
+               "released 2.1\n"
+               "join 1 1.1:running -> MIGRATE 1.1@1>2\n");
+}
+
+/* The stop waited for the node that it has left. */
+static void guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 4 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>2\n"
+               "left 1\n"
+               "cancel 1\n"
+               "migrated 1.1 on=2 -> STOP 1.1@2\n"
+               "? 1 RUNNING none stopping\n");
+}
+
 static void drained_node_is_told_to_be_empty_when_its_last_guest_is_removed(void **state)
 {
     run("node 1 8 1000\n"
@@ -222,11 +290,28 @@ static void plan_says_what_moves_and_when_the_others_are_gone_at_the_latest(void
         "leave 1 1.1:moves:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n");
 }
 
+/* Booting, or in the midst of something else: it moves when that is over, unless it is to end. */
+static void plan_says_that_who_cannot_move_yet_moves(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "leave 1 1.1:moves:510\n"
+               "running 1.1\n"
+               "freeze 1 -> FREEZE 1.1@1\n"
+               "leave 1 1.1:moves:510\n"
+               "cancel 1 -> STOP 1.1@1\n"
+               "leave 1 1.1:waits:10\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(cordoned_node_gets_no_guests_and_keeps_its_own),
         cmocka_unit_test(cordoned_node_moves_nobody_and_drained_one_does),
+        cmocka_unit_test(drained_node_moves_the_next_as_soon_as_one_has_moved),
+        cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
+        cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
+        cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),
         cmocka_unit_test(drained_node_is_told_to_be_empty_when_its_last_guest_is_removed),
         cmocka_unit_test(drained_empty_node_is_told_so_at_once),
         cmocka_unit_test(drained_node_is_empty_when_its_last_stray_is_removed),
@@ -237,6 +322,7 @@ int main(void)
         cmocka_unit_test(admission_outlives_sessions_and_the_loss_of_the_node),
         cmocka_unit_test(given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere),
         cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_gone_at_the_latest),
+        cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

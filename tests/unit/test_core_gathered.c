@@ -90,6 +90,43 @@ static void who_is_in_slack_is_backed_before_one_who_comes_later(void **state)
                  "resized 4.1 failed -> CHECKPOINT 4.1@1~\n");
 }
 
+/* Who comes for slack asks for gathered starts. Those of 3 and of gang 4 stand until 9 has left early; then
+ * 3 starts, and 4 still waits for 2. Without that it comes when 1 has left. */
+static void what_is_gathered_stands_until_a_node_has_more_room(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC, 0,
+        "node 1 10 1000\n"
+        "node 2 10 1000\n"
+        "submit 1 v=6 m=100 nodes=1 limit=1000 -> START 1.1@1\n"
+        "submit 9 v=6 m=100 nodes=2 limit=1500 -> START 9.1@2\n"
+        "running 1.1\n"
+        "running 9.1\n"
+        "at 20\n"
+        "report 1.1 cpu=500 mem=100\n"
+        "report 9.1 cpu=500 mem=100\n"
+        "submit 2 v=8 m=10 nodes=1 limit=1000\n"
+        "submit 3 v=10 m=10 nodes=2 limit=500\n"
+        "submit 4 v=10 m=10 guests=2 limit=500\n"
+        "submit 5 v=1 m=1 limit=5000 nodes=1 slack may-checkpoint -> START 5.1@1~\n"
+        "planned 2 1000\n"
+        "planned 3 1500\n"
+        "planned 4 2000\n"
+        "at 30\n"
+        "submit 6 v=1 m=1 limit=5000 nodes=1 slack may-checkpoint -> START 6.1@1~\n"
+        "planned 3 1500\n"
+        "planned 4 2000\n"
+        "exited 9.1 -> RELEASE 9.1@2\n"
+        "at 40\n"
+        "released 9.1 -> START 3.1@2\n"
+        "submit 7 v=1 m=1 limit=5000 nodes=1 slack may-checkpoint -> START 7.1@1~\n"
+        "planned 4 2000\n"
+        "at 50\n"
+        "cancel 2\n"
+        "submit 8 v=1 m=1 limit=5000 nodes=1 slack may-checkpoint -> START 8.1@1~\n"
+        "planned 4 1000\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -97,6 +134,7 @@ int main(void)
         cmocka_unit_test(who_is_at_its_limit_grows_into_gathered_room),
         cmocka_unit_test(who_was_sent_to_slack_is_tried_there),
         cmocka_unit_test(who_is_in_slack_is_backed_before_one_who_comes_later),
+        cmocka_unit_test(what_is_gathered_stands_until_a_node_has_more_room),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,8 +55,18 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "usage.touched_mib=310",
         "event 9 node-reported node=2 node_usage.cpu_milli=1500 "
         "node_usage.memory_pressure_permille=100 node_usage.memory_available_mib=77",
+        "event 9 migrate-wanted guest.job=7 node=2 request.by_operator=1",
+        "event 9 migrate-unwanted guest.job=7",
+        "event 9 resize-wanted guest.job=7 request.by_operator=1 request.resources.vcpus=3 "
+        "request.resources.memory_mib=512",
         "event 9 migrated guest.job=7 result.ok=1 result.serial=3",
-        "event 9 checkpointed guest.job=7 result.reason=29",
+        "event 9 checkpointed guest.job=7 result.reason=29 result.paused_usec=5 "
+        "result.stored_mib=30",
+        "event 9 checkpoint-wanted guest.job=7 request.by_operator=1",
+        "event 9 restore-wanted guest.job=7 request.checkpoint.serial=2 request.checkpoint.epoch=1 "
+        "request.checkpoint.ran_usec=70",
+        "event 9 checkpoints-changed guest.job=7 checkpoints.newest.serial=2 "
+        "checkpoints.newest.epoch=1 checkpoints.newest.ran_usec=70 checkpoints.stored_mib=30",
         "event 9 frozen guest.job=7 result.ok=1",
         "event 9 thawed guest.job=7 result.ok=1",
         "event 9 resized guest.job=7 result.ok=1",
@@ -99,9 +109,9 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 nodes=1,2 "
-        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:0:0:33:1500:400:50:44:1,8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:"
-        "0:"
-        "0:0:0:0"};
+        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:1:0:"
+        "0:0:3:96:2:128:54,"
+        "8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -119,7 +129,8 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
 static void journal_restored_job_has_its_tasks(void **state)
 {
     char line[] = "restored-job submitted.id=7 submitted.array_size=9 "
-                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:3:77:33:1500:400:50:66:1";
+                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:2:3:70:4:300:164:56:5:58:1:8:9:77:33:1500:"
+                  "400:50:66:1:0:2:52:1:3:96:2:128:55";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
@@ -133,14 +144,34 @@ static void journal_restored_job_has_its_tasks(void **state)
     assert_int_equal(task->epoch, 4);
     assert_true(task->start_taken);
     assert_int_equal(task->not_before_usec, 7);
+    assert_int_equal(task->checkpoint, 2);
     assert_int_equal(task->checkpoint_epoch, 3);
+    assert_int_equal(task->checkpoint_ran_usec, 70);
+    assert_int_equal(task->checkpoint_last, 4);
+    assert_int_equal(task->checkpoints_mib, 300);
+    assert_int_equal(task->checkpoint_space_mib, 164);
+    assert_int_equal(task->checkpoint_wanted, BERTH_REASON_CHECKPOINTED_BY_USER);
+    assert_int_equal(task->checkpoint_open, 5);
+    assert_int_equal(task->checkpoint_reason, BERTH_REASON_CHECKPOINT_DUE);
+    assert_true(task->checkpoint_stops);
+    assert_int_equal(task->checkpoint_usec, 8);
+    assert_int_equal(task->checkpoint_missed_usec, 9);
+    assert_true(task->freeze_to_disk);
     assert_int_equal(task->ran_usec, 77);
     assert_int_equal(task->starved_usec, 33);
     assert_int_equal(task->peak_milli, 1500);
     assert_int_equal(task->peak_mib, 400);
     assert_int_equal(task->freeze_reason, BERTH_REASON_FROZEN_BY_USER);
     assert_int_equal(task->frozen_usec, 66);
-    assert_true(task->freeze_is_open);
+    assert_false(task->freeze_is_open);
+    assert_int_equal(task->migrate_to, 2);
+    assert_int_equal(task->migrate_reason, BERTH_REASON_MOVED_BY_USER);
+    assert_true(task->migrate_is_unwanted);
+    assert_int_equal(task->resources.vcpus, 3);
+    assert_int_equal(task->resources.memory_mib, 96);
+    assert_int_equal(task->resize_to.vcpus, 2);
+    assert_int_equal(task->resize_to.memory_mib, 128);
+    assert_int_equal(task->resize_reason, BERTH_REASON_RESIZED_BY_OPERATOR);
     berth_journal_entry_clear(&entry);
 }
 

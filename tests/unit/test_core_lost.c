@@ -128,6 +128,56 @@ static void task_being_fenced_is_released_by_a_node_that_comes_back(void **state
         "released 1.1 -> START 1.2@1\n");
 }
 
+/* The fence of one guest is open, the other's node is there: what is tried again is not forgotten for that. */
+static void gang_fence_that_failed_is_tried_again_while_others_are_removed(void **state)
+{
+    run("node 1 1 100\n"
+        "node 2 1 100\n"
+        "submit 1 guests=2 -> START 1.1@1 START 1+1.1@2\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "left 2\n"
+        "at 60\n"
+        "timer -> RELEASE 1.1@1 FENCE 1+1.1@2\n"
+        "fence-failed 1+1.1\n"
+        "next 64\n"
+        "at 64\n"
+        "timer -> FENCE 1+1.1@2\n"
+        "fence-failed 1+1.1\n"
+        "left 1\n"
+        "join 1 1.1:running -> RELEASE 1.1@1\n"
+        "next 68\n"
+        "at 68\n"
+        "timer -> FENCE 1+1.1@2\n"
+        "fence-failed 1+1.1\n"
+        "join 2 -> RELEASE 1+1.1@2\n"
+        "next never\n");
+}
+
+static void gang_fence_that_failed_is_tried_again_after_another_node_is_lost(void **state)
+{
+    run("node 1 1 100\n"
+        "node 2 1 100\n"
+        "submit 1 guests=2 -> START 1.1@1 START 1+1.1@2\n"
+        "running 1.1\n"
+        "running 1+1.1\n"
+        "left 1\n"
+        "at 2\n"
+        "left 2\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "fence-failed 1.1\n"
+        "at 62\n"
+        "timer -> FENCE 1+1.1@2\n"
+        "fenced 1+1.1\n"
+        "next 64\n"
+        "at 64\n"
+        "timer -> FENCE 1.1@1\n"
+        "fenced 1.1\n"
+        "next never\n"
+        "? 1 PENDING requeued none\n");
+}
+
 static void task_without_fence_fails_on_lost_node(void **state)
 {
     run_without_fence("node 1 4 1000\n"
@@ -190,6 +240,8 @@ int main(void)
         cmocka_unit_test(task_no_requeue_fails_when_its_guest_is_lost),
         cmocka_unit_test(task_on_lost_node_is_fenced_before_it_starts_elsewhere),
         cmocka_unit_test(task_being_fenced_is_released_by_a_node_that_comes_back),
+        cmocka_unit_test(gang_fence_that_failed_is_tried_again_while_others_are_removed),
+        cmocka_unit_test(gang_fence_that_failed_is_tried_again_after_another_node_is_lost),
         cmocka_unit_test(task_without_fence_fails_on_lost_node),
         cmocka_unit_test(task_lost_while_removing_keeps_its_outcome),
         cmocka_unit_test(task_no_requeue_is_fenced_but_fails),

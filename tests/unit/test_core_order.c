@@ -227,6 +227,40 @@ static void cancelled_dependent_is_forgotten(void **state)
         "released 1.1\n");
 }
 
+static void submit_after(BerthCore *core, guint64 job, guint64 after, BerthCoreEffects *effects)
+{
+    BerthCoreDependency dependency = {BERTH_AFTER_ANY, after, 0};
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    event.submitted = (BerthCoreJob){.id = job,
+                                     .resources = {1, 100, 0},
+                                     .dependencies = &dependency,
+                                     .n_dependencies = after != 0};
+    assert_true(berth_core_handle(core, 1, &event, effects, NULL));
+}
+
+/* However many came after a job and were cancelled, what is left of them is of those who wait. */
+static void cancelled_dependents_leave_nothing(void **state)
+{
+    g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    BerthCoreTask task;
+    gsize empty = berth_core_memory_bytes(core);
+    submit_after(core, 1, 0, effects);
+    submit_after(core, 2, 1, effects);
+    gsize before = berth_core_memory_bytes(core);
+    for (guint64 job = 3; job < 1000; job++) {
+        submit_after(core, job, 1, effects);
+        BerthCoreEvent cancel = {.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = job}};
+        assert_true(berth_core_handle(core, 1, &cancel, effects, NULL));
+    }
+    BerthCoreEvent cancel = {.kind = BERTH_EVENT_JOB_CANCELLED, .guest = {.job = 1}};
+    assert_int_equal(berth_core_pending_reason(core, 2, 0), BERTH_REASON_DEPENDENCY);
+    assert_in_range(berth_core_memory_bytes(core), before, before + 2 * (before - empty));
+    assert_true(berth_core_handle(core, 1, &cancel, effects, NULL));
+    assert_int_equal(berth_core_pending_reason(core, 2, 0), BERTH_REASON_NODE_UNAVAILABLE);
+    assert_false(berth_core_get_task(core, 3, 0, &task));
+}
+
 static void singleton_runs_alone_of_its_name(void **state)
 {
     run("node 1 9 1000\n"
@@ -424,6 +458,7 @@ int main(void)
         cmocka_unit_test(start_lets_a_higher_job_go_at_once),
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
         cmocka_unit_test(cancelled_dependent_is_forgotten),
+        cmocka_unit_test(cancelled_dependents_leave_nothing),
         cmocka_unit_test(singleton_runs_alone_of_its_name),
         cmocka_unit_test(siblings_that_end_together_are_forgotten),
         cmocka_unit_test(limits_hold_for_users_and_accounts),

@@ -138,6 +138,25 @@ static void slack_of_who_did_not_begin_rests(void **state)
 
 /* --- relief --------------------------------------------------------------------------------- */
 
+/* Rounds come before the node is lost, and take its guests at more than they were known to need. */
+static void slack_of_a_node_that_is_away_stays_and_its_cancel_stands(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_BALANCE_INTERVAL_USEC,
+                          20 * (gint64)G_USEC_PER_SEC,
+                          "node 1 4 1000\n"
+                          "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "at 20\n"
+                          "report 1.1 cpu=1000 mem=800\n"
+                          "submit 2 m=100 slack may-checkpoint -> START 2.1@1~\n"
+                          "restart guests\n"
+                          "cancel 2\n"
+                          "at 40\n"
+                          "timer\n"
+                          "? 2 RUNNING none starting\n"
+                          "join 1 1.1:running 2.1:starting -> STOP 2.1@1\n");
+}
+
 static void growth_of_a_backed_guest_sends_slack_away(void **state)
 {
     run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
@@ -222,6 +241,7 @@ int main(void)
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),
         cmocka_unit_test(slack_of_who_did_not_begin_rests),
+        cmocka_unit_test(slack_of_a_node_that_is_away_stays_and_its_cancel_stands),
         cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
         cmocka_unit_test(node_under_pressure_sends_one_away),
         cmocka_unit_test(nobody_comes_back_to_a_node_under_pressure),

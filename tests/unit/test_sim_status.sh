@@ -32,6 +32,7 @@ expect 2 "cannot read $work: Is a directory" "$work"
 expect 2 "--usage: cannot read $work/none" --usage "$work/none" "$work/a.swf"
 expect 2 "--cost boot_usec=x" --cost boot_usec=x "$work/a.swf"
 expect 2 "--cost boot_usec=-1" --cost boot_usec=-1 "$work/a.swf"
+expect 2 "--cost cache_permille=1001" --cost cache_permille=1001 "$work/a.swf"
 expect 2 "standard input: the file is empty" -
 expect 1 "/proc/none" --plot /proc/none "$work/a.swf"
 head -c 60 "$work/a.swf.xz" >"$work/cut.xz"

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the checkpoints of tasks, as far as the core knows them: that one is wanted, or due, or under way, which one
+ * a task goes on from, and what all of them take of storage. What a checkpoint is made of, and which of them are
+ * kept, the driver knows.
+ *
+ * What is wanted is in the task's record, and begins when the guest is at rest and one more may be under way at its
+ * node. Space is kept for it from the moment it is wanted; when it is done, what was really stored counts instead.
+ * A guest that leaves its node for another reason is not saved any more, and the space is free.
+ *
+ * Invariant: stored_mib is the sum of what the records say. */
+#include "scheduler/core/checkpoint.h"
+
+#include "scheduler/core/charge.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/timers.h"
+
+/* --- space ---------------------------------------------------------------------------------- */
+
+guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 memory_mib = core_guest_resources(guest).memory_mib;
+    return memory_mib + memory_mib / 256 +
+           (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_MARGIN_MIB];
+}
+
+guint64 core_checkpoint_space_left_mib(const BerthCore *core)
+{
+    guint64 all_mib = (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
+    return all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
+}
+
+static void set_space(BerthCore *core, CoreTask *task, guint64 space_mib)
+{
+    if (task->record.checkpoint_space_mib == space_mib)
+        return;
+    core->stored_mib += space_mib - task->record.checkpoint_space_mib;
+    task->record.checkpoint_space_mib = space_mib;
+    core_emit_changed(core, task);
+}
+
+static void set_stored(BerthCore *core, CoreTask *task, guint64 stored_mib)
+{
+    if (task->record.checkpoints_mib == stored_mib)
+        return;
+    core->stored_mib += stored_mib - task->record.checkpoints_mib;
+    task->record.checkpoints_mib = stored_mib;
+    core_emit_changed(core, task);
+}
+
+gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
+{
+    guint64 need_mib = core_checkpoint_space_mib(core, &task->guests[0]);
+    if (task->record.checkpoint_space_mib > 0)
+        return TRUE;
+    if (need_mib > core_checkpoint_space_left_mib(core))
+        return FALSE;
+    set_space(core, task, need_mib);
+    return TRUE;
+}
+
+void core_checkpoint_free_space(BerthCore *core, CoreTask *task)
+{
+    if (task->record.checkpoint_wanted == BERTH_REASON_NONE && task->record.checkpoint_open == 0)
+        set_space(core, task, 0);
+}
+
+/* --- what is wanted ------------------------------------------------------------------------- */
+
+void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason)
+{
+    task->record.checkpoint_wanted = reason;
+    core_timer_clear(core, &task->checkpoint_timer);
+    core_emit_changed(core, task);
+    core_freeze_settle(core, &task->guests[0]);
+}
+
+/* TRUE: it may not begin now, and is tried again when another one has ended. */
+static gboolean waits(BerthCore *core, CoreGuest *guest)
+{
+    BerthGuestId id = core_guest_id(guest);
+    if (core_move_is_below_caps(core, core_nodes_get(&core->nodes, guest->node)))
+        return FALSE;
+    if (!guest->is_unsaved)
+        g_array_append_val(core->unsaved, id);
+    guest->is_unsaved = TRUE;
+    return TRUE;
+}
+
+/* What stands still has not changed since it did; one that is due waits until it goes on. */
+void core_checkpoint_settle(BerthCore *core, CoreGuest *guest)
+{
+    BerthReason reason = guest->task->record.checkpoint_wanted;
+    if (reason == BERTH_REASON_NONE || !core_move_may_checkpoint(core, guest) ||
+        (reason == BERTH_REASON_CHECKPOINT_DUE && guest->is_frozen) || waits(core, guest))
+        return;
+    core_move_checkpoint(core, guest, FALSE, reason);
+}
+
+gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest)
+{
+    if (!core_move_may_checkpoint(core, guest) || !core_checkpoint_keep_space(core, guest->task))
+        return FALSE;
+    if (!waits(core, guest))
+        core_move_checkpoint(core, guest, TRUE, guest->task->record.freeze_reason);
+    return TRUE;
+}
+
+void core_checkpoint_begin_some(BerthCore *core)
+{
+    if (!core->may_save || core->unsaved->len == 0) {
+        core->may_save = FALSE;
+        return;
+    }
+    core->may_save = FALSE;
+    g_autoptr(GArray) ids = core->unsaved;
+    core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
+    for (guint i = 0; i < ids->len; i++) {
+        CoreGuest *guest = core_guest_get(core, &g_array_index(ids, BerthGuestId, i));
+        if (guest == NULL || !guest->is_unsaved)
+            continue;
+        guest->is_unsaved = FALSE;
+        core_freeze_settle(core, guest);
+    }
+}
+
+/* --- every so often ------------------------------------------------------------------------- */
+
+void core_checkpoint_arm(BerthCore *core, CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gint64 every_usec = task->job->checkpoint_every_usec;
+    core_timer_clear(core, &task->checkpoint_timer);
+    if (every_usec == 0 || record->phase != BERTH_GUEST_RUNNING ||
+        record->checkpoint_wanted != BERTH_REASON_NONE ||
+        record->stop_reason != BERTH_REASON_NONE ||
+        !core_move_could_checkpoint(core, &task->guests[0]))
+        return;
+    gint64 from_usec = MAX(record->checkpoint_usec, record->checkpoint_missed_usec);
+    core_timer_set(core, &task->checkpoint_timer,
+                   core_time_add(MAX(from_usec, record->start_usec), every_usec));
+}
+
+/* Where there is no space, the next one is tried in its turn; that this one was missed is told. */
+void core_checkpoint_due(BerthCore *core, CoreTask *task)
+{
+    if (core_checkpoint_keep_space(core, task)) {
+        core_checkpoint_want(core, task, BERTH_REASON_CHECKPOINT_DUE);
+        return;
+    }
+    task->record.checkpoint_missed_usec = core->now_usec;
+    core_emit_changed(core, task);
+    core_checkpoint_arm(core, task);
+}
+
+/* --- one of them ---------------------------------------------------------------------------- */
+
+void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, BerthReason reason)
+{
+    BerthCoreTask *record = &task->record;
+    record->checkpoint_open = ++record->checkpoint_last;
+    record->checkpoint_stops = stops;
+    record->checkpoint_reason = reason;
+    record->checkpoint_usec = core->now_usec;
+}
+
+/* Who stands still for it does not use up time; who runs on uses what he was not kept from. */
+static gint64 ran_usec(BerthCore *core, CoreTask *task, gint64 began_usec,
+                       const CoreTaskInput *input)
+{
+    CoreGuest *guest = &task->guests[0];
+    gint64 paused_usec = CLAMP(input->paused_usec, 0, core->now_usec - began_usec);
+    if (task->record.checkpoint_stops)
+        return core_charge_used_usec(task, began_usec);
+    if (!guest->is_frozen)
+        core_charge_pause(core, guest, core->now_usec - paused_usec);
+    return core_charge_used_usec(task, core->now_usec);
+}
+
+static void go_on_from(BerthCore *core, CoreTask *task, const BerthCoreCheckpoint *checkpoint)
+{
+    BerthCoreTask *record = &task->record;
+    record->checkpoint = checkpoint->serial;
+    record->checkpoint_epoch = checkpoint->epoch;
+    record->checkpoint_ran_usec = checkpoint->ran_usec;
+    if (record->phase == BERTH_GUEST_NONE || record->phase >= BERTH_GUEST_RELEASING)
+        record->ran_usec = checkpoint->ran_usec;
+    core_emit_changed(core, task);
+}
+
+static void end(BerthCore *core, CoreTask *task)
+{
+    BerthCoreTask *record = &task->record;
+    if (!record->checkpoint_stops)
+        record->checkpoint_wanted = BERTH_REASON_NONE;
+    record->checkpoint_open = 0;
+    record->checkpoint_stops = FALSE;
+    record->checkpoint_reason = BERTH_REASON_NONE;
+    core_checkpoint_free_space(core, task);
+}
+
+void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
+                           const CoreTaskInput *input)
+{
+    const BerthCoreTask *record = &task->record;
+    if (input->ok) {
+        BerthCoreCheckpoint done = {record->checkpoint_open, record->epoch,
+                                    ran_usec(core, task, began_usec, input)};
+        go_on_from(core, task, &done);
+        set_stored(core, task, input->stored_mib);
+    } else {
+        core_charge_pause(core, &task->guests[0], began_usec);
+    }
+    end(core, task);
+}
+
+void core_checkpoint_drop(BerthCore *core, CoreTask *task)
+{
+    task->guests[0].is_unsaved = FALSE;
+    core_timer_clear(core, &task->checkpoint_timer);
+    if (task->record.checkpoint_open != 0 || task->record.checkpoint_wanted != BERTH_REASON_NONE)
+        core_emit_changed(core, task);
+    task->record.checkpoint_stops = FALSE;
+    end(core, task);
+}
+
+void core_checkpoint_restored(BerthCore *core, CoreTask *task)
+{
+    core->stored_mib += task->record.checkpoints_mib + task->record.checkpoint_space_mib;
+}
+
+void core_checkpoint_forget(BerthCore *core, CoreTask *task)
+{
+    core->stored_mib -= task->record.checkpoints_mib + task->record.checkpoint_space_mib;
+    task->record.checkpoints_mib = task->record.checkpoint_space_mib = 0;
+}
+
+void core_checkpoints_changed(BerthCore *core, const BerthGuestId *id,
+                              const BerthCoreCheckpoint *newest, guint64 stored_mib)
+{
+    const CoreJob *job = core_job_get(core, id->job);
+    CoreTask *task = job != NULL ? core_job_task(job, id->task) : NULL;
+    if (task == NULL || berth_job_state_is_final(task->record.state))
+        return;
+    set_stored(core, task, stored_mib);
+    if (newest->serial != task->record.checkpoint)
+        go_on_from(core, task, newest);
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/task.h"
+
+/* What is saved of running guests, what that takes of storage, and what they go on from. */
+
+/* That GUEST's memory, as large as it is now, may take: each page with its header (9 bytes of 4096: QEMU's
+ * docs/devel/migration.rst; counted as 1/256), and the devices. */
+guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest);
+/* That is still left for checkpoints, of what guests in slack may not need. */
+guint64 core_checkpoint_space_left_mib(const BerthCore *core);
+/* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
+ * is kept already stays so. */
+gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);
+/* ... unless one is wanted or under way. */
+void core_checkpoint_free_space(BerthCore *core, CoreTask *task);
+/* TASK, which has space kept, is to be checkpointed for REASON, and to run on. */
+void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason);
+/* GUEST is at rest, and as frozen as it is to be: what is wanted begins. */
+void core_checkpoint_settle(BerthCore *core, CoreGuest *guest);
+/* GUEST, at rest, is to be frozen to disk: begins, or waits. FALSE: there is no space. */
+gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest);
+/* More of those that wait may be begun. */
+void core_checkpoint_begin_some(BerthCore *core);
+/* TASK's next is due. */
+void core_checkpoint_due(BerthCore *core, CoreTask *task);
+/* TASK runs, or its latest is done: when the next is due. */
+void core_checkpoint_arm(BerthCore *core, CoreTask *task);
+/* One is begun. */
+void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, BerthReason reason);
+/* It has ended, as INPUT says; BEGAN_USEC: when it was begun. */
+void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
+                           const CoreTaskInput *input);
+/* TASK's guest leaves: nothing of it is saved any more. */
+void core_checkpoint_drop(BerthCore *core, CoreTask *task);
+/* TASK is put back. */
+void core_checkpoint_restored(BerthCore *core, CoreTask *task);
+/* TASK is over: what its checkpoints take is to be removed. */
+void core_checkpoint_forget(BerthCore *core, CoreTask *task);
+/* Of the task that ID names, NEWEST is left to go on from, and STORED_MIB are taken. */
+void core_checkpoints_changed(BerthCore *core, const BerthGuestId *id,
+                              const BerthCoreCheckpoint *newest, guint64 stored_mib);

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the answers to who wants a running job to have more or less. It is begun at once or refused: where the
+ * guest is, if that is no more than it has or its node has room for it, else on a node that has, to which it
+ * is moved first. Room that is planned for others is not taken, neither here nor there: unlike a guest that
+ * stalls at its limit, which the policy grows (limit.h), this one can go on as it is. */
+#include "scheduler/core/class.h"
+#include "scheduler/core/limit.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/profile.h"
+#include "scheduler/core/requests.h"
+#include "scheduler/core/running.h"
+#include "scheduler/core/task.h"
+
+/* --- what it may have ----------------------------------------------------------------------- */
+
+/* Of the memory that a guest is started with a balloon leaves it one part of so many, as hosts do
+ * (nodeagent/hypervisor/resize_plan.c): with less its kernel does not live. */
+#define MEMORY_LEFT_PART 4u
+
+static gboolean check_vcpus(const CoreGuest *guest, guint32 vcpus, GError **error)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    guint32 most = MAX(shape->ceiling_vcpus, shape->size.vcpus);
+    if (vcpus <= most)
+        return TRUE;
+    return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, guest->task->job->id,
+                       "cannot have %u vCPUs: it was submitted for %u at most (--vcpus-max)", vcpus,
+                       most);
+}
+
+static gboolean check_memory(const CoreGuest *guest, guint64 memory_mib, GError **error)
+{
+    const CoreShape *shape = &guest->task->job->class->shape;
+    guint64 most_mib = MAX(shape->ceiling_memory_mib, shape->memory_mib);
+    guint64 least_mib = MAX(shape->memory_mib / MEMORY_LEFT_PART, 1);
+    guint64 job = guest->task->job->id;
+    if (memory_mib > most_mib)
+        return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, job,
+                           "cannot have %" G_GUINT64_FORMAT
+                           " MiB of memory: it was submitted for %" G_GUINT64_FORMAT
+                           " MiB at most (--memory-max)",
+                           memory_mib, most_mib);
+    if (memory_mib < least_mib)
+        return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, job,
+                           "cannot do with %" G_GUINT64_FORMAT
+                           " MiB of memory: its guest keeps a quarter of what it was started with, "
+                           "%" G_GUINT64_FORMAT " MiB",
+                           memory_mib, least_mib);
+    return TRUE;
+}
+
+/* --- where ---------------------------------------------------------------------------------- */
+
+static gboolean has_room_here(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                              CoreSize more)
+{
+    CoreNeed need = {more, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
+                     CORE_HEEDS_FIRM};
+    if (guest->is_opportunistic || !core_size_fits(more, core_node_unreserved(node)))
+        return FALSE;
+    /* Nothing is planned for one that takes no guests. */
+    return !core_node_is_open(node) ||
+           core_profile_count(core, node, &need, core->now_usec, 1) == 1;
+}
+
+static gboolean refuse_there(const CoreGuest *guest, const CoreNode *node, const char *why,
+                             GError **error)
+{
+    return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
+                       "cannot have that: %s has no room for it beside what is planned there, "
+                       "and %s",
+                       node->name, why);
+}
+
+static gboolean move_to_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason,
+                               GError **error)
+{
+    const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
+    if (!core_move_may_migrate(core, guest))
+        return refuse_there(guest, from,
+                            "it cannot be moved: guests' disks are not in storage that nodes "
+                            "share (rbd)",
+                            error);
+    CoreNode *to = core_limit_find_place(core, guest, core_size_max(guest->size, size));
+    if (to == NULL)
+        return refuse_there(guest, from, "neither has another node that it may use", error);
+    if (!core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
+        return refuse_there(guest, from,
+                            "it cannot be moved now: as many moves as may be are under way "
+                            "(moves_per_node); try again when one is done",
+                            error);
+    core_move_migrate_to_resize(core, guest, to, size, reason);
+    return TRUE;
+}
+
+/* --- entry ---------------------------------------------------------------------------------- */
+
+/* A 0 in WANTED: as it has when nothing is being done to it. */
+static CoreSize size_wanted(const BerthCore *core, const CoreGuest *guest,
+                            const BerthResources *wanted)
+{
+    CoreSize size = guest->op == BERTH_OP_RESIZING ? guest->old_size : guest->size;
+    if (wanted->vcpus > 0)
+        size.vcpus = wanted->vcpus;
+    if (wanted->memory_mib > 0)
+        size.memory_mib = wanted->memory_mib + core->config.guest_overhead_mib;
+    return size;
+}
+
+static gboolean is_under_way(const CoreGuest *guest, CoreSize size)
+{
+    gboolean is_here = guest->op == BERTH_OP_RESIZING;
+    gboolean is_there = guest->op == BERTH_OP_MIGRATING && !guest->is_unwanted;
+    CoreSize now = is_here ? guest->old_size : guest->size;
+    return (is_here || is_there) && !core_size_equal(guest->goal, now) &&
+           core_size_equal(guest->goal, size);
+}
+
+gboolean core_resize(BerthCore *core, guint64 number, const BerthResources *wanted,
+                     gboolean by_operator, GError **error)
+{
+    BerthReason reason =
+        by_operator ? BERTH_REASON_RESIZED_BY_OPERATOR : BERTH_REASON_RESIZED_BY_USER;
+    CoreGuest *guest = core_running_get(core, number, "resized", error);
+    if (guest == NULL || !check_vcpus(guest, wanted->vcpus, error) ||
+        (wanted->memory_mib > 0 && !check_memory(guest, wanted->memory_mib, error)))
+        return FALSE;
+    CoreSize size = size_wanted(core, guest, wanted);
+    if (is_under_way(guest, size))
+        return TRUE;
+    if (!core_running_is_at_rest(core, guest, "resized", error))
+        return FALSE;
+    if (guest->is_frozen)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
+                           "is frozen: a guest that stands still can neither take nor give; "
+                           "berth thaw lets it go on");
+    if (core_size_equal(size, guest->size))
+        return TRUE;
+    CoreSize more = core_size_sub(size, guest->size);
+    gboolean is_less = more.vcpus == 0 && more.memory_mib == 0;
+    if (!is_less && !has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more))
+        return move_to_resize(core, guest, size, reason, error);
+    core_move_resize(core, guest, size, reason);
+    return TRUE;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/error.h"
+#include "scheduler/core/state.h"
+
+/* Which guest somebody means who wants something done to a running job, and whether that can be begun now.
+ * WHAT is what it cannot be where it is refused: "moved". */
+
+/* The guest of job NUMBER; of an array, of its first task that has one. NULL: ERROR says why there is none. */
+CoreGuest *core_running_get(BerthCore *core, guint64 number, const char *what, GError **error);
+/* It runs, on a node that is reached, and nothing is being done to it. */
+gboolean core_running_is_at_rest(const BerthCore *core, const CoreGuest *guest, const char *what,
+                                 GError **error);
+/* FALSE, with ERROR: "job JOB" and what the format says. */
+gboolean core_refuse(GError **error, BerthErrorCode code, guint64 job, const char *format, ...)
+    G_GNUC_PRINTF(4, 5);

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the answers to who wants a job checkpointed, frozen to disk, thawed from there, or put back to a checkpoint.
+ * What follows is checkpoint.h's, freeze.h's and the task's. */
+#include "common/error.h"
+#include "scheduler/core/checkpoint.h"
+#include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
+#include "scheduler/core/requests.h"
+#include "scheduler/core/task_steps.h"
+
+static gboolean refuse(GError **error, BerthErrorCode code, guint64 job, const char *why)
+{
+    g_set_error(error, BERTH_ERROR, (gint)code, "job %" G_GUINT64_FORMAT " %s", job, why);
+    return FALSE;
+}
+
+/* --- checkpoint ----------------------------------------------------------------------------- */
+
+static gboolean has_guest(const CoreTask *task)
+{
+    BerthGuestPhase phase = task->record.phase;
+    return (phase == BERTH_GUEST_STARTING || phase == BERTH_GUEST_RUNNING) &&
+           task->record.stop_reason == BERTH_REASON_NONE;
+}
+
+/* Those of JOB that would be saved, and have no space kept for that. */
+static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job)
+{
+    guint64 need_mib = 0;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (has_guest(job->tasks[i]) && job->tasks[i]->record.checkpoint_space_mib == 0)
+            need_mib += core_checkpoint_space_mib(core, &job->tasks[i]->guests[0]);
+    return need_mib;
+}
+
+static gboolean can_be_saved(const BerthCore *core, const CoreJob *job, GError **error)
+{
+    if (job->class->shape.guests > 1)
+        return refuse(error, BERTH_ERROR_UNSUPPORTED, job->id,
+                      "has several guests, which cannot be checkpointed at one instant");
+    if (!(core->config.features & BERTH_FEATURE_CHECKPOINT) || !job->class->shape.may_checkpoint)
+        return refuse(error, BERTH_ERROR_UNSUPPORTED, job->id,
+                      "cannot be checkpointed: that needs guests' disks in Ceph (storage = rbd)");
+    return TRUE;
+}
+
+gboolean core_saves_check(const BerthCore *core, const CoreJob *job, GError **error)
+{
+    guint64 need_mib = space_needed_mib(core, job);
+    guint64 left_mib = core_checkpoint_space_left_mib(core);
+    if (!can_be_saved(core, job, error))
+        return FALSE;
+    if (need_mib <= left_mib)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
+                ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
+                " MiB of checkpoint_space_mib are left; berth checkpoint rm makes room",
+                job->id, need_mib, left_mib);
+    return FALSE;
+}
+
+gboolean core_checkpoint(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+{
+    CoreJob *job = core_get_unfinished(core, number, error);
+    guint32 n_wanted = 0;
+    if (job == NULL || !core_saves_check(core, job, error))
+        return FALSE;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        CoreTask *task = job->tasks[i];
+        if (!has_guest(task))
+            continue;
+        n_wanted++;
+        if (task->record.checkpoint_wanted != BERTH_REASON_NONE &&
+            task->record.checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE)
+            continue;
+        core_checkpoint_keep_space(core, task);
+        core_checkpoint_want(core, task,
+                             by_operator ? BERTH_REASON_CHECKPOINTED_BY_OPERATOR
+                                         : BERTH_REASON_CHECKPOINTED_BY_USER);
+    }
+    return n_wanted > 0 || refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
+                                  "does not run: only what runs can be checkpointed");
+}
+
+/* --- restore -------------------------------------------------------------------------------- */
+
+static gboolean may_be_put_back(const CoreTask *task, GError **error)
+{
+    const BerthCoreTask *record = &task->record;
+    if (berth_job_state_is_final(record->state) || record->stop_reason != BERTH_REASON_NONE)
+        return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, record->job, "is ending");
+    if (task->guests[0].phase == BERTH_GUEST_RUNNING && task->guests[0].op == BERTH_OP_MIGRATING)
+        return refuse(
+            error, BERTH_ERROR_FAILED_PRECONDITION, record->job,
+            "is being moved: try again when that is done, or after berth migrate --cancel");
+    return TRUE;
+}
+
+gboolean core_restore(BerthCore *core, guint64 number, guint32 index,
+                      const BerthCoreCheckpoint *checkpoint, GError **error)
+{
+    const CoreJob *job = core_get_unfinished(core, number, error);
+    CoreTask *task = job != NULL ? core_job_task(job, index) : NULL;
+    if (job == NULL || !can_be_saved(core, job, error))
+        return FALSE;
+    if (task == NULL || checkpoint->serial == 0)
+        return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number, "has no checkpoint");
+    if (!may_be_put_back(task, error))
+        return FALSE;
+    BerthGuestId id = {.job = number, .task = index};
+    core_checkpoints_changed(core, &id, checkpoint, task->record.checkpoints_mib);
+    if (task->record.phase != BERTH_GUEST_STARTING && task->record.phase != BERTH_GUEST_RUNNING)
+        return TRUE; /* it waits, or is frozen to disk */
+    core_step_set_pending(core, task, BERTH_REASON_RESTORING);
+    core_step_release(core, task);
+    return TRUE;
+}
+
+/* --- thaw from disk ------------------------------------------------------------------------- */
+
+gboolean core_saves_is_on_disk(const CoreTask *task)
+{
+    return task->record.state == BERTH_JOB_SUSPENDED && task->record.phase != BERTH_GUEST_RUNNING;
+}
+
+void core_saves_thaw(BerthCore *core, CoreTask *task)
+{
+    core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
+    core_step_set_pending(core, task, BERTH_REASON_RESTORING);
+    if (task->record.phase != BERTH_GUEST_NONE)
+        return; /* it waits when nothing is left of its last guest */
+    core_task_wait(core, task);
+    core->pass_wanted = TRUE;
+}
+
+static CoreTask *only_on_disk(const CoreJob *job, GError **error)
+{
+    CoreTask *found = NULL;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        if (!core_saves_is_on_disk(job->tasks[i]))
+            continue;
+        if (found != NULL) {
+            refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                   "has several tasks on disk: they go on wherever there is room");
+            return NULL;
+        }
+        found = job->tasks[i];
+    }
+    if (found == NULL)
+        refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+               "is not frozen to disk: it goes on where it is, and berth migrate moves it");
+    else if (found->record.phase != BERTH_GUEST_NONE)
+        refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+               "is still leaving its node: try again when that is done");
+    return found != NULL && found->record.phase == BERTH_GUEST_NONE ? found : NULL;
+}
+
+/* Its job may run one more task, and starts are made. */
+static gboolean may_start(BerthCore *core, const CoreJob *job, GError **error)
+{
+    const CoreShape *shape = &job->class->shape;
+    if (core->storage_down)
+        return refuse(error, BERTH_ERROR_UNAVAILABLE, job->id,
+                      "cannot start now: storage does not answer");
+    if (job->held)
+        return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                      "is held: berth release lets it start");
+    if (job->throttle > 0 && job->n_active >= job->throttle)
+        return refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
+                      "runs as many tasks as it may");
+    if (core_owner_hinders(shape->owner, shape->size, shape->guests) != NULL)
+        return refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
+                      "cannot start now: its user or account runs as much as it may");
+    return TRUE;
+}
+
+gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, guint32 handle, GError **error)
+{
+    CoreTask *task = only_on_disk(job, error);
+    if (task == NULL || !may_start(core, job, error))
+        return FALSE;
+    gint64 left_usec = MAX(core_task_time_left_usec(core, task), 1);
+    if (core_migrate_check_node(core, job, job->class->shape.size, left_usec, handle, error) ==
+        NULL)
+        return FALSE;
+    core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
+    core_step_set_pending(core, task, BERTH_REASON_RESTORING);
+    core_task_start(core, task, &handle, FALSE);
+    core_order_update(core, job);
+    core->pass_wanted = core->plan_wanted = TRUE;
+    return TRUE;
+}
