@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/fencing.h"
 #include "scheduler/daemon/pb.h"
@@ -116,6 +117,7 @@ static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
         return FALSE;
     switch (action->kind) {
     case BERTH_ACTION_START:
+    case BERTH_ACTION_RESTORE:
         return task.phase == BERTH_GUEST_STARTING;
     case BERTH_ACTION_STOP:
         return task.phase == BERTH_GUEST_STOPPING || task.stop_reason != BERTH_REASON_NONE;
@@ -123,9 +125,33 @@ static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
         return is_under_way(daemon, action, BERTH_OP_FREEZING);
     case BERTH_ACTION_THAW:
         return is_under_way(daemon, action, BERTH_OP_THAWING);
+    case BERTH_ACTION_RESIZE:
+        return is_under_way(daemon, action, BERTH_OP_RESIZING);
     default:
         return task.phase == BERTH_GUEST_FENCING;
     }
+}
+
+static gboolean is_start(const BerthCoreAction *action)
+{
+    return action->kind == BERTH_ACTION_START || action->kind == BERTH_ACTION_RESTORE;
+}
+
+/* What the task goes on from, or may, is on it; it has the name of an older epoch until that begins. */
+static gboolean has_checkpoints(BerthDaemon *daemon, const BerthCoreAction *action)
+{
+    BerthCoreTask task;
+    return berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) &&
+           task.checkpoint_epoch != 0 && !berth_job_state_is_final(task.state);
+}
+
+/* Its disk goes with the guest, and that is on another node. */
+static gboolean is_elsewhere(BerthDaemon *daemon, const BerthCoreAction *action)
+{
+    const BerthGuestId *id = &action->guest;
+    BerthCoreTask task;
+    return berth_core_get_task(daemon->core, id->job, id->task, &task) && task.epoch == id->epoch &&
+           task.phase != BERTH_GUEST_NONE && task.node != action->node;
 }
 
 /* A call on a connection that has ended fails before its session does. That is no answer: the core
@@ -143,7 +169,7 @@ static gboolean is_stopped_start(const Sending *sending)
 {
     const BerthCoreAction *action = &sending->action;
     BerthCoreTask task;
-    return action->kind == BERTH_ACTION_START &&
+    return is_start(action) &&
            berth_core_get_task(sending->actions->daemon->core, action->guest.job,
                                action->guest.task, &task) &&
            task.epoch == action->guest.epoch && task.node == action->node &&
@@ -201,12 +227,16 @@ static const char *action_name(BerthActionKind kind)
     switch (kind) {
     case BERTH_ACTION_START:
         return "start";
+    case BERTH_ACTION_RESTORE:
+        return "restore";
     case BERTH_ACTION_STOP:
         return "stop";
     case BERTH_ACTION_FREEZE:
         return "freeze";
     case BERTH_ACTION_THAW:
         return "thaw";
+    case BERTH_ACTION_RESIZE:
+        return "resize";
     default:
         return "release";
     }
@@ -267,7 +297,11 @@ static void start_failed(BerthDaemon *daemon, const BerthCoreAction *action, Fau
         berth_storage_link_doubt(daemon->storage);
     BerthCoreEvent event = {
         .kind = BERTH_EVENT_START_FAILED, .guest = action->guest, .node = action->node};
-    event.start_failed.permanent = fault == FAULT_JOB;
+    /* One that cannot be used is no fault of the job as long as there is another. */
+    event.start_failed.permanent =
+        fault == FAULT_JOB &&
+        !(action->kind == BERTH_ACTION_RESTORE &&
+          berth_checkpoints_give_up(daemon->checkpoints, &action->guest, why));
     event.start_failed.reason =
         fault == FAULT_STORAGE ? BERTH_REASON_STORAGE_UNAVAILABLE : BERTH_REASON_START_FAILED;
     gboolean was_closed = is_closed(daemon, action->node);
@@ -289,7 +323,7 @@ static Fault fault_of_error(const GError *error)
 static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, const GError *error,
                       const char **out_why)
 {
-    if (sending->action.kind != BERTH_ACTION_START)
+    if (!is_start(&sending->action))
         return FAULT_NONE;
     if (!reply) {
         *out_why = error->message;
@@ -307,24 +341,35 @@ static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, con
     }
 }
 
-/* --- freezing and thawing ----------------------------------------------------------------------- */
+/* --- what is done to running guests ------------------------------------------------------------- */
 
-static gboolean is_freeze(const BerthCoreAction *action)
+/* GUEST_FROZEN and the like: whose answer says whether it was done. 0: another's. */
+static BerthEventKind result_of(BerthActionKind kind)
 {
-    return action->kind == BERTH_ACTION_FREEZE || action->kind == BERTH_ACTION_THAW;
+    switch (kind) {
+    case BERTH_ACTION_FREEZE:
+        return BERTH_EVENT_GUEST_FROZEN;
+    case BERTH_ACTION_THAW:
+        return BERTH_EVENT_GUEST_THAWED;
+    case BERTH_ACTION_RESIZE:
+        return BERTH_EVENT_GUEST_RESIZED;
+    default:
+        return 0;
+    }
 }
 
+/* CANCELLED: its node took another question for a later one than this. */
 static gboolean may_pass(const GError *error)
 {
     return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
 }
 
 /* WHY NULL: it is done. Who asked for it reads in the event log why it is not. */
-static void freeze_answered(BerthDaemon *daemon, const BerthCoreAction *action, const char *why)
+static void op_answered(BerthDaemon *daemon, const BerthCoreAction *action, const char *why)
 {
-    gboolean freezes = action->kind == BERTH_ACTION_FREEZE;
-    BerthCoreEvent event = {.kind = freezes ? BERTH_EVENT_GUEST_FROZEN : BERTH_EVENT_GUEST_THAWED,
+    BerthCoreEvent event = {.kind = result_of(action->kind),
                             .guest = action->guest,
                             .node = action->node,
                             .result = {.ok = why == NULL, .serial = action->serial}};
@@ -332,8 +377,8 @@ static void freeze_answered(BerthDaemon *daemon, const BerthCoreAction *action, 
     g_autoptr(GError) error = NULL;
     if (why) {
         Berth__Event failure = BERTH__EVENT__INIT;
-        berth_event_freeze_failed(action, berth_node_table_name(daemon->nodes, action->node), why,
-                                  &failure);
+        berth_event_op_failed(action, berth_node_table_name(daemon->nodes, action->node), why,
+                              &failure);
         berth_turn_log(turn, &failure);
     }
     if (!berth_turn_event(turn, &event, NULL, &error))
@@ -347,7 +392,7 @@ static void freeze_answered(BerthDaemon *daemon, const BerthCoreAction *action, 
 static void take_reply(Sending *sending, const ProtobufCMessage *reply)
 {
     BerthCoreEvent event = {.guest = sending->action.guest, .node = sending->action.node};
-    if (sending->action.kind == BERTH_ACTION_START) {
+    if (is_start(&sending->action)) {
         event.kind = BERTH_EVENT_START_TAKEN;
         berth_engine_tell(sending->actions->daemon->engine, &event);
     } else if (sending->action.kind == BERTH_ACTION_RELEASE) {
@@ -377,13 +422,14 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     const char *why = NULL;
     Fault fault = fault_of(sending, reply, error, &why);
     gboolean is_wanted_still = is_current(sending);
-    gboolean is_refused = error && is_freeze(&sending->action) && !may_pass(error);
+    gboolean is_op = result_of(sending->action.kind) != 0;
+    gboolean is_refused = error && is_op && !may_pass(error);
     if (is_wanted_still && !reply && fault == FAULT_NONE && !is_refused) {
         fail_and_try_again(sending, error);
         return;
     }
-    if (is_wanted_still && is_freeze(&sending->action)) {
-        freeze_answered(daemon, &sending->action, error ? error->message : NULL);
+    if (is_wanted_still && is_op) {
+        op_answered(daemon, &sending->action, error ? error->message : NULL);
         sending_free(sending);
         return;
     }
@@ -449,6 +495,19 @@ static void send_start(Sending *sending)
     }
 }
 
+/* It takes as long as the guest takes to go along. */
+static void send_resize(Sending *sending, Berth__GuestId *id)
+{
+    const BerthCoreAction *action = &sending->action;
+    Berth__ResizeGuestRequest request = BERTH__RESIZE_GUEST_REQUEST__INIT;
+    request.id = id;
+    request.vcpus = action->resources.vcpus;
+    request.memory_mib = action->resources.memory_mib;
+    request.balloon_mib = action->balloon_mib;
+    request.opportunistic = action->is_opportunistic;
+    call_agent(sending, "ResizeGuest", &request.base, 0);
+}
+
 static void send_action(Sending *sending)
 {
     const BerthCoreAction *action = &sending->action;
@@ -466,7 +525,7 @@ static void send_action(Sending *sending)
     id.task = action->guest.task;
     id.guest = action->guest.guest;
     id.epoch = action->guest.epoch;
-    if (action->kind == BERTH_ACTION_START) {
+    if (is_start(action)) {
         send_start(sending);
     } else if (action->kind == BERTH_ACTION_STOP) {
         Berth__StopGuestRequest request = BERTH__STOP_GUEST_REQUEST__INIT;
@@ -481,11 +540,15 @@ static void send_action(Sending *sending)
         Berth__ThawGuestRequest request = BERTH__THAW_GUEST_REQUEST__INIT;
         request.id = &id;
         call_agent(sending, "ThawGuest", &request.base, FREEZE_TIMEOUT_MSEC);
+    } else if (action->kind == BERTH_ACTION_RESIZE) {
+        send_resize(sending, &id);
     } else {
         g_autofree char *disk_id = berth_disk_id_format(&action->guest);
         Berth__ReleaseGuestRequest request = BERTH__RELEASE_GUEST_REQUEST__INIT;
         request.id = &id;
         request.disk_id = disk_id;
+        request.keep_disk = is_elsewhere(sending->actions->daemon, action) ||
+                            has_checkpoints(sending->actions->daemon, action);
         call_agent(sending, "ReleaseGuest", &request.base, RELEASE_TIMEOUT_MSEC);
     }
 }
@@ -521,20 +584,16 @@ void berth_actions_act(BerthActions *actions, const BerthCoreAction *action)
 void berth_actions_release_stray(BerthActions *actions, guint32 node, const BerthGuestId *id)
 {
     BerthRpcPeer *peer = berth_sessions_peer(actions->daemon->sessions, node);
-    BerthCoreTask task;
-    gboolean is_elsewhere = berth_core_get_task(actions->daemon->core, id->job, id->task, &task) &&
-                            task.epoch == id->epoch && task.node != node;
+    BerthCoreAction action = {.kind = BERTH_ACTION_RELEASE, .guest = *id, .node = node};
     if (!peer || g_hash_table_contains(actions->strays, id))
         return;
-    if (is_elsewhere) {
-        /* Its release would remove the disk of the one that is wanted. */
+    if (is_elsewhere(actions->daemon, &action)) {
         g_autofree char *guest = berth_guest_name_format(id);
         g_warning("node %s speaks for %s, which runs on another node: paid no attention",
                   berth_node_table_name(actions->daemon->nodes, node), guest);
         return;
     }
     g_hash_table_add(actions->strays, g_memdup2(id, sizeof *id));
-    BerthCoreAction action = {.kind = BERTH_ACTION_RELEASE, .guest = *id, .node = node};
     Sending *sending = sending_new(actions, &action, peer);
     sending->is_stray = TRUE;
     send_action(sending);

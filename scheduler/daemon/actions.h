@@ -3,7 +3,7 @@
 
 #include "scheduler/daemon/daemon.h"
 
-/* Carries the core's actions out, after their commit: START, STOP, RELEASE, FREEZE and THAW by
+/* Carries the core's actions out, after their commit: START, RESTORE, STOP, RELEASE, FREEZE and THAW by
  * the node's session, FENCE by storage (fencing.h). Results go back as events. An action whose node has no session is
  * dropped: the core decides it again when the node joins. */
 

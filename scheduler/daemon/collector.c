@@ -16,10 +16,11 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/stale_clients.h"
 
-typedef enum { DISKS, IMAGES, BLOBS, N_KINDS } Kind;
+typedef enum { CHECKPOINTS, DISKS, IMAGES, BLOBS, N_KINDS } Kind;
 
 struct BerthCollector {
     BerthDaemon *daemon;
@@ -46,7 +47,7 @@ typedef struct {
     GPtrArray *whole; /* ids of those of imports that stay */
 } Outcome;
 
-static const char *const kind_names[N_KINDS] = {"disk", "image", "upload"};
+static const char *const kind_names[N_KINDS] = {"checkpoint", "disk", "image", "upload"};
 
 BerthCollector *berth_collector_new(BerthDaemon *daemon)
 {
@@ -96,10 +97,24 @@ static char **list_unused_blobs(BerthStorage *storage, BerthStore *store, GError
     return all ? g_strv_builder_end(unused) : NULL;
 }
 
+/* Where there can be none, there are none. */
+static char **list_checkpoints(BerthStorage *storage, GError **error)
+{
+    g_autoptr(GError) failed = NULL;
+    char **names = berth_storage_checkpoint_list(storage, &failed);
+    if (!names && g_error_matches(failed, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED))
+        return g_new0(char *, 1);
+    if (!names)
+        g_propagate_error(error, g_steal_pointer(&failed));
+    return names;
+}
+
 static gpointer list_names(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Task *task = input;
     switch (task->kind) {
+    case CHECKPOINTS:
+        return list_checkpoints(storage, error);
     case DISKS:
         return berth_storage_disk_list(storage, error);
     case IMAGES:
@@ -124,8 +139,10 @@ static gboolean remove_one(BerthStorage *storage, const Task *task, const char *
                            GError **error)
 {
     switch (task->kind) {
+    case CHECKPOINTS:
+        return berth_storage_checkpoint_remove(storage, name, error);
     case DISKS:
-        return berth_storage_disk_remove(storage, name, error);
+        return berth_storage_disk_remove_with_checkpoints(storage, name, error);
     case IMAGES:
         return berth_storage_image_remove(storage, name, error);
     default:
@@ -241,7 +258,7 @@ static gpointer cut_off(BerthStorage *storage, gconstpointer input, GError **err
         const BerthBusyDisk *disk = g_ptr_array_index(task->dead, i);
         g_autoptr(GError) failed = NULL;
         gboolean ok = berth_storage_fence(storage, (const char *const *)disk->clients, &failed) &&
-                      berth_storage_disk_remove(storage, disk->disk_id, &failed);
+                      berth_storage_disk_remove_with_checkpoints(storage, disk->disk_id, &failed);
         if (!ok && !is_gone(failed) && !go_on(disk->disk_id, g_steal_pointer(&failed), error))
             return NULL;
     }
@@ -258,6 +275,8 @@ gboolean berth_collector_is_dead_disk(BerthCore *core, guint64 next_job, const c
         return FALSE;
     if (!berth_core_get_task(core, id.job, id.task, &task))
         return TRUE;
+    if (task.checkpoint_epoch != 0) /* it has a later epoch's name once it was restored */
+        return id.epoch < task.checkpoint_epoch;
     return task.epoch != id.epoch || task.phase == BERTH_GUEST_NONE;
 }
 
@@ -274,6 +293,8 @@ static gboolean is_dead_blob(BerthCollector *collector, GHashTable *before, cons
 static gboolean is_dead(BerthCollector *collector, GHashTable *before, const char *name)
 {
     BerthDaemon *daemon = collector->daemon;
+    if (collector->kind == CHECKPOINTS)
+        return berth_checkpoints_is_dead(daemon->jobs, daemon->next_job, name);
     if (collector->kind == DISKS)
         return berth_collector_is_dead_disk(daemon->core, daemon->next_job, name);
     return is_dead_blob(collector, before, name);
@@ -311,7 +332,7 @@ static void forget_images(BerthCollector *collector, const GPtrArray *gone, cons
         warn_of_stranger(collector, g_ptr_array_index(whole, i));
 }
 
-/* Which disks or uploads are to go (transfer full). */
+/* Which checkpoints, disks or uploads are to go (transfer full). */
 static char **judge(BerthCollector *collector, char **names)
 {
     g_autoptr(GStrvBuilder) dead = g_strv_builder_new();
@@ -503,6 +524,6 @@ void berth_collector_run(BerthCollector *collector)
     if (collector->is_running || berth_engine_is_stopped(collector->daemon->engine))
         return;
     collector->is_running = TRUE;
-    collector->kind = DISKS;
+    collector->kind = CHECKPOINTS;
     list(collector);
 }

@@ -10,13 +10,16 @@
 #include "common/error.h"
 #include "scheduler/daemon/actions.h"
 #include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/clients.h"
 #include "scheduler/daemon/collector.h"
+#include "scheduler/daemon/execs.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/listeners.h"
 #include "scheduler/daemon/loader.h"
 #include "scheduler/daemon/logs.h"
+#include "scheduler/daemon/migrations.h"
 #include "scheduler/daemon/outputs.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/submit.h"
@@ -31,13 +34,22 @@
 static void on_act(const BerthCoreAction *action, gpointer user_data)
 {
     const BerthDaemon *daemon = user_data;
-    berth_actions_act(daemon->actions, action);
+    if (action->kind == BERTH_ACTION_MIGRATE)
+        berth_migrations_begin(daemon->migrations, action);
+    else if (action->kind == BERTH_ACTION_STAY)
+        berth_migrations_call_off(daemon->migrations, action);
+    else if (action->kind == BERTH_ACTION_CHECKPOINT)
+        berth_checkpoints_begin(daemon->checkpoints, action);
+    else
+        berth_actions_act(daemon->actions, action);
 }
 
 static void on_event(const Berth__Event *event, gpointer user_data)
 {
     const BerthDaemon *daemon = user_data;
     berth_watchers_publish(daemon->watchers, event);
+    if (event->kind == BERTH__EVENT__KIND__NODE_UP || event->kind == BERTH__EVENT__KIND__NODE_LOST)
+        berth_migrations_node_changed(daemon->migrations, event->node);
 }
 
 static void on_task_changed(guint64 job, guint32 task, gpointer user_data)
@@ -136,6 +148,7 @@ static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
 
 static BerthCore *make_core(const BerthDaemonConfig *config, BerthJournalFile *journal)
 {
+    gboolean is_shared = strcmp(config->storage.kind, "rbd") == 0;
     BerthCoreConfig core_config = {
         .node_timeout_usec = config->node_timeout_sec * G_USEC_PER_SEC,
         .stop_grace_usec = config->stop_grace_sec * G_USEC_PER_SEC,
@@ -143,10 +156,11 @@ static BerthCore *make_core(const BerthDaemonConfig *config, BerthJournalFile *j
         .requeues_max = config->requeues_max,
         .start_retries_max = config->start_retries_max,
         .start_backoff_usec = config->start_backoff_sec * G_USEC_PER_SEC,
-        .can_fence = strcmp(config->storage.kind, "rbd") == 0,
+        .can_fence = is_shared,
         .policy = BERTH_POLICY_CONSERVATIVE,
-        /* All else asks for what no node can do yet: to move, checkpoint, freeze or grow a guest. */
-        .features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR,
+        /* All else acts on predictions, which berthd does not yet: guests are resized on request only. */
+        .features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR |
+                    (is_shared ? BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT : 0),
         .tunings = config->tunings,
     };
     GString *text = berth_journal_file_begin(journal);
@@ -189,11 +203,14 @@ static void make_parts(BerthDaemon *daemon)
     static const BerthEngineHooks hooks = {
         .act = on_act, .event = on_event, .task_changed = on_task_changed, .failed = on_failed};
     daemon->actions = berth_actions_new(daemon);
+    daemon->migrations = berth_migrations_new(daemon);
+    daemon->checkpoints = berth_checkpoints_new(daemon);
     daemon->outputs = berth_outputs_new(daemon);
     daemon->log_followers = berth_log_followers_new(daemon);
     daemon->watchers = berth_watchers_new(daemon);
     daemon->submissions = berth_submissions_new(daemon);
     daemon->sessions = berth_sessions_new(daemon);
+    daemon->execs = berth_execs_new(daemon);
     daemon->clients = berth_clients_new(daemon);
     daemon->collector = berth_collector_new(daemon);
     berth_engine_set_hooks(daemon->engine, &hooks, daemon);
@@ -245,11 +262,14 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->listeners, berth_listeners_free);
     g_clear_pointer(&daemon->collector, berth_collector_free);
     g_clear_pointer(&daemon->clients, berth_clients_free);
+    g_clear_pointer(&daemon->execs, berth_execs_free);
     g_clear_pointer(&daemon->sessions, berth_sessions_free);
     g_clear_pointer(&daemon->submissions, berth_submissions_free);
     g_clear_pointer(&daemon->watchers, berth_watchers_free);
     g_clear_pointer(&daemon->log_followers, berth_log_followers_free);
     g_clear_pointer(&daemon->outputs, berth_outputs_free);
+    g_clear_pointer(&daemon->checkpoints, berth_checkpoints_free);
+    g_clear_pointer(&daemon->migrations, berth_migrations_free);
     g_clear_pointer(&daemon->actions, berth_actions_free);
     g_clear_pointer(&daemon->engine, berth_engine_free);
     g_clear_pointer(&daemon->blob_guard, berth_blob_guard_free);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the order of things: an event is decided by the core, its effects are committed, and only
- * then do replies and actions leave. Does not know what an action or a reply is made of.
+ * then do replies and actions leave. Does not know what an action, a record or a reply is made of.
  *
  * Invariants:
  *  - a turn's followers run after its commit and after those of every earlier turn;
@@ -11,10 +11,8 @@
 #include "scheduler/daemon/engine.h"
 
 #include "common/error.h"
-#include "scheduler/daemon/clock.h"
-#include "scheduler/daemon/event_log.h"
-#include "scheduler/daemon/learned.h"
-#include "scheduler/daemon/records.h"
+#include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/turn_internal.h"
 
 /* A timer is never further away than this: the loop's clock stands still while the host sleeps, and
  * ours may pass a little faster. */
@@ -24,36 +22,6 @@ typedef struct {
     BerthTurnFunc func;
     gpointer user_data;
 } Follower;
-
-struct BerthTurn {
-    BerthEngine *engine;
-    BerthStoreBatch *batch;
-    GArray *actions;   /* BerthCoreAction */
-    GArray *changed;   /* BerthGuestId */
-    GPtrArray *events; /* Berth__Event, owned */
-    GArray *followers; /* Follower */
-};
-
-struct BerthEngine {
-    BerthCore *core;
-    BerthStore *store;
-    BerthJobTable *jobs;
-    BerthNodeTable *nodes;
-    BerthEngineHooks hooks;
-    gpointer hooks_data;
-    BerthJournalFile *journal;
-    BerthCoreEffects *effects; /* scratch */
-    GQueue in_flight;          /* BerthTurn: committing, oldest first */
-    guint64 last_seq;
-    guint64 committed_seq;
-    gint64 now_usec;
-    BerthClock clock;
-    GSource *timer;
-    gboolean is_started;
-    gboolean is_stopping;
-    gboolean is_ending; /* followers run: turns that end meanwhile wait for them */
-    GError *failure;    /* of the store */
-};
 
 /* --- life ---------------------------------------------------------------------------------- */
 
@@ -207,201 +175,7 @@ void berth_turn_log(BerthTurn *turn, Berth__Event *event)
     g_ptr_array_add(turn->events, berth_pb_dup(&event->base));
 }
 
-/* --- from effects to records ----------------------------------------------------------------- */
-
-static void log_task(BerthTurn *turn, const BerthTaskEntry *entry)
-{
-    Berth__Event event = BERTH__EVENT__INIT;
-    berth_event_task_state(entry->stored, &event);
-    berth_turn_log(turn, &event);
-}
-
-void berth_turn_put_task(BerthTurn *turn, guint64 job, guint32 task)
-{
-    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, job, task);
-    g_return_if_fail(entry);
-    berth_store_batch_put_task(turn->batch, entry->stored, FALSE);
-}
-
-static void log_output(BerthTurn *turn, const Berth__Task *task, const char *failure)
-{
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = BERTH__EVENT__KIND__OUTPUT_COPIED;
-    event.job = task->job;
-    event.task = task->index;
-    event.epoch = task->epoch;
-    if (failure)
-        event.text = (char *)failure;
-    berth_turn_log(turn, &event);
-}
-
-void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failure)
-{
-    BerthEngine *engine = turn->engine;
-    BerthJobEntry *job = berth_job_table_find(engine->jobs, number);
-    g_return_if_fail(job);
-    job->wants_output = FALSE;
-    Berth__StoredTask *stored = job->tasks[0].stored;
-    stored->output_copied = TRUE;
-    stored->task->output_pending = FALSE;
-    log_output(turn, stored->task, failure);
-    gboolean is_done = berth_job_state_is_final((BerthJobState)stored->task->state) &&
-                       stored->phase == BERTH_GUEST_NONE;
-    berth_store_batch_put_task(turn->batch, stored, is_done);
-    if (is_done)
-        berth_job_table_remove(engine->jobs, number);
-}
-
-/* Since when a task is being ended is nothing that the core needs to know. */
-static void note_stop(const BerthEngine *engine, Berth__Task *record, const BerthCoreTask *task)
-{
-    if (task->stop_reason == BERTH_REASON_NONE || task->state != BERTH_JOB_RUNNING) {
-        record->stop_usec = 0;
-        record->kill_usec = 0;
-    } else if (record->stop_usec == 0) {
-        record->stop_usec = (guint64)engine->now_usec;
-    }
-}
-
-/* Brings the record of one task up to what the core says, and drops the job once it is done. */
-static void write_task(BerthTurn *turn, const BerthGuestId *id)
-{
-    BerthEngine *engine = turn->engine;
-    BerthCoreTask task;
-    BerthJobEntry *job = berth_job_table_find(engine->jobs, id->job);
-    BerthTaskEntry *entry = berth_job_table_find_task(engine->jobs, id->job, id->task);
-    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task))
-        return;
-    Berth__Task *record = entry->stored->task;
-    gboolean is_new_state = record->state != (Berth__JobState)task.state ||
-                            record->reason != (Berth__Reason)task.reason;
-    if (task.epoch > record->epoch)
-        entry->started_at_usec = engine->now_usec;
-    berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node));
-    note_stop(engine, record, &task);
-    Berth__JobState old_state = job->job->state;
-    Berth__Reason old_reason = job->job->reason;
-    berth_record_roll_up(job);
-    gboolean is_final = berth_job_state_is_final(task.state);
-    /* Once it has ended, others may have added to the text (outputs.c). */
-    if (is_new_state || !is_final)
-        berth_record_describe(job, entry);
-    record->output_pending = is_final && job->wants_output;
-    gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
-    berth_store_batch_put_task(turn->batch, entry->stored, is_done);
-    if (job->job->state != old_state || job->job->reason != old_reason)
-        berth_store_batch_update_job(turn->batch, job->job);
-    if (is_new_state)
-        log_task(turn, entry);
-    g_array_append_val(turn->changed, *id);
-    if (is_final)
-        berth_job_table_finished(engine->jobs, id->job);
-    if (is_done)
-        berth_job_table_remove(engine->jobs, id->job);
-}
-
-void berth_turn_put_node(BerthTurn *turn, guint32 handle)
-{
-    BerthEngine *engine = turn->engine;
-    BerthCoreNode node;
-    BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
-    if (!entry || !berth_core_get_node(engine->core, handle, &node))
-        return;
-    Berth__StoredNode stored = BERTH__STORED_NODE__INIT;
-    stored.info = entry->info;
-    stored.state = (Berth__NodeState)node.state;
-    stored.since_usec = (guint64)node.since_usec;
-    stored.heard_usec = (guint64)entry->heard_usec;
-    stored.admission = entry->admission;
-    entry->kept_heard_usec = entry->heard_usec;
-    berth_store_batch_put_node(turn->batch, &stored);
-}
-
-static void log_node_state(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
-{
-    if (entry->told_state == (Berth__NodeState)node->state)
-        return;
-    entry->told_state = (Berth__NodeState)node->state;
-    Berth__Event event = BERTH__EVENT__INIT;
-    berth_event_node_state(node->name, node->state, &event);
-    berth_turn_log(turn, &event);
-}
-
-/* Once for each drain. */
-static void log_node_empty(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
-{
-    if (!node->is_empty || !berth_node_entry_is_draining(entry) ||
-        entry->admission->empty_usec != 0)
-        return;
-    entry->admission->empty_usec = (guint64)turn->engine->now_usec;
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = BERTH__EVENT__KIND__NODE_EMPTY;
-    event.node = (char *)node->name;
-    berth_turn_log(turn, &event);
-}
-
-static void write_node(BerthTurn *turn, guint32 handle)
-{
-    BerthCoreNode node;
-    BerthNodeEntry *entry = berth_node_table_find(turn->engine->nodes, handle);
-    if (!entry || !berth_core_get_node(turn->engine->core, handle, &node))
-        return;
-    log_node_state(turn, entry, &node);
-    log_node_empty(turn, entry, &node);
-    berth_turn_put_node(turn, handle);
-}
-
-/* The first STOP counts: one that is sent again does not lengthen the grace. */
-static void write_kill_time(BerthTurn *turn, const BerthCoreAction *action)
-{
-    const BerthGuestId *guest = &action->guest;
-    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, guest->job, guest->task);
-    Berth__Task *record = entry ? entry->stored->task : NULL;
-    if (action->kind == BERTH_ACTION_STOP && record && record->epoch == guest->epoch &&
-        record->stop_usec != 0 && record->kill_usec == 0) {
-        record->kill_usec = (guint64)(turn->engine->now_usec + action->grace_usec);
-        berth_turn_put_task(turn, guest->job, guest->task);
-    }
-}
-
-static void write_action(BerthTurn *turn, const BerthCoreAction *action)
-{
-    write_kill_time(turn, action);
-    Berth__Event event = BERTH__EVENT__INIT;
-    const char *node = berth_node_table_name(turn->engine->nodes, action->node);
-    if (berth_event_action(action, node, &event))
-        berth_turn_log(turn, &event);
-    g_array_append_val(turn->actions, *action);
-}
-
-static gboolean has_effects(const BerthCoreEffects *effects)
-{
-    return effects->actions->len > 0 || effects->changed->len > 0 || effects->nodes->len > 0;
-}
-
-static void take_effects(BerthTurn *turn)
-{
-    const BerthCoreEffects *effects = turn->engine->effects;
-    for (guint i = 0; i < effects->nodes->len; i++)
-        write_node(turn, g_array_index(effects->nodes, guint32, i));
-    for (guint i = 0; i < effects->changed->len; i++)
-        write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
-    for (guint i = 0; i < effects->actions->len; i++)
-        write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
-    berth_learned_write(turn->batch, effects);
-}
-
-/* Brings the holds of a job's record up to what the core says. */
-static void write_holds(BerthTurn *turn, guint64 number)
-{
-    BerthCoreJob job;
-    BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
-    if (!entry || !berth_core_get_job(turn->engine->core, number, &job))
-        return;
-    entry->job->held = job.held;
-    entry->job->held_by_operator = job.held_by_operator;
-    berth_store_batch_update_job(turn->batch, entry->job);
-}
+/* --- decide ---------------------------------------------------------------------------------- */
 
 static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **error)
 {
@@ -413,38 +187,15 @@ static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **er
     return ok;
 }
 
-/* What its node says of a guest that is gone, and the end of its console: its record keeps them only
- * until the task starts again. (transfer full) */
-static char *text_of_gone(const BerthTurn *turn, const BerthCoreEvent *event)
-{
-    const BerthTaskEntry *entry =
-        berth_job_table_find_task(turn->engine->jobs, event->guest.job, event->guest.task);
-    if (event->kind != BERTH_EVENT_GUEST_GONE || !entry)
-        return g_strdup("");
-    return berth_event_gone_text(entry->detail, entry->stored->task->console_tail);
-}
-
-/* What a node sends twice changes nothing, and is not worth an entry. */
-static void log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
-{
-    Berth__Event cause = BERTH__EVENT__INIT;
-    g_autofree char *text = text_of_gone(turn, event);
-    cause.text = text;
-    const char *node = berth_node_table_name(turn->engine->nodes, event->node);
-    if (berth_event_cause(event, node, user, &cause) &&
-        (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))
-        berth_turn_log(turn, &cause);
-}
-
 gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
                           GError **error)
 {
     if (!decide(turn, event, error))
         return FALSE;
-    log_cause(turn, event, user);
+    turn_log_cause(turn, event, user);
     if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED)
-        write_holds(turn, event->guest.job);
-    take_effects(turn);
+        turn_write_holds(turn, event->guest.job);
+    turn_take_effects(turn);
     return TRUE;
 }
 
@@ -458,8 +209,8 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
     entry->wants_output = *spec->stdout_path || *spec->stderr_path;
     berth_store_batch_add_job(turn->batch, job, spec, idempotency_key);
     berth_store_batch_put_task(turn->batch, entry->tasks[0].stored, FALSE);
-    log_cause(turn, event, job->user);
-    take_effects(turn);
+    turn_log_cause(turn, event, job->user);
+    turn_take_effects(turn);
     return TRUE;
 }
 
@@ -604,7 +355,7 @@ void berth_engine_start(BerthEngine *engine)
     berth_core_effects_clear(engine->effects);
     berth_core_resume(engine->core, now_usec, engine->effects);
     note(engine, now_usec, NULL);
-    take_effects(turn);
+    turn_take_effects(turn);
     berth_turn_commit(turn);
 }
 

@@ -69,15 +69,6 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
 BerthStoreBatch *berth_turn_batch(BerthTurn *turn);
 /* Adds an event that is not the core's; its number and time are filled in. */
 void berth_turn_log(BerthTurn *turn, Berth__Event *event);
-/* Writes a task's record although the core did not change it. */
-void berth_turn_put_task(BerthTurn *turn, guint64 job, guint32 task);
-
-/* The same of a node's. */
-void berth_turn_put_node(BerthTurn *turn, guint32 node);
-
-/* The output of a job that wants_output was copied, or cannot be (FAILURE says why; NULL = it was):
- * its record is written, and the job is forgotten if nothing else is left of it. */
-void berth_turn_output_copied(BerthTurn *turn, guint64 job, const char *failure);
 
 /* FUNC after the commit, in the order of the calls; ERROR is NULL once everything up to this turn
  * is durable, else it says why it is not. Always called, once. */

@@ -4,6 +4,8 @@
 
 #include "scheduler/daemon/event_log.h"
 
+#include "common/units.h"
+
 #include <string.h>
 
 #define CONSOLE_MAX_BYTES 2048u
@@ -23,6 +25,20 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
         return BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED;
     case BERTH_EVENT_JOB_THAW_WANTED:
         return BERTH__EVENT__KIND__JOB_THAW_REQUESTED;
+    case BERTH_EVENT_JOB_MIGRATE_WANTED:
+        return BERTH__EVENT__KIND__JOB_MIGRATE_REQUESTED;
+    case BERTH_EVENT_JOB_MIGRATE_UNWANTED:
+        return BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED;
+    case BERTH_EVENT_JOB_RESIZE_WANTED:
+        return BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED;
+    case BERTH_EVENT_GUEST_RESIZED:
+        return BERTH__EVENT__KIND__GUEST_RESIZED;
+    case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
+        return BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED;
+    case BERTH_EVENT_JOB_RESTORE_WANTED:
+        return BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED;
+    case BERTH_EVENT_GUEST_MIGRATED:
+        return BERTH__EVENT__KIND__GUEST_MIGRATED;
     case BERTH_EVENT_GUEST_RUNNING:
         return BERTH__EVENT__KIND__GUEST_RUNNING;
     case BERTH_EVENT_GUEST_EXITED:
@@ -43,7 +59,10 @@ gboolean berth_event_is_request(BerthEventKind kind)
 {
     return kind == BERTH_EVENT_JOB_SUBMITTED || kind == BERTH_EVENT_JOB_CANCELLED ||
            kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED ||
-           kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED;
+           kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED ||
+           kind == BERTH_EVENT_JOB_MIGRATE_WANTED || kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED ||
+           kind == BERTH_EVENT_JOB_RESIZE_WANTED || kind == BERTH_EVENT_JOB_CHECKPOINT_WANTED ||
+           kind == BERTH_EVENT_JOB_RESTORE_WANTED;
 }
 
 static guint64 job_of(const BerthCoreEvent *event)
@@ -55,8 +74,10 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
                            Berth__Event *out_event)
 {
     Berth__Event__Kind kind = cause_kind(event->kind);
-    if (kind == BERTH__EVENT__KIND__EVENT_UNSPECIFIED)
-        return FALSE;
+    gboolean is_result =
+        event->kind == BERTH_EVENT_GUEST_MIGRATED || event->kind == BERTH_EVENT_GUEST_RESIZED;
+    if (kind == BERTH__EVENT__KIND__EVENT_UNSPECIFIED || (is_result && !event->result.ok))
+        return FALSE; /* why it has failed says who tells of it */
     out_event->kind = kind;
     out_event->job = job_of(event);
     out_event->task = event->guest.task;
@@ -81,13 +102,40 @@ char *berth_event_gone_text(const char *detail, const char *console_tail)
     return g_strdup_printf("%s%s%s", detail ? detail : "", detail ? "\n" : "", end);
 }
 
-gboolean berth_event_action(const BerthCoreAction *action, const char *node,
+char *berth_event_size_text(const BerthResources *resources)
+{
+    g_autofree char *memory =
+        resources->memory_mib > 0 ? berth_format_size_mib(resources->memory_mib) : g_strdup("");
+    if (resources->vcpus == 0)
+        return g_steal_pointer(&memory);
+    return g_strdup_printf("%u vCPU%s%s%s", resources->vcpus, resources->vcpus == 1 ? "" : "s",
+                           *memory ? ", " : "", memory);
+}
+
+char *berth_event_request_text(const BerthCoreEvent *event)
+{
+    if (event->kind == BERTH_EVENT_JOB_RESTORE_WANTED)
+        return g_strdup_printf("%u", event->request.checkpoint.serial);
+    if (event->kind == BERTH_EVENT_JOB_FREEZE_WANTED && event->request.to_disk)
+        return g_strdup("to disk");
+    return g_strdup("");
+}
+
+gboolean berth_event_action(const BerthCoreAction *action, const char *node, const char *text,
                             Berth__Event *out_event)
 {
     if (action->kind == BERTH_ACTION_START)
         out_event->kind = BERTH__EVENT__KIND__GUEST_START;
+    else if (action->kind == BERTH_ACTION_RESTORE)
+        out_event->kind = BERTH__EVENT__KIND__GUEST_RESTORE;
+    else if (action->kind == BERTH_ACTION_CHECKPOINT)
+        out_event->kind = BERTH__EVENT__KIND__GUEST_CHECKPOINT;
     else if (action->kind == BERTH_ACTION_STOP)
         out_event->kind = BERTH__EVENT__KIND__GUEST_STOP;
+    else if (action->kind == BERTH_ACTION_MIGRATE && !action->is_again)
+        out_event->kind = BERTH__EVENT__KIND__GUEST_MIGRATE;
+    else if (action->kind == BERTH_ACTION_RESIZE && !action->is_again)
+        out_event->kind = BERTH__EVENT__KIND__GUEST_RESIZE;
     else
         return FALSE; /* GUEST_RELEASED and GUEST_FENCED say that it was done */
     out_event->job = action->guest.job;
@@ -95,14 +143,30 @@ gboolean berth_event_action(const BerthCoreAction *action, const char *node,
     out_event->epoch = action->guest.epoch;
     out_event->node = (char *)node;
     out_event->reason = (Berth__Reason)action->reason;
+    out_event->text = (char *)text;
     return TRUE;
 }
 
-void berth_event_freeze_failed(const BerthCoreAction *action, const char *node, const char *why,
-                               Berth__Event *out_event)
+static Berth__Event__Kind failure_kind(BerthActionKind kind)
 {
-    out_event->kind = action->kind == BERTH_ACTION_FREEZE ? BERTH__EVENT__KIND__GUEST_FREEZE_FAILED
-                                                          : BERTH__EVENT__KIND__GUEST_THAW_FAILED;
+    switch (kind) {
+    case BERTH_ACTION_FREEZE:
+        return BERTH__EVENT__KIND__GUEST_FREEZE_FAILED;
+    case BERTH_ACTION_THAW:
+        return BERTH__EVENT__KIND__GUEST_THAW_FAILED;
+    case BERTH_ACTION_CHECKPOINT:
+        return BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED;
+    case BERTH_ACTION_RESIZE:
+        return BERTH__EVENT__KIND__GUEST_RESIZE_FAILED;
+    default:
+        return BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED;
+    }
+}
+
+void berth_event_op_failed(const BerthCoreAction *action, const char *node, const char *why,
+                           Berth__Event *out_event)
+{
+    out_event->kind = failure_kind(action->kind);
     out_event->job = action->guest.job;
     out_event->task = action->guest.task;
     out_event->epoch = action->guest.epoch;

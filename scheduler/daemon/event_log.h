@@ -14,12 +14,16 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
 gboolean berth_event_is_request(BerthEventKind kind);
 /* What a node says of a guest that is gone (DETAIL, or NULL), and what its console said last. (transfer full) */
 char *berth_event_gone_text(const char *detail, const char *console_tail);
-/* FALSE: this kind of action has no entry of its own. */
-gboolean berth_event_action(const BerthCoreAction *action, const char *node,
+/* "2 vCPUs, 512M"; without what is 0. (transfer full) */
+char *berth_event_size_text(const BerthResources *resources);
+/* What a person asked for beside the kind of EVENT: to disk, to which checkpoint; "" = nothing. (transfer full) */
+char *berth_event_request_text(const BerthCoreEvent *event);
+/* FALSE: this kind of action has no entry of its own. TEXT: more of what is done. */
+gboolean berth_event_action(const BerthCoreAction *action, const char *node, const char *text,
                             Berth__Event *out_event);
-/* A FREEZE or THAW that was refused. */
-void berth_event_freeze_failed(const BerthCoreAction *action, const char *node, const char *why,
-                               Berth__Event *out_event);
+/* A FREEZE, THAW, MIGRATE, CHECKPOINT or RESIZE that has failed. */
+void berth_event_op_failed(const BerthCoreAction *action, const char *node, const char *why,
+                           Berth__Event *out_event);
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event);
 /* USER has said what NODE is used for, and why. */
 void berth_event_node_admission(const char *node, const Berth__NodeAdmission *admission,

@@ -11,6 +11,7 @@
 typedef struct {
     char **addresses;
     char *disk_id;
+    gboolean keep_disk;
 } Fence;
 
 typedef struct {
@@ -28,7 +29,9 @@ static void fence_free(gpointer data)
 
 /* Cuts off whom the node named while it was well, and whoever has the disk open now. Then removes the
  * disk, so that a QEMU that the node begins only now, as a client that nobody knows, finds nothing to
- * open; one that came in between keeps it from being removed, and the next try cuts it off. */
+ * open; one that came in between keeps it from being removed, and the next try cuts it off. A disk with the
+ * checkpoint that its task goes on from is kept: as it is restored it gets another name, which fails as long as
+ * anybody has it open. */
 static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Fence *fence = input;
@@ -44,8 +47,8 @@ static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError *
     for (gsize i = 0; clients && clients[i]; i++)
         g_ptr_array_add(all, clients[i]);
     g_ptr_array_add(all, NULL);
-    if (berth_storage_fence(storage, (const char *const *)all->pdata, error))
-        berth_storage_disk_remove(storage, fence->disk_id, error);
+    if (berth_storage_fence(storage, (const char *const *)all->pdata, error) && !fence->keep_disk)
+        berth_storage_disk_remove_with_checkpoints(storage, fence->disk_id, error);
     return NULL;
 }
 
@@ -90,9 +93,13 @@ static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action
 
 void berth_fence(BerthDaemon *daemon, const BerthCoreAction *action)
 {
+    BerthCoreTask task;
     Fence *input = g_new0(Fence, 1);
     input->addresses = fence_addresses(daemon, action);
     input->disk_id = berth_disk_id_format(&action->guest);
+    input->keep_disk =
+        berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) &&
+        task.checkpoint_epoch != 0 && !berth_job_state_is_final(task.state);
     Fencing *fencing = g_new0(Fencing, 1);
     *fencing = (Fencing){daemon, *action};
     berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "fence a guest",

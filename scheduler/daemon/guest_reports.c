@@ -11,7 +11,9 @@
 #include "common/id.h"
 #include "scheduler/daemon/actions.h"
 #include "scheduler/daemon/logs.h"
+#include "scheduler/daemon/migrations.h"
 #include "scheduler/daemon/records.h"
+#include "scheduler/daemon/turn_records.h"
 #include "scheduler/daemon/usage.h"
 
 #include <string.h>
@@ -21,14 +23,22 @@ static BerthGuestId guest_id(const Berth__GuestId *id)
     return (BerthGuestId){.job = id->job, .task = id->task, .guest = id->guest, .epoch = id->epoch};
 }
 
+/* It is on its way to NODE, and may have come already. */
+static gboolean migrates_to(BerthDaemon *daemon, const BerthGuestId *id, guint32 node)
+{
+    BerthCoreGuest guest;
+    return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
+           guest.op == BERTH_OP_MIGRATING && guest.to == node;
+}
+
 /* The record of the guest ID if it lives on NODE in this epoch; OUT_TASK says how the core sees it.
  * NULL: it is nothing of ours (any more). */
 static BerthTaskEntry *find_entry(BerthDaemon *daemon, guint32 node, const BerthGuestId *id,
                                   BerthCoreTask *out_task)
 {
     if (id->guest != 0 || !berth_core_get_task(daemon->core, id->job, id->task, out_task) ||
-        out_task->epoch != id->epoch || out_task->node != node ||
-        out_task->phase == BERTH_GUEST_NONE)
+        out_task->epoch != id->epoch || out_task->phase == BERTH_GUEST_NONE ||
+        (out_task->node != node && !migrates_to(daemon, id, node)))
         return NULL;
     return berth_job_table_find_task(daemon->jobs, id->job, id->task);
 }
@@ -42,6 +52,14 @@ static gint64 believable_usec(BerthDaemon *daemon, const BerthTaskEntry *entry, 
         return now_usec;
     gint64 earliest = entry ? entry->started_at_usec : 0;
     return CLAMP(said, MIN(earliest, now_usec), now_usec);
+}
+
+/* When its command began, or, restored, went on: its run begins now, whatever its node says. */
+static gint64 start_usec(BerthDaemon *daemon, const BerthTaskEntry *entry, guint64 said_usec)
+{
+    if (entry && entry->stored->task->restores_from != 0 && entry->stored->task->booting)
+        return berth_engine_now_usec(daemon->engine);
+    return believable_usec(daemon, entry, said_usec);
 }
 
 static BerthReason gone_reason(const Berth__GuestStatus *status)
@@ -58,16 +76,20 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     }
 }
 
-/* Takes what STATUS says into the record, unless the guest's outcome is decided. */
-static void take_status(BerthDaemon *daemon, BerthTurn *turn, const BerthGuestId *id,
+/* Takes what STATUS of NODE says into the record, unless the guest's outcome is decided. What the node that it
+ * comes to measures counts when it is known to be there. */
+static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, const BerthGuestId *id,
                         const BerthCoreTask *task, BerthTaskEntry *entry,
                         const Berth__GuestStatus *status)
 {
+    Berth__GuestStatus said = *status;
+    if (task->node != node)
+        said.usage = NULL;
     if (task->phase == BERTH_GUEST_RELEASING || task->phase == BERTH_GUEST_FENCING)
         return;
     guint64 stdout_bytes = entry->stdout_bytes;
     guint64 stderr_bytes = entry->stderr_bytes;
-    if (berth_record_take_status(entry, status))
+    if (berth_record_take_status(entry, &said))
         berth_turn_put_task(turn, id->job, id->task);
     if (entry->stdout_bytes != stdout_bytes || entry->stderr_bytes != stderr_bytes)
         berth_logs_wake(daemon->log_followers, id->job, id->task);
@@ -80,12 +102,51 @@ static void give_to_core(BerthTurn *turn, const BerthCoreEvent *event)
         g_critical("the core refused what a node said: %s", error->message);
 }
 
+/* --- guests that have left ----------------------------------------------------------------------- */
+
+typedef struct {
+    BerthDaemon *daemon;
+    guint32 node;
+    BerthGuestId guest;
+} Stray;
+
+static void on_left_settled(const GError *error, gpointer user_data)
+{
+    g_autofree Stray *left = user_data;
+    if (!error)
+        berth_migrations_release(left->daemon->migrations, left->node, &left->guest);
+}
+
+/* TRUE: ID is on NODE, as far as the core knows. If not, NODE is told to forget it, unless it is to come back
+ * there, for which its node was told before. */
+static gboolean was_here(BerthDaemon *daemon, BerthTurn *turn, guint32 node, const BerthGuestId *id,
+                         gboolean is_join)
+{
+    BerthCoreTask task;
+    if (find_entry(daemon, node, id, &task) && task.node == node)
+        return TRUE;
+    if (is_join || !migrates_to(daemon, id, node)) {
+        Stray *left = g_new(Stray, 1);
+        *left = (Stray){daemon, node, *id};
+        berth_turn_then(turn, on_left_settled, left);
+    }
+    return FALSE;
+}
+
+static gboolean is_moved(BerthDaemon *daemon, const BerthGuestId *id)
+{
+    BerthCoreGuest guest;
+    return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
+           guest.op == BERTH_OP_MIGRATING;
+}
+
 /* --- Join --------------------------------------------------------------------------------------- */
 
 static gboolean found_phase(const Berth__GuestStatus *status, BerthFoundPhase *out_phase)
 {
     switch (status->phase) {
     case BERTH__GUEST_STATUS__PHASE__STARTING:
+    case BERTH__GUEST_STATUS__PHASE__ARRIVING:
         *out_phase = BERTH_FOUND_STARTING;
         return TRUE;
     case BERTH__GUEST_STATUS__PHASE__ACTIVE:
@@ -107,12 +168,17 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
 {
     BerthFoundGuest guest = {.id = guest_id(status->id)};
     BerthCoreTask task;
-    if (!found_phase(status, &guest.phase))
+    gboolean has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
+    gboolean is_told = has_left ? was_here(daemon, turn, node, &guest.id, TRUE)
+                                : found_phase(status, &guest.phase);
+    if (!is_told)
         return;
     BerthTaskEntry *entry = find_entry(daemon, node, &guest.id, &task);
-    if (entry)
-        take_status(daemon, turn, &guest.id, &task, entry, status);
-    guest.start_usec = believable_usec(daemon, entry, status->start_usec);
+    if (entry && status->phase != BERTH__GUEST_STATUS__PHASE__ARRIVING)
+        take_status(daemon, turn, node, &guest.id, &task, entry, status);
+    if (has_left)
+        return; /* it is missing */
+    guest.start_usec = start_usec(daemon, entry, status->start_usec);
     guest.end_usec = believable_usec(daemon, entry, status->end_usec);
     guest.reason = gone_reason(status);
     berth_record_exit_to_core(status->exit, &guest.exit);
@@ -168,15 +234,16 @@ static gboolean change_event(BerthDaemon *daemon, const BerthTaskEntry *entry,
     switch (status->phase) {
     case BERTH__GUEST_STATUS__PHASE__ACTIVE:
         event->kind = BERTH_EVENT_GUEST_RUNNING;
-        event->running.start_usec = believable_usec(daemon, entry, status->start_usec);
+        event->running.start_usec = start_usec(daemon, entry, status->start_usec);
         return TRUE;
     case BERTH__GUEST_STATUS__PHASE__ENDED:
         event->kind = BERTH_EVENT_GUEST_EXITED;
-        event->exited.start_usec = believable_usec(daemon, entry, status->start_usec);
+        event->exited.start_usec = start_usec(daemon, entry, status->start_usec);
         event->exited.end_usec = believable_usec(daemon, entry, status->end_usec);
         berth_record_exit_to_core(status->exit, &event->exited.exit);
         return TRUE;
     case BERTH__GUEST_STATUS__PHASE__GONE:
+    case BERTH__GUEST_STATUS__PHASE__LEFT: /* and nobody here knows where it is */
         event->kind = BERTH_EVENT_GUEST_GONE;
         event->gone.reason = gone_reason(status);
         event->gone.not_begun = status->not_begun;
@@ -185,12 +252,6 @@ static gboolean change_event(BerthDaemon *daemon, const BerthTaskEntry *entry,
         return FALSE; /* STARTING: no news */
     }
 }
-
-typedef struct {
-    BerthDaemon *daemon;
-    guint32 node;
-    BerthGuestId guest;
-} Stray;
 
 static void on_stray_settled(const GError *error, gpointer user_data)
 {
@@ -214,12 +275,16 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
 {
     BerthCoreEvent event = {.guest = guest_id(status->id), .node = node};
     BerthCoreTask task;
+    gboolean has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
+    if (has_left &&
+        (!was_here(daemon, turn, node, &event.guest, FALSE) || is_moved(daemon, &event.guest)))
+        return;
     BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
     if (!entry) {
         release_stray(daemon, turn, node, &event.guest);
         return;
     }
-    take_status(daemon, turn, &event.guest, &task, entry, status);
+    take_status(daemon, turn, node, &event.guest, &task, entry, status);
     if (change_event(daemon, entry, status, &event))
         give_to_core(turn, &event);
     berth_logs_wake(daemon->log_followers, event.guest.job, event.guest.task);
@@ -236,9 +301,9 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
     if (!entry)
         return;
-    take_status(daemon, turn, &event.guest, &task, entry, status);
-    if (status->usage &&
-        berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, status->usage,
+    take_status(daemon, turn, node, &event.guest, &task, entry, status);
+    if (status->usage && task.node == node &&
+        berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, entry->stored->task->usage,
                             berth_engine_now_usec(daemon->engine), &event.usage))
         g_array_append_val(events, event);
 }

@@ -6,14 +6,22 @@
 #include "scheduler/daemon/job_change.h"
 
 #include "common/error.h"
+#include "scheduler/daemon/checkpoints.h"
+#include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/job_list.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/spec_check.h"
 
 typedef struct {
     BerthDaemon *daemon;
     BerthRpcCall *call;
-    BerthEventKind kind;
+    BerthEventKind kind; /* CHECKPOINTS_CHANGED: CHECKPOINT is to be removed */
     guint64 job;
+    guint32 node;             /* where it is to go; 0 = not said */
+    BerthResources resources; /* what it is to have; 0 = likewise */
+    gboolean to_disk;         /* JOB_FREEZE_WANTED */
+    guint32 checkpoint;       /* serial: JOB_RESTORE_WANTED, 0 = the newest */
+    gboolean leaves_disk;     /* of a job that is cancelled: no node removes it */
 } Change;
 
 static void fail(Change *change, const GError *error)
@@ -78,13 +86,46 @@ static void on_committed(const GError *error, gpointer user_data)
         return;
     }
     berth_job_reply(change->daemon, change->job, change->call);
+    if (change->leaves_disk)
+        berth_collector_run(change->daemon->collector);
     g_free(change);
 }
 
 /* What an operator has stopped in a job of an operator, that operator may let go. */
 static gboolean lets_go(BerthEventKind kind)
 {
-    return kind == BERTH_EVENT_JOB_RELEASED || kind == BERTH_EVENT_JOB_THAW_WANTED;
+    return kind == BERTH_EVENT_JOB_RELEASED || kind == BERTH_EVENT_JOB_THAW_WANTED ||
+           kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED;
+}
+
+/* Plain jobs have one task. */
+static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry,
+                                BerthCoreCheckpoint *out_checkpoint, GError **error)
+{
+    const Berth__Task *task = entry->tasks[0].stored->task;
+    if (berth_checkpoints_find(task, change->checkpoint, out_checkpoint))
+        return TRUE;
+    if (task->n_checkpoints == 0)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " has no checkpoint: there is nothing to restore it "
+                    "from",
+                    change->job);
+    else
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "job %" G_GUINT64_FORMAT " has no checkpoint %u; berth checkpoint ls shows "
+                    "those that it has",
+                    change->job, change->checkpoint);
+    return FALSE;
+}
+
+/* In TURN. */
+static gboolean apply(const Change *change, BerthTurn *turn, const BerthCoreEvent *event,
+                      const char *user, GError **error)
+{
+    return change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED
+               ? berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job, 0,
+                                          change->checkpoint, user, error)
+               : berth_turn_event(turn, event, user, error);
 }
 
 static gboolean decide(Change *change, const BerthJobEntry *entry, const char *user, GError **error)
@@ -97,12 +138,21 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
         set_ended_error(entry->job, error);
         return FALSE;
     }
-    BerthCoreEvent event = {.kind = change->kind, .guest = {.job = change->job}};
+    BerthCoreEvent event = {
+        .kind = change->kind, .guest = {.job = change->job}, .node = change->node};
+    event.request.resources = change->resources;
+    event.request.to_disk = change->to_disk;
+    if (change->kind == BERTH_EVENT_JOB_RESTORE_WANTED &&
+        !find_checkpoint(change, entry, &event.request.checkpoint, error))
+        return FALSE;
     event.request.by_operator =
         who->uid != entry->job->uid ||
         (lets_go(change->kind) && berth_permission_is_operator(&daemon->operators, who));
+    change->leaves_disk = change->kind == BERTH_EVENT_JOB_CANCELLED &&
+                          entry->tasks[0].stored->task->n_checkpoints > 0 &&
+                          entry->tasks[0].stored->phase == BERTH_GUEST_NONE;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    gboolean is_taken = berth_turn_event(turn, &event, user, error);
+    gboolean is_taken = apply(change, turn, &event, user, error);
     if (is_taken)
         berth_turn_then(turn, on_committed, change);
     berth_turn_commit(turn);
@@ -122,20 +172,109 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
         fail(change, error);
 }
 
-void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, BerthRpcCall *call)
+/* WANTED is copied. */
+static void begin(const Change *wanted)
 {
-    const BerthRpcIdentity *who = berth_rpc_call_identity(call);
-    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
-    Change *change = g_new0(Change, 1);
-    *change = (Change){daemon, call, kind, job};
+    BerthDaemon *daemon = wanted->daemon;
+    const BerthRpcIdentity *who = berth_rpc_call_identity(wanted->call);
+    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, wanted->job);
+    Change *change = g_memdup2(wanted, sizeof *wanted);
     if (!entry) {
         look_up_ended(change);
         return;
     }
     g_autoptr(GError) error = NULL;
-    if (!berth_permission_check_job(&daemon->operators, who, job, entry->job->uid, &error)) {
+    if (!berth_permission_check_job(&daemon->operators, who, wanted->job, entry->job->uid,
+                                    &error)) {
         fail(change, error);
         return;
     }
     berth_users_name(daemon->users, who->uid, on_user, change);
+}
+
+void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, BerthRpcCall *call)
+{
+    begin(&(Change){.daemon = daemon, .call = call, .kind = kind, .job = job});
+}
+
+/* The handle of NAME; 0 = NAME is "". FALSE: there is no such node, and CALL is answered. */
+static gboolean find_node(BerthDaemon *daemon, const char *name, BerthRpcCall *call,
+                          guint32 *out_node)
+{
+    g_autoptr(GError) error = NULL;
+    *out_node = *name ? berth_core_find_node(daemon->core, name) : 0;
+    if (!*name || *out_node != 0)
+        return TRUE;
+    g_set_error(&error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                "there is no node \"%.253s\"; berth node ls shows those that there are", name);
+    berth_rpc_call_fail(call, error);
+    return FALSE;
+}
+
+void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request,
+                       BerthRpcCall *call)
+{
+    Change change = {.daemon = daemon,
+                     .call = call,
+                     .kind = BERTH_EVENT_JOB_MIGRATE_WANTED,
+                     .job = request->job};
+    if (find_node(daemon, request->node, call, &change.node))
+        begin(&change);
+}
+
+void berth_job_freeze(BerthDaemon *daemon, const Berth__FreezeRequest *request, BerthRpcCall *call)
+{
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_JOB_FREEZE_WANTED,
+                    .job = request->job,
+                    .to_disk = request->to_disk});
+}
+
+void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, BerthRpcCall *call)
+{
+    Change change = {
+        .daemon = daemon, .call = call, .kind = BERTH_EVENT_JOB_THAW_WANTED, .job = request->job};
+    if (find_node(daemon, request->node, call, &change.node))
+        begin(&change);
+}
+
+void berth_job_restore(BerthDaemon *daemon, const Berth__RestoreRequest *request,
+                       BerthRpcCall *call)
+{
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_JOB_RESTORE_WANTED,
+                    .job = request->job,
+                    .checkpoint = request->checkpoint});
+}
+
+void berth_job_remove_checkpoint(BerthDaemon *daemon, const Berth__RemoveCheckpointRequest *request,
+                                 BerthRpcCall *call)
+{
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
+                    .job = request->job,
+                    .checkpoint = request->checkpoint});
+}
+
+void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, BerthRpcCall *call)
+{
+    g_autoptr(GError) error = NULL;
+    if (request->vcpus == 0 && request->memory_mib == 0)
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "it is not said what job %" G_GUINT64_FORMAT " is to have", request->job);
+    if (error ||
+        !berth_size_check(request->vcpus > 0 ? request->vcpus : 1,
+                          request->memory_mib > 0 ? request->memory_mib : BERTH_MEMORY_MIN_MIB,
+                          &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_JOB_RESIZE_WANTED,
+                    .job = request->job,
+                    .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}});
 }

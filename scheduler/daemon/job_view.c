@@ -47,9 +47,24 @@ static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntr
     set_reason_text(job, task, NULL);
 }
 
+/* NOW: the record that TASK was read of, as it is by now. */
+static void refresh_size(Berth__Task *task, const Berth__Task *now)
+{
+    task->vcpus = now->vcpus;
+    task->memory_mib = now->memory_mib;
+    if (task->resize)
+        berth__resize__free_unpacked(task->resize, NULL);
+    task->resize = now->resize ? berth_pb_dup(&now->resize->base) : NULL;
+}
+
 static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
 {
     const Berth__Usage *usage = entry->stored->task->usage;
+    const Berth__MigrationProgress *migration = entry->stored->task->migration;
+    refresh_size(task, entry->stored->task);
+    if (task->migration)
+        berth__migration_progress__free_unpacked(task->migration, NULL);
+    task->migration = migration ? berth_pb_dup(&migration->base) : NULL;
     if (!usage)
         return;
     if (task->usage)

@@ -59,15 +59,53 @@ static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseReque
 static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
                         Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_FREEZE_WANTED, request->job,
-                     BERTH_RPC_CALL(closure_data));
+    berth_job_freeze(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_THAW_WANTED, request->job,
+    berth_job_thaw(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest *request,
+                         Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_migrate(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_cancel_migration(Berth__Jobs_Service *service,
+                                  const Berth__CancelMigrationRequest *request,
+                                  Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_MIGRATE_UNWANTED, request->job,
                      BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_resize(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
+                            Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CHECKPOINT_WANTED, request->job,
+                     BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
+                         Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_restore(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_remove_checkpoint(Berth__Jobs_Service *service,
+                                   const Berth__RemoveCheckpointRequest *request,
+                                   Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_remove_checkpoint(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,

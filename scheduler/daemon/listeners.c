@@ -29,7 +29,7 @@ static const BerthRpcLimits agent_limits = {
 
 struct BerthListeners {
     BerthDaemon *daemon;
-    ProtobufCService *user_services[6];
+    ProtobufCService *user_services[7];
     ProtobufCService *agent_services[2];
     BerthTlsConfig *tls;
     BerthRpcListener *users;
@@ -83,6 +83,7 @@ BerthListeners *berth_listeners_new(BerthDaemon *daemon, GError **error)
     listeners->user_services[2] = berth_images_service_new(daemon);
     listeners->user_services[3] = berth_nodes_service_new(daemon);
     listeners->user_services[4] = berth_server_service_new(daemon);
+    listeners->user_services[5] = berth_execs_service_new(daemon);
     listeners->agent_services[0] = berth_sessions_service_new(daemon);
     if (!listen_for_agents(listeners, error) || !listen_for_users(listeners, error)) {
         berth_listeners_free(listeners);

@@ -128,7 +128,8 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
     for (guint32 i = 0; i < entry->n_tasks; i++) {
         const Berth__StoredTask *stored = entry->tasks[i].stored;
         guint32 node = *stored->task->node ? add_node(daemon, stored->task->node) : 0;
-        berth_record_to_core(stored, node, &tasks[i]);
+        const char *to_name = berth_record_migrates_to(stored);
+        berth_record_to_core(stored, node, *to_name ? add_node(daemon, to_name) : 0, &tasks[i]);
     }
     berth_record_job_to_core(job, spec, nodes, spec->n_nodes, &restored.event.submitted);
     restored.restored_job.tasks = tasks;

@@ -10,6 +10,7 @@
 #include "scheduler/daemon/logs.h"
 
 #include "common/error.h"
+#include "common/id.h"
 #include "scheduler/daemon/pb.h"
 
 #include <string.h>
@@ -116,12 +117,19 @@ static void facts_free(gpointer data)
     g_free(facts);
 }
 
+/* A task that was restored goes on with the log of an earlier epoch. */
+static guint32 log_epoch(const Berth__StoredTask *stored)
+{
+    BerthGuestId id;
+    return berth_log_id_parse(stored->log_id, &id, NULL) ? id.epoch : stored->task->epoch;
+}
+
 static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
 {
     Facts *facts = g_new0(Facts, 1);
     facts->is_final = berth_job_state_is_final((BerthJobState)stored->task->state);
     facts->uid = uid;
-    facts->epoch = stored->task->epoch;
+    facts->epoch = log_epoch(stored);
     facts->log_id = g_strdup(stored->log_id);
     const Berth__Exit *ended = facts->is_final ? stored->task->exit : NULL;
     facts->end[OUT] = ended ? ended->stdout_bytes : G_MAXUINT64;

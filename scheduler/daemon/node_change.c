@@ -13,6 +13,7 @@
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/spec_check.h"
+#include "scheduler/daemon/turn_records.h"
 
 #define REASON_MAX_BYTES 1024u
 #define NAMES_MAX        100000u
@@ -239,6 +240,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->guest = id;
     step->state = (Berth__JobState)source->state;
     step->moves = source->moves;
+    step->checkpoints = source->checkpoints;
     step->latest_usec = source->latest_usec == G_MAXINT64 ? 0 : (guint64)source->latest_usec;
     if (job) {
         step->job_name = job->job->name;

@@ -10,6 +10,7 @@
 #include "common/log.h"
 #include "scheduler/daemon/output_file.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/turn_records.h"
 
 #include <string.h>
 

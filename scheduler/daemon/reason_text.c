@@ -71,6 +71,20 @@ static const char *policy_text(Berth__Reason reason)
         return "frozen by its user; berth thaw lets it go on";
     case BERTH__REASON__REASON_FROZEN_BY_OPERATOR:
         return "frozen by an operator";
+    case BERTH__REASON__REASON_MOVED_BY_USER:
+        return "its user had it moved";
+    case BERTH__REASON__REASON_MOVED_BY_OPERATOR:
+        return "an operator had it moved";
+    case BERTH__REASON__REASON_RESIZED_BY_USER:
+        return "its user wants it to have another size";
+    case BERTH__REASON__REASON_RESIZED_BY_OPERATOR:
+        return "an operator wants it to have another size";
+    case BERTH__REASON__REASON_CHECKPOINTED_BY_USER:
+        return "its user had it checkpointed";
+    case BERTH__REASON__REASON_CHECKPOINTED_BY_OPERATOR:
+        return "an operator had it checkpointed";
+    case BERTH__REASON__REASON_CHECKPOINT_DUE:
+        return "its next checkpoint was due";
     case BERTH__REASON__REASON_BELOW_LIMIT:
         return "it does not need the room that it was grown to";
     default:
@@ -126,6 +140,8 @@ static const char *fixed_text(Berth__Reason reason)
         return "it would still run when its nodes are needed for maintenance";
     case BERTH__REASON__REASON_EVICTED:
         return "checkpointed to make room; goes on where there is some";
+    case BERTH__REASON__REASON_RESTORING:
+        return "goes on from its checkpoint where there is room";
     case BERTH__REASON__REASON_DEPENDENCY_NEVER:
         return "a job that it comes after did not end as it must have";
     default:

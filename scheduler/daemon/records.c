@@ -18,11 +18,31 @@
 #define DETAIL_MAX_BYTES       1024u
 #define STORAGE_CLIENTS_MAX    64u
 
+static const Berth__Checkpoint *find_checkpoint(const Berth__Task *task, guint32 serial)
+{
+    for (gsize i = 0; i < task->n_checkpoints; i++)
+        if (task->checkpoints[i]->serial == serial)
+            return task->checkpoints[i];
+    return NULL;
+}
+
+/* What it goes on from had used this. */
+static void begin_with(BerthTaskEntry *entry, const Berth__Usage *usage)
+{
+    Berth__StoredTask *stored = entry->stored;
+    stored->moved_usage = berth_pb_dup(&usage->base);
+    stored->task->usage = berth_pb_dup(&usage->base);
+    entry->starved_seen_usec = usage->starved_usec;
+}
+
+/* One that is restored goes on with its output, and with what it had used. */
 static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
 {
     Berth__StoredTask *stored = entry->stored;
     BerthGuestId id = {.job = task->job, .task = task->task, .epoch = task->epoch};
-    g_autofree char *log_id = berth_log_id_format(&id);
+    const Berth__Checkpoint *checkpoint = find_checkpoint(stored->task, task->checkpoint);
+    g_autofree char *log_id =
+        checkpoint && *stored->log_id ? g_strdup(stored->log_id) : berth_log_id_format(&id);
     g_autofree char *disk_id = berth_disk_id_format(&id);
     berth_pb_set_string(&stored->log_id, log_id);
     berth_pb_set_string(&stored->disk_id, disk_id);
@@ -37,13 +57,89 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
         berth__usage__free_unpacked(stored->task->usage, NULL);
         stored->task->usage = NULL;
     }
+    if (stored->moved_usage) {
+        berth__usage__free_unpacked(stored->moved_usage, NULL);
+        stored->moved_usage = NULL;
+    }
     entry->stdout_bytes = 0;
     entry->stderr_bytes = 0;
     entry->starved_seen_usec = 0;
     entry->measured_usec = 0;
+    if (checkpoint && checkpoint->usage)
+        begin_with(entry, checkpoint->usage);
 }
 
-void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, const char *node_name)
+/* What the core alone knows of them. The one that was taken last is told how far it had come by its result. */
+static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task)
+{
+    Berth__Task *record = stored->task;
+    for (gsize i = 0; i < record->n_checkpoints; i++)
+        if (record->checkpoints[i]->serial == task->checkpoint)
+            record->checkpoints[i]->ran_usec = (guint64)task->checkpoint_ran_usec;
+    if (task->checkpoint_open != record->checkpointing)
+        record->checkpointing_usec =
+            task->checkpoint_open != 0 ? (guint64)task->checkpoint_usec : 0;
+    record->checkpointing = task->checkpoint_open;
+    record->restores_from = task->checkpoint;
+    record->to_disk = task->state == BERTH_JOB_SUSPENDED && task->phase != BERTH_GUEST_RUNNING;
+    record->restoring = task->state == BERTH_JOB_RUNNING && task->phase == BERTH_GUEST_STARTING &&
+                        task->checkpoint_epoch != 0;
+    stored->checkpoint_epoch = task->checkpoint_epoch;
+    stored->checkpoint_ran_usec = (guint64)task->checkpoint_ran_usec;
+    stored->checkpoint_last = task->checkpoint_last;
+    stored->checkpoints_mib = task->checkpoints_mib;
+    stored->checkpoint_space_mib = task->checkpoint_space_mib;
+    stored->checkpoint_wanted = (Berth__Reason)task->checkpoint_wanted;
+    stored->checkpoint_reason = (Berth__Reason)task->checkpoint_reason;
+    stored->checkpoint_stops = task->checkpoint_stops;
+    stored->checkpoint_usec = (guint64)task->checkpoint_usec;
+    stored->checkpoint_missed_usec = (guint64)task->checkpoint_missed_usec;
+    stored->freeze_to_disk = task->freeze_to_disk;
+}
+
+/* How far it is stays as it was reported. */
+static void set_migration(Berth__Task *record, const BerthCoreTask *task, const char *to_name)
+{
+    if (record->migration &&
+        (task->migrate_to == 0 || strcmp(record->migration->to, to_name) != 0)) {
+        berth__migration_progress__free_unpacked(record->migration, NULL);
+        record->migration = NULL;
+    }
+    if (task->migrate_to == 0)
+        return;
+    if (!record->migration) {
+        Berth__MigrationProgress migration = BERTH__MIGRATION_PROGRESS__INIT;
+        migration.to = (char *)to_name;
+        record->migration = berth_pb_dup(&migration.base);
+    }
+    record->migration->reason = (Berth__Reason)task->migrate_reason;
+    record->migration->is_cancelled = task->migrate_is_unwanted;
+}
+
+/* What its guest has, and is to have. */
+static void set_size(Berth__Task *record, const BerthCoreTask *task)
+{
+    record->vcpus = task->resources.vcpus;
+    record->memory_mib = task->resources.memory_mib;
+    if (record->resize)
+        berth__resize__free_unpacked(record->resize, NULL);
+    record->resize = NULL;
+    if (task->resize_to.vcpus == 0)
+        return;
+    Berth__Resize resize = BERTH__RESIZE__INIT;
+    resize.vcpus = task->resize_to.vcpus;
+    resize.memory_mib = task->resize_to.memory_mib;
+    resize.reason = (Berth__Reason)task->resize_reason;
+    record->resize = berth_pb_dup(&resize.base);
+}
+
+const char *berth_record_migrates_to(const Berth__StoredTask *stored)
+{
+    return stored->task->migration ? stored->task->migration->to : "";
+}
+
+void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, const char *node_name,
+                            const char *to_name)
 {
     Berth__StoredTask *stored = entry->stored;
     if (task->epoch > stored->task->epoch)
@@ -53,7 +149,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->start_failures = task->start_failures;
     stored->start_taken = task->start_taken;
     stored->not_before_usec = (guint64)task->not_before_usec;
-    stored->checkpoint_epoch = task->checkpoint_epoch;
+    set_checkpoints(stored, task);
     stored->ran_usec = (guint64)task->ran_usec;
     stored->starved_usec = (guint64)task->starved_usec;
     stored->starved_seen_usec = entry->starved_seen_usec;
@@ -71,12 +167,17 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->frozen_usec = (guint64)task->frozen_usec;
     stored->freeze_reason = (Berth__Reason)task->freeze_reason;
     stored->freeze_is_open = task->freeze_is_open;
+    set_migration(stored->task, task, to_name);
+    set_size(stored->task, task);
     if (task->node != 0)
         berth_pb_set_string(&stored->task->node, node_name);
 }
 
-void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCoreTask *out_task)
+void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32 migrate_to,
+                          BerthCoreTask *out_task)
 {
+    const Berth__MigrationProgress *migration = stored->task->migration;
+    const Berth__Resize *resize = stored->task->resize;
     *out_task = (BerthCoreTask){
         .job = stored->task->job,
         .task = stored->task->index,
@@ -92,15 +193,35 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCo
         .not_before_usec = (gint64)stored->not_before_usec,
         .start_usec = (gint64)stored->task->start_usec,
         .end_usec = (gint64)stored->task->end_usec,
+        .checkpoint = stored->task->restores_from,
         .checkpoint_epoch = stored->checkpoint_epoch,
+        .checkpoint_ran_usec = (gint64)stored->checkpoint_ran_usec,
+        .checkpoint_last = stored->checkpoint_last,
+        .checkpoints_mib = stored->checkpoints_mib,
+        .checkpoint_space_mib = stored->checkpoint_space_mib,
+        .checkpoint_wanted = (BerthReason)stored->checkpoint_wanted,
+        .checkpoint_open = stored->task->checkpointing,
+        .checkpoint_reason = (BerthReason)stored->checkpoint_reason,
+        .checkpoint_stops = stored->checkpoint_stops,
+        .checkpoint_usec = (gint64)stored->checkpoint_usec,
+        .checkpoint_missed_usec = (gint64)stored->checkpoint_missed_usec,
         .ran_usec = (gint64)stored->ran_usec,
         .starved_usec = (gint64)stored->starved_usec,
         .peak_milli = stored->peak_milli,
         .peak_mib = stored->peak_mib,
         .freeze_reason = (BerthReason)stored->freeze_reason,
         .frozen_usec = (gint64)stored->task->frozen_usec,
+        .freeze_to_disk = stored->freeze_to_disk,
         .freeze_is_open = stored->freeze_is_open,
+        .migrate_to = migrate_to,
+        .migrate_reason = migration ? (BerthReason)migration->reason : BERTH_REASON_NONE,
+        .migrate_is_unwanted = migration && migration->is_cancelled,
+        .resources = {.vcpus = stored->task->vcpus, .memory_mib = stored->task->memory_mib},
+        .resize_reason = resize ? (BerthReason)resize->reason : BERTH_REASON_NONE,
     };
+    if (resize)
+        out_task->resize_to =
+            (BerthResources){.vcpus = resize->vcpus, .memory_mib = resize->memory_mib};
 }
 
 /* The same on every host and in every release: what the core learnt of it is stored by this number.
@@ -134,6 +255,10 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .nodes = nodes,
         .n_nodes = n_nodes,
         .family = family_of(job->name),
+        .ceiling = {.vcpus = spec->vcpus_max, .memory_mib = spec->memory_max_mib},
+        .may_move = TRUE,
+        .may_checkpoint = TRUE,
+        .checkpoint_every_usec = (gint64)spec->checkpoint_every_sec * G_USEC_PER_SEC,
     };
 }
 
@@ -256,14 +381,76 @@ static void take_exit(Berth__Task *task, const Berth__Exit *exit)
     berth_pb_set_text(&task->exit->error, error, DETAIL_MAX_BYTES, FALSE);
 }
 
+/* Each QEMU counts from 0. */
+static void add_moved(Berth__Usage *usage, const Berth__Usage *before)
+{
+    if (!before)
+        return;
+    usage->cpu_usec += before->cpu_usec;
+    usage->starved_usec += before->starved_usec;
+    usage->disk_read_bytes += before->disk_read_bytes;
+    usage->disk_write_bytes += before->disk_write_bytes;
+}
+
+static void take_usage(BerthTaskEntry *entry, const Berth__Usage *usage)
+{
+    Berth__Task *task = entry->stored->task;
+    if (task->usage)
+        berth__usage__free_unpacked(task->usage, NULL);
+    task->usage = berth_pb_dup(&usage->base);
+    add_moved(task->usage, entry->stored->moved_usage);
+}
+
+Berth__Usage *berth_record_usage_of_left(const BerthTaskEntry *entry, const Berth__Usage *usage)
+{
+    const Berth__StoredTask *stored = entry->stored;
+    if (!usage)
+        return stored->task->usage ? berth_pb_dup(&stored->task->usage->base) : NULL;
+    Berth__Usage *all = berth_pb_dup(&usage->base);
+    add_moved(all, stored->moved_usage);
+    return all;
+}
+
+void berth_record_take_usage(BerthTaskEntry *entry, const Berth__Usage *usage)
+{
+    if (usage)
+        take_usage(entry, usage);
+}
+
+static void replace_usage(Berth__Usage **usage, const Berth__Usage *by)
+{
+    if (*usage)
+        berth__usage__free_unpacked(*usage, NULL);
+    *usage = by ? berth_pb_dup(&by->base) : NULL;
+}
+
+void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, char **clients,
+                            gsize n_clients)
+{
+    Berth__StoredTask *stored = entry->stored;
+    replace_usage(&stored->moved_usage, used);
+    replace_usage(&stored->task->usage, used);
+    berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, clients,
+                         MIN(n_clients, STORAGE_CLIENTS_MAX));
+}
+
+static void take_progress(Berth__MigrationProgress *known, const Berth__MigrationProgress *said)
+{
+    if (!known || !said)
+        return;
+    known->since_usec = said->since_usec;
+    known->memory_left_bytes = said->memory_left_bytes;
+    known->bytes_per_sec = said->bytes_per_sec;
+    known->dirty_bytes_per_sec = said->dirty_bytes_per_sec;
+    known->downtime_msec = said->downtime_msec;
+}
+
 gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatus *status)
 {
     Berth__Task *task = entry->stored->task;
-    if (status->usage) {
-        if (task->usage)
-            berth__usage__free_unpacked(task->usage, NULL);
-        task->usage = berth_pb_dup(&status->usage->base);
-    }
+    if (status->usage)
+        take_usage(entry, status->usage);
+    take_progress(task->migration, status->migration);
     if (status->exit && status->phase == BERTH__GUEST_STATUS__PHASE__ENDED)
         take_exit(task, status->exit);
     if (*status->console_tail)
@@ -295,5 +482,6 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, con
     job.time_limit_sec = spec->time_limit_sec;
     job.priority = spec->priority;
     job.held = spec->hold;
+    job.checkpoint_keep = spec->checkpoint_keep;
     return berth_pb_dup(&job.base);
 }

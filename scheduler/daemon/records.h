@@ -7,12 +7,24 @@
 
 /* Between the core's structs, the stored records and what nodes report. Pure. */
 
-/* What the core knows of a task, into its stored record and back. NODE_NAME: of task->node. A
- * raised epoch begins a new life: exit, usage, console and storage clients of the last are
+/* What the core knows of a task, into its stored record and back. NODE_NAME: of task->node; TO_NAME: of
+ * task->migrate_to. A raised epoch begins a new life: exit, usage, console and storage clients of the last are
  * dropped, and the guest gets the names of its disk and log. */
-void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task,
-                            const char *node_name);
-void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, BerthCoreTask *out_task);
+void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, const char *node_name,
+                            const char *to_name);
+void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32 migrate_to,
+                          BerthCoreTask *out_task);
+/* The node to which it is being moved; "" = it is not. (transfer none) */
+const char *berth_record_migrates_to(const Berth__StoredTask *stored);
+/* What a guest that has left its node has used in all, of which USAGE is what that node measured (NULL: as was reported).
+ * The record stays as it is, however often that is asked. (transfer full); NULL: nobody knows. */
+Berth__Usage *berth_record_usage_of_left(const BerthTaskEntry *entry, const Berth__Usage *usage);
+/* It has come to another node, which measures it from 0 on, when it had USED so much (NULL: not known). CLIENTS of storage it
+ * has there; those that it had are no more. */
+void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, char **clients,
+                            gsize n_clients);
+/* What the node measured last (NULL: as was reported), with what was used before on other nodes. */
+void berth_record_take_usage(BerthTaskEntry *entry, const Berth__Usage *usage);
 
 /* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes. */
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,

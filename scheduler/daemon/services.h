@@ -18,4 +18,5 @@ ProtobufCService *berth_blobs_service_new(BerthDaemon *daemon);
 ProtobufCService *berth_images_service_new(BerthDaemon *daemon);
 ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon);
 ProtobufCService *berth_server_service_new(BerthDaemon *daemon);
+ProtobufCService *berth_execs_service_new(BerthDaemon *daemon);
 ProtobufCService *berth_sessions_service_new(BerthDaemon *daemon);

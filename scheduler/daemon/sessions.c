@@ -13,6 +13,7 @@
 #include "scheduler/daemon/guest_reports.h"
 #include "scheduler/daemon/host_check.h"
 #include "scheduler/daemon/services.h"
+#include "scheduler/daemon/turn_records.h"
 
 #include <string.h>
 

@@ -18,15 +18,20 @@
 #define PART_MAX_BYTES     255u
 #define HOST_MAX_BYTES     253u
 #define NODES_MAX          10000u
-#define MEMORY_MIN_MIB     64u
 #define MEMORY_MAX_MIB     (16u << 20)
 #define DISK_MAX_MIB       (64u << 20) /* of a whole disk in storage */
 #define VCPUS_MAX          1024u
 #define TIME_LIMIT_MAX_SEC (10u * 366u * 86400u)
 #define STOP_GRACE_MAX_SEC 86400u
-#define PRIORITY_MAX       1000000
-#define SPEC_MAX_BYTES     (1u << 20)
-#define BYTES_PER_MIB      ((guint64)1 << 20)
+/* A guest stands still for each: less than that is no policy but a load test, for which there is berth checkpoint. */
+#define CHECKPOINT_EVERY_MIN_SEC 60u
+#define CHECKPOINT_EVERY_MAX_SEC (30u * 86400u)
+/* One may be of no use; a third would have to be as well. */
+#define CHECKPOINT_KEEP_DEFAULT 2u
+#define CHECKPOINT_KEEP_MAX     64u
+#define PRIORITY_MAX            1000000
+#define SPEC_MAX_BYTES          (1u << 20)
+#define BYTES_PER_MIB           ((guint64)1 << 20)
 
 static gboolean invalid(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static gboolean invalid(GError **error, const char *format, ...)
@@ -53,6 +58,8 @@ void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *co
         spec->disk_mib = config->default_disk_mib;
     if (spec->time_limit_sec == 0)
         spec->time_limit_sec = config->default_time_limit_sec;
+    if (spec->checkpoint_keep == 0)
+        spec->checkpoint_keep = CHECKPOINT_KEEP_DEFAULT;
 }
 
 /* --- texts ----------------------------------------------------------------------------------- */
@@ -126,18 +133,42 @@ gboolean berth_environment_check(const guint8 *data, gsize length, GError **erro
 
 /* --- parts of a specification ----------------------------------------------------------------- */
 
-static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
+gboolean berth_size_check(guint32 vcpus, guint64 memory_mib, GError **error)
 {
-    if (spec->vcpus < 1 || spec->vcpus > VCPUS_MAX) {
-        return invalid(error, "%u vCPUs cannot be had: 1 to %u are allowed", spec->vcpus,
-                       VCPUS_MAX);
-    }
-    if (spec->memory_mib < MEMORY_MIN_MIB || spec->memory_mib > MEMORY_MAX_MIB) {
+    if (vcpus < 1 || vcpus > VCPUS_MAX)
+        return invalid(error, "%u vCPUs cannot be had: 1 to %u are allowed", vcpus, VCPUS_MAX);
+    if (memory_mib < BERTH_MEMORY_MIN_MIB || memory_mib > MEMORY_MAX_MIB) {
         return invalid(error,
                        "%" G_GUINT64_FORMAT " MiB of memory cannot be had: %u to %u MiB are "
                        "allowed (a guest does not boot with less)",
-                       spec->memory_mib, MEMORY_MIN_MIB, MEMORY_MAX_MIB);
+                       memory_mib, BERTH_MEMORY_MIN_MIB, MEMORY_MAX_MIB);
     }
+    return TRUE;
+}
+
+static gboolean check_ceiling(const Berth__JobSpec *spec, GError **error)
+{
+    if (spec->vcpus_max != 0 && spec->vcpus_max < spec->vcpus) {
+        return invalid(error,
+                       "a ceiling of %u vCPUs (--vcpus-max) is below the %u that the job begins "
+                       "with",
+                       spec->vcpus_max, spec->vcpus);
+    }
+    if (spec->memory_max_mib != 0 && spec->memory_max_mib < spec->memory_mib) {
+        return invalid(error,
+                       "a ceiling of %" G_GUINT64_FORMAT
+                       " MiB of memory (--memory-max) is below the %" G_GUINT64_FORMAT
+                       " MiB that the job begins with",
+                       spec->memory_max_mib, spec->memory_mib);
+    }
+    return berth_size_check(MAX(spec->vcpus_max, spec->vcpus),
+                            MAX(spec->memory_max_mib, spec->memory_mib), error);
+}
+
+static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
+{
+    if (!berth_size_check(spec->vcpus, spec->memory_mib, error) || !check_ceiling(spec, error))
+        return FALSE;
     if (spec->time_limit_sec > TIME_LIMIT_MAX_SEC) {
         g_autofree char *asked = berth_format_duration_sec(spec->time_limit_sec);
         return invalid(error,
@@ -149,6 +180,28 @@ static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
         return invalid(error,
                        "%u s from SIGTERM to SIGKILL cannot be had: at most %u s are allowed",
                        spec->stop_grace_sec, STOP_GRACE_MAX_SEC);
+    }
+    return TRUE;
+}
+
+static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                  GError **error)
+{
+    guint32 every_sec = spec->checkpoint_every_sec;
+    if (every_sec != 0 && strcmp(config->storage.kind, "rbd") != 0) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+                            "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
+                            "(storage = rbd); submit it without --checkpoint-every");
+        return FALSE;
+    }
+    if (every_sec != 0 &&
+        (every_sec < CHECKPOINT_EVERY_MIN_SEC || every_sec > CHECKPOINT_EVERY_MAX_SEC)) {
+        return invalid(error, "a checkpoint every %u s cannot be had: %u s to %u days are allowed",
+                       every_sec, CHECKPOINT_EVERY_MIN_SEC, CHECKPOINT_EVERY_MAX_SEC / 86400);
+    }
+    if (spec->checkpoint_keep > CHECKPOINT_KEEP_MAX) {
+        return invalid(error, "%u checkpoints cannot be kept: at most %u are",
+                       spec->checkpoint_keep, CHECKPOINT_KEEP_MAX);
     }
     return TRUE;
 }
@@ -349,7 +402,7 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
            berth_text_check("the submitting host's name", spec->submit_host, HOST_MAX_BYTES,
                             error) &&
            check_resources(spec, error) && berth_spec_check_disk(spec, 0, error) &&
-           check_priority(spec, is_operator, error) &&
+           check_checkpoints(spec, config, error) && check_priority(spec, is_operator, error) &&
            check_command(spec, config->command_max_bytes, error) &&
            check_path("the working directory", spec->working_directory, error) &&
            check_path("the file for standard output", spec->stdout_path, error) &&

@@ -17,6 +17,12 @@ void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *co
 gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                           gboolean is_operator, GError **error);
 
+/* No guest boots with less. */
+#define BERTH_MEMORY_MIN_MIB 64u
+
+/* Can a guest have so many vCPUs and so much memory? INVALID_ARGUMENT if not. */
+gboolean berth_size_check(guint32 vcpus, guint64 memory_mib, GError **error);
+
 /* Is the disk, with an image of IMAGE_BYTES, one that storage can hold? INVALID_ARGUMENT if not.
  * berth_spec_check() does not know the image, and asks with 0. */
 gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error);

@@ -90,7 +90,16 @@ Berth__StartGuestRequest *berth_start_request_build(const Berth__JobSpec *spec,
     g_autoptr(GPtrArray) environment = build_environment(spec, facts);
     g_autofree char *hostname = g_strdup_printf("job-%" G_GUINT64_FORMAT, facts->id.job);
     g_autofree char *disk_id = berth_disk_id_format(&facts->id);
-    g_autofree char *log_id = berth_log_id_format(&facts->id);
+    g_autofree char *log_id =
+        facts->log_id ? g_strdup(facts->log_id) : berth_log_id_format(&facts->id);
+    g_autofree char *checkpoint_id =
+        berth_checkpoint_id_format(facts->id.job, facts->id.task, facts->checkpoint);
+    BerthGuestId from = facts->id;
+    from.epoch = facts->from_epoch;
+    g_autofree char *from_disk_id = berth_disk_id_format(&from);
+    Berth__RestoreFrom restore = BERTH__RESTORE_FROM__INIT;
+    restore.checkpoint_id = checkpoint_id;
+    restore.disk_id = from_disk_id;
     Berth__GuestTask task = BERTH__GUEST_TASK__INIT;
     fill_task(spec, facts, &task);
     task.inputs = build_inputs(spec);
@@ -109,10 +118,13 @@ Berth__StartGuestRequest *berth_start_request_build(const Berth__JobSpec *spec,
     request.disk_bytes = facts->image_bytes + spec->disk_mib * BYTES_PER_MIB;
     request.vcpus = spec->vcpus;
     request.memory_mib = spec->memory_mib;
+    request.vcpus_max = spec->vcpus_max;
+    request.memory_max_mib = spec->memory_max_mib;
     request.task = &task;
     request.boot_deadline_sec = facts->boot_deadline_sec;
     request.disk_id = disk_id;
     request.log_id = log_id;
+    request.restore = facts->checkpoint != 0 ? &restore : NULL;
     Berth__StartGuestRequest *copy = berth_pb_dup(&request.base);
     inputs_free(task.inputs, spec->n_inputs);
     return copy;
@@ -145,10 +157,11 @@ gsize berth_start_request_task_bytes_max(const Berth__JobSpec *spec)
 
 typedef struct {
     BerthStore *store;
-    BerthStartFacts facts; /* its strings are the next three */
+    BerthStartFacts facts; /* its strings are the next four */
     char *user;
     char *node;
     char *image_id;
+    char *log_id;
 } Input;
 
 static void input_free(gpointer data)
@@ -157,6 +170,7 @@ static void input_free(gpointer data)
     g_free(input->user);
     g_free(input->node);
     g_free(input->image_id);
+    g_free(input->log_id);
     g_free(input);
 }
 
@@ -228,6 +242,7 @@ static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
     input->user = g_strdup(job->job->user);
     input->node = g_strdup(task->stored->task->node);
     input->image_id = g_strdup(image->id);
+    input->log_id = g_strdup(task->stored->log_id);
     input->facts = (BerthStartFacts){
         .id = *id,
         .user = input->user,
@@ -237,6 +252,9 @@ static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
         .image_id = input->image_id,
         .image_bytes = image->size_bytes,
         .boot_deadline_sec = daemon->config->boot_deadline_sec,
+        .log_id = input->log_id,
+        .checkpoint = task->stored->task->restores_from,
+        .from_epoch = task->stored->checkpoint_epoch,
     };
     return input;
 }

@@ -28,6 +28,9 @@ typedef struct {
     const char *image_id;
     guint64 image_bytes;
     guint32 boot_deadline_sec;
+    const char *log_id; /* NULL: the epoch's own */
+    guint32 checkpoint; /* serial of the one that it goes on from; 0: it boots */
+    guint32 from_epoch; /* of the guest that that was taken of */
 } BerthStartFacts;
 
 /* Pure. (transfer full) */

@@ -65,13 +65,18 @@ static void finish(Watch *watch, const GError *error)
     g_free(watch);
 }
 
-/* What a job's words say (paths, commands) is its owner's. */
+/* What a job's words say (paths, commands) is its owner's, and what runs on nodes is for operators. */
 static gboolean is_private(const Watch *watch, const Berth__Event *event)
 {
-    return event->job != 0 && *event->text &&
-           !berth_permission_check_job(&watch->watchers->daemon->operators,
-                                       berth_rpc_call_identity(watch->call), event->job,
-                                       event->owner_uid, NULL);
+    const BerthOperators *operators = &watch->watchers->daemon->operators;
+    const BerthRpcIdentity *who = berth_rpc_call_identity(watch->call);
+    gboolean is_exec = event->kind == BERTH__EVENT__KIND__EXEC_BEGUN ||
+                       event->kind == BERTH__EVENT__KIND__EXEC_ENDED;
+    if (!*event->text)
+        return FALSE;
+    if (event->job == 0)
+        return is_exec && !berth_permission_is_operator(operators, who);
+    return !berth_permission_check_job(operators, who, event->job, event->owner_uid, NULL);
 }
 
 static void send_event(Watch *watch, const Berth__Event *event)

@@ -9,10 +9,14 @@
 #include <unistd.h>
 
 /* In the child, before it becomes another program. PARENT: the pid of the test program, which may be
- * gone already. */
+ * gone already. Signals do what they do by default, whatever the test program was started with: who runs in
+ * the background of a script has some ignored, and a shell cannot undo that. */
 static inline void child_die_with(gpointer parent)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGINT, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
     if (getppid() != GPOINTER_TO_INT(parent))
         _exit(127);
 }

@@ -48,7 +48,7 @@ static Berth__NodeInfo describe_node(const FakeAgent *agent)
 {
     Berth__NodeInfo info = BERTH__NODE_INFO__INIT;
     info.name = (char *)(agent->config.claims ? agent->config.claims : agent->config.name);
-    info.version = (char *)PACKAGE_VERSION;
+    info.version = (char *)agent->version;
     info.vcpus = agent->config.vcpus;
     info.guest_memory_mib = agent->config.memory_mib;
     info.acceleration = (char *)"tcg";
@@ -78,6 +78,11 @@ void fake_agent_set_cannot_start(FakeAgent *agent, const char *why)
     change(agent, &agent->cannot_start, why);
 }
 
+void fake_agent_set_version(FakeAgent *agent, const char *version)
+{
+    agent->version = version;
+}
+
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses)
 {
     change(agent, &agent->storage_client, addresses);
@@ -100,7 +105,7 @@ void fake_agent_hide_uptime(FakeAgent *agent)
 static void join(FakeAgent *agent)
 {
     g_autoptr(GPtrArray) guests = g_ptr_array_new();
-    g_autofree FakeWords *words = fake_agent_describe_all(agent, guests);
+    g_autofree FakeWords *words = fake_agent_describe_all(agent, guests, TRUE);
     Berth__NodeInfo info = describe_node(agent);
     Berth__JoinRequest request = BERTH__JOIN_REQUEST__INIT;
     request.info = &info;
@@ -173,12 +178,14 @@ FakeAgent *fake_agent_new(const FakeAgentConfig *config)
     FakeAgent *agent = g_new0(FakeAgent, 1);
     agent->config = *config;
     fake_agent_guests_init(agent);
+    fake_agent_execs_init(agent);
     agent->tls = berth_tls_config_new(config->certificate, config->key, config->ca, &error);
     if (!agent->tls) {
         g_error("fake node %s: %s", config->name, error->message);
     }
     agent->connection = g_cancellable_new();
     agent->repeats = 1;
+    agent->version = PACKAGE_VERSION;
     agent->cannot_start = g_strdup("");
     agent->storage_client = g_strdup("");
     fake_agent_set_host(agent, config->host_id, config->boot_id);
@@ -194,6 +201,7 @@ void fake_agent_free(FakeAgent *agent)
         /* answers that have come already */
     }
     fake_agent_guests_clear(agent);
+    fake_agent_execs_clear(agent);
     g_object_unref(agent->connection);
     berth_tls_config_free(agent->tls);
     g_clear_error(&agent->error);

@@ -33,6 +33,7 @@ typedef struct {
     const char *console_tail;   /* with gone */
     const Berth__Usage *usage;  /* what it measures, whenever it is asked; NULL = next to nothing */
     const char *storage_client; /* address that it reports for fencing; NULL = none */
+    const char *resize_error;   /* it does not go along, and this is why; NULL = it does */
     const char *freeze_error;   /* it cannot be frozen, because of that; NULL = it can */
 } FakePlan;
 
@@ -77,6 +78,8 @@ void fake_agent_heal(FakeAgent *agent);
 void fake_agent_crash(FakeAgent *agent);
 /* Can start no guests because of WHY, "" = it can: says so now, and when it joins. */
 void fake_agent_set_cannot_start(FakeAgent *agent, const char *why);
+/* From its next Join on it is of VERSION, which outlives it. */
+void fake_agent_set_version(FakeAgent *agent, const char *version);
 /* Its own clients of storage, separated by spaces, "" = none: says so now, and when it joins. */
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses);
 /* From its next Join on it is another host, or in another boot, which begins now; NULL: does not say. */
@@ -88,14 +91,67 @@ void fake_agent_hide_uptime(FakeAgent *agent);
 void fake_agent_set_repeats(FakeAgent *agent, guint repeats);
 void fake_agent_set_delay(FakeAgent *agent, guint delay_msec);
 
+/* --- commands for people --------------------------------------------------------------------- */
+
+/* The newest that runs. Each piece of input is taken at once. */
+typedef struct {
+    Berth__Execs_Service service; /* first: handlers get its address */
+    FakeAgent *agent;
+    BerthRpcCall *run;         /* NULL: none */
+    ProtobufCMessage *request; /* of it */
+    GString *input;            /* of all that there were */
+    gboolean input_has_ended;
+    guint signal;  /* newest */
+    guint64 acked; /* of stdout, newest */
+    guint n_cancelled;
+} FakeExecs;
+
+const FakeExecs *fake_agent_execs(FakeAgent *agent);
+/* What was asked for (transfer none); NULL: nothing runs. */
+const Berth__ExecRequest *fake_agent_exec(FakeAgent *agent);
+void fake_agent_exec_say(FakeAgent *agent, gboolean is_stderr, guint64 offset, const void *data,
+                         gsize length);
+void fake_agent_exec_end(FakeAgent *agent, guint32 status, const char *error);
+
 /* --- guests ---------------------------------------------------------------------------------- */
 
 guint fake_agent_n_guests(FakeAgent *agent);
 /* Guests that it was asked to stop, in order. */
 guint fake_agent_n_stops(FakeAgent *agent);
+/* The size that JOB's guest was given last; NULL: none but at its start. */
+const Berth__ResizeGuestRequest *fake_agent_size(FakeAgent *agent, guint64 job);
 /* How often it was asked to freeze or thaw one; whether JOB's guest is frozen now. */
 guint fake_agent_n_freezes(FakeAgent *agent);
 gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job);
+/* How guests leave for other nodes, and come from there. */
+typedef struct {
+    FakeAgent *to; /* where they go, whoever was named; NULL = they cannot go anywhere */
+    const char *receive_error; /* none can come, because of that; NULL = any can */
+    const char *leave_error;   /* they stay when they are to leave, likewise */
+    gboolean holds;            /* their memory is copied for ever */
+    gboolean loses_answer;     /* the connection breaks when one has left */
+    const Berth__Usage *used;  /* what it says that who has left had used; NULL = does not say */
+    const char *client;        /* address that one that is taken here has; NULL = none */
+} FakeMoves;
+void fake_agent_set_moves(FakeAgent *agent, const FakeMoves *moves);
+/* The copy that it holds comes to its end: it has left. */
+void fake_agent_end_copy(FakeAgent *agent, guint64 job);
+/* How often it was asked to move one, or not to. */
+guint fake_agent_n_moves(FakeAgent *agent);
+/* How guests are checkpointed. */
+typedef struct {
+    const char *error; /* none can be, because of that; NULL = any can */
+    gboolean holds;    /* it takes for ever */
+    guint64 memory_bytes, disk_bytes;
+} FakeSaves;
+void fake_agent_set_saves(FakeAgent *agent, const FakeSaves *saves);
+/* How often it was asked to checkpoint one, and the latest that it was (transfer none, NULL: none). */
+guint fake_agent_n_saves(FakeAgent *agent);
+const Berth__CheckpointGuestRequest *fake_agent_save(FakeAgent *agent);
+/* The latest that it was asked to release (transfer none, NULL: none). */
+const Berth__ReleaseGuestRequest *fake_agent_release(FakeAgent *agent);
+/* JOB's guest is here, and not one that has not been taken yet. */
+gboolean fake_agent_has(FakeAgent *agent, guint64 job);
 /* Ends the command of each guest of JOB that runs. FALSE: there is none. */
 gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status);
 /* The guest of JOB writes more, and the node reports it. */

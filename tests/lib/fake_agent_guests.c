@@ -19,7 +19,9 @@ typedef struct {
     gint64 start_usec;
     gint64 end_usec;
     gboolean is_frozen;
-    guint64 bytes[2]; /* written to stdout, stderr */
+    gboolean is_coming;             /* and was not taken yet: nothing is said of it but in Join */
+    guint64 bytes[2];               /* written to stdout, stderr */
+    Berth__ResizeGuestRequest size; /* without an id; vcpus 0 = as it was started */
     guint timer;
     BerthRpcCall *start; /* to be refused; NULL = is not */
 } Guest;
@@ -119,7 +121,7 @@ static void tell(Guest *guest)
     }
 }
 
-FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers)
+FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers, gboolean for_join)
 {
     guint n = g_hash_table_size(agent->guests);
     FakeWords *words = g_new0(FakeWords, n + 1);
@@ -128,7 +130,11 @@ FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers)
     g_hash_table_iter_init(&iter, agent->guests);
     for (guint i = 0; g_hash_table_iter_next(&iter, NULL, &guest); i++) {
         describe(guest, &words[i]);
-        g_ptr_array_add(pointers, &words[i].status);
+        gboolean is_coming = ((const Guest *)guest)->is_coming;
+        if (is_coming)
+            words[i].status.phase = BERTH__GUEST_STATUS__PHASE__ARRIVING;
+        if (for_join || !is_coming)
+            g_ptr_array_add(pointers, &words[i].status);
     }
     return words;
 }
@@ -141,7 +147,7 @@ static void on_reported(GObject *source, GAsyncResult *result, gpointer user_dat
 void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node)
 {
     g_autoptr(GPtrArray) guests = g_ptr_array_new();
-    g_autofree FakeWords *words = fake_agent_describe_all(agent, guests);
+    g_autofree FakeWords *words = fake_agent_describe_all(agent, guests, FALSE);
     Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
     request.guests = (Berth__GuestStatus **)guests->pdata;
     request.n_guests = guests->len;
@@ -251,22 +257,39 @@ static Guest *find_job(FakeAgent *agent, guint64 job)
     return NULL;
 }
 
+const Berth__ResizeGuestRequest *fake_agent_size(FakeAgent *agent, guint64 job)
+{
+    const Guest *guest = find_job(agent, job);
+    return guest && guest->size.vcpus > 0 ? &guest->size : NULL;
+}
+
 guint fake_agent_n_freezes(FakeAgent *agent)
 {
     return agent->n_freezes;
 }
 
-gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job)
+/* A guest of JOB is what IS says. */
+static gboolean any_of(FakeAgent *agent, guint64 job, gboolean (*is)(const Guest *guest))
 {
     GHashTableIter iter;
     gpointer value;
     g_hash_table_iter_init(&iter, agent->guests);
     while (g_hash_table_iter_next(&iter, NULL, &value)) {
         const Guest *guest = value;
-        if (guest->id.job == job && guest->is_frozen)
+        if (guest->id.job == job && is(guest))
             return TRUE;
     }
     return FALSE;
+}
+
+static gboolean is_frozen(const Guest *guest)
+{
+    return guest->is_frozen;
+}
+
+gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job)
+{
+    return any_of(agent, job, is_frozen);
 }
 
 gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status)
@@ -424,6 +447,150 @@ static void agent_thaw_guest(Berth__Agent_Service *service, const Berth__ThawGue
     answer(agent, BERTH_RPC_CALL(closure_data), &reply.base);
 }
 
+/* --- moves --------------------------------------------------------------------------------------- */
+
+void fake_agent_set_moves(FakeAgent *agent, const FakeMoves *moves)
+{
+    agent->moves = *moves;
+}
+
+guint fake_agent_n_moves(FakeAgent *agent)
+{
+    return agent->n_moves;
+}
+
+static gboolean is_here(const Guest *guest)
+{
+    return !guest->is_coming;
+}
+
+gboolean fake_agent_has(FakeAgent *agent, guint64 job)
+{
+    return any_of(agent, job, is_here);
+}
+
+static void fail_call(BerthRpcCall *call, BerthErrorCode code, const char *why)
+{
+    g_autoptr(GError) error = g_error_new_literal(BERTH_ERROR, (gint)code, why);
+    berth_rpc_call_fail(call, error);
+}
+
+static void agent_receive_guest(Berth__Agent_Service *service,
+                                const Berth__ReceiveGuestRequest *request,
+                                Berth__ReceiveGuestReply_Closure closure, void *closure_data)
+{
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    Berth__MigrationTarget target = BERTH__MIGRATION_TARGET__INIT;
+    Berth__ReceiveGuestReply reply = BERTH__RECEIVE_GUEST_REPLY__INIT;
+    target.libvirt_uri = (char *)agent->config.name;
+    reply.target = &target;
+    if (agent->moves.receive_error)
+        fail_call(call, BERTH_ERROR_FAILED_PRECONDITION, agent->moves.receive_error);
+    else
+        berth_rpc_call_reply(call, &reply.base);
+}
+
+/* As libvirt does it: it stands still there until it is taken. */
+static void hand_over(FakeAgent *agent, Guest *guest)
+{
+    Guest *copy = g_memdup2(guest, sizeof *guest);
+    copy->agent = agent->moves.to;
+    copy->log_id = g_strdup(guest->log_id);
+    copy->timer = 0;
+    copy->plan.storage_client = g_intern_string(copy->agent->moves.client);
+    copy->is_frozen = copy->is_coming = TRUE;
+    g_hash_table_replace(copy->agent->guests, &copy->id, copy);
+    g_hash_table_remove(agent->guests, &guest->id);
+}
+
+/* Its copy ends here. */
+static void end_held_move(FakeAgent *agent)
+{
+    BerthRpcCall *held = g_steal_pointer(&agent->held_move);
+    if (held)
+        fail_call(held, BERTH_ERROR_CANCELLED, "it is to stay");
+}
+
+static void say_left(FakeAgent *agent, BerthRpcCall *call)
+{
+    Berth__MigrateGuestReply reply = BERTH__MIGRATE_GUEST_REPLY__INIT;
+    reply.usage = (Berth__Usage *)agent->moves.used;
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+void fake_agent_end_copy(FakeAgent *agent, guint64 job)
+{
+    hand_over(agent, find_job(agent, job));
+    say_left(agent, g_steal_pointer(&agent->held_move));
+}
+
+static void agent_migrate_guest(Berth__Agent_Service *service,
+                                const Berth__MigrateGuestRequest *request,
+                                Berth__MigrateGuestReply_Closure closure, void *closure_data)
+{
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    agent->n_moves++;
+    end_held_move(agent);
+    if (guest && !request->target) {
+        fail_call(call, BERTH_ERROR_CANCELLED, "it is to stay");
+    } else if (guest && agent->moves.holds) {
+        agent->held_move = call;
+    } else if (guest && agent->moves.leave_error) {
+        fail_call(call, BERTH_ERROR_INTERNAL, agent->moves.leave_error);
+    } else {
+        if (guest)
+            hand_over(agent, guest);
+        if (guest && agent->moves.loses_answer)
+            fake_agent_drop(agent);
+        say_left(agent, call);
+    }
+}
+
+static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGuestRequest *request,
+                             Berth__TakeGuestReply_Closure closure, void *closure_data)
+{
+    Berth__TakeGuestReply reply = BERTH__TAKE_GUEST_REPLY__INIT;
+    char *clients[1] = {NULL};
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    if (!guest) {
+        fail_call(call, BERTH_ERROR_NOT_FOUND, "it has not come");
+        return;
+    }
+    guest->is_coming = FALSE;
+    guest->is_frozen = request->frozen;
+    clients[0] = (char *)guest->plan.storage_client;
+    reply.storage_clients = clients;
+    reply.n_storage_clients = clients[0] != NULL;
+    berth_rpc_call_reply(call, &reply.base);
+}
+
+static void agent_resize_guest(Berth__Agent_Service *service,
+                               const Berth__ResizeGuestRequest *request,
+                               Berth__ResizeGuestReply_Closure closure, void *closure_data)
+{
+    static const Berth__ResizeGuestReply reply = BERTH__RESIZE_GUEST_REPLY__INIT;
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    if (!guest) {
+        fail_call(call, BERTH_ERROR_NOT_FOUND, "there is no such guest");
+    } else if (guest->plan.resize_error) {
+        fail_call(call, BERTH_ERROR_FAILED_PRECONDITION, guest->plan.resize_error);
+    } else {
+        guest->size = *request;
+        guest->size.id = NULL;
+        answer(agent, call, &reply.base);
+    }
+}
+
 static void agent_release_guest(Berth__Agent_Service *service,
                                 const Berth__ReleaseGuestRequest *request,
                                 Berth__ReleaseGuestReply_Closure closure, void *closure_data)
@@ -432,7 +599,68 @@ static void agent_release_guest(Berth__Agent_Service *service,
     FakeAgent *agent = agent_of(service);
     BerthGuestId id = id_of(request->id);
     g_hash_table_remove(agent->guests, &id);
+    berth_message_free(agent->release ? &agent->release->base : NULL);
+    agent->release = (Berth__ReleaseGuestRequest *)berth_message_copy(&request->base);
     answer(agent, BERTH_RPC_CALL(closure_data), &reply.base);
+}
+
+void fake_agent_set_saves(FakeAgent *agent, const FakeSaves *saves)
+{
+    agent->saves = *saves;
+}
+
+guint fake_agent_n_saves(FakeAgent *agent)
+{
+    return agent->n_saves;
+}
+
+const Berth__CheckpointGuestRequest *fake_agent_save(FakeAgent *agent)
+{
+    return agent->save;
+}
+
+const Berth__ReleaseGuestRequest *fake_agent_release(FakeAgent *agent)
+{
+    return agent->release;
+}
+
+static void end_held_save(FakeAgent *agent)
+{
+    BerthRpcCall *held = g_steal_pointer(&agent->held_save);
+    if (held)
+        fail_call(held, BERTH_ERROR_UNAVAILABLE, "the agent ends");
+}
+
+/* One that takes for ever is answered when it is asked for again, or the agent ends. */
+static void agent_checkpoint_guest(Berth__Agent_Service *service,
+                                   const Berth__CheckpointGuestRequest *request,
+                                   Berth__CheckpointGuestReply_Closure closure, void *closure_data)
+{
+    Berth__CheckpointGuestReply reply = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
+    FakeAgent *agent = agent_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    BerthGuestId id = id_of(request->id);
+    Guest *guest = g_hash_table_lookup(agent->guests, &id);
+    agent->n_saves++;
+    berth_message_free(agent->save ? &agent->save->base : NULL);
+    agent->save = (Berth__CheckpointGuestRequest *)berth_message_copy(&request->base);
+    if (!guest || agent->saves.error) {
+        fail_call(call, guest ? BERTH_ERROR_RESOURCE_EXHAUSTED : BERTH_ERROR_NOT_FOUND,
+                  guest ? agent->saves.error : "there is no such guest");
+        return;
+    }
+    end_held_save(agent);
+    if (agent->saves.holds) {
+        agent->held_save = call;
+        return;
+    }
+    guest->is_frozen |= request->stop;
+    reply.memory_bytes = agent->saves.memory_bytes;
+    reply.disk_bytes = agent->saves.disk_bytes;
+    reply.pause_usec = 5000;
+    reply.taken_usec = (guint64)g_get_real_time();
+    reply.usage = (Berth__Usage *)guest->plan.usage;
+    answer(agent, call, &reply.base);
 }
 
 /* --- the table ----------------------------------------------------------------------------------- */
@@ -451,7 +679,11 @@ void fake_agent_guests_init(FakeAgent *agent)
 
 void fake_agent_guests_end_delays(FakeAgent *agent)
 {
+    end_held_move(agent);
+    end_held_save(agent);
     g_clear_pointer(&agent->delayed, g_hash_table_unref);
+    berth_message_free(agent->save ? &agent->save->base : NULL);
+    berth_message_free(agent->release ? &agent->release->base : NULL);
 }
 
 void fake_agent_guests_clear(FakeAgent *agent)
@@ -467,7 +699,8 @@ void fake_agent_tell_all(FakeAgent *agent)
     gpointer guest;
     g_hash_table_iter_init(&iter, agent->guests);
     while (g_hash_table_iter_next(&iter, NULL, &guest)) {
-        tell(guest);
+        if (!((const Guest *)guest)->is_coming)
+            tell(guest);
     }
 }
 

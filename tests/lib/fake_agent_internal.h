@@ -6,7 +6,7 @@
 struct FakeAgent {
     Berth__Agent_Service service; /* first: handlers get its address */
     FakeAgentConfig config;
-    ProtobufCService *services[2];
+    ProtobufCService *services[3];
     BerthTlsConfig *tls;
     BerthRpcDialer *dialer; /* NULL while cut off */
     BerthRpcPeer *peer;     /* NULL without a connection */
@@ -21,14 +21,28 @@ struct FakeAgent {
     guint delay_msec;
     guint n_stops;
     guint n_freezes;
+    guint n_moves;
+    FakeMoves moves;
+    guint n_saves;
+    FakeSaves saves;
+    BerthRpcCall *held_save;             /* under way; NULL: none */
+    Berth__CheckpointGuestRequest *save; /* latest; NULL: none */
+    Berth__ReleaseGuestRequest *release; /* likewise */
+    BerthRpcCall *held_move;             /* MigrateGuest, while its copy takes for ever */
     guint n_answers;
+    const char *version;
     char *cannot_start;
     char *storage_client;
     char *host_id;
     char *boot_id;
     gint64 booted_usec; /* when it was told what host it is */
     gboolean hides_uptime;
+    FakeExecs execs;
 };
+
+/* fake_agent_execs.c */
+void fake_agent_execs_init(FakeAgent *agent);
+void fake_agent_execs_clear(FakeAgent *agent);
 
 /* A guest as it is reported. */
 typedef struct {
@@ -45,7 +59,7 @@ void fake_agent_guests_init(FakeAgent *agent);
 void fake_agent_guests_end_delays(FakeAgent *agent);
 void fake_agent_guests_clear(FakeAgent *agent);
 /* All guests as reports (transfer full), for Join and Report; POINTERS gets their statuses. */
-FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers);
+FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers, gboolean for_join);
 /* Says of each guest how it is. */
 void fake_agent_tell_all(FakeAgent *agent);
 /* A call was answered: USER_DATA, the agent, counts it. */

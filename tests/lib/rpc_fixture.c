@@ -136,8 +136,46 @@ static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest *request,
+                         Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_cancel_migration(Berth__Jobs_Service *service,
+                                  const Berth__CancelMigrationRequest *request,
+                                  Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
+                            Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
+                         Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_remove_checkpoint(Berth__Jobs_Service *service,
+                                   const Berth__RemoveCheckpointRequest *request,
+                                   Berth__JobReply_Closure closure, void *closure_data)
 {
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }

@@ -158,3 +158,12 @@ void store_batch_set_state(BerthStoreBatch *batch, guint64 id, guint32 uid, Bert
     berth_store_batch_update_job(batch, &job);
     put_sample_task(batch, id, state, done);
 }
+
+void store_batch_add_keyed_job(BerthStoreBatch *batch, guint64 id, guint32 uid, const char *key)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    job.id = id;
+    job.uid = uid;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    berth_store_batch_add_job(batch, &job, &spec, key);
+}

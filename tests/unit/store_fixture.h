@@ -31,3 +31,5 @@ void store_batch_add_sample(BerthStoreBatch *batch, guint64 job, guint32 uid, gu
 /* Writes the state of a sample's task (and of its job). */
 void store_batch_set_state(BerthStoreBatch *batch, guint64 job, guint32 uid, Berth__JobState state,
                            gboolean done);
+/* Adds a job alone, submitted with the idempotency key KEY. */
+void store_batch_add_keyed_job(BerthStoreBatch *batch, guint64 job, guint32 uid, const char *key);

@@ -50,7 +50,36 @@ static const BerthCoreTask core_tasks[] = {
      .start_usec = 1234567,
      .freeze_reason = BERTH_REASON_FROZEN_BY_OPERATOR,
      .frozen_usec = 1234577,
-     .freeze_is_open = TRUE},
+     .freeze_is_open = TRUE,
+     .resources = {.vcpus = 3, .memory_mib = 96},
+     .resize_to = {.vcpus = 2, .memory_mib = 512},
+     .resize_reason = BERTH_REASON_RESIZED_BY_OPERATOR},
+    {.job = 7,
+     .state = BERTH_JOB_RUNNING,
+     .phase = BERTH_GUEST_RUNNING,
+     .node = 3,
+     .epoch = 2,
+     .start_usec = 1234567,
+     .resources = {.vcpus = 2, .memory_mib = 512}},
+    {.job = 7,
+     .state = BERTH_JOB_RUNNING,
+     .phase = BERTH_GUEST_RUNNING,
+     .node = 2,
+     .epoch = 2,
+     .checkpoint = 3,
+     .checkpoint_epoch = 1,
+     .checkpoint_ran_usec = 70,
+     .checkpoint_last = 5,
+     .checkpoints_mib = 300,
+     .checkpoint_space_mib = 164,
+     .checkpoint_wanted = BERTH_REASON_CHECKPOINTED_BY_USER,
+     .checkpoint_open = 5,
+     .checkpoint_reason = BERTH_REASON_FROZEN_BY_USER,
+     .checkpoint_stops = TRUE,
+     .checkpoint_usec = 8,
+     .checkpoint_missed_usec = 9,
+     .freeze_reason = BERTH_REASON_FROZEN_BY_USER,
+     .freeze_to_disk = TRUE},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -93,6 +122,24 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->freeze_reason, b->freeze_reason);
     assert_int_equal(a->frozen_usec, b->frozen_usec);
     assert_int_equal(a->freeze_is_open, b->freeze_is_open);
+    assert_int_equal(a->resources.vcpus, b->resources.vcpus);
+    assert_int_equal(a->resources.memory_mib, b->resources.memory_mib);
+    assert_int_equal(a->resize_to.vcpus, b->resize_to.vcpus);
+    assert_int_equal(a->resize_to.memory_mib, b->resize_to.memory_mib);
+    assert_int_equal(a->resize_reason, b->resize_reason);
+    assert_int_equal(a->freeze_to_disk, b->freeze_to_disk);
+    assert_int_equal(a->checkpoint, b->checkpoint);
+    assert_int_equal(a->checkpoint_epoch, b->checkpoint_epoch);
+    assert_int_equal(a->checkpoint_ran_usec, b->checkpoint_ran_usec);
+    assert_int_equal(a->checkpoint_last, b->checkpoint_last);
+    assert_int_equal(a->checkpoints_mib, b->checkpoints_mib);
+    assert_int_equal(a->checkpoint_space_mib, b->checkpoint_space_mib);
+    assert_int_equal(a->checkpoint_wanted, b->checkpoint_wanted);
+    assert_int_equal(a->checkpoint_open, b->checkpoint_open);
+    assert_int_equal(a->checkpoint_reason, b->checkpoint_reason);
+    assert_int_equal(a->checkpoint_stops, b->checkpoint_stops);
+    assert_int_equal(a->checkpoint_usec, b->checkpoint_usec);
+    assert_int_equal(a->checkpoint_missed_usec, b->checkpoint_missed_usec);
 }
 
 static void from_core_and_back_is_the_same(void **state)
@@ -101,8 +148,8 @@ static void from_core_and_back_is_the_same(void **state)
     BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
     for (gsize i = 0; i < G_N_ELEMENTS(core_tasks); i++) {
         BerthCoreTask back;
-        berth_record_from_core(entry, &core_tasks[i], "n3");
-        berth_record_to_core(entry->stored, core_tasks[i].node, &back);
+        berth_record_from_core(entry, &core_tasks[i], "n3", "");
+        berth_record_to_core(entry->stored, core_tasks[i].node, core_tasks[i].migrate_to, &back);
         assert_task_equal(&back, &core_tasks[i]);
     }
     berth_job_table_free(table);
@@ -131,11 +178,11 @@ static void from_core_new_epoch_drops_the_last_life(void **state)
     BerthJobTable *table = table_with_job();
     BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
     Berth__GuestStatus status = status_of();
-    berth_record_from_core(entry, &core_tasks[1], "n3");
+    berth_record_from_core(entry, &core_tasks[1], "n3", "");
     assert_true(berth_record_take_status(entry, &status));
     assert_int_equal(entry->stored->task->exit->status, 4);
     assert_string_equal(entry->stored->disk_id, "disk-7-0-0-1");
-    berth_record_from_core(entry, &core_tasks[2], "n4");
+    berth_record_from_core(entry, &core_tasks[2], "n4", "");
     assert_null(entry->stored->task->exit);
     assert_null(entry->stored->task->usage);
     assert_int_equal(entry->stored->n_storage_clients, 0);
@@ -151,7 +198,7 @@ static void take_status_again_needs_no_storing(void **state)
     BerthJobTable *table = table_with_job();
     BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
     Berth__GuestStatus status = status_of();
-    berth_record_from_core(entry, &core_tasks[1], "n3");
+    berth_record_from_core(entry, &core_tasks[1], "n3", "");
     assert_true(berth_record_take_status(entry, &status));
     assert_false(berth_record_take_status(entry, &status));
     status.n_storage_clients = 0; /* not known at the moment: what is known stays */
@@ -169,7 +216,7 @@ static void take_status_bounds_and_mends_texts(void **state)
     memcpy(large + 100000 - 4, "end\xff", 4);
     status.console_tail = large;
     status.reason_text = large;
-    berth_record_from_core(entry, &core_tasks[1], "n3");
+    berth_record_from_core(entry, &core_tasks[1], "n3", "");
     berth_record_take_status(entry, &status);
     const char *tail = entry->stored->task->console_tail;
     assert_true(strlen(tail) < 9000);
@@ -183,6 +230,39 @@ typedef struct {
     Berth__Exit exit;
     BerthCoreExit expected;
 } ExitCase;
+
+/* Each QEMU counts from 0. What the one before counted may be said more than once. */
+static void usage_and_clients_of_a_moved_guest_are_its_own(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    char *clients[] = {(char *)"10.0.0.1:0/1", (char *)"10.0.0.2:0/2"};
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    usage.cpu_usec = 5;
+    status.usage = &usage;
+    status.storage_clients = clients;
+    status.n_storage_clients = 1;
+    assert_true(berth_record_take_status(entry, &status));
+    usage.cpu_usec = 7;
+    for (guint move = 1; move <= 2; move++) {
+        for (guint again = 0; again < 3; again++) {
+            Berth__Usage *used = berth_record_usage_of_left(entry, again == 1 ? NULL : &usage);
+            assert_int_equal(used->cpu_usec, again == 1 ? 7 * move - 2 : 7 * move);
+            if (again == 2)
+                berth_record_take_move(entry, used, clients + 1, move - 1);
+            berth__usage__free_unpacked(used, NULL);
+        }
+        assert_int_equal(entry->stored->task->usage->cpu_usec, 7 * move);
+        assert_int_equal(entry->stored->n_storage_clients, move - 1);
+        usage.cpu_usec = 5;
+        status.n_storage_clients = 0;
+        assert_false(berth_record_take_status(entry, &status));
+        assert_int_equal(entry->stored->task->usage->cpu_usec, 7 * move + 5);
+        usage.cpu_usec = 7;
+    }
+    assert_string_equal(entry->stored->storage_clients[0], "10.0.0.2:0/2");
+}
 
 static void exit_to_core_keeps_what_matters(void **state)
 {
@@ -431,13 +511,13 @@ static void starvation_goes_into_the_record_with_the_core_s_sum(void **state)
     BerthJobTable *table = table_with_job();
     BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
     BerthCoreTask task = core_tasks[2];
-    berth_record_from_core(entry, &task, "n3");
+    berth_record_from_core(entry, &task, "n3", "");
     entry->starved_seen_usec = 99; /* the core has not said that it took it */
     assert_int_equal(entry->stored->starved_seen_usec, 0);
-    berth_record_from_core(entry, &task, "n3");
+    berth_record_from_core(entry, &task, "n3", "");
     assert_int_equal(entry->stored->starved_seen_usec, 99);
     task.epoch++;
-    berth_record_from_core(entry, &task, "n3");
+    berth_record_from_core(entry, &task, "n3", "");
     assert_int_equal(entry->stored->starved_seen_usec, 0);
     berth_job_table_free(table);
 }
@@ -461,6 +541,7 @@ int main(void)
         cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
         cmocka_unit_test(take_status_again_needs_no_storing),
         cmocka_unit_test(take_status_bounds_and_mends_texts),
+        cmocka_unit_test(usage_and_clients_of_a_moved_guest_are_its_own),
         cmocka_unit_test(exit_to_core_keeps_what_matters),
         cmocka_unit_test(node_to_core_has_cells_and_place),
         cmocka_unit_test(job_to_core_has_units_right),

@@ -5,9 +5,11 @@
 
 #include "scheduler/daemon/actions.h"
 #include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/daemon_config.h"
 #include "scheduler/daemon/output_file.h"
+#include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/permission.h"
 #include "scheduler/daemon/reason_text.h"
 #include "storage/storage_config.h"
@@ -174,6 +176,46 @@ static void dead_disk_is_of_an_ended_guest(void **state)
     }
 }
 
+/* It goes on from a checkpoint of its second life: the disk has that name until it does. */
+static void collector_keeps_disks_that_are_restored_from(void **state)
+{
+    BerthCoreConfig config = {.node_timeout_usec = G_USEC_PER_SEC};
+    g_autoptr(BerthCore) core = berth_core_new(&config);
+    BerthCoreJob job = {.id = 5, .resources = {.vcpus = 1, .memory_mib = 64}};
+    BerthCoreTask task = {.job = 5,
+                          .state = BERTH_JOB_PENDING,
+                          .epoch = 3,
+                          .checkpoint = 4,
+                          .checkpoint_last = 4,
+                          .checkpoint_epoch = 2};
+    berth_core_restore_job(core, &job, &task, 1);
+    assert_true(berth_collector_is_dead_disk(core, 10, "disk-5-0-0-1"));
+    assert_false(berth_collector_is_dead_disk(core, 10, "disk-5-0-0-2"));
+    assert_false(berth_collector_is_dead_disk(core, 10, "disk-5-0-0-3"));
+}
+
+static void collector_knows_dead_checkpoints(void **state)
+{
+    g_autoptr(BerthJobTable) jobs = berth_job_table_new();
+    Berth__Job job = BERTH__JOB__INIT;
+    job.id = 5;
+    BerthJobEntry *entry = berth_job_table_add(jobs, berth_pb_dup(&job.base), NULL, 1);
+    Berth__Task *task = entry->tasks[0].stored->task;
+    Berth__Checkpoint kept = BERTH__CHECKPOINT__INIT;
+    kept.serial = 2;
+    task->checkpoints = g_new(Berth__Checkpoint *, 1);
+    task->checkpoints[0] = berth_pb_dup(&kept.base);
+    task->n_checkpoints = 1;
+    task->checkpointing = 3;
+    static const struct {
+        const char *id;
+        gboolean is_dead;
+    } cases[] = {{"5-0-1", TRUE}, {"5-0-2", FALSE},  {"5-0-3", FALSE},    {"5-1-2", TRUE},
+                 {"4-0-1", TRUE}, {"10-0-1", FALSE}, {"somebody", FALSE}, {"5-0-02", FALSE}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_int_equal(berth_checkpoints_is_dead(jobs, 10, cases[i].id), cases[i].is_dead);
+}
+
 static void blob_guard_keeps_what_was_touched(void **state)
 {
     const guint8 touched[BERTH_SHA256_BYTES] = {1};
@@ -320,6 +362,8 @@ int main(void)
         cmocka_unit_test(reason_text_has_words_for_every_reason),
         cmocka_unit_test(start_is_hopeless_table),
         cmocka_unit_test(dead_disk_is_of_an_ended_guest),
+        cmocka_unit_test(collector_keeps_disks_that_are_restored_from),
+        cmocka_unit_test(collector_knows_dead_checkpoints),
         cmocka_unit_test(blob_guard_keeps_what_was_touched),
         cmocka_unit_test(blob_guard_pin_keeps_until_the_last_unpin),
         cmocka_unit_test(blob_guard_touch_of_too_many_fails_for_that_user_alone),

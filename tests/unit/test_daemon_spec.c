@@ -88,6 +88,10 @@ static const FieldCase fields[] = {
      "a time limit of 99999-00:00:00 (days-hours:minutes:seconds) cannot be had: at most 3660 "
      "days"},
     {"stop_grace_sec", 86401, NULL, BERTH_ERROR_INVALID_ARGUMENT, "SIGTERM"},
+    {"vcpus_max", 1024, NULL, 0, NULL},
+    {"vcpus_max", 1025, NULL, BERTH_ERROR_INVALID_ARGUMENT, "1 to 1024"},
+    {"memory_max_mib", 16777217, NULL, BERTH_ERROR_INVALID_ARGUMENT, "16777216 MiB"},
+    {"memory_max_mib", 1, NULL, BERTH_ERROR_INVALID_ARGUMENT, "--memory-max"},
     {"priority", 0, NULL, 0, NULL},
     {"priority", (guint64)-1000, NULL, 0, NULL},
     {"priority", 1, NULL, BERTH_ERROR_PERMISSION_DENIED, "only operators"},

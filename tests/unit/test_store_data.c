@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What goes in comes out: records, lists, events, blobs, and what a restart loads. Every test runs
- * on a local file (a writer and readers) and on a URI (one exclusive connection, as on Ceph). */
+/* What goes in comes out: records, lists, events, blobs, and what a restart loads. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,64 +7,17 @@
 
 #include <cmocka.h>
 
-#include "tests/unit/store_fixture.h"
-
-#include "scheduler/store/db.h"
+#include "tests/unit/store_env.h"
 
 #include <string.h>
-#include <sys/stat.h>
 
-typedef struct {
-    StoreFixture *fixture;
-    char *path;
-    BerthStore *store;
-} Env;
-
-static int set_up(void **state, const char *prefix)
-{
-    Env *env = g_new0(Env, 1);
-    env->fixture = store_fixture_new();
-    env->path = g_strconcat(prefix, env->fixture->path, NULL);
-    env->store = store_open_ok(env->path);
-    *state = env;
-    return 0;
-}
-
-static int set_up_local(void **state)
-{
-    return set_up(state, "");
-}
-
-static int set_up_elsewhere(void **state)
-{
-    return set_up(state, "file:");
-}
-
-static int tear_down(void **state)
-{
-    Env *env = *state;
-    berth_store_close(env->store);
-    store_fixture_free(env->fixture);
-    g_free(env->path);
-    g_free(env);
-    return 0;
-}
-
-static void reopen(Env *env)
+static void reopen(StoreEnv *env)
 {
     berth_store_close(env->store);
     env->store = store_open_ok(env->path);
 }
 
-static void add_samples(Env *env, guint64 first, guint64 last, guint32 uid)
-{
-    BerthStoreBatch *batch = berth_store_batch_new();
-    for (guint64 job = first; job <= last; job++)
-        store_batch_add_sample(batch, job, uid, 0);
-    store_commit_ok(env->store, batch);
-}
-
-static void set_state(Env *env, guint64 job, guint32 uid, Berth__JobState state, gboolean done)
+static void set_state(StoreEnv *env, guint64 job, guint32 uid, Berth__JobState state, gboolean done)
 {
     BerthStoreBatch *batch = berth_store_batch_new();
     store_batch_set_state(batch, job, uid, state, done);
@@ -76,8 +28,8 @@ static void set_state(Env *env, guint64 job, guint32 uid, Berth__JobState state,
 
 static void get_job_gives_what_was_added(void **state)
 {
-    Env *env = *state;
-    add_samples(env, 12, 12, 1000);
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 12, 12, 1000);
     reopen(env);
     g_autoptr(GError) error = NULL;
     Berth__Job *job = berth_store_get_job(env->store, 12, &error);
@@ -107,8 +59,8 @@ static void get_job_gives_what_was_added(void **state)
 
 static void get_unknown_is_not_found(void **state)
 {
-    Env *env = *state;
-    add_samples(env, 1, 1, 1000);
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 1, 1, 1000);
     GError *error = NULL;
     assert_null(berth_store_get_job(env->store, 99, &error));
     assert_true(g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND));
@@ -123,8 +75,8 @@ static void get_unknown_is_not_found(void **state)
 
 static void update_job_keeps_spec_and_tasks(void **state)
 {
-    Env *env = *state;
-    add_samples(env, 1, 1, 1000);
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 1, 1, 1000);
     set_state(env, 1, 1000, BERTH__JOB_STATE__RUNNING, FALSE);
     Berth__Job *job = berth_store_get_job(env->store, 1, NULL);
     assert_non_null(job);
@@ -137,7 +89,7 @@ static void update_job_keeps_spec_and_tasks(void **state)
 /* --- lists ---------------------------------------------------------------------------------- */
 
 /* Checks that QUERY gives the jobs EXPECTED (ended by 0). */
-static void assert_lists(Env *env, const BerthStoreQuery *query, const guint64 *expected,
+static void assert_lists(StoreEnv *env, const BerthStoreQuery *query, const guint64 *expected,
                          gboolean expected_more)
 {
     gboolean more = !expected_more;
@@ -158,9 +110,9 @@ static void assert_lists(Env *env, const BerthStoreQuery *query, const guint64 *
 
 static void list_jobs_selects_and_pages(void **state)
 {
-    Env *env = *state;
-    add_samples(env, 1, 4, 1000);
-    add_samples(env, 5, 6, 2000);
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 1, 4, 1000);
+    store_env_add_samples(env, 5, 6, 2000);
     set_state(env, 2, 1000, BERTH__JOB_STATE__RUNNING, FALSE);
     set_state(env, 3, 1000, BERTH__JOB_STATE__COMPLETED, TRUE);
     set_state(env, 5, 2000, BERTH__JOB_STATE__FAILED, TRUE);
@@ -199,8 +151,8 @@ static void list_jobs_selects_and_pages(void **state)
 
 static void list_events_resumes_after_seq(void **state)
 {
-    Env *env = *state;
-    add_samples(env, 1, 5, 1000);
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 1, 5, 1000);
     BerthStoreBatch *batch = berth_store_batch_new();
     for (guint64 seq = 6; seq <= 9; seq++) {
         Berth__Event event = BERTH__EVENT__INIT;
@@ -239,7 +191,7 @@ static void list_events_resumes_after_seq(void **state)
 
 static void find_event_is_the_last_one_before_a_time(void **state)
 {
-    Env *env = *state;
+    StoreEnv *env = *state;
     guint64 before_seq = 77;
     assert_true(berth_store_find_event(env->store, 1000, &before_seq, NULL));
     assert_int_equal(before_seq, 0);
@@ -261,11 +213,60 @@ static void find_event_is_the_last_one_before_a_time(void **state)
     }
 }
 
+/* Looks at every job; somebody gives up waiting. */
+static void list_jobs_that_is_stopped_ends(void **state)
+{
+    StoreEnv *env = *state;
+    gboolean more = FALSE;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GCancellable) stop = g_cancellable_new();
+    store_env_add_samples(env, 1, 3000, 1000);
+    BerthStoreQuery query = {.limit = 10000, .any_uid = TRUE, .stop = stop};
+    g_autoptr(GPtrArray) jobs = berth_store_list_jobs(env->store, &query, &more, &error);
+    assert_non_null(jobs);
+    assert_int_equal(jobs->len, 3000);
+    g_cancellable_cancel(stop);
+    assert_null(berth_store_list_jobs(env->store, &query, &more, &error));
+    assert_true(g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED));
+    /* The connection is as good as before. */
+    query.stop = NULL;
+    g_autoptr(GPtrArray) again = berth_store_list_jobs(env->store, &query, &more, NULL);
+    assert_int_equal(again->len, 3000);
+}
+
+/* A query that is to stop at once, and comes to its end before it would look whether it is: what it
+ * goes through does not depend on how many jobs there are. */
+static void list_jobs_of_rare_states_looks_at_few(void **state)
+{
+    StoreEnv *env = *state;
+    const int final[] = {BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__FAILED,
+                         BERTH__JOB_STATE__TIMEOUT};
+    g_autoptr(GCancellable) stop = g_cancellable_new();
+    store_env_add_samples(env, 1, 5000, 1000);
+    set_state(env, 4000, 1000, BERTH__JOB_STATE__FAILED, TRUE);
+    set_state(env, 4999, 1000, BERTH__JOB_STATE__COMPLETED, TRUE);
+    g_cancellable_cancel(stop);
+    for (guint any = 0; any < 2; any++) {
+        g_autoptr(GError) error = NULL;
+        gboolean more = TRUE;
+        BerthStoreQuery query = {.limit = 100,
+                                 .any_uid = any == 1,
+                                 .uid = 1000,
+                                 .states = final,
+                                 .n_states = G_N_ELEMENTS(final),
+                                 .stop = stop};
+        g_autoptr(GPtrArray) jobs = berth_store_list_jobs(env->store, &query, &more, &error);
+        assert_null(error);
+        assert_int_equal(jobs->len, 2);
+        assert_false(more);
+    }
+}
+
 /* --- blobs and keys ------------------------------------------------------------------------- */
 
 static void blob_is_kept_while_a_job_names_it(void **state)
 {
-    Env *env = *state;
+    StoreEnv *env = *state;
     guint8 used[32], unused[32];
     memset(used, 7, sizeof used);
     memset(unused, 8, sizeof unused);
@@ -298,7 +299,7 @@ static void blob_is_kept_while_a_job_names_it(void **state)
 
 static void blob_references_come_from_whole_spec(void **state)
 {
-    Env *env = *state;
+    StoreEnv *env = *state;
     guint8 digests[4][32];
     Berth__BlobRef refs[4];
     for (int i = 0; i < 4; i++) {
@@ -328,21 +329,12 @@ static void blob_references_come_from_whole_spec(void **state)
     }
 }
 
-static void add_keyed_job(BerthStoreBatch *batch, guint64 id, guint32 uid, const char *key)
-{
-    Berth__Job job = BERTH__JOB__INIT;
-    job.id = id;
-    job.uid = uid;
-    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
-    berth_store_batch_add_job(batch, &job, &spec, key);
-}
-
 static void idempotency_key_is_found_per_user(void **state)
 {
-    Env *env = *state;
+    StoreEnv *env = *state;
     BerthStoreBatch *batch = berth_store_batch_new();
-    add_keyed_job(batch, 4, 1000, "k");
-    add_keyed_job(batch, 5, 2000, "k");
+    store_batch_add_keyed_job(batch, 4, 1000, "k");
+    store_batch_add_keyed_job(batch, 5, 2000, "k");
     store_commit_ok(env->store, batch);
     g_autoptr(GError) error = NULL;
     assert_int_equal(berth_store_find_idempotency_key(env->store, 1000, "k", &error), 4);
@@ -352,254 +344,20 @@ static void idempotency_key_is_found_per_user(void **state)
     assert_null(error);
 }
 
-/* --- failing -------------------------------------------------------------------------------- */
-
-/* After a failed commit even a good one fails, with the same words, and reading goes on. */
-static void assert_failed_for_good(Env *env, BerthStoreBatch *bad, int code)
-{
-    g_autoptr(GError) first = NULL;
-    g_autoptr(GError) second = NULL;
-    assert_false(store_commit(env->store, bad, &first));
-    assert_true(g_error_matches(first, BERTH_ERROR, code));
-    BerthStoreBatch *good = berth_store_batch_new();
-    store_batch_add_sample(good, 500, 1000, 0);
-    assert_false(store_commit(env->store, good, &second));
-    assert_int_equal(second->code, code);
-    assert_string_equal(first->message, second->message);
-    Berth__Job *job = berth_store_get_job(env->store, 1, NULL);
-    assert_non_null(job);
-    berth__job__free_unpacked(job, NULL);
-    assert_null(berth_store_get_job(env->store, 500, NULL));
-}
-
-static void commit_same_job_twice_fails_for_good(void **state)
-{
-    Env *env = *state;
-    add_samples(env, 1, 1, 1000);
-    BerthStoreBatch *batch = berth_store_batch_new();
-    store_batch_add_sample(batch, 1, 1000, 0);
-    assert_failed_for_good(env, batch, BERTH_ERROR_ALREADY_EXISTS);
-}
-
-static void commit_same_key_twice_fails_for_good(void **state)
-{
-    Env *env = *state;
-    add_samples(env, 1, 1, 1000);
-    BerthStoreBatch *batch = berth_store_batch_new();
-    add_keyed_job(batch, 2, 1000, "k");
-    add_keyed_job(batch, 3, 1000, "k");
-    assert_failed_for_good(env, batch, BERTH_ERROR_ALREADY_EXISTS);
-    assert_null(berth_store_get_job(env->store, 2, NULL));
-}
-
-static void commit_unknown_job_fails_for_good(void **state)
-{
-    Env *env = *state;
-    add_samples(env, 1, 1, 1000);
-    BerthStoreBatch *batch = berth_store_batch_new();
-    store_batch_set_state(batch, 77, 1000, BERTH__JOB_STATE__RUNNING, FALSE);
-    assert_failed_for_good(env, batch, BERTH_ERROR_INTERNAL);
-}
-
-/* --- order ---------------------------------------------------------------------------------- */
-
-typedef struct {
-    GMainLoop *loop;
-    GArray *order;
-} Answers;
-
-typedef struct {
-    Answers *answers;
-    guint number;
-} Asked;
-
-static void on_answer(GObject *source, GAsyncResult *result, gpointer data)
-{
-    g_autofree Asked *asked = data;
-    assert_true(berth_store_commit_finish(NULL, result, NULL));
-    g_array_append_val(asked->answers->order, asked->number);
-    if (asked->answers->order->len == 200)
-        g_main_loop_quit(asked->answers->loop);
-}
-
-static gboolean on_deadline(gpointer data)
-{
-    g_main_loop_quit(data);
-    return G_SOURCE_CONTINUE;
-}
-
-static void commits_are_answered_in_order(void **state)
-{
-    Env *env = *state;
-    Answers answers = {g_main_loop_new(NULL, FALSE), g_array_new(FALSE, FALSE, sizeof(guint))};
-    for (guint i = 0; i < 200; i++) {
-        BerthStoreBatch *batch = berth_store_batch_new();
-        assert_true(berth_store_batch_is_empty(batch));
-        if (i % 3 != 0) {
-            store_batch_add_sample(batch, i + 1, 1000, 0);
-            assert_false(berth_store_batch_is_empty(batch));
-        }
-        Asked *asked = g_new(Asked, 1);
-        *asked = (Asked){&answers, i};
-        berth_store_commit_async(env->store, batch, on_answer, asked);
-    }
-    guint deadline = g_timeout_add_seconds(60, on_deadline, answers.loop);
-    g_main_loop_run(answers.loop);
-    g_source_remove(deadline);
-    assert_int_equal(answers.order->len, 200);
-    for (guint i = 0; i < 200; i++)
-        assert_int_equal(g_array_index(answers.order, guint, i), i);
-    g_array_unref(answers.order);
-    g_main_loop_unref(answers.loop);
-}
-
-/* Reads in four threads while commits come in: each sees a job with its task, or neither. */
-static gpointer read_meanwhile(gpointer data)
-{
-    Env *env = data;
-    guint64 after = 0;
-    while (after < 300) {
-        gboolean more = FALSE;
-        BerthStoreQuery query = {.after_job = after, .limit = 50, .any_uid = TRUE};
-        g_autoptr(GPtrArray) jobs = berth_store_list_jobs(env->store, &query, &more, NULL);
-        if (jobs == NULL)
-            return (gpointer) "a list failed";
-        for (guint i = 0; i < jobs->len; i++) {
-            const Berth__Job *job = g_ptr_array_index(jobs, i);
-            if (job->n_tasks != 1 || job->id != after + 1)
-                return (gpointer) "a torn read";
-            after = job->id;
-        }
-    }
-    return NULL;
-}
-
-static void reads_in_threads_see_whole_batches(void **state)
-{
-    Env *env = *state;
-    GThread *threads[6];
-    for (gsize i = 0; i < G_N_ELEMENTS(threads); i++)
-        threads[i] = g_thread_new("reader", read_meanwhile, env);
-    for (guint64 job = 1; job <= 300; job += 3)
-        add_samples(env, job, job + 2, 1000);
-    for (gsize i = 0; i < G_N_ELEMENTS(threads); i++)
-        assert_null(g_thread_join(threads[i]));
-}
-
-/* Looks at every job; somebody gives up waiting. */
-static void list_jobs_that_is_stopped_ends(void **state)
-{
-    Env *env = *state;
-    gboolean more = FALSE;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GCancellable) stop = g_cancellable_new();
-    add_samples(env, 1, 3000, 1000);
-    BerthStoreQuery query = {.limit = 10000, .any_uid = TRUE, .stop = stop};
-    g_autoptr(GPtrArray) jobs = berth_store_list_jobs(env->store, &query, &more, &error);
-    assert_non_null(jobs);
-    assert_int_equal(jobs->len, 3000);
-    g_cancellable_cancel(stop);
-    assert_null(berth_store_list_jobs(env->store, &query, &more, &error));
-    assert_true(g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED));
-    /* The connection is as good as before. */
-    query.stop = NULL;
-    g_autoptr(GPtrArray) again = berth_store_list_jobs(env->store, &query, &more, NULL);
-    assert_int_equal(again->len, 3000);
-}
-
-/* A query that is to stop at once, and comes to its end before it would look whether it is: what it
- * goes through does not depend on how many jobs there are. */
-static void list_jobs_of_rare_states_looks_at_few(void **state)
-{
-    Env *env = *state;
-    const int final[] = {BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__FAILED,
-                         BERTH__JOB_STATE__TIMEOUT};
-    g_autoptr(GCancellable) stop = g_cancellable_new();
-    add_samples(env, 1, 5000, 1000);
-    set_state(env, 4000, 1000, BERTH__JOB_STATE__FAILED, TRUE);
-    set_state(env, 4999, 1000, BERTH__JOB_STATE__COMPLETED, TRUE);
-    g_cancellable_cancel(stop);
-    for (guint any = 0; any < 2; any++) {
-        g_autoptr(GError) error = NULL;
-        gboolean more = TRUE;
-        BerthStoreQuery query = {.limit = 100,
-                                 .any_uid = any == 1,
-                                 .uid = 1000,
-                                 .states = final,
-                                 .n_states = G_N_ELEMENTS(final),
-                                 .stop = stop};
-        g_autoptr(GPtrArray) jobs = berth_store_list_jobs(env->store, &query, &more, &error);
-        assert_null(error);
-        assert_int_equal(jobs->len, 2);
-        assert_false(more);
-    }
-}
-
-static gint64 journal_bytes(const char *path)
-{
-    struct stat status;
-    g_autofree char *journal = g_strconcat(path, "-wal", NULL);
-    return stat(journal, &status) == 0 ? (gint64)status.st_size : 0;
-}
-
-static void write_mib(StoreDb *db, guint mib)
-{
-    for (guint i = 0; i < mib; i++)
-        assert_true(
-            store_db_exec(db, "INSERT INTO filler VALUES (zeroblob(1048576))", "fill", NULL));
-}
-
-static void journal_that_a_reader_made_long_is_cut_back(void **state)
-{
-    g_autoptr(StoreFixture) fixture = store_fixture_new();
-    g_autoptr(StoreDb) writer = store_db_open(fixture->path, STORE_DB_CREATE, NULL);
-    assert_true(store_db_exec(writer, "PRAGMA journal_mode = WAL; CREATE TABLE filler (content)",
-                              "make", NULL));
-    store_db_bound_journal(writer, 8 << 20);
-    g_autoptr(StoreDb) reader = store_db_open(fixture->path, STORE_DB_READ_ONLY, NULL);
-    assert_true(store_db_exec(reader, "BEGIN; SELECT count(*) FROM filler", "read", NULL));
-    write_mib(writer, 20);
-    assert_true(journal_bytes(fixture->path) > 16 << 20);
-    assert_true(store_db_exec(reader, "ROLLBACK", "end reading", NULL));
-    write_mib(writer, 1);
-    assert_true(journal_bytes(fixture->path) <= 8 << 20);
-}
-
-static void batch_not_committed_is_freed(void **state)
-{
-    g_autoptr(BerthStoreBatch) batch = berth_store_batch_new();
-    store_batch_add_sample(batch, 1, 1000, 7);
-    berth_store_batch_remove_image(batch, "x");
-    assert_false(berth_store_batch_is_empty(batch));
-}
-
-#define BOTH(test)                                                                                 \
-    {#test "/file", test, set_up_local, tear_down, NULL},                                          \
-    {                                                                                              \
-#test "/uri", test, set_up_elsewhere, tear_down, NULL                                      \
-    }
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        BOTH(get_job_gives_what_was_added),
-        BOTH(get_unknown_is_not_found),
-        BOTH(update_job_keeps_spec_and_tasks),
-        BOTH(list_jobs_selects_and_pages),
-        BOTH(list_events_resumes_after_seq),
-        BOTH(find_event_is_the_last_one_before_a_time),
-        BOTH(blob_is_kept_while_a_job_names_it),
-        BOTH(blob_references_come_from_whole_spec),
-        BOTH(idempotency_key_is_found_per_user),
-        BOTH(commit_same_job_twice_fails_for_good),
-        BOTH(commit_same_key_twice_fails_for_good),
-        BOTH(commit_unknown_job_fails_for_good),
-        BOTH(commits_are_answered_in_order),
-        BOTH(reads_in_threads_see_whole_batches),
-        BOTH(list_jobs_that_is_stopped_ends),
-        BOTH(list_jobs_of_rare_states_looks_at_few),
-        cmocka_unit_test(journal_that_a_reader_made_long_is_cut_back),
-        cmocka_unit_test(batch_not_committed_is_freed),
+        STORE_ENV_BOTH(get_job_gives_what_was_added),
+        STORE_ENV_BOTH(get_unknown_is_not_found),
+        STORE_ENV_BOTH(update_job_keeps_spec_and_tasks),
+        STORE_ENV_BOTH(list_jobs_selects_and_pages),
+        STORE_ENV_BOTH(list_events_resumes_after_seq),
+        STORE_ENV_BOTH(find_event_is_the_last_one_before_a_time),
+        STORE_ENV_BOTH(list_jobs_that_is_stopped_ends),
+        STORE_ENV_BOTH(list_jobs_of_rare_states_looks_at_few),
+        STORE_ENV_BOTH(blob_is_kept_while_a_job_names_it),
+        STORE_ENV_BOTH(blob_references_come_from_whole_spec),
+        STORE_ENV_BOTH(idempotency_key_is_found_per_user),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

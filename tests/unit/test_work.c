@@ -255,6 +255,26 @@ static void pool_freed_waits_for_what_runs_and_fails_the_rest(void **state)
         assert_string_equal(other, "late");
 }
 
+/* What takes as long as it takes keeps nobody who ends. */
+static void pool_abandoned_lets_run_what_runs_and_fails_the_rest(void **state)
+{
+    BerthWorkPool *pool = berth_work_pool_new("pool", 1, 10);
+    g_autoptr(GAsyncResult) running = NULL;
+    g_autoptr(GAsyncResult) queued = NULL;
+    g_autoptr(GError) error = NULL;
+    run(pool, wait_at_gate, 0, NULL, &running);
+    run_until(gate_count(&gate.entered) == 1);
+    run(pool, wait_at_gate, 0, NULL, &queued);
+    berth_work_pool_abandon(pool); /* would hang if it waited: the gate is shut */
+    assert_null(running);
+    open_gate();
+    run_until(running != NULL && queued != NULL);
+    g_autofree char *text = berth_work_finish(running, NULL);
+    assert_string_equal(text, "late");
+    g_autofree char *other = berth_work_finish(queued, &error);
+    assert_berth_error(error, BERTH_ERROR_CANCELLED, "pool is shutting down");
+}
+
 static void run_many_at_once_all_arrive(void **state)
 {
     enum { N = 500 };
@@ -284,6 +304,7 @@ int main(void)
         TEST(run_cancelled_fails_at_once),
         TEST(run_more_than_the_queue_takes_is_refused),
         TEST(pool_freed_waits_for_what_runs_and_fails_the_rest),
+        TEST(pool_abandoned_lets_run_what_runs_and_fails_the_rest),
         TEST(run_many_at_once_all_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns CHECKPOINT actions between their commit and their answer, and the list of checkpoints in a task's record:
+ * what is added to it, and what is dropped.
+ *
+ * Invariants: a checkpoint is in a record only after its node has said that its commit record is in storage; it is
+ * removed from storage only after the record without it is durable. So what a record names can be restored from,
+ * and what none names is garbage, which the collector removes if nobody else does. */
+#include "config.h"
+
+#include "scheduler/daemon/checkpoints.h"
+
+#include "common/error.h"
+#include "common/id.h"
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/records.h"
+#include "scheduler/daemon/sessions.h"
+#include "scheduler/daemon/turn_records.h"
+
+#define RETRY_MIN_MSEC 250u
+#define RETRY_MAX_MSEC 8000u
+#define BYTES_PER_MIB  ((guint64)1 << 20)
+
+struct BerthCheckpoints {
+    BerthDaemon *daemon;
+    GHashTable *by_guest; /* BerthGuestId -> Saving, owned */
+};
+
+typedef struct {
+    BerthCheckpoints *checkpoints;
+    BerthCoreAction action;
+    guint retry_msec;
+    guint timer;
+    GCancellable *cancellable; /* of its call */
+} Saving;
+
+/* A call of it that is under way. */
+typedef struct {
+    Saving *saving;
+    GCancellable *cancellable; /* triggered: SAVING is no more */
+} Call;
+
+static void ask(Saving *saving);
+
+/* --- life --------------------------------------------------------------------------------------- */
+
+static void saving_free(gpointer data)
+{
+    Saving *saving = data;
+    g_cancellable_cancel(saving->cancellable);
+    g_object_unref(saving->cancellable);
+    g_clear_handle_id(&saving->timer, g_source_remove);
+    g_free(saving);
+}
+
+BerthCheckpoints *berth_checkpoints_new(BerthDaemon *daemon)
+{
+    BerthCheckpoints *checkpoints = g_new0(BerthCheckpoints, 1);
+    checkpoints->daemon = daemon;
+    checkpoints->by_guest =
+        g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, NULL, saving_free);
+    return checkpoints;
+}
+
+void berth_checkpoints_free(BerthCheckpoints *checkpoints)
+{
+    if (!checkpoints)
+        return;
+    g_hash_table_unref(checkpoints->by_guest);
+    g_free(checkpoints);
+}
+
+static void forget(Saving *saving)
+{
+    g_hash_table_remove(saving->checkpoints->by_guest, &saving->action.guest);
+}
+
+static BerthTaskEntry *find_entry(BerthDaemon *daemon, const BerthGuestId *id)
+{
+    return berth_job_table_find_task(daemon->jobs, id->job, id->task);
+}
+
+/* The core waits for its result, and for no later one's. */
+static gboolean is_open(const Saving *saving, BerthCoreGuest *out_guest)
+{
+    BerthDaemon *daemon = saving->checkpoints->daemon;
+    const BerthGuestId *id = &saving->action.guest;
+    return !berth_engine_is_stopped(daemon->engine) && find_entry(daemon, id) &&
+           berth_core_get_guest(daemon->core, id->job, id->task, id->guest, out_guest) &&
+           out_guest->id.epoch == id->epoch && out_guest->op == BERTH_OP_CHECKPOINTING &&
+           out_guest->op_serial == saving->action.serial;
+}
+
+/* --- the list ----------------------------------------------------------------------------------- */
+
+gboolean berth_checkpoints_find(const Berth__Task *task, guint32 serial,
+                                BerthCoreCheckpoint *out_checkpoint)
+{
+    for (gsize i = task->n_checkpoints; i > 0; i--) {
+        const Berth__Checkpoint *checkpoint = task->checkpoints[i - 1];
+        if (serial != 0 && checkpoint->serial != serial)
+            continue;
+        *out_checkpoint = (BerthCoreCheckpoint){checkpoint->serial, checkpoint->epoch,
+                                                (gint64)checkpoint->ran_usec};
+        return TRUE;
+    }
+    return FALSE;
+}
+
+static guint64 stored_mib(const Berth__Task *task)
+{
+    guint64 bytes = 0;
+    for (gsize i = 0; i < task->n_checkpoints; i++)
+        bytes += task->checkpoints[i]->memory_bytes + task->checkpoints[i]->disk_bytes;
+    return (bytes + BYTES_PER_MIB - 1) / BYTES_PER_MIB;
+}
+
+static void add(Berth__Task *task, const Berth__Checkpoint *checkpoint)
+{
+    task->checkpoints = g_renew(Berth__Checkpoint *, task->checkpoints, task->n_checkpoints + 1);
+    task->checkpoints[task->n_checkpoints++] = berth_pb_dup(&checkpoint->base);
+}
+
+static void drop_at(Berth__Task *task, gsize at)
+{
+    berth__checkpoint__free_unpacked(task->checkpoints[at], NULL);
+    task->n_checkpoints--;
+    for (gsize i = at; i < task->n_checkpoints; i++)
+        task->checkpoints[i] = task->checkpoints[i + 1];
+}
+
+static gboolean drop(Berth__Task *task, guint32 serial)
+{
+    for (gsize i = 0; i < task->n_checkpoints; i++) {
+        if (task->checkpoints[i]->serial != serial)
+            continue;
+        drop_at(task, i);
+        return TRUE;
+    }
+    return FALSE;
+}
+
+gboolean berth_checkpoints_is_dead(BerthJobTable *jobs, guint64 next_job, const char *id)
+{
+    guint64 job = 0;
+    guint32 task = 0;
+    guint32 serial = 0;
+    BerthCoreCheckpoint found;
+    if (!berth_checkpoint_id_parse(id, &job, &task, &serial, NULL) || job >= next_job)
+        return FALSE;
+    const BerthTaskEntry *entry = berth_job_table_find_task(jobs, job, task);
+    return !entry || (entry->stored->task->checkpointing != serial &&
+                      !berth_checkpoints_find(entry->stored->task, serial, &found));
+}
+
+/* --- removal ------------------------------------------------------------------------------------ */
+
+typedef struct {
+    BerthDaemon *daemon;
+    GStrv ids;
+} Removal;
+
+static void removal_free(gpointer data)
+{
+    Removal *removal = data;
+    g_strfreev(removal->ids);
+    g_free(removal);
+}
+
+static gpointer remove_from_storage(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    const Removal *removal = input;
+    for (gsize i = 0; removal->ids[i]; i++)
+        if (!berth_storage_checkpoint_remove(storage, removal->ids[i], error))
+            return NULL;
+    return NULL;
+}
+
+static void on_removed_from_storage(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    if (error)
+        g_info("a checkpoint stays until the next collection of garbage: %s", error->message);
+}
+
+/* No record has them any more. */
+static void on_dropped(const GError *error, gpointer user_data)
+{
+    Removal *removal = user_data;
+    if (error)
+        removal_free(removal);
+    else
+        berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
+                               "remove checkpoints", remove_from_storage, removal, removal_free,
+                               NULL, on_removed_from_storage, NULL);
+}
+
+static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial, const char *user,
+                        const char *why)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    g_autofree char *text = g_strdup_printf("%u: %s", serial, why);
+    event.kind = BERTH__EVENT__KIND__CHECKPOINT_REMOVED;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    event.text = text;
+    event.user = (char *)user;
+    berth_turn_log(turn, &event);
+}
+
+/* The records are written when the core has been told what is left. */
+static void remove_in_turn(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task, guint32 serial,
+                           const char *user, const char *why)
+{
+    Removal *removal = g_new(Removal, 1);
+    *removal = (Removal){daemon, g_new0(char *, 2)};
+    removal->ids[0] = berth_checkpoint_id_format(task->job, task->index, serial);
+    log_removed(turn, task, serial, user, why);
+    drop(task, serial);
+    berth_turn_then(turn, on_dropped, removal);
+}
+
+/* CURRENT is what it goes on from, if that is not SERIAL, which is no more. */
+static void tell_what_is_left(BerthTurn *turn, const Berth__Task *task, guint32 current)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
+                            .guest = {.job = task->job, .task = task->index}};
+    g_autoptr(GError) error = NULL;
+    if (!berth_checkpoints_find(task, current, &event.checkpoints.newest))
+        berth_checkpoints_find(task, 0, &event.checkpoints.newest);
+    event.checkpoints.stored_mib = stored_mib(task);
+    if (!berth_turn_event(turn, &event, NULL, &error))
+        g_critical("the core refused what is left of checkpoints: %s", error->message);
+    berth_turn_put_task(turn, task->job, task->index);
+}
+
+gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn, guint64 job,
+                                  guint32 index, guint32 serial, const char *user, GError **error)
+{
+    BerthDaemon *daemon = checkpoints->daemon;
+    BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, job, index);
+    BerthCoreCheckpoint found;
+    BerthCoreTask task;
+    if (serial == 0 || !entry || !berth_checkpoints_find(entry->stored->task, serial, &found) ||
+        !berth_core_get_task(daemon->core, job, index, &task)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "job %" G_GUINT64_FORMAT " has no checkpoint %u; berth checkpoint ls shows "
+                    "those that it has",
+                    job, serial);
+        return FALSE;
+    }
+    if (task.checkpoint == serial && task.phase != BERTH_GUEST_RUNNING) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " does not run now, and goes on from checkpoint %u; "
+                    "berth cancel ends it with all that it has",
+                    job, serial);
+        return FALSE;
+    }
+    remove_in_turn(daemon, turn, entry->stored->task, serial, user, "it is not wanted any more");
+    tell_what_is_left(turn, entry->stored->task, task.checkpoint);
+    return TRUE;
+}
+
+gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGuestId *guest,
+                                   const char *why)
+{
+    BerthDaemon *daemon = checkpoints->daemon;
+    const BerthTaskEntry *entry = find_entry(daemon, guest);
+    BerthCoreTask task;
+    if (!entry || entry->stored->task->n_checkpoints < 2 ||
+        !berth_core_get_task(daemon->core, guest->job, guest->task, &task) || task.checkpoint == 0)
+        return FALSE;
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    remove_in_turn(daemon, turn, entry->stored->task, task.checkpoint, "", why);
+    tell_what_is_left(turn, entry->stored->task, 0);
+    berth_turn_commit(turn);
+    return TRUE;
+}
+
+/* The oldest go that are more than the job keeps; the one that was just taken stays. */
+static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, task->job);
+    guint32 keep = MAX(job->job->checkpoint_keep, 1);
+    while (task->n_checkpoints > keep)
+        remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, "", "newer ones are kept");
+}
+
+/* --- the end ------------------------------------------------------------------------------------ */
+
+static void log_done(const Saving *saving, BerthTurn *turn, const Berth__Checkpoint *checkpoint)
+{
+    const BerthCoreAction *action = &saving->action;
+    Berth__Event event = BERTH__EVENT__INIT;
+    g_autofree char *text =
+        g_strdup_printf("%u: %" G_GUINT64_FORMAT " MiB of memory, %" G_GUINT64_FORMAT
+                        " MiB of disk; the guest stood still for %" G_GUINT64_FORMAT " ms",
+                        checkpoint->serial, checkpoint->memory_bytes / BYTES_PER_MIB,
+                        checkpoint->disk_bytes / BYTES_PER_MIB, checkpoint->pause_usec / 1000);
+    event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINTED;
+    event.job = action->guest.job;
+    event.task = action->guest.task;
+    event.epoch = action->guest.epoch;
+    event.node = checkpoint->node;
+    event.reason = checkpoint->reason;
+    event.text = text;
+    berth_turn_log(turn, &event);
+}
+
+/* FAILURE NULL: it is done. What comes of it is decided, and SAVING is no more. */
+static void tell(Saving *saving, BerthTurn *turn, gint64 paused_usec, const char *failure)
+{
+    BerthDaemon *daemon = saving->checkpoints->daemon;
+    const BerthCoreAction *action = &saving->action;
+    const BerthTaskEntry *entry = find_entry(daemon, &action->guest);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_CHECKPOINTED,
+                            .guest = action->guest,
+                            .node = action->node,
+                            .result = {.ok = failure == NULL,
+                                       .serial = action->serial,
+                                       .paused_usec = paused_usec,
+                                       .stored_mib = stored_mib(entry->stored->task)}};
+    g_autoptr(GError) error = NULL;
+    if (!berth_turn_event(turn, &event, NULL, &error))
+        g_critical("the core refused the result of a checkpoint: %s", error->message);
+    berth_turn_commit(turn);
+    forget(saving);
+}
+
+static void tell_failure(Saving *saving, const char *why)
+{
+    BerthDaemon *daemon = saving->checkpoints->daemon;
+    const BerthCoreAction *action = &saving->action;
+    const char *node = berth_node_table_name(daemon->nodes, action->node);
+    g_autofree char *guest = berth_guest_name_format(&action->guest);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    Berth__Event failure = BERTH__EVENT__INIT;
+    g_message("%s on %s was not checkpointed: %s", guest, node, why);
+    berth_event_op_failed(action, node, why, &failure);
+    berth_turn_log(turn, &failure);
+    tell(saving, turn, 0, why);
+}
+
+static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
+{
+    BerthDaemon *daemon = saving->checkpoints->daemon;
+    const BerthCoreAction *action = &saving->action;
+    BerthTaskEntry *entry = find_entry(daemon, &action->guest);
+    Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    berth_record_take_usage(entry, reply->usage);
+    checkpoint.serial = action->checkpoint;
+    checkpoint.epoch = action->guest.epoch;
+    checkpoint.taken_usec = MIN(reply->taken_usec, (guint64)berth_engine_now_usec(daemon->engine));
+    checkpoint.memory_bytes = reply->memory_bytes;
+    checkpoint.disk_bytes = reply->disk_bytes;
+    checkpoint.pause_usec = reply->pause_usec;
+    checkpoint.usage = entry->stored->task->usage;
+    checkpoint.reason = (Berth__Reason)action->reason;
+    checkpoint.node = (char *)berth_node_table_name(daemon->nodes, action->node);
+    add(entry->stored->task, &checkpoint);
+    log_done(saving, turn, &checkpoint);
+    drop_old(daemon, turn, entry->stored->task);
+    tell(saving, turn, (gint64)MIN(reply->pause_usec, (guint64)G_MAXINT64), NULL);
+}
+
+/* --- asking ------------------------------------------------------------------------------------- */
+
+static void on_retry(gpointer user_data)
+{
+    Saving *saving = user_data;
+    saving->timer = 0;
+    ask(saving);
+}
+
+static void ask_later(Saving *saving)
+{
+    saving->timer = g_timeout_add_once(saving->retry_msec, on_retry, saving);
+    saving->retry_msec = MIN(saving->retry_msec * 2, RETRY_MAX_MSEC);
+}
+
+static void call_free(Call *call)
+{
+    g_object_unref(call->cancellable);
+    g_free(call);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Call, call_free)
+
+static gboolean may_pass(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(Call) call = user_data;
+    BerthCoreGuest guest;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+    if (g_cancellable_is_cancelled(call->cancellable))
+        return;
+    Saving *saving = call->saving;
+    if (!is_open(saving, &guest))
+        forget(saving);
+    else if (reply)
+        tell_done(saving, (const Berth__CheckpointGuestReply *)(const void *)reply);
+    else if (may_pass(error))
+        ask_later(saving);
+    else
+        tell_failure(saving, error->message);
+}
+
+/* It takes as long as it takes. Where its node is away the core asks again when that is back. */
+static void ask(Saving *saving)
+{
+    BerthDaemon *daemon = saving->checkpoints->daemon;
+    const BerthCoreAction *action = &saving->action;
+    BerthRpcPeer *peer = berth_sessions_peer(daemon->sessions, action->node);
+    BerthCoreGuest guest;
+    if (!is_open(saving, &guest) || !peer) {
+        forget(saving);
+        return;
+    }
+    g_autofree char *disk_id = berth_disk_id_format(&action->guest);
+    g_autofree char *checkpoint_id =
+        berth_checkpoint_id_format(action->guest.job, action->guest.task, action->checkpoint);
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    id.job = action->guest.job;
+    id.task = action->guest.task;
+    id.guest = action->guest.guest;
+    id.epoch = action->guest.epoch;
+    Berth__CheckpointGuestRequest request = BERTH__CHECKPOINT_GUEST_REQUEST__INIT;
+    request.id = &id;
+    request.disk_id = disk_id;
+    request.checkpoint_id = checkpoint_id;
+    request.space_bytes = action->space_mib * BYTES_PER_MIB;
+    request.stop = action->stops;
+    request.frozen = guest.is_frozen;
+    Call *call = g_new(Call, 1);
+    *call = (Call){saving, g_object_ref(saving->cancellable)};
+    berth_rpc_peer_call_async(peer, &berth__agent__descriptor, "CheckpointGuest", &request.base, 0,
+                              saving->cancellable, on_answer, call);
+}
+
+void berth_checkpoints_begin(BerthCheckpoints *checkpoints, const BerthCoreAction *action)
+{
+    Saving *saving = g_new0(Saving, 1);
+    saving->checkpoints = checkpoints;
+    saving->action = *action;
+    saving->retry_msec = RETRY_MIN_MSEC;
+    saving->cancellable = g_cancellable_new();
+    g_hash_table_replace(checkpoints->by_guest, &saving->action.guest, saving);
+    ask(saving);
+}

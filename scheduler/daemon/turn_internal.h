@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* What engine.c and turn_records.c know of each other. Not for use outside of them. */
+
+#include "scheduler/daemon/clock.h"
+#include "scheduler/daemon/engine.h"
+
+struct BerthTurn {
+    BerthEngine *engine;
+    BerthStoreBatch *batch;
+    GArray *actions;   /* BerthCoreAction */
+    GArray *changed;   /* BerthGuestId */
+    GPtrArray *events; /* Berth__Event, owned */
+    GArray *followers; /* Follower, engine.c's */
+};
+
+struct BerthEngine {
+    BerthCore *core;
+    BerthStore *store;
+    BerthJobTable *jobs;
+    BerthNodeTable *nodes;
+    BerthEngineHooks hooks;
+    gpointer hooks_data;
+    BerthJournalFile *journal;
+    BerthCoreEffects *effects; /* scratch */
+    GQueue in_flight;          /* BerthTurn: committing, oldest first */
+    guint64 last_seq;
+    guint64 committed_seq;
+    gint64 now_usec;
+    BerthClock clock;
+    GSource *timer;
+    gboolean is_started;
+    gboolean is_stopping;
+    gboolean is_ending; /* followers run: turns that end meanwhile wait for them */
+    GError *failure;    /* of the store */
+};
+
+/* turn_records.c: all that EFFECTS of the engine say, into TURN. */
+void turn_take_effects(BerthTurn *turn);
+/* Brings the holds of a job's record up to what the core says. */
+void turn_write_holds(BerthTurn *turn, guint64 job);
+/* EVENT has been decided, and its effects are not taken yet: it is logged, if it had any or somebody asked
+ * for it. USER: who, or NULL. */
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user);

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a turn writes of what the core has decided: the records of tasks, jobs and nodes, brought up
+ * to what the core says, and the entries of the event log, each after what caused it.
+ *
+ * Invariant: a task whose record says that it has ended, and of which nothing is left to be done, is
+ * written as finished with that record, and is in memory no more. */
+#include "config.h"
+
+#include "scheduler/daemon/turn_records.h"
+
+#include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/learned.h"
+#include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/records.h"
+#include "scheduler/daemon/turn_internal.h"
+
+/* --- tasks ------------------------------------------------------------------------------------- */
+
+static void log_task(BerthTurn *turn, const BerthTaskEntry *entry)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_task_state(entry->stored, &event);
+    berth_turn_log(turn, &event);
+}
+
+void berth_turn_put_task(BerthTurn *turn, guint64 job, guint32 task)
+{
+    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, job, task);
+    g_return_if_fail(entry);
+    berth_store_batch_put_task(turn->batch, entry->stored, FALSE);
+}
+
+static void log_output(BerthTurn *turn, const Berth__Task *task, const char *failure)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__OUTPUT_COPIED;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    if (failure)
+        event.text = (char *)failure;
+    berth_turn_log(turn, &event);
+}
+
+void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failure)
+{
+    BerthEngine *engine = turn->engine;
+    BerthJobEntry *job = berth_job_table_find(engine->jobs, number);
+    g_return_if_fail(job);
+    job->wants_output = FALSE;
+    Berth__StoredTask *stored = job->tasks[0].stored;
+    stored->output_copied = TRUE;
+    stored->task->output_pending = FALSE;
+    log_output(turn, stored->task, failure);
+    gboolean is_done = berth_job_state_is_final((BerthJobState)stored->task->state) &&
+                       stored->phase == BERTH_GUEST_NONE;
+    berth_store_batch_put_task(turn->batch, stored, is_done);
+    if (is_done)
+        berth_job_table_remove(engine->jobs, number);
+}
+
+/* It was due. */
+static void log_missed(BerthTurn *turn, const Berth__Task *task)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    event.node = task->node;
+    event.reason = BERTH__REASON__REASON_CHECKPOINT_DUE;
+    event.text = (char *)"it was due, and there is not so much space left for checkpoints "
+                         "(checkpoint_space_mib of berthd.conf); it is tried again in its turn";
+    berth_turn_log(turn, &event);
+}
+
+/* Since when a task is being ended is nothing that the core needs to know. */
+static void note_stop(const BerthEngine *engine, Berth__Task *record, const BerthCoreTask *task)
+{
+    if (task->stop_reason == BERTH_REASON_NONE || task->state != BERTH_JOB_RUNNING) {
+        record->stop_usec = 0;
+        record->kill_usec = 0;
+    } else if (record->stop_usec == 0) {
+        record->stop_usec = (guint64)engine->now_usec;
+    }
+}
+
+/* Brings the record of one task up to what the core says, and drops the job once it is done. */
+static void write_task(BerthTurn *turn, const BerthGuestId *id)
+{
+    BerthEngine *engine = turn->engine;
+    BerthCoreTask task;
+    BerthJobEntry *job = berth_job_table_find(engine->jobs, id->job);
+    BerthTaskEntry *entry = berth_job_table_find_task(engine->jobs, id->job, id->task);
+    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task))
+        return;
+    Berth__Task *record = entry->stored->task;
+    gboolean is_new_state = record->state != (Berth__JobState)task.state ||
+                            record->reason != (Berth__Reason)task.reason;
+    if (task.checkpoint_missed_usec > (gint64)entry->stored->checkpoint_missed_usec)
+        log_missed(turn, record);
+    if (task.epoch > record->epoch)
+        entry->started_at_usec = engine->now_usec;
+    berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node),
+                           berth_node_table_name(engine->nodes, task.migrate_to));
+    note_stop(engine, record, &task);
+    Berth__JobState old_state = job->job->state;
+    Berth__Reason old_reason = job->job->reason;
+    berth_record_roll_up(job);
+    gboolean is_final = berth_job_state_is_final(task.state);
+    /* Once it has ended, others may have added to the text (outputs.c). */
+    if (is_new_state || !is_final)
+        berth_record_describe(job, entry);
+    record->output_pending = is_final && job->wants_output;
+    gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
+    berth_store_batch_put_task(turn->batch, entry->stored, is_done);
+    if (job->job->state != old_state || job->job->reason != old_reason)
+        berth_store_batch_update_job(turn->batch, job->job);
+    if (is_new_state)
+        log_task(turn, entry);
+    g_array_append_val(turn->changed, *id);
+    if (is_final)
+        berth_job_table_finished(engine->jobs, id->job);
+    if (is_done)
+        berth_job_table_remove(engine->jobs, id->job);
+}
+
+/* --- nodes ------------------------------------------------------------------------------------- */
+
+void berth_turn_put_node(BerthTurn *turn, guint32 handle)
+{
+    BerthEngine *engine = turn->engine;
+    BerthCoreNode node;
+    BerthNodeEntry *entry = berth_node_table_find(engine->nodes, handle);
+    if (!entry || !berth_core_get_node(engine->core, handle, &node))
+        return;
+    Berth__StoredNode stored = BERTH__STORED_NODE__INIT;
+    stored.info = entry->info;
+    stored.state = (Berth__NodeState)node.state;
+    stored.since_usec = (guint64)node.since_usec;
+    stored.heard_usec = (guint64)entry->heard_usec;
+    stored.admission = entry->admission;
+    entry->kept_heard_usec = entry->heard_usec;
+    berth_store_batch_put_node(turn->batch, &stored);
+}
+
+static void log_node_state(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
+{
+    if (entry->told_state == (Berth__NodeState)node->state)
+        return;
+    entry->told_state = (Berth__NodeState)node->state;
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_node_state(node->name, node->state, &event);
+    berth_turn_log(turn, &event);
+}
+
+/* Once for each drain. */
+static void log_node_empty(BerthTurn *turn, BerthNodeEntry *entry, const BerthCoreNode *node)
+{
+    if (!node->is_empty || !berth_node_entry_is_draining(entry) ||
+        entry->admission->empty_usec != 0)
+        return;
+    entry->admission->empty_usec = (guint64)turn->engine->now_usec;
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__NODE_EMPTY;
+    event.node = (char *)node->name;
+    berth_turn_log(turn, &event);
+}
+
+static void write_node(BerthTurn *turn, guint32 handle)
+{
+    BerthCoreNode node;
+    BerthNodeEntry *entry = berth_node_table_find(turn->engine->nodes, handle);
+    if (!entry || !berth_core_get_node(turn->engine->core, handle, &node))
+        return;
+    log_node_state(turn, entry, &node);
+    log_node_empty(turn, entry, &node);
+    berth_turn_put_node(turn, handle);
+}
+
+/* --- actions ----------------------------------------------------------------------------------- */
+
+/* The first STOP counts: one that is sent again does not lengthen the grace. */
+static void write_kill_time(BerthTurn *turn, const BerthCoreAction *action)
+{
+    const BerthGuestId *guest = &action->guest;
+    BerthTaskEntry *entry = berth_job_table_find_task(turn->engine->jobs, guest->job, guest->task);
+    Berth__Task *record = entry ? entry->stored->task : NULL;
+    if (action->kind == BERTH_ACTION_STOP && record && record->epoch == guest->epoch &&
+        record->stop_usec != 0 && record->kill_usec == 0) {
+        record->kill_usec = (guint64)(turn->engine->now_usec + action->grace_usec);
+        berth_turn_put_task(turn, guest->job, guest->task);
+    }
+}
+
+/* (transfer full) */
+static char *text_of_action(const BerthTurn *turn, const BerthCoreAction *action)
+{
+    if (action->kind == BERTH_ACTION_MIGRATE)
+        return g_strdup(berth_node_table_name(turn->engine->nodes, action->to));
+    if (action->kind == BERTH_ACTION_RESIZE)
+        return berth_event_size_text(&action->resources);
+    if (action->kind == BERTH_ACTION_CHECKPOINT || action->kind == BERTH_ACTION_RESTORE)
+        return g_strdup_printf("%u", action->checkpoint);
+    return g_strdup("");
+}
+
+static void write_action(BerthTurn *turn, const BerthCoreAction *action)
+{
+    write_kill_time(turn, action);
+    Berth__Event event = BERTH__EVENT__INIT;
+    const char *node = berth_node_table_name(turn->engine->nodes, action->node);
+    g_autofree char *text = text_of_action(turn, action);
+    if (berth_event_action(action, node, text, &event))
+        berth_turn_log(turn, &event);
+    g_array_append_val(turn->actions, *action);
+}
+
+/* --- an event ---------------------------------------------------------------------------------- */
+
+static gboolean has_effects(const BerthCoreEffects *effects)
+{
+    return effects->actions->len > 0 || effects->changed->len > 0 || effects->nodes->len > 0;
+}
+
+void turn_take_effects(BerthTurn *turn)
+{
+    const BerthCoreEffects *effects = turn->engine->effects;
+    for (guint i = 0; i < effects->nodes->len; i++)
+        write_node(turn, g_array_index(effects->nodes, guint32, i));
+    for (guint i = 0; i < effects->changed->len; i++)
+        write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
+    for (guint i = 0; i < effects->actions->len; i++)
+        write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
+    berth_learned_write(turn->batch, effects);
+}
+
+void turn_write_holds(BerthTurn *turn, guint64 number)
+{
+    BerthCoreJob job;
+    BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
+    if (!entry || !berth_core_get_job(turn->engine->core, number, &job))
+        return;
+    entry->job->held = job.held;
+    entry->job->held_by_operator = job.held_by_operator;
+    berth_store_batch_update_job(turn->batch, entry->job);
+}
+
+/* What its node says of a guest that is gone, and the end of its console: its record keeps them only
+ * until the task starts again. (transfer full) */
+static char *text_of_gone(const BerthTurn *turn, const BerthCoreEvent *event)
+{
+    const BerthTaskEntry *entry =
+        berth_job_table_find_task(turn->engine->jobs, event->guest.job, event->guest.task);
+    if (!entry)
+        return g_strdup("");
+    return berth_event_gone_text(entry->detail, entry->stored->task->console_tail);
+}
+
+/* What the guest of EVENT has now. (transfer full) */
+static char *text_of_size(const BerthTurn *turn, const BerthCoreEvent *event)
+{
+    const BerthGuestId *id = &event->guest;
+    BerthCoreGuest guest;
+    if (!berth_core_get_guest(turn->engine->core, id->job, id->task, id->guest, &guest))
+        return g_strdup("");
+    return berth_event_size_text(&guest.resources);
+}
+
+static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
+{
+    switch (event->kind) {
+    case BERTH_EVENT_GUEST_GONE:
+        return text_of_gone(turn, event);
+    case BERTH_EVENT_GUEST_RESIZED:
+        return text_of_size(turn, event);
+    case BERTH_EVENT_JOB_RESIZE_WANTED:
+        return berth_event_size_text(&event->request.resources);
+    default:
+        return berth_event_request_text(event);
+    }
+}
+
+/* What a node sends twice changes nothing, and is not worth an entry. */
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
+{
+    Berth__Event cause = BERTH__EVENT__INIT;
+    g_autofree char *text = text_of_cause(turn, event);
+    cause.text = text;
+    const char *node = berth_node_table_name(turn->engine->nodes, event->node);
+    if (berth_event_cause(event, node, user, &cause) &&
+        (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))
+        berth_turn_log(turn, &cause);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that are checkpointed, frozen to disk and restored: what berthd asks of which node, what it keeps, who may ask
+ * for it, and what outlives lost nodes and kills. Storage is a real Ceph cluster; its nodes only say that they have
+ * saved something. */
+#include "config.h"
+
+#include "tests/lib/berthd_test.h"
+#include "tests/lib/storage_cluster.h"
+
+#include "scheduler/daemon/pb.h"
+
+#define BOB      12346u
+#define NO_GROUP 65534u
+#define MIB      ((guint64)1 << 20)
+
+typedef struct {
+    BerthdFixture *berthd;
+    FakeAgent *first, *second;
+    FakePlan plan;
+    guint64 job; /* runs on the first node */
+} Test;
+
+static int setup(void **state)
+{
+    static const Berth__Usage usage = {.base = PROTOBUF_C_MESSAGE_INIT(&berth__usage__descriptor),
+                                       .cpu_usec = 5000000,
+                                       .memory_total_mib = 64};
+    Test *test = g_new0(Test, 1);
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(GError) error = NULL;
+    g_autofree char *lines = g_strdup_printf(
+        "kind = rbd\nceph_conf = %s\nkeyring = %s\nop_timeout_sec = 5\ncheck_interval = 1s\n",
+        config.ceph_conf, config.keyring);
+    BerthStorage *storage = cluster_open(10, &error);
+    assert_no_error(error);
+    test->berthd = berthd_fixture_new_on("node_timeout = 2s\n", lines, storage);
+    berthd_fixture_start_with(test->berthd, "--take-over-storage"); /* the tests share a pool */
+    test->plan = (FakePlan){.runs_on = TRUE, .out = "here\n", .usage = &usage};
+    test->first = berthd_fixture_add_agent(test->berthd, "n1", berthd_test_plan, &test->plan);
+    berthd_fixture_import(test->berthd, "tiny");
+    test->job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
+    test->second = berthd_fixture_add_agent(test->berthd, "n2", berthd_test_plan, &test->plan);
+    fake_agent_set_saves(test->first, &(FakeSaves){.memory_bytes = 30 * MIB, .disk_bytes = MIB});
+    fake_agent_set_saves(test->second, &(FakeSaves){.memory_bytes = 30 * MIB, .disk_bytes = MIB});
+    *state = test;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Test *test = *state;
+    Berth__RemoveImageRequest request = BERTH__REMOVE_IMAGE_REQUEST__INIT;
+    Berth__CancelRequest cancel = BERTH__CANCEL_REQUEST__INIT;
+    request.name = (char *)"tiny";
+    cancel.job = test->job;
+    g_autoptr(ProtobufCMessage) cancelled =
+        berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Cancel", &cancel.base);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__CANCELLED);
+    run_until(fake_agent_n_guests(test->first) + fake_agent_n_guests(test->second) == 0);
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__images__descriptor, "Remove", &request.base);
+    berthd_fixture_free(test->berthd);
+    g_free(test);
+    return 0;
+}
+
+static void ask(Test *test, const char *method, const ProtobufCMessage *request)
+{
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__jobs__descriptor, method, request);
+}
+
+static void checkpoint(Test *test)
+{
+    Berth__CheckpointRequest request = BERTH__CHECKPOINT_REQUEST__INIT;
+    request.job = test->job;
+    ask(test, "Checkpoint", &request.base);
+}
+
+static void freeze_to_disk(Test *test)
+{
+    Berth__FreezeRequest request = BERTH__FREEZE_REQUEST__INIT;
+    request.job = test->job;
+    request.to_disk = TRUE;
+    ask(test, "Freeze", &request.base);
+}
+
+static guint count(Test *test, Berth__Event__Kind kind)
+{
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    guint found = 0;
+    for (guint i = 0; i < events->len; i++) {
+        const Berth__Event *event = g_ptr_array_index(events, i);
+        found += event->kind == kind && event->job == test->job;
+    }
+    return found;
+}
+
+static const Berth__Event *event_of(Test *test, Berth__Event__Kind kind)
+{
+    berthd_fixture_wait_event(test->berthd, kind, test->job);
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = events->len; i > 0; i--) {
+        const Berth__Event *event = g_ptr_array_index(events, i - 1);
+        if (event->kind == kind && event->job == test->job)
+            return event;
+    }
+    return NULL;
+}
+
+static void wait_for(Test *test, Berth__Event__Kind kind, guint times)
+{
+    run_until(count(test, kind) >= times);
+}
+
+static Berth__Job *get(Test *test)
+{
+    return berthd_fixture_get(test->berthd, test->job);
+}
+
+/* --- while it runs ----------------------------------------------------------------------------- */
+
+static void checkpoint_is_taken_and_kept(void **state)
+{
+    Test *test = *state;
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT "-0-1", test->job);
+    checkpoint(test);
+    const Berth__Event *done = event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+    assert_non_null(strstr(done->text, "1: 30 MiB of memory, 1 MiB of disk"));
+    assert_string_equal(done->node, "n1");
+    const Berth__CheckpointGuestRequest *asked = fake_agent_save(test->first);
+    assert_string_equal(asked->checkpoint_id, id);
+    assert_false(asked->stop);
+    assert_true(asked->space_bytes > 64 * MIB);
+    g_autoptr(Berth__Job) job = get(test);
+    const Berth__Task *task = berthd_test_task(job);
+    assert_int_equal(task->state, BERTH__JOB_STATE__RUNNING);
+    assert_int_equal(task->n_checkpoints, 1);
+    assert_int_equal(task->checkpoints[0]->serial, 1);
+    assert_int_equal(task->checkpoints[0]->memory_bytes, 30 * MIB);
+    assert_int_equal(task->checkpoints[0]->usage->cpu_usec, 5000000);
+    assert_int_equal(task->restores_from, 1);
+    assert_int_equal(task->checkpointing, 0);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED)->user, "root");
+}
+
+static void newest_are_kept_and_one_is_removed_on_request(void **state)
+{
+    Test *test = *state;
+    Berth__RemoveCheckpointRequest request = BERTH__REMOVE_CHECKPOINT_REQUEST__INIT;
+    request.job = test->job;
+    for (guint i = 1; i <= 3; i++) {
+        checkpoint(test);
+        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
+    }
+    assert_non_null(
+        strstr(event_of(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED)->text, "1: newer"));
+    g_autoptr(Berth__Job) kept = get(test);
+    assert_int_equal(berthd_test_task(kept)->n_checkpoints, 2);
+    request.checkpoint = 1;
+    g_autoptr(GError) gone = berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor,
+                                                       "RemoveCheckpoint", &request.base);
+    assert_berth_error(gone, BERTH_ERROR_NOT_FOUND, "no checkpoint 1");
+    request.checkpoint = 3;
+    ask(test, "RemoveCheckpoint", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED, 2);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED)->user, "root");
+    g_autoptr(Berth__Job) left = get(test);
+    assert_int_equal(berthd_test_task(left)->n_checkpoints, 1);
+    assert_int_equal(berthd_test_task(left)->restores_from, 2);
+}
+
+static void checkpoint_that_fails_leaves_the_job_as_it_is(void **state)
+{
+    Test *test = *state;
+    fake_agent_set_saves(test->first, &(FakeSaves){.error = "the pool is full"});
+    checkpoint(test);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED)->text,
+                        "the pool is full");
+    g_autoptr(Berth__Job) job = get(test);
+    assert_int_equal(berthd_test_task(job)->state, BERTH__JOB_STATE__RUNNING);
+    assert_int_equal(berthd_test_task(job)->n_checkpoints, 0);
+}
+
+static void checkpoint_that_is_under_way_outlives_berthd(void **state)
+{
+    Test *test = *state;
+    fake_agent_set_saves(test->first, &(FakeSaves){.holds = TRUE});
+    checkpoint(test);
+    run_until(fake_agent_n_saves(test->first) == 1);
+    g_autofree char *id = g_strdup(fake_agent_save(test->first)->checkpoint_id);
+    berthd_fixture_kill(test->berthd);
+    fake_agent_set_saves(test->first, &(FakeSaves){.memory_bytes = MIB});
+    berthd_fixture_restart(test->berthd);
+    event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+    assert_string_equal(fake_agent_save(test->first)->checkpoint_id, id); /* the same again */
+}
+
+static GError *checkpoint_as(BerthRpcPeer *peer, guint64 job)
+{
+    Berth__CheckpointRequest request = BERTH__CHECKPOINT_REQUEST__INIT;
+    GError *error = NULL;
+    request.job = job;
+    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call(
+        peer, &berth__jobs__descriptor, "Checkpoint", &request.base, 30000, &error);
+    return error;
+}
+
+static void checkpoint_is_for_its_user_and_for_operators(void **state)
+{
+    Test *test = *state;
+    g_autoptr(BerthRpcPeer) bob = berthd_fixture_connect_as(test->berthd, BOB, NO_GROUP);
+    g_autoptr(GError) denied = checkpoint_as(bob, test->job);
+    assert_berth_error(denied, BERTH_ERROR_PERMISSION_DENIED, "belongs to another user");
+    assert_int_equal(fake_agent_n_saves(test->first), 0);
+}
+
+/* --- going on from it -------------------------------------------------------------------------- */
+
+static void assert_restored_on(Test *test, FakeAgent *agent, const char *node, guint32 serial)
+{
+    const Berth__StartGuestRequest *start = fake_agent_start(agent, test->job);
+    g_autofree char *id = g_strdup_printf("%" G_GUINT64_FORMAT "-0-%u", test->job, serial);
+    g_autofree char *log = g_strdup_printf("log-%" G_GUINT64_FORMAT "-0-0-1", test->job);
+    g_autofree char *disk = g_strdup_printf("disk-%" G_GUINT64_FORMAT "-0-0-1", test->job);
+    assert_non_null(start->restore);
+    assert_string_equal(start->restore->checkpoint_id, id);
+    assert_string_equal(start->restore->disk_id, disk);
+    assert_string_equal(start->log_id, log); /* its output goes on */
+    g_autoptr(Berth__Job) job = get(test);
+    const Berth__Task *task = berthd_test_task(job);
+    assert_int_equal(task->state, BERTH__JOB_STATE__RUNNING);
+    assert_string_equal(task->node, node);
+    assert_int_equal(task->epoch, 2);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__GUEST_RESTORE)->node, node);
+}
+
+static void lost_node_s_job_goes_on_elsewhere(void **state)
+{
+    Test *test = *state;
+    checkpoint(test);
+    event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+    fake_agent_cut(test->first);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    assert_restored_on(test, test->second, "n2", 1);
+    /* What comes back is released, and its disk is not removed: it is the job's. */
+    fake_agent_heal(test->first);
+    run_until(fake_agent_n_guests(test->first) == 0);
+    assert_true(fake_agent_release(test->first)->keep_disk);
+}
+
+static void restore_puts_a_job_back(void **state)
+{
+    Test *test = *state;
+    Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
+    request.job = test->job;
+    g_autoptr(GError) none =
+        berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Restore", &request.base);
+    assert_berth_error(none, BERTH_ERROR_FAILED_PRECONDITION, "has no checkpoint");
+    for (guint i = 1; i <= 2; i++) {
+        checkpoint(test);
+        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
+    }
+    request.checkpoint = 7;
+    g_autoptr(GError) unknown =
+        berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Restore", &request.base);
+    assert_berth_error(unknown, BERTH_ERROR_NOT_FOUND, "no checkpoint 7");
+    request.checkpoint = 1;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    assert_restored_on(test, test->first, "n1", 1);
+    assert_true(fake_agent_release(test->first)->keep_disk);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED)->text, "1");
+    g_autoptr(Berth__Job) job = get(test);
+    assert_int_equal(berthd_test_task(job)->n_checkpoints, 2);
+    assert_int_equal(berthd_test_task(job)->restores_from, 1);
+    g_autofree char *output = berthd_fixture_logs(test->berthd, test->job, FALSE, FALSE);
+    assert_non_null(strstr(output, "here"));
+}
+
+/* --- to disk ----------------------------------------------------------------------------------- */
+
+static gboolean storage_answers(Test *test)
+{
+    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
+    Berth__ServerInfo *info =
+        berthd_fixture_call(test->berthd, &berth__server__descriptor, "Info", &request.base);
+    gboolean is_ok = info->storage_ok;
+    berth__server_info__free_unpacked(info, NULL);
+    return is_ok;
+}
+
+static void freeze_to_disk_releases_the_node(void **state)
+{
+    Test *test = *state;
+    Berth__ThawRequest thaw = BERTH__THAW_REQUEST__INIT;
+    thaw.job = test->job;
+    freeze_to_disk(test);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__SUSPENDED);
+    run_until(fake_agent_n_guests(test->first) == 0);
+    assert_true(fake_agent_save(test->first)->stop);
+    assert_true(fake_agent_release(test->first)->keep_disk);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED)->text, "to disk");
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_is_joined(test->first) && fake_agent_is_joined(test->second) &&
+              storage_answers(test));
+    g_autoptr(Berth__Job) frozen = get(test);
+    assert_int_equal(berthd_test_task(frozen)->state, BERTH__JOB_STATE__SUSPENDED);
+    assert_true(berthd_test_task(frozen)->to_disk);
+    thaw.node = (char *)"n2";
+    ask(test, "Thaw", &thaw.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RESTORE, 1);
+    run_until(fake_agent_runs(test->second, test->job) == 1);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__RUNNING);
+    assert_restored_on(test, test->second, "n2", 1);
+}
+
+static void job_on_disk_can_be_cancelled(void **state)
+{
+    Test *test = *state;
+    freeze_to_disk(test);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__SUSPENDED);
+    run_until(fake_agent_n_guests(test->first) == 0);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(checkpoint_is_taken_and_kept),
+        TEST(newest_are_kept_and_one_is_removed_on_request),
+        TEST(checkpoint_that_fails_leaves_the_job_as_it_is),
+        TEST(checkpoint_that_is_under_way_outlives_berthd),
+        TEST(checkpoint_is_for_its_user_and_for_operators),
+        TEST(lost_node_s_job_goes_on_elsewhere),
+        TEST(restore_puts_a_job_back),
+        TEST(freeze_to_disk_releases_the_node),
+        TEST(job_on_disk_can_be_cancelled),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cluster_run("checkpoint", tests, G_N_ELEMENTS(tests));
+}
