@@ -38,12 +38,13 @@ _berth_submission() { # submit, run
     --image | -i) _berth_words $(_berth_names image ls) ;;
     --node | -w) _berth_nodes ;;
     --env | -e) _berth_words $(compgen -e) ;;
-    --vcpus | -c | --memory | -m | --disk | -d | --time | -t | --name | -n | --priority | -p | \
-        --grace | --chdir | -D | --key) ;;
+    --vcpus | -c | --vcpus-max | --memory | -m | --memory-max | --disk | -d | --time | -t | --name | -n | --priority | -p | \
+        --grace | --checkpoint-every | --checkpoint-keep | --chdir | -D | --key) ;;
     *)
         if [[ $cur == -* ]]; then
-            _berth_words --vcpus --memory --disk --time --image --name --env --env-all --input \
-                --output --error --chdir --node --priority --grace --hold --no-requeue --key --help
+            _berth_words --vcpus --vcpus-max --memory --memory-max --disk --time --image --name --env --env-all --input \
+                --output --error --chdir --node --priority --grace --checkpoint-every \
+                --checkpoint-keep --hold --no-requeue --key --help
         else
             _berth_files
         fi ;;
@@ -77,9 +78,10 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw node image version ;;
-    node) _berth_words ls show cordon uncordon drain undrain down up ;;
+    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize exec attach node image version ;;
+    node) _berth_words ls show cordon uncordon drain undrain down up exec roll ;;
     image) _berth_words import ls show rm ;;
+    checkpoint) _berth_words ls rm ;;
     esac
 }
 
@@ -91,17 +93,35 @@ _berth_verb() { # VERB [SUBCOMMAND]
     show) _berth_words $(_berth_names ls --all) --json --help ;;
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
     cancel | hold | release) _berth_words $(_berth_names ls) --json --help ;;
-    freeze | thaw) _berth_words $(_berth_names ls) --no-wait --json --help ;;
+    exec) _berth_words $(_berth_names ls) --tty --no-input --guest --help ;;
+    attach) _berth_words $(_berth_names ls) --guest --help ;;
+    migrate) _berth_words $(_berth_names ls) --to --wait --cancel --json --help ;;
+    resize) _berth_words $(_berth_names ls) --vcpus --memory --wait --json --help ;;
+    freeze) _berth_words $(_berth_names ls) --to-disk --no-wait --json --help ;;
+    thaw)
+        case $prev in
+        --to | -t) _berth_nodes ;;
+        *) _berth_words $(_berth_names ls) --to --no-wait --json --help ;;
+        esac ;;
+    checkpoint)
+        case ${2-} in
+        "") _berth_words ls rm $(_berth_names ls) --wait --json --help ;;
+        ls | rm) _berth_words $(_berth_names ls) --json --help ;;
+        *) _berth_words $(_berth_names ls) --wait --json --help ;;
+        esac ;;
+    restore) _berth_words $(_berth_names ls) --wait --json --help ;;
     events) _berth_words $(_berth_names ls --all) --follow --since --json --help ;;
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)
         case ${2-} in
-        "") _berth_words ls show cordon uncordon drain undrain down up --help ;;
+        "") _berth_words ls show cordon uncordon drain undrain down up exec roll --help ;;
         ls) _berth_words --json --help ;;
         show) _berth_words $(_berth_names node ls) --json --help ;;
         cordon | uncordon | undrain | up) _berth_node_change --reason --json --help ;;
         down) _berth_node_change --reason --force --json --help ;;
-        drain) _berth_node_change --reason --plan --no-wait --json --help ;;
+        exec) _berth_nodes ;;
+        drain) _berth_node_change --reason --deadline --plan --no-wait --json --help ;;
+        roll) _berth_node_change --reason --parallel --deadline --rejoin --no-restart --help ;;
         esac ;;
     image) _berth_image "${2-}" ;;
     version) _berth_words --json --help ;;
@@ -127,7 +147,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit run ls show logs events wait cancel hold release freeze thaw node image version help --help \
+        _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize exec attach node image version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

@@ -43,11 +43,12 @@ char *berth_cli_option_error(const GError *error, const GOptionEntry *entries)
     return g_strconcat(error->message, hint, NULL);
 }
 
-gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *synopsis,
-                         const char *description, gpointer user_data, int *out_status,
-                         GError **error)
+/* CONTEXT (transfer full). */
+static gboolean parse(GOptionContext *new_context, int *argc, char ***argv,
+                      const GOptionEntry *entries, const char *description, gpointer user_data,
+                      int *out_status, GError **error)
 {
-    g_autoptr(GOptionContext) context = g_option_context_new(synopsis);
+    g_autoptr(GOptionContext) context = new_context;
     g_autoptr(GError) local = NULL;
     /* The program's name in the usage line is "berth VERB". */
     g_set_prgname((*argv)[0]);
@@ -61,6 +62,23 @@ gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, c
         return TRUE;
     g_autofree char *message = berth_cli_option_error(local, entries);
     return berth_cli_usage_error(out_status, error, "%s (see %s --help)", message, g_get_prgname());
+}
+
+gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, const char *synopsis,
+                         const char *description, gpointer user_data, int *out_status,
+                         GError **error)
+{
+    return parse(g_option_context_new(synopsis), argc, argv, entries, description, user_data,
+                 out_status, error);
+}
+
+gboolean berth_cli_parse_command(int *argc, char ***argv, const GOptionEntry *entries,
+                                 const char *synopsis, const char *description, int *out_status,
+                                 GError **error)
+{
+    GOptionContext *context = g_option_context_new(synopsis);
+    g_option_context_set_strict_posix(context, TRUE);
+    return parse(context, argc, argv, entries, description, NULL, out_status, error);
 }
 
 GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error)

@@ -58,6 +58,11 @@ gboolean berth_cli_parse(int *argc, char ***argv, const GOptionEntry *entries, c
                          const char *description, gpointer user_data, int *out_status,
                          GError **error);
 
+/* The same for a verb that runs a command: what follows its first argument is left alone, options too. */
+gboolean berth_cli_parse_command(int *argc, char ***argv, const GOptionEntry *entries,
+                                 const char *synopsis, const char *description, int *out_status,
+                                 GError **error);
+
 /* The message of GOption's ERROR about options that are to be ENTRIES (may be NULL), with what may have
  * been meant by one that there is not. (transfer full) */
 char *berth_cli_option_error(const GError *error, const GOptionEntry *entries);
@@ -85,8 +90,19 @@ gboolean berth_cli_wait(BerthCli *cli, int argc, char **argv, int *out_status, G
 gboolean berth_cli_hold(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_release(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_attach(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_exec(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_status,
+                              GError **error);
+gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_status,
+                                 GError **error);
+gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_status,
+                                 GError **error);
+gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_cordon(BerthCli *cli, int argc, char **argv, int *out_status,
@@ -98,6 +114,8 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
 gboolean berth_cli_node_undrain(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error);
 gboolean berth_cli_node_down(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_exec(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_node_roll(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_up(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_image_import(BerthCli *cli, int argc, char **argv, int *out_status,
                                 GError **error);

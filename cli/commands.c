@@ -15,8 +15,16 @@ static const BerthCommand commands[] = {
     {"cancel", "End jobs", berth_cli_cancel},
     {"hold", "Keep pending jobs from starting", berth_cli_hold},
     {"release", "Let held jobs start", berth_cli_release},
-    {"freeze", "Stop running jobs where they are, in memory", berth_cli_freeze},
+    {"freeze", "Stop running jobs where they are, in memory or to disk", berth_cli_freeze},
     {"thaw", "Let frozen jobs go on", berth_cli_thaw},
+    {"attach", "Open a shell in the guest of a running job", berth_cli_attach},
+    {"exec", "Run a command in the guest of a running job", berth_cli_exec},
+    {"checkpoint ls", "List the checkpoints of a job", berth_cli_checkpoint_ls},
+    {"checkpoint rm", "Remove a checkpoint of a job", berth_cli_checkpoint_rm},
+    {"checkpoint", "Save running jobs, which run on", berth_cli_checkpoint},
+    {"restore", "Put a job back to one of its checkpoints", berth_cli_restore},
+    {"migrate", "Move running jobs to another node", berth_cli_migrate},
+    {"resize", "Give running jobs more or less", berth_cli_resize},
     {"node ls", "List nodes", berth_cli_node_ls},
     {"node show", "Show a node", berth_cli_node_show},
     {"node cordon", "Let no new jobs come to nodes", berth_cli_node_cordon},
@@ -25,6 +33,8 @@ static const BerthCommand commands[] = {
     {"node undrain", "Let jobs come to drained nodes again", berth_cli_node_undrain},
     {"node down", "Give up nodes whose hosts are dead", berth_cli_node_down},
     {"node up", "Let nodes that were given up join again", berth_cli_node_up},
+    {"node exec", "Run a command on the hosts of nodes", berth_cli_node_exec},
+    {"node roll", "Drain nodes in turn, run a command on each, open it again", berth_cli_node_roll},
     {"image import", "Make an image of a directory, a tar or an ext4 file", berth_cli_image_import},
     {"image ls", "List images", berth_cli_image_ls},
     {"image show", "Show an image", berth_cli_image_show},
@@ -48,6 +58,7 @@ const BerthCommand *berth_command_find(int argc, char **argv, int *out_words, gb
         const char *space = strchr(name, ' ');
         if (space == NULL) {
             if (g_str_equal(name, argv[0])) {
+                *out_group = FALSE; /* which has verbs of its own beside it */
                 *out_words = 1;
                 return &commands[i];
             }

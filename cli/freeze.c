@@ -12,7 +12,10 @@
 typedef struct {
     guint64 job;
     gboolean freezes;
+    gboolean to_disk;
+    char *to; /* a node; NULL = not said */
     gboolean waits;
+    gboolean boots; /* it goes on from disk */
     gboolean was_asked;
     guint64 last_seq;
     gboolean is_over; /* it is as wanted, or will not be */
@@ -35,7 +38,13 @@ static void take_state(Freeze *freeze, Berth__JobState state)
     else if (state == BERTH__JOB_STATE__SUSPENDED)
         freeze->is_over = freeze->freezes;
     else if (state == BERTH__JOB_STATE__RUNNING)
-        freeze->is_over = !freeze->freezes;
+        freeze->is_over = !freeze->freezes && !freeze->boots;
+}
+
+static gboolean is_freeze(Berth__Reason reason)
+{
+    return reason == BERTH__REASON__REASON_FROZEN_BY_USER ||
+           reason == BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
 }
 
 /* FALSE: nothing more is to be waited for. */
@@ -47,6 +56,16 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     switch (event->kind) {
     case BERTH__EVENT__KIND__TASK_STATE:
         take_state(freeze, event->state);
+        break;
+    case BERTH__EVENT__KIND__GUEST_RUNNING:
+        freeze->is_over = !freeze->freezes;
+        break;
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINTED: /* one that stood still in memory keeps its state */
+        freeze->is_over = freeze->to_disk && is_freeze(event->reason);
+        break;
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
+        if (freeze->to_disk)
+            fail(freeze, event->text);
         break;
     case BERTH__EVENT__KIND__GUEST_FREEZE_FAILED:
     case BERTH__EVENT__KIND__GUEST_THAW_FAILED:
@@ -66,11 +85,15 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     return !freeze->is_over;
 }
 
-static Berth__JobReply *ask(BerthCli *cli, guint64 job, gboolean freezes, GError **error)
+static Berth__JobReply *ask(BerthCli *cli, const Freeze *wanted, GError **error)
 {
+    gboolean freezes = wanted->freezes;
     Berth__FreezeRequest freeze = BERTH__FREEZE_REQUEST__INIT;
     Berth__ThawRequest thaw = BERTH__THAW_REQUEST__INIT;
-    freeze.job = thaw.job = job;
+    freeze.job = thaw.job = wanted->job;
+    freeze.to_disk = wanted->to_disk;
+    if (wanted->to != NULL)
+        thaw.node = wanted->to;
     return (Berth__JobReply *)(freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze",
                                                         &freeze.base, error)
                                        : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw",
@@ -85,14 +108,18 @@ static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
         return FALSE;
     freeze->last_seq = info->last_seq;
     berth__server_info__free_unpacked(info, NULL);
-    Berth__JobReply *reply = ask(cli, freeze->job, freeze->freezes, error);
+    Berth__JobReply *reply = ask(cli, freeze, error);
     if (reply == NULL)
         return FALSE;
     freeze->was_asked = TRUE;
-    Berth__JobState state = reply->job->state;
-    freeze->is_over = state == BERTH__JOB_STATE__PENDING ||
-                      (freeze->freezes && state == BERTH__JOB_STATE__SUSPENDED) ||
-                      (!freeze->freezes && state == BERTH__JOB_STATE__RUNNING);
+    const Berth__Job *job = reply->job;
+    gboolean is_on_disk = job->n_tasks > 0 && job->tasks[0]->to_disk;
+    freeze->boots = job->n_tasks > 0 && job->tasks[0]->restoring;
+    freeze->is_over =
+        job->state == BERTH__JOB_STATE__PENDING ||
+        (freeze->freezes && job->state == BERTH__JOB_STATE__SUSPENDED &&
+         is_on_disk >= freeze->to_disk) ||
+        (!freeze->freezes && job->state == BERTH__JOB_STATE__RUNNING && !freeze->boots);
     berth__job_reply__free_unpacked(reply, NULL);
     return TRUE;
 }
@@ -113,10 +140,10 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
     return TRUE;
 }
 
-static gboolean freeze_one(BerthCli *cli, guint64 job, gboolean freezes, gboolean waits,
-                           GError **error)
+/* WANTED is copied. */
+static gboolean freeze_one(BerthCli *cli, const Freeze *wanted, GError **error)
 {
-    Freeze freeze = {.job = job, .freezes = freezes, .waits = waits};
+    Freeze freeze = *wanted;
     if (!berth_cli_persist(cli, FALSE, attempt, &freeze, error))
         return FALSE;
     if (freeze.failure != NULL) {
@@ -125,7 +152,7 @@ static gboolean freeze_one(BerthCli *cli, guint64 job, gboolean freezes, gboolea
     }
     if (!cli->json)
         return TRUE;
-    Berth__Job *shown = berth_get_job(cli, job, error);
+    Berth__Job *shown = berth_get_job(cli, freeze.job, error);
     if (shown == NULL)
         return FALSE;
     berth_cli_print_json(&shown->base);
@@ -133,11 +160,14 @@ static gboolean freeze_one(BerthCli *cli, guint64 job, gboolean freezes, gboolea
     return TRUE;
 }
 
-static gboolean freeze_each(BerthCli *cli, int argc, char **argv, gboolean freezes,
-                            const char *description, int *out_status, GError **error)
+/* OPTION: to disk, or to a node. */
+static gboolean freeze_each(BerthCli *cli, int argc, char **argv, Freeze *wanted,
+                            GOptionEntry option, const char *description, int *out_status,
+                            GError **error)
 {
     gboolean no_wait = FALSE;
     const GOptionEntry entries[] = {
+        option,
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait,
          "Return when it is decided, not when it is done", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
@@ -147,11 +177,13 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, gboolean freez
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
+    wanted->waits = !no_wait;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
+        wanted->job = g_array_index(jobs, guint64, i);
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        if (!freeze_one(cli, g_array_index(jobs, guint64, i), freezes, !no_wait, &local))
+        if (!freeze_one(cli, wanted, &local))
             berth_cli_report(local, out_status);
     }
     return TRUE;
@@ -159,21 +191,40 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, gboolean freez
 
 gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
+    Freeze wanted = {.freezes = TRUE};
+    GOptionEntry to_disk = {"to-disk",
+                            'd',
+                            0,
+                            G_OPTION_ARG_NONE,
+                            &wanted.to_disk,
+                            "As a checkpoint in storage: the jobs' nodes are released",
+                            NULL};
     return freeze_each(
-        cli, argc, argv, TRUE,
+        cli, argc, argv, &wanted, to_disk,
         "The job's processes stop at once, in memory, where they are, and use no CPU; "
         "`berth thaw` lets them\ngo on. The job keeps its reservation, and its time "
         "limit runs on; not so where an operator froze the\njob of somebody else, "
-        "which only an operator thaws. A job that boots is frozen when it runs.",
+        "which only an operator thaws. A job that boots is frozen when it runs.\n\n"
+        "Frozen to disk it has neither a node nor a reservation, its time limit stands still, too, "
+        "and "
+        "it goes on\non whatever node has room.",
         out_status, error);
 }
 
 gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    return freeze_each(
-        cli, argc, argv, FALSE,
+    Freeze wanted = {.freezes = FALSE};
+    GOptionEntry node = {"to",       't',
+                         0,          G_OPTION_ARG_STRING,
+                         &wanted.to, "Jobs that are frozen to disk: go on on this node, now",
+                         "NODE"};
+    gboolean ok = freeze_each(
+        cli, argc, argv, &wanted, node,
         "Lets frozen jobs go on. Their clocks are set; what they had open is as they "
         "left it, but for\nconnections whose other end has given up. What an operator "
-        "froze, only an operator thaws.",
+        "froze, only an operator thaws. A job that is\nfrozen to disk waits for room as any other "
+        "does.",
         out_status, error);
+    g_free(wanted.to);
+    return ok;
 }

@@ -245,6 +245,8 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->vcpus = options->vcpus;
     spec->memory_mib = options->memory_mib;
     spec->disk_mib = options->disk_mib;
+    spec->vcpus_max = options->vcpus_max;
+    spec->memory_max_mib = options->memory_max_mib;
     spec->time_limit_sec = options->time_limit_sec;
     spec->priority = options->priority;
     set_strings(&spec->command, &spec->n_command, command);
@@ -253,6 +255,8 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->hold = options->hold;
     spec->no_requeue = options->no_requeue;
     spec->stop_grace_sec = options->grace_sec;
+    spec->checkpoint_every_sec = options->checkpoint_every_sec;
+    spec->checkpoint_keep = options->checkpoint_keep;
     spec->submit_host = g_strdup(g_get_host_name());
     spec->stdout_path = absolute_path(options->output);
     spec->stderr_path = absolute_path(options->error);

@@ -4,6 +4,7 @@
 #include "cli/node_change.h"
 
 #include "common/node_list.h"
+#include "common/units.h"
 
 char **berth_cli_node_arguments(int argc, char **argv, int *out_status, GError **error)
 {
@@ -15,6 +16,16 @@ char **berth_cli_node_arguments(int argc, char **argv, int *out_status, GError *
     if (names == NULL)
         *out_status = BERTH_EXIT_USAGE;
     return names;
+}
+
+gboolean berth_cli_patience(const char *text, guint64 *out_sec, int *out_status, GError **error)
+{
+    if (berth_parse_duration_sec(text, out_sec, error) && *out_sec > 0)
+        return TRUE;
+    if (error != NULL && *error == NULL)
+        return berth_cli_usage_error(out_status, error, "\"%s\" is no time to wait", text);
+    *out_status = BERTH_EXIT_USAGE;
+    return FALSE;
 }
 
 gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,

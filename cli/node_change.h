@@ -12,5 +12,8 @@ gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
                                 const Berth__ChangeNodesRequest *request, guint64 *out_before_seq,
                                 GError **error);
 
+/* TEXT, of an option, as a time to wait. FALSE sets *OUT_STATUS. */
+gboolean berth_cli_patience(const char *text, guint64 *out_sec, int *out_status, GError **error);
+
 /* Prints each of NAMES as the daemon has it, as JSON. */
 gboolean berth_cli_print_nodes_json(BerthCli *cli, char **names, GError **error);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth node drain: says what would be done, or asks for it and follows in the event log until nothing is
- * left on the nodes. The drain is the daemon's: it goes on without whoever asked for it. */
-#include "cli/node_change.h"
+ * left on the nodes, or a deadline has passed. The drain is the daemon's: it goes on without whoever asked for it. */
+#include "cli/node_drain.h"
 
 #include "cli/format.h"
+#include "cli/node_change.h"
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/types.h"
+#include "common/units.h"
 
 #include <glib-unix.h>
 #include <stdio.h>
@@ -20,7 +22,9 @@ typedef struct {
     GHashTable *left; /* names of those that are not empty yet */
     gboolean was_asked;
     guint64 last_seq;
-    gboolean has_failed; /* somebody has ended the drain of one of them */
+    gint64 deadline_usec; /* monotonic; 0 = none */
+    gboolean is_late;     /* it has passed */
+    gboolean has_failed;  /* somebody has ended the drain of one of them */
 } Drain;
 
 /* --- the plan -------------------------------------------------------------------------------- */
@@ -134,6 +138,15 @@ static void take_task(const Drain *drain, const Berth__Event *event)
         say(drain, event->node, "job %" G_GUINT64_FORMAT " waits to start again", event->job);
 }
 
+static void take_move(const Drain *drain, const Berth__Event *event)
+{
+    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE)
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " moves to %s", event->job, event->text);
+    else
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " stays for now: %s", event->job,
+            event->text);
+}
+
 static void take_end(Drain *drain, const Berth__Event *event)
 {
     g_hash_table_remove(drain->left, event->node);
@@ -159,6 +172,10 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     switch (event->kind) {
     case BERTH__EVENT__KIND__TASK_STATE:
         take_task(drain, event);
+        break;
+    case BERTH__EVENT__KIND__GUEST_MIGRATE:
+    case BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED:
+        take_move(drain, event);
         break;
     case BERTH__EVENT__KIND__NODE_EMPTY:
         say(drain, event->node, "is empty");
@@ -215,17 +232,76 @@ static gboolean ask_once(BerthCli *cli, gpointer user_data, GError **error)
     return ask(cli, user_data, error);
 }
 
+/* Until the deadline, in ms; 0 = there is none. FALSE: it has passed. */
+static gboolean has_time(Drain *drain, guint *out_msec)
+{
+    gint64 left_usec = drain->deadline_usec - g_get_monotonic_time();
+    *out_msec = 0;
+    if (drain->deadline_usec == 0)
+        return TRUE;
+    drain->is_late = left_usec <= 0;
+    *out_msec = (guint)CLAMP(left_usec / 1000 + 1, 1, G_MAXINT32);
+    return !drain->is_late;
+}
+
 static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
 {
     Drain *drain = user_data;
     Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
-    while (g_hash_table_size(drain->left) > 0) {
+    guint msec;
+    while (g_hash_table_size(drain->left) > 0 && has_time(drain, &msec)) {
+        g_autoptr(GError) local = NULL;
         request.after_seq = drain->last_seq;
-        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
-                                   take_event, drain, error))
+        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
+                                   msec, take_event, drain, &local) &&
+            (msec == 0 || !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED))) {
+            g_propagate_error(error, g_steal_pointer(&local));
             return FALSE;
+        }
     }
     return TRUE;
+}
+
+/* --- the deadline ---------------------------------------------------------------------------- */
+
+static const char *why_there(const Berth__DrainStep *step)
+{
+    if (step->moves)
+        return "it was not moved in time";
+    return step->checkpoints ? "it cannot be moved, and was not checkpointed"
+                             : "it can be neither moved nor checkpointed";
+}
+
+static gboolean tell_left_on(Drain *drain, const char *name, guint *n_left, GError **error)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)name;
+    Berth__DrainPlan *plan = (Berth__DrainPlan *)berth_cli_call(
+        drain->cli, &berth__nodes__descriptor, "PlanDrain", &request.base, error);
+    if (plan == NULL)
+        return FALSE;
+    for (size_t i = 0; i < plan->n_steps; i++)
+        say(drain, name, "job %" G_GUINT64_FORMAT " is still there: %s", plan->steps[i]->guest->job,
+            why_there(plan->steps[i]));
+    *n_left += (guint)plan->n_steps;
+    if (drain->cli->json)
+        berth_cli_print_json(&plan->base);
+    berth__drain_plan__free_unpacked(plan, NULL);
+    return TRUE;
+}
+
+/* Of each guest that is left. Always FALSE. */
+static gboolean fail_late(Drain *drain, GError **error)
+{
+    guint n_left = 0;
+    for (char **name = drain->names; *name != NULL; name++)
+        if (g_hash_table_contains(drain->left, *name) &&
+            !tell_left_on(drain, *name, &n_left, error))
+            return FALSE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED,
+                "%u job%s not left %s by the deadline; the drain goes on, and ends nobody", n_left,
+                n_left == 1 ? " has" : "s have", drain->nodes);
+    return FALSE;
 }
 
 static gboolean on_signal(gpointer user_data)
@@ -239,39 +315,78 @@ static gboolean on_signal(gpointer user_data)
     _exit(128 + SIGINT);
 }
 
-static gboolean drain_and_follow(Drain *drain, gboolean waits, GError **error)
+static gboolean show_plan_once(BerthCli *cli, gpointer user_data, GError **error)
+{
+    const Drain *drain = user_data;
+    return show_plan(cli, drain->names, error);
+}
+
+static gboolean look_at_all(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Drain *drain = user_data;
+    for (char **name = drain->names; *name != NULL; name++)
+        if (g_hash_table_contains(drain->left, *name) && !look_at(drain, *name, error))
+            return FALSE;
+    return TRUE;
+}
+
+/* Over restarts of the daemon, from the first question on. */
+static gboolean wait_until_empty(Drain *drain, GError **error)
+{
+    BerthCli *cli = drain->cli;
+    if ((!cli->json && !berth_cli_persist(cli, TRUE, show_plan_once, drain, error)) ||
+        !berth_cli_persist(cli, TRUE, look_at_all, drain, error) ||
+        !berth_cli_persist(cli, TRUE, follow, drain, error))
+        return FALSE;
+    return !drain->is_late || fail_late(drain, error);
+}
+
+static void drain_init(Drain *drain, BerthCli *cli, char **names, const char *reason,
+                       guint64 patience_sec)
+{
+    *drain = (Drain){.cli = cli, .names = names, .reason = reason};
+    if (patience_sec > 0)
+        drain->deadline_usec = g_get_monotonic_time() + (gint64)patience_sec * G_USEC_PER_SEC;
+    drain->left = g_hash_table_new(g_str_hash, g_str_equal);
+    for (char **name = names; *name != NULL; name++)
+        g_hash_table_add(drain->left, *name);
+}
+
+static void drain_clear(Drain *drain)
+{
+    g_hash_table_unref(drain->left);
+    g_free(drain->nodes);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Drain, drain_clear)
+
+gboolean berth_cli_drain_nodes(BerthCli *cli, char **names, const char *reason,
+                               guint64 patience_sec, GError **error)
+{
+    g_auto(Drain) drain;
+    drain_init(&drain, cli, names, reason, patience_sec);
+    drain.nodes = g_strjoinv(",", names);
+    if (!berth_cli_persist(cli, FALSE, ask_once, &drain, error) || !wait_until_empty(&drain, error))
+        return FALSE;
+    if (drain.has_failed)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "somebody has ended the drain of %s", drain.nodes);
+    return !drain.has_failed;
+}
+
+/* --- the verb -------------------------------------------------------------------------------- */
+
+static gboolean drain_named(Drain *drain, gboolean waits, int *out_status, GError **error)
 {
     if (!berth_cli_persist(drain->cli, FALSE, ask_once, drain, error))
         return FALSE;
     if (!waits)
         return TRUE;
     guint signal = g_unix_signal_add(SIGINT, on_signal, drain);
-    gboolean ok = drain->cli->json || show_plan(drain->cli, drain->names, error);
-    for (char **name = drain->names; ok && *name != NULL; name++)
-        ok = look_at(drain, *name, error);
-    ok = ok && berth_cli_persist(drain->cli, TRUE, follow, drain, error);
+    gboolean ok = wait_until_empty(drain, error);
     g_source_remove(signal);
-    return ok;
-}
-
-/* --- the verb -------------------------------------------------------------------------------- */
-
-static gboolean drain_named(BerthCli *cli, int argc, char **argv, const char *reason,
-                            gboolean waits, int *out_status, GError **error)
-{
-    g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);
-    if (names == NULL)
-        return FALSE;
-    g_autoptr(GHashTable) left = g_hash_table_new(g_str_hash, g_str_equal);
-    for (char **name = names; *name != NULL; name++)
-        g_hash_table_add(left, *name);
-    g_autofree char *nodes = g_strjoinv(" ", argv + 1);
-    Drain drain = {.cli = cli, .names = names, .reason = reason, .nodes = nodes, .left = left};
-    if (!drain_and_follow(&drain, waits, error))
-        return FALSE;
-    if (drain.has_failed)
+    if (ok && drain->has_failed)
         *out_status = BERTH_EXIT_FAILED;
-    return TRUE;
+    return ok;
 }
 
 static gboolean plan_named(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -283,6 +398,8 @@ static gboolean plan_named(BerthCli *cli, int argc, char **argv, int *out_status
 gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     g_autofree char *reason = NULL;
+    g_autofree char *deadline = NULL;
+    guint64 patience_sec = 0;
     gboolean plan = FALSE, no_wait = FALSE;
     const GOptionEntry entries[] = {
         {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for everybody to see", "TEXT"},
@@ -290,6 +407,8 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
          "Only say what would be done with each job, and until when at the latest", NULL},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Do not wait until the nodes are empty",
          NULL},
+        {"deadline", 0, 0, G_OPTION_ARG_STRING, &deadline,
+         "Wait so long at most (30m, 2h), and say of each job that is left why it is", "TIME"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
          "Print the events of the nodes, or with --plan the plan of each, as JSON", NULL},
         {NULL}};
@@ -305,5 +424,13 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
         return plan_named(cli, argc, argv, out_status, error);
     if (reason == NULL || *reason == '\0')
         return berth_cli_usage_error(out_status, error, "say why, with --reason TEXT");
-    return drain_named(cli, argc, argv, reason, !no_wait, out_status, error);
+    if (deadline != NULL && !berth_cli_patience(deadline, &patience_sec, out_status, error))
+        return FALSE;
+    g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);
+    if (names == NULL)
+        return FALSE;
+    g_auto(Drain) drain;
+    drain_init(&drain, cli, names, reason, patience_sec);
+    drain.nodes = g_strjoinv(" ", argv + 1);
+    return drain_named(&drain, !no_wait, out_status, error);
 }

@@ -52,6 +52,22 @@ static gboolean set_memory(BerthJobOptions *options, const char *value, GError *
            set_not_zero(&options->memory_mib, mib, value, "64M", error);
 }
 
+static gboolean set_vcpus_max(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 number;
+    if (!berth_parse_uint64(value, 1, 1024, &number, error))
+        return FALSE;
+    options->vcpus_max = (guint32)number;
+    return TRUE;
+}
+
+static gboolean set_memory_max(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 mib;
+    return berth_parse_size_mib(value, &mib, error) &&
+           set_not_zero(&options->memory_max_mib, mib, value, "64M", error);
+}
+
 static gboolean set_disk(BerthJobOptions *options, const char *value, GError **error)
 {
     guint64 mib;
@@ -77,6 +93,32 @@ static gboolean set_grace(BerthJobOptions *options, const char *value, GError **
         return FALSE;
     }
     options->grace_sec = (guint32)seconds;
+    return TRUE;
+}
+
+static gboolean set_checkpoint_every(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 seconds;
+    if (!berth_parse_duration_sec(value, &seconds, error))
+        return FALSE;
+    if (seconds < 1 || seconds > G_MAXUINT32) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not a time after which to save a job; try 30m", value);
+        return FALSE;
+    }
+    options->checkpoint_every_sec = (guint32)seconds;
+    return TRUE;
+}
+
+static gboolean set_checkpoint_keep(BerthJobOptions *options, const char *value, GError **error)
+{
+    guint64 number;
+    if (!g_ascii_string_to_unsigned(value, 10, 1, 1000, &number, NULL)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not a number of checkpoints; try 2", value);
+        return FALSE;
+    }
+    options->checkpoint_keep = (guint32)number;
     return TRUE;
 }
 
@@ -231,6 +273,8 @@ static gboolean set_environment_all(BerthJobOptions *options, const char *value,
 static const JobOption job_options[] = {
     {"vcpus", 'c', "N", set_vcpus, "Virtual CPUs of the guest"},
     {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
+    {"vcpus-max", 0, "N", set_vcpus_max, "Virtual CPUs up to which it may be resized"},
+    {"memory-max", 0, "SIZE", set_memory_max, "Memory up to which it may be resized"},
     {"disk", 'd', "SIZE", set_disk, "Free space on the guest's disk, beside the image"},
     {"time", 't', "TIME", set_time, "Time limit: 90 (seconds), 90s, 30m, 2h, 1d12h, HH:MM:SS"},
     {"image", 'i', "NAME", set_image, "Image that the guest boots with"},
@@ -245,6 +289,10 @@ static const JobOption job_options[] = {
     {"node", 'w', "NODES", set_nodes, "Run on one of these nodes only: n1,n[3-7]"},
     {"priority", 'p', "N", set_priority, "Higher starts earlier; above 0 for operators only"},
     {"grace", 0, "TIME", set_grace, "From SIGTERM to SIGKILL when the job must end"},
+    {"checkpoint-every", 0, "TIME", set_checkpoint_every,
+     "Save the job so often while it runs: 30m, 2h"},
+    {"checkpoint-keep", 0, "N", set_checkpoint_keep,
+     "Keep so many checkpoints, the newest (default: 2)"},
     {"hold", 'H', NULL, set_hold, "Do not start before `berth release`"},
     {"no-requeue", 0, NULL, set_no_requeue, "Do not start again when the node is lost"},
     {"key", 0, "TEXT", set_key, "Submit once: the same key again gives the same job"},

@@ -11,7 +11,11 @@ typedef struct {
     guint64 memory_mib;
     guint64 disk_mib;
     guint64 time_limit_sec;
+    guint32 vcpus_max; /* 0 = no more than it begins with, as the next */
+    guint64 memory_max_mib;
     guint32 grace_sec;
+    guint32 checkpoint_every_sec; /* 0 = not */
+    guint32 checkpoint_keep;      /* 0 = the daemon's default */
     gint32 priority;
     char *image; /* NULL = the daemon's default */
     char *name;  /* NULL = the script's or command's base name */

@@ -23,9 +23,19 @@ static void print_command(const Berth__JobSpec *spec)
     berth_print_field(spec->script ? "Script" : "Command", text->str);
 }
 
+static void print_ceiling(const Berth__JobSpec *spec)
+{
+    guint32 vcpus = MAX(spec->vcpus_max, spec->vcpus);
+    guint64 memory_mib = MAX(spec->memory_max_mib, spec->memory_mib);
+    g_autofree char *memory = berth_format_size_mib(memory_mib);
+    if (vcpus != spec->vcpus || memory_mib != spec->memory_mib)
+        berth_print_fieldf("Ceiling", "%u vCPU%s, %s memory", vcpus, vcpus == 1 ? "" : "s", memory);
+}
+
 static void print_spec(const Berth__JobSpec *spec, guint64 job)
 {
     g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
+    print_ceiling(spec);
     print_command(spec);
     berth_print_field("Directory", spec->working_directory);
     berth_print_field("Disk", disk);
@@ -77,6 +87,47 @@ static void print_stop(const Berth__Task *task)
                            kill ? kill : "");
 }
 
+static void print_migration(const Berth__MigrationProgress *migration)
+{
+    g_autofree char *left = berth_format_size_mib(migration->memory_left_bytes >> 20);
+    berth_print_fieldf("Moves to", "%s%s%s%s", migration->to,
+                       migration->is_cancelled ? ", which was called off" : "",
+                       migration->since_usec != 0 ? ", to be copied: " : "",
+                       migration->since_usec != 0 ? left : "");
+}
+
+static void print_size(const Berth__Task *task)
+{
+    g_autofree char *memory = berth_format_size_mib(task->memory_mib);
+    if (task->vcpus != 0)
+        berth_print_fieldf("Resized to", "%u vCPU%s, %s memory", task->vcpus,
+                           task->vcpus == 1 ? "" : "s", memory);
+    if (task->resize == NULL)
+        return;
+    g_autofree char *wanted = berth_format_size_mib(task->resize->memory_mib);
+    berth_print_fieldf("Is to have", "%u vCPU%s, %s memory", task->resize->vcpus,
+                       task->resize->vcpus == 1 ? "" : "s", wanted);
+}
+
+static void print_checkpoints(const Berth__Task *task)
+{
+    guint64 bytes = 0;
+    g_autofree char *since = berth_format_time(task->checkpointing_usec);
+    if (task->checkpointing != 0)
+        berth_print_fieldf("Checkpointing", "%u, since %s", task->checkpointing, since);
+    if (task->n_checkpoints == 0)
+        return;
+    for (gsize i = 0; i < task->n_checkpoints; i++)
+        bytes += task->checkpoints[i]->memory_bytes + task->checkpoints[i]->disk_bytes;
+    const Berth__Checkpoint *newest = task->checkpoints[task->n_checkpoints - 1];
+    g_autofree char *taken = berth_format_time(newest->taken_usec);
+    g_autofree char *size = berth_format_size_mib(bytes >> 20);
+    berth_print_fieldf("Checkpoints", "%zu, of %s in all; the newest, %u, of %s",
+                       task->n_checkpoints, size, newest->serial, taken);
+    if (task->restores_from != 0 && task->restores_from != newest->serial)
+        berth_print_fieldf("Goes on from", "checkpoint %u", task->restores_from);
+}
+
 static void print_task(const Berth__Task *task)
 {
     g_autofree char *start = berth_format_time(task->start_usec);
@@ -89,8 +140,13 @@ static void print_task(const Berth__Task *task)
         berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
     print_stop(task);
     berth_print_field("Node", task->node);
+    if (task->migration != NULL)
+        print_migration(task->migration);
+    print_size(task);
     berth_print_field("Started", start);
-    berth_print_field("Frozen since", frozen);
+    if (frozen != NULL)
+        berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");
+    print_checkpoints(task);
     berth_print_field("Ended", end);
     if (task->start_usec != 0 && task->end_usec >= task->start_usec)
         berth_print_fieldf("Ran for", "%.3f s",

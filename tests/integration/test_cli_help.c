@@ -29,7 +29,8 @@ static void help_of_every_verb_is_there(void **state)
         g_autofree char *bad = g_strdup_printf("\"$BERTH\" %s --no-such-option", commands[i].name);
         g_autoptr(CliProcess) refused = CLI_SHELL(test->berthd, bad);
         gboolean is_125 =
-            strcmp(commands[i].name, "run") == 0 || strcmp(commands[i].name, "wait") == 0;
+            strcmp(commands[i].name, "run") == 0 || strcmp(commands[i].name, "wait") == 0 ||
+            strcmp(commands[i].name, "exec") == 0 || strcmp(commands[i].name, "attach") == 0;
         assert_cli_status(refused, is_125 ? 125 : 2);
         assert_contains(cli_err(refused), "Unknown option --no-such-option");
     }
@@ -107,7 +108,7 @@ static void completion_knows_verbs_options_and_names(void **state)
         const char *expected;
     } cases[] = {
         {"im", "image"},
-        {"node ''", "ls show cordon uncordon drain undrain down up --help"},
+        {"node ''", "ls show cordon uncordon drain undrain down up exec roll --help"},
         {"node drain n", "n1"},
         {"node drain n1,n", "n1,n1"},
         {"node drain --p", "--plan"},

@@ -181,6 +181,44 @@ static void on_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *requ
     fail_msg("Thaw was not expected");
 }
 
+static void on_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest *request,
+                       Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Migrate was not expected");
+}
+
+static void on_cancel_migration(Berth__Jobs_Service *service,
+                                const Berth__CancelMigrationRequest *request,
+                                Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("CancelMigration was not expected");
+}
+
+static void on_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Resize was not expected");
+}
+
+static void on_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
+                          Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Checkpoint was not expected");
+}
+
+static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
+                       Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Restore was not expected");
+}
+
+static void on_remove_checkpoint(Berth__Jobs_Service *service,
+                                 const Berth__RemoveCheckpointRequest *request,
+                                 Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("RemoveCheckpoint was not expected");
+}
+
 static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
                     Berth__ServerInfo_Closure closure, void *closure_data)
 {

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the wait for agents that are restarted: until each has joined again, and can start guests. */
+#include "cli/node_rejoin.h"
+
+#include "common/error.h"
+
+typedef struct {
+    BerthCli *cli;
+    guint64 seq;
+    gint64 deadline_usec; /* monotonic */
+    GHashTable *left;     /* names of those that are waited for */
+    GHashTable *joined;   /* of these those that have joined */
+    BerthRejoinedFunc func;
+    gpointer user_data;
+} Rejoin;
+
+Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)name;
+    return (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get", &request.base,
+                                         error);
+}
+
+static gboolean get_seq(BerthCli *cli, gpointer user_data, GError **error)
+{
+    guint64 *seq = user_data;
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    *seq = info->last_seq;
+    berth__server_info__free_unpacked(info, NULL);
+    return TRUE;
+}
+
+gboolean berth_cli_newest_event(BerthCli *cli, guint64 *out_seq, GError **error)
+{
+    return berth_cli_persist(cli, FALSE, get_seq, out_seq, error);
+}
+
+/* FALSE: there is something to be looked at. */
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    Rejoin *rejoin = user_data;
+    gpointer name;
+    rejoin->seq = event->seq;
+    if (!g_hash_table_lookup_extended(rejoin->left, event->node, &name, NULL))
+        return TRUE;
+    if (event->kind == BERTH__EVENT__KIND__NODE_UP)
+        g_hash_table_add(rejoin->joined, name);
+    return event->kind != BERTH__EVENT__KIND__NODE_UP &&
+           event->kind != BERTH__EVENT__KIND__NODE_CHANGED;
+}
+
+/* Those that have joined, and are still there: one that cannot start guests may still be coming up. */
+static gboolean look(Rejoin *rejoin, GError **error)
+{
+    g_autoptr(GList) names = g_hash_table_get_keys(rejoin->joined);
+    for (GList *name = names; name != NULL; name = name->next) {
+        Berth__Node *node = berth_cli_get_node(rejoin->cli, name->data, error);
+        if (node == NULL)
+            return FALSE;
+        if (node->state == BERTH__NODE_STATE__NODE_UP && *node->info->cannot_start == '\0') {
+            rejoin->func(node, rejoin->user_data);
+            g_hash_table_remove(rejoin->joined, name->data);
+            g_hash_table_remove(rejoin->left, name->data);
+        }
+        berth__node__free_unpacked(node, NULL);
+    }
+    return TRUE;
+}
+
+static gint64 left_msec(const Rejoin *rejoin)
+{
+    return (rejoin->deadline_usec - g_get_monotonic_time()) / 1000;
+}
+
+/* TRUE with nodes left: it has taken too long. */
+static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Rejoin *rejoin = user_data;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    while (look(rejoin, error)) {
+        g_autoptr(GError) local = NULL;
+        gint64 msec = left_msec(rejoin);
+        if (g_hash_table_size(rejoin->left) == 0 || msec <= 0)
+            return TRUE;
+        request.after_seq = rejoin->seq;
+        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
+                                   (guint)MIN(msec, G_MAXINT32), take_event, rejoin, &local) &&
+            !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return FALSE;
+        }
+    }
+    return FALSE;
+}
+
+/* Why NAME is not back. (transfer full) */
+static char *why_not(const Rejoin *rejoin, const char *name)
+{
+    g_autoptr(GError) error = NULL;
+    if (!g_hash_table_contains(rejoin->joined, name))
+        return g_strdup(
+            "its agent has not joined again; where the command does not restart it, say so with "
+            "--no-restart");
+    Berth__Node *node = berth_cli_get_node(rejoin->cli, name, &error);
+    if (node == NULL)
+        return g_strdup(error->message);
+    char *why = *node->info->cannot_start != '\0'
+                    ? g_strdup_printf("its agent has joined again, and can start no guests: %s",
+                                      node->info->cannot_start)
+                    : g_strdup("its agent has joined again, and gone again");
+    berth__node__free_unpacked(node, NULL);
+    return why;
+}
+
+gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, guint64 after_seq,
+                                guint64 patience_sec, BerthRejoinedFunc func, gpointer user_data,
+                                GError **error)
+{
+    g_autoptr(GHashTable) left = g_hash_table_new(g_str_hash, g_str_equal);
+    g_autoptr(GHashTable) joined = g_hash_table_new(g_str_hash, g_str_equal);
+    Rejoin rejoin = {.cli = cli,
+                     .seq = after_seq,
+                     .deadline_usec =
+                         g_get_monotonic_time() + (gint64)patience_sec * G_USEC_PER_SEC,
+                     .left = left,
+                     .joined = joined,
+                     .func = func,
+                     .user_data = user_data};
+    for (char **name = names; *name != NULL; name++)
+        g_hash_table_add(left, *name);
+    if (!berth_cli_persist(cli, TRUE, follow, &rejoin, error))
+        return FALSE;
+    for (char **name = names; *name != NULL; name++) {
+        if (!g_hash_table_contains(left, *name))
+            continue;
+        g_autofree char *why = why_not(&rejoin, *name);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED, "node %s: %s", *name, why);
+        return FALSE;
+    }
+    return TRUE;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/cli.h"
+
+/* How NODE is when its agent has joined again. */
+typedef void (*BerthRejoinedFunc)(const Berth__Node *node, gpointer user_data);
+
+/* Waits until each of NAMES has joined after event AFTER_SEQ, and can start guests, over restarts of the daemon; calls FUNC
+ * for each as it does. Fails when that takes longer than PATIENCE_SEC, with what is known of those that have not. */
+gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, guint64 after_seq,
+                                guint64 patience_sec, BerthRejoinedFunc func, gpointer user_data,
+                                GError **error);
+/* The newest event that there is. */
+gboolean berth_cli_newest_event(BerthCli *cli, guint64 *out_seq, GError **error);
+/* (transfer full) */
+Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error);

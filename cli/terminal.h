@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "proto/berth.pb-c.h"
+#include <glib.h>
+
+/* The terminal that this program runs on, as the other end of one elsewhere. */
+
+/* Standard input and output become raw: each key is passed on, none is acted on. FAILED_PRECONDITION: they
+ * are no terminal. */
+gboolean berth_terminal_make_raw(GError **error);
+/* As it was. Nothing to do: nothing is done. */
+void berth_terminal_restore(void);
+/* Its size, and TERM as its type (transfer none); what is not known stays 0 or "". */
+void berth_terminal_describe(Berth__Terminal *out_terminal);
+
+/* The keys that are not passed on: "~." after Enter, or first of all, is to leave. "~~" there is "~"; "~" and
+ * anything else is both. Zeroed but for `at_start`, which is TRUE, at first. */
+typedef struct {
+    gboolean at_start; /* of a line */
+    gboolean has_tilde;
+} BerthEscape;
+
+/* Takes LENGTH bytes that were typed. OUT has room for LENGTH + 1; *out_length: those to be passed on.
+ * TRUE: to leave, after these. */
+gboolean berth_escape_take(BerthEscape *escape, const guint8 *typed, gsize length, guint8 *out,
+                           gsize *out_length);

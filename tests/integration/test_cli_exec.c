@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How `berth exec` and `berth node exec` end before their commands do: never without a word, and with the
+ * terminal as it was. */
+#include "tests/lib/berthd_test.h"
+#include "tests/lib/cli_process.h"
+
+#include <signal.h>
+
+static int setup(void **state)
+{
+    int status = berthd_test_setup(state);
+    ((BerthdTest *)*state)->plan = (FakePlan){.runs_on = TRUE};
+    return status;
+}
+
+static void await_command(BerthdTest *test)
+{
+    run_until(fake_agent_exec(test->agent) != NULL);
+}
+
+static void node_exec_that_cannot_write_says_why(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) cli =
+        CLI_SHELL(test->berthd, "\"$BERTH\" node exec n1 -- yes >/dev/full");
+    await_command(test);
+    fake_agent_exec_say(test->agent, FALSE, 0, "y\n", 2);
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "cannot write what node n1 says, and ended all");
+    run_until(fake_agent_execs(test->agent)->n_cancelled == 1);
+}
+
+/* What ends it by a signal from outside: of the two, only one ends it by itself. */
+static void terminal_is_as_it_was_after(BerthdTest *test, int number, const char *status)
+{
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    g_autofree char *script =
+        g_strdup_printf("cat >inner <<'EOF'\n"
+                        "ulimit -c 0; stty -g >before\n"
+                        "sh -c 'echo $$ >pid; exec \"$BERTH\" exec -t %" G_GUINT64_FORMAT " sh'\n"
+                        "echo $? >status; stty -g >after\nEOF\n"
+                        "script -qc 'sh inner' /dev/null; cmp before after && cat status",
+                        job);
+    g_autoptr(CliProcess) cli = CLI_SHELL(test->berthd, script);
+    await_command(test);
+    g_autofree char *dir = g_path_get_dirname(berthd_fixture_socket(test->berthd));
+    g_autofree char *path = g_build_filename(dir, "pid", NULL);
+    g_autofree char *pid = NULL;
+    assert_true(g_file_get_contents(path, &pid, NULL, NULL));
+    run_until(fake_agent_execs(test->agent)->run != NULL);
+    assert_int_equal(kill((pid_t)g_ascii_strtoll(pid, NULL, 10), number), 0);
+    assert_cli_status(cli, 0);
+    assert_true(g_str_has_suffix(cli_out(cli), status));
+}
+
+static void exec_that_is_hung_up_leaves_the_terminal_as_it_was(void **state)
+{
+    terminal_is_as_it_was_after(*state, SIGHUP, "125\n");
+}
+
+static void exec_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was(void **state)
+{
+    terminal_is_as_it_was_after(*state, SIGQUIT, "131\n");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, berthd_test_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(node_exec_that_cannot_write_says_why),
+        TEST(exec_that_is_hung_up_leaves_the_terminal_as_it_was),
+        TEST(exec_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
