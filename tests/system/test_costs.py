@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""bench/costs: guests like Berth's own are moved, saved and grown by plain libvirt beside Berth, which
-goes on afterwards. How long it takes is the machine's business; what is copied is not."""
+"""bench/costs and bench/move: guests like Berth's own, and Berth's own, are moved, saved and grown by plain libvirt
+beside Berth, which goes on afterwards. How long it takes is the machine's business; what is copied is not."""
 
 import json
 import subprocess
@@ -8,17 +8,16 @@ import subprocess
 from harness import *
 
 
-def bench_costs():
-    command = [os.path.join(TREE, "bench", "costs"), "--quick", "--json", "--prefix", os.path.dirname(BERTH),
-               "--lab", LAB_NAME]
-    result = subprocess.run(command, capture_output=True, timeout=600)
-    check_equal(result.returncode, 0, f"status of bench/costs, which said {result.stderr.decode()}")
+def bench(name, *arguments):
+    command = [os.path.join(TREE, "bench", name), "--json", "--prefix", os.path.dirname(BERTH), "--lab", LAB_NAME]
+    result = subprocess.run([*command, *arguments], capture_output=True, timeout=600)
+    check_equal(result.returncode, 0, f"status of bench/{name}, which said {result.stderr.decode()}")
     return {row["metric"]: row for row in json.loads(result.stdout)}
 
 
 @test("bench/costs measures each cost, and what a migration copies follows the formula")
 def costs():
-    rows = bench_costs()
+    rows = bench("costs", "--quick")
     for metric in ("migration: apart from copying", "migration: pause", "restore: apart from copying", "freeze",
                    "thaw", "grow by 64 MiB", "grow by a vCPU", "end of a guest"):
         check_in(metric, rows, "what was measured")
@@ -28,6 +27,15 @@ def costs():
     check(0.7 < copied[0]["ratio"] < 1.4, f"1 / (1 - R/B) times as much: {copied}")
     stored = rows["checkpoint: stored"]
     check(0.7 < stored["ours"] < 1.4, f"what was touched is stored, once: {stored}")
+
+
+@test("bench/move moves one guest by Berth and by libvirt, in turns")
+def moves():
+    rows = bench("move", "--runs", "2", "--touched", "16")
+    check_equal(sorted(rows), ["guest stands still", "transfer", "whole command"], "what was measured")
+    for row in rows.values():
+        check_equal(row["runs"], 4, "moves of each kind")
+        check(row["ours"] > 0 and row["reference"] > 0, f"both took time: {row}")
 
 
 @test("afterwards both nodes run jobs again, and nothing of the bench is left")

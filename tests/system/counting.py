@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that shows what was done to it: whether it has run on without a gap, once, in one place, with its disk,
+memory and clock as they were."""
+
+import hashlib
+import subprocess
+
+from harness import *
+
+LINES = by_size(60, 150, 600)
+BLOCKS = 8
+
+# Each line has its number, a link of a chain of checksums, and the guest's clock. Before it is written the number
+# and the link are on the disk, one of the blocks of a file in memory is what was put there last, and gets
+# something else. What is kept in memory all the time is checked in the end, and the disk told.
+SCRIPT = f"""
+dd if=/dev/urandom of=/dev/shm/kept bs=64k count=$KEPT 2>/dev/null
+kept=$(sha256sum </dev/shm/kept)
+chain=start
+i=0
+echo ready
+while [ $i -lt {LINES} ]; do
+    chain=$(echo "$chain $i" | sha256sum | cut -c 1-64)
+    echo "$i $chain" >>journal
+    sync journal
+    b=$((i % {BLOCKS}))
+    if [ $i -ge {BLOCKS} ]; then
+        [ "$(sha256sum </dev/shm/$b)" = "$(cat /dev/shm/$b.sum)" ] || {{ echo "block $b is damaged"; exit 8; }}
+    fi
+    dd if=/dev/urandom of=/dev/shm/$b bs=64k count=1 2>/dev/null
+    sha256sum </dev/shm/$b >/dev/shm/$b.sum
+    echo "$i $chain $(date +%s)"
+    i=$((i+1))
+    usleep 30000
+done
+[ "$(sha256sum </dev/shm/kept)" = "$kept" ] || {{ echo "memory is damaged"; exit 9; }}
+echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)"
+"""
+
+
+def start(kept_mib=8, *options):
+    job = sh(f"KEPT={kept_mib * 16}{SCRIPT}", "--memory", "256M", "--disk", "64M", *options)
+    await_running(job)
+    await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
+    return job
+
+
+def chain():
+    link = "start"
+    for i in range(LINES):
+        link = hashlib.sha256(f"{link} {i}\n".encode()).hexdigest()
+        yield i, link
+
+
+def check_whole(job, epoch=1):
+    """It has ended well, on one node, without a line lost, doubled or wrong, and its clock is right; EPOCH: how
+    often it was started."""
+    ended = wait_one(job)
+    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]})")
+    check_equal(number(task(ended), "epoch"), epoch, "its epoch: how often it was started")
+    ready, *lines, last = output(job)[0].decode().splitlines()
+    check_equal(ready, "ready", "its first line")
+    words = [line.split() for line in lines]
+    check_equal([(int(w[0]), w[1]) for w in words], list(chain()), "its chain")
+    journal = "".join(f"{i} {link}\n" for i, link in chain())
+    *said, now = last.split()
+    check_equal(said, ["journal", hashlib.sha256(journal.encode()).hexdigest()], "its disk")
+    clock = [int(w[2]) for w in words] + [int(now)]
+    check_equal(clock, sorted(clock), "its clock, which never goes back")
+    end = number(task(ended), "endUsec") / 1e6
+    check(abs(clock[-1] - end) < 10, f"its clock is right at the end: {clock[-1]} where it is {end}")
+
+
+def node_of(job):
+    return task(show(job))["node"]
+
+
+def other(node):
+    return next(name for name in sorted(nodes()) if name != node)
+
+
+def guests_on(node):
+    return lab_exec(node, "virsh", "list", "--all", "--name").split()
+
+
+def settle(job):
+    """Until nothing is being done to it; it is on one node only, and runs there."""
+    name = f"berth-{job}-0-0-1"
+
+    def settled():
+        shown = task(show(job))
+        has_it = [node for node in sorted(nodes()) if name in guests_on(node)]
+        return shown["node"] if "migration" not in shown and has_it in ([shown["node"]], []) else None
+    await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
+    await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 60)
+    node = await_true("its move has come to an end, and it is on one node alone", settled, 120)
+    state = subprocess.run([*LAB, "exec", "--name", LAB_NAME, node, "virsh", "domstate", name],
+                           capture_output=True, text=True)
+    check(state.stdout.strip() in ("running", ""), f"its domain is {state.stdout} {state.stderr}")

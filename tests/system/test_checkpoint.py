@@ -1,0 +1,87 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berth checkpoint, restore, freeze --to-disk and thaw --to: a job that checks its output's chain, its disk, its memory
+and its clock is saved while it runs, goes on from that when its host has lost power, is put back on request, and goes
+through storage to another node. Nothing is left in the pool."""
+
+import json
+
+from counting import *
+
+KEPT_MIB = by_size(8, 64, 200)
+TIMES = by_size(2, 5, 20)
+
+
+def count(job):
+    return output(job)[0].count(b"\n")
+
+
+def await_more(job):
+    """It has written more than it had."""
+    before = count(job)
+    await_true("it goes on", lambda: count(job) > before, 60)
+
+
+def checkpoints(job):
+    return [json.loads(line) for line in berth("checkpoint", "ls", str(job), "--json").splitlines()]
+
+
+def left_in_pool(job):
+    return [name for name in lab_exec("host", "rbd", "--pool", "berth", "ls").split()
+            if f"-{job}-" in name]
+
+
+def await_empty(job):
+    await_true("nothing of it is left in the pool", lambda: not left_in_pool(job), 60)
+
+
+@test("a job is checkpointed while it runs, frozen to disk, and goes on on the other node")
+def to_disk():
+    job = start(KEPT_MIB)
+    for i in range(TIMES):
+        check_in(f"checkpoint {i + 1}", berth("checkpoint", "--wait", str(job)), "what it says")
+        await_more(job)
+    kept = checkpoints(job)
+    check_equal([c["serial"] for c in kept], list(range(max(TIMES - 1, 1), TIMES + 1)), "those that are kept")
+    first = node_of(job)
+    berth("freeze", "--to-disk", str(job))
+    check_equal(show(job)["state"], "SUSPENDED", "its state")
+    await_true("its node is released", lambda: f"berth-{job}-0-0-1" not in guests_on(first))
+    check_in("to disk", berth("show", str(job)), "berth show")
+    # Ceph may still count the client of the QEMU that was just ended: then its start is tried again, anywhere.
+    berth("thaw", "--to", other(first), str(job))
+    await_true("it goes on", lambda: show(job)["state"] == "RUNNING", 120)
+    await_more(job)
+    check_whole(job, epoch=number(task(show(job)), "epoch"))
+    await_empty(job)
+
+
+@test("a job whose host has lost power goes on from its checkpoint on another node")
+def host_dies():
+    job = start(KEPT_MIB)
+    await_more(job)
+    berth("checkpoint", "--wait", str(job))
+    await_more(job)
+    first = node_of(job)
+    lab("stop", f"host/{first}")
+    try:
+        await_true("it goes on elsewhere", lambda: node_of(job) == other(first)
+                   and show(job)["state"] == "RUNNING", 240)
+        check_whole(job, epoch=number(task(show(job)), "epoch"))
+    finally:
+        lab("start", f"host/{first}")
+        await_true("the node is back", lambda: node_is_up(first), 120)
+    await_empty(job)
+
+
+@test("a running job is put back to a checkpoint")
+def put_back():
+    job = start(KEPT_MIB)
+    berth("checkpoint", "--wait", str(job))
+    await_more(job)
+    check_in("runs on", berth("restore", "--wait", str(job), "1"), "what it says")
+    await_more(job)
+    check_whole(job, epoch=number(task(show(job)), "epoch"))
+    await_empty(job)
+
+
+main()
