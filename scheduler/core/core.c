@@ -176,6 +176,7 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
     case BERTH_EVENT_GUEST_GONE:
         out_input->reason = event->gone.reason;
         out_input->not_begun = event->gone.not_begun;
+        out_input->has_left = event->gone.has_left;
         return CORE_TASK_GONE;
     case BERTH_EVENT_START_FAILED:
         out_input->reason = event->start_failed.reason;

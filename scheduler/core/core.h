@@ -28,7 +28,7 @@ typedef enum {
     BERTH_GUEST_RUNNING = 2,   /* the command runs */
     BERTH_GUEST_STOPPING = 3,  /* STOP is in flight, or its effect */
     BERTH_GUEST_RELEASING = 4, /* RELEASE is in flight; the outcome is decided */
-    BERTH_GUEST_FENCING = 5,   /* FENCE is in flight; node lost */
+    BERTH_GUEST_FENCING = 5,   /* FENCE is in flight; its node is lost, or it has left that */
 } BerthGuestPhase;
 
 /* What is being done to a running guest. One thing at a time; cleared by its result. */
@@ -375,6 +375,7 @@ typedef enum {
     BERTH_FOUND_EXITED,
     BERTH_FOUND_GONE,
     BERTH_FOUND_NOT_BEGUN, /* GONE, and its command has certainly not begun */
+    BERTH_FOUND_LEFT,      /* as GONE with HAS_LEFT */
 } BerthFoundPhase;
 
 /* One guest of a joining node. The core acts on each as if its event had just come, counts a guest
@@ -433,6 +434,7 @@ typedef struct {
             gboolean not_begun; /* its command has certainly not begun: BOOT_DEADLINE, GUEST_CRASHED
                                  * and GUEST_VANISHED are a passing start failure,
                                  * BERTH_BOOT_RETRIES_MAX times in a row at most, and not of a gang */
+            gboolean has_left;  /* nobody knows for where: it is fenced before it is released */
         } gone;
         struct {
             /* STORAGE_UNAVAILABLE: the node does not reach storage, which counts for the node and

@@ -119,7 +119,8 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           record->job);
     CHECK(core_class_allows(guest->task->job->class, node->handle), "job %" G_GUINT64_FORMAT,
           record->job);
-    CHECK((guest->phase == BERTH_GUEST_FENCING) == (node->state == BERTH_NODE_LOST),
+    CHECK((guest->phase == BERTH_GUEST_FENCING) ==
+              (guest->has_left || node->state == BERTH_NODE_LOST),
           "job %" G_GUINT64_FORMAT " on %s", record->job, node->name);
     CHECK(guest->phase == record->phase || record->phase == BERTH_GUEST_RELEASING,
           "job %" G_GUINT64_FORMAT, record->job);

@@ -102,7 +102,8 @@ static const Member exited_members[] = {
     E(exited.start_usec, I64),      E(exited.end_usec, I64),       E(exited.exit.status, U32),
     E(exited.exit.signal, U32),     E(exited.exit.oom_kills, U32), E(exited.exit.disk_full, I32),
     E(exited.exit.not_started, I32)};
-static const Member gone_members[] = {E(gone.reason, U32), E(gone.not_begun, I32)};
+static const Member gone_members[] = {E(gone.reason, U32), E(gone.not_begun, I32),
+                                      E(gone.has_left, I32)};
 static const Member failed_members[] = {E(start_failed.reason, U32),
                                         E(start_failed.permanent, I32)};
 static const Member usage_members[] = {E(usage.cpu_milli, U32),

@@ -39,8 +39,11 @@ static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, Ber
                           const BerthResources *resources)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
-    if (phase == BERTH_GUEST_FENCING && node->state != BERTH_NODE_LOST)
+    guest->has_left = phase == BERTH_GUEST_FENCING && node->state != BERTH_NODE_LOST;
+    if (guest->has_left && !core->config.can_fence) {
+        guest->has_left = FALSE;
         phase = guest->task->record.phase = BERTH_GUEST_RELEASING;
+    }
     if (guest->phase != BERTH_GUEST_NONE)
         core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     guest->size =
@@ -136,6 +139,8 @@ static void resume_node(BerthCore *core, CoreNode *node)
         CoreGuest *guest = g_ptr_array_index(node->guests, i);
         core_predict_resume(core, guest);
         core_move_resume(core, guest);
+        if (guest->has_left)
+            core_step_fence(core, guest);
         plan_end_of_starting(core, guest);
     }
     if (node->state == BERTH_NODE_LOST) {

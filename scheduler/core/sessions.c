@@ -155,7 +155,8 @@ static void reconcile_found(BerthCore *core, CoreGuest *guest, const BerthFoundG
                            .end_usec = found->end_usec,
                            .exit = found->exit,
                            .reason = found->reason,
-                           .not_begun = found->phase == BERTH_FOUND_NOT_BEGUN};
+                           .not_begun = found->phase == BERTH_FOUND_NOT_BEGUN,
+                           .has_left = found->phase == BERTH_FOUND_LEFT};
     gboolean is_going =
         guest->phase == BERTH_GUEST_RELEASING || guest->phase == BERTH_GUEST_FENCING;
     if (is_going || found->phase == BERTH_FOUND_STARTING) {

@@ -155,22 +155,29 @@ static void on_start_refused(BerthCore *core, CoreTask *task, CoreGuest *guest,
     on_start_failed(core, task, guest, input);
 }
 
+static void end_gone(BerthCore *core, CoreTask *task, const CoreTaskInput *input)
+{
+    BerthReason reason = input->reason;
+    gboolean is_lost = reason == BERTH_REASON_NONE || reason == BERTH_REASON_NODE_LOST ||
+                       reason == BERTH_REASON_GUEST_VANISHED;
+    if (core_step_is_ended_by_stop(task))
+        core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), 0);
+    else if (!is_lost)
+        core_step_finish(core, task, core_outcome_of_gone(reason), 0);
+    else if (input->has_left && !core->config.can_fence) /* it may run on, wherever it is */
+        core_step_finish(core, task,
+                         (CoreOutcome){BERTH_JOB_NODE_FAIL, BERTH_REASON_GUEST_VANISHED}, 0);
+    else
+        core_step_requeue_or_fail(core, task, BERTH_REASON_GUEST_VANISHED);
+}
+
 void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
 {
-    if (core_step_is_ended_by_stop(task)) {
-        core_step_end_by_stop(core, task, 0);
-        return;
-    }
-    switch (input->reason) {
-    case BERTH_REASON_NONE:
-    case BERTH_REASON_NODE_LOST:
-    case BERTH_REASON_GUEST_VANISHED:
-        core_step_requeue_or_fail(core, task, BERTH_REASON_GUEST_VANISHED);
-        break;
-    default:
-        core_step_finish(core, task, core_outcome_of_gone(input->reason), 0);
-    }
-    core_step_release(core, task);
+    end_gone(core, task, input);
+    if (input->has_left && core->config.can_fence)
+        core_task_fence_left(core, task, guest);
+    else
+        core_step_release(core, task);
 }
 
 /* Nothing of the job has run: that its guest crashed, or did not boot in time on a node that may be slow, is
@@ -190,7 +197,7 @@ static gboolean may_boot_again(const BerthCore *core, const CoreTask *task,
 static void on_gone_while_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                    const CoreTaskInput *input)
 {
-    if (may_boot_again(core, task, input)) {
+    if (!input->has_left && may_boot_again(core, task, input)) {
         task->record.start_failures++;
         start_again(core, task, guest);
         core_step_release(core, task);
@@ -296,7 +303,7 @@ static const TaskHandler table[BERTH_GUEST_FENCING + 1][CORE_TASK_N_EVENTS] = {
     [BERTH_GUEST_FENCING] =
         {
             [CORE_TASK_RELEASED] = on_released,
-            [CORE_TASK_FENCED] = on_released,
+            [CORE_TASK_FENCED] = core_on_fenced,
             [CORE_TASK_FENCE_FAILED] = core_on_fence_failed,
             [CORE_TASK_CANCEL] = on_cancel_pending,
             [CORE_TASK_TIMER] = core_on_fence_again,

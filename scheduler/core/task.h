@@ -35,6 +35,7 @@ typedef struct {
     BerthReason reason; /* GONE, START_FAILED, CANCEL */
     gboolean permanent; /* START_FAILED */
     gboolean not_begun; /* GONE */
+    gboolean has_left;  /* GONE */
     gboolean ok;        /* the result of an op */
     guint32 serial;     /* of which; 0 = of the latest */
     gint64 paused_usec; /* CHECKPOINTED */

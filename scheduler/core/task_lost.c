@@ -77,12 +77,17 @@ static gboolean is_any_fencing(const CoreTask *task)
     return FALSE;
 }
 
-/* The node itself can now say when nothing of it is left there, which is more than a fence. */
+/* The node itself can now say when nothing of it is left there, which is more than a fence; but not of one
+ * that has left it. */
 void core_on_joined_while_removing(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                    const CoreTaskInput *input)
 {
     if (guest->removed_at == core->event)
         return; /* with another guest of its gang */
+    if (guest->phase == BERTH_GUEST_FENCING && (guest->has_left || input->has_left)) {
+        guest->has_left = TRUE;
+        return;
+    }
     core_step_release_guest(core, guest);
     core_step_update_phase(core, task);
     if (!is_any_fencing(task))
@@ -134,6 +139,28 @@ void core_on_node_lost_while_removing(BerthCore *core, CoreTask *task, CoreGuest
         core_step_free_guest(core, guest);
     else
         remove_lost(core, guest);
+}
+
+void core_task_fence_left(BerthCore *core, CoreTask *task, CoreGuest *guest)
+{
+    core_timer_clear(core, &task->timer);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (&task->guests[i] != guest && task->guests[i].phase != BERTH_GUEST_NONE)
+            core_step_release_guest(core, &task->guests[i]);
+    guest->has_left = TRUE;
+    core_step_fence(core, guest);
+}
+
+/* The node that it has left still knows of it. */
+void core_on_fenced(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    if (core_step_node_of(core, guest)->state == BERTH_NODE_LOST) {
+        core_step_free_guest(core, guest);
+        return;
+    }
+    guest->has_left = FALSE;
+    core_step_release_guest(core, guest);
+    core_step_update_phase(core, task);
 }
 
 /* Guests of a gang share the timer: all that are still being fenced are tried again with the first that

@@ -179,6 +179,7 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     guest->is_opportunistic = guest->waits_for_room = FALSE;
     core->pass_wanted = TRUE;
     guest->phase = BERTH_GUEST_NONE;
+    guest->has_left = FALSE;
     core_relief_room_changed(core, node);
     core_emit_changed(core, task);
     core_step_update_phase(core, task);

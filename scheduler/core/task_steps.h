@@ -27,6 +27,9 @@ void core_step_emit_start(BerthCore *core, const CoreGuest *guest);
 gboolean core_step_is_ended_by_stop(const CoreTask *task);
 void core_step_end_by_stop(BerthCore *core, CoreTask *task, gint64 end_usec);
 
+/* Its outcome is decided, and GUEST is not on its node any more, but may run somewhere else. */
+void core_task_fence_left(BerthCore *core, CoreTask *task, CoreGuest *guest);
+
 /* Transitions: task_ops.c, task_lost.c, and one of task.c. */
 void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest,
                       const CoreTaskInput *input);
@@ -50,6 +53,7 @@ void core_on_node_lost(BerthCore *core, CoreTask *task, CoreGuest *guest,
                        const CoreTaskInput *input);
 void core_on_node_lost_while_removing(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                       const CoreTaskInput *input);
+void core_on_fenced(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
 void core_on_fence_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                           const CoreTaskInput *input);
 void core_on_fence_again(BerthCore *core, CoreTask *task, CoreGuest *guest,

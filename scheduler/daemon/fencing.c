@@ -75,16 +75,20 @@ static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 /* A guest that never reported its own clients may not be made yet: then its agent, which would
- * make it, is cut off too. */
+ * make it, is cut off too. Not the agent of a node that is there, which says itself that the guest has left. */
 static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action)
 {
     const BerthTaskEntry *entry =
         berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
     const BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
+    BerthCoreNode known = {0};
+    gboolean is_lost =
+        berth_core_get_node(daemon->core, action->node, &known) && known.state == BERTH_NODE_LOST;
     g_autoptr(GStrvBuilder) addresses = g_strv_builder_new();
     for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++)
         g_strv_builder_add(addresses, entry->stored->storage_clients[i]);
-    if ((!entry || entry->stored->n_storage_clients == 0) && node && *node->info->storage_client) {
+    if (is_lost && (!entry || entry->stored->n_storage_clients == 0) && node &&
+        *node->info->storage_client) {
         g_auto(GStrv) clients = g_strsplit(node->info->storage_client, " ", -1);
         g_strv_builder_addv(addresses, (const char **)clients);
     }

@@ -155,6 +155,9 @@ static gboolean found_phase(const Berth__GuestStatus *status, BerthFoundPhase *o
     case BERTH__GUEST_STATUS__PHASE__ENDED:
         *out_phase = BERTH_FOUND_EXITED;
         return TRUE;
+    case BERTH__GUEST_STATUS__PHASE__LEFT:
+        *out_phase = BERTH_FOUND_LEFT;
+        return TRUE;
     case BERTH__GUEST_STATUS__PHASE__GONE:
         *out_phase = status->not_begun ? BERTH_FOUND_NOT_BEGUN : BERTH_FOUND_GONE;
         return TRUE;
@@ -169,15 +172,14 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     BerthFoundGuest guest = {.id = guest_id(status->id)};
     BerthCoreTask task;
     gboolean has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
-    gboolean is_told = has_left ? was_here(daemon, turn, node, &guest.id, TRUE)
-                                : found_phase(status, &guest.phase);
-    if (!is_told)
+    if (!found_phase(status, &guest.phase) ||
+        (has_left && !was_here(daemon, turn, node, &guest.id, TRUE)))
         return;
     BerthTaskEntry *entry = find_entry(daemon, node, &guest.id, &task);
     if (entry && status->phase != BERTH__GUEST_STATUS__PHASE__ARRIVING)
         take_status(daemon, turn, node, &guest.id, &task, entry, status);
-    if (has_left)
-        return; /* it is missing */
+    if (has_left && is_moved(daemon, &guest.id))
+        return; /* it is missing, and who moves it looks for it */
     guest.start_usec = start_usec(daemon, entry, status->start_usec);
     guest.end_usec = believable_usec(daemon, entry, status->end_usec);
     guest.reason = gone_reason(status);
@@ -243,10 +245,11 @@ static gboolean change_event(BerthDaemon *daemon, const BerthTaskEntry *entry,
         berth_record_exit_to_core(status->exit, &event->exited.exit);
         return TRUE;
     case BERTH__GUEST_STATUS__PHASE__GONE:
-    case BERTH__GUEST_STATUS__PHASE__LEFT: /* and nobody here knows where it is */
+    case BERTH__GUEST_STATUS__PHASE__LEFT: /* and nobody here knows for where */
         event->kind = BERTH_EVENT_GUEST_GONE;
         event->gone.reason = gone_reason(status);
         event->gone.not_begun = status->not_begun;
+        event->gone.has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
         return TRUE;
     default:
         return FALSE; /* STARTING: no news */

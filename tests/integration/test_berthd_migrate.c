@@ -308,7 +308,7 @@ static void guest_that_came_for_nobody_is_removed(void **state)
 }
 
 /* As by virsh migrate: nobody here knows where it is. */
-static void guest_that_left_without_being_asked_is_missing(void **state)
+static void guest_that_left_without_being_asked_is_fenced(void **state)
 {
     Test *test = *state;
     Berth__GuestId id = BERTH__GUEST_ID__INIT;
@@ -333,6 +333,9 @@ static void guest_that_left_without_being_asked_is_missing(void **state)
     assert_int_equal(gone->reason, BERTH__REASON__REASON_GUEST_VANISHED);
     assert_string_equal(gone->node, "n2");
     assert_non_null(strstr(gone->text, "not by Berth"));
+    guint64 fenced = event_of(test, BERTH__EVENT__KIND__GUEST_FENCED)->seq;
+    run_until(n_events(test, BERTH__EVENT__KIND__GUEST_START, test->job) == 2);
+    assert_true(event_of(test, BERTH__EVENT__KIND__GUEST_START)->seq > fenced);
     run_until(fake_agent_runs(test->first, test->job) + fake_agent_runs(test->second, test->job) >
               1);
 }
@@ -429,7 +432,7 @@ int main(void)
         TEST(move_ends_with_the_node_that_it_goes_to),
         TEST(usage_of_who_has_left_is_counted_once),
         TEST(guest_that_came_for_nobody_is_removed),
-        TEST(guest_that_left_without_being_asked_is_missing),
+        TEST(guest_that_left_without_being_asked_is_fenced),
         TEST(move_is_called_off),
         TEST(call_off_outlives_berthd),
         TEST(drain_moves_guests_away),

@@ -53,9 +53,11 @@ static void report(World *world, const Guest *guest)
         break;
     case BERTH_FOUND_GONE:
     case BERTH_FOUND_NOT_BEGUN:
+    case BERTH_FOUND_LEFT:
         event.kind = BERTH_EVENT_GUEST_GONE;
         event.gone.reason = found->reason;
         event.gone.not_begun = found->phase == BERTH_FOUND_NOT_BEGUN;
+        event.gone.has_left = found->phase == BERTH_FOUND_LEFT;
         break;
     }
     if (world_host(world, guest->node)->has_session)

@@ -195,6 +195,8 @@ static BerthFoundGuest found_of(Script *script, const char *text)
         found.phase = BERTH_FOUND_EXITED;
     else if (g_strcmp0(parts[1], "not-begun") == 0)
         found.phase = BERTH_FOUND_NOT_BEGUN;
+    else if (g_strcmp0(parts[1], "left") == 0)
+        found.phase = BERTH_FOUND_LEFT;
     else
         found.phase = BERTH_FOUND_GONE;
     if (detail != NULL && found.phase == BERTH_FOUND_EXITED)
@@ -301,6 +303,7 @@ static void on_guest(Script *script, BerthEventKind kind)
     if (kind == BERTH_EVENT_GUEST_GONE) {
         event.gone.reason = (BerthReason)core_script_value(script, script->words[2]);
         event.gone.not_begun = core_script_has(script, "not-begun");
+        event.gone.has_left = core_script_has(script, "left");
     }
     if (kind == BERTH_EVENT_START_FAILED) {
         event.start_failed.reason = core_script_has(script, "storage")

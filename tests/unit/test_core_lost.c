@@ -231,6 +231,90 @@ static void task_no_requeue_is_fenced_but_fails(void **state)
         "? 1 NODE_FAIL node-lost fencing\n");
 }
 
+/* As by virsh migrate. Its old node forgets it once it cannot write any more. */
+static void task_that_left_is_fenced_before_it_starts_again(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "gone 1.1 guest-vanished left -> FENCE 1.1@1\n"
+        "? 1 PENDING requeued fencing\n"
+        "gone 1.1 guest-vanished left\n"
+        "fence-failed 1.1\n"
+        "next 4\n"
+        "at 4\n"
+        "timer -> FENCE 1.1@1\n"
+        "fenced 1.1 -> RELEASE 1.1@1\n"
+        "? 1 PENDING requeued releasing\n"
+        "next never\n"
+        "released 1.1 -> START 1.2@1\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "left 1\n"
+        "join 1 1.1:left:guest-vanished -> FENCE 1.1@1\n"
+        "? 1 PENDING requeued fencing\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "cancel 1 -> STOP 1.1@1\n"
+        "gone 1.1 guest-vanished left -> FENCE 1.1@1\n"
+        "? 1 CANCELLED cancelled-by-user fencing\n"
+        "fenced 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "? 1 CANCELLED cancelled-by-user none\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "gone 1.1 guest-vanished not-begun left -> FENCE 1.1@1\n");
+}
+
+/* That it is not there says nothing of where it is. */
+static void task_that_left_is_fenced_whatever_its_node_does(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "gone 1.1 guest-vanished left -> FENCE 1.1@1\n"
+        "left 1\n"
+        "join 1\n"
+        "? 1 PENDING requeued fencing\n"
+        "fenced 1.1 -> RELEASE 1.1@1\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "join 1 1.1:left:guest-vanished\n"
+        "? 1 PENDING requeued fencing\n"
+        "fenced 1.1 -> RELEASE 1.1@1\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "gone 1.1 guest-vanished left -> FENCE 1.1@1\n"
+        "left 1\n"
+        "at 60\n"
+        "timer -> FENCE 1.1@1\n"
+        "fenced 1.1\n"
+        "? 1 PENDING requeued none\n");
+    run("node 1 4 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "gone 1.1 guest-vanished left -> FENCE 1.1@1\n"
+        "restart -> FENCE 1.1@1\n"
+        "join 1\n"
+        "fenced 1.1 -> RELEASE 1.1@1\n");
+}
+
+static void task_that_left_without_fence_fails(void **state)
+{
+    run_without_fence("node 1 4 1000\n"
+                      "submit 1 -> START 1.1@1\n"
+                      "running 1.1\n"
+                      "gone 1.1 guest-vanished left -> RELEASE 1.1@1\n"
+                      "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -245,6 +329,9 @@ int main(void)
         cmocka_unit_test(task_without_fence_fails_on_lost_node),
         cmocka_unit_test(task_lost_while_removing_keeps_its_outcome),
         cmocka_unit_test(task_no_requeue_is_fenced_but_fails),
+        cmocka_unit_test(task_that_left_is_fenced_before_it_starts_again),
+        cmocka_unit_test(task_that_left_is_fenced_whatever_its_node_does),
+        cmocka_unit_test(task_that_left_without_fence_fails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -227,10 +227,12 @@ static void restart_remembers_stops_for_absent_nodes(void **state)
         "join 1 1.1:running -> STOP 1.1@1\n");
 }
 
-/* A record that contradicts its node: fenced on a node that is only down. */
+/* A record that contradicts its node: fenced on a node that is only down, where nobody can fence. */
 static void restore_of_contradicting_record_is_mended(void **state)
 {
-    g_autoptr(BerthCore) core = berth_core_new(&core_script_config);
+    BerthCoreConfig config = core_script_config;
+    config.can_fence = FALSE;
+    g_autoptr(BerthCore) core = berth_core_new(&config);
     g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
     guint32 node = berth_core_add_node(core, "n1");
     BerthCoreNodeInfo info = {.capacity = {4, 1000, 0}};
