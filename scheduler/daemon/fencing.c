@@ -75,8 +75,9 @@ static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
 }
 
 /* A guest that never reported its own clients may not be made yet: then its agent, which would
- * make it, is cut off too. Not the agent of a node that is there, which says itself that the guest has left. */
-static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action)
+ * make it, is cut off too; and also where GOES_ON, for its agent writes its output to the logs that are to be
+ * gone on with. Not the agent of a node that is there, which says itself that the guest has left. */
+static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action, gboolean goes_on)
 {
     const BerthTaskEntry *entry =
         berth_job_table_find_task(daemon->jobs, action->guest.job, action->guest.task);
@@ -87,7 +88,7 @@ static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action
     g_autoptr(GStrvBuilder) addresses = g_strv_builder_new();
     for (gsize i = 0; entry && i < entry->stored->n_storage_clients; i++)
         g_strv_builder_add(addresses, entry->stored->storage_clients[i]);
-    if (is_lost && (!entry || entry->stored->n_storage_clients == 0) && node &&
+    if (is_lost && (goes_on || !entry || entry->stored->n_storage_clients == 0) && node &&
         *node->info->storage_client) {
         g_auto(GStrv) clients = g_strsplit(node->info->storage_client, " ", -1);
         g_strv_builder_addv(addresses, (const char **)clients);
@@ -99,11 +100,11 @@ void berth_fence(BerthDaemon *daemon, const BerthCoreAction *action)
 {
     BerthCoreTask task;
     Fence *input = g_new0(Fence, 1);
-    input->addresses = fence_addresses(daemon, action);
     input->disk_id = berth_disk_id_format(&action->guest);
     input->keep_disk =
         berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) &&
         task.checkpoint_epoch != 0 && !berth_job_state_is_final(task.state);
+    input->addresses = fence_addresses(daemon, action, input->keep_disk);
     Fencing *fencing = g_new0(Fencing, 1);
     *fencing = (Fencing){daemon, *action};
     berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "fence a guest",

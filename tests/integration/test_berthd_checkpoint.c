@@ -35,7 +35,8 @@ static int setup(void **state)
     assert_no_error(error);
     test->berthd = berthd_fixture_new_on("node_timeout = 2s\n", lines, storage);
     berthd_fixture_start_with(test->berthd, "--take-over-storage"); /* the tests share a pool */
-    test->plan = (FakePlan){.runs_on = TRUE, .out = "here\n", .usage = &usage};
+    test->plan = (FakePlan){
+        .runs_on = TRUE, .out = "here\n", .usage = &usage, .storage_client = "127.0.0.1:1/1"};
     test->first = berthd_fixture_add_agent(test->berthd, "n1", berthd_test_plan, &test->plan);
     berthd_fixture_import(test->berthd, "tiny");
     test->job = berthd_fixture_submit_plain(test->berthd);
@@ -236,14 +237,23 @@ static void assert_restored_on(Test *test, FakeAgent *agent, const char *node, g
     assert_string_equal(event_of(test, BERTH__EVENT__KIND__GUEST_RESTORE)->node, node);
 }
 
+/* Its guest had a client of its own, and its agent wrote what that printed. */
 static void lost_node_s_job_goes_on_elsewhere(void **state)
 {
     Test *test = *state;
+    g_autoptr(GError) error = NULL;
+    BerthStorage *agent = cluster_open(10, &error);
+    assert_no_error(error);
+    g_autofree char *address = berth_storage_client_address(agent);
+    assert_true(berth_storage_log_write(agent, "of-the-agent", 0, "x", 1, &error));
+    fake_agent_set_storage_client(test->first, address);
     checkpoint(test);
     event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
     fake_agent_cut(test->first);
     wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
     assert_restored_on(test, test->second, "n2", 1);
+    assert_false(berth_storage_log_write(agent, "of-the-agent", 0, "x", 1, NULL));
+    berth_storage_free(agent);
     /* What comes back is released, and its disk is not removed: it is the job's. */
     fake_agent_heal(test->first);
     run_until(fake_agent_n_guests(test->first) == 0);
@@ -272,8 +282,12 @@ static void restore_puts_a_job_back(void **state)
     assert_restored_on(test, test->first, "n1", 1);
     assert_true(fake_agent_release(test->first)->keep_disk);
     assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED)->text, "1");
+    /* The other one's output is gone. */
+    wait_for(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED, 1);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED)->text,
+                        "2: the job was put back to 1");
     g_autoptr(Berth__Job) job = get(test);
-    assert_int_equal(berthd_test_task(job)->n_checkpoints, 2);
+    assert_int_equal(berthd_test_task(job)->n_checkpoints, 1);
     assert_int_equal(berthd_test_task(job)->restores_from, 1);
     g_autofree char *output = berthd_fixture_logs(test->berthd, test->job, FALSE, FALSE);
     assert_non_null(strstr(output, "here"));
