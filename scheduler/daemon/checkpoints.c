@@ -278,6 +278,22 @@ gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGue
     return TRUE;
 }
 
+void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
+                                BerthTaskEntry *entry)
+{
+    Berth__Task *task = entry->stored->task;
+    guint32 restored = task->restores_from;
+    g_autofree char *why = g_strdup_printf("the job was put back to %u", restored);
+    gsize before = task->n_checkpoints;
+    for (gsize i = before; i > 0; i--) {
+        guint32 serial = task->checkpoints[i - 1]->serial;
+        if (serial > restored)
+            remove_in_turn(checkpoints->daemon, turn, task, serial, "", why);
+    }
+    if (task->n_checkpoints < before)
+        tell_what_is_left(turn, task, restored);
+}
+
 /* The oldest go that are more than the job keeps; the one that was just taken stays. */
 static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
 {

@@ -20,6 +20,11 @@ gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGue
 gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn, guint64 job,
                                   guint32 task, guint32 serial, const char *user, GError **error);
 
+/* The guest of ENTRY has gone on from what its task restores from: later ones are removed, in TURN. Their output was
+ * cut off, and what is written now takes its place. */
+void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
+                                BerthTaskEntry *entry);
+
 /* What the core needs of the one called SERIAL (0: the newest). FALSE: TASK has none such. Pure. */
 gboolean berth_checkpoints_find(const Berth__Task *task, guint32 serial,
                                 BerthCoreCheckpoint *out_checkpoint);

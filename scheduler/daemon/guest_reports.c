@@ -10,6 +10,7 @@
 
 #include "common/id.h"
 #include "scheduler/daemon/actions.h"
+#include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/logs.h"
 #include "scheduler/daemon/migrations.h"
 #include "scheduler/daemon/records.h"
@@ -87,6 +88,9 @@ static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, cons
         said.usage = NULL;
     if (task->phase == BERTH_GUEST_RELEASING || task->phase == BERTH_GUEST_FENCING)
         return;
+    if (status->phase == BERTH__GUEST_STATUS__PHASE__ACTIVE && entry->stored->task->booting &&
+        entry->stored->task->restores_from != 0)
+        berth_checkpoints_restored(daemon->checkpoints, turn, entry);
     guint64 stdout_bytes = entry->stdout_bytes;
     guint64 stderr_bytes = entry->stderr_bytes;
     if (berth_record_take_status(entry, &said))
