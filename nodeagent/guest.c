@@ -40,6 +40,7 @@ BerthGuest *berth_guest_new(const BerthGuestContext *context, const BerthGuestId
     guest->leave_answers = berth_guest_answers_new();
     guest->take_answers = berth_guest_answers_new();
     guest->resize_answers = berth_guest_answers_new();
+    guest->needed_mib = G_MAXUINT64;
     berth__usage__init(&guest->usage);
     return guest;
 }

@@ -97,6 +97,7 @@ struct BerthGuest {
     gboolean is_size_asked;      /* libvirt was asked for it, and has not answered */
     gboolean asks_size_again;    /* something has changed since it was */
     guint64 resized_mib;         /* what it had of its memory at the last answer */
+    guint64 needed_mib;          /* what it used of it at its last report, or G_MAXUINT64 */
     guint silences; /* answers in a row, each after a pause, of which nothing had come */
     guint resize_source;
     GError *resize_error;   /* why it is to have again what it had; NULL: it is not */
@@ -194,6 +195,8 @@ gboolean berth_guest_is_leaving(const BerthGuest *guest);
 
 /* --- guest_resize.c --- */
 
+/* Of a report of the guest. */
+void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib);
 /* It has a domain no more: nothing of it can be changed. */
 void berth_guest_end_resize(BerthGuest *guest);
 

@@ -18,6 +18,10 @@
 /* ... and after so many its guest does not go along. Half a minute: an emulated guest on a busy host has
  * been seen to take ten seconds for a block. */
 #define SILENCES_MAX 10u
+/* Memory that stays free in a guest, of what it has, beyond what it uses: what its processes may ask for until
+ * its next report, and what its kernel keeps from them (images/init/cgroups.c). */
+#define FREE_LEFT_PART    32u
+#define FREE_LEFT_MIN_MIB 8u
 
 static void ask(BerthGuest *guest);
 
@@ -45,6 +49,8 @@ static void end(BerthGuest *guest, const GError *error)
 
 static void want(BerthGuest *guest, const BerthDomainSize *size)
 {
+    if (!guest->is_resizing)
+        guest->resized_mib = guest->limits.memory_mib - guest->balloon_mib;
     guest->is_resizing = TRUE;
     guest->size_wanted = *size;
     guest->silences = 0;
@@ -147,13 +153,20 @@ static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
     }
 }
 
+/* Nothing is free in a guest that has not reported. */
+static guint64 needed_mib(const BerthGuest *guest)
+{
+    guint64 left = MAX(guest->limits.memory_mib / FREE_LEFT_PART, FREE_LEFT_MIN_MIB);
+    return guest->needed_mib > G_MAXUINT64 - left ? G_MAXUINT64 : guest->needed_mib + left;
+}
+
 static void ask(BerthGuest *guest)
 {
     guest->is_size_asked = TRUE;
     guest->asks_size_again = FALSE;
     g_clear_handle_id(&guest->resize_source, g_source_remove);
     berth_hypervisor_resize_async(guest->context->hypervisor, guest->name, &guest->size_wanted,
-                                  guest->silences >= SILENCES_TO_PRESS, on_asked,
+                                  needed_mib(guest), guest->silences >= SILENCES_TO_PRESS, on_asked,
                                   berth_guest_ref(guest));
 }
 
@@ -193,6 +206,17 @@ void berth_guest_domain_resized(BerthGuest *guest)
     }
     guest->asks_size_again = guest->is_size_asked;
     if (!guest->is_size_asked)
+        ask(guest);
+}
+
+/* With what its kernel keeps for itself, which is not in its total. A balloon may wait for it. */
+void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
+{
+    guint64 has_mib =
+        guest->is_resizing ? guest->resized_mib : guest->limits.memory_mib - guest->balloon_mib;
+    guint64 before_mib = guest->needed_mib;
+    guest->needed_mib = has_mib - MIN(has_mib, available_mib);
+    if (guest->needed_mib < before_mib && guest->is_resizing && !guest->is_size_asked)
         ask(guest);
 }
 

@@ -28,6 +28,9 @@
 #define PIDS_MIN        256u
 #define PIDS_MAX        (4u * 1024u * 1024u)
 #define EXEC_PATH_MAX   64u
+/* Longer than the host waits for a guest to give memory back before it returns what it did give
+ * (nodeagent/guest_resize.c). */
+#define SETTLED_USEC 60000000u
 
 static uint64_t clamp(uint64_t value, uint64_t low, uint64_t high)
 {
@@ -60,7 +63,8 @@ static bool set_number(const char *file, uint64_t number)
     return false;
 }
 
-/* A limit below what a group has is made true by the kernel by killing. */
+/* A limit below what a group has is made true by the kernel by killing, and one of just that when the group
+ * takes its next page: it keeps the one that it has. */
 bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib)
 {
     char text[32];
@@ -68,8 +72,20 @@ bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib)
     uint64_t now =
         path_read_small(JOB "/memory.current", text, sizeof text) ? strtoull(text, NULL, 10) : 0;
 
-    (void)set_number(JOB "/memory.max", now > limit ? now : limit);
-    return now <= limit;
+    if (now > limit)
+        return false;
+    (void)set_number(JOB "/memory.max", limit);
+    return true;
+}
+
+bool memory_limit_is_due(MemoryLimit *limit, uint64_t total_kib, uint64_t now_usec)
+{
+    if (total_kib != limit->seen_kib) {
+        limit->seen_kib = total_kib;
+        limit->seen_usec = now_usec;
+    }
+    return total_kib > limit->total_kib ||
+           (total_kib < limit->total_kib && now_usec - limit->seen_usec >= SETTLED_USEC);
 }
 
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault)

@@ -18,8 +18,19 @@ uint64_t cgroups_job_pids(uint64_t memory_total_kib);
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault);
 
 /* Sets the job's memory limit anew, for the guest has grown or shrunk. false: the job uses more than that
- * now, which is its limit for as long: to be set again. */
+ * now, and keeps the limit that it has: to be set again. */
 bool cgroups_set_job_memory(uint64_t memory_total_kib, uint64_t overhead_kib);
+
+/* When the job's limit is to follow the guest's memory: at once when it grows. A guest that shrinks may get
+ * back what it has given, if it cannot give all that it is to; its job must not have died of it. */
+typedef struct {
+    uint64_t total_kib; /* which the limit was set for */
+    uint64_t seen_kib;  /* newest, and since when it is so */
+    uint64_t seen_usec;
+} MemoryLimit;
+
+/* Whether the limit is to be set for TOTAL_KIB. Pure. */
+bool memory_limit_is_due(MemoryLimit *limit, uint64_t total_kib, uint64_t now_usec);
 
 /* Opens the job's group, for a process to be made in it. -1 with errno set. */
 int cgroups_open_job(void);

@@ -73,7 +73,7 @@ struct Loop {
     Execs *execs;
     Output outputs[2];
     size_t ring_bytes;
-    uint64_t memory_total_kib;
+    MemoryLimit memory_limit;
     uint64_t overhead_kib;
     Berth__Usage usage;
     HostClock clock;
@@ -312,9 +312,10 @@ static void follow_memory(Loop *loop)
 {
     UsageMemory memory = usage_memory();
 
-    if (memory.total_kib != 0 && memory.total_kib != loop->memory_total_kib &&
+    if (memory.total_kib != 0 &&
+        memory_limit_is_due(&loop->memory_limit, memory.total_kib, monotonic_usec()) &&
         cgroups_set_job_memory(memory.total_kib, loop->overhead_kib))
-        loop->memory_total_kib = memory.total_kib;
+        loop->memory_limit.total_kib = memory.total_kib;
 }
 
 static void on_uevents(Loop *loop)
@@ -540,7 +541,7 @@ Loop *loop_new(int port_fd, uint64_t memory_total_kib, Fault *fault)
     for (unsigned i = 0; i < N_SOURCES; i++)
         loop->fds[i] = -1;
     berth__usage__init(&loop->usage);
-    loop->memory_total_kib = memory_total_kib;
+    loop->memory_limit.total_kib = loop->memory_limit.seen_kib = memory_total_kib;
     loop->ring_bytes = ring_size(memory_total_kib);
     if (!allocate(loop, port_fd)) {
         fault_set(fault, "not enough memory in the guest for its output buffers");

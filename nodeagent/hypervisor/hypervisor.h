@@ -265,11 +265,13 @@ typedef struct {
 
 /* Brings a domain of ours nearer to WANTED: at once with vCPUs (more are plugged in, of those that it has
  * some get no time) and CPU weight, as its guest goes along with memory (BERTH_DOMAIN_RESIZED tells).
- * To be asked again with the same until it is done. PRESSES: memory that the guest has not given back in blocks
- * is to be taken by the balloon. INVALID_ARGUMENT: it can never have that. */
+ * To be asked again with the same until it is done. NEEDED_MIB: what the guest uses of its memory and is to
+ * have free beyond that, of which nothing is taken. PRESSES: memory that the guest has not given back
+ * in blocks is to be taken by the balloon. INVALID_ARGUMENT: it can never have that. */
 void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name,
-                                   const BerthDomainSize *wanted, gboolean presses,
-                                   GAsyncReadyCallback callback, gpointer user_data);
+                                   const BerthDomainSize *wanted, guint64 needed_mib,
+                                   gboolean presses, GAsyncReadyCallback callback,
+                                   gpointer user_data);
 gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
                                         GError **error);
 

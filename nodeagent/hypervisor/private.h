@@ -97,9 +97,11 @@ typedef struct {
     gboolean is_done;      /* the guest has the memory that it is to have */
 } BerthResizePlan;
 
-/* INVALID_ARGUMENT: STATE's domain can never have WANTED. */
+/* Nothing of the NEEDED_MIB is asked for, or taken by the balloon. INVALID_ARGUMENT: STATE's domain can never have WANTED. */
 gboolean berth_resize_plan(const BerthDomainState *state, const BerthDomainSize *wanted,
-                           gboolean presses, BerthResizePlan *out_plan, GError **error);
+                           guint64 needed_mib, gboolean presses, BerthResizePlan *out_plan,
+                           GError **error);
+
 /* --- vcpu_wait.c --- */
 
 /* For how long the vCPU of DOMAIN that waited most was ready to run and had no CPU of the host's, since

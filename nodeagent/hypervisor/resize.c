@@ -12,6 +12,7 @@
 typedef struct {
     char *name;
     BerthDomainSize wanted;
+    guint64 needed_mib;
     gboolean presses;
 } ResizeInput;
 
@@ -130,7 +131,7 @@ static gpointer resize(gconstpointer input, GCancellable *cancellable, GError **
         return NULL;
     }
     if (!read_state(domain, data->name, &state, error) ||
-        !berth_resize_plan(&state, &data->wanted, data->presses, &plan, error) ||
+        !berth_resize_plan(&state, &data->wanted, data->needed_mib, data->presses, &plan, error) ||
         !set_cpu(domain, data->name, &state, &plan, error) ||
         !set_plugged(domain, data->name, &state, &plan, error) ||
         !set_balloon(domain, data->name, &plan, error) ||
@@ -142,11 +143,12 @@ static gpointer resize(gconstpointer input, GCancellable *cancellable, GError **
 }
 
 void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name,
-                                   const BerthDomainSize *wanted, gboolean presses,
-                                   GAsyncReadyCallback callback, gpointer user_data)
+                                   const BerthDomainSize *wanted, guint64 needed_mib,
+                                   gboolean presses, GAsyncReadyCallback callback,
+                                   gpointer user_data)
 {
     ResizeInput *input = g_new0(ResizeInput, 1);
-    *input = (ResizeInput){g_strdup(name), *wanted, presses};
+    *input = (ResizeInput){g_strdup(name), *wanted, needed_mib, presses};
     g_autofree char *what = g_strdup_printf("resize domain %s", name);
     berth_hypervisor_run(hypervisor, what, resize, input, resize_input_free, g_free, RESIZE_MSEC,
                          callback, user_data);

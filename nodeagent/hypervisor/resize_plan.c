@@ -5,7 +5,10 @@
  * of its threads together. Memory beyond what it was started with comes and goes in blocks; the balloon keeps
  * the rest of a block, what is below that start, and what a guest does not give back in blocks. A block
  * is in the guest before the balloon takes its part of it, so that who has reached his limit never has less
- * for having got more. */
+ * for having got more.
+ *
+ * A guest is asked for no more than nobody uses in it. Its kernel isolates all of 128 MiB while it empties some
+ * of them, and its balloon takes whatever is free; a process that asks for a page then is killed, or another one. */
 #include "nodeagent/hypervisor/private.h"
 
 #include "common/error.h"
@@ -124,31 +127,50 @@ static gboolean check(const BerthDomainState *state, const BerthDomainSize *want
 
 /* What the balloon is to leave of the base, for USABLE in all. What it is to give back it gives back at once;
  * what it is to take it takes when blocks do not come or go any more. */
-static guint64 base_left_mib(const BerthDomainState *state, guint64 usable_mib, gboolean is_settled)
+static guint64 base_left_mib(const BerthDomainState *state, guint64 usable_mib, guint64 needed_mib,
+                             gboolean is_settled)
 {
     guint64 least = MAX(state->base_mib / BASE_LEFT_MIN_PART, 1);
     guint64 wanted = usable_mib - MIN(usable_mib, state->plugged_mib);
     guint64 left = CLAMP(wanted, least, state->base_mib);
     guint64 now = state->memory_mib - MIN(state->memory_mib, state->plugged_mib);
-    return left > now || is_settled ? left : 0;
+    if (left >= now)
+        return left > now || is_settled ? left : 0;
+    left = MIN(MAX(left, needed_mib - MIN(needed_mib, state->plugged_mib)), now);
+    return is_settled && left < now ? left : 0;
+}
+
+static guint64 in_blocks(guint64 mib)
+{
+    return mib / BERTH_GROWTH_BLOCK_MIB + (mib % BERTH_GROWTH_BLOCK_MIB != 0 ? 1 : 0);
+}
+
+/* For USABLE in all; fewer than there are only so far as they are not needed. */
+static guint64 requested_mib(const BerthDomainState *state, guint64 usable_mib, guint64 needed_mib)
+{
+    guint64 base_mib = state->memory_mib - MIN(state->memory_mib, state->plugged_mib);
+    guint64 wanted = in_blocks(usable_mib - MIN(usable_mib, state->base_mib));
+    guint64 needed = in_blocks(needed_mib - MIN(needed_mib, base_mib));
+    guint64 now = in_blocks(MAX(state->requested_mib, state->plugged_mib));
+    guint64 blocks = MAX(wanted, MIN(needed, now));
+    return MIN(blocks * BERTH_GROWTH_BLOCK_MIB, state->growth_mib);
 }
 
 gboolean berth_resize_plan(const BerthDomainState *state, const BerthDomainSize *wanted,
-                           gboolean presses, BerthResizePlan *out_plan, GError **error)
+                           guint64 needed_mib, gboolean presses, BerthResizePlan *out_plan,
+                           GError **error)
 {
     if (!check(state, wanted, error))
         return FALSE;
     guint64 usable = wanted->memory_mib - wanted->balloon_mib;
-    guint64 more = usable - MIN(usable, state->base_mib);
-    guint64 blocks = (more + BERTH_GROWTH_BLOCK_MIB - 1) / BERTH_GROWTH_BLOCK_MIB;
     BerthResizePlan plan = {.vcpus = MAX(state->vcpus, wanted->vcpus), .quota_usec = -1};
-    plan.requested_mib = MIN(blocks * BERTH_GROWTH_BLOCK_MIB, state->growth_mib);
+    plan.requested_mib = requested_mib(state, usable, needed_mib);
     if (wanted->vcpus < plan.vcpus)
         plan.quota_usec = (gint64)wanted->vcpus * BERTH_CPU_PERIOD_USEC;
     plan.shares = berth_domain_shares(wanted->vcpus, wanted->is_opportunistic);
     plan.is_done = state->memory_mib == usable;
-    plan.base_left_mib =
-        base_left_mib(state, usable, presses || state->plugged_mib == plan.requested_mib);
+    plan.base_left_mib = base_left_mib(state, usable, needed_mib,
+                                       presses || state->plugged_mib == plan.requested_mib);
     *out_plan = plan;
     return TRUE;
 }

@@ -171,7 +171,7 @@ static gboolean ask(Host *host, const BerthDomainSize *size, gboolean presses,
                     BerthResizeProgress *progress, GError **error)
 {
     g_autoptr(GAsyncResult) result = NULL;
-    berth_hypervisor_resize_async(host->hypervisor, "berth-7-0-0-1", size, presses, on_result,
+    berth_hypervisor_resize_async(host->hypervisor, "berth-7-0-0-1", size, 0, presses, on_result,
                                   &result);
     run_until(result != NULL);
     return berth_hypervisor_resize_finish(result, progress, error);

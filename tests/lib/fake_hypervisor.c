@@ -464,14 +464,16 @@ BerthDomain *berth_hypervisor_find_finish(GAsyncResult *result, GError **error)
 
 /* The guest goes along at once, as far as it does, and nobody is told of it. */
 void berth_hypervisor_resize_async(BerthHypervisor *fake, const char *name,
-                                   const BerthDomainSize *wanted, gboolean presses,
-                                   GAsyncReadyCallback callback, gpointer user_data)
+                                   const BerthDomainSize *wanted, guint64 needed_mib,
+                                   gboolean presses, GAsyncReadyCallback callback,
+                                   gpointer user_data)
 {
     BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
     guint64 usable = wanted->memory_mib - wanted->balloon_mib;
     GError *error = NULL;
     fake->resizes++;
     fake->resize_wanted = *wanted;
+    fake->resize_needed_mib = needed_mib;
     fake->resize_presses = presses;
     if (domain == NULL)
         error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "no such domain");

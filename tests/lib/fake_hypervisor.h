@@ -25,6 +25,7 @@ struct BerthHypervisor {
     char *created_uuid;          /* of the domain that was to be made last; NULL: none was given */
     guint resizes;
     BerthDomainSize resize_wanted; /* the last time */
+    guint64 resize_needed_mib;
     gboolean resize_presses;
     guint failing_resizes; /* this many more fail with FAILED_PRECONDITION */
     /* Memory that the guest has, and the least and the most that it goes along with; 0: all. */

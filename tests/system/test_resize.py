@@ -193,12 +193,13 @@ def refuses():
         stop(blocker)
     check_equal(shown(job), (0, 0), "what it has")
     resize(job, 1, 256)
-    shell(job, "touch /dev/shm/hold; "
-               "until grep -qsE 'VmRSS:.*1[56][0-9]{4} kB' /proc/[0-9]*/status; do usleep 100000; done")
+    holds = "grep -qsE 'VmRSS:.*1[56][0-9]{4} kB' /proc/[0-9]*/status"
+    shell(job, f"touch /dev/shm/hold; until {holds}; do usleep 100000; done")
     said = run("resize", "--memory", "128M", "--wait", str(job), timeout=300, text=True)
     check(said.returncode != 0, f"it is not had: {said.stdout}")
     check_in("does not go along", said.stderr, "why")
     check_equal(shown(job), (1, 256), "what it has kept")
+    shell(job, holds)
     check_in("guest-resize-failed", berth("events", str(job)), "the event log")
     check_whole(job)
 

@@ -110,6 +110,36 @@ static void guest_that_keeps_its_memory_is_pressed(void **state)
     assert_int_equal(answer.code, 0);
 }
 
+static void report_available(AgentFixture *fixture, guint64 available_mib)
+{
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    usage.memory_total_mib = 50;
+    usage.memory_available_mib = available_mib;
+    berth_guest_take_usage(agent_fixture_guest(fixture), &usage);
+}
+
+/* All that it had when it reported, but for what it said that it has available, and 8 MiB more. */
+static void memory_that_a_guest_uses_is_kept_from_its_balloon(void **state)
+{
+    AgentFixture *fixture = running(state);
+    assert_int_equal(resize(fixture, 1, 64, 16), 0);
+    assert_true(fixture->hypervisor->resize_needed_mib == G_MAXUINT64);
+    report_available(fixture, 10);
+    assert_int_equal(resize(fixture, 1, 64, 8), 0);
+    assert_int_equal(fixture->hypervisor->resize_needed_mib, 48 - 10 + 8);
+    report_available(fixture, 20);
+    assert_int_equal(resize(fixture, 1, 64, 0), 0);
+    assert_int_equal(fixture->hypervisor->resize_needed_mib, 56 - 20 + 8);
+    fixture->hypervisor->least_mib = 48;
+    Answer answer = {0};
+    BerthDomainSize size = {1, 32, 0, FALSE};
+    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    run_until(agent_fixture_guest(fixture)->resized_mib == 48);
+    report_available(fixture, 5);
+    run_until(fixture->hypervisor->resize_needed_mib == 48 - 5 + 8);
+    run_until(answer.is_given);
+}
+
 /* It has more than it had, and whoever counts it must not count less. */
 static void growth_that_can_neither_end_nor_be_taken_back_is_no_refusal(void **state)
 {
@@ -204,6 +234,7 @@ int main(void)
         TEST(guest_that_takes_its_time_is_waited_for),
         TEST(guest_that_keeps_its_memory_has_what_it_had),
         TEST(guest_that_keeps_its_memory_is_pressed),
+        TEST(memory_that_a_guest_uses_is_kept_from_its_balloon),
         TEST(growth_that_can_neither_end_nor_be_taken_back_is_no_refusal),
         TEST(refusal_of_libvirt_leaves_what_it_had),
         TEST(last_wish_counts),

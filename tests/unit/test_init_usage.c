@@ -121,6 +121,31 @@ static void cgroups_limits_leave_room_for_pid_1(void **state)
     }
 }
 
+static void memory_limit_is_due_cases(void **state)
+{
+    static const struct {
+        uint64_t second;
+        uint64_t total_kib;
+        bool is_due;
+    } steps[] = {
+        {1, 200, false}, /* as it began */
+        {2, 300, true},   {3, 300, false},   {4, 250, false},  {63, 250, false},
+        {63, 240, false}, /* it still shrinks */
+        {64, 300, false}, /* it has got it back */
+        {65, 240, false}, {124, 240, false}, {125, 240, true}, {126, 260, true},
+    };
+    MemoryLimit limit = {200, 200, 0};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(steps); i++) {
+        bool is_due = memory_limit_is_due(&limit, steps[i].total_kib, steps[i].second * 1000000u);
+
+        if (is_due != steps[i].is_due)
+            fail_msg("step %zu: %d", i, is_due);
+        if (is_due)
+            limit.total_kib = steps[i].total_kib;
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -130,6 +155,7 @@ int main(void)
         cmocka_unit_test(usage_note_resident_only_raises),
         cmocka_unit_test(cgroups_parse_flat_cases),
         cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
+        cmocka_unit_test(memory_limit_is_due_cases),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,7 +172,7 @@ static void resize_plan_cases(void **state)
                                 .memory_mib = c->memory_mib};
         BerthResizePlan plan = {0};
         g_autoptr(GError) error = NULL;
-        if (!berth_resize_plan(&has, &c->wanted, c->presses, &plan, &error))
+        if (!berth_resize_plan(&has, &c->wanted, 0, c->presses, &plan, &error))
             fail_msg("%s: %s", c->name, error->message);
         if (plan.vcpus != c->plan.vcpus || plan.quota_usec != c->plan.quota_usec ||
             plan.shares != c->plan.shares || plan.requested_mib != c->plan.requested_mib ||
@@ -181,6 +181,64 @@ static void resize_plan_cases(void **state)
                      ", plugged %" G_GUINT64_FORMAT ", left %" G_GUINT64_FORMAT ", done %d",
                      c->name, plan.vcpus, plan.quota_usec, plan.shares, plan.requested_mib,
                      plan.base_left_mib, plan.is_done);
+    }
+}
+
+static BerthResizePlan plan_of(guint64 memory_mib, guint64 usable_mib, guint64 needed_mib)
+{
+    BerthDomainState has = {.vcpus = 1,
+                            .vcpus_max = 1,
+                            .base_mib = 256,
+                            .growth_mib = 256,
+                            .requested_mib = 256,
+                            .plugged_mib = 256,
+                            .memory_mib = memory_mib};
+    BerthDomainSize wanted = {1, 512, 512 - usable_mib, FALSE};
+    BerthResizePlan plan = {0};
+    g_autoptr(GError) error = NULL;
+    if (!berth_resize_plan(&has, &wanted, needed_mib, TRUE, &plan, &error))
+        fail_msg("%s", error->message);
+    return plan;
+}
+
+/* Of 512 MiB, half of them blocks that are plugged in and that are to stay. */
+static void resize_plan_balloon_takes_only_what_is_free(void **state)
+{
+    static const struct {
+        guint64 memory_mib; /* without what the balloon has */
+        guint64 usable_mib; /* wanted */
+        guint64 needed_mib;
+        guint64 left_mib; /* of the base */
+    } rows[] = {
+        {512, 384, 0, 128},           {512, 384, 384, 128},         {512, 384, 400, 144},
+        {512, 384, 512, 0},           {512, 384, 600, 0},           {448, 384, 500, 0},
+        {384, 512, 600, 256},         {512, 256, 100, 64},          {512, 384, G_MAXUINT64, 0},
+        {320, 384, G_MAXUINT64, 128}, {384, 384, G_MAXUINT64, 128},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        BerthResizePlan plan = plan_of(rows[i].memory_mib, rows[i].usable_mib, rows[i].needed_mib);
+        if (plan.base_left_mib != rows[i].left_mib)
+            fail_msg("row %" G_GSIZE_FORMAT ": %" G_GUINT64_FORMAT " MiB", i, plan.base_left_mib);
+    }
+}
+
+/* Of the same. */
+static void resize_plan_asks_only_for_blocks_that_are_free(void **state)
+{
+    static const struct {
+        guint64 memory_mib;
+        guint64 usable_mib;
+        guint64 needed_mib;
+        guint64 requested_mib;
+    } rows[] = {
+        {512, 256, 0, 0},     {512, 256, 256, 0},           {512, 256, 257, 4},
+        {512, 300, 290, 44},  {512, 256, 400, 144},         {512, 256, 512, 256},
+        {512, 256, 600, 256}, {512, 256, G_MAXUINT64, 256}, {448, 256, 300, 108},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(rows); i++) {
+        BerthResizePlan plan = plan_of(rows[i].memory_mib, rows[i].usable_mib, rows[i].needed_mib);
+        if (plan.requested_mib != rows[i].requested_mib)
+            fail_msg("row %" G_GSIZE_FORMAT ": %" G_GUINT64_FORMAT " MiB", i, plan.requested_mib);
     }
 }
 
@@ -195,7 +253,7 @@ static void resize_plan_beyond_its_bounds_is_refused(void **state)
     for (gsize i = 0; i < G_N_ELEMENTS(wanted); i++) {
         BerthResizePlan plan;
         g_autoptr(GError) error = NULL;
-        assert_false(berth_resize_plan(&has, &wanted[i], FALSE, &plan, &error));
+        assert_false(berth_resize_plan(&has, &wanted[i], 0, FALSE, &plan, &error));
         assert_int_equal(error->code, BERTH_ERROR_INVALID_ARGUMENT);
     }
 }
@@ -206,6 +264,8 @@ int main(void)
         cmocka_unit_test(state_parse_ceiling_is_read),
         cmocka_unit_test(state_parse_bad_documents_are_refused),
         cmocka_unit_test(resize_plan_cases),
+        cmocka_unit_test(resize_plan_balloon_takes_only_what_is_free),
+        cmocka_unit_test(resize_plan_asks_only_for_blocks_that_are_free),
         cmocka_unit_test(resize_plan_beyond_its_bounds_is_refused),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
