@@ -314,39 +314,42 @@ int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,
 
 /* --- putting a disk back -------------------------------------------------------------------- */
 
-static int roll_back(BerthRbdStorage *self, const char *id, const char *snapshot, char **out_name)
+static int get_disk_name(BerthRbdStorage *self, const char *id, char **out_name)
 {
-    rbd_image_t disk = NULL;
+    BERTH_RBD_AUTO_IMAGE disk = NULL;
     char name[256];
     size_t length = sizeof name;
-    int result = rbd_open_by_id(self->images, id, &disk, NULL);
+    int result = rbd_open_by_id_read_only(self->images, id, &disk, NULL);
+    if (result >= 0)
+        result = check_unused(disk);
     if (result >= 0)
         result = rbd_get_name(disk, name, &length);
     if (result >= 0)
-        result = rbd_snap_rollback(disk, snapshot);
-    if (result >= 0)
         *out_name = g_strdup(name);
+    return result;
+}
+
+static int roll_back(BerthRbdStorage *self, const char *id, const char *snapshot)
+{
+    rbd_image_t disk = NULL;
+    int result = rbd_open_by_id(self->images, id, &disk, NULL);
+    if (result >= 0)
+        result = rbd_snap_rollback(disk, snapshot);
     berth_rbd_close_watched(self, &disk);
     return berth_rbd_watched(self, result);
 }
 
-static int check_disk_unused(BerthRbdStorage *self, const char *id)
-{
-    BERTH_RBD_AUTO_IMAGE disk = NULL;
-    int result = rbd_open_by_id_read_only(self->images, id, &disk, NULL);
-    return result < 0 ? result : check_unused(disk);
-}
-
-/* The new name last: a disk that has it is whole. */
+/* A QEMU that is late opens it by the name that it had: once it has another, who has it open is known for good. */
 static int put_back(BerthRbdStorage *self, const char *id, const char *snapshot, const char *name)
 {
     g_autofree char *had = NULL;
-    int result = check_disk_unused(self, id);
-    if (result >= 0)
-        result = roll_back(self, id, snapshot, &had);
+    g_autofree char *has = NULL;
+    int result = get_disk_name(self, id, &had);
     if (result >= 0 && !g_str_equal(had, name))
         result = berth_rbd_watched(self, rbd_rename(self->images, had, name));
-    return result;
+    if (result >= 0)
+        result = get_disk_name(self, id, &has);
+    return result < 0 ? result : roll_back(self, id, snapshot);
 }
 
 static void set_put_back_error(BerthRbdStorage *self, int result, const char *checkpoint_id,
