@@ -2,11 +2,12 @@
 /* Owns how a checkpoint of a running guest is taken: its memory goes from libvirt through a FIFO into storage, and
  * while it stands still at the end of that its disk gets a snapshot; then it goes on, and the record is written.
  *
- * One worker has the checkpoint in its hands from its making to the snapshot (fill()): the loop tells it that libvirt
- * is done, and it tells the loop when the disk's snapshot is taken. A guest that is emulated (TCG) stands still from the
- * start: QEMU 7.2 loses what such a guest writes while its memory is copied.
+ * What storage has to do with it is checkpoint_worker.c's: its news say when it is made, and when the disk's snapshot is
+ * taken. A guest that is emulated (TCG) stands still from the start: QEMU 7.2 loses what such a guest writes while its
+ * memory is copied.
  *
- * Invariants: a record is written only of what is durable; who asked is told that there is no checkpoint only when the
+ * Invariants: a record is written only of
+ * what is durable; who asked is told that there is no checkpoint only when the
  * guest is as it was, or is told to be; what there is of a checkpoint that fails is removed, or torn. */
 #include <config.h>
 
@@ -14,7 +15,7 @@
 
 #include "common/error.h"
 #include "common/message.h"
-#include "nodeagent/memory_pipe.h"
+#include "nodeagent/checkpoint_worker.h"
 
 /* How often it is looked whether a guest that runs meanwhile would write more than there is space for. */
 #define LOOK_MSEC 500u
@@ -213,46 +214,12 @@ static void let_go(Checkpoint *checkpoint)
 
 /* --- committing ----------------------------------------------------------------------------- */
 
-typedef struct {
-    BerthCheckpointWriter *writer;
-    char *checkpoint_id;
-    Berth__CheckpointRecord *record;
-} CommitInput;
-
-static void commit_input_free(gpointer data)
-{
-    CommitInput *input = data;
-    berth_checkpoint_writer_free(input->writer);
-    g_free(input->checkpoint_id);
-    berth_message_free(&input->record->base);
-    g_free(input);
-}
-
-/* The record as it was committed. */
-static gpointer commit(BerthStorage *storage, gconstpointer data, GError **error)
-{
-    const CommitInput *input = data;
-    Berth__CheckpointGuestReply *taken = input->record->taken;
-    if (!berth_storage_checkpoint_used(storage, input->checkpoint_id, &taken->memory_bytes,
-                                       &taken->disk_bytes, error))
-        return NULL;
-    g_autoptr(GBytes) packed = berth_message_pack(&input->record->base);
-    if (!berth_checkpoint_writer_commit(input->writer, packed, error))
-        return NULL;
-    return berth_message_copy(&taken->base);
-}
-
-static void free_message(gpointer message)
-{
-    berth_message_free(message);
-}
-
 static void on_committed(GObject *source, GAsyncResult *result, gpointer data)
 {
     Checkpoint *checkpoint = data;
     g_autoptr(BerthGuestRef) guest = checkpoint->guest;
     GError *error = NULL;
-    g_autoptr(ProtobufCMessage) reply = berth_work_finish(result, &error);
+    g_autoptr(ProtobufCMessage) reply = berth_checkpoint_commit_finish(result, &error);
     if (reply != NULL) {
         finish(checkpoint, (const Berth__CheckpointGuestReply *)(const void *)reply, NULL);
         return;
@@ -293,12 +260,9 @@ static Berth__CheckpointRecord *make_record(const Checkpoint *checkpoint)
 
 static void begin_commit(Checkpoint *checkpoint)
 {
-    CommitInput *input = g_new0(CommitInput, 1);
-    *input = (CommitInput){g_steal_pointer(&checkpoint->writer),
-                           g_strdup(checkpoint->checkpoint_id), make_record(checkpoint)};
-    berth_storage_lane_run(checkpoint->guest->context->lane, BERTH_LANE_CONTROL,
-                           "commit a checkpoint", commit, input, commit_input_free, free_message,
-                           NULL, on_committed, checkpoint);
+    berth_checkpoint_commit_async(checkpoint->guest->context->lane,
+                                  g_steal_pointer(&checkpoint->writer), checkpoint->checkpoint_id,
+                                  make_record(checkpoint), on_committed, checkpoint);
     berth_guest_ref(checkpoint->guest);
 }
 
@@ -473,8 +437,10 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
     berth_guest_ref(guest);
 }
 
-static void measure(Checkpoint *checkpoint)
+/* From the worker: what libvirt saves is taken. */
+static void on_made(gpointer data)
 {
+    Checkpoint *checkpoint = data;
     berth_hypervisor_domain_stats_async(checkpoint->guest->context->hypervisor,
                                         checkpoint->guest->name, STATS_MSEC, on_measured,
                                         checkpoint);
@@ -490,113 +456,14 @@ void berth_guest_domain_suspended(BerthGuest *guest)
     checkpoint->taken_usec = (guint64)g_get_real_time();
 }
 
-/* --- the worker's part ---------------------------------------------------------------------- */
+/* --- the worker's news ------------------------------------------------------------------------ */
 
-typedef struct {
-    BerthMemoryPipe *pipe;
-    char *checkpoint_id;
-    char *disk_id;
-    char *log_id;
-    guint64 space_bytes;
-    Checkpoint *checkpoint; /* for the loop only, as long as it waits for the result */
-} FillInput;
-
-typedef struct {
-    BerthCheckpointWriter *writer;
-    GBytes *record; /* instead: it was committed before */
-} Filled;
-
-static void fill_input_free(gpointer data)
+static void on_snapped(const guint64 log_bytes[BERTH_N_STREAMS], gpointer data)
 {
-    FillInput *input = data;
-    berth_memory_pipe_unref(input->pipe);
-    g_free(input->checkpoint_id);
-    g_free(input->disk_id);
-    g_free(input->log_id);
-    g_free(input);
-}
-
-static void filled_free(gpointer data)
-{
-    Filled *filled = data;
-    berth_checkpoint_writer_free(filled->writer);
-    g_clear_pointer(&filled->record, g_bytes_unref);
-    g_free(filled);
-}
-
-/* News for the loop, while the worker is at it. */
-static gboolean on_made(gpointer data)
-{
-    measure(data);
-    return G_SOURCE_REMOVE;
-}
-
-typedef struct {
-    Checkpoint *checkpoint;
-    guint64 log_bytes[BERTH_N_STREAMS];
-} Snapped;
-
-static gboolean on_snapped(gpointer data)
-{
-    const Snapped *snapped = data;
-    Checkpoint *checkpoint = snapped->checkpoint;
+    Checkpoint *checkpoint = data;
     for (guint i = 0; i < BERTH_N_STREAMS; i++)
-        checkpoint->log_bytes[i] = snapped->log_bytes[i];
+        checkpoint->log_bytes[i] = log_bytes[i];
     let_go(checkpoint);
-    return G_SOURCE_REMOVE;
-}
-
-/* While the guest stands still: what it put out before is what it has, at most, been acknowledged. */
-static gboolean take_instant(BerthStorage *storage, const FillInput *input,
-                             BerthCheckpointWriter *writer, GError **error)
-{
-    g_autofree Snapped *snapped = g_new0(Snapped, 1);
-    snapped->checkpoint = input->checkpoint;
-    if (!berth_checkpoint_writer_snapshot(writer, error) ||
-        !berth_guest_log_sizes(storage, input->log_id, snapped->log_bytes, error))
-        return FALSE;
-    g_idle_add_full(G_PRIORITY_DEFAULT, on_snapped, g_steal_pointer(&snapped), g_free);
-    return TRUE;
-}
-
-/* What is there is answered with; WHY it cannot be made (transfer full). */
-static gpointer read_committed(BerthStorage *storage, const FillInput *input, GError *why,
-                               GError **error)
-{
-    g_autoptr(GError) reason = why;
-    if (!g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS)) {
-        /* An agent before us may have it open still: Ceph forgets that one. */
-        if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
-            reason->code = BERTH_ERROR_UNAVAILABLE;
-        g_propagate_error(error, g_steal_pointer(&reason));
-        return NULL;
-    }
-    g_autoptr(GBytes) record = berth_storage_checkpoint_read(storage, input->checkpoint_id, error);
-    if (record == NULL)
-        return NULL;
-    Filled *filled = g_new0(Filled, 1);
-    filled->record = g_steal_pointer(&record);
-    return filled;
-}
-
-static gpointer fill(BerthStorage *storage, gconstpointer data, GError **error)
-{
-    const FillInput *input = data;
-    GError *reason = NULL;
-    g_autoptr(GBytes) header = NULL;
-    g_autoptr(BerthCheckpointWriter) writer = berth_storage_checkpoint_create(
-        storage, input->checkpoint_id, input->disk_id, input->space_bytes, &reason);
-    if (writer == NULL)
-        return read_committed(storage, input, reason, error);
-    g_idle_add_full(G_PRIORITY_DEFAULT, on_made, input->checkpoint, NULL);
-    if (!berth_memory_pipe_receive(input->pipe, writer, &header, error) ||
-        !take_instant(storage, input, writer, error) ||
-        !berth_checkpoint_writer_finish(writer, g_bytes_get_data(header, NULL),
-                                        g_bytes_get_size(header), error))
-        return NULL;
-    Filled *filled = g_new0(Filled, 1);
-    filled->writer = g_steal_pointer(&writer);
-    return filled;
 }
 
 static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
@@ -604,7 +471,7 @@ static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
     Checkpoint *checkpoint = data;
     g_autoptr(BerthGuestRef) guest = checkpoint->guest;
     GError *error = NULL;
-    Filled *filled = berth_work_finish(result, &error);
+    g_autoptr(BerthCheckpointFilled) filled = berth_checkpoint_fill_finish(result, &error);
     checkpoint->is_filled = TRUE;
     if (filled == NULL) {
         gboolean is_cause = !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
@@ -612,7 +479,6 @@ static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
     } else {
         checkpoint->writer = g_steal_pointer(&filled->writer);
         checkpoint->record = g_steal_pointer(&filled->record);
-        filled_free(filled);
     }
     if (checkpoint->writer != NULL)
         proceed(checkpoint);
@@ -640,20 +506,18 @@ static GError *why_not_now(const BerthGuest *guest)
 
 static void begin(Checkpoint *checkpoint)
 {
+    static const BerthCheckpointNews news = {on_made, on_snapped};
     BerthGuest *guest = checkpoint->guest;
-    FillInput *input = g_new0(FillInput, 1);
-    *input = (FillInput){
-        .pipe = berth_memory_pipe_ref(checkpoint->pipe),
-        .checkpoint_id = g_strdup(checkpoint->checkpoint_id),
-        .disk_id = g_strdup(checkpoint->disk_id),
-        .log_id = g_strdup(guest->log_id),
+    const BerthCheckpointFill what = {
+        .checkpoint_id = checkpoint->checkpoint_id,
+        .disk_id = checkpoint->disk_id,
+        .log_id = guest->log_id,
         .space_bytes = checkpoint->space_bytes,
-        .checkpoint = checkpoint,
     };
     guest->checkpoint = checkpoint;
     guest->freeze_wanted = checkpoint->frozen;
-    berth_storage_lane_run(guest->context->lane, BERTH_LANE_MEMORY, "take a checkpoint", fill,
-                           input, fill_input_free, filled_free, NULL, on_filled, checkpoint);
+    berth_checkpoint_fill_async(guest->context->lane, checkpoint->pipe, &what, &news, on_filled,
+                                checkpoint);
     berth_guest_ref(guest);
 }
 
