@@ -6,7 +6,7 @@
  * taken. A guest that is emulated (TCG) stands still from the start: QEMU 7.2 loses what such a guest writes while its
  * memory is copied.
  *
- * Invariants: a record is written only of
+ * Invariants: it lives until the worker and libvirt have answered whatever they were asked; a record is written only of
  * what is durable; who asked is told that there is no checkpoint only when the
  * guest is as it was, or is told to be; what there is of a checkpoint that fails is removed, or torn. */
 #include <config.h>
@@ -38,8 +38,9 @@ struct BerthGuestCheckpoint {
     gboolean frozen; /* it stood still before, and is to */
     GArray *answers; /* Answer */
     BerthMemoryPipe *pipe;
-    gboolean is_saving;   /* libvirt was asked to */
-    gboolean is_given_up; /* somebody does not want it any more */
+    gboolean is_preparing; /* libvirt measures it, or stops it, before it is asked to save it */
+    gboolean is_saving;    /* libvirt was asked to */
+    gboolean is_given_up;  /* somebody does not want it any more */
     gboolean is_letting_go;
     gboolean is_let_go;  /* its vCPUs are as they are to be afterwards, if it comes about */
     gboolean is_filled;  /* the worker has come to its end */
@@ -284,7 +285,8 @@ static void answer_committed(Checkpoint *checkpoint)
 /* When the worker has come to its end, libvirt to its own, and the guest is let go. */
 static void proceed(Checkpoint *checkpoint)
 {
-    if (!checkpoint->is_filled || checkpoint->is_saving || !checkpoint->is_let_go)
+    if (!checkpoint->is_filled || checkpoint->is_preparing || checkpoint->is_saving ||
+        !checkpoint->is_let_go)
         return;
     if (checkpoint->guest->is_closed)
         checkpoint_free(checkpoint);
@@ -308,6 +310,7 @@ static gboolean can_go_on(const Checkpoint *checkpoint)
 /* It has not come to a snapshot, and will not. ERROR (transfer full). */
 static void give_up(Checkpoint *checkpoint, GError *error)
 {
+    checkpoint->is_preparing = FALSE;
     fail(checkpoint, error, FALSE);
     tell_worker(checkpoint, FALSE);
     let_go(checkpoint);
@@ -397,6 +400,7 @@ static void save(Checkpoint *checkpoint)
         give_up(checkpoint, not_wanted(checkpoint));
         return;
     }
+    checkpoint->is_preparing = FALSE;
     checkpoint->is_saving = TRUE;
     if (guest->context->use_kvm && !checkpoint->frozen)
         look_later(checkpoint);
@@ -441,6 +445,11 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
 static void on_made(gpointer data)
 {
     Checkpoint *checkpoint = data;
+    if (!can_go_on(checkpoint)) {
+        give_up(checkpoint, not_wanted(checkpoint));
+        return;
+    }
+    checkpoint->is_preparing = TRUE;
     berth_hypervisor_domain_stats_async(checkpoint->guest->context->hypervisor,
                                         checkpoint->guest->name, STATS_MSEC, on_measured,
                                         checkpoint);
@@ -482,7 +491,7 @@ static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
     }
     if (checkpoint->writer != NULL)
         proceed(checkpoint);
-    else if (!checkpoint->is_saving)
+    else if (!checkpoint->is_preparing && !checkpoint->is_saving)
         let_go(checkpoint);
 }
 
@@ -562,5 +571,8 @@ void berth_guest_checkpoint_not(BerthGuest *guest)
             g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");
         give_answers(checkpoint, NULL, error);
     }
-    berth_memory_pipe_give_up(checkpoint->pipe);
+    if (checkpoint->is_saving)
+        berth_memory_pipe_give_up(checkpoint->pipe);
+    else
+        tell_worker(checkpoint, FALSE); /* libvirt will not be asked */
 }

@@ -13,9 +13,10 @@ struct BerthHypervisor {
     gboolean is_connected;
     GHashTable *domains; /* name -> BerthDomain */
     GQueue answers;      /* answers due */
+    gboolean is_slow;    /* they are given by fake_hypervisor_answer() only */
     guint source;
     /* How often it was asked. */
-    guint creates, destroys, suspends, resumes, lists, stats, moves, steers;
+    guint creates, destroys, suspends, resumes, lists, stats, domain_stats, moves, steers;
     guint saves, restores;
     const char *
         save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
@@ -73,6 +74,9 @@ void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDo
 void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, gboolean is_coming);
 /* The move that is held goes on to its end. */
 void fake_hypervisor_let_move(BerthHypervisor *fake);
+/* Gives the answer that has been due for longest, if there is one; or all, and each at once from then on. */
+void fake_hypervisor_answer(BerthHypervisor *fake);
+void fake_hypervisor_be_quick(BerthHypervisor *fake);
 /* The connection is lost, or is there again. */
 void fake_hypervisor_lose(BerthHypervisor *fake);
 void fake_hypervisor_connect(BerthHypervisor *fake);

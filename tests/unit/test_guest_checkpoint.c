@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Checkpoints of a guest that runs: of a libvirt that takes its time, and of guests that end meanwhile. */
+#include <config.h>
+
+#include "common/message.h"
+#include "nodeagent/guest_private.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/fake_checkpoints.h"
+
+/* For what must not come. */
+#define NOTHING_MSEC 200
+
+typedef struct {
+    gboolean is_given;
+    int code; /* 0 = yes */
+    guint64 pause_usec;
+} Answer;
+
+static int setup(void **state)
+{
+    fake_checkpoints_reset();
+    return agent_fixture_setup(state);
+}
+
+static void on_answer(const Berth__CheckpointGuestReply *reply, const GError *error,
+                      gpointer user_data)
+{
+    Answer *answer = user_data;
+    assert_false(answer->is_given);
+    answer->is_given = TRUE;
+    answer->code = error == NULL ? 0 : error->code;
+    answer->pause_usec = error == NULL ? reply->pause_usec : 0;
+}
+
+static void ask(AgentFixture *fixture, gboolean stops, Answer *answer)
+{
+    Berth__CheckpointGuestRequest request = BERTH__CHECKPOINT_GUEST_REQUEST__INIT;
+    request.disk_id = (char *)"disk-1-0-0-1";
+    request.checkpoint_id = (char *)"1-0-1";
+    request.space_bytes = 1 << 20;
+    request.stop = stops;
+    berth_guest_checkpoint(agent_fixture_guest(fixture), &request, on_answer, answer);
+}
+
+/* It is being ended, and its domain is gone before libvirt says anything of it. */
+static void end_guest(AgentFixture *fixture)
+{
+    berth_guest_stop(agent_fixture_guest(fixture), 60000);
+    fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_ENDED);
+}
+
+/* The worker has come to its end, and libvirt has still to answer: nobody is told, and nothing is given back. */
+static void assert_libvirt_is_waited_for(AgentFixture *fixture, Answer *answer)
+{
+    run_until(g_atomic_int_get(&fake_checkpoints.freed) == 1);
+    agent_fixture_pass(NOTHING_MSEC);
+    assert_false(answer->is_given);
+    assert_non_null(agent_fixture_guest(fixture)->checkpoint);
+    fake_hypervisor_be_quick(fixture->hypervisor);
+    run_until(answer->is_given);
+    assert_int_equal(answer->code, BERTH_ERROR_CANCELLED);
+    assert_null(agent_fixture_guest(fixture)->checkpoint);
+    assert_int_equal(fixture->hypervisor->saves, 0);
+}
+
+static void checkpoint_lets_the_guest_run_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    ask(fixture, FALSE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fake_checkpoints.committed, 1);
+    assert_int_equal(fixture->hypervisor->suspends, 1);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+    assert_false(agent_fixture_guest(fixture)->is_frozen);
+}
+
+static void guest_that_ends_while_it_is_measured_has_no_checkpoint(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->is_slow = TRUE;
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->domain_stats == 1);
+    end_guest(fixture);
+    assert_libvirt_is_waited_for(fixture, &answer);
+}
+
+static void guest_that_ends_while_it_is_stopped_has_no_checkpoint(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->is_slow = TRUE;
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->suspends == 1 ||
+              (fake_hypervisor_answer(fixture->hypervisor), FALSE));
+    end_guest(fixture);
+    assert_libvirt_is_waited_for(fixture, &answer);
+}
+
+/* An agent that ends waits for no libvirt that it will not ask any more. */
+static void agent_that_ends_before_the_worker_is_heard_asks_nobody(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    ask(fixture, FALSE, &answer);
+    while (g_atomic_int_get(&fake_checkpoints.made) == 0)
+        g_thread_yield();
+    g_clear_pointer(&fixture->agent, berth_agent_free);
+    assert_true(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+    assert_int_equal(fake_checkpoints.freed, 1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, agent_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(checkpoint_lets_the_guest_run_on),
+        TEST(guest_that_ends_while_it_is_measured_has_no_checkpoint),
+        TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
+        TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
