@@ -18,6 +18,7 @@ typedef struct {
     BerthCli *cli;
     char **names;
     const char *reason;
+    gboolean is_ours; /* nobody else may have closed them */
     char *nodes;      /* as they were named, for messages */
     GHashTable *left; /* names of those that are not empty yet */
     gboolean was_asked;
@@ -152,9 +153,10 @@ static void take_end(Drain *drain, const Berth__Event *event)
     g_hash_table_remove(drain->left, event->node);
     drain->has_failed = TRUE;
     g_autofree char *user = berth_printable(event->user);
-    fprintf(stderr, "%s: %s is not to be empty any more: %s has %s it\n", g_get_prgname(),
-            event->node, user,
-            event->kind == BERTH__EVENT__KIND__NODE_CORDONED   ? "cordoned"
+    fprintf(stderr, "%s: %s is not to be empty any more%s: %s has %s it\n", g_get_prgname(),
+            event->node, event->kind == BERTH__EVENT__KIND__NODE_DRAINED ? " for this" : "", user,
+            event->kind == BERTH__EVENT__KIND__NODE_DRAINED    ? "drained"
+            : event->kind == BERTH__EVENT__KIND__NODE_CORDONED ? "cordoned"
             : event->kind == BERTH__EVENT__KIND__NODE_GIVEN_UP ? "given up"
                                                                : "undrained");
 }
@@ -186,6 +188,10 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
         break;
     case BERTH__EVENT__KIND__NODE_LOST:
         say(drain, event->node, "is lost; its jobs are given up");
+        break;
+    case BERTH__EVENT__KIND__NODE_DRAINED:
+        if (drain->is_ours && !g_str_equal(event->text, drain->reason))
+            take_end(drain, event);
         break;
     case BERTH__EVENT__KIND__NODE_UNDRAINED:
     case BERTH__EVENT__KIND__NODE_CORDONED:
@@ -221,6 +227,8 @@ static gboolean ask(BerthCli *cli, Drain *drain, GError **error)
 {
     Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
     request.reason = (char *)drain->reason;
+    if (drain->is_ours)
+        request.if_reason = request.reason;
     if (!berth_cli_change_nodes(cli, "Drain", drain->names, &request, &drain->last_seq, error))
         return FALSE;
     drain->was_asked = TRUE;
@@ -360,12 +368,16 @@ static void drain_clear(Drain *drain)
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Drain, drain_clear)
 
 gboolean berth_cli_drain_nodes(BerthCli *cli, char **names, const char *reason,
-                               guint64 patience_sec, GError **error)
+                               guint64 patience_sec, gboolean *out_asked, GError **error)
 {
     g_auto(Drain) drain;
     drain_init(&drain, cli, names, reason, patience_sec);
+    drain.is_ours = TRUE;
     drain.nodes = g_strjoinv(",", names);
-    if (!berth_cli_persist(cli, FALSE, ask_once, &drain, error) || !wait_until_empty(&drain, error))
+    gboolean ok =
+        berth_cli_persist(cli, FALSE, ask_once, &drain, error) && wait_until_empty(&drain, error);
+    *out_asked = drain.was_asked;
+    if (!ok)
         return FALSE;
     if (drain.has_failed)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,

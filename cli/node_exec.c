@@ -99,7 +99,7 @@ static void note_failure(Run *run, const char *name, const char *how)
         g_ptr_array_add(run->failed, (char *)name);
 }
 
-/* Its agent ended before it did, and so nobody knows how it ended. */
+/* The connection to its agent ended before it did, and so nobody knows how it ended, or whether. */
 static gboolean is_lost(const Node *node, const GError *error)
 {
     return node->run->lost != NULL && node->has_begun &&

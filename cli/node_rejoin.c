@@ -7,9 +7,11 @@
 typedef struct {
     BerthCli *cli;
     guint64 seq;
-    gint64 deadline_usec; /* monotonic */
-    GHashTable *left;     /* names of those that are waited for */
-    GHashTable *joined;   /* of these those that have joined */
+    gint64 deadline_usec;  /* monotonic */
+    GHashTable *left;      /* names of those that are waited for */
+    GHashTable *joined;    /* of these those that have joined */
+    GHashTable *instances; /* name -> what its agent was */
+    const GPtrArray *lost; /* names of those on which a command was lost */
     BerthRejoinedFunc func;
     gpointer user_data;
 } Rejoin;
@@ -53,20 +55,47 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
            event->kind != BERTH__EVENT__KIND__NODE_CHANGED;
 }
 
-/* Those that have joined, and are still there: one that cannot start guests may still be coming up. */
+/* An agent that has only lost its connection for a while was not restarted. */
+static gboolean is_as_before(const Rejoin *rejoin, const Berth__Node *node)
+{
+    const char *before = g_hash_table_lookup(rejoin->instances, node->info->name);
+    return g_strcmp0(before, node->info->instance) == 0;
+}
+
+/* NAME has joined. One that cannot start guests may still be coming up. */
+static gboolean take_joined(Rejoin *rejoin, const char *name, const Berth__Node *node,
+                            GError **error)
+{
+    if (node->state != BERTH__NODE_STATE__NODE_UP)
+        return TRUE;
+    if (is_as_before(rejoin, node)) {
+        g_hash_table_remove(rejoin->joined, name);
+        if (!g_ptr_array_find((GPtrArray *)rejoin->lost, name, NULL))
+            return TRUE;
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "node %s: its agent was not restarted: it had lost its connection, and has "
+                    "ended the command",
+                    name);
+        return FALSE;
+    }
+    if (*node->info->cannot_start == '\0') {
+        rejoin->func(node, rejoin->user_data);
+        g_hash_table_remove(rejoin->joined, name);
+        g_hash_table_remove(rejoin->left, name);
+    }
+    return TRUE;
+}
+
 static gboolean look(Rejoin *rejoin, GError **error)
 {
     g_autoptr(GList) names = g_hash_table_get_keys(rejoin->joined);
     for (GList *name = names; name != NULL; name = name->next) {
         Berth__Node *node = berth_cli_get_node(rejoin->cli, name->data, error);
-        if (node == NULL)
+        gboolean ok = node != NULL && take_joined(rejoin, name->data, node, error);
+        if (node != NULL)
+            berth__node__free_unpacked(node, NULL);
+        if (!ok)
             return FALSE;
-        if (node->state == BERTH__NODE_STATE__NODE_UP && *node->info->cannot_start == '\0') {
-            rejoin->func(node, rejoin->user_data);
-            g_hash_table_remove(rejoin->joined, name->data);
-            g_hash_table_remove(rejoin->left, name->data);
-        }
-        berth__node__free_unpacked(node, NULL);
     }
     return TRUE;
 }
@@ -116,9 +145,9 @@ static char *why_not(const Rejoin *rejoin, const char *name)
     return why;
 }
 
-gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, guint64 after_seq,
-                                guint64 patience_sec, BerthRejoinedFunc func, gpointer user_data,
-                                GError **error)
+gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instances,
+                                const GPtrArray *lost, guint64 after_seq, guint64 patience_sec,
+                                BerthRejoinedFunc func, gpointer user_data, GError **error)
 {
     g_autoptr(GHashTable) left = g_hash_table_new(g_str_hash, g_str_equal);
     g_autoptr(GHashTable) joined = g_hash_table_new(g_str_hash, g_str_equal);
@@ -128,6 +157,8 @@ gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, guint64 after_seq,
                          g_get_monotonic_time() + (gint64)patience_sec * G_USEC_PER_SEC,
                      .left = left,
                      .joined = joined,
+                     .instances = instances,
+                     .lost = lost,
                      .func = func,
                      .user_data = user_data};
     for (char **name = names; *name != NULL; name++)

@@ -6,11 +6,13 @@
 /* How NODE is when its agent has joined again. */
 typedef void (*BerthRejoinedFunc)(const Berth__Node *node, gpointer user_data);
 
-/* Waits until each of NAMES has joined after event AFTER_SEQ, and can start guests, over restarts of the daemon; calls FUNC
- * for each as it does. Fails when that takes longer than PATIENCE_SEC, with what is known of those that have not. */
-gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, guint64 after_seq,
-                                guint64 patience_sec, BerthRejoinedFunc func, gpointer user_data,
-                                GError **error);
+/* Waits until the agent of each of NAMES has joined after event AFTER_SEQ, as another instance than the one of INSTANCES (name
+ * -> instance), and can start guests, over restarts of the daemon; calls FUNC for each as it does. Fails when that takes longer
+ * than PATIENCE_SEC, with what is known of those that have not; and at once where one of LOST, names of those on which a
+ * command was lost, joins as the instance that it was: that has ended the command. */
+gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instances,
+                                const GPtrArray *lost, guint64 after_seq, guint64 patience_sec,
+                                BerthRejoinedFunc func, gpointer user_data, GError **error);
 /* The newest event that there is. */
 gboolean berth_cli_newest_event(BerthCli *cli, guint64 *out_seq, GError **error);
 /* (transfer full) */

@@ -4,7 +4,8 @@
  * `berth node ls` shows, and what it says when it ends.
  *
  * Invariants: the command runs on nodes only that are empty, and drained for the reason of this roll; a node is opened again
- * only when the command has done well there and its agent can start guests; nothing is begun after a failure. */
+ * only when the command has done well there, or another instance of its agent has joined after the command took it
+ * along, when its agent can start guests, and when nobody else has closed it; nothing is begun after a failure. */
 #include "cli/cli.h"
 
 #include "cli/node_change.h"
@@ -31,9 +32,11 @@ typedef struct {
     gboolean keeps_agent; /* the command does not restart it */
     guint next;           /* the first of NAMES that was not begun */
     guint n_done;
-    GPtrArray *batch;     /* names of those that were begun, and are not done */
-    const char *state;    /* of these */
-    GHashTable *versions; /* name -> its agent's before, owned */
+    GPtrArray *batch;      /* names of those that were begun, and are not done */
+    const char *state;     /* of these; NULL: as they were */
+    GHashTable *versions;  /* name -> its agent's before the command, owned */
+    GHashTable *instances; /* likewise */
+    GPtrArray *lost; /* names of those in the batch whose agent went away during the command */
 } Roll;
 
 /* --- may it be? ------------------------------------------------------------------------------ */
@@ -62,8 +65,6 @@ static gboolean check_all(BerthCli *cli, gpointer user_data, GError **error)
     for (char **name = roll->names; *name != NULL; name++) {
         Berth__Node *node = berth_cli_get_node(cli, *name, error);
         gboolean ok = node != NULL && check_node(roll, node, error);
-        if (ok)
-            g_hash_table_insert(roll->versions, *name, g_strdup(node->info->version));
         if (node != NULL)
             berth__node__free_unpacked(node, NULL);
         if (!ok)
@@ -122,7 +123,9 @@ static void explain(const Roll *roll)
     fflush(stdout);
     fprintf(stderr, "%u of %u node%s done", roll->n_done, roll->n, roll->n == 1 ? "" : "s");
     gboolean is_one = roll->batch->len == 1;
-    if (roll->batch->len > 0)
+    if (roll->batch->len > 0 && roll->state == NULL)
+        fprintf(stderr, "; %s %s as before", batch->str, is_one ? "is" : "are");
+    else if (roll->batch->len > 0)
         fprintf(stderr, "; %s %s %s: `berth node undrain %s` opens %s", batch->str,
                 is_one ? "is" : "are", roll->state, batch->str,
                 is_one ? "it as it is" : "them as they are");
@@ -148,18 +151,34 @@ static char **batch_names(const Roll *roll)
     return names;
 }
 
-/* Those of the batch on which the command did well, or may have: its agent, that it restarts, ended before it. The
- * others stay as they are. FALSE: there are such. */
+/* What the batch's agents are before the command. */
+static gboolean note_agents(BerthCli *cli, gpointer user_data, GError **error)
+{
+    const Roll *roll = user_data;
+    for (guint i = 0; i < roll->batch->len; i++) {
+        char *name = g_ptr_array_index(roll->batch, i);
+        Berth__Node *node = berth_cli_get_node(cli, name, error);
+        if (node == NULL)
+            return FALSE;
+        g_hash_table_insert(roll->versions, name, g_strdup(node->info->version));
+        g_hash_table_insert(roll->instances, name, g_strdup(node->info->instance));
+        berth__node__free_unpacked(node, NULL);
+    }
+    return TRUE;
+}
+
+/* FAILED gets those of the batch on which it did not do well. Of those that are lost nobody knows; their agents, when
+ * they join again, tell. FALSE: some have failed. */
 static gboolean run_command(Roll *roll, GPtrArray *failed, GError **error)
 {
     g_autofree char **names = batch_names(roll);
-    g_autoptr(GPtrArray) lost = g_ptr_array_new();
+    g_ptr_array_set_size(roll->lost, 0);
     roll->state = "drained, and the command may have run there";
     gboolean ok = berth_cli_exec_on_nodes(roll->cli, names, roll->command, failed,
-                                          roll->keeps_agent ? NULL : lost, error);
-    for (guint i = 0; i < lost->len; i++)
-        printf("%s: its agent ended before the command did\n",
-               (const char *)g_ptr_array_index(lost, i));
+                                          roll->keeps_agent ? NULL : roll->lost, error);
+    for (guint i = 0; i < roll->lost->len; i++)
+        printf("%s: the connection to its agent ended before the command did\n",
+               (const char *)g_ptr_array_index(roll->lost, i));
     fflush(stdout);
     return ok;
 }
@@ -188,7 +207,7 @@ static gboolean open_all(BerthCli *cli, gpointer user_data, GError **error)
 {
     const Opening *opening = user_data;
     Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
-    request.reason = (char *)opening->roll->reason;
+    request.reason = request.if_reason = (char *)opening->roll->reason;
     return berth_cli_change_nodes(cli, "Undrain", opening->names, &request, NULL, error);
 }
 
@@ -222,7 +241,8 @@ static gboolean finish(Roll *roll, const GPtrArray *failed, guint64 seq, GError 
         printf("%s: its agent is waited for\n", *name);
     fflush(stdout);
     if (!roll->keeps_agent &&
-        !berth_cli_await_rejoin(roll->cli, names, seq, roll->rejoin_sec, on_rejoined, roll, error))
+        !berth_cli_await_rejoin(roll->cli, names, roll->instances, roll->lost, seq,
+                                roll->rejoin_sec, on_rejoined, roll, error))
         return FALSE;
     return open_nodes(roll, names, error);
 }
@@ -233,9 +253,15 @@ static gboolean roll_batch(Roll *roll, GError **error)
     g_autoptr(GPtrArray) failed = g_ptr_array_new();
     g_autoptr(GError) first = NULL;
     guint64 seq = 0;
+    gboolean is_asked = FALSE;
     roll->state = "being drained";
-    if (!berth_cli_drain_nodes(roll->cli, names, roll->reason, roll->patience_sec, error) ||
-        !berth_cli_newest_event(roll->cli, &seq, error))
+    if (!berth_cli_drain_nodes(roll->cli, names, roll->reason, roll->patience_sec, &is_asked,
+                               error)) {
+        roll->state = is_asked ? roll->state : NULL;
+        return FALSE;
+    }
+    if (!berth_cli_newest_event(roll->cli, &seq, error) ||
+        !berth_cli_persist(roll->cli, FALSE, note_agents, roll, error))
         return FALSE;
     gboolean ok = run_command(roll, failed, &first);
     if (ok || failed->len > 0)
@@ -283,11 +309,15 @@ static gboolean roll_named(Roll *roll, int argc, char **argv, int *out_status, G
     if (names == NULL)
         return FALSE;
     g_autoptr(GPtrArray) batch = g_ptr_array_new();
+    g_autoptr(GPtrArray) lost = g_ptr_array_new();
     g_autoptr(GHashTable) versions = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
+    g_autoptr(GHashTable) instances = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, g_free);
     roll->names = names;
     roll->n = g_strv_length(names);
     roll->batch = batch;
     roll->versions = versions;
+    roll->instances = instances;
+    roll->lost = lost;
     return roll_all(roll, error);
 }
 

@@ -30,6 +30,15 @@ static guint64 offered_memory_mib(const BerthNodeConfig *config, const BerthHost
     return host->memory_mib > config->reserve_mib ? host->memory_mib - config->reserve_mib : 0;
 }
 
+/* Of this process. */
+static const char *instance(void)
+{
+    static char *id;
+    if (id == NULL)
+        id = g_uuid_string_random();
+    return id;
+}
+
 Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthHost *host,
                                      const BerthProbeResult *acceleration, const char *cpu_model,
                                      const char *storage_client, const char *cannot_start)
@@ -44,6 +53,7 @@ Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthH
     info.version = (char *)PACKAGE_VERSION;
     info.boot_id = boot_id == NULL ? (char *)"" : g_strstrip(boot_id);
     info.host_id = host_id;
+    info.instance = (char *)instance();
     info.cpus = host->cpus;
     info.memory_mib = host->memory_mib;
     info.vcpus = config->vcpus != 0 ? config->vcpus : host->cpus;

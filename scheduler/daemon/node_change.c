@@ -77,6 +77,10 @@ static gboolean refuse(const BerthNodeEntry *entry, const char *is, const char *
 static gboolean check_may(const Change *change, const BerthNodeEntry *entry, GError **error)
 {
     gboolean is_given_up = berth_node_entry_is_given_up(entry);
+    const char *if_reason = change->request->if_reason;
+    if (*if_reason && entry->admission && strcmp(entry->admission->reason, if_reason) != 0)
+        return refuse(entry, "is closed for something else",
+                      "berth node undrain opens it, if that may be", error);
     if (change->kind == BERTH_NODE_CHANGE_UNCORDON && berth_node_entry_is_draining(entry))
         return refuse(entry, "is drained", "berth node undrain lets it have guests again", error);
     if (change->kind == BERTH_NODE_CHANGE_UP && entry->admission && !is_given_up)

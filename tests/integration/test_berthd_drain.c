@@ -232,6 +232,31 @@ static void drain_is_for_operators_and_needs_a_reason(void **state)
     assert_open(test);
 }
 
+/* So that nobody undoes by accident what somebody else wanted meanwhile. */
+static void change_may_be_for_nodes_of_one_reason_only(void **state)
+{
+    BerthdTest *test = *state;
+    static const char *const methods[] = {"Cordon", "Drain", "Undrain"};
+    char first[] = "n1", ours[] = "new firmware";
+    char *names[] = {first, NULL};
+    Berth__ChangeNodesRequest request = request_for(names, ours);
+    request.if_reason = ours;
+    change(test, "Drain", "n1", "its fan rattles");
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++) {
+        g_autoptr(GError) error = berthd_fixture_call_error(test->berthd, &berth__nodes__descriptor,
+                                                            methods[i], &request.base);
+        assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION,
+                           "is closed for something else, by root: its fan rattles");
+    }
+    assert_admission(test, BERTH__NODE_ADMISSION__KIND__DRAINING, "its fan rattles", TRUE);
+    change(test, "Undrain", "n1", "");
+    for (guint i = 0; i < G_N_ELEMENTS(methods); i++) {
+        g_autoptr(ProtobufCMessage) reply =
+            berthd_fixture_call(test->berthd, &berth__nodes__descriptor, methods[i], &request.base);
+    }
+    assert_open(test);
+}
+
 /* Its time limit (the daemon's default) and its grace. */
 static void plan_says_what_is_waited_for_and_until_when(void **state)
 {
@@ -402,6 +427,7 @@ int main(void)
         TEST(drain_outlives_a_kill_of_berthd_and_goes_on),
         TEST(all_nodes_that_are_named_are_changed_or_none),
         TEST(drain_is_for_operators_and_needs_a_reason),
+        TEST(change_may_be_for_nodes_of_one_reason_only),
         TEST(plan_says_what_is_waited_for_and_until_when),
         TEST(node_that_is_given_up_is_lost_at_once_and_may_not_join),
         TEST(force_ends_the_session_of_a_node_first),

@@ -94,8 +94,9 @@ static void roll_takes_one_node_after_the_other(void **state)
     assert_null(fake_agent_exec(second));
     fake_agent_set_version(first, "9.9");
     fake_agent_cut(first); /* as by a restart of the agent, with the command */
-    run_until(strstr(cli_out(cli), "n1: its agent ended before the command did\n"));
+    run_until(strstr(cli_out(cli), "n1: the connection to its agent ended before the command "));
     assert_null(strstr(cli_out(cli), "has joined"));
+    fake_agent_restart(first);
     fake_agent_heal(first);
     run_until(runs(second, "upgrade"));
     assert_contains(cli_out(cli), "n1: berth-node 9.9 (it was " PACKAGE_VERSION ") has joined\n"
@@ -103,7 +104,7 @@ static void roll_takes_one_node_after_the_other(void **state)
     assert_admissions(test, FALSE, TRUE);
     fake_agent_exec_say(second, FALSE, 0, "done\n", 5);
     run_until(strstr(cli_out(cli), "n2: done\n"));
-    fake_agent_drop(second);
+    fake_agent_restart(second);
     assert_cli_status(cli, 0);
     assert_contains(cli_out(cli), "n2: berth-node " PACKAGE_VERSION " has joined\n"
                                   "n2: is open again\n");
@@ -149,6 +150,65 @@ static void agent_that_does_not_join_again_stops_it(void **state)
     assert_admissions(test, TRUE, FALSE);
 }
 
+/* Which ends the command, and is no restart of the agent. */
+static void connection_that_is_lost_is_no_success(void **state)
+{
+    Test *test = *state;
+    g_autoptr(CliProcess) cli = ROLL("n[1-2]", "--reason", REASON);
+    let_begin(test);
+    run_until(runs(test->nodes[0], "upgrade"));
+    fake_agent_drop(test->nodes[0]);
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "node n1: its agent was not restarted");
+    assert_contains(cli_err(cli), "0 of 2 nodes done; n1 is drained, and the command may have");
+    assert_admissions(test, TRUE, FALSE);
+}
+
+/* The restart that the command asked for is still to come. */
+static void agent_that_joins_as_it_was_is_waited_for(void **state)
+{
+    Test *test = *state;
+    g_autoptr(CliProcess) cli = ROLL("n1");
+    let_begin(test);
+    end_command(cli, test->nodes[0], 0);
+    run_until(strstr(cli_out(cli), "n1: its agent is waited for\n"));
+    fake_agent_drop(test->nodes[0]);
+    run_until(fake_agent_is_joined(test->nodes[0]));
+    fake_agent_set_version(test->nodes[0], "9.9");
+    fake_agent_restart(test->nodes[0]);
+    assert_cli_status(cli, 0);
+    assert_contains(cli_out(cli), "n1: berth-node 9.9 (it was " PACKAGE_VERSION ") has joined\n");
+}
+
+static void close_node(Test *test, const char *verb, const char *node)
+{
+    g_autofree char *none =
+        cli_output_of(CLI(test->base.berthd, "node", verb, node, "--reason", "its fan rattles"));
+}
+
+static void node_that_others_close_meanwhile_is_left_to_them(void **state)
+{
+    Test *test = *state;
+    g_autoptr(CliProcess) cli = ROLL("n[1-2]", "--reason", REASON, "--no-restart");
+    let_begin(test);
+    run_until(runs(test->nodes[0], "upgrade"));
+    close_node(test, "cordon", "n2");
+    end_command(cli, test->nodes[0], 0);
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "node n2 is closed for something else, by root: its fan rattles");
+    assert_contains(cli_err(cli), "1 of 2 nodes done; n2 is as before\n");
+    assert_int_equal(admission(test, "n2"), BERTH__NODE_ADMISSION__KIND__CORDONED);
+    g_autoptr(CliProcess) other = ROLL("n1", "--reason", REASON, "--no-restart");
+    run_until(runs(test->nodes[0], "true"));
+    fake_agent_exec_end(test->nodes[0], 0, "");
+    run_until(runs(test->nodes[0], "upgrade"));
+    close_node(test, "drain", "n1");
+    fake_agent_exec_end(test->nodes[0], 0, "");
+    assert_cli_status(other, 1);
+    assert_contains(cli_err(other), "node n1 is closed for something else");
+    assert_int_equal(admission(test, "n1"), BERTH__NODE_ADMISSION__KIND__DRAINING);
+}
+
 static void agent_that_can_start_no_guests_stops_it(void **state)
 {
     Test *test = *state;
@@ -157,6 +217,7 @@ static void agent_that_can_start_no_guests_stops_it(void **state)
     run_until(runs(test->nodes[0], "upgrade"));
     fake_agent_cut(test->nodes[0]);
     fake_agent_set_cannot_start(test->nodes[0], "there is no kernel");
+    fake_agent_restart(test->nodes[0]);
     fake_agent_heal(test->nodes[0]);
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "node n1: its agent has joined again, and can start no guests: "
@@ -166,7 +227,7 @@ static void agent_that_can_start_no_guests_stops_it(void **state)
     run_until(runs(test->nodes[0], "true"));
     fake_agent_exec_end(test->nodes[0], 0, "");
     run_until(runs(test->nodes[0], "upgrade"));
-    fake_agent_drop(test->nodes[0]);
+    fake_agent_restart(test->nodes[0]);
     run_until(strstr(cli_out(again), "ended before") && fake_agent_is_joined(test->nodes[0]));
     fake_agent_set_cannot_start(test->nodes[0], ""); /* it takes a while to come up */
     assert_cli_status(again, 0);
@@ -233,6 +294,21 @@ static void drain_that_somebody_ends_stops_it(void **state)
     assert_null(fake_agent_exec(test->nodes[0]));
 }
 
+static void drain_that_somebody_takes_over_stops_it(void **state)
+{
+    Test *test = *state;
+    guint64 job = berthd_fixture_submit_plain(test->base.berthd);
+    berthd_fixture_wait_event(test->base.berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    g_autoptr(CliProcess) cli = ROLL("n1");
+    let_begin(test);
+    run_until(strstr(cli_out(cli), "is waited for"));
+    g_autofree char *none = cli_output_of(
+        CLI(test->base.berthd, "node", "drain", "n1", "--no-wait", "--reason", "its fan rattles"));
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "n1 is not to be empty any more for this: root has drained it");
+    assert_null(fake_agent_exec(test->nodes[0]));
+}
+
 static void nothing_is_drained_where_it_could_not_go_on(void **state)
 {
     Test *test = *state;
@@ -268,7 +344,7 @@ static void of_several_at_a_time_those_that_did_well_are_opened(void **state)
     run_until(runs(test->nodes[0], "upgrade") && runs(test->nodes[1], "upgrade"));
     assert_admissions(test, TRUE, TRUE);
     fake_agent_exec_end(test->nodes[0], 7, "");
-    fake_agent_drop(test->nodes[1]);
+    fake_agent_restart(test->nodes[1]);
     assert_cli_status(cli, 1);
     assert_contains(cli_out(cli), "n2: is open again\n");
     assert_contains(cli_err(cli), "n1 (status 7)");
@@ -291,7 +367,7 @@ static void roll_outlives_berthd_while_it_waits(void **state)
     fake_agent_end(test->nodes[0], job, 0);
     end_command(cli, test->nodes[0], 0);
     run_until(strstr(cli_out(cli), "n1: its agent is waited for\n"));
-    fake_agent_cut(test->nodes[0]);
+    fake_agent_restart(test->nodes[0]);
     berthd_fixture_kill(test->base.berthd);
     berthd_fixture_restart(test->base.berthd);
     assert_cli_status(cli, 0);
@@ -308,10 +384,14 @@ int main(void)
         TWO(roll_takes_one_node_after_the_other),
         TWO(command_that_fails_stops_it_and_it_can_be_gone_on_with),
         TWO(agent_that_does_not_join_again_stops_it),
+        TWO(connection_that_is_lost_is_no_success),
+        ONE(agent_that_joins_as_it_was_is_waited_for),
+        TWO(node_that_others_close_meanwhile_is_left_to_them),
         TWO(agent_that_can_start_no_guests_stops_it),
         ONE(guest_that_stays_stops_it_at_the_deadline),
         ONE(roll_that_is_interrupted_says_how_things_stand),
         ONE(drain_that_somebody_ends_stops_it),
+        ONE(drain_that_somebody_takes_over_stops_it),
         TWO(nothing_is_drained_where_it_could_not_go_on),
         TWO(of_several_at_a_time_those_that_did_well_are_opened),
         ONE(roll_outlives_berthd_while_it_waits),

@@ -43,10 +43,13 @@ static void on_joined(GObject *source, GAsyncResult *result, gpointer user_data)
     fake_agent_tell_all(agent);
 }
 
-/* Its strings are AGENT's. */
+/* Its strings are AGENT's, and this function's own. */
 static Berth__NodeInfo describe_node(const FakeAgent *agent)
 {
+    static char instance[32];
     Berth__NodeInfo info = BERTH__NODE_INFO__INIT;
+    g_snprintf(instance, sizeof instance, "run %u", agent->instance);
+    info.instance = instance;
     info.name = (char *)(agent->config.claims ? agent->config.claims : agent->config.name);
     info.version = (char *)agent->version;
     info.vcpus = agent->config.vcpus;
@@ -86,6 +89,12 @@ void fake_agent_set_version(FakeAgent *agent, const char *version)
 void fake_agent_set_storage_client(FakeAgent *agent, const char *addresses)
 {
     change(agent, &agent->storage_client, addresses);
+}
+
+void fake_agent_restart(FakeAgent *agent)
+{
+    agent->instance++;
+    fake_agent_drop(agent);
 }
 
 void fake_agent_set_host(FakeAgent *agent, const char *host_id, const char *boot_id)

@@ -70,6 +70,8 @@ const GError *fake_agent_error(FakeAgent *agent);
 
 /* Ends the connection; the agent dials again by itself. */
 void fake_agent_drop(FakeAgent *agent);
+/* Likewise, as another instance. */
+void fake_agent_restart(FakeAgent *agent);
 /* As if the network were cut: no connection until healed. Guests run on. */
 void fake_agent_cut(FakeAgent *agent);
 /* Dials at once, without the pause that follows a lost connection; there is no error until it fails. */

@@ -34,6 +34,7 @@ struct FakeAgent {
     char *cannot_start;
     char *storage_client;
     char *host_id;
+    guint instance;
     char *boot_id;
     gint64 booted_usec; /* when it was told what host it is */
     gboolean hides_uptime;
