@@ -15,6 +15,7 @@
 #include "common/error.h"
 
 #include <glib-unix.h>
+#include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
 
@@ -271,10 +272,18 @@ static gboolean roll_batch(Roll *roll, GError **error)
     return ok;
 }
 
+/* Under nohup(1) it goes on without its terminal. */
+static gboolean is_ignored(int signal)
+{
+    struct sigaction action;
+    return sigaction(signal, NULL, &action) == 0 && action.sa_handler == SIG_IGN;
+}
+
 static gboolean roll_all(Roll *roll, GError **error)
 {
     guint signals[] = {g_unix_signal_add(SIGINT, on_signal, roll),
-                       g_unix_signal_add(SIGTERM, on_signal, roll)};
+                       g_unix_signal_add(SIGTERM, on_signal, roll),
+                       is_ignored(SIGHUP) ? 0 : g_unix_signal_add(SIGHUP, on_signal, roll)};
     gboolean ok = check(roll, error);
     while (ok && roll->next < roll->n) {
         for (guint i = 0; i < roll->parallel && roll->next < roll->n; i++)
@@ -283,8 +292,8 @@ static gboolean roll_all(Roll *roll, GError **error)
         if (!ok)
             explain(roll);
     }
-    g_source_remove(signals[0]);
-    g_source_remove(signals[1]);
+    for (guint i = 0; i < G_N_ELEMENTS(signals); i++)
+        g_clear_handle_id(&signals[i], g_source_remove);
     return ok;
 }
 

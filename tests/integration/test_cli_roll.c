@@ -278,6 +278,13 @@ static void roll_that_is_interrupted_says_how_things_stand(void **state)
     assert_cli_status(again, 130);
     assert_contains(cli_err(again), "n1 is drained, and the command may have run there");
     run_until(fake_agent_execs(test->nodes[0])->n_cancelled == 1);
+    g_autoptr(CliProcess) hung_up = ROLL("n1", "--reason", REASON);
+    let_begin(test);
+    run_until(runs(test->nodes[0], "upgrade"));
+    cli_signal(hung_up, SIGHUP);
+    assert_cli_status(hung_up, 130);
+    assert_contains(cli_err(hung_up), "n1 is drained, and the command may have run there");
+    run_until(fake_agent_execs(test->nodes[0])->n_cancelled == 2);
 }
 
 static void drain_that_somebody_ends_stops_it(void **state)
