@@ -407,6 +407,8 @@ void berth_agent_free(BerthAgent *agent)
         return;
     g_clear_handle_id(&agent->known_source, g_source_remove);
     g_clear_handle_id(&agent->list_source, g_source_remove);
+    if (agent->execs != NULL)
+        berth_exec_service_end(agent->execs);
     berth_session_free(agent->session);
     g_clear_pointer(&agent->meter, berth_meter_free);
     berth_guest_table_free(agent->table);

@@ -2,7 +2,8 @@
 /* Owns the calls of the service Execs, and which command each is about. Who may run what is the scheduler's to
  * say.
  *
- * Invariant: a command runs while the call that began it is open, and not longer. */
+ * Invariant: a command runs while the call that began it is open, and not longer; but one on the host, where systemd
+ * runs that, may be the one that ends the agent, and goes on then. */
 #include <config.h>
 
 #include "nodeagent/exec_service.h"
@@ -21,12 +22,14 @@ struct BerthExecService {
     Berth__Execs_Service base; /* first: handlers get its address */
     BerthGuestTable *table;
     gboolean allows_host;
+    gboolean is_ending;
     GHashTable *running; /* guint64 -> Running */
 };
 
 typedef struct {
     BerthExecService *service;
     guint64 id;
+    gboolean is_on_host;
     BerthRpcCall *run;
     BerthExec *exec;     /* NULL once it has ended */
     BerthRpcCall *input; /* to be answered when the command has taken it, or NULL */
@@ -99,7 +102,10 @@ static BerthExecService *service_of(Berth__Execs_Service *base)
 static void on_cancelled(BerthRpcCall *call, gpointer user_data)
 {
     Running *running = user_data;
-    running->exec->class->close(running->exec);
+    if (running->service->is_ending && running->is_on_host)
+        berth_node_exec_leave(running->exec);
+    else
+        running->exec->class->close(running->exec);
     answer_input(running);
     fail(running->run, BERTH_ERROR_CANCELLED, "nobody waits for the command any more");
     g_hash_table_remove(running->service->running, &running->id);
@@ -174,7 +180,8 @@ static void execs_run(Berth__Execs_Service *base, const Berth__ExecRequest *requ
         return;
     }
     g_autofree Running *running = g_new0(Running, 1);
-    *running = (Running){.service = service, .id = request->exec, .run = call};
+    *running = (Running){
+        .service = service, .id = request->exec, .is_on_host = request->guest == NULL, .run = call};
     running->exec = begin(running, request, &error);
     if (running->exec == NULL) {
         berth_rpc_call_fail(call, error);
@@ -228,6 +235,11 @@ BerthExecService *berth_exec_service_new(BerthGuestTable *table, gboolean allows
     service->allows_host = allows_host;
     service->running = g_hash_table_new_full(g_int64_hash, g_int64_equal, NULL, g_free);
     return service;
+}
+
+void berth_exec_service_end(BerthExecService *service)
+{
+    service->is_ending = TRUE;
 }
 
 void berth_exec_service_free(BerthExecService *service)

@@ -9,6 +9,8 @@ typedef struct BerthExecService BerthExecService;
 
 /* ALLOWS_HOST: commands may run on the host, too. TABLE: where guests are found; it outlives the service, but not its free(). */
 BerthExecService *berth_exec_service_new(BerthGuestTable *table, gboolean allows_host);
+/* The agent ends: calls that end from now on do so for that. */
+void berth_exec_service_end(BerthExecService *service);
 /* After the connections and the guests: nothing runs any more. */
 void berth_exec_service_free(BerthExecService *service);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthExecService, berth_exec_service_free)

@@ -21,8 +21,11 @@
 #include <unistd.h>
 
 #define PIECE_BYTES (16u * 1024u)
-/* From SIGHUP to SIGKILL, when nobody wants it any more. */
-#define CLOSE_MSEC 1000u
+/* From SIGHUP to SIGKILL, when nobody wants it any more; of a unit, from one stop to the next, which is twice as long, and
+ * so on. */
+#define CLOSE_MSEC    1000u
+#define STOP_MIN_MSEC 100u
+#define STOP_MAX_MSEC 4000u
 
 typedef struct NodeExec NodeExec;
 
@@ -49,6 +52,7 @@ struct NodeExec {
     gsize input_done;
     gboolean input_ends;
     guint kill_source;
+    guint stop_msec; /* of a unit: until it is stopped again */
     guint end_source;
 };
 
@@ -224,6 +228,15 @@ static void on_close_over(gpointer data)
     (void)kill(-exec->pid, SIGKILL);
 }
 
+/* As long as systemd-run is there it may still ask for the unit, and if that is there, it waits for its end. */
+static void stop_unit(gpointer data)
+{
+    NodeExec *exec = data;
+    berth_node_unit_stop(exec->unit);
+    exec->kill_source = g_timeout_add_once(exec->stop_msec, stop_unit, exec);
+    exec->stop_msec = MIN(exec->stop_msec * 2, STOP_MAX_MSEC);
+}
+
 static void node_exec_close(BerthExec *base)
 {
     NodeExec *exec = exec_of(base);
@@ -234,12 +247,26 @@ static void node_exec_close(BerthExec *base)
         return;
     }
     if (exec->unit != NULL) {
-        berth_node_unit_stop(exec->unit);
-    } else {
-        signal_all(exec, SIGHUP);
-        signal_all(exec, SIGCONT);
+        exec->stop_msec = STOP_MIN_MSEC;
+        stop_unit(exec);
+        return;
     }
+    signal_all(exec, SIGHUP);
+    signal_all(exec, SIGCONT);
     exec->kill_source = g_timeout_add_once(CLOSE_MSEC, on_close_over, exec);
+}
+
+void berth_node_exec_leave(BerthExec *base)
+{
+    NodeExec *exec = exec_of(base);
+    if (exec->unit == NULL) {
+        node_exec_close(base);
+        return;
+    }
+    exec->funcs = NULL;
+    g_clear_handle_id(&exec->in_source, g_source_remove);
+    if (exec->pid == 0)
+        node_exec_free(exec);
 }
 
 /* --- its beginning ---------------------------------------------------------------------------- */
@@ -270,17 +297,12 @@ static char **environment_new(void)
 
 static char **argv_new(const NodeExec *exec, char *const *command, gsize n)
 {
-    g_autofree char *cgroups = NULL;
-    if (exec->unit == NULL) {
-        g_autoptr(GStrvBuilder) argv = g_strv_builder_new();
-        for (gsize i = 0; i < n; i++)
-            g_strv_builder_add(argv, command[i]);
-        return g_strv_builder_end(argv);
-    }
-    g_autofree char *own = g_file_get_contents("/proc/self/cgroup", &cgroups, NULL, NULL)
-                               ? berth_node_unit_of(cgroups)
-                               : NULL;
-    return berth_node_unit_argv(exec->unit, own, command, n);
+    if (exec->unit != NULL)
+        return berth_node_unit_argv(exec->unit, command, n);
+    g_autoptr(GStrvBuilder) argv = g_strv_builder_new();
+    for (gsize i = 0; i < n; i++)
+        g_strv_builder_add(argv, command[i]);
+    return g_strv_builder_end(argv);
 }
 
 static NodeExec *spawn(char *const *command, gsize n, GError **error)

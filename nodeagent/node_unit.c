@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what is said to systemd of commands on the host. systemd-run passes its own standard streams on, so that
- * the command's are pipes of the agent's all the same. */
+ * the command's are pipes of the agent's all the same.
+ *
+ * A unit is tied to nothing: the command that restarts the agent goes on when the agent ends, and systemd-run
+ * with it. What it writes then fails, and does not end it (IgnoreSIGPIPE=, systemd.exec(5)). */
 #include <config.h>
 
 #include "nodeagent/node_unit.h"
@@ -13,33 +16,6 @@ gboolean berth_node_unit_is_possible(void)
 {
     g_autofree char *run = g_find_program_in_path("systemd-run");
     return run != NULL && g_file_test("/run/systemd/system", G_FILE_TEST_IS_DIR); /* sd_booted(3) */
-}
-
-/* The last of PATH that is a service or a scope: "/system.slice/berth-node.service". */
-static char *unit_of_path(const char *path)
-{
-    g_auto(GStrv) parts = g_strsplit(path, "/", -1);
-    for (guint i = g_strv_length(parts); i-- > 0;) {
-        if (g_str_has_suffix(parts[i], ".service") || g_str_has_suffix(parts[i], ".scope"))
-            return g_strdup(parts[i]);
-    }
-    return NULL;
-}
-
-/* systemd's own hierarchy is named, or the only one: "1:name=systemd:/PATH", "0::/PATH". */
-char *berth_node_unit_of(const char *cgroups)
-{
-    g_auto(GStrv) lines = g_strsplit(cgroups, "\n", -1);
-    for (guint i = 0; lines[i] != NULL; i++) {
-        g_auto(GStrv) fields = g_strsplit(lines[i], ":", 3);
-        if (g_strv_length(fields) != 3 ||
-            (*fields[1] != '\0' && !g_str_equal(fields[1], "name=systemd")))
-            continue;
-        char *unit = unit_of_path(fields[2]);
-        if (unit != NULL)
-            return unit;
-    }
-    return NULL;
 }
 
 char *berth_node_unit_name(void)
@@ -55,7 +31,7 @@ static char *escape(const char *word)
     return g_strdup(escaped->str);
 }
 
-char **berth_node_unit_argv(const char *unit, const char *bound_to, char *const *command, gsize n)
+char **berth_node_unit_argv(const char *unit, char *const *command, gsize n)
 {
     static const char *const fixed[] = {"systemd-run",
                                         "--quiet",
@@ -64,6 +40,7 @@ char **berth_node_unit_argv(const char *unit, const char *bound_to, char *const 
                                         "--wait",
                                         "--service-type=exec",
                                         "--property=WorkingDirectory=/",
+                                        "--property=IgnoreSIGPIPE=yes",
                                         "--property=KillSignal=SIGHUP",
                                         "--property=SendSIGKILL=yes",
                                         "--property=TimeoutStopSec=" STOP_SEC};
@@ -71,10 +48,6 @@ char **berth_node_unit_argv(const char *unit, const char *bound_to, char *const 
     for (gsize i = 0; i < G_N_ELEMENTS(fixed); i++)
         g_ptr_array_add(argv, g_strdup(fixed[i]));
     g_ptr_array_add(argv, g_strdup_printf("--unit=%s", unit));
-    if (bound_to != NULL) {
-        g_ptr_array_add(argv, g_strdup_printf("--property=BindsTo=%s", bound_to));
-        g_ptr_array_add(argv, g_strdup_printf("--property=After=%s", bound_to));
-    }
     g_ptr_array_add(argv, g_strdup("--"));
     for (gsize i = 0; i < n; i++)
         g_ptr_array_add(argv, escape(command[i]));

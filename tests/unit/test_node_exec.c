@@ -5,11 +5,13 @@
 #include "nodeagent/node_exec.h"
 #include "nodeagent/node_unit.h"
 #include "tests/lib/assert.h"
+#include "tests/lib/tempdir.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 typedef struct {
@@ -183,42 +185,140 @@ static void command_is_as_ready_to_be_ended_as_any_other(void **state)
     assert_string_equal(run.text[0]->str, "0\n");
 }
 
-static void unit_is_found_in_either_hierarchy(void **state)
-{
-    static const struct {
-        const char *cgroups;
-        const char *unit; /* NULL: none */
-    } cases[] = {
-        {"0::/system.slice/berth-node.service\n", "berth-node.service"},
-        {"0::/system.slice/berth-node.service/below\n", "berth-node.service"},
-        {"12:cpu:/a.service\n1:name=systemd:/user.slice/session-4.scope\n0::/\n",
-         "session-4.scope"},
-        {"1:name=systemd:/\n0::/system.slice/x.service\n", "x.service"},
-        {"12:cpu:/a.service\n0::/\n", NULL},
-        {"0::/berth\n", NULL},
-        {"", NULL},
-    };
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *unit = berth_node_unit_of(cases[i].cgroups);
-        if (g_strcmp0(unit, cases[i].unit) != 0)
-            fail_msg("\"%s\": %s", cases[i].cgroups, unit);
-    }
-}
-
 static void unit_has_the_commands_words_as_they_are(void **state)
 {
     char *const command[] = {(char *)"sh", (char *)"-c", (char *)"echo $HOME $$ 100% \"a b\""};
-    g_auto(GStrv) argv = berth_node_unit_argv("x.service", "berth-node.service", command, 3);
-    g_auto(GStrv) unbound = berth_node_unit_argv("x.service", NULL, command, 3);
+    g_auto(GStrv) argv = berth_node_unit_argv("x.service", command, 3);
     const guint n = g_strv_length(argv);
     assert_string_equal(argv[0], "systemd-run");
     assert_true(g_strv_contains((const char *const *)argv, "--unit=x.service"));
-    assert_true(
-        g_strv_contains((const char *const *)argv, "--property=BindsTo=berth-node.service"));
-    assert_int_equal(g_strv_length(unbound), n - 2);
     assert_string_equal(argv[n - 4], "--");
     assert_string_equal(argv[n - 2], "-c");
     assert_string_equal(argv[n - 1], "echo $$HOME $$$$ 100% \"a b\"");
+}
+
+/* The agent's end, for which the command may be there, is neither its own nor its output's. */
+static void unit_is_tied_to_no_other(void **state)
+{
+    static const char *const ties[] = {
+        "BindsTo=", "PartOf=", "Requires=", "Requisite=", "Conflicts=", "StopPropagatedFrom=",
+        "Slice="};
+    char *const command[] = {(char *)"true"};
+    g_auto(GStrv) argv = berth_node_unit_argv("x.service", command, 1);
+    g_autofree char *line = g_strjoinv(" ", argv);
+    for (gsize i = 0; i < G_N_ELEMENTS(ties); i++)
+        assert_null(strstr(line, ties[i]));
+    assert_null(strstr(line, "--scope")); /* which would be the agent's child */
+    assert_true(g_strv_contains((const char *const *)argv, "--property=IgnoreSIGPIPE=yes"));
+}
+
+/* --- as units, of a systemd that loads one when it is told to ------------------------------------ */
+
+static gboolean is_systemd;
+
+gboolean __wrap_berth_node_unit_is_possible(void);
+gboolean __wrap_berth_node_unit_is_possible(void)
+{
+    return is_systemd;
+}
+
+typedef struct {
+    char *dir;
+    char *path; /* the search path of before */
+} Systemd;
+
+static void put_script(const char *dir, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autofree char *script = g_strdup_printf("#!/bin/sh\ncd '%s' || exit\n%s", dir, text);
+    assert_true(g_file_set_contents(path, script, -1, NULL));
+    assert_int_equal(chmod(path, 0700), 0);
+}
+
+static void *in_dir(const Systemd *systemd, const char *name)
+{
+    return g_build_filename(systemd->dir, name, NULL);
+}
+
+static int systemd_make(void **state)
+{
+    Systemd *systemd = g_new0(Systemd, 1);
+    tempdir_make((void **)&systemd->dir);
+    systemd->path = g_strdup(g_getenv("PATH"));
+    g_autofree char *path = g_strdup_printf("%s:%s", systemd->dir, systemd->path);
+    g_autofree char *fifo = in_dir(systemd, "load");
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    put_script(systemd->dir, "systemd-run",
+               "while [ \"$1\" != -- ]; do shift; done; shift; read word < load\n"
+               "setsid \"$@\" & echo $! > pid.new; mv pid.new pid; wait $!\n");
+    put_script(systemd->dir, "systemctl",
+               "echo \"$1\" >> calls\n[ -e pid ] && kill -HUP $(cat pid)\n");
+    g_setenv("PATH", path, TRUE);
+    is_systemd = TRUE;
+    *state = systemd;
+    return 0;
+}
+
+static int systemd_remove(void **state)
+{
+    Systemd *systemd = *state;
+    is_systemd = FALSE;
+    g_setenv("PATH", systemd->path, TRUE);
+    tempdir_remove((void **)&systemd->dir);
+    g_free(systemd->path);
+    g_free(systemd);
+    return 0;
+}
+
+static void load_unit(const Systemd *systemd)
+{
+    g_autofree char *fifo = in_dir(systemd, "load");
+    FILE *file = fopen(fifo, "we");
+    assert_non_null(file);
+    assert_true(fputs("now\n", file) >= 0);
+    assert_int_equal(fclose(file), 0);
+}
+
+static gboolean has_file(const Systemd *systemd, const char *name, GString *out_text)
+{
+    g_autofree char *path = in_dir(systemd, name);
+    g_autofree char *text = NULL;
+    gboolean is_there = g_file_get_contents(path, &text, NULL, NULL);
+    g_string_assign(out_text, is_there ? text : "");
+    return is_there;
+}
+
+static void close_before_its_unit_is_there_ends_it(void **state)
+{
+    const Systemd *systemd = *state;
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_auto(Run) run = {0};
+    begin(&run, "sleep 1000");
+    run.exec->class->close(run.exec);
+    run_until(has_file(systemd, "calls", text));
+    assert_string_equal(text->str, "stop\n");
+    load_unit(systemd);
+    run_until(has_file(systemd, "pid", text));
+    run_until(!is_there(text));
+}
+
+static void leave_lets_its_unit_go_on(void **state)
+{
+    const Systemd *systemd = *state;
+    g_autoptr(GString) text = g_string_new(NULL);
+    g_auto(Run) run = {0};
+    begin(&run, "echo begun; exec sleep 1000");
+    load_unit(systemd);
+    run_until(run.text[0]->len > 0);
+    berth_node_exec_leave(run.exec);
+    for (guint i = 0; i < 10; i++)
+        g_main_context_iteration(NULL, FALSE);
+    assert_false(has_file(systemd, "calls", text));
+    run_until(has_file(systemd, "pid", text));
+    assert_true(is_there(text));
+    pid_t pid = (pid_t)g_ascii_strtoll(text->str, NULL, 10);
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    run_until(!is_there(text));
 }
 
 int main(void)
@@ -234,8 +334,11 @@ int main(void)
         cmocka_unit_test(command_takes_sigpipe_as_elsewhere),
         cmocka_unit_test(command_that_is_not_there_is_refused),
         cmocka_unit_test(command_is_as_ready_to_be_ended_as_any_other),
-        cmocka_unit_test(unit_is_found_in_either_hierarchy),
         cmocka_unit_test(unit_has_the_commands_words_as_they_are),
+        cmocka_unit_test(unit_is_tied_to_no_other),
+        cmocka_unit_test_setup_teardown(close_before_its_unit_is_there_ends_it, systemd_make,
+                                        systemd_remove),
+        cmocka_unit_test_setup_teardown(leave_lets_its_unit_go_on, systemd_make, systemd_remove),
     };
     signal(SIGPIPE, SIG_IGN); /* as in berth-node */
     return cmocka_run_group_tests(tests, NULL, NULL);
