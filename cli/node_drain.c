@@ -42,10 +42,15 @@ static const BerthColumn columns[] = {
 
 typedef struct {
     BerthTable *table;
-    guint n_guests, n_moved;
-    guint n_unknown; /* of which nobody knows when they end */
+    guint n_guests, n_moved, n_saved; /* what is waited for is the rest */
+    guint n_unknown;                  /* of which nobody knows when they end */
     guint64 latest_usec;
 } Plan;
+
+static gboolean is_waited_for(const Berth__DrainStep *step)
+{
+    return !step->moves && !step->checkpoints;
+}
 
 static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
 {
@@ -54,12 +59,15 @@ static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
     berth_table_add(plan->table, g_strdup(step->job_name));
     berth_table_add(plan->table, g_strdup(step->user));
     berth_table_add(plan->table, g_strdup(berth_job_state_name(step->state)));
-    berth_table_add(plan->table, g_strdup(step->moves ? "is moved" : "is waited for"));
+    berth_table_add(plan->table, g_strdup(step->moves         ? "is moved"
+                                          : step->checkpoints ? "is checkpointed"
+                                                              : "is waited for"));
     berth_table_add(plan->table, berth_format_time(step->latest_usec));
     plan->n_guests++;
     plan->n_moved += step->moves != FALSE;
-    plan->n_unknown += !step->moves && step->latest_usec == 0;
-    if (!step->moves)
+    plan->n_saved += !step->moves && step->checkpoints;
+    plan->n_unknown += is_waited_for(step) && step->latest_usec == 0;
+    if (is_waited_for(step))
         plan->latest_usec = MAX(plan->latest_usec, step->latest_usec);
 }
 
@@ -90,14 +98,18 @@ static void print_plan(const Plan *plan)
     if (plan->n_moved > 0)
         printf("%u of %u are moved as soon as there is room for them elsewhere\n", plan->n_moved,
                plan->n_guests);
+    if (plan->n_saved > 0)
+        printf("%u of %u may run nowhere else: they are checkpointed, and go on when the node is "
+               "open again\n",
+               plan->n_saved, plan->n_guests);
+    guint n_waited = plan->n_guests - plan->n_moved - plan->n_saved;
     if (plan->n_unknown > 0)
         printf("nobody knows when %u of %u end: they have no time limit, or an operator froze "
                "them\n",
                plan->n_unknown, plan->n_guests);
     else if (latest != NULL)
-        printf("all that %s waited for ha%s ended by %s\n",
-               plan->n_guests - plan->n_moved == 1 ? "is" : "are",
-               plan->n_guests - plan->n_moved == 1 ? "s" : "ve", latest);
+        printf("all that %s waited for ha%s ended by %s\n", n_waited == 1 ? "is" : "are",
+               n_waited == 1 ? "s" : "ve", latest);
 }
 
 /* Of NAMES, as they are now. */

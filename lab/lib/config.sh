@@ -30,6 +30,9 @@ disk=64M
 
 [guests]
 start_backoff=1s
+
+[policy]
+drain_patience_usec=10000000
 END
         config_storage
         printf 'check_interval=2s\ngc_interval=10s\n'

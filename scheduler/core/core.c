@@ -47,6 +47,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core_predict_init(core);
     core->round.kind = CORE_TIMER_ROUND;
     core->maintenance.kind = CORE_TIMER_MAINTENANCE;
+    core->drain.kind = CORE_TIMER_DRAIN;
     core->nodes.keep_cpu_permille = (guint32)core->tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE];
     core->nodes.keep_memory_permille =
         (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
@@ -271,6 +272,8 @@ static void on_timer(BerthCore *core)
             core_round(core);
         else if (timer->kind == CORE_TIMER_MAINTENANCE)
             core_maintenance_due(core);
+        else if (timer->kind == CORE_TIMER_DRAIN)
+            core_drain_due(core);
         else if (timer->kind == CORE_TIMER_CHECKPOINT)
             core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
         else if (timer->kind == CORE_TIMER_NODE)

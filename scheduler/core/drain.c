@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what operators let nodes be used for, and how a node becomes empty: guests that may be moved leave
- * it as the caps on moves allow, the end of all others is waited for. Nothing is ended for a drain.
+ * it as the caps on moves allow, those for which there is no place are checkpointed, and the end of all others
+ * is waited for. Nothing is ended for a drain.
  *
  * What was set is the node's until it is set anew, whatever becomes of its session; it is reported with
  * the node, and given back with it. */
 #include "scheduler/core/drain.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/maintenance.h"
@@ -18,6 +20,9 @@
 #include "scheduler/core/slack.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
+
+/* A guest that has failed to move so often is checkpointed. */
+#define MOVES_FAILED_MAX 3u
 
 /* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
 static CoreNode *find_best(BerthCore *core, const CoreGuest *guest)
@@ -47,15 +52,49 @@ static gboolean is_to_be_empty(const BerthCore *core, const CoreNode *node)
     return node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node);
 }
 
-static void move_away(BerthCore *core, const CoreNode *node, CoreGuest *guest)
+/* FALSE: there is no place for it now. */
+static gboolean move_away(BerthCore *core, CoreGuest *guest)
 {
     CoreNode *refuge = find_refuge(core, guest);
     CoreLodger lodger = core_slack_lodger(guest);
-    CoreNode *slack = guest->is_opportunistic ? core_slack_find(core, &lodger, node->handle) : NULL;
+    CoreNode *slack = guest->is_opportunistic ? core_slack_find(core, &lodger, guest->node) : NULL;
     if (refuge != NULL && core_move_is_below_caps(core, refuge))
         core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
     else if (slack != NULL && core_move_is_below_caps(core, slack))
         core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+    return refuge != NULL || slack != NULL;
+}
+
+/* It goes on from there when it has its turn elsewhere, or here again. For what is in slack there is space.
+ * FALSE: it cannot be. */
+static gboolean save_away(BerthCore *core, CoreGuest *guest)
+{
+    if (!core_move_may_checkpoint(core, guest) ||
+        (!guest->is_opportunistic && !core_checkpoint_keep_space(core, guest->task)))
+        return FALSE;
+    core_move_checkpoint(core, guest, TRUE, BERTH_REASON_DRAIN);
+    return TRUE;
+}
+
+/* Room may come: that is waited for for a while. Where moves do not work out, both are tried by turns. */
+static void empty_of(BerthCore *core, CoreGuest *guest)
+{
+    guint32 n_failed = guest->moves_failed;
+    if (n_failed >= MOVES_FAILED_MAX && (n_failed - MOVES_FAILED_MAX) % 2 == 0 &&
+        save_away(core, guest))
+        return;
+    if (core_move_may_migrate(core, guest) && move_away(core, guest)) {
+        guest->stuck_usec = 0;
+        return;
+    }
+    if (guest->stuck_usec == 0)
+        guest->stuck_usec = core->now_usec;
+    gint64 due_usec =
+        core_time_add(guest->stuck_usec, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC]);
+    if (due_usec <= core->now_usec)
+        save_away(core, guest);
+    else if (!core_heap_has(&core->drain.link) || due_usec < core->drain.due_usec)
+        core_timer_set(core, &core->drain, due_usec);
 }
 
 /* Of GUESTS those that have failed to move, or those that have not. */
@@ -65,8 +104,8 @@ static void move_those(BerthCore *core, const CoreNode *node, const GPtrArray *g
     for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
         if ((guest->moves_failed > 0) == that_failed && guest->move_rest_usec <= core->now_usec &&
-            core_move_may_migrate(core, guest))
-            move_away(core, node, guest);
+            core_move_is_at_rest(guest))
+            empty_of(core, guest);
     }
 }
 
@@ -78,6 +117,12 @@ void core_drain_move_some(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     move_those(core, node, guests, FALSE);
     move_those(core, node, guests, TRUE);
+}
+
+void core_drain_due(BerthCore *core)
+{
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+        core_drain_move_some(core, core_nodes_get(&core->nodes, handle));
 }
 
 void core_drain_evacuate(BerthCore *core, CoreNode *node)
@@ -92,7 +137,7 @@ static void forget_failures(const CoreNode *node)
     for (guint i = 0; i < node->guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(node->guests, i);
         guest->moves_failed = 0;
-        guest->move_rest_usec = 0;
+        guest->move_rest_usec = guest->stuck_usec = 0;
     }
 }
 

@@ -10,5 +10,7 @@ void core_drain_admit(BerthCore *core, guint32 node, BerthNodeAdmission admissio
 void core_drain_move_some(BerthCore *core, CoreNode *node);
 /* The same; others follow as these are gone, and in rounds. */
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
+/* A guest may have waited for long enough for a place. */
+void core_drain_due(BerthCore *core);
 /* The event ends: notes the nodes that drains have emptied in it. */
 void core_drain_tell_emptied(BerthCore *core);

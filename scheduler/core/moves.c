@@ -54,15 +54,20 @@ void core_move_back_off(BerthCore *core, CoreGuest *guest)
     guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
 }
 
-/* Who cannot be moved is left alone for a round, and for twice as long each time, so that others get their
- * turn. Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
-static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
+/* For a round, and for twice as long each time, so that others get their turn. */
+void core_move_rest(BerthCore *core, CoreGuest *guest)
 {
     guint32 doublings =
         MIN(guest->moves_failed, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
     guest->moves_failed++;
     guest->move_rest_usec = core_time_add(
         core->now_usec, core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] << doublings);
+}
+
+/* Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
+static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
+{
+    core_move_rest(core, guest);
     to->refused_until_usec =
         core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
 }
@@ -70,7 +75,7 @@ static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
 static void note_success(CoreGuest *guest, CoreNode *to)
 {
     guest->moves_failed = 0;
-    guest->move_rest_usec = 0;
+    guest->move_rest_usec = guest->stuck_usec = 0;
     to->refused_until_usec = 0;
 }
 

@@ -54,6 +54,8 @@ void core_move_unreopen(BerthCore *core, CoreGuest *guest);
 void core_move_call_off(BerthCore *core, CoreGuest *guest);
 /* How long moving GUEST takes. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
+/* GUEST could not be moved, or saved to leave: no drain tries it for a while, longer each time. */
+void core_move_rest(BerthCore *core, CoreGuest *guest);
 /* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */

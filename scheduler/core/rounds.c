@@ -28,8 +28,8 @@ typedef struct {
 
 void core_arm_round(BerthCore *core)
 {
-    guint32 wanted =
-        BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION;
+    guint32 wanted = BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING |
+                     BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;
     if ((core->config.features & wanted) && !core_heap_has(&core->round.link))
         core_timer_set(
             core, &core->round,

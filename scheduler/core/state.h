@@ -61,6 +61,7 @@ typedef enum {
     CORE_TIMER_TASK,
     CORE_TIMER_ROUND,       /* of promotion and balancing: one for all */
     CORE_TIMER_MAINTENANCE, /* one begins or ends: likewise */
+    CORE_TIMER_DRAIN,       /* somebody has waited for long enough for room elsewhere: likewise */
     CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
 } CoreTimerKind;
 
@@ -170,14 +171,15 @@ struct CoreGuest {
     CoreNeeds held;        /* there */
     guint64 held_used_mib; /* likewise, of what it uses */
     guint64 held_extra_mib;
-    gint64 cooldown_usec;       /* not moved again until then, if others can be */
-    guint32 wanted_to;          /* a round would have moved it there: */
-    guint32 wanted_round;       /* this one, the latest that had a place for it */
-    gint64 pause_usec;          /* its next cooldown, if longer than others */
-    guint32 balanced;           /* so often for balance */
-    guint32 moves_failed;       /* in a row */
-    gint64 move_rest_usec;      /* after those no drain moves it until then */
-    guint64 balloon_mib;        /* of its memory, that a balloon keeps from it */
+    gint64 cooldown_usec;  /* not moved again until then, if others can be */
+    guint32 wanted_to;     /* a round would have moved it there: */
+    guint32 wanted_round;  /* this one, the latest that had a place for it */
+    gint64 pause_usec;     /* its next cooldown, if longer than others */
+    guint32 balanced;      /* so often for balance */
+    guint32 moves_failed;  /* in a row */
+    gint64 move_rest_usec; /* after those no drain moves it until then */
+    gint64 stuck_usec;     /* since then a drain has found no place for it; 0 = it has not looked */
+    guint64 balloon_mib;   /* of its memory, that a balloon keeps from it */
     guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */
     gint64 balloon_rest_usec;   /* it is not asked for memory again until then */
     gint64 relax_rest_usec;     /* nor given it back, after that has failed */
@@ -345,7 +347,7 @@ struct BerthCore {
         unsaved; /* BerthGuestId: those that wait until one more may be checkpointed. checkpoint.c */
     gboolean may_save; /* some of them may be */
     gint n_moves;      /* under way */
-    CoreTimer round, maintenance;
+    CoreTimer round, maintenance, drain;
     guint32 rounds;        /* number of the latest */
     gboolean slack_wanted; /* a pass in slack, because more may fit */
     gboolean more_follow;  /* the event under way is not the last of its instant */

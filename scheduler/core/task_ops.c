@@ -59,6 +59,8 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_checkpoint_close(core, task, guest->op_usec, input);
     if (!input->ok && to_disk)
         core_freeze_to_disk_failed(core, guest);
+    if (!input->ok && reason == BERTH_REASON_DRAIN)
+        core_move_rest(core, guest);
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);
@@ -70,7 +72,10 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_TIMEOUT, reason}, 0);
         core_step_release(core, task);
     } else {
-        core_step_set_pending(core, task, to_disk ? BERTH_REASON_RESTORING : BERTH_REASON_EVICTED);
+        core_step_set_pending(core, task,
+                              to_disk                        ? BERTH_REASON_RESTORING
+                              : reason == BERTH_REASON_DRAIN ? BERTH_REASON_DRAIN
+                                                             : BERTH_REASON_EVICTED);
         core_step_release(core, task);
     }
 }

@@ -192,6 +192,11 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"moves_per_cluster_permille", "permille", 100, 1, 1000,
          "of nodes (at least moves_per_node) with a move under way that no backed guest waits for",
          "a tenth of the links, so that a storm leaves the fabric to the jobs"},
+    [BERTH_TUNING_DRAIN_PATIENCE_USEC] =
+        {"drain_patience_usec", "us", 60 * SECOND_USEC, 0, YEAR_USEC,
+         "for which a guest of a drained node waits for room elsewhere before it is checkpointed",
+         "about as long as other guests take to move out of the way; who must not be put back into "
+         "the queue by a drain sets it to a year"},
     [BERTH_TUNING_LIMIT_PSI_PERMILLE] =
         {"limit_psi_permille", "permille", 100, 1, 1000,
          "memory pressure or throttling of a guest that is at its limit", "as for nodes"},

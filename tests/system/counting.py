@@ -19,7 +19,7 @@ kept=$(sha256sum </dev/shm/kept)
 chain=start
 i=0
 echo ready
-while [ $i -lt {LINES} ]; do
+while [ $i -lt $LINES ]; do
     chain=$(echo "$chain $i" | sha256sum | cut -c 1-64)
     echo "$i $chain" >>journal
     sync journal
@@ -38,31 +38,31 @@ echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)"
 """
 
 
-def start(kept_mib=8, *options):
-    job = sh(f"KEPT={kept_mib * 16}{SCRIPT}", "--memory", "256M", "--disk", "64M", *options)
+def start(kept_mib=8, *options, lines=LINES):
+    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}{SCRIPT}", "--memory", "256M", "--disk", "64M", *options)
     await_running(job)
     await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
     return job
 
 
-def chain():
+def chain(lines=LINES):
     link = "start"
-    for i in range(LINES):
+    for i in range(lines):
         link = hashlib.sha256(f"{link} {i}\n".encode()).hexdigest()
         yield i, link
 
 
-def check_whole(job, epoch=1):
+def check_whole(job, epoch=1, lines=LINES):
     """It has ended well, on one node, without a line lost, doubled or wrong, and its clock is right; EPOCH: how
     often it was started."""
     ended = wait_one(job)
     check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]})")
     check_equal(number(task(ended), "epoch"), epoch, "its epoch: how often it was started")
-    ready, *lines, last = output(job)[0].decode().splitlines()
+    ready, *written, last = output(job)[0].decode().splitlines()
     check_equal(ready, "ready", "its first line")
-    words = [line.split() for line in lines]
-    check_equal([(int(w[0]), w[1]) for w in words], list(chain()), "its chain")
-    journal = "".join(f"{i} {link}\n" for i, link in chain())
+    words = [line.split() for line in written]
+    check_equal([(int(w[0]), w[1]) for w in words], list(chain(lines)), "its chain")
+    journal = "".join(f"{i} {link}\n" for i, link in chain(lines))
     *said, now = last.split()
     check_equal(said, ["journal", hashlib.sha256(journal.encode()).hexdigest()], "its disk")
     clock = [int(w[2]) for w in words] + [int(now)]

@@ -4,6 +4,7 @@ outlives berthd and the agent."""
 
 import subprocess
 
+import counting
 from harness import *
 
 COUNT = "i=0; while [ $i -lt 60 ]; do echo $i; i=$((i+1)); usleep 100000; done"
@@ -65,7 +66,7 @@ def drains():
         plan = berth("node", "drain", first, "--plan")
         for job in jobs:
             check_in(f" {job} ", plan, "the plan")
-        check_in("is waited for", plan, "the plan")
+        check_in("is checkpointed", plan, "the plan")
         check_equal(admission(first), {}, "what a plan changes")
         command = follow(first, "--reason", "new firmware")
         await_true("it is drained", lambda: admission(first).get("kind") == "DRAINING")
@@ -96,7 +97,7 @@ def undrains():
     try:
         job = start(first)
         command = follow(first, "--reason", "a mistake")
-        read_until(command, "is waited for")
+        read_until(command, "is checkpointed")
         command.send_signal(subprocess.signal.SIGINT)
         check_equal(command.wait(30), 130, "status of a drain that was left")
         check_in("undrain", command.stderr.read(), "what it says")
@@ -108,6 +109,21 @@ def undrains():
         check_equal(wait_one(job)["state"], "COMPLETED", "state of the job that ran on")
     finally:
         open_all()
+
+
+@test("a job that may run nowhere else is checkpointed by a drain, and goes on when its node is open again")
+def saves():
+    first = sorted(nodes())[0]
+    job = counting.start(8, "--node", first, lines=400)
+    try:
+        written = berth("node", "drain", first, "--reason", "a new disk", timeout=300)
+        check_in(f"{first}: job {job} waits to start again", written, "what the drain said")
+        check_in(f"{first}: is empty", written, "what the drain said")
+        check_equal(lab_exec(first, "virsh", "list", "--all", "--name").split(), [], "guests left there")
+        check_equal(show(job)["state"], "PENDING", "its state")
+    finally:
+        open_all()
+    counting.check_whole(job, epoch=2, lines=400)
 
 
 if __name__ == "__main__":

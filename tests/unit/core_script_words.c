@@ -37,6 +37,7 @@ static const struct {
     {"account-limit", BERTH_REASON_ACCOUNT_LIMIT},
     {"maintenance", BERTH_REASON_MAINTENANCE},
     {"evicted", BERTH_REASON_EVICTED},
+    {"drain", BERTH_REASON_DRAIN},
     {"storage-unavailable", BERTH_REASON_STORAGE_UNAVAILABLE},
     {"exit-status", BERTH_REASON_EXIT_STATUS},
     {"signal", BERTH_REASON_SIGNAL},

@@ -124,6 +124,82 @@ static void guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is(void **
                "? 1 RUNNING none stopping\n");
 }
 
+/* Nothing else has room: it waits for that for 60 s. */
+static void drained_guest_without_a_place_is_checkpointed(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "node 2 1 1000\n"
+               "submit 1 v=2 limit=5000 may-move may-checkpoint -> START 1.1@1\n"
+               "running 1.1\n"
+               "drain 1\n"
+               "next 60\n"
+               "at 59\n"
+               "timer\n"
+               "at 60\n"
+               "timer -> CHECKPOINT 1.1@1\n"
+               "checkpointed 1.1 stored=50 -> RELEASE 1.1@1\n"
+               "released 1.1\n"
+               "admits 1 draining empty\n"
+               "? 1 PENDING drain none\n"
+               "saved 1 1 epoch=1 ran=60 stored=50\n"
+               "node 3 4 1000 -> RESTORE 1.2@3\n");
+}
+
+static void drained_guest_waits_for_a_place_first(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=2 limit=5000 may-move may-checkpoint -> START 1.1@1\n"
+               "running 1.1\n"
+               "drain 1\n"
+               "next 60\n"
+               "at 30\n"
+               "node 2 4 1000\n"
+               "at 60\n"
+               "timer -> MIGRATE 1.1@1>2\n");
+}
+
+/* ... and cannot be checkpointed either, at first. */
+static void drained_guest_that_fails_to_move_is_checkpointed(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=2 limit=50000 may-move may-checkpoint -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 4 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>2\n"
+               "migrated 1.1 failed\n"
+               "at 60\n"
+               "timer -> MIGRATE 1.1@1>2\n"
+               "migrated 1.1 failed\n"
+               "at 180\n"
+               "timer -> MIGRATE 1.1@1>2\n"
+               "migrated 1.1 failed\n"
+               "at 420\n"
+               "timer -> CHECKPOINT 1.1@1\n"
+               "checkpointed 1.1 failed\n"
+               "at 900\n"
+               "timer -> MIGRATE 1.1@1>2\n"
+               "migrated 1.1 failed\n"
+               "at 1860\n"
+               "timer -> CHECKPOINT 1.1@1\n");
+}
+
+static void drained_guest_that_may_only_be_there_is_checkpointed(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "node 2 4 1000\n"
+               "submit 1 nodes=1 limit=5000 may-move may-checkpoint -> START 1.1@1\n"
+               "submit 2 nodes=1 limit=5000 may-move -> START 2.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "drain 1\n"
+               "at 60\n"
+               "timer -> CHECKPOINT 1.1@1\n"
+               "checkpointed 1.1 -> RELEASE 1.1@1\n"
+               "released 1.1\n"
+               "why 1 node-unavailable\n"
+               "undrain 1 -> RESTORE 1.2@1\n");
+}
+
 static void drained_node_is_told_to_be_empty_when_its_last_guest_is_removed(void **state)
 {
     run("node 1 8 1000\n"
@@ -312,6 +388,10 @@ int main(void)
         cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
         cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
         cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),
+        cmocka_unit_test(drained_guest_without_a_place_is_checkpointed),
+        cmocka_unit_test(drained_guest_waits_for_a_place_first),
+        cmocka_unit_test(drained_guest_that_fails_to_move_is_checkpointed),
+        cmocka_unit_test(drained_guest_that_may_only_be_there_is_checkpointed),
         cmocka_unit_test(drained_node_is_told_to_be_empty_when_its_last_guest_is_removed),
         cmocka_unit_test(drained_empty_node_is_told_so_at_once),
         cmocka_unit_test(drained_node_is_empty_when_its_last_stray_is_removed),
