@@ -44,6 +44,10 @@ ProtobufCMessage *berth_cli_call(BerthCli *cli, const ProtobufCServiceDescriptor
 typedef gboolean (*BerthAttemptFunc)(BerthCli *cli, gpointer user_data, GError **error);
 gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,
                            gpointer user_data, GError **error);
+/* Likewise, and gives up with DEADLINE_EXCEEDED when the daemon is away at DEADLINE_USEC (monotonic; G_MAXINT64 = none). That ATTEMPT
+ * keeps to it is its own affair. */
+gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadline_usec,
+                                 BerthAttemptFunc attempt, gpointer user_data, GError **error);
 
 /* What the daemon says of itself: to be freed with berth__server_info__free_unpacked(). */
 Berth__ServerInfo *berth_cli_server_info(BerthCli *cli, GError **error);

@@ -82,9 +82,11 @@ static void pause_msec(guint msec)
 }
 
 /* Waits a little, each time longer. FALSE: it has lasted too long. */
-static gboolean outage_wait(Outage *outage, const GError *error)
+static gboolean outage_wait(Outage *outage, gint64 deadline_usec, const GError *error)
 {
     gint64 now_usec = g_get_monotonic_time();
+    if (now_usec >= deadline_usec)
+        return FALSE;
     if (outage->since_usec == 0)
         *outage = (Outage){.since_usec = now_usec, .wait_msec = 50};
     gint64 lasted_usec = now_usec - outage->since_usec;
@@ -95,7 +97,7 @@ static gboolean outage_wait(Outage *outage, const GError *error)
                 OUTAGE_MAX_SEC / 60);
         outage->is_said = TRUE;
     }
-    pause_msec(outage->wait_msec);
+    pause_msec((guint)MIN(outage->wait_msec, (deadline_usec - now_usec) / 1000 + 1));
     outage->wait_msec = MIN(outage->wait_msec * 2, 1000);
     return TRUE;
 }
@@ -108,8 +110,8 @@ static gboolean may_pass(const BerthCli *cli, gboolean patient, const GError *er
                : is_lost && g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,
-                           gpointer user_data, GError **error)
+gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadline_usec,
+                                 BerthAttemptFunc attempt, gpointer user_data, GError **error)
 {
     Outage outage = {0};
     if (cli->peer == NULL && !berth_cli_connect(cli, error))
@@ -122,9 +124,21 @@ gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc att
             return TRUE;
         if (g_get_monotonic_time() - began_usec > HELD_SEC * (gint64)G_USEC_PER_SEC)
             outage = (Outage){0};
-        if (!may_pass(cli, patient, local) || !outage_wait(&outage, local)) {
-            g_propagate_error(error, g_steal_pointer(&local));
-            return FALSE;
+        if (may_pass(cli, patient, local)) {
+            if (outage_wait(&outage, deadline_usec, local))
+                continue;
+            if (g_get_monotonic_time() >= deadline_usec) {
+                g_prefix_error(&local, "the deadline has passed: ");
+                local->code = BERTH_ERROR_DEADLINE_EXCEEDED;
+            }
         }
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
     }
+}
+
+gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc attempt,
+                           gpointer user_data, GError **error)
+{
+    return berth_cli_persist_until(cli, patient, G_MAXINT64, attempt, user_data, error);
 }

@@ -23,7 +23,7 @@ typedef struct {
     GHashTable *left; /* names of those that are not empty yet */
     gboolean was_asked;
     guint64 last_seq;
-    gint64 deadline_usec; /* monotonic; 0 = none */
+    gint64 deadline_usec; /* monotonic; G_MAXINT64 = none */
     gboolean is_late;     /* it has passed */
     gboolean has_failed;  /* somebody has ended the drain of one of them */
 } Drain;
@@ -257,7 +257,7 @@ static gboolean has_time(Drain *drain, guint *out_msec)
 {
     gint64 left_usec = drain->deadline_usec - g_get_monotonic_time();
     *out_msec = 0;
-    if (drain->deadline_usec == 0)
+    if (drain->deadline_usec == G_MAXINT64)
         return TRUE;
     drain->is_late = left_usec <= 0;
     *out_msec = (guint)CLAMP(left_usec / 1000 + 1, 1, G_MAXINT32);
@@ -354,9 +354,11 @@ static gboolean look_at_all(BerthCli *cli, gpointer user_data, GError **error)
 static gboolean wait_until_empty(Drain *drain, GError **error)
 {
     BerthCli *cli = drain->cli;
-    if ((!cli->json && !berth_cli_persist(cli, TRUE, show_plan_once, drain, error)) ||
-        !berth_cli_persist(cli, TRUE, look_at_all, drain, error) ||
-        !berth_cli_persist(cli, TRUE, follow, drain, error))
+    gint64 deadline_usec = drain->deadline_usec;
+    if ((!cli->json &&
+         !berth_cli_persist_until(cli, TRUE, deadline_usec, show_plan_once, drain, error)) ||
+        !berth_cli_persist_until(cli, TRUE, deadline_usec, look_at_all, drain, error) ||
+        !berth_cli_persist_until(cli, TRUE, deadline_usec, follow, drain, error))
         return FALSE;
     return !drain->is_late || fail_late(drain, error);
 }
@@ -364,7 +366,7 @@ static gboolean wait_until_empty(Drain *drain, GError **error)
 static void drain_init(Drain *drain, BerthCli *cli, char **names, const char *reason,
                        guint64 patience_sec)
 {
-    *drain = (Drain){.cli = cli, .names = names, .reason = reason};
+    *drain = (Drain){.cli = cli, .names = names, .reason = reason, .deadline_usec = G_MAXINT64};
     if (patience_sec > 0)
         drain->deadline_usec = g_get_monotonic_time() + (gint64)patience_sec * G_USEC_PER_SEC;
     drain->left = g_hash_table_new(g_str_hash, g_str_equal);

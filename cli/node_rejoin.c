@@ -163,7 +163,7 @@ gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instanc
                      .user_data = user_data};
     for (char **name = names; *name != NULL; name++)
         g_hash_table_add(left, *name);
-    if (!berth_cli_persist(cli, TRUE, follow, &rejoin, error))
+    if (!berth_cli_persist_until(cli, TRUE, rejoin.deadline_usec, follow, &rejoin, error))
         return FALSE;
     for (char **name = names; *name != NULL; name++) {
         if (!g_hash_table_contains(left, *name))

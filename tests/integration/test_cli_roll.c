@@ -382,6 +382,27 @@ static void roll_outlives_berthd_while_it_waits(void **state)
     assert_int_equal(admission(test, "n1"), BERTH__NODE_ADMISSION__KIND__OPEN);
 }
 
+/* It counts also while there is nobody to ask. */
+static void deadline_passes_also_while_berthd_is_away(void **state)
+{
+    Test *test = *state;
+    guint64 job = berthd_fixture_submit_plain(test->base.berthd);
+    berthd_fixture_wait_event(test->base.berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    g_autoptr(CliProcess) rolled = ROLL("n2", "--rejoin", "2");
+    run_until(runs(test->nodes[1], "true"));
+    fake_agent_exec_end(test->nodes[1], 0, "");
+    end_command(rolled, test->nodes[1], 0);
+    g_autoptr(CliProcess) drained =
+        CLI(test->base.berthd, "node", "drain", "n1", "--reason", REASON, "--deadline", "2s");
+    run_until(strstr(cli_out(drained), "is waited for") &&
+              strstr(cli_out(rolled), "is waited for"));
+    berthd_fixture_kill(test->base.berthd);
+    assert_cli_status(drained, 1);
+    assert_contains(cli_err(drained), "the deadline has passed: ");
+    assert_cli_status(rolled, 1);
+    assert_contains(cli_err(rolled), "the deadline has passed: ");
+}
+
 #define ONE(function) cmocka_unit_test_setup_teardown(function, setup, berthd_test_teardown)
 #define TWO(function) cmocka_unit_test_setup_teardown(function, setup_two, berthd_test_teardown)
 
@@ -402,6 +423,7 @@ int main(void)
         TWO(nothing_is_drained_where_it_could_not_go_on),
         TWO(of_several_at_a_time_those_that_did_well_are_opened),
         ONE(roll_outlives_berthd_while_it_waits),
+        TWO(deadline_passes_also_while_berthd_is_away),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
