@@ -240,13 +240,28 @@ static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGue
                                BERTH_RPC_CALL(closure_data));
 }
 
-static void answer_resize(BerthFault fault, const GError *error, gpointer call)
+typedef struct {
+    BerthAgent *agent;
+    BerthGuestId id;
+    BerthRpcCall *call;
+} Resize;
+
+static void answer_resize(BerthFault fault, const GError *error, gpointer user_data)
 {
+    g_autofree Resize *resize = user_data;
+    const BerthGuest *guest = berth_guest_table_find(resize->agent->table, &resize->id);
     Berth__ResizeGuestReply reply = BERTH__RESIZE_GUEST_REPLY__INIT;
-    if (error != NULL)
-        berth_rpc_call_fail(call, error);
+    Berth__Error why = BERTH__ERROR__INIT;
+    if (error != NULL && guest != NULL &&
+        berth_guest_has_settled(guest, &reply.vcpus, &reply.memory_mib)) {
+        why.code = (Berth__ErrorCode)error->code; /* of ours, as resizes' are */
+        why.message = error->message;
+        reply.error = &why;
+    }
+    if (error != NULL && reply.error == NULL)
+        berth_rpc_call_fail(resize->call, error);
     else
-        berth_rpc_call_reply(call, &reply.base);
+        berth_rpc_call_reply(resize->call, &reply.base);
 }
 
 static void agent_resize_guest(Berth__Agent_Service *service,
@@ -257,8 +272,11 @@ static void agent_resize_guest(Berth__Agent_Service *service,
     BerthDomainSize size = {request->vcpus, request->memory_mib, request->balloon_mib,
                             request->opportunistic};
     BerthGuest *guest = find_guest(agent_of(service), request->id, call);
-    if (guest != NULL)
-        berth_guest_resize(guest, &size, answer_resize, call);
+    if (guest == NULL)
+        return;
+    Resize *resize = g_new(Resize, 1);
+    *resize = (Resize){.agent = agent_of(service), .id = *berth_guest_id(guest), .call = call};
+    berth_guest_resize(guest, &size, request->settles, answer_resize, resize);
 }
 
 ProtobufCService *berth_agent_service_new(BerthAgent *agent)

@@ -117,10 +117,13 @@ gboolean berth_guest_is_to_tell(const BerthGuest *guest);
 char **berth_guest_storage_clients(const BerthGuest *guest);
 
 /* It is to have SIZE. ANSWER when it has; who asks for another size meanwhile has the first answered with
- * CANCELLED. FAILED_PRECONDITION: its guest does not go along; it has no more than before. NOT_FOUND: it has
- * no domain, or is being ended. */
-void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, BerthGuestAnswerFunc answer,
-                        gpointer user_data);
+ * CANCELLED. FAILED_PRECONDITION: its guest does not go along; it has no more than before, or, if SETTLES and
+ * has_settled(), that. NOT_FOUND: it has no domain, or is being ended. */
+void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, gboolean settles,
+                        BerthGuestAnswerFunc answer, gpointer user_data);
+/* The answer is that it neither went along nor back: what it has now. */
+gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
+                                 guint64 *out_memory_mib);
 /* The end of it all, also for a new guest of which only a name is known. DISK_ID may be NULL where it
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,

@@ -101,6 +101,9 @@ struct BerthGuest {
     guint silences; /* answers in a row, each after a pause, of which nothing had come */
     guint resize_source;
     GError *resize_error;   /* why it is to have again what it had; NULL: it is not */
+    gboolean may_settle;    /* who asks can be told that it has something else */
+    gboolean settles;       /* that is wanted now ... */
+    gboolean has_settled;   /* ... and came of it */
     GArray *resize_answers; /* Answer */
 
     /* The conversation. */

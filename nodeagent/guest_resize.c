@@ -4,7 +4,8 @@
  *
  * Invariants: one question to libvirt at a time, and what was wanted last counts; LIMITS is what it had when
  * a resize was last done, which libvirt keeps in its metadata; who asked is answered with an error that is
- * not one of those that pass only if it has no more memory than that. */
+ * not one of those that pass only if it has no more memory than that. One that neither goes along nor back may be
+ * given what it has, if who asked can be told so: there is no end to asking it. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
@@ -41,7 +42,7 @@ static gboolean is_equal(const BerthDomainSize *a, const BerthDomainSize *b)
 static void end(BerthGuest *guest, const GError *error)
 {
     g_autoptr(GError) why = error == NULL ? NULL : g_error_copy(error);
-    guest->is_resizing = FALSE;
+    guest->is_resizing = guest->may_settle = FALSE;
     g_clear_handle_id(&guest->resize_source, g_source_remove);
     g_clear_error(&guest->resize_error);
     berth_guest_give_answers(guest->resize_answers, BERTH_FAULT_NONE, why);
@@ -94,6 +95,7 @@ static void take_done(BerthGuest *guest)
     guest->limits.memory_mib = guest->size_wanted.memory_mib;
     guest->balloon_mib = guest->size_wanted.balloon_mib;
     guest->is_opportunistic = guest->size_wanted.is_opportunistic;
+    guest->has_settled = guest->settles;
     end(guest, guest->resize_error);
 }
 
@@ -105,9 +107,28 @@ static void on_silence(gpointer data)
     ask(guest);
 }
 
+/* What its balloon keeps is not told to who asked. */
+static gboolean can_settle(const BerthGuest *guest)
+{
+    return guest->may_settle && !guest->settles && guest->resize_error != NULL &&
+           guest->balloon_mib == 0;
+}
+
+static void settle(BerthGuest *guest, guint64 has_mib)
+{
+    BerthDomainSize has = settled_size(guest);
+    has.memory_mib = has_mib;
+    guest->settles = TRUE;
+    want(guest, &has);
+}
+
 static void take_silence(BerthGuest *guest, guint64 has_mib)
 {
     gboolean goes_back = guest->resize_error != NULL;
+    if (can_settle(guest)) {
+        settle(guest, has_mib);
+        return;
+    }
     g_autofree char *text = g_strdup_printf(
         "the guest of %s does not go along: it has %" G_GUINT64_FORMAT
         " MiB of memory, and was to have %" G_GUINT64_FORMAT " MiB",
@@ -176,13 +197,24 @@ static void answer_with(BerthGuest *guest, BerthErrorCode code, const char *why)
     berth_guest_give_answers(guest->resize_answers, BERTH_FAULT_NONE, error);
 }
 
-void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, BerthGuestAnswerFunc answer,
-                        gpointer user_data)
+gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
+                                 guint64 *out_memory_mib)
+{
+    if (!guest->has_settled)
+        return FALSE;
+    *out_vcpus = guest->limits.vcpus;
+    *out_memory_mib = guest->limits.memory_mib;
+    return TRUE;
+}
+
+void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, gboolean settles,
+                        BerthGuestAnswerFunc answer, gpointer user_data)
 {
     gboolean goes_on =
         guest->is_resizing && guest->resize_error == NULL && is_equal(&guest->size_wanted, size);
     if (!goes_on)
         answer_with(guest, BERTH_ERROR_CANCELLED, "is to have another size after all");
+    guest->may_settle = settles;
     berth_guest_add_answer(guest->resize_answers, answer, user_data);
     if (!berth_guest_has_domain(guest) || guest->stop_signal != 0) {
         answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or is being ended");
@@ -190,6 +222,7 @@ void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, BerthGue
         answer_with(guest, BERTH_ERROR_UNAVAILABLE, "is on its way to another node");
     } else if (!goes_on) {
         g_clear_error(&guest->resize_error);
+        guest->settles = guest->has_settled = FALSE;
         want(guest, size);
     }
 }

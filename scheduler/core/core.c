@@ -205,6 +205,7 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
         return CORE_TASK_THAWED;
     case BERTH_EVENT_GUEST_RESIZED:
         out_input->ok = event->result.ok;
+        out_input->has = event->result.has;
         out_input->serial = event->result.serial;
         return CORE_TASK_RESIZED;
     case BERTH_EVENT_GUEST_FENCED:

@@ -452,7 +452,10 @@ typedef struct {
             gint64
                 paused_usec; /* _CHECKPOINTED of a guest that runs on: for so long it stood still */
             guint64 stored_mib; /* _CHECKPOINTED: what all checkpoints of the task take now */
-        } result;               /* GUEST_MIGRATED, _CHECKPOINTED, _FROZEN, _THAWED, _RESIZED */
+            BerthResources
+                has; /* _RESIZED, not ok: what it has instead; vcpus 0 = what it had. DISK_MIB is
+                                 * not told */
+        } result;    /* GUEST_MIGRATED, _CHECKPOINTED, _FROZEN, _THAWED, _RESIZED */
         struct {
             guint32 account; /* from 1; 0 = the root, above all */
             guint32 parent;

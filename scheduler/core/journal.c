@@ -119,9 +119,13 @@ static const Member node_usage_members[] = {
     E(node_usage.cpu_milli, U32), E(node_usage.memory_used_mib, U64),
     E(node_usage.cpu_pressure_permille, U32), E(node_usage.memory_pressure_permille, U32),
     E(node_usage.memory_available_mib, U64)};
-static const Member result_members[] = {E(result.ok, I32), E(result.reason, U32),
-                                        E(result.serial, U32), E(result.paused_usec, I64),
-                                        E(result.stored_mib, U64)};
+static const Member result_members[] = {E(result.ok, I32),
+                                        E(result.reason, U32),
+                                        E(result.serial, U32),
+                                        E(result.paused_usec, I64),
+                                        E(result.stored_mib, U64),
+                                        E(result.has.vcpus, U32),
+                                        E(result.has.memory_mib, U64)};
 static const Member account_members[] = {
     E(account_set.account, U32),      E(account_set.parent, U32),
     E(account_set.shares, U32),       E(account_set.limits.running_tasks, U32),

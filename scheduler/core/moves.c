@@ -420,9 +420,17 @@ static void end_by_result(BerthCore *core, CoreGuest *guest)
         core_task_arm(core, guest->task);
 }
 
-void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
+/* Never more than is held for it. */
+static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
+                             const BerthResources *has)
 {
-    CoreSize old_size = guest->old_size;
+    CoreSize size = size_of(core, has, guest->old_size);
+    return core_size_fits(size, guest->size) ? size : guest->size;
+}
+
+void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const BerthResources *has)
+{
+    CoreSize instead = size_instead(core, guest, has);
     gint64 cooldown_usec = guest->cooldown_usec;
     gboolean is_promotion = guest->op_reason == BERTH_REASON_PROMOTION;
     gboolean is_balloon = guest->to_balloon_mib != guest->balloon_mib && !is_promotion;
@@ -437,7 +445,7 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
         set_backed(core, guest, FALSE);
     }
     if (!ok) {
-        set_size(core, guest, old_size);
+        set_size(core, guest, instead);
         return;
     }
     if (!core_size_equal(guest->goal, guest->size))

@@ -32,7 +32,8 @@ void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
 gboolean core_move_is_at_rest(const CoreGuest *guest);
 /* The op's result. Migrated: GUEST is where it says. */
 void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok);
-void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok);
+/* HAS: what it has where it is not ok; vcpus 0 = what it had. */
+void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const BerthResources *has);
 void core_move_op_done(BerthCore *core, CoreGuest *guest);
 /* GUEST is being removed: nothing is done to it any more. */
 void core_move_drop_op(BerthCore *core, CoreGuest *guest);

@@ -40,6 +40,7 @@ typedef struct {
     guint32 serial;     /* of which; 0 = of the latest */
     gint64 paused_usec; /* CHECKPOINTED */
     guint64 stored_mib; /* likewise */
+    BerthResources has; /* RESIZED */
 } CoreTaskInput;
 
 /* Applies EVENT to TASK, or to its GUEST, by the table in task.c. INPUT may be NULL where it says

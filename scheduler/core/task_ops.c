@@ -86,7 +86,7 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
         return;
     gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
     gboolean gives_back = !core_size_fits(guest->size, guest->goal);
-    core_move_resized(core, guest, input->ok);
+    core_move_resized(core, guest, input->ok, &input->has);
     if (was_balloon || gives_back) /* meanwhile it could not leave, or held the room */
         core_relief_room_changed(core, core_step_node_of(core, guest));
     if (was_balloon && input->ok)

@@ -14,6 +14,7 @@
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/fencing.h"
+#include "scheduler/daemon/op_results.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/sessions.h"
@@ -341,51 +342,6 @@ static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, con
     }
 }
 
-/* --- what is done to running guests ------------------------------------------------------------- */
-
-/* GUEST_FROZEN and the like: whose answer says whether it was done. 0: another's. */
-static BerthEventKind result_of(BerthActionKind kind)
-{
-    switch (kind) {
-    case BERTH_ACTION_FREEZE:
-        return BERTH_EVENT_GUEST_FROZEN;
-    case BERTH_ACTION_THAW:
-        return BERTH_EVENT_GUEST_THAWED;
-    case BERTH_ACTION_RESIZE:
-        return BERTH_EVENT_GUEST_RESIZED;
-    default:
-        return 0;
-    }
-}
-
-/* CANCELLED: its node took another question for a later one than this. */
-static gboolean may_pass(const GError *error)
-{
-    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
-}
-
-/* WHY NULL: it is done. Who asked for it reads in the event log why it is not. */
-static void op_answered(BerthDaemon *daemon, const BerthCoreAction *action, const char *why)
-{
-    BerthCoreEvent event = {.kind = result_of(action->kind),
-                            .guest = action->guest,
-                            .node = action->node,
-                            .result = {.ok = why == NULL, .serial = action->serial}};
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
-    g_autoptr(GError) error = NULL;
-    if (why) {
-        Berth__Event failure = BERTH__EVENT__INIT;
-        berth_event_op_failed(action, berth_node_table_name(daemon->nodes, action->node), why,
-                              &failure);
-        berth_turn_log(turn, &failure);
-    }
-    if (!berth_turn_event(turn, &event, NULL, &error))
-        g_critical("the core refused the answer to an action: %s", error->message);
-    berth_turn_commit(turn);
-}
-
 /* --- answers ------------------------------------------------------------------------------------ */
 
 /* What the answer says beside that the action was taken on. */
@@ -422,14 +378,19 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     const char *why = NULL;
     Fault fault = fault_of(sending, reply, error, &why);
     gboolean is_wanted_still = is_current(sending);
-    gboolean is_op = result_of(sending->action.kind) != 0;
-    gboolean is_refused = error && is_op && !may_pass(error);
+    gboolean is_op = berth_op_result_of(sending->action.kind) != 0;
+    gboolean is_refused = error && is_op && !berth_op_may_pass(error);
     if (is_wanted_still && !reply && fault == FAULT_NONE && !is_refused) {
         fail_and_try_again(sending, error);
         return;
     }
     if (is_wanted_still && is_op) {
-        op_answered(daemon, &sending->action, error ? error->message : NULL);
+        const Berth__ResizeGuestReply *has = berth_op_settled(&sending->action, reply);
+        berth_op_answered(daemon, &sending->action,
+                          error ? error->message
+                          : has ? has->error->message
+                                : NULL,
+                          has);
         sending_free(sending);
         return;
     }
@@ -505,6 +466,7 @@ static void send_resize(Sending *sending, Berth__GuestId *id)
     request.memory_mib = action->resources.memory_mib;
     request.balloon_mib = action->balloon_mib;
     request.opportunistic = action->is_opportunistic;
+    request.settles = TRUE;
     call_agent(sending, "ResizeGuest", &request.base, 0);
 }
 

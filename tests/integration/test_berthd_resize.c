@@ -135,6 +135,21 @@ static void resize_that_a_guest_does_not_go_along_with_is_told_with_its_reason(v
     assert_int_equal(berthd_fixture_state_of(test->berthd, job), BERTH__JOB_STATE__RUNNING);
 }
 
+static void resize_that_comes_half_way_is_told_and_counted(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan.resize_error = "the guest is made of concrete";
+    test->plan.resize_has_mib = 96;
+    guint64 job = submit_running(test);
+    resize(test, job, 2, 128);
+    const Berth__Event *failed = event_of(test, BERTH__EVENT__KIND__GUEST_RESIZE_FAILED, job);
+    assert_non_null(strstr(failed->text, "concrete"));
+    assert_shown(test, job, 1, 96);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    assert_shown(test, job, 1, 96);
+}
+
 static void resize_whose_answer_is_lost_is_asked_for_again(void **state)
 {
     BerthdTest *test = *state;
@@ -280,6 +295,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(guest_is_started_with_its_ceiling, setup,
                                         berthd_test_teardown),
         cmocka_unit_test_setup_teardown(resize_gives_a_guest_more_and_says_so, setup,
+                                        berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(resize_that_comes_half_way_is_told_and_counted, setup,
                                         berthd_test_teardown),
         cmocka_unit_test_setup_teardown(
             resize_that_a_guest_does_not_go_along_with_is_told_with_its_reason, setup,

@@ -34,6 +34,7 @@ typedef struct {
     const Berth__Usage *usage;  /* what it measures, whenever it is asked; NULL = next to nothing */
     const char *storage_client; /* address that it reports for fencing; NULL = none */
     const char *resize_error;   /* it does not go along, and this is why; NULL = it does */
+    guint64 resize_has_mib;     /* with that: neither does it go back, and it keeps so much */
     const char *freeze_error;   /* it cannot be frozen, because of that; NULL = it can */
 } FakePlan;
 

@@ -582,6 +582,15 @@ static void agent_resize_guest(Berth__Agent_Service *service,
     Guest *guest = g_hash_table_lookup(agent->guests, &id);
     if (!guest) {
         fail_call(call, BERTH_ERROR_NOT_FOUND, "there is no such guest");
+    } else if (guest->plan.resize_error && guest->plan.resize_has_mib > 0 && request->settles) {
+        Berth__ResizeGuestReply settled = BERTH__RESIZE_GUEST_REPLY__INIT;
+        Berth__Error why = BERTH__ERROR__INIT;
+        why.code = BERTH__ERROR_CODE__ERROR_FAILED_PRECONDITION;
+        why.message = (char *)guest->plan.resize_error;
+        settled.error = &why;
+        settled.vcpus = 1;
+        settled.memory_mib = guest->plan.resize_has_mib;
+        berth_rpc_call_reply(call, &settled.base);
     } else if (guest->plan.resize_error) {
         fail_call(call, BERTH_ERROR_FAILED_PRECONDITION, guest->plan.resize_error);
     } else {

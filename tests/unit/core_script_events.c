@@ -295,6 +295,9 @@ static void on_guest(Script *script, BerthEventKind kind)
             .touched_mib = core_script_option(script, "touched=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !core_script_has(script, "failed");
+    if (kind == BERTH_EVENT_GUEST_RESIZED)
+        event.result.has = (BerthResources){(guint32)core_script_option(script, "v=", 0),
+                                            core_script_option(script, "m=", 0), 0};
     if (kind == BERTH_EVENT_GUEST_CHECKPOINTED) {
         event.result.stored_mib = core_script_option(script, "stored=", 0);
         event.result.paused_usec =

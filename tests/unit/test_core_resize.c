@@ -68,6 +68,23 @@ static void resize_holds_the_larger_of_both_until_it_is_done(void **state)
                  "holds 1 3 100\n");
 }
 
+/* A guest that neither grew nor shrank again is counted as what it has, and can leave. */
+static void resize_that_comes_half_way_leaves_what_it_has(void **state)
+{
+    run(ONE_OF_TWO_RUNS "resize 1 m=600 -> RESIZE 1.1@1=1/600\n"
+                        "resized 1.1 failed v=1 m=300\n"
+                        "submit 2 v=1 m=701 nodes=1\n" /* 700 are left */
+                        "submit 3 v=1 m=700 nodes=1 -> START 3.1@1\n"
+                        "resize 1 m=300\n" /* it has that */
+                        "resize 1 m=200 -> RESIZE 1.1@1=1/200\n"
+                        "resized 1.1\n"
+                        "resize 1 m=600 -> MIGRATE 1.1@1>2\n");
+    run(ONE_OF_TWO_RUNS "resize 1 m=500 -> RESIZE 1.1@1=1/500\n"
+                        "resized 1.1 failed v=9 m=9000\n" /* no more than is held for it */
+                        "resize 1 v=1 m=500\n"
+                        "drain 1 -> MIGRATE 1.1@1>2\n");
+}
+
 static void resize_is_refused_with_the_reason(void **state)
 {
     run(ONE_RUNS "resize 2 v=1 ! no unfinished job 2\n"
@@ -217,6 +234,7 @@ int main(void)
         cmocka_unit_test(resize_gives_what_is_asked_for_within_the_ceiling),
         cmocka_unit_test(resize_again_is_the_same_and_another_waits),
         cmocka_unit_test(resize_holds_the_larger_of_both_until_it_is_done),
+        cmocka_unit_test(resize_that_comes_half_way_leaves_what_it_has),
         cmocka_unit_test(resize_is_refused_with_the_reason),
         cmocka_unit_test(resize_does_not_take_what_is_planned_for_others),
         cmocka_unit_test(resize_grows_on_a_cordoned_node),

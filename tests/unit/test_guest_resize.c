@@ -38,13 +38,19 @@ static AgentFixture *running(void **state)
     return fixture;
 }
 
-static int resize(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib, guint64 balloon_mib)
+static int ask(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib, guint64 balloon_mib,
+               gboolean settles)
 {
     Answer answer = {0};
     BerthDomainSize size = {vcpus, memory_mib, balloon_mib, FALSE};
-    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    berth_guest_resize(agent_fixture_guest(fixture), &size, settles, on_answer, &answer);
     run_until(answer.is_given);
     return answer.code;
+}
+
+static int resize(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib, guint64 balloon_mib)
+{
+    return ask(fixture, vcpus, memory_mib, balloon_mib, FALSE);
 }
 
 static void assert_limits(AgentFixture *fixture, guint32 vcpus, guint64 memory_mib,
@@ -74,7 +80,7 @@ static void guest_that_takes_its_time_is_waited_for(void **state)
     Answer answer = {0};
     BerthDomainSize size = {1, 128, 0, FALSE};
     fixture->hypervisor->most_mib = 96;
-    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
     run_until(fixture->hypervisor->memory_mib == 96);
     fixture->hypervisor->most_mib = 0;
     fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_RESIZED);
@@ -101,7 +107,7 @@ static void guest_that_keeps_its_memory_is_pressed(void **state)
     Answer answer = {0};
     BerthDomainSize size = {1, 32, 0, FALSE};
     fixture->hypervisor->least_mib = 48;
-    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
     run_until(fixture->hypervisor->resizes == 1);
     assert_false(fixture->hypervisor->resize_presses);
     run_until(fixture->hypervisor->resize_presses);
@@ -133,7 +139,7 @@ static void memory_that_a_guest_uses_is_kept_from_its_balloon(void **state)
     fixture->hypervisor->least_mib = 48;
     Answer answer = {0};
     BerthDomainSize size = {1, 32, 0, FALSE};
-    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
     run_until(agent_fixture_guest(fixture)->resized_mib == 48);
     report_available(fixture, 5);
     run_until(fixture->hypervisor->resize_needed_mib == 48 - 5 + 8);
@@ -149,6 +155,35 @@ static void growth_that_can_neither_end_nor_be_taken_back_is_no_refusal(void **s
     fixture->hypervisor->least_mib = 0;
     assert_int_equal(resize(fixture, 1, 128, 0), BERTH_ERROR_FAILED_PRECONDITION);
     assert_int_equal(fixture->hypervisor->memory_mib, 64);
+}
+
+static void assert_settled(AgentFixture *fixture, guint64 memory_mib)
+{
+    guint32 vcpus = 0;
+    guint64 has_mib = 0;
+    assert_true(berth_guest_has_settled(agent_fixture_guest(fixture), &vcpus, &has_mib));
+    assert_int_equal(vcpus, 1);
+    assert_int_equal(has_mib, memory_mib);
+}
+
+/* Nor is there an end to that: so it has what it has, where that can be told. */
+static void growth_that_can_neither_end_nor_be_taken_back_settles(void **state)
+{
+    AgentFixture *fixture = running(state);
+    guint32 vcpus = 0;
+    guint64 has_mib = 0;
+    fixture->hypervisor->least_mib = fixture->hypervisor->most_mib = 96;
+    assert_int_equal(ask(fixture, 2, 128, 0, TRUE), BERTH_ERROR_FAILED_PRECONDITION);
+    assert_settled(fixture, 96);
+    assert_limits(fixture, 1, 96, 0);
+    assert_int_equal(fixture->hypervisor->resize_wanted.memory_mib, 96);
+    fixture->hypervisor->least_mib = fixture->hypervisor->most_mib = 0;
+    assert_int_equal(ask(fixture, 2, 128, 0, TRUE), 0);
+    assert_false(berth_guest_has_settled(agent_fixture_guest(fixture), &vcpus, &has_mib));
+    assert_limits(fixture, 2, 128, 0);
+    fixture->hypervisor->failing_resizes = 1; /* and it is given back what it had */
+    assert_int_equal(ask(fixture, 1, 256, 0, TRUE), BERTH_ERROR_FAILED_PRECONDITION);
+    assert_false(berth_guest_has_settled(agent_fixture_guest(fixture), &vcpus, &has_mib));
 }
 
 static void refusal_of_libvirt_leaves_what_it_had(void **state)
@@ -170,10 +205,10 @@ static void last_wish_counts(void **state)
     Answer first = {0}, same = {0}, second = {0};
     BerthDomainSize sizes[] = {{2, 128, 0, FALSE}, {1, 96, 0, TRUE}};
     BerthGuest *guest = agent_fixture_guest(fixture);
-    berth_guest_resize(guest, &sizes[0], on_answer, &first);
-    berth_guest_resize(guest, &sizes[0], on_answer, &same);
+    berth_guest_resize(guest, &sizes[0], FALSE, on_answer, &first);
+    berth_guest_resize(guest, &sizes[0], FALSE, on_answer, &same);
     assert_false(first.is_given);
-    berth_guest_resize(guest, &sizes[1], on_answer, &second);
+    berth_guest_resize(guest, &sizes[1], FALSE, on_answer, &second);
     assert_int_equal(first.code, BERTH_ERROR_CANCELLED);
     assert_int_equal(same.code, BERTH_ERROR_CANCELLED);
     run_until(second.is_given);
@@ -199,7 +234,7 @@ static void guest_that_ends_meanwhile_is_not_found(void **state)
     Answer answer = {0};
     BerthDomainSize size = {1, 32, 0, FALSE};
     fixture->hypervisor->least_mib = 48;
-    berth_guest_resize(agent_fixture_guest(fixture), &size, on_answer, &answer);
+    berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
     fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
     fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_ENDED);
     assert_int_equal(answer.code, BERTH_ERROR_NOT_FOUND);
@@ -236,6 +271,7 @@ int main(void)
         TEST(guest_that_keeps_its_memory_is_pressed),
         TEST(memory_that_a_guest_uses_is_kept_from_its_balloon),
         TEST(growth_that_can_neither_end_nor_be_taken_back_is_no_refusal),
+        TEST(growth_that_can_neither_end_nor_be_taken_back_settles),
         TEST(refusal_of_libvirt_leaves_what_it_had),
         TEST(last_wish_counts),
         TEST(memory_that_changes_by_itself_is_set_right),
