@@ -81,7 +81,7 @@ static gboolean detect_all(SimTrace *trace, GError **error)
     const SimSource *first = g_ptr_array_index(trace->sources, 0);
     for (guint i = 0; i < trace->sources->len; i++) {
         const SimSource *source = g_ptr_array_index(trace->sources, i);
-        SimFormat format;
+        SimFormat format = SIM_FORMAT_AUTO;
         if (!detect(source, &format, error))
             return FALSE;
         if (i > 0 && format != trace->format) {

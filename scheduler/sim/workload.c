@@ -263,8 +263,8 @@ static gboolean check_explained(const SimWorkload *workload, GError **error)
 SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error)
 {
     g_autoptr(SimWorkload) workload = g_new0(SimWorkload, 1);
-    gint64 span_sec;
-    double core_sec;
+    gint64 span_sec = 0;
+    double core_sec = 0;
     workload->trace = trace;
     workload->config = *config;
     sim_trace_watch(trace, config->explain);
