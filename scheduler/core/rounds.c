@@ -189,9 +189,11 @@ static void balance(BerthCore *core)
 
 /* --- the round ------------------------------------------------------------------------------ */
 
-static void look_at_slack(Round *round, const CoreNode *node)
+/* When room became free here a guest may still have booted, or something else was being done to it. */
+static void look_at_slack(Round *round, CoreNode *node)
 {
     BerthCore *core = round->core;
+    core_slack_promote_on(core, node);
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     if (core->config.features & BERTH_FEATURE_PROMOTION)
         for (guint i = 0; i < guests->len; i++)

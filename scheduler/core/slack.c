@@ -198,9 +198,10 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
     return any;
 }
 
-static void promote_on(BerthCore *core, CoreNode *node)
+void core_slack_promote_on(BerthCore *core, CoreNode *node)
 {
-    if (node->slack.memory_mib == 0 || core_node_free(node).memory_mib == 0)
+    if (node->slack.memory_mib == 0 || core_node_free(node).memory_mib == 0 ||
+        !(core->config.features & BERTH_FEATURE_PROMOTION))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
@@ -215,9 +216,7 @@ static void promote_on(BerthCore *core, CoreNode *node)
 
 void core_slack_promote_fresh(BerthCore *core)
 {
-    if (!(core->config.features & BERTH_FEATURE_PROMOTION))
-        return;
     for (guint i = 0; i < core->nodes.fresh->len; i++)
-        promote_on(core,
-                   core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
+        core_slack_promote_on(
+            core, core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i)));
 }

@@ -21,8 +21,9 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class);
 /* Starts in slack whoever may and fits, in the order of the jobs. TRUE: somebody has, who waited
  * before others. */
 gboolean core_slack_pass(BerthCore *core);
-/* Backs guests in slack with the room that became free on their nodes, if no planned start needs
- * it. */
+/* Backs guests in slack with the room that is free on their node, if no planned start needs it; on all
+ * nodes that have more since the last pass. */
+void core_slack_promote_on(BerthCore *core, CoreNode *node);
 void core_slack_promote_fresh(BerthCore *core);
 /* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
  * the way. TRUE: any was. */

@@ -100,6 +100,39 @@ static void promotion_moves_to_where_there_is_room(void **state)
                   "timer\n");
 }
 
+/* 2 is in slack, and could not be backed in the instant in which all other room became free. */
+#define BOOTED_MEANWHILE                                                                           \
+    IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"                     \
+              "exited 1.1 -> RELEASE 1.1@1\n"                                                      \
+              "released 1.1\n"                                                                     \
+              "running 2.1\n"                                                                      \
+              "at 60\n"
+
+static void promotion_in_place_is_made_up_for_in_the_next_round(void **state)
+{
+    run(BOOTED_MEANWHILE "timer -> RESIZE 2.1@1\n"
+                         "resized 2.1\n"
+                         "at 120\n"
+                         "timer\n");
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "freeze 2 -> FREEZE 2.1@1~\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "frozen 2.1\n"
+                  "at 60\n"
+                  "timer -> RESIZE 2.1@1\n");
+    /* Rather than that it moves; nor in the way of who is planned. */
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
+                  "node 2 2 600\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "running 2.1\n"
+                  "at 60\n"
+                  "timer -> RESIZE 2.1@1\n");
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION, BOOTED_MEANWHILE "timer\n");
+}
+
 static void promotion_in_a_restart_stays_one(void **state)
 {
     run(IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"
@@ -239,6 +272,7 @@ int main(void)
         cmocka_unit_test(migration_to_a_node_that_got_lost_ends_there),
         cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
+        cmocka_unit_test(promotion_in_place_is_made_up_for_in_the_next_round),
         cmocka_unit_test(promotion_in_a_restart_stays_one),
         cmocka_unit_test(promotion_delays_no_planned_start),
         cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),
