@@ -19,6 +19,10 @@ typedef struct {
     guint64 disk_mib;
 } BerthResources;
 
+/* Of the memory that a guest is started with a balloon leaves it one part of so many at least: with less its
+ * kernel does not live. */
+#define BERTH_MEMORY_LEFT_MIN_PART 4u
+
 /* The values of the schema's JobState. */
 typedef enum {
     BERTH_JOB_PENDING = 1,

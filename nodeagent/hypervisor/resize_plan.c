@@ -12,10 +12,8 @@
 #include "nodeagent/hypervisor/private.h"
 
 #include "common/error.h"
+#include "common/types.h"
 #include "common/units.h"
-
-/* A balloon leaves a guest so much of its base at least: less, and its kernel does not live. */
-#define BASE_LEFT_MIN_PART 4u
 
 #define KIB_PER_MIB 1024u
 
@@ -113,7 +111,7 @@ static gboolean check(const BerthDomainState *state, const BerthDomainSize *want
     guint64 most_mib = state->base_mib + state->growth_mib;
     if (wanted->vcpus >= 1 && wanted->vcpus <= state->vcpus_max && wanted->memory_mib <= most_mib &&
         wanted->balloon_mib < wanted->memory_mib &&
-        wanted->memory_mib - wanted->balloon_mib >= state->base_mib / BASE_LEFT_MIN_PART)
+        wanted->memory_mib - wanted->balloon_mib >= state->base_mib / BERTH_MEMORY_LEFT_MIN_PART)
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "%u vCPUs and %" G_GUINT64_FORMAT
@@ -121,7 +119,7 @@ static gboolean check(const BerthDomainState *state, const BerthDomainSize *want
                 " MiB, are not within what the guest was started for: 1 to %u "
                 "vCPUs, and %" G_GUINT64_FORMAT " to %" G_GUINT64_FORMAT " MiB",
                 wanted->vcpus, wanted->memory_mib, wanted->balloon_mib, state->vcpus_max,
-                state->base_mib / BASE_LEFT_MIN_PART, most_mib);
+                state->base_mib / BERTH_MEMORY_LEFT_MIN_PART, most_mib);
     return FALSE;
 }
 
@@ -130,7 +128,7 @@ static gboolean check(const BerthDomainState *state, const BerthDomainSize *want
 static guint64 base_left_mib(const BerthDomainState *state, guint64 usable_mib, guint64 needed_mib,
                              gboolean is_settled)
 {
-    guint64 least = MAX(state->base_mib / BASE_LEFT_MIN_PART, 1);
+    guint64 least = MAX(state->base_mib / BERTH_MEMORY_LEFT_MIN_PART, 1);
     guint64 wanted = usable_mib - MIN(usable_mib, state->plugged_mib);
     guint64 left = CLAMP(wanted, least, state->base_mib);
     guint64 now = state->memory_mib - MIN(state->memory_mib, state->plugged_mib);

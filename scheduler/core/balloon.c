@@ -4,7 +4,7 @@
  * until its guest drops it, which costs less than any move.
  *
  * Invariants: only guests in slack are asked. One keeps what it is predicted to need, a spare share
- * of it, and twice what is available to a guest near its limit. One that may need more than it was
+ * of it, and twice what is available to a guest near its limit; and as much as its host leaves any guest. One that may need more than it was
  * left, or is backed from now on, gets all of it back, whatever its node lacks: that is for moves to
  * relieve. It is asked again only after a pause that doubles each time, so that a balloon follows no
  * guest up and down. */
@@ -43,10 +43,13 @@ static guint64 occupied_mib(const CoreGuest *guest)
 static guint64 keeps_mib(const BerthCore *core, const CoreGuest *guest)
 {
     guint64 needed = predicted_mib(core, guest);
+    guint64 least = guest->task->job->class->shape.memory_mib / BERTH_MEMORY_LEFT_MIN_PART;
     guint64 used =
         guest->used.memory_mib - MIN(guest->used.memory_mib, core->config.guest_overhead_mib);
-    return MAX(needed + part(needed, core, BERTH_TUNING_BALLOON_SPARE_PERMILLE),
-               used + 2 * part(total_mib(guest), core, BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE));
+    guint64 keeps =
+        MAX(needed + part(needed, core, BERTH_TUNING_BALLOON_SPARE_PERMILLE),
+            used + 2 * part(total_mib(guest), core, BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE));
+    return MAX(keeps, least);
 }
 
 /* So much a balloon takes in the time that it has: a backed start may wait for it, and one that is done when

@@ -14,10 +14,6 @@
 
 /* --- what it may have ----------------------------------------------------------------------- */
 
-/* Of the memory that a guest is started with a balloon leaves it one part of so many, as hosts do
- * (nodeagent/hypervisor/resize_plan.c): with less its kernel does not live. */
-#define MEMORY_LEFT_PART 4u
-
 static gboolean check_vcpus(const CoreGuest *guest, guint32 vcpus, GError **error)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
@@ -33,7 +29,7 @@ static gboolean check_memory(const CoreGuest *guest, guint64 memory_mib, GError 
 {
     const CoreShape *shape = &guest->task->job->class->shape;
     guint64 most_mib = MAX(shape->ceiling_memory_mib, shape->memory_mib);
-    guint64 least_mib = MAX(shape->memory_mib / MEMORY_LEFT_PART, 1);
+    guint64 least_mib = MAX(shape->memory_mib / BERTH_MEMORY_LEFT_MIN_PART, 1);
     guint64 job = guest->task->job->id;
     if (memory_mib > most_mib)
         return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, job,
