@@ -47,7 +47,7 @@ static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
     return other != NULL && !core_move_was_refused(core, other) ? other : best;
 }
 
-static gboolean is_to_be_empty(const BerthCore *core, const CoreNode *node)
+gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node)
 {
     return node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node);
 }
@@ -112,7 +112,7 @@ static void move_those(BerthCore *core, const CoreNode *node, const GPtrArray *g
 /* Those that cannot be moved would keep all others from it, were they tried before them. */
 void core_drain_move_some(BerthCore *core, CoreNode *node)
 {
-    if (node->state != BERTH_NODE_UP || !is_to_be_empty(core, node))
+    if (node->state != BERTH_NODE_UP || !core_drain_is_under_way(core, node))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     move_those(core, node, guests, FALSE);
@@ -128,7 +128,7 @@ void core_drain_due(BerthCore *core)
 void core_drain_evacuate(BerthCore *core, CoreNode *node)
 {
     core_drain_move_some(core, node);
-    core_arm_round(core);
+    core_arm_round_for_drain(core);
 }
 
 /* Whoever wants it anew may have mended what was in the way. */

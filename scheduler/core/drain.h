@@ -5,6 +5,8 @@
 
 /* An operator has said what NODE may be used for. */
 void core_drain_admit(BerthCore *core, guint32 node, BerthNodeAdmission admission);
+/* NODE is to be empty. */
+gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node);
 /* Guests that can be moved leave NODE, as many as may at a time, if it is to be empty: it is drained, or has
  * maintenance now. Nothing while it is away. */
 void core_drain_move_some(BerthCore *core, CoreNode *node);

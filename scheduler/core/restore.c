@@ -153,6 +153,8 @@ static void resume_node(BerthCore *core, CoreNode *node)
         core_emit_node(core, node);
     }
     core_nodes_changed(&core->nodes, node);
+    if (node->admission == BERTH_ADMISSION_DRAINING)
+        core_arm_round_for_drain(core);
     if (node->has_joined)
         core_timer_set(core, &node->timer,
                        core_time_add(core->now_usec, core->config.node_timeout_usec));

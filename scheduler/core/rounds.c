@@ -26,14 +26,23 @@ typedef struct {
     guint64 change; /* the nodes' next one when they were found to be */
 } Round;
 
-void core_arm_round(BerthCore *core)
+static void arm(BerthCore *core, guint32 wanted)
 {
-    guint32 wanted = BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING |
-                     BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;
     if ((core->config.features & wanted) && !core_heap_has(&core->round.link))
         core_timer_set(
             core, &core->round,
             core_time_add(core->now_usec, core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC]));
+}
+
+void core_arm_round(BerthCore *core)
+{
+    arm(core, BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION);
+}
+
+void core_arm_round_for_drain(BerthCore *core)
+{
+    arm(core, BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION |
+                  BERTH_FEATURE_CHECKPOINT);
 }
 
 static gboolean is_movable_now(const BerthCore *core, const CoreGuest *guest)
@@ -219,14 +228,20 @@ static gboolean look_at(Round *round, CoreNode *node)
 
 void core_round(BerthCore *core)
 {
-    gboolean any = FALSE;
+    gboolean any = FALSE, any_drains = FALSE;
     g_autoptr(GArray) vain = g_array_new(FALSE, FALSE, sizeof(CoreNeed));
     Round round = {.core = core, .vain = vain};
     core->rounds++;
-    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
-        any |= look_at(&round, core_nodes_get(&core->nodes, handle));
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        gboolean has_guests = look_at(&round, node);
+        any |= has_guests;
+        any_drains |= has_guests && core_drain_is_under_way(core, node);
+    }
     balance(core);
     core->pass_wanted = core->slack_wanted = TRUE;
     if (any)
         core_arm_round(core);
+    if (any_drains)
+        core_arm_round_for_drain(core);
 }
