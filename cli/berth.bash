@@ -39,12 +39,12 @@ _berth_submission() { # submit, run
     --node | -w) _berth_nodes ;;
     --env | -e) _berth_words $(compgen -e) ;;
     --vcpus | -c | --vcpus-max | --memory | -m | --memory-max | --disk | -d | --time | -t | --name | -n | --priority | -p | \
-        --grace | --checkpoint-every | --checkpoint-keep | --chdir | -D | --key) ;;
+        --grace | --checkpoint-every | --checkpoint-keep | --checkpoint-signal | --restore-signal | --chdir | -D | --key) ;;
     *)
         if [[ $cur == -* ]]; then
             _berth_words --vcpus --vcpus-max --memory --memory-max --disk --time --image --name --env --env-all --input \
                 --output --error --chdir --node --priority --grace --checkpoint-every \
-                --checkpoint-keep --hold --no-requeue --key --help
+                --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --key --help
         else
             _berth_files
         fi ;;

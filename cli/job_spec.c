@@ -257,6 +257,9 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->stop_grace_sec = options->grace_sec;
     spec->checkpoint_every_sec = options->checkpoint_every_sec;
     spec->checkpoint_keep = options->checkpoint_keep;
+    spec->checkpoint_signal = options->checkpoint_signal;
+    spec->checkpoint_signal_sec = options->checkpoint_signal_sec;
+    spec->restore_signal = options->restore_signal;
     spec->submit_host = g_strdup(g_get_host_name());
     spec->stdout_path = absolute_path(options->output);
     spec->stderr_path = absolute_path(options->error);

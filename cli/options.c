@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the table of job options: one entry serves the command line, the environment and the
  * #BERTH lines, so that the three cannot differ. */
+#include "config.h"
+
 #include "cli/options.h"
 
 #include "cli/cli.h"
@@ -9,7 +11,14 @@
 #include "common/node_list.h"
 #include "common/units.h"
 
+#include <signal.h>
 #include <string.h>
+
+/* Those beyond mean what a program says. */
+#define SIGNAL_MAX 31
+
+#define CHECKPOINT_SIGNAL_SEC     10u
+#define CHECKPOINT_SIGNAL_MAX_SEC 3600u
 
 typedef gboolean (*SetFunc)(BerthJobOptions *options, const char *value, GError **error);
 
@@ -120,6 +129,49 @@ static gboolean set_checkpoint_keep(BerthJobOptions *options, const char *value,
     }
     options->checkpoint_keep = (guint32)number;
     return TRUE;
+}
+
+/* Those that a command can catch. */
+static gboolean parse_signal(const char *text, guint32 *out_signal, GError **error)
+{
+    const char *name = g_ascii_strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+    guint64 number = 0;
+    for (int i = 1; i <= SIGNAL_MAX && number == 0; i++) {
+        const char *known = sigabbrev_np(i);
+        if (known != NULL && g_ascii_strcasecmp(name, known) == 0)
+            number = (guint64)i;
+    }
+    if ((number == 0 && !g_ascii_string_to_unsigned(text, 10, 1, SIGNAL_MAX, &number, NULL)) ||
+        number == SIGKILL || number == SIGSTOP) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is not a signal that a command can catch; try USR1", text);
+        return FALSE;
+    }
+    *out_signal = (guint32)number;
+    return TRUE;
+}
+
+static gboolean set_checkpoint_signal(BerthJobOptions *options, const char *value, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(value, "@", 2);
+    guint64 seconds = CHECKPOINT_SIGNAL_SEC;
+    guint32 number;
+    if (!parse_signal(parts[0] != NULL ? parts[0] : "", &number, error) ||
+        (parts[1] != NULL && !berth_parse_duration_sec(parts[1], &seconds, error)))
+        return FALSE;
+    if (seconds > CHECKPOINT_SIGNAL_MAX_SEC) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is more than an hour from the signal to the checkpoint", parts[1]);
+        return FALSE;
+    }
+    options->checkpoint_signal = number;
+    options->checkpoint_signal_sec = (guint32)seconds;
+    return TRUE;
+}
+
+static gboolean set_restore_signal(BerthJobOptions *options, const char *value, GError **error)
+{
+    return parse_signal(value, &options->restore_signal, error);
 }
 
 static gboolean set_priority(BerthJobOptions *options, const char *value, GError **error)
@@ -293,6 +345,10 @@ static const JobOption job_options[] = {
      "Save the job so often while it runs: 30m, 2h"},
     {"checkpoint-keep", 0, "N", set_checkpoint_keep,
      "Keep so many checkpoints, the newest (default: 2)"},
+    {"checkpoint-signal", 0, "SIGNAL[@TIME]", set_checkpoint_signal,
+     "Signal the command before each checkpoint, and wait TIME (10s)"},
+    {"restore-signal", 0, "SIGNAL", set_restore_signal,
+     "Signal the command when it goes on from a checkpoint"},
     {"hold", 'H', NULL, set_hold, "Do not start before `berth release`"},
     {"no-requeue", 0, NULL, set_no_requeue, "Do not start again when the node is lost"},
     {"key", 0, "TEXT", set_key, "Submit once: the same key again gives the same job"},

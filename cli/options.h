@@ -16,6 +16,9 @@ typedef struct {
     guint32 grace_sec;
     guint32 checkpoint_every_sec; /* 0 = not */
     guint32 checkpoint_keep;      /* 0 = the daemon's default */
+    guint32 checkpoint_signal;    /* 0 = none, as the next but one */
+    guint32 checkpoint_signal_sec;
+    guint32 restore_signal;
     gint32 priority;
     char *image; /* NULL = the daemon's default */
     char *name;  /* NULL = the script's or command's base name */

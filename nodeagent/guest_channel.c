@@ -112,14 +112,15 @@ static void send_ack(BerthGuestChannel *channel)
     send_message(channel, &message);
 }
 
-static void send_signal(BerthGuestChannel *channel)
+static void send_signal(BerthGuestChannel *channel, guint signal, gboolean command_only)
 {
     Berth__ToGuest__Signal body = BERTH__TO_GUEST__SIGNAL__INIT;
-    body.signal = channel->signal;
+    body.signal = signal;
+    body.command_only = command_only;
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;
     message.body_case = BERTH__TO_GUEST__BODY_SIGNAL;
     message.signal = &body;
-    if (channel->signal != 0)
+    if (signal != 0)
         send_message(channel, &message);
 }
 
@@ -217,7 +218,7 @@ static void open_session(BerthGuestChannel *channel, const guint64 acked[BERTH_N
     }
     channel->was_open = TRUE;
     send_ack(channel);
-    send_signal(channel);
+    send_signal(channel, channel->signal, FALSE);
     channel->funcs->answered(channel->user_data);
 }
 
@@ -525,7 +526,15 @@ void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal)
 {
     channel->signal = signal;
     if (channel->is_open)
-        send_signal(channel);
+        send_signal(channel, signal, FALSE);
+}
+
+gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint signal)
+{
+    if (!channel->is_open)
+        return FALSE;
+    send_signal(channel, signal, TRUE);
+    return TRUE;
 }
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)

@@ -51,6 +51,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuestChannel, berth_guest_channel_free)
 void berth_guest_channel_set_files(BerthGuestChannel *channel, BerthGuestFiles *files);
 /* Sends SIGNAL to the job, now or as soon as the guest listens, and again in each new session. */
 void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal);
+/* Sends SIGNAL to the job's command alone, once. FALSE: the guest does not listen now. */
+gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint signal);
 /* The writer made progress: acknowledges, and reads on if there is room again. */
 void berth_guest_channel_log_progress(BerthGuestChannel *channel);
 

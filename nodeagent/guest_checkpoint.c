@@ -21,6 +21,8 @@
 #define LOOK_MSEC 500u
 /* A measurement does not keep it. */
 #define STATS_MSEC 1000u
+/* For so long a guest whose command is to get a signal first, and that does not listen, is waited for. */
+#define LISTEN_MSEC 30000u
 /* Its vCPUs are to go on, and libvirt does not let them. */
 #define RESUME_AGAIN_MSEC 1000u
 
@@ -36,15 +38,19 @@ struct BerthGuestCheckpoint {
     guint64 space_bytes;
     gboolean stops;  /* it is to stand still after it */
     gboolean frozen; /* it stood still before, and is to */
+    guint32 signal;  /* to its command first; 0 = none, or it has got it */
+    guint32 signal_sec;
     GArray *answers; /* Answer */
     BerthMemoryPipe *pipe;
-    gboolean is_preparing; /* libvirt measures it, or stops it, before it is asked to save it */
-    gboolean is_saving;    /* libvirt was asked to */
-    gboolean is_given_up;  /* somebody does not want it any more */
+    gboolean is_waiting; /* for its command, which gets ready */
+    gboolean
+        is_preparing; /* that, or libvirt measures it, or stops it, before it is asked to save it */
+    gboolean is_saving;   /* libvirt was asked to */
+    gboolean is_given_up; /* somebody does not want it any more */
     gboolean is_letting_go;
     gboolean is_let_go;  /* its vCPUs are as they are to be afterwards, if it comes about */
     gboolean is_filled;  /* the worker has come to its end */
-    guint source;        /* the next look, or the next try to let it go */
+    guint source;        /* the end of its waiting, the next look, or the next try to let it go */
     gint64 stopped_usec; /* monotonic: since when it stands still; 0 = it does not */
     guint64 taken_usec;  /* the instant */
     guint64 pause_usec;  /* for which it stood still */
@@ -441,6 +447,41 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
     berth_guest_ref(guest);
 }
 
+static void measure(Checkpoint *checkpoint)
+{
+    berth_hypervisor_domain_stats_async(checkpoint->guest->context->hypervisor,
+                                        checkpoint->guest->name, STATS_MSEC, on_measured,
+                                        checkpoint);
+    berth_guest_ref(checkpoint->guest);
+}
+
+/* --- its command gets ready --------------------------------------------------------------------- */
+
+static void on_waited(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    checkpoint->source = 0;
+    checkpoint->is_waiting = FALSE;
+    measure(checkpoint);
+}
+
+static void signal_command(Checkpoint *checkpoint)
+{
+    BerthGuestChannel *channel = checkpoint->guest->channel;
+    if (channel == NULL || !berth_guest_channel_signal_command(channel, checkpoint->signal))
+        return; /* when it listens */
+    checkpoint->signal = 0;
+    g_clear_handle_id(&checkpoint->source, g_source_remove);
+    checkpoint->source = g_timeout_add_once(checkpoint->signal_sec * 1000u, on_waited, checkpoint);
+}
+
+void berth_guest_checkpoint_answered(BerthGuest *guest)
+{
+    if (guest->checkpoint != NULL && guest->checkpoint->is_waiting &&
+        guest->checkpoint->signal != 0)
+        signal_command(guest->checkpoint);
+}
+
 /* From the worker: what libvirt saves is taken. */
 static void on_made(gpointer data)
 {
@@ -450,10 +491,13 @@ static void on_made(gpointer data)
         return;
     }
     checkpoint->is_preparing = TRUE;
-    berth_hypervisor_domain_stats_async(checkpoint->guest->context->hypervisor,
-                                        checkpoint->guest->name, STATS_MSEC, on_measured,
-                                        checkpoint);
-    berth_guest_ref(checkpoint->guest);
+    if (checkpoint->signal == 0 || checkpoint->frozen || checkpoint->guest->is_frozen) {
+        measure(checkpoint);
+        return;
+    }
+    checkpoint->is_waiting = TRUE;
+    checkpoint->source = g_timeout_add_once(LISTEN_MSEC, on_waited, checkpoint);
+    signal_command(checkpoint);
 }
 
 void berth_guest_domain_suspended(BerthGuest *guest)
@@ -553,6 +597,8 @@ void berth_guest_checkpoint(BerthGuest *guest, const Berth__CheckpointGuestReque
     checkpoint->space_bytes = request->space_bytes;
     checkpoint->stops = request->stop;
     checkpoint->frozen = request->frozen;
+    checkpoint->signal = request->signal;
+    checkpoint->signal_sec = MIN(request->signal_sec, G_MAXUINT / 1000u);
     checkpoint->pipe = pipe;
     checkpoint->answers = g_array_new(FALSE, FALSE, sizeof(Answer));
     berth__usage__init(&checkpoint->usage);
@@ -566,6 +612,10 @@ void berth_guest_checkpoint_not(BerthGuest *guest)
     if (checkpoint == NULL)
         return;
     checkpoint->is_given_up = TRUE;
+    if (checkpoint->is_waiting) {
+        g_clear_handle_id(&checkpoint->source, g_source_remove);
+        checkpoint->is_waiting = checkpoint->is_preparing = FALSE;
+    }
     if (guest->is_closed) {
         g_autoptr(GError) error =
             g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");

@@ -81,6 +81,7 @@ struct BerthGuest {
 
     /* guest_restore.c */
     gboolean is_to_restore;          /* it was asked to be */
+    guint restore_signal;            /* its command is to get it when it listens; 0 = none */
     Berth__CheckpointRecord *record; /* that it goes on from; until its command runs */
 
     /* guest_arrive.c */
@@ -179,6 +180,8 @@ void berth_guest_freeze_go_on(BerthGuest *guest);
 gboolean berth_guest_vcpus_are_taken(const BerthGuest *guest);
 /* There is to be no checkpoint: it is being ended, or the agent is. */
 void berth_guest_checkpoint_not(BerthGuest *guest);
+/* Its guest listens. */
+void berth_guest_checkpoint_answered(BerthGuest *guest);
 
 /* --- guest_restore.c --- */
 

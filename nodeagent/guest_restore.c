@@ -310,6 +310,7 @@ void berth_guest_restore_domain(BerthGuest *guest)
         berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
         return;
     }
+    guest->restore_signal = guest->request->restore->signal;
     Restore *restore = g_new0(Restore, 1);
     SendInput *input = g_new0(SendInput, 1);
     *restore =

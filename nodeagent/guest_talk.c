@@ -102,6 +102,10 @@ static void on_answered(gpointer data)
     if (guest->phase == BERTH_PHASE_BOOTING && !guest->has_booted)
         set_boot_deadline(guest);
     guest->has_booted = TRUE;
+    if (guest->restore_signal != 0 &&
+        berth_guest_channel_signal_command(guest->channel, guest->restore_signal))
+        guest->restore_signal = 0;
+    berth_guest_checkpoint_answered(guest);
     guest->context->answered(guest, guest->context->user_data);
 }
 

@@ -205,10 +205,17 @@ static bool start(void *data, Fault *fault)
     return false;
 }
 
-static void forward_signal(void *data, uint32_t signal)
+static void forward_signal(void *data, uint32_t signal, bool command_only)
 {
-    if (signal > 0 && signal < NSIG && job_process(((Loop *)data)->job) != NULL)
+    const Job *job = ((Loop *)data)->job;
+    const Process *process = job_process(job);
+
+    if (signal == 0 || signal >= NSIG || process == NULL)
+        return;
+    if (!command_only)
         cgroups_signal_job((int)signal);
+    else if (!job_has_ended(job))
+        (void)kill(process->pid, (int)signal);
 }
 
 static void power_off(void *data)

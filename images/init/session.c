@@ -205,7 +205,7 @@ void session_handle(Session *session, const Berth__ToGuest *message)
         handle_ack(session, message->ack);
         break;
     case BERTH__TO_GUEST__BODY_SIGNAL:
-        session->ops->signal(session->data, message->signal->signal);
+        session->ops->signal(session->data, message->signal->signal, message->signal->command_only);
         break;
     case BERTH__TO_GUEST__BODY_CLOCK:
         session->ops->take_clock(session->data, message->clock);

@@ -434,8 +434,9 @@ static void ask(Saving *saving)
     BerthDaemon *daemon = saving->checkpoints->daemon;
     const BerthCoreAction *action = &saving->action;
     BerthRpcPeer *peer = berth_sessions_peer(daemon->sessions, action->node);
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, action->guest.job);
     BerthCoreGuest guest;
-    if (!is_open(saving, &guest) || !peer) {
+    if (!is_open(saving, &guest) || !peer || !job) {
         forget(saving);
         return;
     }
@@ -454,6 +455,8 @@ static void ask(Saving *saving)
     request.space_bytes = action->space_mib * BYTES_PER_MIB;
     request.stop = action->stops;
     request.frozen = guest.is_frozen;
+    request.signal = job->job->checkpoint_signal;
+    request.signal_sec = job->job->checkpoint_signal_sec;
     Call *call = g_new(Call, 1);
     *call = (Call){saving, g_object_ref(saving->cancellable)};
     berth_rpc_peer_call_async(peer, &berth__agent__descriptor, "CheckpointGuest", &request.base, 0,

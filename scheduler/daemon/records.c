@@ -483,5 +483,7 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, con
     job.priority = spec->priority;
     job.held = spec->hold;
     job.checkpoint_keep = spec->checkpoint_keep;
+    job.checkpoint_signal = spec->checkpoint_signal;
+    job.checkpoint_signal_sec = spec->checkpoint_signal_sec;
     return berth_pb_dup(&job.base);
 }

@@ -10,6 +10,7 @@
 #include "scheduler/daemon/start_request.h"
 #include "storage/storage.h"
 
+#include <signal.h>
 #include <string.h>
 
 #define NAME_MAX_BYTES     128u
@@ -29,9 +30,12 @@
 /* One may be of no use; a third would have to be as well. */
 #define CHECKPOINT_KEEP_DEFAULT 2u
 #define CHECKPOINT_KEEP_MAX     64u
-#define PRIORITY_MAX            1000000
-#define SPEC_MAX_BYTES          (1u << 20)
-#define BYTES_PER_MIB           ((guint64)1 << 20)
+
+#define CHECKPOINT_SIGNAL_MAX_SEC 3600u
+#define SIGNAL_MAX                31u /* those of real time mean what a program says */
+#define PRIORITY_MAX              1000000
+#define SPEC_MAX_BYTES            (1u << 20)
+#define BYTES_PER_MIB             ((guint64)1 << 20)
 
 static gboolean invalid(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static gboolean invalid(GError **error, const char *format, ...)
@@ -184,6 +188,14 @@ static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
     return TRUE;
 }
 
+static gboolean check_signal(guint32 number, GError **error)
+{
+    if (number <= SIGNAL_MAX && number != SIGKILL && number != SIGSTOP)
+        return TRUE;
+    return invalid(error, "signal %u cannot be caught: 1 to %u can, but for %d and %d", number,
+                   SIGNAL_MAX, SIGKILL, SIGSTOP);
+}
+
 static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                                   GError **error)
 {
@@ -203,7 +215,13 @@ static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonC
         return invalid(error, "%u checkpoints cannot be kept: at most %u are",
                        spec->checkpoint_keep, CHECKPOINT_KEEP_MAX);
     }
-    return TRUE;
+    if (spec->checkpoint_signal_sec > CHECKPOINT_SIGNAL_MAX_SEC) {
+        return invalid(
+            error, "%u s from a signal to its checkpoint cannot be had: at most %u s are allowed",
+            spec->checkpoint_signal_sec, CHECKPOINT_SIGNAL_MAX_SEC);
+    }
+    return check_signal(spec->checkpoint_signal, error) &&
+           check_signal(spec->restore_signal, error);
 }
 
 static gboolean check_priority(const Berth__JobSpec *spec, gboolean is_operator, GError **error)

@@ -100,6 +100,7 @@ Berth__StartGuestRequest *berth_start_request_build(const Berth__JobSpec *spec,
     Berth__RestoreFrom restore = BERTH__RESTORE_FROM__INIT;
     restore.checkpoint_id = checkpoint_id;
     restore.disk_id = from_disk_id;
+    restore.signal = spec->restore_signal;
     Berth__GuestTask task = BERTH__GUEST_TASK__INIT;
     fill_task(spec, facts, &task);
     task.inputs = build_inputs(spec);

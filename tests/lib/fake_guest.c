@@ -114,6 +114,7 @@ static void take(FakeGuest *guest, const Berth__ToGuest *message)
         break;
     case BERTH__TO_GUEST__BODY_SIGNAL:
         guest->signal = message->signal->signal;
+        guest->signal_is_for_command = message->signal->command_only;
         break;
     default:
         break;

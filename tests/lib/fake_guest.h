@@ -15,7 +15,8 @@ typedef struct {
     guint64 acked[2];
     guint hellos; /* that it has heard */
     guint64 session;
-    guint signal; /* newest that it was sent; 0 = none */
+    guint signal;                   /* newest that it was sent; 0 = none */
+    gboolean signal_is_for_command; /* ... alone */
     /* Private. */
     int listener, fd; /* -1: nobody has connected */
     guint listen_source, source;

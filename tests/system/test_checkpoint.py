@@ -84,4 +84,30 @@ def put_back():
     await_empty(job)
 
 
+# Its command notes the signals that it gets; what it has started has no part in them.
+SIGNALLED = """
+trap 'echo saving; sync' USR1
+trap 'echo restored' USR2
+echo ready
+i=0
+while [ ! -e /dev/shm/stop ]; do usleep 100000; i=$((i+1)); done
+echo done
+"""
+
+
+@test("a job's command is told before its checkpoint and after it was put back, and nobody else")
+def signals():
+    job = sh(SIGNALLED, "--memory", "128M", "--checkpoint-signal", "USR1@3s", "--restore-signal", "USR2")
+    await_running(job)
+    await_true("it is ready", lambda: output(job)[0] == b"ready\n", 120)
+    berth("checkpoint", "--wait", str(job))
+    await_true("it has got ready", lambda: output(job)[0] == b"ready\nsaving\n")
+    berth("restore", "--wait", str(job))
+    # What it wrote before its checkpoint is part of it.
+    await_true("it was told", lambda: output(job)[0] == b"ready\nsaving\nrestored\n", 60)
+    berth("exec", str(job), "--", "touch", "/dev/shm/stop")
+    check_equal(wait_one(job)["state"], "COMPLETED", "its state")
+    check_equal(output(job)[0], b"ready\nsaving\nrestored\ndone\n", "what it wrote")
+
+
 main()

@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <string.h>
 
 static BerthJobOptions *from_script(const char *script, GError **error)
@@ -40,6 +41,21 @@ static void from_script_directives_in_head_are_taken(void **state)
     assert_string_equal(g_ptr_array_index(options->environment, 1), "B=two words");
 }
 
+static void from_script_signals_by_name_and_number(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthJobOptions) options =
+        from_script("#BERTH --checkpoint-signal SIGUSR1@1m --restore-signal=12\n", &error);
+    assert_null(error);
+    assert_int_equal(options->checkpoint_signal, SIGUSR1);
+    assert_int_equal(options->checkpoint_signal_sec, 60);
+    assert_int_equal(options->restore_signal, 12);
+    g_autoptr(BerthJobOptions) short_one = from_script("#BERTH --checkpoint-signal=hup\n", &error);
+    assert_null(error);
+    assert_int_equal(short_one->checkpoint_signal, SIGHUP);
+    assert_int_equal(short_one->checkpoint_signal_sec, 10);
+}
+
 static void from_script_bad_directive_names_file_and_line(void **state)
 {
     static const struct {
@@ -60,6 +76,14 @@ static void from_script_bad_directive_names_file_and_line(void **state)
         {"#BERTH --node=a,,b\n", "job.sh:1: --node: \"a,,b\" is not a list"},
         {"#BERTH --chdir=rel\n", "job.sh:1: --chdir: \"rel\" is not an absolute path"},
         {"#BERTH --grace=2h\n", "job.sh:1: --grace: "},
+        {"#BERTH --checkpoint-signal=KILL\n",
+         "job.sh:1: --checkpoint-signal: \"KILL\" is not a signal that a command can catch"},
+        {"#BERTH --checkpoint-signal=@10s\n",
+         "job.sh:1: --checkpoint-signal: \"\" is not a signal"},
+        {"#BERTH --checkpoint-signal=USR1@2h\n", "job.sh:1: --checkpoint-signal: \"2h\" is more"},
+        {"#BERTH --checkpoint-signal=USR1@soon\n", "job.sh:1: --checkpoint-signal: "},
+        {"#BERTH --restore-signal=64\n", "job.sh:1: --restore-signal: \"64\" is not a signal"},
+        {"#BERTH --restore-signal=19\n", "job.sh:1: --restore-signal: \"19\" is not a signal"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
@@ -225,6 +249,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_script_directives_in_head_are_taken),
+        cmocka_unit_test(from_script_signals_by_name_and_number),
         cmocka_unit_test(from_script_bad_directive_names_file_and_line),
         cmocka_unit_test(from_script_without_newline_or_with_binary_is_read),
         cmocka_unit_test(from_environment_bad_value_names_the_variable),

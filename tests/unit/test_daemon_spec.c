@@ -88,6 +88,11 @@ static const FieldCase fields[] = {
      "a time limit of 99999-00:00:00 (days-hours:minutes:seconds) cannot be had: at most 3660 "
      "days"},
     {"stop_grace_sec", 86401, NULL, BERTH_ERROR_INVALID_ARGUMENT, "SIGTERM"},
+    {"checkpoint_signal", 31, NULL, 0, NULL},
+    {"checkpoint_signal", 9, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
+    {"checkpoint_signal", 32, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
+    {"checkpoint_signal_sec", 3601, NULL, BERTH_ERROR_INVALID_ARGUMENT, "at most 3600 s"},
+    {"restore_signal", 19, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
     {"vcpus_max", 1024, NULL, 0, NULL},
     {"vcpus_max", 1025, NULL, BERTH_ERROR_INVALID_ARGUMENT, "1 to 1024"},
     {"memory_max_mib", 16777217, NULL, BERTH_ERROR_INVALID_ARGUMENT, "16777216 MiB"},

@@ -116,6 +116,21 @@ static void channel_signal_is_sent_in_each_session(void **state)
     guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_SIGNAL);
 }
 
+static void channel_signal_to_the_command_is_sent_once(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start(fixture, FALSE, 0, 0);
+    assert_false(berth_guest_channel_signal_command(fixture->channel, SIGUSR1)); /* not yet */
+    guest_greet(fixture);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
+    run_until(berth_guest_channel_is_open(fixture->channel));
+    assert_true(berth_guest_channel_signal_command(fixture->channel, SIGUSR1));
+    Berth__ToGuest *message = guest_hear(fixture, BERTH__TO_GUEST__BODY_SIGNAL);
+    assert_int_equal(message->signal->signal, SIGUSR1);
+    assert_true(message->signal->command_only);
+    berth__to_guest__free_unpacked(message, NULL);
+}
+
 static gboolean set_flag(gpointer flag)
 {
     *(gboolean *)flag = TRUE;
@@ -270,6 +285,7 @@ int main(void)
         TEST(channel_new_session_takes_no_byte_twice),
         TEST(channel_adopted_guest_continues_its_logs),
         TEST(channel_signal_is_sent_in_each_session),
+        TEST(channel_signal_to_the_command_is_sent_once),
         TEST(channel_hello_gets_through_behind_a_frame_that_was_cut_off),
         TEST(channel_late_state_gets_the_time_again_once),
         TEST(channel_clock_is_told_to_who_asks),

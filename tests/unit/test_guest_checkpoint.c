@@ -8,6 +8,8 @@
 #include "tests/lib/assert.h"
 #include "tests/lib/fake_checkpoints.h"
 
+#include <signal.h>
+
 /* For what must not come. */
 #define NOTHING_MSEC 200
 
@@ -33,14 +35,27 @@ static void on_answer(const Berth__CheckpointGuestReply *reply, const GError *er
     answer->pause_usec = error == NULL ? reply->pause_usec : 0;
 }
 
-static void ask(AgentFixture *fixture, gboolean stops, Answer *answer)
+static void ask_with(AgentFixture *fixture, gboolean stops, guint signal, guint signal_sec,
+                     Answer *answer)
 {
     Berth__CheckpointGuestRequest request = BERTH__CHECKPOINT_GUEST_REQUEST__INIT;
+    request.signal = signal;
+    request.signal_sec = signal_sec;
     request.disk_id = (char *)"disk-1-0-0-1";
     request.checkpoint_id = (char *)"1-0-1";
     request.space_bytes = 1 << 20;
     request.stop = stops;
     berth_guest_checkpoint(agent_fixture_guest(fixture), &request, on_answer, answer);
+}
+
+static void ask(AgentFixture *fixture, gboolean stops, Answer *answer)
+{
+    ask_with(fixture, stops, 0, 0, answer);
+}
+
+static void ask_signalling(AgentFixture *fixture, guint signal, guint signal_sec, Answer *answer)
+{
+    ask_with(fixture, FALSE, signal, signal_sec, answer);
 }
 
 /* It is being ended, and its domain is gone before libvirt says anything of it. */
@@ -77,6 +92,35 @@ static void checkpoint_lets_the_guest_run_on(void **state)
     assert_int_equal(fixture->hypervisor->suspends, 1);
     assert_int_equal(fixture->hypervisor->resumes, 1);
     assert_false(agent_fixture_guest(fixture)->is_frozen);
+}
+
+/* An hour in which nothing is asked of libvirt, but for the end of the guest. */
+static void command_is_signalled_and_waited_for(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    ask_signalling(fixture, SIGUSR1, 3600, &answer);
+    run_until(fixture->peer->signal == SIGUSR1);
+    assert_true(fixture->peer->signal_is_for_command);
+    agent_fixture_pass(NOTHING_MSEC);
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    assert_false(answer.is_given);
+    end_guest(fixture);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_CANCELLED);
+    assert_int_equal(fixture->hypervisor->saves, 0);
+}
+
+static void command_that_was_signalled_is_checkpointed(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    ask_signalling(fixture, SIGUSR1, 0, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    run_until(fixture->peer->signal == SIGUSR1);
 }
 
 static void guest_that_ends_while_it_is_measured_has_no_checkpoint(void **state)
@@ -125,6 +169,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(checkpoint_lets_the_guest_run_on),
+        TEST(command_is_signalled_and_waited_for),
+        TEST(command_that_was_signalled_is_checkpointed),
         TEST(guest_that_ends_while_it_is_measured_has_no_checkpoint),
         TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),

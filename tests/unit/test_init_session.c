@@ -70,9 +70,9 @@ static bool on_start(void *data, Fault *fault)
     return !((Guest *)data)->start_fails;
 }
 
-static void on_signal(void *data, uint32_t signal)
+static void on_signal(void *data, uint32_t signal, bool command_only)
 {
-    g_string_append_printf(((Guest *)data)->calls, "s%u", signal);
+    g_string_append_printf(((Guest *)data)->calls, command_only ? "t%u" : "s%u", signal);
 }
 
 static void on_power_off(void *data)
@@ -153,7 +153,8 @@ static void from_host(Session *session, char what, unsigned number)
     file.offset = number / 10;
     ack.stdout_bytes = number;
     ack.stderr_bytes = number;
-    signal.signal = number;
+    signal.signal = number % 100;
+    signal.command_only = number > 100;
     run.clock_usec = number;
     clock.clock_usec = number;
     if (what == 'H' || what == 'W')
@@ -293,7 +294,7 @@ static void drain(Session *session, GString *sent)
 }
 
 /* Events: H hello with session number, T task with so many words, F file (index + 10 * offset), R run
- * at a time of the host (0: not said), W run in a session that is not, A ack of both streams, K signal,
+ * at a time of the host (0: not said), W run in a session that is not, A ack of both streams, K signal (above 100: to the command),
  * Z the host's clock, C of a command beside it, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
  * for, f failure. At a "/" and at the end the channel takes all that is due. */
 static const struct {
@@ -354,6 +355,7 @@ static const struct {
      "c77i500tr"},
     {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
     {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
+    {"a signal to the command alone", 0, 0, 0, "H1 / K110", "Q5 S0 ", "c77i500t10"},
     {"after a failure nothing but it is sent", 0, 0, 0, "H1 T1 R b5 / o5 f u",
      "Q5 S0tr B5 !broken ", "c77i500tr"},
 };
