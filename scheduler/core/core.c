@@ -323,6 +323,15 @@ static gboolean on_setting(BerthCore *core, const BerthCoreEvent *event, GError 
                              event->maintenance.n_nodes, event->maintenance.start_usec,
                              event->maintenance.end_usec);
         return TRUE;
+    case BERTH_EVENT_NODE_CORDONED:
+        core_drain_admit(core, event->node, BERTH_ADMISSION_CORDONED);
+        return TRUE;
+    case BERTH_EVENT_NODE_DRAINED:
+        core_drain_admit(core, event->node, BERTH_ADMISSION_DRAINING);
+        return TRUE;
+    case BERTH_EVENT_NODE_UNDRAINED:
+        core_drain_admit(core, event->node, BERTH_ADMISSION_OPEN);
+        return TRUE;
     default:
         core_maintenance_clear(core, event->maintenance.id);
         return TRUE;
@@ -366,21 +375,15 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_QOS_SET:
     case BERTH_EVENT_MAINTENANCE_SET:
     case BERTH_EVENT_MAINTENANCE_CLEARED:
+    case BERTH_EVENT_NODE_CORDONED:
+    case BERTH_EVENT_NODE_DRAINED:
+    case BERTH_EVENT_NODE_UNDRAINED:
         return on_setting(core, event, error);
     case BERTH_EVENT_GUEST_REPORTED:
         on_report(core, event);
         return TRUE;
     case BERTH_EVENT_NODE_REPORTED:
         on_node_report(core, event);
-        return TRUE;
-    case BERTH_EVENT_NODE_CORDONED:
-        core_drain_admit(core, event->node, BERTH_ADMISSION_CORDONED);
-        return TRUE;
-    case BERTH_EVENT_NODE_DRAINED:
-        core_drain_admit(core, event->node, BERTH_ADMISSION_DRAINING);
-        return TRUE;
-    case BERTH_EVENT_NODE_UNDRAINED:
-        core_drain_admit(core, event->node, BERTH_ADMISSION_OPEN);
         return TRUE;
     default:
         on_guest(core, event);
