@@ -401,6 +401,14 @@ BerthAgent *berth_agent_new(const BerthNodeConfig *config, const BerthAgentFuncs
     return g_steal_pointer(&agent);
 }
 
+/* Operations that were under way have ended: who waits for their results hears of it. */
+static void dispatch_all(void)
+{
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+}
+
+/* A worker of storage waits to hear how libvirt has ended what it does with a guest's memory. */
 void berth_agent_free(BerthAgent *agent)
 {
     if (agent == NULL)
@@ -409,15 +417,14 @@ void berth_agent_free(BerthAgent *agent)
     g_clear_handle_id(&agent->list_source, g_source_remove);
     if (agent->execs != NULL)
         berth_exec_service_end(agent->execs);
-    berth_session_free(agent->session);
+    g_clear_pointer(&agent->session, berth_session_free);
     g_clear_pointer(&agent->meter, berth_meter_free);
-    berth_guest_table_free(agent->table);
-    berth_probe_free(agent->probe);
+    g_clear_pointer(&agent->table, berth_guest_table_free);
+    g_clear_pointer(&agent->probe, berth_probe_free);
     berth_hypervisor_free(agent->hypervisor);
+    dispatch_all();
     berth_storage_lane_free(agent->lane);
-    /* Operations that were under way have ended; nobody waits for their results any more. */
-    while (g_main_context_iteration(NULL, FALSE))
-        ;
+    dispatch_all();
     berth_probe_result_free(agent->acceleration);
     berth_host_free(agent->host);
     berth_tls_config_free(agent->tls);

@@ -92,6 +92,7 @@ void berth_guest_free(BerthGuest *guest)
     g_clear_handle_id(&guest->migration_source, g_source_remove);
     berth_guest_stop_talking(guest);
     berth_guest_checkpoint_not(guest);
+    berth_guest_restore_not(guest);
     g_clear_pointer(&guest->writer, berth_log_writer_free);
     g_autoptr(GError) error =
         g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");

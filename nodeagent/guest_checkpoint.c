@@ -389,6 +389,8 @@ static void on_look_due(gpointer data)
 {
     Checkpoint *checkpoint = data;
     checkpoint->source = 0;
+    if (checkpoint->guest->is_closed)
+        return;
     berth_hypervisor_migration_async(checkpoint->guest->context->hypervisor,
                                      checkpoint->guest->name, on_looked,
                                      berth_guest_ref(checkpoint->guest));

@@ -12,6 +12,7 @@
 #define BERTH_CHECKPOINT_VERSION 1u
 
 typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
+typedef struct BerthGuestRestore BerthGuestRestore;
 
 struct BerthGuest {
     const BerthGuestContext *context;
@@ -82,6 +83,7 @@ struct BerthGuest {
     /* guest_restore.c */
     gboolean is_to_restore;          /* it was asked to be */
     guint restore_signal;            /* its command is to get it when it listens; 0 = none */
+    BerthGuestRestore *restore;      /* its memory is on its way to libvirt */
     Berth__CheckpointRecord *record; /* that it goes on from; until its command runs */
 
     /* guest_arrive.c */
@@ -188,6 +190,8 @@ void berth_guest_checkpoint_answered(BerthGuest *guest);
 /* Its disk and logs as they were; then its domain. Steps follow. */
 void berth_guest_restore_disk(BerthGuest *guest);
 void berth_guest_restore_domain(BerthGuest *guest);
+/* The agent ends: its memory is not waited for. */
+void berth_guest_restore_not(BerthGuest *guest);
 
 /* --- guest_leave.c --- */
 

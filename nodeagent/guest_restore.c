@@ -174,14 +174,15 @@ void berth_guest_restore_disk(BerthGuest *guest)
 
 /* --- its memory ----------------------------------------------------------------------------- */
 
-typedef struct {
+struct BerthGuestRestore {
     BerthGuest *guest; /* a reference */
     BerthMemoryPipe *pipe;
     char *xml;
     gboolean is_restoring; /* libvirt was asked to, and has not answered */
     gboolean is_sent;      /* the worker has come to its end */
     GError *error;         /* of storage, for which libvirt fails, rather than of libvirt */
-} Restore;
+};
+typedef struct BerthGuestRestore Restore;
 
 typedef struct {
     BerthMemoryPipe *pipe;
@@ -199,6 +200,7 @@ static void send_input_free(gpointer data)
 
 static void restore_free(Restore *restore)
 {
+    restore->guest->restore = NULL;
     berth_memory_pipe_unref(restore->pipe);
     berth_guest_unref(restore->guest);
     g_clear_error(&restore->error);
@@ -315,8 +317,19 @@ void berth_guest_restore_domain(BerthGuest *guest)
     SendInput *input = g_new0(SendInput, 1);
     *restore =
         (Restore){.guest = berth_guest_ref(guest), .pipe = pipe, .xml = g_steal_pointer(&xml)};
+    guest->restore = restore;
     *input = (SendInput){berth_memory_pipe_ref(pipe),
                          g_strdup(guest->request->restore->checkpoint_id), restore};
     berth_storage_lane_run(guest->context->lane, BERTH_LANE_MEMORY, "restore a guest's memory",
                            send_memory, input, send_input_free, NULL, NULL, on_sent, restore);
+}
+
+void berth_guest_restore_not(BerthGuest *guest)
+{
+    if (guest->restore == NULL)
+        return;
+    if (guest->restore->is_restoring)
+        berth_memory_pipe_give_up(guest->restore->pipe);
+    else
+        berth_memory_pipe_stop(guest->restore->pipe); /* libvirt will not be asked */
 }

@@ -4,7 +4,7 @@
  * Invariants: both ends are open here for as long as the worker is at it, so that libvirt need not wait to open its
  * own, and does not see an end between the two times that it opens it to save; they are closed when the worker
  * fails, so that libvirt fails too. A libvirt that comes to a FIFO after that would wait for ever, with the domain
- * locked: until it has answered, both ends are opened and closed again and again. */
+ * locked: until it has answered, however long that takes, both ends are opened and closed again and again. */
 #include <config.h>
 
 #include "nodeagent/memory_pipe.h"
@@ -27,9 +27,8 @@
 #define GIVE_UP 1u
 #define END     (1u << 8)
 #define STOP    (1u << 16)
-/* How often a libvirt that is to fail is looked after, and for how long: its worker may not wait for ever. */
-#define LET_FAIL_MSEC  100
-#define LET_FAIL_TIMES 50u
+/* How often a libvirt that is to fail is looked after. */
+#define LET_FAIL_MSEC 100
 /* Of libvirt's header: what differs between its two copies. */
 #define MAGIC_BYTES 16
 #define MAGIC_PART  "LibvirtQemudPart"
@@ -164,14 +163,16 @@ static News wait_for(BerthMemoryPipe *pipe, short events, int timeout_msec)
     return value >= STOP ? STOPPED : value >= END ? ENDED : GIVEN_UP;
 }
 
-/* NEWS: the last that there was. */
+/* NEWS: the last that there was. Until the loop has news of libvirt, which may come to the FIFO at any time until then:
+ * it waits up to half a minute for a domain that is busy. */
 static void let_fail(BerthMemoryPipe *pipe, News news)
 {
     close_fd(&pipe->fd);
-    for (guint i = 0; news < ENDED && i < LET_FAIL_TIMES; i++) {
+    while (news < ENDED) {
         int fd = open_fifo(pipe->path);
         close_fd(&fd);
-        news = MAX(news, wait_for(pipe, 0, LET_FAIL_MSEC));
+        News newer = wait_for(pipe, 0, LET_FAIL_MSEC);
+        news = MAX(news, newer);
     }
 }
 

@@ -24,10 +24,11 @@ const char *berth_memory_pipe_path(const BerthMemoryPipe *pipe);
 /* Removes those that an agent before us has left in RUN_DIR; a libvirt that waits at one of them fails. */
 void berth_memory_pipe_sweep(const char *run_dir);
 
-/* From the loop: libvirt has done all that it will, or has failed. */
+/* From the loop: libvirt has done all that it will, or has failed, or is not asked at all. One of the two has to be told:
+ * a worker waits for it, also when it has failed. */
 void berth_memory_pipe_end(BerthMemoryPipe *pipe);
 void berth_memory_pipe_stop(BerthMemoryPipe *pipe);
-/* It is to fail, which is to be told when it has; a worker waits for that for some seconds. */
+/* It is to fail, which is to be told when it has. */
 void berth_memory_pipe_give_up(BerthMemoryPipe *pipe);
 
 /* For a worker: takes what libvirt writes until its end, and gives the first header the place of which the last one is.

@@ -89,7 +89,11 @@ static gpointer save(gconstpointer input, GCancellable *cancellable, GError **er
         berth_set_error_libvirt(error, "cannot save domain %s", data->name);
         return NULL;
     }
-    if (!end_old_job(domain, error) || !take_snapshot(domain, data->path, error))
+    if (!end_old_job(domain, error))
+        return NULL;
+    /* Nobody reads the FIFO any more, at which libvirt would wait with the domain locked. */
+    if (g_cancellable_set_error_if_cancelled(cancellable, error) ||
+        !take_snapshot(domain, data->path, error))
         return NULL;
     return g_steal_pointer(&xml);
 }

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <glib/gstdio.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -18,6 +19,7 @@
 
 #define HEADER BERTH_MEMORY_HEADER_BYTES
 #define MEMORY ((gsize)3 << 20) /* more than a FIFO holds */
+#define LOOKS  1000 /* a worker that looks 10 times a second is done with a minute in no time */
 #define TOO_MUCH                                                                                   \
     ((gsize)1 << 19) /* with what was read beyond it, and is in the FIFO, less than that */
 
@@ -46,8 +48,26 @@ GBytes *__wrap_berth_checkpoint_reader_next(BerthCheckpointReader *reader, GErro
     return g_bytes_new_take(memset(g_malloc(part + 1), 'm', part), part);
 }
 
+static gint looks; /* atomic: how often a worker that waits for libvirt's end has looked after it */
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    if (timeout > 0)
+        g_atomic_int_inc(&looks);
+    return __real_poll(fds, n, MIN(timeout, 1));
+}
+
+int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
+int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+{
+    return __wrap_poll(fds, n, timeout);
+}
+
 static int setup(void **state)
 {
+    g_atomic_int_set(&looks, 0);
     signal(SIGPIPE, SIG_IGN);
     stored = g_byte_array_new();
     stored_max = read_bytes = 0;
@@ -113,6 +133,7 @@ typedef struct {
     BerthMemoryPipe *pipe;
     gboolean sends;
     gboolean ok;
+    gint is_done; /* atomic */
     GBytes *header;
     GError *error;
 } Worker;
@@ -123,6 +144,7 @@ static gpointer work(gpointer data)
     worker->ok = worker->sends ? berth_memory_pipe_send(worker->pipe, NULL, &worker->error)
                                : berth_memory_pipe_receive(worker->pipe, NULL, &worker->header,
                                                            &worker->error);
+    g_atomic_int_set(&worker->is_done, TRUE);
     return NULL;
 }
 
@@ -213,6 +235,24 @@ static void libvirt_that_comes_after_it_was_given_up_fails(void **state)
     worker_clear(&worker);
 }
 
+/* It had to wait for the domain. */
+static void libvirt_that_comes_late_after_it_was_given_up_fails(void **state)
+{
+    Worker worker = {.pipe = make_pipe(*state)};
+    Libvirt libvirt = {.path = berth_memory_pipe_path(worker.pipe)};
+    berth_memory_pipe_give_up(worker.pipe);
+    GThread *thread = g_thread_new("work", work, &worker);
+    while (g_atomic_int_get(&looks) < LOOKS && !g_atomic_int_get(&worker.is_done))
+        g_thread_yield();
+    assert_false(g_atomic_int_get(&worker.is_done));
+    g_thread_join(g_thread_new("libvirt", save, &libvirt));
+    assert_int_equal(libvirt.err, EPIPE);
+    berth_memory_pipe_stop(worker.pipe);
+    g_thread_join(thread);
+    assert_berth_error(worker.error, BERTH_ERROR_CANCELLED, "not wanted");
+    worker_clear(&worker);
+}
+
 static void memory_is_given_until_libvirt_has_enough(void **state)
 {
     Worker worker = {.pipe = make_pipe(*state), .sends = TRUE};
@@ -258,6 +298,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(save_that_is_not_whole_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(storage_that_fails_makes_libvirt_fail, setup, teardown),
         cmocka_unit_test_setup_teardown(libvirt_that_comes_after_it_was_given_up_fails, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(libvirt_that_comes_late_after_it_was_given_up_fails, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(memory_is_given_until_libvirt_has_enough, setup, teardown),
         cmocka_unit_test_setup_teardown(sweep_lets_nobody_wait, setup, teardown),
