@@ -54,7 +54,15 @@ static gboolean is_whole(const Berth__CheckpointRecord *record)
            *record->domain_xml != '\0' && berth_guest_name_parse(record->domain, &id, NULL);
 }
 
-/* No node can go on from a checkpoint that is not there, torn or damaged: DATA_LOSS. */
+/* No node can go on from a checkpoint that is not there, or torn. */
+static void call_it_lost(GError *reason)
+{
+    if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
+        g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+        reason->code = BERTH_ERROR_DATA_LOSS;
+}
+
+/* Damaged ones too: DATA_LOSS. */
 static Berth__CheckpointRecord *read_record(BerthStorage *storage, const char *checkpoint_id,
                                             GError **error)
 {
@@ -70,9 +78,8 @@ static Berth__CheckpointRecord *read_record(BerthStorage *storage, const char *c
     if (packed != NULL)
         g_set_error(&reason, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
                     "the record of checkpoint %s is damaged, or of a newer release", checkpoint_id);
-    else if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
-             g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
-        reason->code = BERTH_ERROR_DATA_LOSS;
+    else
+        call_it_lost(reason);
     g_propagate_error(error, g_steal_pointer(&reason));
     return NULL;
 }
@@ -110,6 +117,19 @@ static gboolean cut_logs(BerthStorage *storage, const char *log_id,
     return TRUE;
 }
 
+/* What has it open still, mostly the guest before this one, goes, or Ceph forgets it: UNAVAILABLE. */
+static BerthDiskSource *put_disk_back(BerthStorage *storage, const DiskInput *input, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    BerthDiskSource *disk = berth_storage_checkpoint_restore_disk(storage, input->checkpoint_id,
+                                                                  input->disk_id, &reason);
+    if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+        reason->code = BERTH_ERROR_UNAVAILABLE;
+    if (disk == NULL)
+        g_propagate_error(error, g_steal_pointer(&reason));
+    return disk;
+}
+
 static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const DiskInput *input = data;
@@ -117,8 +137,7 @@ static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **err
     put->record = read_record(storage, input->checkpoint_id, error);
     if (put->record == NULL || !check_record(put->record, input, error))
         return NULL;
-    put->disk =
-        berth_storage_checkpoint_restore_disk(storage, input->checkpoint_id, input->disk_id, error);
+    put->disk = put_disk_back(storage, input, error);
     if (put->disk == NULL || !cut_logs(storage, input->log_id, put->record->taken, error))
         return NULL;
     return g_steal_pointer(&put);
@@ -181,6 +200,7 @@ struct BerthGuestRestore {
     gboolean is_restoring; /* libvirt was asked to, and has not answered */
     gboolean is_sent;      /* the worker has come to its end */
     GError *error;         /* of storage, for which libvirt fails, rather than of libvirt */
+    gboolean is_storage_s;
 };
 typedef struct BerthGuestRestore Restore;
 
@@ -219,8 +239,9 @@ static void proceed(Restore *restore)
         return;
     }
     if (restore->error != NULL) {
-        GError *error = g_steal_pointer(&restore->error);
-        berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
+        BerthFault fault =
+            restore->is_storage_s ? berth_guest_fault_of_storage(restore->error) : BERTH_FAULT_NODE;
+        berth_guest_fail_start(guest, fault, g_steal_pointer(&restore->error));
     } else {
         g_message("%s goes on from a checkpoint", guest->name);
         guest->is_adopted = guest->had_run = TRUE;
@@ -264,10 +285,14 @@ static gboolean on_opened(gpointer data)
 static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const SendInput *input = data;
+    g_autoptr(GError) reason = NULL;
     g_autoptr(BerthCheckpointReader) reader =
-        berth_storage_checkpoint_open(storage, input->checkpoint_id, error);
-    if (reader == NULL)
+        berth_storage_checkpoint_open(storage, input->checkpoint_id, &reason);
+    if (reader == NULL) {
+        call_it_lost(reason);
+        g_propagate_error(error, g_steal_pointer(&reason));
         return NULL;
+    }
     g_idle_add_full(G_PRIORITY_DEFAULT, on_opened, input->restore, NULL);
     berth_memory_pipe_send(input->pipe, reader, error);
     return NULL;
@@ -282,6 +307,7 @@ static void on_sent(GObject *source, GAsyncResult *result, gpointer data)
     if (!ok && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED)) {
         g_clear_error(&restore->error);
         restore->error = g_steal_pointer(&error);
+        restore->is_storage_s = TRUE;
     } else if (!ok && restore->error == NULL) {
         restore->error = g_steal_pointer(&error);
     }

@@ -111,8 +111,9 @@ BerthDiskSource *__wrap_berth_storage_checkpoint_restore_disk(BerthStorage *stor
     if (!check(fake_checkpoints.disk_fails, fake_checkpoints.disk_code, error))
         return NULL;
     BerthDiskSource *disk = g_new0(BerthDiskSource, 1);
-    disk->file_path = g_strdup("/disk");
-    disk->file_format = g_strdup("qcow2");
+    disk->is_rbd = TRUE;
+    disk->rbd_pool = g_strdup("pool");
+    disk->rbd_image = g_strdup(disk_id);
     return disk;
 }
 
@@ -131,7 +132,9 @@ BerthCheckpointReader *__wrap_berth_storage_checkpoint_open(BerthStorage *storag
 GBytes *__wrap_berth_checkpoint_reader_next(BerthCheckpointReader *reader, GError **error);
 GBytes *__wrap_berth_checkpoint_reader_next(BerthCheckpointReader *reader, GError **error)
 {
-    return g_bytes_new(NULL, 0);
+    return check(fake_checkpoints.next_fails, fake_checkpoints.next_code, error)
+               ? g_bytes_new(NULL, 0)
+               : NULL;
 }
 
 void __wrap_berth_checkpoint_reader_free(BerthCheckpointReader *reader);

@@ -13,6 +13,8 @@ typedef struct {
     int append_code;
     const char *read_fails; /* opening it for its memory */
     int read_code;
+    const char *next_fails; /* the first piece of it */
+    int next_code;
     const char *disk_fails; /* putting its disk back */
     int disk_code;
 } FakeCheckpoints;

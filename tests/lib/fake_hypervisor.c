@@ -386,8 +386,12 @@ void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, con
                                     const char *path, GAsyncReadyCallback callback,
                                     gpointer user_data)
 {
+    GError *error =
+        fake->restore_fails == NULL
+            ? NULL
+            : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->restore_fails);
     fake->restores++;
-    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+    answer_later(fake, callback, user_data, error, NULL, NULL);
 }
 
 gboolean berth_hypervisor_restore_finish(GAsyncResult *result, GError **error)

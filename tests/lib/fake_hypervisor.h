@@ -20,6 +20,7 @@ struct BerthHypervisor {
     guint saves, restores;
     const char *
         save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
+    const char *restore_fails;   /* why the next does; NULL: it comes about */
     guint failing_suspends;      /* this many more fail with UNAVAILABLE ... */
     gboolean knows_no_suspended; /* ... or with NOT_FOUND */
     char *destroyed;             /* name of the domain that was to be destroyed last */

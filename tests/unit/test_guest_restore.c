@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A guest that goes on from a checkpoint: whose fault it is when it cannot, and an agent that ends meanwhile. */
+#include <config.h>
+
+#include "common/message.h"
+#include "nodeagent/guest_private.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/fake_checkpoints.h"
+
+#define NAME   "berth-1-0-0-1"
+#define LOG_ID "log-1-0-0-1"
+
+static const BerthGuestId restored_id = {.job = 1, .epoch = 2};
+
+static const char saved_xml[] =
+    "<domain type='qemu'><name>" NAME "</name><metadata><berth:guest xmlns:berth='" //
+    BERTH_DOMAIN_XMLNS
+    "' job='1' task='0' guest='0' epoch='1' vcpus='1' memory-mib='64' disk-mib='16' "
+    "disk='disk-1-0-0-1' log='" LOG_ID "'/></metadata>"
+    "<os><kernel>/k</kernel><initrd>/i</initrd></os><devices>"
+    "<disk type='network'><source protocol='rbd' name='p/d'/></disk>"
+    "<channel type='unix'><source path='/c'/><target name='" BERTH_CHANNEL_PORT "'/></channel>"
+    "<serial type='file'><source path='/s'/></serial></devices></domain>";
+
+typedef struct {
+    gboolean is_given;
+    BerthFault fault;
+    int code; /* 0 = yes */
+} Answer;
+
+static void on_answer(BerthFault fault, const GError *error, gpointer user_data)
+{
+    Answer *answer = user_data;
+    assert_false(answer->is_given);
+    answer->is_given = TRUE;
+    answer->fault = fault;
+    answer->code = error == NULL ? 0 : error->code;
+}
+
+static int setup(void **state)
+{
+    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
+    Berth__CheckpointRecord record = BERTH__CHECKPOINT_RECORD__INIT;
+    record.version = BERTH_CHECKPOINT_VERSION;
+    record.log_id = (char *)LOG_ID;
+    record.taken = &taken;
+    record.domain = (char *)NAME;
+    record.domain_xml = (char *)saved_xml;
+    record.is_emulated = TRUE;
+    fake_checkpoints_reset();
+    fake_checkpoints.record = berth_message_pack(&record.base);
+    return agent_fixture_setup(state);
+}
+
+static BerthGuest *restored(AgentFixture *fixture)
+{
+    return berth_guest_table_find(fixture->agent->table, &restored_id);
+}
+
+static void start(AgentFixture *fixture, Answer *answer)
+{
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__RestoreFrom from = BERTH__RESTORE_FROM__INIT;
+    Berth__StartGuestRequest request = BERTH__START_GUEST_REQUEST__INIT;
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    BerthGuest *guest = berth_guest_new(&fixture->agent->context, &restored_id);
+    berth_guest_table_add(fixture->agent->table, guest);
+    id.job = restored_id.job;
+    id.epoch = restored_id.epoch;
+    from.checkpoint_id = (char *)"1-0-1";
+    request.id = &id;
+    request.image_id = (char *)"tiny";
+    request.disk_id = (char *)"disk-1-0-0-2";
+    request.log_id = (char *)LOG_ID;
+    request.disk_bytes = 1 << 20;
+    request.vcpus = 1;
+    request.memory_mib = 64;
+    request.restore = &from;
+    berth_guest_start(guest, &request, on_answer, answer);
+}
+
+static void guest_goes_on_from_a_checkpoint(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    start(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->restores, 1);
+    assert_true(restored(fixture)->is_adopted);
+}
+
+static void assert_fault(AgentFixture *fixture, BerthFault fault, int code)
+{
+    Answer answer = {0};
+    start(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, code);
+    assert_int_equal(answer.fault, fault);
+}
+
+static void storage_that_is_away_is_storage_s_fault(void **state)
+{
+    fake_checkpoints.read_fails = "away";
+    fake_checkpoints.read_code = BERTH_ERROR_UNAVAILABLE;
+    assert_fault(*state, BERTH_FAULT_STORAGE, BERTH_ERROR_UNAVAILABLE);
+}
+
+static void storage_that_goes_away_in_the_midst_is_storage_s_fault(void **state)
+{
+    fake_checkpoints.next_fails = "away";
+    fake_checkpoints.next_code = BERTH_ERROR_DEADLINE_EXCEEDED;
+    assert_fault(*state, BERTH_FAULT_STORAGE, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+static void memory_that_is_damaged_is_so_everywhere(void **state)
+{
+    fake_checkpoints.next_fails = "damaged";
+    fake_checkpoints.next_code = BERTH_ERROR_DATA_LOSS;
+    assert_fault(*state, BERTH_FAULT_JOB, BERTH_ERROR_DATA_LOSS);
+}
+
+/* It was removed, or made torn, since its record was read. */
+static void memory_that_is_not_there_any_more_is_so_everywhere(void **state)
+{
+    fake_checkpoints.read_fails = "torn";
+    fake_checkpoints.read_code = BERTH_ERROR_FAILED_PRECONDITION;
+    assert_fault(*state, BERTH_FAULT_JOB, BERTH_ERROR_DATA_LOSS);
+}
+
+/* Its guest before this one was ended just now. */
+static void disk_that_is_in_use_is_storage_s_fault(void **state)
+{
+    fake_checkpoints.disk_fails = "in use";
+    fake_checkpoints.disk_code = BERTH_ERROR_FAILED_PRECONDITION;
+    assert_fault(*state, BERTH_FAULT_STORAGE, BERTH_ERROR_UNAVAILABLE);
+}
+
+static void libvirt_that_fails_is_the_node_s_fault(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    start(fixture, &answer);
+    fixture->hypervisor->restore_fails = "no such machine";
+    run_until(answer.is_given);
+    assert_int_equal(answer.fault, BERTH_FAULT_NODE);
+}
+
+/* What libvirt has begun comes to its end; nothing more is asked of it. */
+static void agent_that_ends_does_not_wait_for_memory(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    start(fixture, &answer);
+    fixture->hypervisor->is_slow = TRUE;
+    run_until(fixture->hypervisor->restores == 1);
+    g_clear_pointer(&fixture->agent, berth_agent_free);
+    assert_true(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+}
+
+static void agent_that_ends_before_memory_is_open_asks_nobody(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    start(fixture, &answer);
+    run_until(restored(fixture)->restore != NULL);
+    g_clear_pointer(&fixture->agent, berth_agent_free);
+    assert_true(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, agent_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(guest_goes_on_from_a_checkpoint),
+        TEST(storage_that_is_away_is_storage_s_fault),
+        TEST(storage_that_goes_away_in_the_midst_is_storage_s_fault),
+        TEST(memory_that_is_damaged_is_so_everywhere),
+        TEST(memory_that_is_not_there_any_more_is_so_everywhere),
+        TEST(disk_that_is_in_use_is_storage_s_fault),
+        TEST(libvirt_that_fails_is_the_node_s_fault),
+        TEST(agent_that_ends_does_not_wait_for_memory),
+        TEST(agent_that_ends_before_memory_is_open_asks_nobody),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
