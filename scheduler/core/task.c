@@ -137,7 +137,10 @@ static void on_start_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     }
     if (counts)
         record->start_failures++;
-    if (input->permanent || (counts && record->start_failures > core->config.start_retries_max)) {
+    /* Who goes on from a checkpoint can do so as long as that is there: nothing of its work is given up. */
+    gboolean gives_up = counts && record->checkpoint_epoch == 0 &&
+                        record->start_failures > core->config.start_retries_max;
+    if (input->permanent || gives_up) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_FAILED, BERTH_REASON_START_FAILED}, 0);
     } else {
         start_again(core, task, guest);

@@ -282,6 +282,39 @@ static void checkpoints_that_are_gone_are_not_gone_on_from(void **state)
                      "saved 1 1 epoch=1 ran=14 stored=30\n");
 }
 
+/* As often as the nodes fail; who has nothing to go on from is not tried again so often. */
+static void restore_that_fails_is_tried_again_as_long_as_there_is_a_checkpoint(void **state)
+{
+    run(ONE_IS_SAVED "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                     "released 1.1 -> RESTORE 1.2@1\n"
+                     "start-failed 1.2 -> RELEASE 1.2@1\n"
+                     "released 1.2\n"
+                     "at 100\n"
+                     "timer -> RESTORE 1.3@2\n"
+                     "start-failed 1.3 -> RELEASE 1.3@2\n"
+                     "released 1.3\n"
+                     "at 200\n"
+                     "timer -> RESTORE 1.4@1\n"
+                     "start-failed 1.4 -> RELEASE 1.4@1\n"
+                     "released 1.4\n"
+                     "? 1 PENDING starting-later none\n"
+                     "at 300\n"
+                     "timer -> RESTORE 1.5@2\n"
+                     "running 1.5\n"
+                     "? 1 RUNNING none running\n");
+    run(TWO_NODES "submit 1 may-checkpoint -> START 1.1@1\n"
+                  "start-failed 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "at 100\n"
+                  "timer -> START 1.2@2\n"
+                  "start-failed 1.2 -> RELEASE 1.2@2\n"
+                  "released 1.2\n"
+                  "at 200\n"
+                  "timer -> START 1.3@1\n"
+                  "start-failed 1.3 -> RELEASE 1.3@1\n"
+                  "? 1 FAILED start-failed releasing\n");
+}
+
 static void restore_puts_back_what_runs(void **state)
 {
     run(ONE_IS_SAVED "at 20\n"
@@ -452,6 +485,7 @@ int main(void)
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),
         cmocka_unit_test(checkpoint_under_way_is_none),
         cmocka_unit_test(checkpoints_that_are_gone_are_not_gone_on_from),
+        cmocka_unit_test(restore_that_fails_is_tried_again_as_long_as_there_is_a_checkpoint),
         cmocka_unit_test(restore_puts_back_what_runs),
         cmocka_unit_test(freeze_to_disk_gives_the_node_back),
         cmocka_unit_test(thaw_from_disk_goes_where_it_is_wanted),
