@@ -47,6 +47,8 @@ struct BerthGuestCheckpoint {
         is_preparing; /* that, or libvirt measures it, or stops it, before it is asked to save it */
     gboolean is_saving;   /* libvirt was asked to */
     gboolean is_given_up; /* somebody does not want it any more */
+    gboolean is_holding;  /* libvirt was asked to stop it for the rest, and has not answered */
+    gboolean is_to_go;    /* ... upon which it is let go */
     gboolean is_letting_go;
     gboolean is_let_go;  /* its vCPUs are as they are to be afterwards, if it comes about */
     gboolean is_filled;  /* the worker has come to its end */
@@ -128,7 +130,10 @@ static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *re
     guest->checkpoint = NULL;
     if (error == NULL && checkpoint->stops)
         guest->freeze_wanted = TRUE;
-    if (error == NULL)
+    if (error == NULL && checkpoint->stops)
+        g_message("%s: checkpoint %s is taken: it stands still from now on", guest->name,
+                  checkpoint->checkpoint_id);
+    else if (error == NULL)
         g_message("%s: checkpoint %s is taken: it stood still for %" G_GUINT64_FORMAT " ms",
                   guest->name, checkpoint->checkpoint_id, reply->pause_usec / 1000);
     else
@@ -208,6 +213,9 @@ static void let_go(Checkpoint *checkpoint)
     gboolean stands = guest->freeze_wanted || (checkpoint->stops && checkpoint->error == NULL);
     if (checkpoint->is_letting_go)
         return;
+    checkpoint->is_to_go = checkpoint->is_holding;
+    if (checkpoint->is_to_go)
+        return; /* libvirt could do the one after the other */
     if (stands || guest->is_closed || !berth_guest_has_domain(guest)) {
         checkpoint->is_let_go = TRUE;
         proceed(checkpoint);
@@ -292,7 +300,7 @@ static void answer_committed(Checkpoint *checkpoint)
 static void proceed(Checkpoint *checkpoint)
 {
     if (!checkpoint->is_filled || checkpoint->is_preparing || checkpoint->is_saving ||
-        !checkpoint->is_let_go)
+        checkpoint->is_holding || !checkpoint->is_let_go)
         return;
     if (checkpoint->guest->is_closed)
         checkpoint_free(checkpoint);
@@ -360,10 +368,14 @@ static void look_later(Checkpoint *checkpoint);
 
 static void on_held(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autoptr(BerthGuestRef) guest = data;
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
     g_autoptr(GError) error = NULL;
     if (!berth_hypervisor_suspend_finish(result, &error))
         g_debug("%s: %s", guest->name, error->message);
+    checkpoint->is_holding = FALSE;
+    if (checkpoint->is_to_go)
+        let_go(checkpoint);
 }
 
 static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
@@ -381,8 +393,9 @@ static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
     }
     g_message("%s writes its memory again faster than it is saved: it stands still for the rest",
               guest->name);
-    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_held,
-                                   berth_guest_ref(guest));
+    checkpoint->is_holding = TRUE;
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_held, checkpoint);
+    berth_guest_ref(guest);
 }
 
 static void on_look_due(gpointer data)

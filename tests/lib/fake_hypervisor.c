@@ -139,6 +139,7 @@ void berth_hypervisor_free(BerthHypervisor *fake)
     end_slow_create(fake);
     fake->stays = "it ends";
     fake_hypervisor_let_move(fake);
+    fake_hypervisor_fail_save(fake);
     g_clear_handle_id(&fake->source, g_source_remove);
     for (Answer *answer; (answer = g_queue_pop_head(&fake->answers)) != NULL;) {
         if (answer->value != NULL && answer->error == NULL)
@@ -372,9 +373,21 @@ void berth_hypervisor_save_async(BerthHypervisor *fake, const char *name, const 
                         ? NULL
                         : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->save_fails);
     fake->saves++;
+    if (fake->holds_saves) {
+        fake->held_save = g_task_new(NULL, NULL, callback, user_data);
+        g_clear_error(&error);
+        return;
+    }
     if (error == NULL && fake->is_connected)
         write_memory(path);
     answer_later(fake, callback, user_data, error, g_strdup("<domain/>"), g_free);
+}
+
+void fake_hypervisor_fail_save(BerthHypervisor *fake)
+{
+    g_autoptr(GTask) task = g_steal_pointer(&fake->held_save);
+    if (task != NULL)
+        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_INTERNAL, "it cannot be saved");
 }
 
 char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error)

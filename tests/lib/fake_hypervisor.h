@@ -20,7 +20,9 @@ struct BerthHypervisor {
     guint saves, restores;
     const char *
         save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
-    const char *restore_fails;   /* why the next does; NULL: it comes about */
+    const char *restore_fails; /* why the next does; NULL: it comes about */
+    gboolean holds_saves;      /* until the save is made to fail */
+    GTask *held_save;
     guint failing_suspends;      /* this many more fail with UNAVAILABLE ... */
     gboolean knows_no_suspended; /* ... or with NOT_FOUND */
     char *destroyed;             /* name of the domain that was to be destroyed last */
@@ -73,6 +75,8 @@ void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id);
 void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event);
 /* The domain is on its way here, and its memory not here yet; or has come, and stands still. Nobody is told. */
 void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, gboolean is_coming);
+/* The save that is held fails, which is answered before anything else. */
+void fake_hypervisor_fail_save(BerthHypervisor *fake);
 /* The move that is held goes on to its end. */
 void fake_hypervisor_let_move(BerthHypervisor *fake);
 /* Gives the answer that has been due for longest, if there is one; or all, and each at once from then on. */

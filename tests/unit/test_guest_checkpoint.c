@@ -148,6 +148,31 @@ static void guest_that_ends_while_it_is_stopped_has_no_checkpoint(void **state)
     assert_libvirt_is_waited_for(fixture, &answer);
 }
 
+/* It writes too much, and is being stopped for the rest, when its save fails: libvirt might let it go first, and stop it
+ * after that. */
+static void guest_that_is_being_stopped_for_the_rest_is_let_go_after_that(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->agent->context.use_kvm = TRUE;
+    fixture->hypervisor->holds_saves = TRUE;
+    fixture->hypervisor->migration =
+        (BerthMigrationState){.copied_bytes = 1 << 20, .left_bytes = 1 << 20};
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->suspends == 1);
+    fixture->hypervisor->is_slow = TRUE;
+    fake_hypervisor_fail_save(fixture->hypervisor);
+    run_until(g_atomic_int_get(&fake_checkpoints.freed) == 1);
+    agent_fixture_pass(NOTHING_MSEC);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_false(answer.is_given);
+    fake_hypervisor_be_quick(fixture->hypervisor);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_INTERNAL);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+}
+
 /* An agent that ends waits for no libvirt that it will not ask any more. */
 static void agent_that_ends_before_the_worker_is_heard_asks_nobody(void **state)
 {
@@ -173,6 +198,7 @@ int main(void)
         TEST(command_that_was_signalled_is_checkpointed),
         TEST(guest_that_ends_while_it_is_measured_has_no_checkpoint),
         TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
+        TEST(guest_that_is_being_stopped_for_the_rest_is_let_go_after_that),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
