@@ -25,10 +25,10 @@ static void on_stray_destroyed(GObject *source, GAsyncResult *result, gpointer d
         g_debug("%s", error->message); /* the next list finds it again */
 }
 
-void berth_agent_destroy_stray(BerthAgent *agent, const char *name)
+void berth_agent_destroy_stray(BerthAgent *agent, const char *name, const BerthGuestId *id)
 {
     g_message("%s runs, but nobody knows of it any more: destroying it", name);
-    berth_hypervisor_destroy_async(agent->hypervisor, name, 0, on_stray_destroyed, NULL);
+    berth_hypervisor_destroy_async(agent->hypervisor, name, id, 0, on_stray_destroyed, NULL);
 }
 
 static void take_domain(BerthAgent *agent, const BerthDomain *domain)
@@ -37,7 +37,7 @@ static void take_domain(BerthAgent *agent, const BerthDomain *domain)
     if (guest != NULL && !berth_guest_is_over(guest))
         return;
     if (agent->is_ready) {
-        berth_agent_destroy_stray(agent, domain->name);
+        berth_agent_destroy_stray(agent, domain->name, &domain->metadata.id);
         return;
     }
     guest = berth_guest_new(&agent->context, &domain->metadata.id);

@@ -361,7 +361,7 @@ static void on_domain(const char *name, const char *uuid, BerthDomainEvent event
     BerthGuest *guest = berth_guest_table_find_name(agent->table, name);
     if (guest == NULL || berth_guest_is_over(guest)) {
         if (event == BERTH_DOMAIN_STARTED && agent->is_ready)
-            berth_agent_destroy_stray(agent, name);
+            berth_agent_destroy_stray(agent, name, NULL);
     } else if (event == BERTH_DOMAIN_STARTED) {
         berth_guest_domain_started(guest);
     } else if (event == BERTH_DOMAIN_SUSPENDED) {

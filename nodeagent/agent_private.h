@@ -37,8 +37,8 @@ struct BerthAgent {
 
 /* Lists the domains; adopts those that are not known before the agent is ready, and destroys them after. */
 void berth_agent_list_domains(BerthAgent *agent);
-/* A domain of ours that nobody knows: it is destroyed. */
-void berth_agent_destroy_stray(BerthAgent *agent, const char *name);
+/* A domain of ours that nobody knows: it is destroyed. ID NULL: its name is all that is known of it. */
+void berth_agent_destroy_stray(BerthAgent *agent, const char *name, const BerthGuestId *id);
 /* Removes what guests that are not there any more have left in the directories. */
 void berth_agent_sweep(BerthAgent *agent);
 /* All guests were adopted. In agent.c. */

@@ -200,8 +200,8 @@ void berth_guest_destroy_domain(BerthGuest *guest)
         berth_guest_take_step(guest, BERTH_STEP_DESTROYED);
         return;
     }
-    berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, DESTROY_MSEC,
-                                   on_destroyed, berth_guest_ref(guest));
+    berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id,
+                                   DESTROY_MSEC, on_destroyed, berth_guest_ref(guest));
 }
 
 /* --- cleaning ------------------------------------------------------------------------------- */

@@ -244,7 +244,7 @@ static void on_deadline(gpointer data)
     BerthProbe *probe = data;
     probe->deadline_source = 0;
     probe->is_given_up = TRUE;
-    berth_hypervisor_destroy_async(probe->hypervisor, BERTH_PROBE_DOMAIN, 0, on_given_up,
+    berth_hypervisor_destroy_async(probe->hypervisor, BERTH_PROBE_DOMAIN, NULL, 0, on_given_up,
                                    probe_ref(probe));
 }
 
@@ -344,7 +344,7 @@ BerthProbe *berth_probe_new(BerthHypervisor *hypervisor, const BerthNodeConfig *
     if (!host->has_kvm)
         give_result(probe, FALSE, "libvirt does not offer it: /dev/kvm is missing or not allowed");
     else
-        berth_hypervisor_destroy_async(hypervisor, BERTH_PROBE_DOMAIN, 0, on_swept,
+        berth_hypervisor_destroy_async(hypervisor, BERTH_PROBE_DOMAIN, NULL, 0, on_swept,
                                        probe_ref(probe));
     return probe;
 }

@@ -127,14 +127,36 @@ static void run_on_domain(BerthHypervisor *hypervisor, const char *verb, BerthWo
                          callback, user_data);
 }
 
+typedef struct {
+    char *name;
+    gboolean has_id;
+    BerthGuestId id;
+} DestroyInput;
+
+static void destroy_input_free(gpointer data)
+{
+    DestroyInput *input = data;
+    g_free(input->name);
+    g_free(input);
+}
+
+/* What cannot be read is taken for that of its name. */
+static gboolean is_of_another(virDomainPtr domain, const DestroyInput *input)
+{
+    g_autofree char *xml = input->has_id ? virDomainGetXMLDesc(domain, 0) : NULL;
+    g_autoptr(BerthDomain) found = xml == NULL ? NULL : berth_domain_parse(xml, strlen(xml), NULL);
+    return found != NULL && !berth_guest_id_equal(&found->metadata.id, &input->id);
+}
+
 static gpointer destroy(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
-    const char *name = operation->data;
+    const DestroyInput *data = operation->data;
+    const char *name = data->name;
     if (!berth_operation_check(operation, "destroy a domain", error))
         return NULL;
     g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
-    if (domain != NULL && virDomainDestroy(domain) == 0)
+    if (domain != NULL && (is_of_another(domain, data) || virDomainDestroy(domain) == 0))
         return NULL;
     /* Gone before, or meanwhile. */
     int code = virGetLastErrorCode();
@@ -144,10 +166,17 @@ static gpointer destroy(gconstpointer input, GCancellable *cancellable, GError *
 }
 
 void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *name,
-                                    guint timeout_msec, GAsyncReadyCallback callback,
-                                    gpointer user_data)
+                                    const BerthGuestId *id, guint timeout_msec,
+                                    GAsyncReadyCallback callback, gpointer user_data)
 {
-    run_on_domain(hypervisor, "destroy", destroy, name, NULL, timeout_msec, callback, user_data);
+    DestroyInput *input = g_new0(DestroyInput, 1);
+    input->name = g_strdup(name);
+    input->has_id = id != NULL;
+    if (id != NULL)
+        input->id = *id;
+    g_autofree char *what = g_strdup_printf("destroy domain %s", name);
+    berth_hypervisor_run(hypervisor, what, destroy, input, destroy_input_free, NULL, timeout_msec,
+                         callback, user_data);
 }
 
 gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error)

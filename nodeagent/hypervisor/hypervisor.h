@@ -164,10 +164,11 @@ void berth_hypervisor_create_async(BerthHypervisor *hypervisor, const BerthDomai
                                    gpointer user_data);
 gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error);
 
-/* Ends the domain and waits until its QEMU is gone. One that is not there is no error. */
+/* Ends the domain NAME and waits until its QEMU is gone, if it is that of the guest ID: one that was restored has the name
+ * of an earlier epoch. NULL: whoever's it is. One that is not there is no error. */
 void berth_hypervisor_destroy_async(BerthHypervisor *hypervisor, const char *name,
-                                    guint timeout_msec, GAsyncReadyCallback callback,
-                                    gpointer user_data);
+                                    const BerthGuestId *id, guint timeout_msec,
+                                    GAsyncReadyCallback callback, gpointer user_data);
 gboolean berth_hypervisor_destroy_finish(GAsyncResult *result, GError **error);
 
 /* Stops the vCPUs of a domain; one whose vCPUs stand still is left as it is. */

@@ -248,14 +248,17 @@ gboolean berth_hypervisor_create_finish(GAsyncResult *result, GError **error)
     return finish_empty(result, error);
 }
 
-void berth_hypervisor_destroy_async(BerthHypervisor *fake, const char *name, guint timeout_msec,
-                                    GAsyncReadyCallback callback, gpointer user_data)
+void berth_hypervisor_destroy_async(BerthHypervisor *fake, const char *name, const BerthGuestId *id,
+                                    guint timeout_msec, GAsyncReadyCallback callback,
+                                    gpointer user_data)
 {
+    const BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    gboolean is_it = domain == NULL || id == NULL || berth_guest_id_equal(&domain->metadata.id, id);
     fake->destroys++;
     g_free(fake->destroyed);
     fake->destroyed = g_strdup(name);
     end_slow_create(fake);
-    if (fake->is_connected)
+    if (fake->is_connected && is_it)
         g_hash_table_remove(fake->domains, name);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
 }
@@ -404,6 +407,9 @@ void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, con
             ? NULL
             : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->restore_fails);
     fake->restores++;
+    BerthDomain *domain = error == NULL ? berth_domain_parse(xml, strlen(xml), NULL) : NULL;
+    if (domain != NULL)
+        g_hash_table_replace(fake->domains, domain->name, domain);
     answer_later(fake, callback, user_data, error, NULL, NULL);
 }
 

@@ -92,6 +92,22 @@ static void guest_goes_on_from_a_checkpoint(void **state)
     assert_true(restored(fixture)->is_adopted);
 }
 
+/* What is still asked of the guest before it, whose domain had the same name, is not asked of this one. */
+static void release_of_an_earlier_epoch_leaves_it_alone(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0}, released = {0};
+    start(fixture, &answer);
+    run_until(answer.is_given);
+    BerthGuest *before = berth_guest_new(&fixture->agent->context, &agent_fixture_id);
+    berth_guest_table_add(fixture->agent->table, before);
+    berth_guest_release_here(before, on_answer, &released);
+    run_until(released.is_given);
+    assert_int_equal(released.code, 0);
+    assert_int_equal(fixture->hypervisor->destroys, 1);
+    assert_true(g_hash_table_contains(fixture->hypervisor->domains, NAME));
+}
+
 static void assert_fault(AgentFixture *fixture, BerthFault fault, int code)
 {
     Answer answer = {0};
@@ -178,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(guest_goes_on_from_a_checkpoint),
+        TEST(release_of_an_earlier_epoch_leaves_it_alone),
         TEST(storage_that_is_away_is_storage_s_fault),
         TEST(storage_that_goes_away_in_the_midst_is_storage_s_fault),
         TEST(memory_that_is_damaged_is_so_everywhere),

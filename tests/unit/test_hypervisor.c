@@ -436,6 +436,33 @@ static void create_past_its_deadline_leaves_no_domain(void **state)
     run_until(!runs(fixture, OURS));
 }
 
+/* --- ending --------------------------------------------------------------------------------- */
+
+static void destroy(Fixture *fixture, const BerthGuestId *id)
+{
+    g_autoptr(GAsyncResult) result = NULL;
+    g_autoptr(GError) error = NULL;
+    berth_hypervisor_destroy_async(fixture->hypervisor, OURS, id, 0, keep_result, &result);
+    run_until(result != NULL);
+    berth_hypervisor_destroy_finish(result, &error);
+    assert_no_error(error);
+}
+
+static void destroy_ends_the_guest_that_is_meant(void **state)
+{
+    Fixture *fixture = *state;
+    const BerthGuestId earlier = {.job = 1, .epoch = 7}, its = {.job = 1, .epoch = 1};
+    g_auto(BerthVirDomain) domain = define(fixture, OURS);
+    destroy(fixture, &earlier);
+    assert_true(runs(fixture, OURS));
+    destroy(fixture, &its);
+    assert_false(runs(fixture, OURS));
+    destroy(fixture, &its); /* it is gone */
+    g_auto(BerthVirDomain) another = define(fixture, OURS);
+    destroy(fixture, NULL);
+    assert_false(runs(fixture, OURS));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -452,6 +479,7 @@ int main(void)
         TEST(event_of_an_end_says_whose_it_was),
         TEST(domain_stats_are_of_the_one_that_is_named),
         TEST(domain_stats_of_nobody_are_not_found),
+        TEST(destroy_ends_the_guest_that_is_meant),
         TEST(create_in_time_makes_a_domain),
         TEST(create_past_its_deadline_leaves_no_domain),
     };
