@@ -309,11 +309,14 @@ static void log_done(const Saving *saving, BerthTurn *turn, const Berth__Checkpo
 {
     const BerthCoreAction *action = &saving->action;
     Berth__Event event = BERTH__EVENT__INIT;
-    g_autofree char *text =
-        g_strdup_printf("%u: %" G_GUINT64_FORMAT " MiB of memory, %" G_GUINT64_FORMAT
-                        " MiB of disk; the guest stood still for %" G_GUINT64_FORMAT " ms",
-                        checkpoint->serial, checkpoint->memory_bytes / BYTES_PER_MIB,
-                        checkpoint->disk_bytes / BYTES_PER_MIB, checkpoint->pause_usec / 1000);
+    g_autofree char *pause = action->stops
+                                 ? g_strdup("stands still from then on")
+                                 : g_strdup_printf("stood still for %" G_GUINT64_FORMAT " ms",
+                                                   checkpoint->pause_usec / 1000);
+    g_autofree char *text = g_strdup_printf(
+        "%u: %" G_GUINT64_FORMAT " MiB of memory, %" G_GUINT64_FORMAT " MiB of disk; the guest %s",
+        checkpoint->serial, checkpoint->memory_bytes / BYTES_PER_MIB,
+        checkpoint->disk_bytes / BYTES_PER_MIB, pause);
     event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINTED;
     event.job = action->guest.job;
     event.task = action->guest.task;

@@ -315,6 +315,8 @@ static void freeze_to_disk_releases_the_node(void **state)
     run_until(fake_agent_n_guests(test->first) == 0);
     assert_true(fake_agent_save(test->first)->stop);
     assert_true(fake_agent_release(test->first)->keep_disk);
+    const char *taken = event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED)->text;
+    assert_non_null(strstr(taken, "stands still from then on"));
     assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED)->text, "to disk");
     wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
     berthd_fixture_kill(test->berthd);
