@@ -33,6 +33,8 @@ BerthCheckpointWriter *__wrap_berth_storage_checkpoint_create(BerthStorage *stor
                                                               const char *disk_id,
                                                               guint64 space_bytes, GError **error)
 {
+    if (!check(fake_checkpoints.create_fails, fake_checkpoints.create_code, error))
+        return NULL;
     g_atomic_int_inc(&fake_checkpoints.made);
     return g_malloc0(1);
 }

@@ -9,7 +9,9 @@
 typedef struct {
     gint made, freed, committed, used; /* atomic: how often */
     GBytes *record;                    /* that was committed, or is to be read; NULL: none */
-    const char *append_fails;          /* why; NULL: it does not */
+    const char *create_fails;
+    int create_code;
+    const char *append_fails; /* why; NULL: it does not */
     int append_code;
     const char *read_fails; /* opening it for its memory */
     int read_code;

@@ -173,6 +173,26 @@ static void guest_that_is_being_stopped_for_the_rest_is_let_go_after_that(void *
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* An agent before this one was killed while it stood still for that, and Ceph has not forgotten that one. */
+static void
+guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    fake_checkpoints.create_fails = "it is being written";
+    fake_checkpoints.create_code = BERTH_ERROR_FAILED_PRECONDITION;
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_frozen(fixture->hypervisor, &agent_fixture_id);
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    assert_true(agent_fixture_guest(fixture)->is_frozen);
+    ask(fixture, FALSE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+    run_until(!agent_fixture_guest(fixture)->is_frozen);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+}
+
 /* An agent that ends waits for no libvirt that it will not ask any more. */
 static void agent_that_ends_before_the_worker_is_heard_asks_nobody(void **state)
 {
@@ -199,6 +219,7 @@ int main(void)
         TEST(guest_that_ends_while_it_is_measured_has_no_checkpoint),
         TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
         TEST(guest_that_is_being_stopped_for_the_rest_is_let_go_after_that),
+        TEST(guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
