@@ -49,6 +49,10 @@ gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc att
 gboolean berth_cli_persist_until(BerthCli *cli, gboolean patient, gint64 deadline_usec,
                                  BerthAttemptFunc attempt, gpointer user_data, GError **error);
 
+/* Watches the events after AFTER_SEQ until TAKE has had enough. TRUE also when that is not before DEADLINE_USEC, as above. */
+gboolean berth_cli_watch_until(BerthCli *cli, guint64 after_seq, gint64 deadline_usec,
+                               BerthRpcItemFunc take, gpointer user_data, GError **error);
+
 /* What the daemon says of itself: to be freed with berth__server_info__free_unpacked(). */
 Berth__ServerInfo *berth_cli_server_info(BerthCli *cli, GError **error);
 

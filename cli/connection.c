@@ -142,3 +142,20 @@ gboolean berth_cli_persist(BerthCli *cli, gboolean patient, BerthAttemptFunc att
 {
     return berth_cli_persist_until(cli, patient, G_MAXINT64, attempt, user_data, error);
 }
+
+gboolean berth_cli_watch_until(BerthCli *cli, guint64 after_seq, gint64 deadline_usec,
+                               BerthRpcItemFunc take, gpointer user_data, GError **error)
+{
+    gboolean ends = deadline_usec != G_MAXINT64;
+    gint64 left_msec = (deadline_usec - g_get_monotonic_time()) / 1000 + 1;
+    g_autoptr(GError) local = NULL;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.after_seq = after_seq;
+    if (berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
+                              ends ? (guint)CLAMP(left_msec, 1, G_MAXINT32) : 0, take, user_data,
+                              &local) ||
+        (ends && g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED)))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return FALSE;
+}

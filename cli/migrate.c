@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* berth migrate: asks for a running job to be moved to another node, or for that to be called off. What came
- * of it is read from the event log, from before the question on; how far it is, for a terminal, from the
- * job itself. */
+/* berth migrate: asks for a running job to be moved to another node, or for that to be called off. How far it is, a
+ * terminal is told from the job itself. */
 #include "cli/cli.h"
 
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_op.h"
 #include "common/error.h"
-#include "common/types.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -17,58 +16,24 @@
 #define LOOK_MSEC 1000u
 
 typedef struct {
-    BerthCli *cli;
-    guint64 job;
+    BerthJobOp op;  /* outcome: where it is */
     const char *to; /* NULL: wherever there is room */
     gboolean calls_off;
-    gboolean waits;
     gboolean is_shown; /* a line on the terminal says how far it is */
-    gboolean was_asked;
-    guint64 last_seq;
-    gboolean is_over;
-    char *node; /* where it is in the end; NULL: not known */
-    GError *failure;
 } Migrate;
 
-/* --- what comes of it ------------------------------------------------------------------------ */
-
-static void fail(Migrate *migrate, const char *why)
+static gboolean take(BerthJobOp *op, const Berth__Event *event)
 {
-    migrate->is_over = TRUE;
-    if (migrate->failure == NULL)
-        migrate->failure =
-            g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                        "job %" G_GUINT64_FORMAT " was not moved: %s", migrate->job, why);
-}
-
-static void end_on(Migrate *migrate, const char *node)
-{
-    migrate->is_over = TRUE;
-    g_free(migrate->node);
-    migrate->node = g_strdup(node);
-}
-
-/* FALSE: nothing more is to be waited for. */
-static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
-{
-    const Berth__Event *event = (const Berth__Event *)item;
-    Migrate *migrate = user_data;
-    migrate->last_seq = event->seq;
-    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATED && !migrate->calls_off)
-        end_on(migrate, event->node);
+    gboolean calls_off = ((const Migrate *)(const void *)op)->calls_off;
+    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATED && !calls_off)
+        berth_job_op_end(op, event->node);
     else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATED)
-        fail(migrate, "it was too late to call its move off");
-    else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED && migrate->calls_off)
-        end_on(migrate, event->node);
+        berth_job_op_fail(op, "it was too late to call its move off");
+    else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED && calls_off)
+        berth_job_op_end(op, event->node);
     else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED)
-        fail(migrate, event->text);
-    else if (event->kind == BERTH__EVENT__KIND__TASK_STATE &&
-             event->state != BERTH__JOB_STATE__RUNNING &&
-             event->state != BERTH__JOB_STATE__SUSPENDED)
-        fail(migrate, berth_job_state_is_final((BerthJobState)event->state)
-                          ? "it has ended meanwhile"
-                          : "its guest was lost, and it waits to start again");
-    return !migrate->is_over;
+        berth_job_op_fail(op, event->text);
+    return TRUE;
 }
 
 /* --- how far it is --------------------------------------------------------------------------- */
@@ -84,7 +49,7 @@ static void print_progress(Migrate *migrate, const Berth__MigrationProgress *pro
 {
     g_autofree char *left = berth_format_size_mib(progress->memory_left_bytes >> 20);
     clear_line(migrate);
-    fprintf(stderr, "job %" G_GUINT64_FORMAT " is on its way to %s", migrate->job, progress->to);
+    fprintf(stderr, "job %" G_GUINT64_FORMAT " is on its way to %s", migrate->op.job, progress->to);
     if (progress->since_usec != 0)
         fprintf(stderr,
                 ": %s left, %" G_GUINT64_FORMAT " MiB/s, %" G_GUINT64_FORMAT
@@ -98,7 +63,7 @@ static void print_progress(Migrate *migrate, const Berth__MigrationProgress *pro
 
 static gboolean look(Migrate *migrate, GError **error)
 {
-    Berth__Job *job = berth_get_job(migrate->cli, migrate->job, error);
+    Berth__Job *job = berth_get_job(migrate->op.cli, migrate->op.job, error);
     if (job == NULL)
         return FALSE;
     for (size_t i = 0; i < job->n_tasks; i++)
@@ -108,91 +73,45 @@ static gboolean look(Migrate *migrate, GError **error)
     return TRUE;
 }
 
-/* --- asking ---------------------------------------------------------------------------------- */
-
-static Berth__JobReply *ask(Migrate *migrate, GError **error)
+/* Until something has come of it, or a terminal is to be told. */
+static gboolean follow(BerthJobOp *op, GError **error)
 {
-    Berth__MigrateRequest request = BERTH__MIGRATE_REQUEST__INIT;
-    Berth__CancelMigrationRequest calls_off = BERTH__CANCEL_MIGRATION_REQUEST__INIT;
-    request.job = calls_off.job = migrate->job;
-    if (migrate->to != NULL)
-        request.node = (char *)migrate->to;
-    return (Berth__JobReply *)(migrate->calls_off
-                                   ? berth_cli_call(migrate->cli, &berth__jobs__descriptor,
-                                                    "CancelMigration", &calls_off.base, error)
-                                   : berth_cli_call(migrate->cli, &berth__jobs__descriptor,
-                                                    "Migrate", &request.base, error));
-}
-
-static gboolean ask_once(Migrate *migrate, GError **error)
-{
-    Berth__ServerInfo *info = berth_cli_server_info(migrate->cli, error);
-    if (info == NULL)
-        return FALSE;
-    migrate->last_seq = info->last_seq;
-    berth__server_info__free_unpacked(info, NULL);
-    Berth__JobReply *reply = ask(migrate, error);
-    if (reply == NULL)
-        return FALSE;
-    migrate->was_asked = TRUE;
-    berth__job_reply__free_unpacked(reply, NULL);
-    return TRUE;
-}
-
-/* One look at the log: until something has come of it, or a terminal is to be told. */
-static gboolean watch(Migrate *migrate, GError **error)
-{
-    gboolean tells = isatty(STDERR_FILENO) && !migrate->cli->json;
+    gboolean tells = isatty(STDERR_FILENO) && !op->cli->json;
     g_autoptr(GError) local = NULL;
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
-    request.job = migrate->job;
-    request.after_seq = migrate->last_seq;
-    if (berth_rpc_peer_stream(migrate->cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
-                              tells ? LOOK_MSEC : 0, take_event, migrate, &local))
+    if (berth_job_op_watch(op, 0, tells ? LOOK_MSEC : 0, &local))
         return TRUE;
     if (g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) && tells)
-        return look(migrate, error);
+        return look((Migrate *)(void *)op, error);
     g_propagate_error(error, g_steal_pointer(&local));
     return FALSE;
 }
 
-static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
+/* --- asking ---------------------------------------------------------------------------------- */
+
+static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
 {
-    Migrate *migrate = user_data;
-    if (!migrate->was_asked && !ask_once(migrate, error))
-        return FALSE;
-    while (migrate->waits && !migrate->is_over)
-        if (!watch(migrate, error))
-            return FALSE;
-    return TRUE;
+    const Migrate *migrate = (const Migrate *)(const void *)op;
+    Berth__MigrateRequest request = BERTH__MIGRATE_REQUEST__INIT;
+    Berth__CancelMigrationRequest calls_off = BERTH__CANCEL_MIGRATION_REQUEST__INIT;
+    request.job = calls_off.job = op->job;
+    if (migrate->to != NULL)
+        request.node = (char *)migrate->to;
+    return (Berth__JobReply *)(migrate->calls_off
+                                   ? berth_cli_call(op->cli, &berth__jobs__descriptor,
+                                                    "CancelMigration", &calls_off.base, error)
+                                   : berth_cli_call(op->cli, &berth__jobs__descriptor, "Migrate",
+                                                    &request.base, error));
 }
 
-static gboolean print_job(Migrate *migrate, GError **error)
-{
-    if (!migrate->cli->json) {
-        if (migrate->node != NULL)
-            printf("job %" G_GUINT64_FORMAT " runs on %s\n", migrate->job, migrate->node);
-        return TRUE;
-    }
-    Berth__Job *shown = berth_get_job(migrate->cli, migrate->job, error);
-    if (shown == NULL)
-        return FALSE;
-    berth_cli_print_json(&shown->base);
-    berth__job__free_unpacked(shown, NULL);
-    return TRUE;
-}
+static const BerthJobOpClass class = {
+    .done = "moved", .shows = "runs on", .ask = ask, .take = take, .follow = follow};
 
 static gboolean migrate_one(Migrate *migrate, GError **error)
 {
-    gboolean ok = berth_cli_persist(migrate->cli, FALSE, attempt, migrate, error);
+    gboolean ok = berth_job_op_run(&migrate->op, error);
     clear_line(migrate);
-    if (ok && migrate->failure != NULL) {
-        g_propagate_error(error, g_steal_pointer(&migrate->failure));
-        ok = FALSE;
-    }
-    ok = ok && print_job(migrate, error);
-    g_clear_error(&migrate->failure);
-    g_free(migrate->node);
+    ok = ok && berth_job_op_print(&migrate->op, error);
+    berth_job_op_clear(&migrate->op);
     return ok;
 }
 
@@ -220,11 +139,9 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
         return FALSE;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
-        Migrate migrate = {.cli = cli,
-                           .job = g_array_index(jobs, guint64, i),
+        Migrate migrate = {.op = {&class, cli, g_array_index(jobs, guint64, i), waits},
                            .to = to,
-                           .calls_off = calls_off,
-                           .waits = waits};
+                           .calls_off = calls_off};
         if (!berth_cli_connect(cli, error))
             return FALSE;
         if (!migrate_one(&migrate, &local))

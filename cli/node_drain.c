@@ -252,32 +252,16 @@ static gboolean ask_once(BerthCli *cli, gpointer user_data, GError **error)
     return ask(cli, user_data, error);
 }
 
-/* Until the deadline, in ms; 0 = there is none. FALSE: it has passed. */
-static gboolean has_time(Drain *drain, guint *out_msec)
-{
-    gint64 left_usec = drain->deadline_usec - g_get_monotonic_time();
-    *out_msec = 0;
-    if (drain->deadline_usec == G_MAXINT64)
-        return TRUE;
-    drain->is_late = left_usec <= 0;
-    *out_msec = (guint)CLAMP(left_usec / 1000 + 1, 1, G_MAXINT32);
-    return !drain->is_late;
-}
-
 static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
 {
     Drain *drain = user_data;
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
-    guint msec;
-    while (g_hash_table_size(drain->left) > 0 && has_time(drain, &msec)) {
-        g_autoptr(GError) local = NULL;
-        request.after_seq = drain->last_seq;
-        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
-                                   msec, take_event, drain, &local) &&
-            (msec == 0 || !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED))) {
-            g_propagate_error(error, g_steal_pointer(&local));
+    while (g_hash_table_size(drain->left) > 0) {
+        drain->is_late = g_get_monotonic_time() >= drain->deadline_usec;
+        if (drain->is_late)
+            return TRUE;
+        if (!berth_cli_watch_until(cli, drain->last_seq, drain->deadline_usec, take_event, drain,
+                                   error))
             return FALSE;
-        }
     }
     return TRUE;
 }

@@ -100,28 +100,16 @@ static gboolean look(Rejoin *rejoin, GError **error)
     return TRUE;
 }
 
-static gint64 left_msec(const Rejoin *rejoin)
-{
-    return (rejoin->deadline_usec - g_get_monotonic_time()) / 1000;
-}
-
 /* TRUE with nodes left: it has taken too long. */
 static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
 {
     Rejoin *rejoin = user_data;
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
     while (look(rejoin, error)) {
-        g_autoptr(GError) local = NULL;
-        gint64 msec = left_msec(rejoin);
-        if (g_hash_table_size(rejoin->left) == 0 || msec <= 0)
+        if (g_hash_table_size(rejoin->left) == 0 || g_get_monotonic_time() >= rejoin->deadline_usec)
             return TRUE;
-        request.after_seq = rejoin->seq;
-        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
-                                   (guint)MIN(msec, G_MAXINT32), take_event, rejoin, &local) &&
-            !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED)) {
-            g_propagate_error(error, g_steal_pointer(&local));
+        if (!berth_cli_watch_until(cli, rejoin->seq, rejoin->deadline_usec, take_event, rejoin,
+                                   error))
             return FALSE;
-        }
     }
     return FALSE;
 }

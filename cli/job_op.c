@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what verbs have in common that have something done to a running job: the question, which is not asked again when its
+ * answer was had, and the end of the job, which is the end of that. */
+#include "cli/job_op.h"
+
+#include "cli/follow.h"
+#include "common/error.h"
+#include "common/types.h"
+
+#include <stdio.h>
+
+void berth_job_op_fail(BerthJobOp *op, const char *why)
+{
+    op->is_over = TRUE;
+    if (op->failure == NULL)
+        op->failure =
+            g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                        "job %" G_GUINT64_FORMAT " was not %s: %s", op->job, op->class->done, why);
+}
+
+void berth_job_op_end(BerthJobOp *op, const char *outcome)
+{
+    op->is_over = TRUE;
+    g_free(op->outcome);
+    op->outcome = g_strdup(outcome);
+}
+
+static void take_state(BerthJobOp *op, Berth__JobState state)
+{
+    if (berth_job_state_is_final((BerthJobState)state))
+        berth_job_op_fail(op, "it has ended meanwhile");
+    else if (state == BERTH__JOB_STATE__PENDING)
+        berth_job_op_fail(op, "its guest was lost, and it waits to start again");
+}
+
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    BerthJobOp *op = user_data;
+    gboolean goes_on = TRUE;
+    op->last_seq = event->seq;
+    if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
+        take_state(op, event->state);
+    else
+        goes_on = op->class->take(op, event);
+    return goes_on && !op->is_over;
+}
+
+gboolean berth_job_op_watch(BerthJobOp *op, guint64 until_seq, guint timeout_msec, GError **error)
+{
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    request.job = op->job;
+    request.after_seq = op->last_seq;
+    request.until_seq = until_seq;
+    return berth_rpc_peer_stream(op->cli->peer, &berth__jobs__descriptor, "Watch", &request.base,
+                                 timeout_msec, take_event, op, error);
+}
+
+static gboolean ask_once(BerthJobOp *op, GError **error)
+{
+    Berth__ServerInfo *info = berth_cli_server_info(op->cli, error);
+    if (info == NULL)
+        return FALSE;
+    op->last_seq = info->last_seq;
+    berth__server_info__free_unpacked(info, NULL);
+    Berth__JobReply *reply = op->class->ask(op, error);
+    if (reply == NULL)
+        return FALSE;
+    op->was_asked = TRUE;
+    if (op->class->asked != NULL)
+        op->class->asked(op, reply->job);
+    berth__job_reply__free_unpacked(reply, NULL);
+    return TRUE;
+}
+
+static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
+{
+    BerthJobOp *op = user_data;
+    if (!op->was_asked && !ask_once(op, error))
+        return FALSE;
+    while (op->waits && !op->is_over)
+        if (!op->class->follow(op, error))
+            return FALSE;
+    return TRUE;
+}
+
+gboolean berth_job_op_run(BerthJobOp *op, GError **error)
+{
+    if (!berth_cli_persist(op->cli, FALSE, attempt, op, error))
+        return FALSE;
+    if (op->failure == NULL)
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&op->failure));
+    return FALSE;
+}
+
+gboolean berth_job_op_print(const BerthJobOp *op, GError **error)
+{
+    if (!op->cli->json) {
+        if (op->outcome != NULL)
+            printf("job %" G_GUINT64_FORMAT " %s %s\n", op->job, op->class->shows, op->outcome);
+        return TRUE;
+    }
+    Berth__Job *shown = berth_get_job(op->cli, op->job, error);
+    if (shown == NULL)
+        return FALSE;
+    berth_cli_print_json(&shown->base);
+    berth__job__free_unpacked(shown, NULL);
+    return TRUE;
+}
+
+void berth_job_op_clear(BerthJobOp *op)
+{
+    g_clear_error(&op->failure);
+    g_clear_pointer(&op->outcome, g_free);
+}
