@@ -197,6 +197,13 @@ static void answer_with(BerthGuest *guest, BerthErrorCode code, const char *why)
     berth_guest_give_answers(guest->resize_answers, BERTH_FAULT_NONE, error);
 }
 
+/* It may have taken much since it last reported: one that is to give waits for its next report. */
+static void forget_needed(BerthGuest *guest, const BerthDomainSize *size)
+{
+    if (size->memory_mib - size->balloon_mib < guest->limits.memory_mib - guest->balloon_mib)
+        guest->needed_mib = G_MAXUINT64;
+}
+
 gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
                                  guint64 *out_memory_mib)
 {
@@ -223,6 +230,7 @@ void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, gboolean
     } else if (!goes_on) {
         g_clear_error(&guest->resize_error);
         guest->settles = guest->has_settled = FALSE;
+        forget_needed(guest, size);
         want(guest, size);
     }
 }

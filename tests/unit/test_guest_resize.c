@@ -146,6 +146,23 @@ static void memory_that_a_guest_uses_is_kept_from_its_balloon(void **state)
     run_until(answer.is_given);
 }
 
+/* It may have taken what it had available since it said so. */
+static void memory_is_asked_for_after_a_new_report_only(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Answer answer = {0};
+    BerthDomainSize size = {1, 32, 0, FALSE};
+    report_available(fixture, 40);
+    fixture->hypervisor->least_mib = 48;
+    berth_guest_resize(agent_fixture_guest(fixture), &size, FALSE, on_answer, &answer);
+    run_until(fixture->hypervisor->resizes == 1);
+    assert_true(fixture->hypervisor->resize_needed_mib == G_MAXUINT64);
+    run_until(agent_fixture_guest(fixture)->resized_mib == 48);
+    report_available(fixture, 5);
+    run_until(fixture->hypervisor->resize_needed_mib == 48 - 5 + 8);
+    run_until(answer.is_given);
+}
+
 /* It has more than it had, and whoever counts it must not count less. */
 static void growth_that_can_neither_end_nor_be_taken_back_is_no_refusal(void **state)
 {
@@ -270,6 +287,7 @@ int main(void)
         TEST(guest_that_keeps_its_memory_has_what_it_had),
         TEST(guest_that_keeps_its_memory_is_pressed),
         TEST(memory_that_a_guest_uses_is_kept_from_its_balloon),
+        TEST(memory_is_asked_for_after_a_new_report_only),
         TEST(growth_that_can_neither_end_nor_be_taken_back_is_no_refusal),
         TEST(growth_that_can_neither_end_nor_be_taken_back_settles),
         TEST(refusal_of_libvirt_leaves_what_it_had),
