@@ -19,7 +19,7 @@ kept=$(sha256sum </dev/shm/kept)
 chain=start
 i=0
 echo ready
-while [ $i -lt $LINES ]; do
+while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     chain=$(echo "$chain $i" | sha256sum | cut -c 1-64)
     echo "$i $chain" >>journal
     sync journal
@@ -38,8 +38,14 @@ echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)"
 """
 
 
+def memory_mib(kept_mib):
+    """A file system in memory takes half of it."""
+    return max(256, 2 * kept_mib + 128)
+
+
 def start(kept_mib=8, *options, lines=LINES):
-    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}{SCRIPT}", "--memory", "256M", "--disk", "64M", *options)
+    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}{SCRIPT}", "--memory", f"{memory_mib(kept_mib)}M", "--disk", "64M",
+             *options)
     await_running(job)
     await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
     return job
@@ -52,13 +58,14 @@ def chain(lines=LINES):
         yield i, link
 
 
-def check_whole(job, epoch=1, lines=LINES):
+def check_whole(job, epoch=1, lines=LINES, was_stopped=False):
     """It has ended well, on one node, without a line lost, doubled or wrong, and its clock is right; EPOCH: how
-    often it was started."""
+    often it was started. WAS_STOPPED: by stop(), after any number of LINES."""
     ended = wait_one(job)
     check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]})")
     check_equal(number(task(ended), "epoch"), epoch, "its epoch: how often it was started")
     ready, *written, last = output(job)[0].decode().splitlines()
+    lines = min(lines, len(written)) if was_stopped else lines
     check_equal(ready, "ready", "its first line")
     words = [line.split() for line in written]
     check_equal([(int(w[0]), w[1]) for w in words], list(chain(lines)), "its chain")
@@ -69,6 +76,13 @@ def check_whole(job, epoch=1, lines=LINES):
     check_equal(clock, sorted(clock), "its clock, which never goes back")
     end = number(task(ended), "endUsec") / 1e6
     check(abs(clock[-1] - end) < 10, f"its clock is right at the end: {clock[-1]} where it is {end}")
+
+
+def stop(job):
+    """It is to end after the line that it is at. One that has just come to its node takes no commands until its
+    channel is open again."""
+    await_true(f"job {job} takes a command",
+               lambda: run("exec", str(job), "--", "touch", "/dev/shm/stop").returncode == 0, 60)
 
 
 def node_of(job):
