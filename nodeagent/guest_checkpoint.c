@@ -15,6 +15,7 @@
 
 #include "common/error.h"
 #include "common/message.h"
+#include "nodeagent/checkpoint_record.h"
 #include "nodeagent/checkpoint_worker.h"
 
 /* How often it is looked whether a guest that runs meanwhile would write more than there is space for. */
@@ -245,32 +246,15 @@ static void on_committed(GObject *source, GAsyncResult *result, gpointer data)
 
 static Berth__CheckpointRecord *make_record(const Checkpoint *checkpoint)
 {
-    const BerthGuest *guest = checkpoint->guest;
-    Berth__GuestId id = BERTH__GUEST_ID__INIT;
-    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
-    Berth__CheckpointRecord record = BERTH__CHECKPOINT_RECORD__INIT;
     Berth__Usage usage = checkpoint->usage;
-    id.job = guest->id.job;
-    id.task = guest->id.task;
-    id.guest = guest->id.guest;
-    id.epoch = guest->id.epoch;
+    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
     taken.pause_usec = checkpoint->pause_usec;
     taken.taken_usec = checkpoint->taken_usec;
     taken.usage = &usage;
     taken.stdout_bytes = checkpoint->log_bytes[BERTH_STREAM_STDOUT];
     taken.stderr_bytes = checkpoint->log_bytes[BERTH_STREAM_STDERR];
-    record.version = BERTH_CHECKPOINT_VERSION;
-    record.id = &id;
-    record.disk_id = checkpoint->disk_id;
-    record.log_id = guest->log_id;
-    record.taken = &taken;
-    record.start_usec = guest->start_usec;
-    record.vcpus = guest->limits.vcpus;
-    record.memory_mib = guest->limits.memory_mib;
-    record.domain = guest->name;
-    record.domain_xml = checkpoint->domain_xml;
-    record.is_emulated = !guest->context->use_kvm;
-    return (Berth__CheckpointRecord *)(void *)berth_message_copy(&record.base);
+    return berth_checkpoint_record_make(checkpoint->guest, checkpoint->disk_id,
+                                        checkpoint->domain_xml, &taken);
 }
 
 static void begin_commit(Checkpoint *checkpoint)
@@ -285,15 +269,10 @@ static void begin_commit(Checkpoint *checkpoint)
 static void answer_committed(Checkpoint *checkpoint)
 {
     g_autoptr(GError) error = NULL;
-    gsize length = 0;
-    const guint8 *data = g_bytes_get_data(checkpoint->record, &length);
-    g_autoptr(ProtobufCMessage) message =
-        berth_message_unpack(&berth__checkpoint_record__descriptor, data, length, &error);
-    const Berth__CheckpointRecord *record = (const Berth__CheckpointRecord *)(const void *)message;
-    if (record != NULL && record->taken == NULL)
-        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
-                    "the record of checkpoint %s is damaged", checkpoint->checkpoint_id);
-    finish(checkpoint, error == NULL ? record->taken : NULL, error);
+    Berth__CheckpointRecord *record =
+        berth_checkpoint_record_unpack(checkpoint->record, checkpoint->checkpoint_id, &error);
+    finish(checkpoint, record == NULL ? NULL : record->taken, error);
+    berth_checkpoint_record_free(record);
 }
 
 /* When the worker has come to its end, libvirt to its own, and the guest is let go. */

@@ -8,9 +8,6 @@
 #include "nodeagent/guest.h"
 #include "nodeagent/guest_channel.h"
 
-/* Of the records that checkpoints have. */
-#define BERTH_CHECKPOINT_VERSION 1u
-
 typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
 typedef struct BerthGuestRestore BerthGuestRestore;
 

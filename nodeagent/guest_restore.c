@@ -11,8 +11,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "common/id.h"
-#include "common/message.h"
+#include "nodeagent/checkpoint_record.h"
 #include "nodeagent/memory_pipe.h"
 
 /* --- its disk ------------------------------------------------------------------------------- */
@@ -42,47 +41,10 @@ static void put_free(gpointer data)
 {
     Put *put = data;
     berth_disk_source_free(put->disk);
-    berth_message_free(put->record == NULL ? NULL : &put->record->base);
+    berth_checkpoint_record_free(put->record);
     g_free(put);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Put, put_free)
-
-static gboolean is_whole(const Berth__CheckpointRecord *record)
-{
-    BerthGuestId id;
-    return record->version == BERTH_CHECKPOINT_VERSION && record->taken != NULL &&
-           *record->domain_xml != '\0' && berth_guest_name_parse(record->domain, &id, NULL);
-}
-
-/* No node can go on from a checkpoint that is not there, or torn. */
-static void call_it_lost(GError *reason)
-{
-    if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
-        g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
-        reason->code = BERTH_ERROR_DATA_LOSS;
-}
-
-/* Damaged ones too: DATA_LOSS. */
-static Berth__CheckpointRecord *read_record(BerthStorage *storage, const char *checkpoint_id,
-                                            GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    g_autoptr(ProtobufCMessage) message = NULL;
-    g_autoptr(GBytes) packed = berth_storage_checkpoint_read(storage, checkpoint_id, &reason);
-    if (packed != NULL)
-        message =
-            berth_message_unpack(&berth__checkpoint_record__descriptor,
-                                 g_bytes_get_data(packed, NULL), g_bytes_get_size(packed), NULL);
-    if (message != NULL && is_whole((const Berth__CheckpointRecord *)(const void *)message))
-        return (Berth__CheckpointRecord *)(void *)g_steal_pointer(&message);
-    if (packed != NULL)
-        g_set_error(&reason, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
-                    "the record of checkpoint %s is damaged, or of a newer release", checkpoint_id);
-    else
-        call_it_lost(reason);
-    g_propagate_error(error, g_steal_pointer(&reason));
-    return NULL;
-}
 
 static gboolean check_record(const Berth__CheckpointRecord *record, const DiskInput *input,
                              GError **error)
@@ -134,7 +96,7 @@ static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **err
 {
     const DiskInput *input = data;
     g_autoptr(Put) put = g_new0(Put, 1);
-    put->record = read_record(storage, input->checkpoint_id, error);
+    put->record = berth_checkpoint_record_read(storage, input->checkpoint_id, error);
     if (put->record == NULL || !check_record(put->record, input, error))
         return NULL;
     put->disk = put_disk_back(storage, input, error);
@@ -289,7 +251,7 @@ static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **
     g_autoptr(BerthCheckpointReader) reader =
         berth_storage_checkpoint_open(storage, input->checkpoint_id, &reason);
     if (reader == NULL) {
-        call_it_lost(reason);
+        berth_checkpoint_call_lost(reason);
         g_propagate_error(error, g_steal_pointer(&reason));
         return NULL;
     }

@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "nodeagent/checkpoint_record.h"
 #include "nodeagent/guest_private.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/assert.h"
