@@ -76,7 +76,8 @@ static void print_oneof_and_unknown_enum_values(void **state)
     message.body_case = BERTH__TO_GUEST__BODY_SIGNAL;
     message.signal = &signal;
     g_autofree char *text = berth_json_print_message(&message.base, BERTH_JSON_WITH_DEFAULTS);
-    assert_string_equal(text, "{\"session\":\"0\",\"signal\":{\"signal\":15}}");
+    assert_string_equal(text,
+                        "{\"session\":\"0\",\"signal\":{\"signal\":15,\"commandOnly\":false}}");
     Berth__Error error = BERTH__ERROR__INIT;
     error.code = (Berth__ErrorCode)99;
     g_autofree char *future = berth_json_print_message(&error.base, BERTH_JSON_OMIT_DEFAULTS);
