@@ -28,11 +28,11 @@ def spread(values):
 class Lab:
     """A lab that is up, or one of our own (NAME is None), named after PURPOSE, that goes down at the end."""
 
-    def __init__(self, prefix, name=None, purpose="bench", nodes=1, storage="rbd"):
+    def __init__(self, prefix, name=None, purpose="bench", nodes=1, storage="rbd", vcpus=4):
         self.name = name or f"{purpose}-{os.getpid()}"
         self.ours = name is None
         self.prefix = os.path.abspath(prefix)
-        self.nodes, self.storage = nodes, storage
+        self.nodes, self.storage, self.vcpus = nodes, storage, vcpus
         self.berth_program = os.path.join(self.prefix, "berth")
         self.environment = {**ENVIRONMENT, "BERTH_SOCKET": f"/run/berth-lab/{self.name}/berthd.sock"}
         self.data = f"/var/lib/berth-lab/{self.name}"
@@ -53,7 +53,7 @@ class Lab:
     def prepare(self):
         if self.ours:
             note(f"lab {self.name} comes up")
-            self.lab("up", "--nodes", str(self.nodes), "--storage", self.storage,
+            self.lab("up", "--nodes", str(self.nodes), "--storage", self.storage, "--vcpus", str(self.vcpus),
                      "--owner", str(os.getpid()), "--prefix", self.prefix)
         if "busybox" not in self.berth("image", "ls"):
             with tempfile.TemporaryDirectory() as directory:
