@@ -1,148 +1,86 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* berth checkpoint, checkpoint ls, checkpoint rm, restore. What came of a checkpoint or a restore is read from the
- * event log, from before the question on: no answer falls between the two. */
+/* berth checkpoint, checkpoint ls, checkpoint rm, restore. */
 #include "cli/cli.h"
 
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_op.h"
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/id.h"
-#include "common/types.h"
 #include "common/units.h"
 
 #include <stdio.h>
 
+/* Outcome: what the checkpoint takes, or where the job runs. */
 typedef struct {
-    BerthCli *cli;
-    guint64 job;
+    BerthJobOp op;
     guint32 checkpoint; /* restore: which one; 0 = the newest */
-    gboolean restores;
-    gboolean waits;
-    gboolean was_asked;
-    guint64 last_seq;
-    gboolean is_over; /* it is done, or will not be */
-    char *text;       /* what was done */
-    GError *failure;  /* it will not be */
 } Save;
 
-static void fail(Save *save, const char *why)
+static gboolean take_saved(BerthJobOp *op, const Berth__Event *event)
 {
-    save->is_over = TRUE;
-    if (save->failure == NULL)
-        save->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                                    "job %" G_GUINT64_FORMAT " was not %s: %s", save->job,
-                                    save->restores ? "restored" : "checkpointed", why);
+    if (event->kind == BERTH__EVENT__KIND__GUEST_CHECKPOINTED)
+        berth_job_op_end(op, event->text);
+    else if (event->kind == BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED)
+        berth_job_op_fail(op, event->text);
+    return TRUE;
 }
 
-static void end_with(Save *save, const char *text)
+static gboolean take_restored(BerthJobOp *op, const Berth__Event *event)
 {
-    save->is_over = TRUE;
-    g_free(save->text);
-    save->text = g_strdup(text);
+    if (event->kind == BERTH__EVENT__KIND__GUEST_RUNNING)
+        berth_job_op_end(op, event->node);
+    return TRUE;
 }
 
-static void take_state(Save *save, Berth__JobState state)
+static Berth__JobReply *ask_to_save(const BerthJobOp *op, GError **error)
 {
-    if (berth_job_state_is_final((BerthJobState)state))
-        fail(save, "it has ended meanwhile");
-    else if (state == BERTH__JOB_STATE__PENDING && !save->restores)
-        fail(save, "its guest was lost meanwhile");
+    Berth__CheckpointRequest request = BERTH__CHECKPOINT_REQUEST__INIT;
+    request.job = op->job;
+    return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Checkpoint",
+                                             &request.base, error);
 }
 
-/* FALSE: nothing more is to be waited for. */
-static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
 {
-    const Berth__Event *event = (const Berth__Event *)item;
-    Save *save = user_data;
-    save->last_seq = event->seq;
-    if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
-        take_state(save, event->state);
-    else if (event->kind == BERTH__EVENT__KIND__GUEST_CHECKPOINTED && !save->restores)
-        end_with(save, event->text);
-    else if (event->kind == BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED && !save->restores)
-        fail(save, event->text);
-    else if (event->kind == BERTH__EVENT__KIND__GUEST_RUNNING && save->restores)
-        end_with(save, event->node);
-    return !save->is_over;
-}
-
-/* --- asking ---------------------------------------------------------------------------------- */
-
-static Berth__JobReply *ask(const Save *save, GError **error)
-{
-    Berth__CheckpointRequest checkpoint = BERTH__CHECKPOINT_REQUEST__INIT;
-    Berth__RestoreRequest restore = BERTH__RESTORE_REQUEST__INIT;
-    checkpoint.job = restore.job = save->job;
-    restore.checkpoint = save->checkpoint;
-    return (Berth__JobReply *)(save->restores
-                                   ? berth_cli_call(save->cli, &berth__jobs__descriptor, "Restore",
-                                                    &restore.base, error)
-                                   : berth_cli_call(save->cli, &berth__jobs__descriptor,
-                                                    "Checkpoint", &checkpoint.base, error));
+    Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
+    request.job = op->job;
+    request.checkpoint = ((const Save *)(const void *)op)->checkpoint;
+    return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Restore",
+                                             &request.base, error);
 }
 
 /* One that is frozen to disk has been put back at once, and stands still on. */
-static gboolean ask_once(Save *save, GError **error)
+static void asked_to_restore(BerthJobOp *op, const Berth__Job *job)
 {
-    Berth__ServerInfo *info = berth_cli_server_info(save->cli, error);
-    if (info == NULL)
-        return FALSE;
-    save->last_seq = info->last_seq;
-    berth__server_info__free_unpacked(info, NULL);
-    Berth__JobReply *reply = ask(save, error);
-    if (reply == NULL)
-        return FALSE;
-    save->was_asked = TRUE;
-    if (save->restores && reply->job->state == BERTH__JOB_STATE__SUSPENDED)
-        save->is_over = TRUE;
-    berth__job_reply__free_unpacked(reply, NULL);
-    return TRUE;
+    op->is_over = job->state == BERTH__JOB_STATE__SUSPENDED;
 }
 
-static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
+static gboolean follow(BerthJobOp *op, GError **error)
 {
-    Save *save = user_data;
-    if (!save->was_asked && !ask_once(save, error))
-        return FALSE;
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
-    request.job = save->job;
-    while (save->waits && !save->is_over) {
-        request.after_seq = save->last_seq;
-        if (!berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
-                                   take_event, save, error))
-            return FALSE;
-    }
-    return TRUE;
+    return berth_job_op_watch(op, 0, 0, error);
 }
 
-static gboolean print_job(const Save *save, GError **error)
-{
-    if (!save->cli->json) {
-        if (save->text != NULL)
-            printf("job %" G_GUINT64_FORMAT "%s%s\n", save->job,
-                   save->restores ? " runs on " : ", checkpoint ", save->text);
-        return TRUE;
-    }
-    Berth__Job *shown = berth_get_job(save->cli, save->job, error);
-    if (shown == NULL)
-        return FALSE;
-    berth_cli_print_json(&shown->base);
-    berth__job__free_unpacked(shown, NULL);
-    return TRUE;
-}
+static const BerthJobOpClass checkpoint_class = {.done = "checkpointed",
+                                                 .shows = ", checkpoint ",
+                                                 .ask = ask_to_save,
+                                                 .take = take_saved,
+                                                 .follow = follow};
+
+static const BerthJobOpClass restore_class = {.done = "restored",
+                                              .shows = " runs on ",
+                                              .waits_to_start = TRUE,
+                                              .ask = ask_to_restore,
+                                              .asked = asked_to_restore,
+                                              .take = take_restored,
+                                              .follow = follow};
 
 static gboolean save_one(Save *save, GError **error)
 {
-    gboolean ok = berth_cli_connect(save->cli, error) &&
-                  berth_cli_persist(save->cli, FALSE, attempt, save, error);
-    if (ok && save->failure != NULL) {
-        g_propagate_error(error, g_steal_pointer(&save->failure));
-        ok = FALSE;
-    }
-    ok = ok && print_job(save, error);
-    g_clear_error(&save->failure);
-    g_free(save->text);
+    gboolean ok = berth_cli_connect(save->op.cli, error) && berth_job_op_run(&save->op, error) &&
+                  berth_job_op_print(&save->op, error);
+    berth_job_op_clear(&save->op);
     return ok;
 }
 
@@ -168,7 +106,10 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     for (guint i = 0; jobs != NULL && i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
-        Save save = {.cli = cli, .job = g_array_index(jobs, guint64, i), .waits = waits};
+        Save save = {.op = {.class = &checkpoint_class,
+                            .cli = cli,
+                            .job = g_array_index(jobs, guint64, i),
+                            .waits = waits}};
         if (!save_one(&save, &local))
             berth_cli_report(local, out_status);
     }
@@ -204,10 +145,10 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, guint6
 
 gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    Save save = {.cli = cli, .restores = TRUE};
+    Save save = {.op = {.class = &restore_class, .cli = cli}};
     const GOptionEntry entries[] = {
-        {"wait", 'w', 0, G_OPTION_ARG_NONE, &save.waits, "Return when it runs again, and say where",
-         NULL},
+        {"wait", 'w', 0, G_OPTION_ARG_NONE, &save.op.waits,
+         "Return when it runs again, and say where", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -216,7 +157,7 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
             "and output are\nwhat they were then, and it goes on where there is room. What it has "
             "done since is lost.",
             NULL, out_status, error) ||
-        !read_arguments(argc, argv, FALSE, &save.job, &save.checkpoint, out_status, error))
+        !read_arguments(argc, argv, FALSE, &save.op.job, &save.checkpoint, out_status, error))
         return FALSE;
     return save_one(&save, error);
 }

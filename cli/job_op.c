@@ -29,7 +29,7 @@ static void take_state(BerthJobOp *op, Berth__JobState state)
 {
     if (berth_job_state_is_final((BerthJobState)state))
         berth_job_op_fail(op, "it has ended meanwhile");
-    else if (state == BERTH__JOB_STATE__PENDING)
+    else if (state == BERTH__JOB_STATE__PENDING && !op->class->waits_to_start)
         berth_job_op_fail(op, "its guest was lost, and it waits to start again");
 }
 
@@ -98,7 +98,7 @@ gboolean berth_job_op_print(const BerthJobOp *op, GError **error)
 {
     if (!op->cli->json) {
         if (op->outcome != NULL)
-            printf("job %" G_GUINT64_FORMAT " %s %s\n", op->job, op->class->shows, op->outcome);
+            printf("job %" G_GUINT64_FORMAT "%s%s\n", op->job, op->class->shows, op->outcome);
         return TRUE;
     }
     Berth__Job *shown = berth_get_job(op->cli, op->job, error);

@@ -9,8 +9,9 @@
 typedef struct BerthJobOp BerthJobOp;
 
 typedef struct {
-    const char *done;  /* "moved": what the job was not, in errors */
-    const char *shows; /* "runs on": before the outcome, for people */
+    const char *done;        /* "moved": what the job was not, in errors */
+    const char *shows;       /* " runs on ": between the job and the outcome, for people */
+    gboolean waits_to_start; /* that it has no guest meanwhile is part of it */
     /* The question. (transfer full) */
     Berth__JobReply *(*ask)(const BerthJobOp *op, GError **error);
     /* The answer to it, which may be the outcome already; or NULL. */

@@ -104,7 +104,7 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
 }
 
 static const BerthJobOpClass class = {
-    .done = "moved", .shows = "runs on", .ask = ask, .take = take, .follow = follow};
+    .done = "moved", .shows = " runs on ", .ask = ask, .take = take, .follow = follow};
 
 static gboolean migrate_one(Migrate *migrate, GError **error)
 {

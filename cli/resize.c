@@ -98,8 +98,12 @@ static gboolean follow(BerthJobOp *op, GError **error)
                                     : berth_job_op_watch(op, 0, 0, error);
 }
 
-static const BerthJobOpClass class = {
-    .done = "resized", .shows = "has", .ask = ask, .asked = asked, .take = take, .follow = follow};
+static const BerthJobOpClass class = {.done = "resized",
+                                      .shows = " has ",
+                                      .ask = ask,
+                                      .asked = asked,
+                                      .take = take,
+                                      .follow = follow};
 
 static gboolean resize_one(Resize *resize, GError **error)
 {
