@@ -16,6 +16,7 @@
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
 #include "scheduler/core/timers.h"
 
 /* --- space ---------------------------------------------------------------------------------- */
@@ -186,6 +187,7 @@ static void go_on_from(BerthCore *core, CoreTask *task, const BerthCoreCheckpoin
     record->checkpoint = checkpoint->serial;
     record->checkpoint_epoch = checkpoint->epoch;
     record->checkpoint_ran_usec = checkpoint->ran_usec;
+    record->checkpoint_resources = checkpoint->resources;
     if (record->phase == BERTH_GUEST_NONE || record->phase >= BERTH_GUEST_RELEASING)
         record->ran_usec = checkpoint->ran_usec;
     core_emit_changed(core, task);
@@ -208,7 +210,8 @@ void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
     const BerthCoreTask *record = &task->record;
     if (input->ok) {
         BerthCoreCheckpoint done = {record->checkpoint_open, record->epoch,
-                                    ran_usec(core, task, began_usec, input)};
+                                    ran_usec(core, task, began_usec, input),
+                                    core_guest_resources(&task->guests[0])};
         go_on_from(core, task, &done);
         set_stored(core, task, input->stored_mib);
     } else {
@@ -246,6 +249,8 @@ void core_checkpoints_changed(BerthCore *core, const BerthGuestId *id,
     if (task == NULL || berth_job_state_is_final(task->record.state))
         return;
     set_stored(core, task, stored_mib);
-    if (newest->serial != task->record.checkpoint)
-        go_on_from(core, task, newest);
+    if (newest->serial == task->record.checkpoint)
+        return;
+    go_on_from(core, task, newest);
+    core_order_update(core, task->job); /* one that waits may take another size now */
 }

@@ -24,6 +24,7 @@ static guint class_hash(gconstpointer data)
 {
     const CoreShape *shape = &((const CoreClass *)data)->shape;
     guint64 hash = mix(shape->size.vcpus, shape->size.memory_mib);
+    hash = mix(mix(hash, shape->start.vcpus), shape->start.memory_mib);
     hash = mix(hash, (guint64)shape->time_limit_usec);
     hash = mix(hash, core_owner_account(shape->owner));
     hash = mix(hash, ((guint64)core_owner_uid(shape->owner) << 32) | shape->qos);
@@ -38,7 +39,7 @@ static gboolean class_equal(gconstpointer data_a, gconstpointer data_b)
 {
     const CoreShape *a = &((const CoreClass *)data_a)->shape;
     const CoreShape *b = &((const CoreClass *)data_b)->shape;
-    return a->size.vcpus == b->size.vcpus && a->size.memory_mib == b->size.memory_mib &&
+    return core_size_equal(a->size, b->size) && core_size_equal(a->start, b->start) &&
            a->memory_mib == b->memory_mib && a->time_limit_usec == b->time_limit_usec &&
            a->ceiling_memory_mib == b->ceiling_memory_mib && a->priority == b->priority &&
            a->owner == b->owner && a->qos == b->qos && flags_of(a) == flags_of(b) &&

@@ -54,6 +54,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->qos = g_array_new(FALSE, TRUE, sizeof(gint32));
     core->order = g_array_new(FALSE, FALSE, sizeof(CoreOrdered));
     core->untried = g_ptr_array_new();
+    core->unsuited = g_array_new(FALSE, FALSE, sizeof(guint64));
     core->plan = core_plan_new();
     core->shapes = core_shapes_new();
     core_timers_init(&core->timers);
@@ -68,6 +69,7 @@ void berth_core_free(BerthCore *core)
     core_jobs_clear(core);
     g_array_unref(core->order);
     g_ptr_array_unref(core->untried);
+    g_array_unref(core->unsuited);
     core_plan_free(core->plan);
     core_shapes_free(core->shapes);
     g_hash_table_unref(core->classes);

@@ -72,8 +72,10 @@ typedef struct {
     guint32 checkpoint; /* serial of the one that its next guest goes on from, by RESTORE; ... */
     guint32
         checkpoint_epoch; /* ... and of the guest that it was taken of; 0 = has none, it begins anew */
-    gint64 checkpoint_ran_usec; /* ... and what had been used of its time limit then */
-    guint32 checkpoint_last;    /* serial of the latest that was begun; none comes twice */
+    gint64 checkpoint_ran_usec; /* ... what had been used of its time limit then */
+    BerthResources
+        checkpoint_resources; /* ... and what it had, and needs again; as BerthCoreCheckpoint's */
+    guint32 checkpoint_last;  /* serial of the latest that was begun; none comes twice */
     guint64
         checkpoints_mib; /* of checkpoint storage: what all of its checkpoints take, as was told */
     guint64
@@ -358,6 +360,9 @@ typedef struct {
     guint32 serial; /* 0 = none */
     guint32 epoch;  /* of the guest that it was taken of */
     gint64 ran_usec;
+    BerthResources
+        resources; /* that that guest had, and that it takes to restore it: no other size fits what was
+                               * saved. vcpus 0 = as its job asks for; disk is not looked at */
 } BerthCoreCheckpoint;
 
 /* How a command ended. */

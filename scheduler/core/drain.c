@@ -30,7 +30,7 @@ static CoreNode *find_best(BerthCore *core, const CoreGuest *guest)
     const CoreClass *class = guest->task->job->class;
     gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
     guint32 handle = 0;
-    if (!core_size_fits(guest->size, class->shape.size))
+    if (!core_size_fits(guest->size, class->shape.start))
         return core_limit_find_place(core, guest, guest->size);
     return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
                    core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle)

@@ -33,12 +33,12 @@ static void hide(Pass *pass, CoreNode *node)
 static void keep_nodes_for(Pass *pass, const CoreClass *class)
 {
     if (class->shape.n_nodes == 0) {
-        g_array_append_val(pass->barriers, class->shape.size);
+        g_array_append_val(pass->barriers, class->shape.start);
         return;
     }
     for (guint32 i = 0; i < class->shape.n_nodes; i++) {
         CoreNode *node = core_nodes_get(&pass->core->nodes, class->shape.nodes[i]);
-        if (core_node_is_open(node) && core_size_fits(class->shape.size, core_node_capacity(node)))
+        if (core_node_is_open(node) && core_size_fits(class->shape.start, core_node_capacity(node)))
             hide(pass, node);
     }
 }

@@ -17,7 +17,7 @@ static CoreNode *first_of_constraint(const BerthCore *core, const CoreClass *cla
             continue;
         CoreSize room =
             look_at == CORE_LOOK_AT_FREE ? core_node_free(node) : core_node_capacity(node);
-        if (core_size_fits(class->shape.size, room))
+        if (core_size_fits(class->shape.start, room))
             return node;
     }
     return NULL;
@@ -27,7 +27,7 @@ static CoreNode *first(const BerthCore *core, const CoreClass *class, CoreBarrie
 {
     if (class->shape.n_nodes > 0)
         return first_of_constraint(core, class, CORE_LOOK_AT_FREE, barriers);
-    return core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_FREE, barriers);
+    return core_nodes_first(&core->nodes, class->shape.start, CORE_LOOK_AT_FREE, barriers);
 }
 
 static void set_hidden(BerthCore *core, CoreNode *node, gboolean is_hidden)
@@ -51,7 +51,7 @@ static gboolean fit_avoiding(BerthCore *core, const CoreClass *class, guint32 av
         guint32 count =
             core_maintenance_forbids(core, node, class, core_class_length_usec(core, class))
                 ? 0
-                : core_size_count(class->shape.size, core_node_free(node), left);
+                : core_size_count(class->shape.start, core_node_free(node), left);
         for (; count > 0; count--)
             out_nodes[class->shape.guests - left--] = node->handle;
         if (left == 0)
@@ -75,6 +75,6 @@ gboolean core_fit_could(const BerthCore *core, const CoreClass *class, CoreBarri
 {
     if (class->shape.n_nodes > 0)
         return first_of_constraint(core, class, CORE_LOOK_AT_CAPACITY, barriers) != NULL;
-    return core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_CAPACITY, barriers) !=
+    return core_nodes_first(&core->nodes, class->shape.start, CORE_LOOK_AT_CAPACITY, barriers) !=
            NULL;
 }

@@ -115,7 +115,7 @@ gboolean core_fresh_has_room(const CoreFresh *fresh, const CoreClass *class, gin
     gint64 end_usec = core_time_add(now_usec, length_usec);
     for (guint i = 0; i < fresh->openings->len; i++) {
         const Opening *opening = &g_array_index(fresh->openings, Opening, i);
-        if (fits(fresh, opening, shape->size, end_usec) &&
+        if (fits(fresh, opening, shape->start, end_usec) &&
             core_class_allows(class, opening->node->handle) &&
             !core_maintenance_forbids(fresh->core, opening->node, class, length_usec))
             return TRUE;

@@ -317,6 +317,7 @@ static void check_classes(const BerthCore *core)
         waiting += class->is_ordered;
         references += class->n_jobs;
     }
+    CHECK(core->unsuited->len == 0, "%u jobs in no class that suits them", core->unsuited->len);
     CHECK(waiting == core->order->len, "%u classes wait", waiting);
     CHECK(references == g_hash_table_size(core->jobs), "%u jobs in classes", references);
 }

@@ -64,6 +64,7 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
 {
     CoreJob *job = g_new0(CoreJob, 1);
     CoreShape shape = {.size = core_size_of(core, &source->resources),
+                       .start = core_size_of(core, &source->resources),
                        .memory_mib = source->resources.memory_mib,
                        .time_limit_usec = source->time_limit_usec,
                        .owner = core_owner_of_user(core, source->account, source->uid),
@@ -107,6 +108,14 @@ BerthReason core_job_hold_reason(const CoreJob *job)
     if (!job->held)
         return BERTH_REASON_NONE;
     return job->held_by_operator ? BERTH_REASON_HELD_BY_OPERATOR : BERTH_REASON_HELD_BY_USER;
+}
+
+CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const CoreTask *task)
+{
+    if (task == NULL || task->record.checkpoint_epoch == 0 ||
+        task->record.checkpoint_resources.vcpus == 0)
+        return job->class->shape.size;
+    return core_size_of(core, &task->record.checkpoint_resources);
 }
 
 /* --- tasks ---------------------------------------------------------------------------------- */

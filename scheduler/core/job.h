@@ -7,6 +7,8 @@ void core_jobs_init(BerthCore *core);
 void core_jobs_clear(BerthCore *core);
 /* What a guest with RESOURCES takes from a node; a sum that would overflow is as large as can be. */
 CoreSize core_size_of(const BerthCore *core, const BerthResources *resources);
+/* What it takes to start TASK of JOB, or one that never ran (NULL): what its checkpoint has, else what JOB asks for. */
+CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const CoreTask *task);
 /* Makes JOB known, with tasks that never ran. Its number is new. */
 CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job);
 CoreJob *core_job_get(const BerthCore *core, guint64 job); /* NULL = unknown */

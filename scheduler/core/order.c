@@ -10,6 +10,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/owner.h"
+#include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 
 #define QOS_MAX 1024u
@@ -72,7 +73,7 @@ guint core_order_place(const BerthCore *core, const CoreClass *class)
 static void put_class(BerthCore *core, CoreClass *class)
 {
     const CoreJob *head = core_class_head(class);
-    CoreOrdered ordered = {class, class->shape.size, class->rank, class->head};
+    CoreOrdered ordered = {class, class->shape.start, class->rank, class->head};
     if (head != NULL && class->is_ordered && class->parked == NULL && class->head == head->id)
         return;
     if (class->is_ordered)
@@ -102,12 +103,26 @@ static gboolean is_to_be_planned(const BerthCore *core, const CoreJob *job)
                          !core_plan_is_before(core->plan, job->class->rank, job->id));
 }
 
+static CoreSize start_size(const BerthCore *core, const CoreJob *job)
+{
+    return core_job_start_size(core, job, core_placement_next(job));
+}
+
+/* FALSE: its next task goes on from a checkpoint of another size than the one before it took. */
+static gboolean is_suited(const BerthCore *core, const CoreJob *job)
+{
+    return core_size_equal(start_size(core, job), job->class->shape.start);
+}
+
 void core_order_update(BerthCore *core, CoreJob *job)
 {
     CoreClass *class = job->class;
-    gboolean should_wait = core_job_n_startable(job) > 0;
+    gboolean could_wait = core_job_n_startable(job) > 0;
+    gboolean should_wait = could_wait && is_suited(core, job);
     gboolean waits = core_heap_has(&job->waiting);
     const CoreJob *old_head = core_class_head(class);
+    if (could_wait && !should_wait)
+        g_array_append_val(core->unsuited, job->id);
     if (should_wait && !waits)
         core_heap_push(&class->waiting, &job->waiting);
     if (!should_wait && waits)
@@ -123,6 +138,23 @@ void core_order_update(BerthCore *core, CoreJob *job)
     /* Whom it kept from starting may now. */
     if (!should_wait && (old_head == job || core_plan_n_firm_of(core->plan, job->id) > 0))
         core->pass_wanted = core->plan_wanted = TRUE;
+}
+
+gboolean core_order_suit(BerthCore *core)
+{
+    gboolean any = core->unsuited->len > 0;
+    for (guint i = 0; i < core->unsuited->len; i++) {
+        CoreJob *job = core_job_get(core, g_array_index(core->unsuited, guint64, i));
+        CoreClass *old = job->class;
+        CoreShape shape = old->shape;
+        shape.start = start_size(core, job);
+        core_plan_drop_job(core, job->id);
+        job->class = core_class_take(core, &shape);
+        core_class_drop(core, old);
+        core_order_update(core, job);
+    }
+    g_array_set_size(core->unsuited, 0);
+    return any;
 }
 
 void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner)

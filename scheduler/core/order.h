@@ -8,6 +8,9 @@
 /* JOB is or is no longer among those that wait, as core_job_n_startable() says. Wants a pass if that
  * could let somebody start. */
 void core_order_update(BerthCore *core, CoreJob *job);
+/* Gives those jobs another class whose next task takes another size to start than their class says: they are in no
+ * order until then. TRUE: there were some. Not while a pass goes through the classes. */
+gboolean core_order_suit(BerthCore *core);
 /* CLASS, parked, is to be looked at again. */
 void core_order_unpark(BerthCore *core, CoreClass *class);
 /* CLASS is not looked at until OWNER runs less. */

@@ -85,12 +85,13 @@ static gboolean has_more_to_do(BerthCore *core)
 {
     gboolean may_start_in_slack =
         core->slack_wanted || core->untried->len > 0 || core->nodes.fresh->len > 0;
-    return core->pass_again || core_plan_has_idle_firm(core) ||
+    return core_order_suit(core) || core->pass_again || core_plan_has_idle_firm(core) ||
            (may_start_in_slack && (core_slack_pass(core) || core_plan_has_idle_firm(core)));
 }
 
 void core_placement_pass(BerthCore *core)
 {
+    core_order_suit(core);
     if (!core->pass_wanted || core->more_follow || core->storage_down)
         return;
     core_order_rank(core);

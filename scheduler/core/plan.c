@@ -274,7 +274,7 @@ void core_plan_insert(BerthCore *core, CorePlanPart part, guint at, const CorePl
     guint place = place_between(core, part, at);
     gint64 end_usec = core_time_add(start->start_usec, core_class_length_usec(core, class));
     gint64 from_usec = part == CORE_PLAN_FIRM ? start->start_usec : core->now_usec;
-    CoreReservation reservation = {from_usec, end_usec, shape->size, place};
+    CoreReservation reservation = {from_usec, end_usec, shape->start, place};
     CorePlanned planned = {.job = start->job->id,
                            .rank = start->rank,
                            .start_usec = start->start_usec,
@@ -316,6 +316,14 @@ void core_plan_drop_task(BerthCore *core, guint64 job)
             core_plan_drop(core, CORE_PLAN_GATHERED, i);
             return;
         }
+}
+
+void core_plan_drop_job(BerthCore *core, guint64 job)
+{
+    for (guint part = 0; part < CORE_PLAN_N_PARTS; part++)
+        for (guint i = core_plan_n(core->plan, part); i > 0; i--)
+            if (start_at(core->plan, part, i - 1)->job == job)
+                core_plan_drop(core, part, i - 1);
 }
 
 gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned)

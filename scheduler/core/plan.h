@@ -71,6 +71,8 @@ void core_plan_forget_changes(BerthCore *core, CorePlanPart part);
 void core_plan_doubt(CorePlan *plan, CorePlanPart part);
 /* The first gathered start of JOB, if there is one, is none any more. */
 void core_plan_drop_task(BerthCore *core, guint64 job);
+/* None of JOB is, firm or gathered: what it needs has changed. */
+void core_plan_drop_job(BerthCore *core, guint64 job);
 /* Nor are those of jobs that do not wait any more, or whose owner runs as much as he may. */
 void core_plan_drop_idle(BerthCore *core);
 /* A firm start is of one of those: made anew, the plan has more room. */

@@ -13,6 +13,7 @@
 
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/job.h"
 #include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
@@ -77,15 +78,9 @@ static Prior user_key_of(const CoreJob *job, guint32 uid)
     return (Prior){.uid = uid, .reserved = {job->class->shape.size.vcpus, 0}};
 }
 
-static CoreNeeds whole(const CoreJob *job)
+static CoreNeeds whole(CoreSize size)
 {
-    const CoreShape *shape = &job->class->shape;
-    return (CoreNeeds){shape->size.vcpus * 1000u, shape->size.memory_mib};
-}
-
-static CoreNeeds whole_of(const CoreGuest *guest)
-{
-    return (CoreNeeds){guest->size.vcpus * 1000u, guest->size.memory_mib};
+    return (CoreNeeds){size.vcpus * 1000u, size.memory_mib};
 }
 
 static CoreNeeds at_most(CoreNeeds a, CoreNeeds b)
@@ -132,7 +127,7 @@ static const Prior *find_prior_of_user(const BerthCore *core, const CoreJob *job
 static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
 {
     Prior key;
-    CoreNeeds needs = whole(job);
+    CoreNeeds needs = whole(job->class->shape.size);
     guint32 wanted = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
     if ((core->config.features & wanted) != wanted)
         return needs;
@@ -150,8 +145,9 @@ static CoreNeeds like_siblings(const BerthCore *core, const CoreJob *job)
 CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const CoreTask *task)
 {
     if (goes_on(task))
-        return at_most(task->guests[0].needs, whole(job));
-    return (CoreNeeds){like_siblings(core, job).cpu_milli, whole(job).memory_mib};
+        return at_most(task->guests[0].needs, whole(core_job_start_size(core, job, task)));
+    return (CoreNeeds){like_siblings(core, job).cpu_milli,
+                       core_job_start_size(core, job, task).memory_mib};
 }
 
 guint64 core_predict_held_mib(const CoreTask *task)
@@ -294,7 +290,7 @@ void core_predict_restore(BerthCore *core, CoreGuest *guest)
     guest->is_half_known = record->peak_mib == 0;
     if (guest->is_half_known || !(core->config.features & BERTH_FEATURE_PREDICTION))
         return;
-    CoreNeeds most = whole_of(guest);
+    CoreNeeds most = whole(guest->size);
     guest->peak = at_most((CoreNeeds){record->peak_milli, record->peak_mib}, most);
     guest->needs = at_most(with_margin(core, with_step(core, guest->peak)), most);
     guest->used = (CoreNeeds){0, guest->peak.memory_mib};
@@ -424,7 +420,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     guint64 overhead_mib = core->config.guest_overhead_mib;
     CoreNeeds used = at_most((CoreNeeds){usage->cpu_milli, usage->memory_used_mib + overhead_mib},
-                             whole_of(guest));
+                             whole(guest->size));
     gint64 passed_usec = core->now_usec - guest->reported_usec;
     guint64 kept_cpu = kept_after(core, BERTH_TUNING_CPU_DECAY_HALF_LIFE_USEC, passed_usec);
     guint64 kept = kept_after(core, BERTH_TUNING_DECAY_HALF_LIFE_USEC, passed_usec);
@@ -441,7 +437,7 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     guest->peak.memory_mib = follow(guest->peak.memory_mib, used.memory_mib, kept);
     if (!(core->config.features & BERTH_FEATURE_PREDICTION))
         return;
-    CoreNeeds needs = at_most(with_margin(core, guest->peak), whole_of(guest));
+    CoreNeeds needs = at_most(with_margin(core, guest->peak), whole(guest->size));
     if (core->now_usec - guest->began_usec < core->tunings[BERTH_TUNING_SETTLE_USEC]) {
         needs.cpu_milli = MAX(needs.cpu_milli, guest->floor.cpu_milli);
         needs.memory_mib = MAX(needs.memory_mib, guest->floor.memory_mib);

@@ -99,7 +99,7 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
         core_task_over(core, task);
     } else {
         /* From a checkpoint it will go on with what it needed. */
-        task->guests[0].size = job->class->shape.size;
+        task->guests[0].size = core_job_start_size(core, job, task);
         core_predict_restore(core, &task->guests[0]);
         if (source->state == BERTH_JOB_PENDING)
             core_task_wait(core, task);

@@ -186,8 +186,8 @@ gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, guint32 handle, GErro
     if (task == NULL || !may_start(core, job, error))
         return FALSE;
     gint64 left_usec = MAX(core_task_time_left_usec(core, task), 1);
-    if (core_migrate_check_node(core, job, job->class->shape.size, left_usec, handle, error) ==
-        NULL)
+    if (core_migrate_check_node(core, job, core_job_start_size(core, job, task), left_usec, handle,
+                                error) == NULL)
         return FALSE;
     core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
     core_step_set_pending(core, task, BERTH_REASON_RESTORING);

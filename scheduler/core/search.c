@@ -20,7 +20,7 @@
 CoreNeed core_search_need(const BerthCore *core, const CoreClass *class, gint64 length_usec,
                           guint heeds)
 {
-    return (CoreNeed){class->shape.size, length_usec, core_class_can_move(core, class), heeds};
+    return (CoreNeed){class->shape.start, length_usec, core_class_can_move(core, class), heeds};
 }
 
 /* The nodes of CLASS's constraint in their order, or those of a walk. */
@@ -35,7 +35,7 @@ static Source source_open(BerthCore *core, const CoreClass *class)
 {
     Source source = {core, class, NULL, 0};
     if (class->shape.n_nodes == 0)
-        source.walk = core_shapes_walk(core, class->shape.size);
+        source.walk = core_shapes_walk(core, class->shape.start);
     return source;
 }
 
@@ -58,7 +58,7 @@ static CoreNode *source_next(Source *source, gint64 *out_earliest_usec)
         return core_walk_next(source->walk, out_earliest_usec);
     while (source->next < shape->n_nodes) {
         CoreNode *node = core_nodes_get(&source->core->nodes, shape->nodes[source->next++]);
-        *out_earliest_usec = core_profile_earliest(source->core, node, shape->size);
+        *out_earliest_usec = core_profile_earliest(source->core, node, shape->start);
         if (*out_earliest_usec != G_MAXINT64)
             return node;
     }
@@ -128,7 +128,7 @@ static gboolean may_fit_now(const BerthCore *core, const CoreClass *class)
 {
     CoreBarriers none = {NULL, 0};
     return class->shape.n_nodes > 0 ||
-           core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_FREE, none) != NULL;
+           core_nodes_first(&core->nodes, class->shape.start, CORE_LOOK_AT_FREE, none) != NULL;
 }
 
 gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
@@ -402,7 +402,7 @@ static gboolean may_fit_ever(const BerthCore *core, const CoreClass *class)
 {
     CoreBarriers none = {NULL, 0};
     return class->shape.n_nodes > 0 ||
-           core_nodes_first(&core->nodes, class->shape.size, CORE_LOOK_AT_CAPACITY, none) != NULL;
+           core_nodes_first(&core->nodes, class->shape.start, CORE_LOOK_AT_CAPACITY, none) != NULL;
 }
 
 gint64 core_search_first(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,

@@ -28,7 +28,7 @@
 CoreLodger core_slack_lodger(const CoreGuest *guest)
 {
     CoreNeeds needs = {guest->needs.cpu_milli, guest->needs.memory_mib + guest->extra_mib};
-    return (CoreLodger){guest->task->job->class, needs, guest->used.memory_mib, FALSE};
+    return (CoreLodger){guest->task->job->class, guest->size, needs, guest->used.memory_mib, FALSE};
 }
 
 /* They could all be written out within the evacuation bound, and grow a little meanwhile. */
@@ -41,15 +41,16 @@ static gboolean keeps_bound(const BerthCore *core, const CoreNode *node, const C
 
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
-    CoreSize size = lodger->class->shape.size;
     gint64 length_usec = core_class_length_usec(core, lodger->class);
     CoreNeeds room = core_node_slack(&core->nodes, node);
     guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib;
     guint64 most = node->capacity.memory_mib *
                    (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
     return lodger->needs.cpu_milli <= room.cpu_milli &&
-           lodger->needs.memory_mib <= room.memory_mib && reserved + size.memory_mib <= most &&
-           size.vcpus <= node->capacity.vcpus && core->now_usec >= node->pressed_until_usec &&
+           lodger->needs.memory_mib <= room.memory_mib &&
+           reserved + lodger->size.memory_mib <= most &&
+           lodger->size.vcpus <= node->capacity.vcpus &&
+           core->now_usec >= node->pressed_until_usec &&
            (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
            !core_predict_awaits_any(core, node) && keeps_bound(core, node, lodger) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
@@ -110,8 +111,8 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
         !may_be_opportunistic(core, class) || !has_space(core, class))
         return FALSE;
-    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task),
-                         TRUE};
+    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
+                         core_predict_held_mib(task), TRUE};
     return core_slack_find(core, &lodger, core_placement_avoid(class)) != NULL;
 }
 
@@ -119,8 +120,8 @@ static gboolean try_in_slack(BerthCore *core, CoreClass *class)
 {
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
-    CoreLodger lodger = {class, core_predict_new(core, job, task), core_predict_held_mib(task),
-                         TRUE};
+    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
+                         core_predict_held_mib(task), TRUE};
     if (!has_space(core, class))
         return FALSE;
     CoreNode *node = core_slack_find(core, &lodger, core_placement_avoid(class));
@@ -182,7 +183,7 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     gboolean any = FALSE;
-    guint64 taken_mib = core_relief_taken_mib(node) + class->shape.size.memory_mib;
+    guint64 taken_mib = core_relief_taken_mib(node) + class->shape.start.memory_mib;
     if (node->slack.memory_mib == 0 || taken_mib <= node->capacity.memory_mib ||
         !(core->config.features & BERTH_FEATURE_PROMOTION))
         return FALSE;

@@ -6,6 +6,7 @@
 /* What looks for a place in slack. */
 typedef struct {
     const CoreClass *class;
+    CoreSize size;
     CoreNeeds needs;
     guint64 used_mib; /* that it has as soon as it is there; without page cache */
     gboolean starts;  /* there, and does not move there */

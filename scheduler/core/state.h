@@ -76,7 +76,10 @@ typedef struct {
  * them cannot do now, none can, so that a pass looks at each class once. class.c; from WAITING on by
  * order.c, and what passes note by those. */
 typedef struct {
-    CoreSize size;      /* of each guest */
+    CoreSize size; /* of each guest, as asked for */
+    CoreSize
+        start; /* that it takes to start the next task: SIZE, or what the checkpoint has that it goes on
+                         * from. order.c */
     guint64 memory_mib; /* as asked for, without overhead */
     gint64 time_limit_usec;
     CoreOwner *owner;
@@ -334,6 +337,8 @@ struct BerthCore {
     GPtrArray *over;    /* CoreTask that are forgotten at the next event */
     GArray *strays;     /* CoreStray */
     GPtrArray *untried; /* CoreClass whose head is new since the last pass */
+    GArray *
+        unsuited; /* guint64: jobs whose next task takes more or less to start than their class says. order.c */
     CorePlan *plan;
     guint64 gathered_in; /* the pass in which room was last planned to be gathered; 0 = none */
     gint64 gathered_usec;

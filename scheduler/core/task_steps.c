@@ -273,7 +273,7 @@ static void begin_guest(BerthCore *core, CoreGuest *guest)
 
 static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolean is_opportunistic)
 {
-    guest->size = guest->task->job->class->shape.size;
+    guest->size = core_job_start_size(core, guest->task->job, guest->task);
     guest->has_exited = guest->is_frozen = FALSE;
     guest->balloon_mib = guest->to_balloon_mib = 0;
     guest->is_opportunistic = is_opportunistic;

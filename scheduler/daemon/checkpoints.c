@@ -99,8 +99,10 @@ gboolean berth_checkpoints_find(const Berth__Task *task, guint32 serial,
         const Berth__Checkpoint *checkpoint = task->checkpoints[i - 1];
         if (serial != 0 && checkpoint->serial != serial)
             continue;
-        *out_checkpoint = (BerthCoreCheckpoint){checkpoint->serial, checkpoint->epoch,
-                                                (gint64)checkpoint->ran_usec};
+        *out_checkpoint = (BerthCoreCheckpoint){checkpoint->serial,
+                                                checkpoint->epoch,
+                                                (gint64)checkpoint->ran_usec,
+                                                {checkpoint->vcpus, checkpoint->memory_mib, 0}};
         return TRUE;
     }
     return FALSE;

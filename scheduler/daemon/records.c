@@ -69,13 +69,20 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
         begin_with(entry, checkpoint->usage);
 }
 
+static void tell_checkpoint(Berth__Checkpoint *checkpoint, const BerthCoreTask *task)
+{
+    checkpoint->ran_usec = (guint64)task->checkpoint_ran_usec;
+    checkpoint->vcpus = task->checkpoint_resources.vcpus;
+    checkpoint->memory_mib = task->checkpoint_resources.memory_mib;
+}
+
 /* What the core alone knows of them. The one that was taken last is told how far it had come by its result. */
 static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task)
 {
     Berth__Task *record = stored->task;
     for (gsize i = 0; i < record->n_checkpoints; i++)
         if (record->checkpoints[i]->serial == task->checkpoint)
-            record->checkpoints[i]->ran_usec = (guint64)task->checkpoint_ran_usec;
+            tell_checkpoint(record->checkpoints[i], task);
     if (task->checkpoint_open != record->checkpointing)
         record->checkpointing_usec =
             task->checkpoint_open != 0 ? (guint64)task->checkpoint_usec : 0;
@@ -86,6 +93,8 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
                         task->checkpoint_epoch != 0;
     stored->checkpoint_epoch = task->checkpoint_epoch;
     stored->checkpoint_ran_usec = (guint64)task->checkpoint_ran_usec;
+    stored->checkpoint_vcpus = task->checkpoint_resources.vcpus;
+    stored->checkpoint_memory_mib = task->checkpoint_resources.memory_mib;
     stored->checkpoint_last = task->checkpoint_last;
     stored->checkpoints_mib = task->checkpoints_mib;
     stored->checkpoint_space_mib = task->checkpoint_space_mib;
@@ -196,6 +205,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .checkpoint = stored->task->restores_from,
         .checkpoint_epoch = stored->checkpoint_epoch,
         .checkpoint_ran_usec = (gint64)stored->checkpoint_ran_usec,
+        .checkpoint_resources = {stored->checkpoint_vcpus, stored->checkpoint_memory_mib, 0},
         .checkpoint_last = stored->checkpoint_last,
         .checkpoints_mib = stored->checkpoints_mib,
         .checkpoint_space_mib = stored->checkpoint_space_mib,

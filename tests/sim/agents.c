@@ -81,8 +81,13 @@ static void agent_start(World *world, const BerthCoreAction *order)
         world_note(world, "start failed");
         return;
     }
+    /* One that is restored has what it had: whoever counts on less has counted wrong. */
+    const Saved *saved =
+        order->kind == BERTH_ACTION_RESTORE
+            ? savers_find(world, order->guest.job, order->guest.task, order->checkpoint)
+            : NULL;
     Guest guest = {.node = order->node,
-                   .size = order->resources,
+                   .size = saved != NULL ? saved->size : order->resources,
                    .is_opportunistic = order->is_opportunistic,
                    .found = {.id = order->guest, .phase = BERTH_FOUND_STARTING}};
     g_array_append_val(world->guests, guest);
@@ -198,7 +203,7 @@ static void agent_checkpoint(World *world, const BerthCoreAction *order)
                               order->guest.epoch);
     gboolean failed = !has && fails(world, OP_FAILS);
     if (!has && !failed)
-        savers_saved(world, order);
+        savers_saved(world, order, &guest->size);
     guest->is_saved |= order->stops && !failed;
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_CHECKPOINTED, .guest = order->guest};
     event.result.ok = !failed;

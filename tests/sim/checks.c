@@ -137,6 +137,9 @@ static void check_task(World *world, const Job *job, guint32 index)
           now.checkpoint == stored->record.checkpoint &&
               now.checkpoint_epoch == stored->record.checkpoint_epoch &&
               now.checkpoint_ran_usec == stored->record.checkpoint_ran_usec &&
+              now.checkpoint_resources.vcpus == stored->record.checkpoint_resources.vcpus &&
+              now.checkpoint_resources.memory_mib ==
+                  stored->record.checkpoint_resources.memory_mib &&
               now.checkpoint_last == stored->record.checkpoint_last &&
               now.checkpoints_mib == stored->record.checkpoints_mib &&
               now.checkpoint_space_mib == stored->record.checkpoint_space_mib,

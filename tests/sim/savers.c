@@ -5,20 +5,27 @@
 
 /* --- what there is -------------------------------------------------------------------------- */
 
-void savers_saved(World *world, const BerthCoreAction *order)
+void savers_saved(World *world, const BerthCoreAction *order, const BerthResources *size)
 {
-    Saved saved = {order->guest.job, order->guest.task, order->checkpoint, order->guest.epoch};
+    Saved saved = {order->guest.job, order->guest.task, order->checkpoint, order->guest.epoch,
+                   *size};
     g_array_append_val(world->saved, saved);
 }
 
-gboolean savers_has(const World *world, guint64 job, guint32 task, guint32 serial, guint32 epoch)
+const Saved *savers_find(const World *world, guint64 job, guint32 task, guint32 serial)
 {
     for (guint i = 0; i < world->saved->len; i++) {
         const Saved *saved = &g_array_index(world->saved, Saved, i);
         if (saved->job == job && saved->task == task && saved->serial == serial)
-            return saved->epoch == epoch;
+            return saved;
     }
-    return FALSE;
+    return NULL;
+}
+
+gboolean savers_has(const World *world, guint64 job, guint32 task, guint32 serial, guint32 epoch)
+{
+    const Saved *saved = savers_find(world, job, task, serial);
+    return saved != NULL && saved->epoch == epoch;
 }
 
 /* --- what is wanted ------------------------------------------------------------------------- */
@@ -65,7 +72,7 @@ static void ask(World *world, guint64 number, gboolean to_disk, gboolean by_oper
 static BerthCoreCheckpoint choose(World *world, const BerthCoreTask *record)
 {
     BerthCoreCheckpoint chosen = {record->checkpoint, record->checkpoint_epoch,
-                                  record->checkpoint_ran_usec};
+                                  record->checkpoint_ran_usec, record->checkpoint_resources};
     if (chosen.serial == 0 || world_chance(world, 50))
         return chosen;
     for (guint i = world->saved->len; i > 0; i--) {
@@ -73,7 +80,7 @@ static BerthCoreCheckpoint choose(World *world, const BerthCoreTask *record)
         if (saved->job != record->job || saved->task != record->task ||
             saved->serial >= chosen.serial)
             continue;
-        return (BerthCoreCheckpoint){saved->serial, saved->epoch, chosen.ran_usec / 2};
+        return (BerthCoreCheckpoint){saved->serial, saved->epoch, chosen.ran_usec / 2, saved->size};
     }
     return chosen;
 }

@@ -47,6 +47,7 @@ typedef struct {
 typedef struct {
     guint64 job;
     guint32 task, serial, epoch;
+    BerthResources size; /* of its guest */
 } Saved;
 
 /* peaks.c: what the guests of a task were measured to need. */
@@ -184,7 +185,8 @@ void people_set_windows(World *world);
 
 /* tests/sim/savers.c: what somebody wants saved, and what of it was. */
 void savers_ask(World *world);
-void savers_saved(World *world, const BerthCoreAction *order);
+void savers_saved(World *world, const BerthCoreAction *order, const BerthResources *size);
+const Saved *savers_find(const World *world, guint64 job, guint32 task, guint32 serial);
 gboolean savers_has(const World *world, guint64 job, guint32 task, guint32 serial, guint32 epoch);
 
 /* tests/sim/driver.c: does what berthd does, with arrays for a store. */

@@ -55,6 +55,7 @@ def everything():
     berth("thaw", str(job))
     await_more(job)
     save()
+    resize("2", f"{memory + 256}M")
     there = other(node_of(job))
     berth("freeze", "--to-disk", str(job), timeout=300)
     saved += 1
@@ -64,6 +65,10 @@ def everything():
     berth("thaw", "--to", there, str(job))
     await_true("it goes on", lambda: show(job)["state"] == "RUNNING", 120)
     await_more(job)
+    has = task(show(job))
+    check_equal((number(has, "vcpus"), number(has, "memoryMib")), (2, memory + 256), "what it is counted with")
+    check_equal(berth("exec", str(job), "--", "nproc").strip(), "2", "the vCPUs that it has")
+    resize("1", f"{memory}M")
     move()
     save()
     say(f"{count(job)} lines, {saved} checkpoints, epoch {epoch(job)}")

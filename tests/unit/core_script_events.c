@@ -239,7 +239,9 @@ static BerthCoreCheckpoint checkpoint_of(const Script *script)
     return (BerthCoreCheckpoint){.serial = (guint32)core_script_option(script, "from=", 0),
                                  .epoch = (guint32)core_script_option(script, "epoch=", 0),
                                  .ran_usec = (gint64)core_script_option(script, "ran=", 0) *
-                                             (gint64)G_USEC_PER_SEC};
+                                             (gint64)G_USEC_PER_SEC,
+                                 .resources = {(guint32)core_script_option(script, "v=", 0),
+                                               core_script_option(script, "m=", 0), 0}};
 }
 
 static void on_request(Script *script, BerthEventKind kind)

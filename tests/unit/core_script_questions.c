@@ -70,7 +70,12 @@ static void ask_peak(Script *script)
         fail_msg("%s: it is %u %" G_GUINT64_FORMAT, script->line, told->peak_milli, told->peak_mib);
 }
 
-/* What it would go on from, and what its checkpoints take. */
+static gboolean is_or_is_not_asked(const Script *script, const char *option, guint64 told)
+{
+    return core_script_option(script, option, told) == told;
+}
+
+/* What it would go on from, with what size, and what its checkpoints take. */
 static void ask_saved(Script *script)
 {
     const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
@@ -78,12 +83,15 @@ static void ask_saved(Script *script)
     if (told->checkpoint != core_script_number(script, script->words[2]) ||
         told->checkpoint_epoch != core_script_option(script, "epoch=", 0) ||
         told->checkpoint_ran_usec != ran_usec ||
+        !is_or_is_not_asked(script, "v=", told->checkpoint_resources.vcpus) ||
+        !is_or_is_not_asked(script, "m=", told->checkpoint_resources.memory_mib) ||
         told->checkpoints_mib != core_script_option(script, "stored=", 0) ||
         told->checkpoint_space_mib != core_script_option(script, "kept=", 0))
-        fail_msg("%s: it is %u epoch=%u ran=%" G_GINT64_FORMAT " us stored=%" G_GUINT64_FORMAT
-                 " kept=%" G_GUINT64_FORMAT,
-                 script->line, told->checkpoint, told->checkpoint_epoch, told->checkpoint_ran_usec,
-                 told->checkpoints_mib, told->checkpoint_space_mib);
+        fail_msg("%s: it is %u epoch=%u v=%u m=%" G_GUINT64_FORMAT " ran=%" G_GINT64_FORMAT
+                 " us stored=%" G_GUINT64_FORMAT " kept=%" G_GUINT64_FORMAT,
+                 script->line, told->checkpoint, told->checkpoint_epoch,
+                 told->checkpoint_resources.vcpus, told->checkpoint_resources.memory_mib,
+                 told->checkpoint_ran_usec, told->checkpoints_mib, told->checkpoint_space_mib);
 }
 
 static void ask_missed(Script *script)

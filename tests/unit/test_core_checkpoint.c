@@ -348,6 +348,99 @@ static void restore_puts_back_what_runs(void **state)
                      "running 1.2 -> FREEZE 1.2@1\n");
 }
 
+/* --- size ----------------------------------------------------------------------------------- */
+
+#define ONE_HAS_GROWN                                                                              \
+    TWO_NODES "submit 1 v=1 m=100 vmax=3 mmax=600 may-move may-checkpoint -> START 1.1@1\n"        \
+              "running 1.1\n"                                                                      \
+              "resize 1 v=3 m=600 -> RESIZE 1.1@1=3/600\n"                                         \
+              "resized 1.1\n"                                                                      \
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"                                                \
+              "checkpointed 1.1 -> RELEASE 1.1@1\n"                                                \
+              "saved 1 1 epoch=1 v=3 m=600\n"                                                      \
+              "released 1.1\n"
+
+/* What was saved fits no other size: it waits for room for that, though its job asks for less. */
+static void grown_one_goes_on_where_all_of_it_has_room(void **state)
+{
+    const char *waits = "submit 2 v=2 m=400 -> START 2.1@1\n"
+                        "submit 3 v=2 m=600 nodes=2 -> START 3.1@2\n"
+                        "running 2.1\n"
+                        "running 3.1\n"
+                        "thaw 1 to=2 ! has no room\n"
+                        "thaw 1\n"
+                        "? 1 PENDING restoring none\n"
+                        "why 1 resources\n"
+                        "exited 2.1 -> RELEASE 2.1@1\n"
+                        "released 2.1 -> RESTORE 1.2@1\n"
+                        "submit 4 v=2 m=100 nodes=1\n" /* one vCPU is left */
+                        "submit 5 v=1 m=400 nodes=1 -> START 5.1@1\n"
+                        "running 1.2\n"
+                        "resize 1 v=3 m=600\n" /* it has that */
+                        "resize 1 v=1 m=100 -> RESIZE 1.2@1=1/100\n"
+                        "resized 1.2 -> START 4.1@1\n";
+    g_autofree char *told = g_strconcat(ONE_HAS_GROWN, waits, NULL);
+    g_autofree char *put_back =
+        g_strconcat(ONE_HAS_GROWN, "restart\njoin 1\njoin 2\n", waits, NULL);
+    run(told);
+    run(put_back);
+}
+
+/* One that has shrunk takes no more than it has. */
+static void shrunken_one_goes_on_where_there_is_little_room(void **state)
+{
+    run(TWO_NODES "submit 1 v=3 m=600 nodes=1 may-checkpoint -> START 1.1@1\n"
+                  "running 1.1\n"
+                  "resize 1 v=1 m=200 -> RESIZE 1.1@1=1/200\n"
+                  "resized 1.1\n"
+                  "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+                  "checkpointed 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "submit 2 v=3 m=800 nodes=1 -> START 2.1@1\n"
+                  "thaw 1 -> RESTORE 1.2@1\n");
+}
+
+/* Of an array each task takes what it takes: the grown one, and those that have none. */
+static void tasks_of_an_array_take_each_its_own_size(void **state)
+{
+    run(TWO_NODES "submit 1 array=4 v=2 m=400 nodes=1 may-checkpoint -> START 1.1@1 START 1/1.1@1\n"
+                  "running 1.1\n"
+                  "running 1/1.1\n"
+                  "checkpoint 1 -> CHECKPOINT 1.1@1#1 CHECKPOINT 1/1.1@1#1\n"
+                  "checkpointed 1.1\n"
+                  "checkpointed 1/1.1\n"
+                  "checkpoint 1 -> CHECKPOINT 1.1@1#2 CHECKPOINT 1/1.1@1#2\n"
+                  "checkpointed 1.1\n"
+                  "checkpointed 1/1.1\n"
+                  "restore 1 from=1 epoch=1 v=3 m=700 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+                  "released 1/1.1 -> RESTORE 1.2@1\n"
+                  "running 1.2\n"
+                  "submit 2 v=1 m=300 nodes=1 -> START 2.1@1\n"
+                  "exited 1.2 -> RELEASE 1.2@1\n"
+                  "released 1.2 -> START 1/2.1@1\n"
+                  "exited 2.1 -> RELEASE 2.1@1\n"
+                  "released 2.1 -> START 1/3.1@1\n");
+}
+
+/* What it is to go on from changes while it waits, and with it how much that takes. */
+static void waiting_one_takes_the_size_of_what_it_is_put_back_to(void **state)
+{
+    run(TWO_NODES "submit 1 v=1 m=100 nodes=1 may-checkpoint -> START 1.1@1\n"
+                  "running 1.1\n"
+                  "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                  "checkpointed 1.1\n"
+                  "checkpoint 1 -> CHECKPOINT 1.1@1#2\n"
+                  "checkpointed 1.1\n"
+                  "submit 2 v=2 m=200 nodes=1 -> START 2.1@1\n"
+                  "running 2.1\n"
+                  "restore 1 from=1 epoch=1 v=4 m=600 -> RELEASE 1.1@1\n"
+                  "released 1.1\n"
+                  "? 1 PENDING restoring none\n"
+                  "restore 1 from=2 epoch=1 v=2 m=800 -> RESTORE 1.2@1\n");
+}
+
 /* --- to disk -------------------------------------------------------------------------------- */
 
 #define ONE_IS_ON_DISK                                                                             \
@@ -488,6 +581,10 @@ int main(void)
         cmocka_unit_test(restore_that_fails_is_tried_again_as_long_as_there_is_a_checkpoint),
         cmocka_unit_test(restore_puts_back_what_runs),
         cmocka_unit_test(freeze_to_disk_gives_the_node_back),
+        cmocka_unit_test(grown_one_goes_on_where_all_of_it_has_room),
+        cmocka_unit_test(shrunken_one_goes_on_where_there_is_little_room),
+        cmocka_unit_test(tasks_of_an_array_take_each_its_own_size),
+        cmocka_unit_test(waiting_one_takes_the_size_of_what_it_is_put_back_to),
         cmocka_unit_test(thaw_from_disk_goes_where_it_is_wanted),
         cmocka_unit_test(freeze_to_disk_that_fails_leaves_the_guest_as_it_was),
         cmocka_unit_test(freeze_to_disk_of_a_lost_guest_is_done),

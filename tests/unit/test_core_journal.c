@@ -64,9 +64,12 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "result.stored_mib=30",
         "event 9 checkpoint-wanted guest.job=7 request.by_operator=1",
         "event 9 restore-wanted guest.job=7 request.checkpoint.serial=2 request.checkpoint.epoch=1 "
-        "request.checkpoint.ran_usec=70",
+        "request.checkpoint.ran_usec=70 request.checkpoint.resources.vcpus=3 "
+        "request.checkpoint.resources.memory_mib=96",
         "event 9 checkpoints-changed guest.job=7 checkpoints.newest.serial=2 "
-        "checkpoints.newest.epoch=1 checkpoints.newest.ran_usec=70 checkpoints.stored_mib=30",
+        "checkpoints.newest.epoch=1 checkpoints.newest.ran_usec=70 "
+        "checkpoints.newest.resources.vcpus=3 checkpoints.newest.resources.memory_mib=96 "
+        "checkpoints.stored_mib=30",
         "event 9 frozen guest.job=7 result.ok=1",
         "event 9 thawed guest.job=7 result.ok=1",
         "event 9 resized guest.job=7 result.ok=1",
@@ -109,9 +112,10 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 nodes=1,2 "
-        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:1:0:"
+        "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:3:96:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:"
+        "1:0:"
         "0:0:3:96:2:128:54,"
-        "8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0"};
+        "8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -128,9 +132,10 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
 
 static void journal_restored_job_has_its_tasks(void **state)
 {
-    char line[] = "restored-job submitted.id=7 submitted.array_size=9 "
-                  "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:2:3:70:4:300:164:56:5:58:1:8:9:77:33:1500:"
-                  "400:50:66:1:0:2:52:1:3:96:2:128:55";
+    char line[] =
+        "restored-job submitted.id=7 submitted.array_size=9 "
+        "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:2:3:70:5:97:4:300:164:56:5:58:1:8:9:77:33:1500:"
+        "400:50:66:1:0:2:52:1:3:96:2:128:55";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
@@ -147,6 +152,8 @@ static void journal_restored_job_has_its_tasks(void **state)
     assert_int_equal(task->checkpoint, 2);
     assert_int_equal(task->checkpoint_epoch, 3);
     assert_int_equal(task->checkpoint_ran_usec, 70);
+    assert_int_equal(task->checkpoint_resources.vcpus, 5);
+    assert_int_equal(task->checkpoint_resources.memory_mib, 97);
     assert_int_equal(task->checkpoint_last, 4);
     assert_int_equal(task->checkpoints_mib, 300);
     assert_int_equal(task->checkpoint_space_mib, 164);

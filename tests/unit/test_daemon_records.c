@@ -69,6 +69,7 @@ static const BerthCoreTask core_tasks[] = {
      .checkpoint = 3,
      .checkpoint_epoch = 1,
      .checkpoint_ran_usec = 70,
+     .checkpoint_resources = {.vcpus = 3, .memory_mib = 96},
      .checkpoint_last = 5,
      .checkpoints_mib = 300,
      .checkpoint_space_mib = 164,
@@ -131,6 +132,8 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->checkpoint, b->checkpoint);
     assert_int_equal(a->checkpoint_epoch, b->checkpoint_epoch);
     assert_int_equal(a->checkpoint_ran_usec, b->checkpoint_ran_usec);
+    assert_int_equal(a->checkpoint_resources.vcpus, b->checkpoint_resources.vcpus);
+    assert_int_equal(a->checkpoint_resources.memory_mib, b->checkpoint_resources.memory_mib);
     assert_int_equal(a->checkpoint_last, b->checkpoint_last);
     assert_int_equal(a->checkpoints_mib, b->checkpoints_mib);
     assert_int_equal(a->checkpoint_space_mib, b->checkpoint_space_mib);
