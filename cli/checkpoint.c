@@ -170,6 +170,10 @@ static void add_row(BerthTable *table, const Berth__Task *task, const Berth__Che
                                            checkpoint->serial == task->restores_from ? "*" : ""));
     berth_table_add(table, berth_format_time(checkpoint->taken_usec));
     berth_table_add(table, berth_format_duration_sec(checkpoint->ran_usec / G_USEC_PER_SEC));
+    berth_table_add(table, checkpoint->vcpus > 0 ? g_strdup_printf("%u", checkpoint->vcpus)
+                                                 : g_strdup("-"));
+    berth_table_add(table, checkpoint->vcpus > 0 ? berth_format_size_mib(checkpoint->memory_mib)
+                                                 : g_strdup("-"));
     berth_table_add(table, berth_format_size_mib(checkpoint->memory_bytes >> 20));
     berth_table_add(table, berth_format_size_mib(checkpoint->disk_bytes >> 20));
     berth_table_add(table, g_strdup_printf("%.3f s", (double)checkpoint->pause_usec / 1e6));
@@ -181,8 +185,9 @@ static void print_checkpoints(const Berth__Job *job)
 {
     static const BerthColumn columns[] = {
         {"CHECKPOINT", TRUE, FALSE, 0}, {"TAKEN", FALSE, FALSE, 0}, {"RAN", TRUE, FALSE, 3},
-        {"MEMORY", TRUE, FALSE, 0},     {"DISK", TRUE, FALSE, 0},   {"PAUSE", TRUE, FALSE, 2},
-        {"NODE", FALSE, TRUE, 0},       {"WHY", FALSE, TRUE, 1}};
+        {"VCPUS", TRUE, FALSE, 4},      {"GUEST", TRUE, FALSE, 5},  {"MEMORY", TRUE, FALSE, 0},
+        {"DISK", TRUE, FALSE, 0},       {"PAUSE", TRUE, FALSE, 2},  {"NODE", FALSE, TRUE, 0},
+        {"WHY", FALSE, TRUE, 1}};
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     for (gsize i = 0; i < job->n_tasks; i++)
         for (gsize k = 0; k < job->tasks[i]->n_checkpoints; k++)

@@ -378,6 +378,8 @@ static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
     checkpoint.disk_bytes = reply->disk_bytes;
     checkpoint.pause_usec = reply->pause_usec;
     checkpoint.usage = entry->stored->task->usage;
+    checkpoint.stdout_bytes = reply->stdout_bytes;
+    checkpoint.stderr_bytes = reply->stderr_bytes;
     checkpoint.reason = (Berth__Reason)action->reason;
     checkpoint.node = (char *)berth_node_table_name(daemon->nodes, action->node);
     add(entry->stored->task, &checkpoint);

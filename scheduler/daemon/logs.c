@@ -2,6 +2,9 @@
 /* Owns the streams of output: what is read next, when a stream waits and when it ends. The log of
  * a task is written by its node; its name changes with every new life of the guest.
  *
+ * A job that is put back to a checkpoint goes on in the same log, which was cut for that: its reader is told where, and
+ * goes on from there.
+ *
  * Invariants: one read at a time for each stream; nothing is read while the reader's connection is
  * full; the end of a task is looked at before the end of its log, so that nothing that was written
  * before the task ended is missed. */
@@ -29,6 +32,8 @@ typedef struct {
     gboolean is_final;
     guint32 uid;
     guint32 epoch;
+    guint32 run; /* of the log */
+    guint64 cut[N_STREAMS];
     char *log_id; /* "" before it has run */
     guint64 end[N_STREAMS];
 } Facts;
@@ -41,16 +46,18 @@ typedef struct {
     gboolean follow;
     gboolean is_wanted[N_STREAMS];
     guint32 epoch; /* of the log being read; before it is known, the reader's */
+    guint32 run;   /* of that log, as EPOCH; the offsets are in it */
     guint64 offset[N_STREAMS];
     gboolean is_at_end[N_STREAMS];
     gboolean has_grown[N_STREAMS]; /* since the newest read of it began */
     char *log_id;                  /* being read; "" before the task has run */
     char *next_log_id;             /* to be read after it: the task runs again; or NULL */
-    guint32 next_epoch;
+    guint32 next_epoch, next_run;
     gboolean is_final;      /* the task has ended: no more will be written */
     guint64 end[N_STREAMS]; /* of its newest log, as its exit says; or G_MAXUINT64 */
     gboolean is_asking;
     gboolean is_stale; /* the task's record has changed since it was asked for */
+    gboolean is_cut;   /* ... and what is read goes on elsewhere */
     gboolean is_reading;
     gboolean is_blocked;
     gboolean is_cancelled;
@@ -131,6 +138,9 @@ static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
     facts->uid = uid;
     facts->epoch = log_epoch(stored);
     facts->log_id = g_strdup(stored->log_id);
+    facts->run = stored->log_run;
+    facts->cut[OUT] = stored->log_cut ? stored->log_cut->stdout_bytes : 0;
+    facts->cut[ERR] = stored->log_cut ? stored->log_cut->stderr_bytes : 0;
     const Berth__Exit *ended = facts->is_final ? stored->task->exit : NULL;
     facts->end[OUT] = ended ? ended->stdout_bytes : G_MAXUINT64;
     facts->end[ERR] = ended ? ended->stderr_bytes : G_MAXUINT64;
@@ -149,15 +159,39 @@ static gpointer read_facts(gconstpointer input, GCancellable *cancellable, GErro
     return stored ? facts_new(stored, job->uid) : NULL;
 }
 
-static void begin_log(Stream *stream, char *log_id, guint32 epoch)
+static void begin_log(Stream *stream, char *log_id, guint32 epoch, guint32 run)
 {
     g_free(stream->log_id);
     stream->log_id = log_id;
-    if (stream->epoch != 0 && stream->epoch != epoch) {
-        stream->offset[OUT] = 0; /* where the reader stood in another log */
-        stream->offset[ERR] = 0;
+    if (stream->epoch != epoch) {
+        if (stream->epoch != 0) {
+            stream->offset[OUT] = 0; /* where the reader stood in another log */
+            stream->offset[ERR] = 0;
+        }
+        stream->run = run;
     }
     stream->epoch = epoch;
+}
+
+/* A reader who has missed more than one cut goes back to the beginning: only the latest is known. */
+static void take_cut(Stream *stream, const Facts *facts)
+{
+    gboolean is_next = facts->run == stream->run + 1;
+    Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    Berth__LogCut cut = BERTH__LOG_CUT__INIT;
+    if (facts->run == stream->run || strcmp(stream->log_id, facts->log_id) != 0)
+        return;
+    cut.stdout_bytes = is_next ? facts->cut[OUT] : 0;
+    cut.stderr_bytes = is_next ? facts->cut[ERR] : 0;
+    stream->offset[OUT] = MIN(stream->offset[OUT], cut.stdout_bytes);
+    stream->offset[ERR] = MIN(stream->offset[ERR], cut.stderr_bytes);
+    stream->run = facts->run;
+    chunk.epoch = stream->epoch;
+    chunk.run = stream->run;
+    chunk.cut = &cut;
+    chunk.offset = stream->offset[OUT];
+    if (!berth_rpc_call_send_item(stream->call, &chunk.base))
+        stream->is_blocked = TRUE;
 }
 
 /* What has been read is still good if the log is the same; another log follows it. */
@@ -166,17 +200,19 @@ static void take_log_id(Stream *stream, const Facts *facts)
     if (!*facts->log_id)
         return;
     if (!*stream->log_id) {
-        begin_log(stream, g_strdup(facts->log_id), facts->epoch);
+        begin_log(stream, g_strdup(facts->log_id), facts->epoch, facts->run);
     } else if (strcmp(stream->log_id, facts->log_id) != 0) {
         g_free(stream->next_log_id);
         stream->next_log_id = g_strdup(facts->log_id);
         stream->next_epoch = facts->epoch;
+        stream->next_run = facts->run;
     }
 }
 
 static void take_facts(Stream *stream, const Facts *facts)
 {
     take_log_id(stream, facts);
+    take_cut(stream, facts);
     stream->is_final = facts->is_final;
     memcpy(stream->end, facts->end, sizeof stream->end);
     stream->is_at_end[OUT] = FALSE;
@@ -209,7 +245,7 @@ static void on_facts(GObject *source, GAsyncResult *result, gpointer user_data)
 static void ask(Stream *stream)
 {
     stream->is_asking = TRUE;
-    stream->is_stale = FALSE;
+    stream->is_stale = stream->is_cut = FALSE;
     berth_workers_run_for(stream->daemon->workers, BERTH_LANE_READ,
                           berth_rpc_call_identity(stream->call)->uid, "look for a log", read_facts,
                           stream, NULL, facts_free, 0, on_facts, stream);
@@ -243,6 +279,7 @@ static void send_piece(Stream *stream, guint which, GBytes *content)
     Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
     chunk.is_stderr = which == ERR;
     chunk.epoch = stream->epoch;
+    chunk.run = stream->run;
     chunk.offset = stream->offset[which];
     chunk.data.data = (uint8_t *)data;
     chunk.data.len = length;
@@ -307,7 +344,7 @@ static guint choose(const Stream *stream)
 
 static void begin_next_log(Stream *stream)
 {
-    begin_log(stream, g_steal_pointer(&stream->next_log_id), stream->next_epoch);
+    begin_log(stream, g_steal_pointer(&stream->next_log_id), stream->next_epoch, stream->next_run);
     stream->is_at_end[OUT] = FALSE;
     stream->is_at_end[ERR] = FALSE;
 }
@@ -322,6 +359,10 @@ static void go_on(Stream *stream)
     }
     if (stream->is_blocked)
         return;
+    if (stream->is_cut) {
+        ask(stream);
+        return;
+    }
     guint which = choose(stream);
     if (which == N_STREAMS && stream->next_log_id) {
         begin_next_log(stream);
@@ -351,6 +392,7 @@ static void wake(Stream *stream, const BerthTaskEntry *entry)
         !berth_job_state_is_final((BerthJobState)entry->stored->task->state)) {
         note_growth(stream, OUT, entry->stdout_bytes);
         note_growth(stream, ERR, entry->stderr_bytes);
+        stream->is_cut |= *stream->log_id && entry->stored->log_run != stream->run;
     } else {
         stream->is_stale = TRUE;
     }
@@ -394,6 +436,7 @@ void berth_logs_stream(BerthDaemon *daemon, const Berth__LogsRequest *request, B
     stream->task = request->task;
     stream->follow = request->follow;
     stream->epoch = request->epoch;
+    stream->run = request->run;
     gboolean wants_both = !request->want_stdout && !request->want_stderr;
     stream->is_wanted[OUT] = request->want_stdout || wants_both;
     stream->is_wanted[ERR] = request->want_stderr || wants_both;

@@ -76,6 +76,22 @@ static void tell_checkpoint(Berth__Checkpoint *checkpoint, const BerthCoreTask *
     checkpoint->memory_mib = task->checkpoint_resources.memory_mib;
 }
 
+/* Its log was cut to what the checkpoint had before its guest went on. */
+static void begin_log_run(Berth__StoredTask *stored)
+{
+    const Berth__Checkpoint *checkpoint =
+        find_checkpoint(stored->task, stored->task->restores_from);
+    Berth__LogCut cut = BERTH__LOG_CUT__INIT;
+    if (checkpoint) {
+        cut.stdout_bytes = checkpoint->stdout_bytes;
+        cut.stderr_bytes = checkpoint->stderr_bytes;
+    }
+    if (stored->log_cut)
+        berth__log_cut__free_unpacked(stored->log_cut, NULL);
+    stored->log_cut = berth_pb_dup(&cut.base);
+    stored->log_run++;
+}
+
 /* What the core alone knows of them. The one that was taken last is told how far it had come by its result. */
 static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task)
 {
@@ -87,6 +103,9 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
         record->checkpointing_usec =
             task->checkpoint_open != 0 ? (guint64)task->checkpoint_usec : 0;
     record->checkpointing = task->checkpoint_open;
+    if (record->restoring && task->epoch == record->epoch && task->phase != BERTH_GUEST_STARTING &&
+        task->state != BERTH_JOB_PENDING)
+        begin_log_run(stored);
     record->restores_from = task->checkpoint;
     record->to_disk = task->state == BERTH_JOB_SUSPENDED && task->phase != BERTH_GUEST_RUNNING;
     record->restoring = task->state == BERTH_JOB_RUNNING && task->phase == BERTH_GUEST_STARTING &&

@@ -293,6 +293,86 @@ static void restore_puts_a_job_back(void **state)
     assert_non_null(strstr(output, "here"));
 }
 
+/* What a reader holds to be the output: what is void is taken back. */
+typedef struct {
+    GString *text;
+    guint64 from; /* where it began */
+    guint32 run;
+    guint n_cuts;
+} Reader;
+
+static gboolean on_chunk(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__LogChunk *chunk = (const Berth__LogChunk *)item;
+    Reader *reader = user_data;
+    if (chunk->cut && reader->from + reader->text->len > chunk->cut->stdout_bytes) {
+        reader->from = MIN(reader->from, chunk->cut->stdout_bytes);
+        g_string_truncate(reader->text, chunk->cut->stdout_bytes - reader->from);
+    }
+    reader->n_cuts += chunk->cut != NULL;
+    reader->run = chunk->run;
+    assert_int_equal(chunk->offset, reader->from + reader->text->len);
+    g_string_append_len(reader->text, (const char *)chunk->data.data, (gssize)chunk->data.len);
+    return TRUE;
+}
+
+static void on_read(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reader *reader = user_data;
+    berth_rpc_peer_stream_finish(result, NULL);
+    g_string_free(g_steal_pointer(&reader->text), TRUE);
+}
+
+/* From byte FROM of what it has read when the job had been put back RUN times. */
+static void follow(Test *test, Reader *reader, guint64 from, guint32 run)
+{
+    Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
+    *reader = (Reader){.text = g_string_new(NULL), .from = from};
+    request.job = test->job;
+    request.want_stdout = request.follow = TRUE;
+    request.stdout_offset = from;
+    request.epoch = from > 0 ? 1 : 0;
+    request.run = run;
+    berth_rpc_peer_stream_async(berthd_fixture_client(test->berthd), &berth__jobs__descriptor,
+                                "Logs", &request.base, 0, NULL, on_chunk, on_read, reader);
+}
+
+static void put_back(Test *test, guint times)
+{
+    Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
+    request.job = test->job;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, times);
+}
+
+static void output_that_is_void_is_taken_back_from_its_readers(void **state)
+{
+    Test *test = *state;
+    static Reader reader, late, later, last; /* read on until the job is cancelled at the end */
+    follow(test, &reader, 0, 0);
+    run_until(g_str_equal(reader.text->str, "here\n"));
+    checkpoint(test);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, 1);
+    fake_agent_write(test->first, test->job, FALSE, "void and longer\n");
+    run_until(g_str_equal(reader.text->str, "here\nvoid and longer\n"));
+    test->plan.out = "anew\n";
+    put_back(test, 2);
+    run_until(g_str_equal(reader.text->str, "here\nanew\n"));
+    assert_int_equal(reader.n_cuts, 1);
+    assert_int_equal(reader.run, 1);
+    /* Who comes back with all of what is void, and who had not read so far. */
+    follow(test, &late, 21, 0);
+    run_until(g_str_equal(late.text->str, "anew\n"));
+    assert_int_equal(late.from, 5);
+    follow(test, &later, 3, 0);
+    run_until(g_str_equal(later.text->str, "e\nanew\n"));
+    /* It is put back again: who has missed both begins at 0. */
+    put_back(test, 3);
+    run_until(reader.n_cuts == 2 && g_str_equal(reader.text->str, "here\nanew\n"));
+    follow(test, &last, 21, 0);
+    run_until(g_str_equal(last.text->str, "here\nanew\n"));
+}
+
 /* --- to disk ----------------------------------------------------------------------------------- */
 
 static gboolean storage_answers(Test *test)
@@ -354,6 +434,7 @@ int main(void)
         TEST(checkpoint_is_for_its_user_and_for_operators),
         TEST(lost_node_s_job_goes_on_elsewhere),
         TEST(restore_puts_a_job_back),
+        TEST(output_that_is_void_is_taken_back_from_its_readers),
         TEST(freeze_to_disk_releases_the_node),
         TEST(job_on_disk_can_be_cancelled),
     };

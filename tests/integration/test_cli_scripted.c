@@ -34,6 +34,7 @@ typedef struct {
     guint n_logs;
     guint n_watches;
     guint64 stdout_offset; /* that the newest Logs asked from */
+    gboolean is_put_back;  /* its job is, while its first Logs is read */
     Berth__JobState state;
     gboolean output_pending; /* until it is watched */
 } Script;
@@ -109,6 +110,33 @@ static void on_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest *
     }
 }
 
+static void send_log(BerthRpcCall *call, guint32 run, guint64 offset, const char *text)
+{
+    Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    Berth__LogCut cut = BERTH__LOG_CUT__INIT;
+    chunk.epoch = 1;
+    chunk.run = run;
+    chunk.offset = cut.stdout_bytes = offset;
+    chunk.data.data = (guint8 *)text;
+    chunk.data.len = strlen(text);
+    chunk.cut = *text == '\0' ? &cut : NULL;
+    berth_rpc_call_send_item(call, &chunk.base);
+}
+
+/* "012", of which all but the first is void, and "xy" in its place. */
+static void send_logs_of_two_runs(const Berth__LogsRequest *request, BerthRpcCall *call)
+{
+    if (request->run == 0) {
+        send_log(call, 0, 0, "012");
+        send_log(call, 1, 1, "");
+        send_log(call, 1, 1, "xy");
+    } else {
+        assert_int_equal(request->stdout_offset, 0);
+        send_log(call, 1, 0, "0xy");
+    }
+    berth_rpc_call_end(call);
+}
+
 /* "01234", or the rest of it. */
 static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,
                     Berth__LogChunk_Closure closure, void *closure_data)
@@ -119,6 +147,10 @@ static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *requ
     Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
     script->n_logs++;
     script->stdout_offset = request->stdout_offset;
+    if (script->is_put_back) {
+        send_logs_of_two_runs(request, call);
+        return;
+    }
     assert_true(request->stdout_offset < sizeof text);
     chunk.epoch = 1;
     chunk.offset = request->stdout_offset;
@@ -378,6 +410,35 @@ static void run_goes_on_where_it_stopped(void **state)
     }
 }
 
+/* What was printed stays; a file has no more than the job's output, whatever is in it. */
+static void run_goes_back_where_its_job_does(void **state)
+{
+    static const struct {
+        const char *error; /* the file that standard error goes to; output goes to "out" */
+        guint n_logs;
+    } cases[] = {{"err", 1}, {"out", 2}};
+    Script *script = *state;
+    script->is_put_back = TRUE;
+    g_autoptr(CliProcess) printed = start(script, "run");
+    assert_cli_status(printed, 0);
+    assert_string_equal(cli_out(printed), "012xy");
+    assert_contains(cli_err(printed), "job 42 was put back to a checkpoint; the last 2 bytes of "
+                                      "its output are void\n");
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *out = g_build_filename(script->dir, "out", NULL);
+        g_autofree char *err = g_build_filename(script->dir, cases[i].error, NULL);
+        g_autofree char *content = NULL;
+        script->n_logs = 0;
+        const char *const words[] = {"run", "-o", out, "--error", err, "--", "true", NULL};
+        g_autoptr(CliProcess) cli = cli_start(script->socket, words, NULL);
+        assert_cli_status(cli, 0);
+        assert_contains(cli_err(cli), "2 bytes of its output are void");
+        assert_true(g_file_get_contents(out, &content, NULL, NULL));
+        assert_string_equal(content, "0xy");
+        assert_int_equal(script->n_logs, cases[i].n_logs);
+    }
+}
+
 /* Who only asks for what there is wants to know at once. */
 static void logs_refused_for_now_is_an_error(void **state)
 {
@@ -414,6 +475,7 @@ int main(void)
         SCRIPTED(run_two_sigints_before_the_number_is_known_say_what_is_not_known),
         SCRIPTED(run_lost_cancel_is_sent_again),
         SCRIPTED(run_goes_on_where_it_stopped),
+        SCRIPTED(run_goes_back_where_its_job_does),
         SCRIPTED(logs_refused_for_now_is_an_error),
         SCRIPTED(wait_for_ended_job_waits_for_its_output),
     };

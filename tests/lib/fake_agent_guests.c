@@ -204,6 +204,19 @@ static void write_output(Guest *guest, gboolean is_stderr, const char *text)
     guest->bytes[is_stderr] += length;
 }
 
+/* To what the latest checkpoint had; nothing here has one of another agent. */
+static void cut_output(Guest *guest)
+{
+    for (guint is_stderr = 0; is_stderr < 2 && guest->agent->config.storage; is_stderr++) {
+        g_autoptr(GError) error = NULL;
+        g_autofree char *name = g_strconcat(guest->log_id, is_stderr ? ".err" : ".out", NULL);
+        guest->bytes[is_stderr] = guest->agent->saved_bytes[is_stderr];
+        if (guest->agent->n_saves > 0 && !berth_storage_log_cut(guest->agent->config.storage, name,
+                                                                guest->bytes[is_stderr], &error))
+            g_error("cannot cut a log: %s", error->message);
+    }
+}
+
 static void end_guest(Guest *guest)
 {
     g_clear_handle_id(&guest->timer, g_source_remove);
@@ -379,6 +392,8 @@ static void agent_start_guest(Berth__Agent_Service *service,
     guest->id = id;
     guest->plan = plan;
     guest->log_id = g_strdup(request->log_id);
+    if (request->restore)
+        cut_output(guest);
     guest->phase = BERTH__GUEST_STATUS__PHASE__STARTING;
     g_hash_table_insert(agent->guests, &guest->id, guest);
     if (plan.refuse) {
@@ -664,6 +679,8 @@ static void agent_checkpoint_guest(Berth__Agent_Service *service,
         return;
     }
     guest->is_frozen |= request->stop;
+    reply.stdout_bytes = agent->saved_bytes[FALSE] = guest->bytes[FALSE];
+    reply.stderr_bytes = agent->saved_bytes[TRUE] = guest->bytes[TRUE];
     reply.memory_bytes = agent->saves.memory_bytes;
     reply.disk_bytes = agent->saves.disk_bytes;
     reply.pause_usec = 5000;

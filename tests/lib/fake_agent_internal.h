@@ -25,6 +25,7 @@ struct FakeAgent {
     FakeMoves moves;
     guint n_saves;
     FakeSaves saves;
+    guint64 saved_bytes[2];              /* of output, that the latest had */
     BerthRpcCall *held_save;             /* under way; NULL: none */
     Berth__CheckpointGuestRequest *save; /* latest; NULL: none */
     Berth__ReleaseGuestRequest *release; /* likewise */
