@@ -3,15 +3,11 @@
  * to it, waiting or not. The table of them is only looked up in, never walked. */
 #include "scheduler/core/class.h"
 
+#include "scheduler/core/mix.h"
 #include "scheduler/core/owner.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-static guint64 mix(guint64 hash, guint64 value)
-{
-    return (hash ^ value) * 0x9e3779b97f4a7c15u;
-}
 
 static guint64 flags_of(const CoreShape *shape)
 {
@@ -23,16 +19,16 @@ static guint64 flags_of(const CoreShape *shape)
 static guint class_hash(gconstpointer data)
 {
     const CoreShape *shape = &((const CoreClass *)data)->shape;
-    guint64 hash = mix(shape->size.vcpus, shape->size.memory_mib);
-    hash = mix(mix(hash, shape->start.vcpus), shape->start.memory_mib);
-    hash = mix(hash, (guint64)shape->time_limit_usec);
-    hash = mix(hash, core_owner_account(shape->owner));
-    hash = mix(hash, ((guint64)core_owner_uid(shape->owner) << 32) | shape->qos);
-    hash = mix(hash, flags_of(shape));
-    hash = mix(hash, ((guint64)shape->guests << 32) | (guint32)shape->priority);
+    guint64 hash = core_mix(shape->size.vcpus, shape->size.memory_mib);
+    hash = core_mix(core_mix(hash, shape->start.vcpus), shape->start.memory_mib);
+    hash = core_mix(hash, (guint64)shape->time_limit_usec);
+    hash = core_mix(hash, core_owner_account(shape->owner));
+    hash = core_mix(hash, ((guint64)core_owner_uid(shape->owner) << 32) | shape->qos);
+    hash = core_mix(hash, flags_of(shape));
+    hash = core_mix(hash, ((guint64)shape->guests << 32) | (guint32)shape->priority);
     for (guint32 i = 0; i < shape->n_nodes; i++)
-        hash = mix(hash, shape->nodes[i]);
-    return (guint)(hash >> 32);
+        hash = core_mix(hash, shape->nodes[i]);
+    return core_mix_end(hash);
 }
 
 static gboolean class_equal(gconstpointer data_a, gconstpointer data_b)

@@ -7,6 +7,7 @@
 #include "scheduler/core/depend.h"
 
 #include "scheduler/core/job.h"
+#include "scheduler/core/mix.h"
 #include "scheduler/core/order.h"
 #include "scheduler/core/requests.h"
 
@@ -42,8 +43,7 @@ static void waited_free(gpointer data)
 static guint family_hash(gconstpointer data)
 {
     const CoreFamily *family = data;
-    guint64 hash = (family->name ^ family->uid) * 0x9e3779b97f4a7c15u;
-    return (guint)(hash >> 32);
+    return core_mix_end(core_mix(core_mix(0, family->uid), family->name));
 }
 
 static gboolean family_equal(gconstpointer data_a, gconstpointer data_b)

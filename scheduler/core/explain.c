@@ -4,6 +4,14 @@
 #include "scheduler/core/fit.h"
 #include "scheduler/core/job.h"
 
+/* For one of CLASS now, if nothing were planned for others. */
+static gboolean has_room(BerthCore *core, const CoreClass *class)
+{
+    CoreBarriers none = {NULL, 0};
+    g_autofree guint32 *nodes = g_new(guint32, class->shape.guests);
+    return core_fit(core, class, 0, none, nodes);
+}
+
 static BerthReason reason_in_order(BerthCore *core, const CoreJob *job)
 {
     const CoreClass *class = job->class;
@@ -12,9 +20,10 @@ static BerthReason reason_in_order(BerthCore *core, const CoreJob *job)
         core->order->len > 0 && g_array_index(core->order, CoreOrdered, 0).class == class;
     if (!core_fit_could(core, class, none))
         return BERTH_REASON_NODE_UNAVAILABLE;
+    if (core->config.policy != BERTH_POLICY_FCFS && is_first && core_class_head(class) == job)
+        return BERTH_REASON_RESOURCES;
     if (core->config.policy != BERTH_POLICY_FCFS)
-        return is_first && core_class_head(class) == job ? BERTH_REASON_RESOURCES
-                                                         : BERTH_REASON_PRIORITY;
+        return has_room(core, class) ? BERTH_REASON_ROOM_KEPT : BERTH_REASON_PRIORITY;
     /* The first of its class, with a node that is kept for nobody before it. */
     gboolean is_next =
         core_class_head(class) == job && class->looked_at == core->pass && !class->is_blocked;

@@ -7,6 +7,7 @@
 
 #include "scheduler/core/effects.h"
 #include "scheduler/core/learned.h"
+#include "scheduler/core/mix.h"
 #include "scheduler/core/order.h"
 
 #define ONE 65536u
@@ -94,7 +95,7 @@ static void settle(const BerthCore *core, CoreOwner *owner)
 static guint owner_hash(gconstpointer data)
 {
     const CoreOwner *owner = data;
-    return (owner->account * 1000003u + owner->uid) * 2u + (owner->is_user != FALSE);
+    return core_mix_end(core_mix(core_mix(owner->is_user != FALSE, owner->account), owner->uid));
 }
 
 static gboolean owner_equal(gconstpointer data_a, gconstpointer data_b)

@@ -15,6 +15,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/learned.h"
+#include "scheduler/core/mix.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 
@@ -34,9 +35,9 @@ typedef struct {
 static guint prior_hash(gconstpointer data)
 {
     const Prior *prior = data;
-    return (guint)(((prior->name ^ prior->uid ^ (prior->reserved.memory_mib << 8)) *
-                    0x9e3779b97f4a7c15u) >>
-                   32);
+    guint64 hash = core_mix(core_mix(0, prior->uid), prior->name);
+    hash = core_mix(core_mix(hash, prior->reserved.vcpus), prior->reserved.memory_mib);
+    return core_mix_end(hash);
 }
 
 static gboolean prior_equal(gconstpointer data_a, gconstpointer data_b)

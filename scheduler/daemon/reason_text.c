@@ -98,6 +98,8 @@ static const char *fixed_text(Berth__Reason reason)
     switch (reason) {
     case BERTH__REASON__REASON_PRIORITY:
         return "jobs before it in the order wait for the same nodes";
+    case BERTH__REASON__REASON_ROOM_KEPT:
+        return "there is room, but it would run for so long that a job before it started later";
     case BERTH__REASON__REASON_HELD_BY_USER:
         return "held by its user; berth release lets it go";
     case BERTH__REASON__REASON_HELD_BY_OPERATOR:

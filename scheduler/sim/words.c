@@ -21,6 +21,8 @@ static const struct {
     {BERTH_REASON_STORAGE_UNAVAILABLE, "storage-unavailable", "storage is away"},
     {BERTH_REASON_DEPENDENCY, "dependency", "jobs that it comes after have not come that far"},
     {BERTH_REASON_ACCOUNT_LIMIT, "account-limit", "a limit of its user or account"},
+    {BERTH_REASON_ROOM_KEPT, "room-kept",
+     "there is room, and it would delay a job before it that is planned to need it"},
     {BERTH_REASON_ARRAY_THROTTLE, "array-throttle", "as many tasks of its array run as may"},
     {BERTH_REASON_MAINTENANCE, "maintenance", "nodes are kept for maintenance"},
     {BERTH_REASON_EVICTED, "evicted", "it made room for another, and waits for some"},

@@ -32,6 +32,7 @@ static const struct {
     {"requeued", BERTH_REASON_REQUEUED},
     {"starting-later", BERTH_REASON_STARTING_LATER},
     {"array-throttle", BERTH_REASON_ARRAY_THROTTLE},
+    {"room-kept", BERTH_REASON_ROOM_KEPT},
     {"dependency", BERTH_REASON_DEPENDENCY},
     {"dependency-never", BERTH_REASON_DEPENDENCY_NEVER},
     {"account-limit", BERTH_REASON_ACCOUNT_LIMIT},

@@ -38,6 +38,9 @@ static void easy_starts_what_ends_before_the_head(void **state)
     run(BERTH_POLICY_EASY, HEAD_WAITS "submit 3 v=4 m=1 limit=100 -> START 3.1@1\n"
                                       "submit 4 v=1 m=1 limit=1\n"
                                       "why 4 priority\n");
+    /* It could start, and would keep the head waiting. */
+    run(BERTH_POLICY_EASY, HEAD_WAITS "submit 3 v=4 m=1 limit=101\n"
+                                      "why 3 room-kept\n");
 }
 
 static void easy_holds_what_would_delay_the_head(void **state)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the core has learnt and owes, told to its driver and put back after a restart. */
+#include "scheduler/core/mix.h"
 #include "tests/lib/assert.h"
 
 #include "scheduler/core/learned.h"
@@ -432,9 +433,24 @@ static void starvation_goes_on_after_a_restart(void **state)
     assert_int_equal(starved_usec(world, 1), 150 * SECOND_USEC);
 }
 
+/* A trace may number what a user runs as it numbers him. */
+static void keys_whose_members_are_alike_are_apart(void **state)
+{
+    enum { N = 4096 };
+    static gboolean is_taken[N];
+    guint n = 0;
+    for (guint64 i = 0; i < N; i++) {
+        guint slot = core_mix_end(core_mix(core_mix(0, i), i)) % N;
+        n += !is_taken[slot];
+        is_taken[slot] = TRUE;
+    }
+    assert_true(n > N / 2); /* by chance 63 of 100 */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(keys_whose_members_are_alike_are_apart),
         cmocka_unit_test(use_is_charged_to_where_the_account_was),
         cmocka_unit_test(use_after_a_restart_is_what_it_was),
         cmocka_unit_test(use_that_was_not_stored_begins_at_the_restart),
