@@ -159,9 +159,9 @@ class Domain:
     def save(self, path):
         within(300, "save", library.virDomainSave, self.pointer, path.encode())
 
-    def snapshot(self, xml):
+    def snapshot(self, xml, flags=SNAPSHOT_LIVE):
         within(300, "snapshot", library.virDomainSnapshotCreateXML, self.pointer, xml.encode(),
-               SNAPSHOT_LIVE | SNAPSHOT_NO_METADATA)
+               flags | SNAPSHOT_NO_METADATA)
 
     def suspend(self):
         within(60, "suspend", library.virDomainSuspend, self.pointer)

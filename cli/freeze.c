@@ -17,6 +17,7 @@ typedef struct {
     gboolean waits;
     gboolean boots; /* it goes on from disk */
     gboolean was_asked;
+    gboolean is_saved, is_released; /* to disk: what it goes on from is there; its node is free */
     guint64 last_seq;
     gboolean is_over; /* it is as wanted, or will not be */
     GError *failure;  /* it will not be */
@@ -35,6 +36,8 @@ static void take_state(Freeze *freeze, Berth__JobState state)
 {
     if (berth_job_state_is_final((BerthJobState)state))
         fail(freeze, "it has ended meanwhile");
+    else if (state == BERTH__JOB_STATE__SUSPENDED && freeze->to_disk)
+        freeze->is_saved = TRUE;
     else if (state == BERTH__JOB_STATE__SUSPENDED)
         freeze->is_over = freeze->freezes;
     else if (state == BERTH__JOB_STATE__RUNNING)
@@ -61,7 +64,11 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
         freeze->is_over = !freeze->freezes;
         break;
     case BERTH__EVENT__KIND__GUEST_CHECKPOINTED: /* one that stood still in memory keeps its state */
-        freeze->is_over = freeze->to_disk && is_freeze(event->reason);
+        freeze->is_saved |= freeze->to_disk && is_freeze(event->reason);
+        break;
+    case BERTH__EVENT__KIND__GUEST_RELEASED: /* also of one that has vanished, and was saved before */
+    case BERTH__EVENT__KIND__GUEST_FENCED:
+        freeze->is_released = TRUE;
         break;
     case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
         if (freeze->to_disk)
@@ -82,6 +89,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     default:
         break;
     }
+    freeze->is_over |= freeze->is_saved && freeze->is_released;
     return !freeze->is_over;
 }
 

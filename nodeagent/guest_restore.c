@@ -16,6 +16,10 @@
 
 /* --- its disk ------------------------------------------------------------------------------- */
 
+/* For so long a disk that somebody has open is waited for, and looked at so often. */
+#define CLOSES_USEC     (3 * G_USEC_PER_SEC)
+#define LOOK_AGAIN_USEC (100 * 1000)
+
 typedef struct {
     char *checkpoint_id;
     char *disk_id;
@@ -79,13 +83,37 @@ static gboolean cut_logs(BerthStorage *storage, const char *log_id,
     return TRUE;
 }
 
-/* What has it open still, mostly the guest before this one, goes, or Ceph forgets it: UNAVAILABLE. */
+static gboolean is_in_use(const GError *reason)
+{
+    return g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION);
+}
+
+/* Whoever removes an older checkpoint has the disk open for that, and the QEMU before this one for as long as it takes
+ * to end. Storage does not tell when somebody closes a disk. */
+static BerthDiskSource *put_back_when_closed(BerthStorage *storage, const DiskInput *input,
+                                             GError **error)
+{
+    gint64 deadline_usec = g_get_monotonic_time() + CLOSES_USEC;
+    for (;;) {
+        g_autoptr(GError) reason = NULL;
+        BerthDiskSource *disk = berth_storage_checkpoint_restore_disk(storage, input->checkpoint_id,
+                                                                      input->disk_id, &reason);
+        if (disk != NULL)
+            return disk;
+        if (!is_in_use(reason) || g_get_monotonic_time() >= deadline_usec) {
+            g_propagate_error(error, g_steal_pointer(&reason));
+            return NULL;
+        }
+        g_usleep(LOOK_AGAIN_USEC);
+    }
+}
+
+/* What has it open still goes, or Ceph forgets it: UNAVAILABLE. */
 static BerthDiskSource *put_disk_back(BerthStorage *storage, const DiskInput *input, GError **error)
 {
     g_autoptr(GError) reason = NULL;
-    BerthDiskSource *disk = berth_storage_checkpoint_restore_disk(storage, input->checkpoint_id,
-                                                                  input->disk_id, &reason);
-    if (g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+    BerthDiskSource *disk = put_back_when_closed(storage, input, &reason);
+    if (is_in_use(reason))
         reason->code = BERTH_ERROR_UNAVAILABLE;
     if (disk == NULL)
         g_propagate_error(error, g_steal_pointer(&reason));

@@ -110,8 +110,12 @@ BerthDiskSource *__wrap_berth_storage_checkpoint_restore_disk(BerthStorage *stor
                                                               const char *checkpoint_id,
                                                               const char *disk_id, GError **error)
 {
-    if (!check(fake_checkpoints.disk_fails, fake_checkpoints.disk_code, error))
+    if (!check(fake_checkpoints.disk_fails, fake_checkpoints.disk_code, error)) {
+        if (fake_checkpoints.disk_fails_times > 0 &&
+            g_atomic_int_dec_and_test(&fake_checkpoints.disk_fails_times))
+            fake_checkpoints.disk_fails = NULL;
         return NULL;
+    }
     BerthDiskSource *disk = g_new0(BerthDiskSource, 1);
     disk->is_rbd = TRUE;
     disk->rbd_pool = g_strdup("pool");

@@ -19,6 +19,7 @@ typedef struct {
     int next_code;
     const char *disk_fails; /* putting its disk back */
     int disk_code;
+    gint disk_fails_times; /* atomic: so often, and then no more; 0 = always */
 } FakeCheckpoints;
 
 extern FakeCheckpoints fake_checkpoints;

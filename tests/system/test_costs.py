@@ -29,12 +29,13 @@ def costs():
     check(0.7 < stored["ours"] < 1.4, f"what was touched is stored, once: {stored}")
 
 
-@test("bench/move moves one guest by Berth and by libvirt, in turns")
+@test("bench/move moves, saves and restores one guest by Berth and by libvirt, in turns")
 def moves():
     rows = bench("move", "--runs", "2", "--touched", "16")
-    check_equal(sorted(rows), ["guest stands still", "transfer", "whole command"], "what was measured")
+    check_equal(sorted(rows), ["checkpoint: stands still", "freeze to disk", "move: stands still",
+                               "move: whole command", "thaw from disk", "transfer"], "what was measured")
     for row in rows.values():
-        check_equal(row["runs"], 4, "moves of each kind")
+        check_equal(row["runs"], 4, "times of each kind")
         check(row["ours"] > 0 and row["reference"] > 0, f"both took time: {row}")
 
 

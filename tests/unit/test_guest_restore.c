@@ -155,6 +155,20 @@ static void disk_that_is_in_use_is_storage_s_fault(void **state)
     assert_fault(*state, BERTH_FAULT_STORAGE, BERTH_ERROR_UNAVAILABLE);
 }
 
+/* Somebody has it open for a moment, as who removes an older checkpoint has. */
+static void disk_that_is_closed_soon_is_waited_for(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    fake_checkpoints.disk_fails = "in use";
+    fake_checkpoints.disk_code = BERTH_ERROR_FAILED_PRECONDITION;
+    fake_checkpoints.disk_fails_times = 2;
+    start(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_null(fake_checkpoints.disk_fails);
+}
+
 static void libvirt_that_fails_is_the_node_s_fault(void **state)
 {
     AgentFixture *fixture = *state;
@@ -201,6 +215,7 @@ int main(void)
         TEST(memory_that_is_damaged_is_so_everywhere),
         TEST(memory_that_is_not_there_any_more_is_so_everywhere),
         TEST(disk_that_is_in_use_is_storage_s_fault),
+        TEST(disk_that_is_closed_soon_is_waited_for),
         TEST(libvirt_that_fails_is_the_node_s_fault),
         TEST(agent_that_ends_does_not_wait_for_memory),
         TEST(agent_that_ends_before_memory_is_open_asks_nobody),
