@@ -62,6 +62,12 @@ static void add_head(GString *text, const SimWorkload *workload)
         g_string_append_printf(text,
                                "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
                                survey->n_memory_cut);
+    if (survey->n_limit_raised > 0)
+        g_string_append_printf(text, "; limit of %" G_GUINT64_FORMAT " raised to the run time",
+                               survey->n_limit_raised);
+    if (survey->n_limit_unknown > 0)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " without a limit got the run time",
+                               survey->n_limit_unknown);
     g_string_append_c(text, '\n');
 }
 

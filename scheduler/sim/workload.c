@@ -159,6 +159,12 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
 
 /* --- first reading ------------------------------------------------------------------------------ */
 
+static void note_given(SimSurvey *survey, const SimTraceJob *from)
+{
+    survey->n_limit_unknown += from->limit_sec <= 0;
+    survey->n_limit_raised += from->limit_sec > 0 && from->limit_sec < from->run_sec;
+}
+
 static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **error)
 {
     SimTraceJob from;
@@ -173,6 +179,7 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **e
         if (workload->survey.n_jobs++ == 0)
             workload->first_sec = from.submit_sec;
         last_sec = from.submit_sec;
+        note_given(&workload->survey, &from);
     }
     if (workload->survey.n_jobs == 0)
         return refuse(error, "the trace has no job that ran");

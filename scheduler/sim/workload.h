@@ -27,6 +27,9 @@ typedef struct {
     guint64 n_never_ran;
     guint64 n_too_large;  /* jobs that the machine could not hold, were it empty; in no load */
     guint64 n_memory_cut; /* jobs whose memory was cut to what a node can give a guest */
+    /* Jobs that ran longer than their limit, and those without any: they get their run time, known
+     * exactly. */
+    guint64 n_limit_raised, n_limit_unknown;
     guint64 n_cpu_known, n_memory_known; /* jobs of which the trace says what they used */
     gint64 end_usec;                     /* last arrival: the trace's end */
     double trace_load;                   /* before scaling; 0: all arrive at once, or none fits */

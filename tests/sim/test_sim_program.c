@@ -309,6 +309,19 @@ static void usage_that_the_trace_does_not_say_is_said(void **state)
     assert_null(strstr(reserved->out, "usage:"));
 }
 
+static void limits_that_are_not_the_trace_s_are_said(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 50, 20, 1}, {1, 50, -1, 1}, {2, 50, 90, 1}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy a.swf");
+    assert_has(said->out, "; limit of 1 raised to the run time; 1 without a limit got the run");
+    g_autoptr(Said) first = sim_program(*state, "--policy easy --max-jobs 1 a.swf");
+    assert_has(first->out, "; limit of 1 raised to the run time\n");
+    trace(*state, jobs + 2, 1);
+    g_autoptr(Said) right = sim_program(*state, "--policy easy a.swf");
+    assert_null(strstr(right->out, "limit"));
+}
+
 static void constants_that_a_log_does_not_use_are_said_to_have_no_effect(void **state)
 {
     static const struct {
@@ -510,6 +523,7 @@ int main(void)
         TEST(options_without_effect_are_said_to_have_none),
         TEST(constants_that_a_log_does_not_use_are_said_to_have_no_effect),
         TEST(usage_that_the_trace_does_not_say_is_said),
+        TEST(limits_that_are_not_the_trace_s_are_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(explain_ends_with_where_the_time_went),

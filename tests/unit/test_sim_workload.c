@@ -71,8 +71,9 @@ static void load_scales_the_times_between_arrivals(void **state)
 
 static void limits_are_at_least_the_run_time(void **state)
 {
-    static const SimFixtureJob jobs[] = {{0, 50, 20, 1}, {1, 50, 90, 1}};
-    g_autofree char *text = sim_fixture_swf(2, 2, jobs, 2);
+    static const SimFixtureJob jobs[] = {
+        {0, 50, 20, 1}, {1, 50, 90, 1}, {2, 50, -1, 1}, {3, 50, 0, 1}, {4, 50, 50, 1}};
+    g_autofree char *text = sim_fixture_swf(2, 2, jobs, G_N_ELEMENTS(jobs));
     g_autoptr(GError) error = NULL;
     g_autoptr(SimTrace) trace = NULL;
     SimWorkloadConfig config = {0};
@@ -80,6 +81,10 @@ static void limits_are_at_least_the_run_time(void **state)
     assert_no_error(error);
     assert_int_equal(nth(workload, 1).limit_usec, 50 * G_USEC_PER_SEC);
     assert_int_equal(nth(workload, 2).limit_usec, 90 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 3).limit_usec, 50 * G_USEC_PER_SEC);
+    assert_int_equal(nth(workload, 4).limit_usec, 50 * G_USEC_PER_SEC);
+    assert_int_equal(sim_workload_survey(workload)->n_limit_raised, 1);
+    assert_int_equal(sim_workload_survey(workload)->n_limit_unknown, 2);
 }
 
 static void usage_and_memory_are_those_of_one_guest(void **state)
