@@ -133,11 +133,13 @@ static void show_rows(App *app)
 {
     if (json_is_stdout(app) || app->n_shown == app->n_results)
         return;
-    g_autofree char *head =
-        app->n_shown == 0 ? sim_report_head(app->workload, app->usage.kind) : g_strdup("");
+    const SimFailures *failures = &app->options->sim.failures;
+    g_autofree char *head = app->n_shown == 0
+                                ? sim_report_head(app->workload, app->usage.kind, failures)
+                                : g_strdup("");
     fputs(head, stdout);
     for (; app->n_shown < app->n_results; app->n_shown++) {
-        g_autofree char *row = sim_report_row(&app->results[app->n_shown]);
+        g_autofree char *row = sim_report_row(&app->results[app->n_shown], failures);
         fputs(row, stdout);
     }
     fflush(stdout); /* errors are seen at the end */

@@ -84,7 +84,24 @@ static void add_unknown(GString *text, const char *what, guint64 n, guint64 n_jo
                                what, who);
 }
 
-char *sim_report_head(const SimWorkload *workload, SimUsageKind usage)
+static gboolean is_any(const SimFailures *failures)
+{
+    return failures->mtbf_usec > 0 || failures->action_permille > 0;
+}
+
+static void add_columns(GString *text, const SimFailures *failures)
+{
+    g_string_append_printf(text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s",
+                           "policy", "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %",
+                           "mem %", "work cpu-h", "moves", "ckpts", "g.cpu -%", "g.mem -%", "kills",
+                           "refused");
+    if (is_any(failures))
+        g_string_append_printf(text, " %8s %8s %6s %10s", "failures", "act.fail", "lost",
+                               "lost cpu-h");
+    g_string_append_c(text, '\n');
+}
+
+char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const SimFailures *failures)
 {
     GString *text = g_string_new(NULL);
     const SimSurvey *survey = sim_workload_survey(workload);
@@ -94,28 +111,34 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage)
         add_unknown(text, "memory", survey->n_jobs - survey->n_memory_known, survey->n_jobs);
     }
     g_string_append_c(text, '\n');
-    g_string_append_printf(
-        text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s\n", "policy",
-        "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %", "mem %", "work cpu-h", "moves",
-        "ckpts", "g.cpu -%", "g.mem -%", "kills", "refused");
+    add_columns(text, failures);
     return g_string_free(text, FALSE);
 }
 
-char *sim_report_row(const SimResult *result)
+char *sim_report_row(const SimResult *result, const SimFailures *failures)
 {
+    GString *text = g_string_new(NULL);
     const SimMetrics *metrics = &result->metrics;
     SimFigures figures;
     sim_figures(metrics, &figures);
-    return g_strdup_printf(
+    g_string_append_printf(
+        text,
         "%-12s %8" G_GUINT64_FORMAT
         " %10.0f %10.0f %9.2f %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
-        " %9.4f %9.4f %6" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT "\n",
+        " %9.4f %9.4f %6" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT,
         sim_policy_name(result->policy), metrics->jobs, figures.mean_wait_s, figures.p95_wait_s,
         figures.mean_bounded_slowdown, figures.makespan_s / 86400,
         100 * figures.useful_cpu_utilisation, 100 * figures.useful_memory_utilisation,
         figures.work_done_cpu_s / 3600, metrics->migrations, metrics->checkpoints,
         100 * figures.guaranteed_cpu_shortfall, 100 * figures.guaranteed_memory_shortfall,
         metrics->kills, metrics->refused);
+    if (is_any(failures))
+        g_string_append_printf(
+            text, " %8" G_GUINT64_FORMAT " %8" G_GUINT64_FORMAT " %6" G_GUINT64_FORMAT " %10.1f",
+            metrics->node_failures, metrics->failed_actions, metrics->lost,
+            metrics->lost_cpu_s / 3600);
+    g_string_append_c(text, '\n');
+    return g_string_free(text, FALSE);
 }
 
 /* --- JSON --------------------------------------------------------------------------------------- */

@@ -236,6 +236,30 @@ static void bound_goes_on_to_the_end_of_all_jobs(void **state)
     assert_true(member(second->out, 0, "total_work_cpu_s") == 50);
 }
 
+static void failures_have_columns_where_there_may_be_any(void **state)
+{
+    SimFixtureJob jobs[20];
+    for (guint i = 0; i < G_N_ELEMENTS(jobs); i++)
+        jobs[i] = (SimFixtureJob){i, 36000, 36000, 2};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) none = sim_program(*state, "--policy reserved a.swf");
+    assert_null(strstr(none->out, "lost"));
+    g_autoptr(Said) said =
+        sim_program(*state, "--policy reserved --mtbf 1d --fail-actions 100 --json x.json a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, " refused failures act.fail   lost lost cpu-h\n");
+    g_autofree char *json = content(*state, "x.json");
+    assert_true(member(json, 0, "node_failures") > 0 && member(json, 0, "failed_actions") > 0);
+    assert_true(member(json, 0, "lost_cpu_s") > 0);
+    g_autofree char *expected =
+        g_strdup_printf(" %8.0f %8.0f %6.0f %10.1f\n", member(json, 0, "node_failures"),
+                        member(json, 0, "failed_actions"), member(json, 0, "lost_jobs"),
+                        member(json, 0, "lost_cpu_s") / 3600);
+    assert_has(said->out, expected);
+    g_autoptr(Said) actions = sim_program(*state, "--policy reserved --fail-actions 1 a.swf");
+    assert_has(actions->out, "lost cpu-h\n");
+}
+
 static void jobs_of_one_instant_have_no_load_but_work(void **state)
 {
     static const SimFixtureJob jobs[] = {{7, 100, 100, 4}, {7, 100, 100, 2}};
@@ -519,6 +543,7 @@ int main(void)
         TEST(a_load_of_millennia_is_refused),
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
+        TEST(failures_have_columns_where_there_may_be_any),
         TEST(jobs_of_one_instant_have_no_load_but_work),
         TEST(options_without_effect_are_said_to_have_none),
         TEST(constants_that_a_log_does_not_use_are_said_to_have_no_effect),
