@@ -279,11 +279,13 @@ static gboolean replay(const SimOptions *options, GError **error)
         printf("the log breaks off at line %" G_GUINT64_FORMAT
                ": whoever wrote it was killed, or is not done\n",
                counts.torn_line);
-    printf("%" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT
-           " actions; decisions differ after %" G_GUINT64_FORMAT " events\n",
-           counts.n_events, counts.n_actions, counts.n_different);
-    if (counts.n_different == 0)
+    printf("%" G_GUINT64_FORMAT " events, %" G_GUINT64_FORMAT " actions: ", counts.n_events,
+           counts.n_actions);
+    if (counts.n_different == 0) {
+        puts("all decisions are the same");
         return TRUE;
+    }
+    printf("decisions differ after %" G_GUINT64_FORMAT " of the events\n", counts.n_different);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                 options->tunes ? "%s: with these constants the core decides otherwise"
                                : "%s: this core decides otherwise than the one that wrote it",
