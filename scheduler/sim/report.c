@@ -68,6 +68,10 @@ static void add_head(GString *text, const SimWorkload *workload)
     if (survey->n_limit_unknown > 0)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " without a limit got the run time",
                                survey->n_limit_unknown);
+    if (survey->n_number_again > 0)
+        g_string_append_printf(
+            text, "; number of %" G_GUINT64_FORMAT " not above those before, and perhaps another's",
+            survey->n_number_again);
     g_string_append_c(text, '\n');
 }
 

@@ -30,7 +30,8 @@ struct SimWorkload {
     gint64 first_sec;
     double stretch; /* of the times between arrivals */
     guint64 n_given;
-    gboolean has_explained;
+    guint64 n_explained;    /* jobs with the number that is asked for */
+    guint64 highest_number; /* so far, in the first reading */
     SimSurvey survey;
 };
 
@@ -159,6 +160,15 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
 
 /* --- first reading ------------------------------------------------------------------------------ */
 
+/* Whether a number came before is told by no more than the highest: logs count their jobs. Torque's
+ * are sorted, and the tasks of an array share theirs. */
+static void note_number(SimWorkload *workload, const SimTraceJob *from)
+{
+    gboolean is_counted = sim_trace_format(workload->trace) == SIM_FORMAT_SWF;
+    workload->survey.n_number_again += is_counted && from->number <= workload->highest_number;
+    workload->highest_number = MAX(workload->highest_number, from->number);
+}
+
 static void note_given(SimSurvey *survey, const SimTraceJob *from)
 {
     survey->n_limit_unknown += from->limit_sec <= 0;
@@ -179,6 +189,7 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **e
         if (workload->survey.n_jobs++ == 0)
             workload->first_sec = from.submit_sec;
         last_sec = from.submit_sec;
+        note_number(workload, &from);
         note_given(&workload->survey, &from);
     }
     if (workload->survey.n_jobs == 0)
@@ -196,7 +207,7 @@ static void note(SimWorkload *workload, const SimJob *job)
     survey->n_too_large += job->is_too_large;
     survey->n_cpu_known += own != NULL || job->cpu_used_milli != SIM_UNKNOWN;
     survey->n_memory_known += (own != NULL && own->memory != NULL) || job->memory_used_mib > 0;
-    workload->has_explained |= job->number == workload->config.explain;
+    workload->n_explained += job->number == workload->config.explain;
 }
 
 /* Core time offered: only the machine, which is known after the first reading, says by whom. */
@@ -250,9 +261,14 @@ static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, G
 static gboolean check_explained(const SimWorkload *workload, GError **error)
 {
     guint64 job = workload->config.explain, n_never_ran = workload->survey.n_never_ran;
-    if (job == 0 || workload->has_explained)
+    if (job == 0 || workload->n_explained == 1)
         return TRUE;
-    if (sim_trace_watched_never_ran(workload->trace))
+    if (workload->n_explained > 1)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--explain: %" G_GUINT64_FORMAT " jobs of the trace have the number "
+                    "%" G_GUINT64_FORMAT ": give each its own",
+                    workload->n_explained, job);
+    else if (sim_trace_watched_never_ran(workload->trace))
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                     "--explain: job %" G_GUINT64_FORMAT " never ran, and is left out: its run time "
                     "or its number of processors is not positive",

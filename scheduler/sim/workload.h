@@ -30,6 +30,8 @@ typedef struct {
     /* Jobs that ran longer than their limit, and those without any: they get their run time, known
      * exactly. */
     guint64 n_limit_raised, n_limit_unknown;
+    guint64 n_number_again; /* SWF: jobs whose number is not above all before, so that another may
+                               have it */
     guint64 n_cpu_known, n_memory_known; /* jobs of which the trace says what they used */
     gint64 end_usec;                     /* last arrival: the trace's end */
     double trace_load;                   /* before scaling; 0: all arrive at once, or none fits */
@@ -39,7 +41,7 @@ typedef struct {
 typedef struct SimWorkload SimWorkload;
 
 /* Reads TRACE (kept, not owned) once to its end. Errors: the trace's; INVALID_ARGUMENT (no job; no
- * machine; a load that cannot be had; the job to be explained is not there). */
+ * machine; a load that cannot be had; the job to be explained is not there, or several are). */
 SimWorkload *sim_workload_new(SimTrace *trace, const SimWorkloadConfig *config, GError **error);
 void sim_workload_free(SimWorkload *workload);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimWorkload, sim_workload_free)

@@ -435,6 +435,20 @@ static void explain_of_a_job_that_is_not_there_says_so(void **state)
     assert_has(beyond->err, "no job 3 in the trace, which has 2 jobs up to --max-jobs");
 }
 
+static void numbers_that_come_again_are_said_in_the_head(void **state)
+{
+    g_autofree char *swf = sim_fixture_swf(2, 2, three, G_N_ELEMENTS(three));
+    g_autofree char *text =
+        g_strconcat(swf, "3 30 -1 9 1 -1 -1 1 10 -1 1 1 1 -1 1 -1 -1 -1\n", NULL);
+    g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
+    g_autoptr(Said) said = sim_program(*state, "--policy easy a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "; number of 1 not above those before, and perhaps another's\n");
+    g_autoptr(Said) explained = sim_program(*state, "--policy easy --explain 3 a.swf");
+    assert_status(explained, 2);
+    assert_has(explained->err, "--explain: 2 jobs of the trace have the number 3");
+}
+
 static void explain_ends_with_where_the_time_went(void **state)
 {
     static const SimFixtureJob jobs[] = {{0, 100, 200, 3}, {10, 100, 100, 2}, {20, 50, 60, 9}};
@@ -551,6 +565,7 @@ int main(void)
         TEST(limits_that_are_not_the_trace_s_are_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(explain_of_a_job_that_is_not_there_says_so),
+        TEST(numbers_that_come_again_are_said_in_the_head),
         TEST(explain_ends_with_where_the_time_went),
         TEST(plots_of_one_instant_are_drawn),
         TEST(plots_of_other_policies_do_not_stay),

@@ -109,6 +109,42 @@ static void usage_and_memory_are_those_of_one_guest(void **state)
     assert_int_equal(sim_workload_survey(workload)->n_memory_cut, 1);
 }
 
+#define NUMBERED(number) number " 0 -1 60 1 30 -1 1 90 -1 1 1 1 1 1 1 -1 -1\n"
+#define ENDED(number)                                                                              \
+    "10/01/2017 00:01:38;E;" number ";etime=1000 end=1200 Resource_List.nodes=1 exec_host=a/0 "    \
+    "resources_used.walltime=00:01:00\n"
+
+static void numbers_that_several_jobs_have_are_noticed(void **state)
+{
+    static const struct {
+        const char *text;
+        guint64 explain;
+        guint n_again;
+        const char *error;
+    } cases[] = {
+        {NUMBERED("1") NUMBERED("2") NUMBERED("9"), 2, 0, NULL},
+        {NUMBERED("1") NUMBERED("1") NUMBERED("2"), 0, 1, NULL},
+        {NUMBERED("1") NUMBERED("1") NUMBERED("2"), 2, 1, NULL},
+        {NUMBERED("1") NUMBERED("1") NUMBERED("2"), 1, 0, "2 jobs of the trace have the number 1:"},
+        {NUMBERED("3") NUMBERED("1") NUMBERED("2") NUMBERED("3"), 0, 3, NULL},
+        {NUMBERED("3") NUMBERED("1") NUMBERED("2") NUMBERED("3"), 3, 0, "2 jobs of the trace"},
+        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 3, 0, NULL},
+        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 7, 0, "2 jobs of the trace have the"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SimTrace) trace = NULL;
+        SimWorkloadConfig config = {.machine = {1, 4, 4096}, .explain = cases[i].explain};
+        g_autoptr(SimWorkload) workload = open_text(*state, cases[i].text, &config, &trace, &error);
+        if (cases[i].error != NULL) {
+            assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].error);
+            continue;
+        }
+        assert_no_error(error);
+        assert_int_equal(sim_workload_survey(workload)->n_number_again, cases[i].n_again);
+    }
+}
+
 static void a_machine_that_nobody_names_is_asked_for(void **state)
 {
     static const char text[] = "1 0 -1 60 4 30 1048576 4 90 2097152 1 1 1 1 1 1 -1 -1\n";
@@ -134,6 +170,7 @@ int main(void)
         TEST(load_scales_the_times_between_arrivals),
         TEST(limits_are_at_least_the_run_time),
         TEST(usage_and_memory_are_those_of_one_guest),
+        TEST(numbers_that_several_jobs_have_are_noticed),
         TEST(a_machine_that_nobody_names_is_asked_for),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
