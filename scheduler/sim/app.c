@@ -62,6 +62,14 @@ static void on_journal(const char *text, gpointer user_data)
     fputs(text, app->journal); /* errors are seen when it is closed */
 }
 
+/* For whatever reason a result cannot be written: the command line may well be right. Returns FALSE. */
+static gboolean blame_output(GError **error)
+{
+    if (error != NULL && g_error_matches(*error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT))
+        (*error)->code = BERTH_ERROR_FAILED_PRECONDITION;
+    return FALSE;
+}
+
 /* --- the core's log ---------------------------------------------------------------------------- */
 
 static gboolean open_journal(App *app, GError **error)
@@ -73,8 +81,8 @@ static gboolean open_journal(App *app, GError **error)
     if (g_mkdir_with_parents(app->options->journal, 0777) == 0)
         app->journal = g_fopen(path, "we");
     if (app->journal == NULL)
-        berth_set_error_errno(error, errno, "cannot write %s", path);
-    return app->journal != NULL;
+        berth_set_error_errno(error, errno, "--journal: cannot write %s", path);
+    return app->journal != NULL || blame_output(error);
 }
 
 static gboolean close_journal(App *app, GError **error)
@@ -124,7 +132,7 @@ static gboolean open_json(App *app, GError **error)
         return FALSE;
     }
     app->json = sim_output_open("--json", app->options->json, error);
-    return app->json != NULL;
+    return app->json != NULL || blame_output(error);
 }
 
 /* Rows that were not shown yet: each as soon as its policy is done, or, where the story of a job is
@@ -225,7 +233,7 @@ static gboolean run_all(App *app, GError **error)
     if (app->options->plot != NULL) {
         app->plot = sim_plot_new(app->options->plot, error);
         if (app->plot == NULL)
-            return FALSE;
+            return blame_output(error);
     }
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < SIM_POLICY_N; i++)
@@ -241,7 +249,7 @@ static gboolean show(App *app, GError **error)
     if (json_is_stdout(app))
         fputs(json, stdout);
     if (app->json != NULL && !sim_output_write(app->json, json, error))
-        return FALSE;
+        return blame_output(error);
     return app->plot == NULL ||
            sim_plot_draw(app->plot, app->workload, app->results, app->n_results, error);
 }

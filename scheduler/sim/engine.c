@@ -41,8 +41,9 @@ static gboolean arrive(Sim *sim, GError **error)
     SimRun *run = sim_run_new(sim, &sim->next_job);
     sim->n_arrived++;
     sim->run_max_usec = MAX(sim->run_max_usec, run->job.run_usec);
-    sim_explain(sim, &run->job, "submitted: %u guests of %u vCPUs and %" G_GUINT64_FORMAT " MiB",
-                run->job.guests, run->job.vcpus, run->job.memory_mib);
+    sim_explain(sim, &run->job, "submitted: %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT " MiB",
+                run->job.guests, run->job.guests == 1 ? "" : "s", run->job.vcpus,
+                run->job.vcpus == 1 ? "" : "s", run->job.memory_mib);
     sim_core_submit(sim, run);
     return expect_arrival(sim, error);
 }

@@ -27,6 +27,7 @@ struct SimInput {
     gsize at; /* in BUFFER */
     guint64 line;
     gboolean file_ended;
+    gboolean is_cut; /* the line that was given last has no end */
 };
 
 static gboolean fail(SimInput *input, GError **error)
@@ -154,6 +155,7 @@ static gboolean take_line(SimInput *input, gsize length, gsize skip, char **out_
 
 gboolean sim_input_next_line(SimInput *input, char **out_line, GError **error)
 {
+    input->is_cut = FALSE;
     for (;;) {
         gsize left = input->buffer->len - input->at;
         guint8 *from = input->buffer->data + input->at;
@@ -162,6 +164,7 @@ gboolean sim_input_next_line(SimInput *input, char **out_line, GError **error)
             return take_line(input, (gsize)(end - from), 1, out_line, error);
         if (input->file_ended && left > 0) {
             g_byte_array_append(input->buffer, (const guint8 *)"", 1); /* room for the NUL */
+            input->is_cut = TRUE;
             return take_line(input, left, 1, out_line, error);
         }
         if (input->file_ended) {
@@ -177,6 +180,11 @@ gboolean sim_input_next_line(SimInput *input, char **out_line, GError **error)
     }
 }
 
+gboolean sim_input_is_cut(const SimInput *input)
+{
+    return input->is_cut;
+}
+
 gboolean sim_input_refuse(const SimInput *input, GError **error, const char *format, ...)
 {
     va_list arguments;
@@ -187,7 +195,8 @@ gboolean sim_input_refuse(const SimInput *input, GError **error, const char *for
     g_autofree char *file = input->file != NULL ? sim_printable(input->file) : NULL;
     g_autofree char *place =
         file != NULL ? g_strdup_printf("%s(%s)", input->path, file) : g_strdup(input->path);
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s:%" G_GUINT64_FORMAT ": %s",
-                place, input->line, message);
+    g_autofree char *line =
+        input->line > 0 ? g_strdup_printf(":%" G_GUINT64_FORMAT, input->line) : g_strdup("");
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s%s: %s", place, line, message);
     return FALSE;
 }

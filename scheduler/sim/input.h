@@ -22,7 +22,10 @@ gboolean sim_input_is_tar(const SimInput *input);
  * file. Lines are text: a NUL byte or more than 1 MiB is INVALID_ARGUMENT. */
 gboolean sim_input_next_line(SimInput *input, char **out_line, GError **error);
 
+/* Whether the line that was given last has no end: the file may have been cut off in it. */
+gboolean sim_input_is_cut(const SimInput *input);
+
 /* Sets INVALID_ARGUMENT "PATH:LINE: message", for the line read last; always returns FALSE. In a
- * tar it is PATH(FILE):LINE. */
+ * tar it is PATH(FILE):LINE; before any line, there is no LINE. */
 gboolean sim_input_refuse(const SimInput *input, GError **error, const char *format, ...)
     G_GNUC_PRINTF(3, 4);

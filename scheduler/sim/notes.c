@@ -4,6 +4,17 @@
 
 #include "scheduler/sim/notes.h"
 
+static void note(GString *text, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void note(GString *text, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_string_append(text, "berth-sim: ");
+    g_string_append_vprintf(text, format, arguments);
+    g_string_append_c(text, '\n');
+    va_end(arguments);
+}
+
 /* All others are of what only policy berth does: slack, prediction, moves, growth. */
 static gboolean is_of_all(BerthCoreTuning tuning)
 {
@@ -31,14 +42,14 @@ static void note_plan_depth(const SimOptions *options, GString *text)
     if (!options->is_tuned[BERTH_TUNING_PLAN_DEPTH])
         return;
     if (policies[SIM_POLICY_CONSERVATIVE] && depth <= SIM_CONSERVATIVE_DEPTH)
-        g_string_append_printf(text,
-                               "--tune plan_depth=%" G_GINT64_FORMAT " has no effect on policy "
-                               "conservative, which plans %d starts at least\n",
-                               depth, SIM_CONSERVATIVE_DEPTH);
+        note(text,
+             "--tune plan_depth=%" G_GINT64_FORMAT " has no effect on policy "
+             "conservative, which plans %d starts at least",
+             depth, SIM_CONSERVATIVE_DEPTH);
     if (!policies[SIM_POLICY_CONSERVATIVE] && !policies[SIM_POLICY_RESERVED] &&
         !policies[SIM_POLICY_BERTH])
-        g_string_append(text, "--tune plan_depth has no effect: none of the policies is "
-                              "conservative, reserved or berth\n");
+        note(text, "--tune plan_depth has no effect: none of the policies is "
+                   "conservative, reserved or berth");
 }
 
 static void note_world(const SimOptions *options, GString *text)
@@ -47,14 +58,14 @@ static void note_world(const SimOptions *options, GString *text)
     const gboolean *policies = options->policies;
     if (options->has_seed && options->usage != SIM_USAGE_SHAPES && failures->mtbf_usec == 0 &&
         failures->action_permille == 0)
-        g_string_append(text, "--seed has no effect: without a VM series for --usage, --mtbf and "
-                              "--fail-actions nothing is left to chance\n");
+        note(text, "--seed has no effect: without a VM series for --usage, --mtbf and "
+                   "--fail-actions nothing is left to chance");
     if (options->has_mttr && failures->mtbf_usec == 0)
-        g_string_append(text, "--mttr has no effect: without --mtbf no node fails\n");
+        note(text, "--mttr has no effect: without --mtbf no node fails");
     if (options->has_costs && !policies[SIM_POLICY_RESERVED] && !policies[SIM_POLICY_BERTH])
-        g_string_append(text, "--cost has no effect: none of the policies is reserved or berth\n");
+        note(text, "--cost has no effect: none of the policies is reserved or berth");
     if (options->has_report_interval && !policies[SIM_POLICY_BERTH])
-        g_string_append(text, "--report-interval has no effect: berth is none of the policies\n");
+        note(text, "--report-interval has no effect: berth is none of the policies");
 }
 
 char *sim_notes(const SimOptions *options)
@@ -65,11 +76,11 @@ char *sim_notes(const SimOptions *options)
     if (options->policies[SIM_POLICY_BERTH])
         return g_string_free(text, FALSE);
     if (options->sim.features_off != 0)
-        g_string_append(text, "--without has no effect: berth is none of the policies\n");
+        note(text, "--without has no effect: berth is none of the policies");
     for (guint i = 0; i < BERTH_TUNING_N; i++)
         if (options->is_tuned[i] && !is_of_all((BerthCoreTuning)i))
-            g_string_append_printf(text, "--tune %s has no effect: berth is none of the policies\n",
-                                   berth_core_tuning((BerthCoreTuning)i)->name);
+            note(text, "--tune %s has no effect: berth is none of the policies",
+                 berth_core_tuning((BerthCoreTuning)i)->name);
     return g_string_free(text, FALSE);
 }
 
@@ -80,15 +91,14 @@ char *sim_notes_of_replay(const SimOptions *options, const SimReplay *replay)
     gboolean acts = (replay->features &
                      ~(guint32)(BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR)) != 0;
     if (options->is_tuned[BERTH_TUNING_PLAN_DEPTH] && replay->policy != BERTH_POLICY_CONSERVATIVE)
-        g_string_append_printf(
-            text, "--tune plan_depth has no effect: the log is of %s, which plans %s\n",
-            replay->policy == BERTH_POLICY_EASY ? "easy" : "fcfs",
-            replay->policy == BERTH_POLICY_EASY ? "one start" : "none");
+        note(text, "--tune plan_depth has no effect: the log is of %s, which plans %s",
+             replay->policy == BERTH_POLICY_EASY ? "easy" : "fcfs",
+             replay->policy == BERTH_POLICY_EASY ? "one start" : "none");
     for (guint i = 0; !acts && i < BERTH_TUNING_N; i++)
         if (options->is_tuned[i] && !is_of_all((BerthCoreTuning)i))
-            g_string_append_printf(text,
-                                   "--tune %s has no effect: the log is of a core that places by "
-                                   "reservation alone\n",
-                                   berth_core_tuning((BerthCoreTuning)i)->name);
+            note(text,
+                 "--tune %s has no effect: the log is of a core that places by "
+                 "reservation alone",
+                 berth_core_tuning((BerthCoreTuning)i)->name);
     return g_string_free(text, FALSE);
 }

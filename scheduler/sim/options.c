@@ -107,9 +107,21 @@ static gboolean load(const char *text, double *value, GError **error)
 
 /* --- lists -------------------------------------------------------------------------------------- */
 
+/* TEXT has names between all of its commas. */
+static gboolean check_commas(const char *option, char *const *names, const char *text,
+                             GError **error)
+{
+    for (guint i = 0; names[i] != NULL; i++)
+        if (*names[i] == '\0')
+            return refuse(error, "%s '%s': a comma too many", option, text);
+    return TRUE;
+}
+
 static gboolean policies(const char *text, gboolean out_policies[SIM_POLICY_N], GError **error)
 {
     g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    if (!check_commas("--policy", names, text, error))
+        return FALSE;
     for (guint i = 0; names[i] != NULL; i++) {
         guint k = 0;
         while (k < SIM_POLICY_N && !g_str_equal(names[i], sim_policy_name((SimPolicy)k)))
@@ -128,7 +140,9 @@ static gboolean policies(const char *text, gboolean out_policies[SIM_POLICY_N], 
 
 static gboolean without(const char *text, guint32 *features_off, GError **error)
 {
-    g_auto(GStrv) names = g_strsplit(text != NULL ? text : "", ",", -1);
+    g_auto(GStrv) names = g_strsplit(text, ",", -1);
+    if (!check_commas("--without", names, text, error))
+        return FALSE;
     for (guint i = 0; names[i] != NULL; i++) {
         guint k = 0;
         while (k < G_N_ELEMENTS(features) && !g_str_equal(names[i], features[k].name))

@@ -44,8 +44,9 @@ static void add_head(GString *text, const SimWorkload *workload)
 {
     const SimMachine *machine = sim_workload_machine(workload);
     const SimSurvey *survey = sim_workload_survey(workload);
-    g_string_append_printf(text, "machine: %u nodes of %u vCPUs and %.1f GiB; ", machine->nodes,
-                           machine->vcpus, (double)machine->memory_mib / 1024);
+    g_string_append_printf(text, "machine: %u node%s of %u vCPU%s and %.1f GiB; ", machine->nodes,
+                           machine->nodes == 1 ? "" : "s", machine->vcpus,
+                           machine->vcpus == 1 ? "" : "s", (double)machine->memory_mib / 1024);
     if (survey->end_usec > 0)
         g_string_append_printf(text, "load %.3f (the trace's: %.3f)\n", survey->load,
                                survey->trace_load);

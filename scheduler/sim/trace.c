@@ -44,6 +44,17 @@ gboolean sim_format_parse(const char *text, SimFormat *out_format, GError **erro
 
 /* --- which format ------------------------------------------------------------------------------- */
 
+/* What a person can have written, and can be asked about. */
+static gboolean is_text(const char *line)
+{
+    if (!g_utf8_validate(line, -1, NULL))
+        return FALSE;
+    for (const char *at = line; *at != '\0'; at++)
+        if (g_ascii_iscntrl(*at) && *at != '\t')
+            return FALSE;
+    return TRUE;
+}
+
 static gboolean detect(const SimSource *source, SimFormat *out_format, GError **error)
 {
     g_autoptr(SimInput) input = sim_input_open(source, error);
@@ -69,6 +80,10 @@ static gboolean detect(const SimSource *source, SimFormat *out_format, GError **
         *out_format = SIM_FORMAT_VMSERIES;
     else if (line != NULL && sim_swf_is(line))
         *out_format = SIM_FORMAT_SWF;
+    else if (line != NULL && !is_text(line))
+        return sim_input_refuse(input, error,
+                                "binary data: neither a trace nor one compressed with gzip, xz, "
+                                "bzip2 or zstd");
     else
         return sim_input_refuse(input, error,
                                 "neither SWF, nor a Torque accounting log, nor a VM series; say "

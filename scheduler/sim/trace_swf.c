@@ -95,10 +95,12 @@ static gboolean read_fields(const SimInput *input, char *line, gint64 fields[N_F
         gboolean has_digits = end != at;
         if (has_digits && *end == '.')
             end += 1 + strspn(end + 1, "0123456789");
-        if (!has_digits || (*end != '\0' && *end != ' ' && *end != '\t') || fields[i] < -1 ||
-            fields[i] == G_MAXINT64)
+        if (!has_digits || (*end != '\0' && *end != ' ' && *end != '\t') || fields[i] < -1)
             return sim_input_refuse(input, error, "field %u (%s): %.*s is no number from -1 on",
                                     i + 1, field_names[i], (int)strcspn(at, " \t"), at);
+        if (fields[i] == G_MAXINT64)
+            return sim_input_refuse(input, error, "field %u (%s): %.*s is too large", i + 1,
+                                    field_names[i], (int)strcspn(at, " \t"), at);
         at = end;
     }
     if (!is_blank(at))
@@ -111,8 +113,9 @@ static gboolean check_ranges(const SimInput *input, const gint64 fields[N_FIELDS
     static const guint times[] = {FIELD_SUBMIT, FIELD_RUN, FIELD_TIME_ASKED, FIELD_CPU};
     for (guint i = 0; i < G_N_ELEMENTS(times); i++)
         if (fields[times[i]] > TIME_MAX_SEC)
-            return sim_input_refuse(input, error, "field %u (%s) is absurd", times[i] + 1,
-                                    field_names[times[i]]);
+            return sim_input_refuse(input, error,
+                                    "field %u (%s): more than %" G_GINT64_FORMAT " seconds",
+                                    times[i] + 1, field_names[times[i]], TIME_MAX_SEC);
     if (fields[FIELD_SUBMIT] < 0)
         return sim_input_refuse(input, error, "field 2 (submit time) is unknown");
     if (MAX(fields[FIELD_PROCS], fields[FIELD_PROCS_ASKED]) > PROCS_MAX)

@@ -302,6 +302,10 @@ gboolean sim_torque_line(SimTorque *torque, const SimInput *input, char *line, G
         return sim_input_refuse(input, error, "no job number in the third field");
     if (line[STAMP_LENGTH + 1] != 'E')
         return TRUE;
+    if (sim_input_is_cut(input))
+        return sim_input_refuse(input, error,
+                                "an E line that does not end: the log was cut off in it, and its "
+                                "last value may be, too; remove the line");
     *rest++ = '\0';
     if (!read_ended(torque, input, rest, &ended, error))
         return FALSE;

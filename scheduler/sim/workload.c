@@ -55,6 +55,19 @@ static guint32 vcpus_of_trace(const SimTraceMachine *said)
     return 0;
 }
 
+/* It could not run guests on all its vCPUs. */
+static gboolean refuse_memory(const SimWorkload *workload, const SimMachine *machine,
+                              GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "a node has %" G_GUINT64_FORMAT " MiB for each vCPU; a guest takes %u MiB at least "
+                "and %" G_GUINT64_FORMAT " MiB of overhead; say more with --memory, or less with "
+                "--overhead",
+                machine->memory_mib / machine->vcpus, MEMORY_MIN_MIB,
+                workload->config.overhead_mib);
+    return FALSE;
+}
+
 static gboolean choose_machine(SimWorkload *workload, GError **error)
 {
     SimTraceMachine said = sim_trace_machine(workload->trace);
@@ -76,8 +89,7 @@ static gboolean choose_machine(SimWorkload *workload, GError **error)
                                           ? TORQUE_MIB_PER_VCPU
                                           : UNKNOWN_MIB_PER_VCPU);
     if (machine.memory_mib / machine.vcpus < workload->config.overhead_mib + MEMORY_MIN_MIB)
-        return refuse(error, "nodes with so little memory per vCPU cannot run guests on all their "
-                             "vCPUs; say more with --memory");
+        return refuse_memory(workload, &machine, error);
     workload->split_vcpus = machine.vcpus;
     if (workload->config.is_pool && (guint64)machine.nodes * machine.vcpus > G_MAXINT32)
         return refuse(error, "more vCPUs than one node can have");

@@ -264,7 +264,7 @@ static void replay_refuses_what_is_no_log(void **state)
         const char *text, *expected;
     } cases[] = {{"event 1 timer\n", "log:1: before config"},
                  {"hello\n", "log:1: none of config, node"},
-                 {"", "no event in this log"},
+                 {"", "log: no event in this log"},
                  {"hello\033[31m\377\nevent\n",
                   "log:1: none of config, node, restored-..., resume, "
                   "event and action: hello?[31m\357\277\275"},

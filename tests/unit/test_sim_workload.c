@@ -159,6 +159,13 @@ static void a_machine_that_nobody_names_is_asked_for(void **state)
     config.machine = (SimMachine){1, 4, 4096};
     assert_null(open_text(*state, text, &config, &trace, &error));
     assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "no load to be scaled");
+    g_clear_error(&error);
+    g_clear_pointer(&trace, sim_trace_close);
+    config.overhead_mib = 1009;
+    assert_null(open_text(*state, text, &config, &trace, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT,
+                       "a node has 1024 MiB for each vCPU; a guest takes 16 MiB at least and 1009 "
+                       "MiB of overhead; say more with --memory, or less with --overhead");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
