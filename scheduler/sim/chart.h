@@ -6,13 +6,16 @@
 #include <glib.h>
 
 /* Colours that the colour-blind can tell apart on white (Okabe and Ito 2008). */
-#define CHART_BLACK      "#000000"
-#define CHART_ORANGE     "#e69f00"
-#define CHART_SKY        "#56b4e9"
-#define CHART_GREEN      "#009e73"
-#define CHART_BLUE       "#0072b2"
-#define CHART_VERMILLION "#d55e00"
-#define CHART_PURPLE     "#cc79a7"
+#define CHART_BLACK       "#000000"
+#define CHART_ORANGE      "#e69f00"
+#define CHART_SKY         "#56b4e9"
+#define CHART_GREEN       "#009e73"
+#define CHART_BLUE        "#0072b2"
+#define CHART_VERMILLION  "#d55e00"
+#define CHART_PURPLE      "#cc79a7"
+#define CHART_GREY        "#808080"
+#define CHART_SKY_EDGE    "#2b6488" /* of what lies side by side in one of the above */
+#define CHART_ORANGE_EDGE "#8a6000"
 
 #define CHART_HEIGHT 420u /* pixels, of most */
 

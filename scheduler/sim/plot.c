@@ -14,10 +14,11 @@
 #include <math.h>
 #include <unistd.h>
 
-#define ROW_HEIGHT  32u  /* pixels of a node */
-#define ROW_SHARE   0.9  /* of it are used */
-#define WAIT_MIN_S  0.01 /* below it a mean wait is none */
-#define WAIT_MARGIN 2.0  /* below the smallest bar, as a factor */
+#define ROW_HEIGHT     32u  /* pixels of a node */
+#define ROW_SHARE      0.9  /* of it are used */
+#define WAIT_MIN_S     0.01 /* below it a mean wait is none */
+#define WAIT_MARGIN    2.0  /* below the smallest bar, as a factor */
+#define WHOLE_TICS_MAX 10   /* jobs */
 
 enum {
     MARK_MOVED = 1,
@@ -160,6 +161,26 @@ static void add_ranges(GString *script, double x_most, double y_most)
                            y_most > 0 ? 1.05 * y_most : 1.0);
 }
 
+/* Where work, cpu % and mem % are measured. */
+static void add_trace_end(GString *script, const SimResult *result, const ChartUnit *unit)
+{
+    double end = (double)result->metrics.trace_end_usec / unit->usec;
+    if (end > 0)
+        g_string_append_printf(script,
+                               "set arrow from %.6g, graph 0 to %.6g, graph 1 nohead dt 3 lw 1.5 "
+                               "lc rgb '" CHART_GREY "'\n"
+                               "set label 'last arrival' at %.6g, graph 1 offset 1,-0.6 "
+                               "font ',10' tc rgb '" CHART_GREY "' front\n",
+                               end, end, end);
+}
+
+/* gnuplot divides small numbers, too. */
+static void add_whole_tics(GString *script, double y_most)
+{
+    if (y_most <= WHOLE_TICS_MAX)
+        g_string_append(script, "set ytics 1\n");
+}
+
 /* Column COLUMN of each policy. */
 static void plot_policies(GString *script, const char *name, guint column, const SimResult *results,
                           guint n)
@@ -191,7 +212,11 @@ static gboolean draw_lines(const SimPlot *plot, const SimResult *results, guint 
     for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
         g_autoptr(GString) script =
             chart_script(charts[i].name, charts[i].title, unit->name, charts[i].y, CHART_HEIGHT);
-        add_ranges(script, end / unit->usec, highest(results, n, charts[i].line));
+        double most = highest(results, n, charts[i].line);
+        add_ranges(script, end / unit->usec, most);
+        add_trace_end(script, &results[0], unit);
+        if (charts[i].line == SIM_LINE_WAITING)
+            add_whole_tics(script, most);
         plot_policies(script, charts[i].name, 2 + charts[i].line, results, n);
         if (!draw(plot, charts[i].name, data, script, error))
             return FALSE;
@@ -199,8 +224,17 @@ static gboolean draw_lines(const SimPlot *plot, const SimResult *results, guint 
     return TRUE;
 }
 
+/* The bound reserves nothing, and only berth starts guests in slack. */
+static gboolean has_line(SimPolicy policy, SimLine line)
+{
+    if (line == SIM_LINE_CPU_SLACK)
+        return policy == SIM_POLICY_BERTH;
+    return policy != SIM_POLICY_BOUND ||
+           (line != SIM_LINE_CPU_RESERVED && line != SIM_LINE_MEMORY_RESERVED);
+}
+
 /* What is wanted is often what is used: it is drawn wide, and below it. */
-static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, GError **error)
+static void plot_reserved(GString *script, const char *name, SimPolicy policy)
 {
     static const struct {
         const char *title, *style;
@@ -212,6 +246,19 @@ static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, G
         {"CPU used", "lw 1.5 lc rgb '" CHART_VERMILLION "'", SIM_LINE_CPU_USED},
         {"memory reserved", "lw 1.5 dt 2 lc rgb '" CHART_BLACK "'", SIM_LINE_MEMORY_RESERVED},
         {"memory used", "lw 1.5 dt 2 lc rgb '" CHART_GREEN "'", SIM_LINE_MEMORY_USED}};
+    const char *before = "plot ";
+    for (guint k = 0; k < G_N_ELEMENTS(lines); k++) {
+        if (!has_line(policy, lines[k].line))
+            continue;
+        g_string_append_printf(script, "%s'%s.dat' using 1:%u with steps %s title '%s'", before,
+                               name, 2 + lines[k].line, lines[k].style, lines[k].title);
+        before = ", \\\n  ";
+    }
+    g_string_append_c(script, '\n');
+}
+
+static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, GError **error)
+{
     double end = timeline_end(result, 1), most = 0;
     const ChartUnit *unit = chart_unit(end);
     g_autofree char *name = g_strconcat("reserved-", sim_policy_name(result->policy), NULL);
@@ -219,14 +266,11 @@ static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, G
         g_strconcat("Reserved and used: ", sim_policy_name(result->policy), NULL);
     g_autoptr(GString) data = timeline_data(result, 1, unit);
     g_autoptr(GString) script = chart_script(name, title, unit->name, "of capacity", CHART_HEIGHT);
-    for (guint k = 0; k < G_N_ELEMENTS(lines); k++)
-        most = MAX(most, highest(result, 1, lines[k].line));
+    for (guint line = 0; line <= SIM_LINE_MEMORY_RESERVED; line++)
+        most = MAX(most, highest(result, 1, (SimLine)line));
     add_ranges(script, end / unit->usec, most);
-    for (guint k = 0; k < G_N_ELEMENTS(lines); k++)
-        g_string_append_printf(script, "%s'%s.dat' using 1:%u with steps %s title '%s'",
-                               k > 0 ? ", \\\n  " : "plot ", name, 2 + lines[k].line,
-                               lines[k].style, lines[k].title);
-    g_string_append_c(script, '\n');
+    add_trace_end(script, result, unit);
+    plot_reserved(script, name, result->policy);
     return draw(plot, name, data, script, error);
 }
 
@@ -246,9 +290,8 @@ static gboolean has_width(const SimResult *results, guint n, guint width)
     return FALSE;
 }
 
-/* *OUT_LEAST and *OUT_MOST: of the waits that are any; both 0: there are none. */
-static GString *waits_data(const SimResult *results, guint n, const ChartUnit *unit,
-                           double *out_least, double *out_most)
+/* In seconds. *OUT_LEAST and *OUT_MOST: of the waits that are any; both 0: there are none. */
+static GString *waits_data(const SimResult *results, guint n, double *out_least, double *out_most)
 {
     GString *data = g_string_new("width");
     *out_least = *out_most = 0;
@@ -260,35 +303,58 @@ static GString *waits_data(const SimResult *results, guint n, const ChartUnit *u
         g_string_append_printf(data, "\n\"%s\"", sim_width_name(k));
         for (guint i = 0; i < n; i++) {
             double wait_s = mean_wait_s(&results[i], k);
-            double wait = wait_s * (double)G_USEC_PER_SEC / unit->usec;
-            g_string_append_printf(data, " %.6g", wait_s >= WAIT_MIN_S ? wait : 0);
+            g_string_append_printf(data, " %.6g", wait_s >= WAIT_MIN_S ? wait_s : 0);
             if (wait_s < WAIT_MIN_S)
                 continue;
-            *out_least = *out_least > 0 ? MIN(*out_least, wait) : wait;
-            *out_most = MAX(*out_most, wait);
+            *out_least = *out_least > 0 ? MIN(*out_least, wait_s) : wait_s;
+            *out_most = MAX(*out_most, wait_s);
         }
     }
     g_string_append_c(data, '\n');
     return data;
 }
 
+/* Each in the unit in which people say it: waits go from a second to weeks. */
+static void add_wait_tics(GString *script, double least_s, double most_s)
+{
+    static const struct {
+        const char *unit;
+        double seconds, counts[10];
+    } tics[] = {{"s", 1, {0.01, 0.1, 1, 10, 0.02, 0.05, 0.2, 0.5, 2, 5}},
+                {"s", 1, {20, 30}},
+                {"min", 60, {1, 10, 2, 5, 20, 30}},
+                {"h", 3600, {1, 10, 2, 5}},
+                {"d", 86400, {1, 10, 100, 1000, 2, 5, 20, 50, 200, 500}}};
+    static const guint n_sparse[] = {4, 0, 2, 2, 4};
+    gboolean is_sparse = most_s > 100 * least_s;
+    const char *before = "set ytics (";
+    for (guint i = 0; i < G_N_ELEMENTS(tics); i++) {
+        guint n = is_sparse ? n_sparse[i] : G_N_ELEMENTS(tics[i].counts);
+        for (guint k = 0; k < n && tics[i].counts[k] > 0; k++) {
+            double count = tics[i].counts[k];
+            g_string_append_printf(script, "%s'%g %s' %g", before, count, tics[i].unit,
+                                   count * tics[i].seconds);
+            before = ", ";
+        }
+    }
+    g_string_append(script, ")\n");
+}
+
 static gboolean draw_waits(const SimPlot *plot, const SimResult *results, guint n, GError **error)
 {
-    double least, most, longest_s = 0;
-    for (guint k = 0; k < SIM_WIDTH_CLASSES; k++)
-        for (guint i = 0; i < n; i++)
-            longest_s = MAX(longest_s, mean_wait_s(&results[i], k));
-    const ChartUnit *unit = chart_unit(longest_s * (double)G_USEC_PER_SEC);
-    g_autoptr(GString) data = waits_data(results, n, unit, &least, &most);
-    g_autofree char *y = g_strdup_printf("%s%s", unit->name, most > 0 ? ", logarithmic" : "");
-    g_autoptr(GString) script = chart_script(
-        "waits", "Mean wait by width of the job (no bar: none)", "vCPUs", y, CHART_HEIGHT);
+    double least, most;
+    g_autoptr(GString) data = waits_data(results, n, &least, &most);
+    g_autoptr(GString) script =
+        chart_script("waits", "Mean wait by width of the job (no bar: none)", "vCPUs",
+                     most > 0 ? "logarithmic" : "seconds", CHART_HEIGHT);
     g_string_append(script, "set style data histograms\nset style fill solid 0.9\n");
-    if (most > 0)
+    if (most > 0) {
         g_string_append_printf(script, "set logscale y\nset yrange [%.6g:%.6g]\n",
                                least / WAIT_MARGIN, most * WAIT_MARGIN);
-    else
+        add_wait_tics(script, least, most);
+    } else {
         g_string_append(script, "set yrange [0:1]\n");
+    }
     /* gnuplot refuses a histogram without any point: none is one at the bottom. */
     for (guint i = 0; i < n; i++)
         g_string_append_printf(script,
@@ -325,20 +391,21 @@ static GString *nodes_data(const GArray *parts, const ChartUnit *unit, guint64 b
 static void add_boxes(GString *script, const char *name)
 {
     static const struct {
-        const char *colour, *title;
-    } kinds[] = {{CHART_SKY, "guaranteed"}, {CHART_ORANGE, "in slack"}};
+        const char *colour, *edge, *title;
+    } kinds[] = {{CHART_SKY, CHART_SKY_EDGE, "guaranteed"},
+                 {CHART_ORANGE, CHART_ORANGE_EDGE, "in slack"}};
     static const struct {
         const char *x, *look, *title;
         guint column;
-    } marks[] = {{"$1", "pt 9 ps 0.6 lc rgb '" CHART_BLACK "'", "moved here", 6},
+    } marks[] = {{"$1", "pt 9 ps 0.3 lc rgb '" CHART_BLACK "'", "moved here", 6},
                  {"$1", "pt 6 ps 0.7 lw 1.5 lc rgb '" CHART_BLUE "'", "restored", 7},
                  {"$2", "pt 2 ps 0.6 lw 1.5 lc rgb '" CHART_VERMILLION "'", "checkpointed", 8}};
-    g_string_append(script, "plot ");
     for (guint i = 0; i < G_N_ELEMENTS(kinds); i++)
         g_string_append_printf(script,
                                "'%s.dat' using ($5==%u?$1:NaN):3:1:2:3:($4-0.1*($4-$3)) with "
-                               "boxxyerror fc rgb '%s' fs solid noborder title '%s', \\\n  ",
-                               name, i, kinds[i].colour, kinds[i].title);
+                               "boxxyerror fc rgb '%s' fs solid border lc rgb '%s' lw 0.3 title "
+                               "'%s', \\\n  ",
+                               name, i, kinds[i].colour, kinds[i].edge, kinds[i].title);
     for (guint i = 0; i < G_N_ELEMENTS(marks); i++)
         g_string_append_printf(script,
                                "'%s.dat' using ($%u==1?%s:NaN):(($3+$4)/2) with points %s "
@@ -347,34 +414,75 @@ static void add_boxes(GString *script, const char *name)
     g_string_append(script, "-1 notitle\n");
 }
 
-static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result,
-                              const SimMachine *machine, GError **error)
+/* What all nodes' charts of a run have in common, so that they can be compared. */
+typedef struct {
+    guint32 nodes, of_nodes;
+    guint64 capacity; /* vCPUs of a node; those in slack are drawn above */
+    guint64 base;     /* that, or what was ever had of guaranteed guests, if it is more */
+    guint64 rows;     /* vCPUs of all height */
+    gint64 end_usec;
+    const ChartUnit *unit;
+} NodesFrame;
+
+static void frame_nodes(const SimPlot *plot, const SimResult *results, guint n,
+                        const SimMachine *machine, NodesFrame *out_frame)
+{
+    NodesFrame frame = {.nodes = MIN(machine->nodes, SIM_PLOT_NODES),
+                        .of_nodes = machine->nodes,
+                        .capacity = machine->vcpus,
+                        .base = machine->vcpus,
+                        .end_usec = G_USEC_PER_SEC};
+    guint64 above = 0;
+    for (guint i = 0; i < n; i++) {
+        GArray *stays = plot->stays[results[i].policy];
+        guint64 base, slack;
+        g_autoptr(GArray) parts = gantt_stack(stays, &base, &slack);
+        frame.base = MAX(frame.base, base);
+        above = MAX(above, slack);
+        for (guint k = 0; k < stays->len; k++)
+            frame.end_usec = MAX(frame.end_usec, g_array_index(stays, GanttStay, k).to_usec);
+    }
+    frame.rows = frame.base + above;
+    frame.unit = chart_unit((double)frame.end_usec);
+    *out_frame = frame;
+}
+
+/* Guaranteed guests end there. */
+static void add_capacity(GString *script, const NodesFrame *frame)
+{
+    g_string_append_printf(
+        script,
+        "plot for [node=1:%u] node + %.6f with lines lw 0.5 lc rgb '" CHART_GREY
+        "' notitle, \\\n  NaN with lines lw 0.5 lc rgb '" CHART_GREY
+        "' title 'capacity: %" G_GUINT64_FORMAT " vCPU%s', \\\n  ",
+        frame->nodes, (double)frame->capacity / (double)frame->rows * ROW_SHARE - ROW_SHARE / 2,
+        frame->capacity, frame->capacity == 1 ? "" : "s");
+}
+
+static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result, const NodesFrame *frame,
+                              GError **error)
 {
     GArray *stays = plot->stays[result->policy];
     const char *policy = sim_policy_name(result->policy);
-    guint32 n_nodes = MIN(machine->nodes, SIM_PLOT_NODES);
     guint64 base, slack;
-    gint64 end = G_USEC_PER_SEC;
-    for (guint i = 0; i < stays->len; i++)
-        end = MAX(end, g_array_index(stays, GanttStay, i).to_usec);
-    const ChartUnit *unit = chart_unit((double)end);
     g_autoptr(GArray) parts = gantt_stack(stays, &base, &slack);
-    base = MAX(base, machine->vcpus);
-    g_autoptr(GString) data = nodes_data(parts, unit, base, (double)(base + slack));
+    g_autoptr(GString) data = nodes_data(parts, frame->unit, frame->base, (double)frame->rows);
     g_autofree char *name = g_strconcat("nodes-", policy, NULL);
     g_autofree char *of =
-        machine->nodes > SIM_PLOT_NODES
-            ? g_strdup_printf(", the first %u of %u nodes", n_nodes, machine->nodes)
+        frame->of_nodes > frame->nodes
+            ? g_strdup_printf(", the first %u of %u nodes", frame->nodes, frame->of_nodes)
             : g_strdup("");
     g_autofree char *title =
         g_strdup_printf("Guests on nodes, as high as they have vCPUs: %s%s%s", policy, of,
                         stays->len >= SIM_PLOT_STAYS ? ", the first 20000 stays" : "");
-    g_autoptr(GString) script = chart_script(name, title, unit->name, "node",
-                                             MAX(120 + n_nodes * ROW_HEIGHT, CHART_HEIGHT));
+    g_autoptr(GString) script = chart_script(name, title, frame->unit->name, "node",
+                                             MAX(120 + frame->nodes * ROW_HEIGHT, CHART_HEIGHT));
     g_string_append_printf(script,
                            "set xrange [0:%.6g]\nset yrange [0.4:%u.6]\nset ytics 1\n"
                            "set grid noytics\n",
-                           (double)end / unit->usec, n_nodes);
+                           (double)frame->end_usec / frame->unit->usec, frame->nodes);
+    add_trace_end(script, result, frame->unit);
+    add_capacity(script, frame);
     add_boxes(script, name);
     return draw(plot, name, data, script, error);
 }
@@ -402,13 +510,14 @@ static gboolean remove_others(const SimPlot *plot, const SimResult *results, gui
 gboolean sim_plot_draw(SimPlot *plot, const SimWorkload *workload, const SimResult *results,
                        guint n, GError **error)
 {
-    const SimMachine *machine = sim_workload_machine(workload);
+    NodesFrame frame;
+    frame_nodes(plot, results, n, sim_workload_machine(workload), &frame);
     if (!remove_others(plot, results, n, error))
         return FALSE;
     for (guint i = 0; i < n; i++)
         if (!draw_reserved_of(plot, &results[i], error) ||
             (results[i].policy != SIM_POLICY_BOUND &&
-             !draw_nodes_of(plot, &results[i], machine, error)))
+             !draw_nodes_of(plot, &results[i], &frame, error)))
             return FALSE;
     return draw_lines(plot, results, n, error) && draw_waits(plot, results, n, error);
 }

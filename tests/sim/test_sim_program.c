@@ -550,6 +550,90 @@ static void plots_stack_guests_by_vcpus(void **state)
     assert_string_equal(waits, "width easy\n\"1\" 0\n\"2-4\" 25\n");
 }
 
+static void plots_of_nodes_have_one_scale(void **state)
+{
+    /* One node of 4. FCFS is done after 290 s, EASY, which lets the third overtake, after 200 s. */
+    static const SimFixtureJob jobs[] = {{0, 100, 100, 3}, {0, 100, 100, 4}, {0, 90, 90, 1}};
+    static const char *const charts[] = {"nodes-fcfs.gp", "nodes-easy.gp"};
+    skip_without_gnuplot();
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy fcfs,easy --pool --plot . a.swf");
+    assert_status(said, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
+        g_autofree char *script = content(*state, charts[i]);
+        assert_has(script, "set xrange [0:4.83333]\n");
+        /* Its row ends at 1.45, which is its capacity, as nobody is in slack. */
+        assert_has(script, "plot for [node=1:1] node + 0.450000 with lines");
+        assert_has(script, "title 'capacity: 4 vCPUs'");
+        assert_has(script, "fs solid border lc rgb");
+    }
+}
+
+static void plots_mark_the_last_arrival(void **state)
+{
+    static const char *const charts[] = {"utilisation-cpu.gp", "utilisation-memory.gp", "queue.gp",
+                                         "reserved-easy.gp", "nodes-easy.gp"};
+    static const SimFixtureJob jobs[] = {{0, 600, 600, 4}, {90, 600, 600, 1}};
+    skip_without_gnuplot();
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --plot . a.swf");
+    assert_status(said, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
+        g_autofree char *script = content(*state, charts[i]);
+        assert_has(script, "set arrow from 1.5, graph 0 to 1.5, graph 1 ");
+        assert_has(script, "set label 'last arrival' at 1.5,");
+    }
+    g_autofree char *queue = content(*state, "queue.gp");
+    assert_has(queue, "set ytics 1\n"); /* no half of a job */
+    trace(*state, jobs, 1);
+    g_autoptr(Said) instant = sim_program(*state, "--policy easy --plot . a.swf");
+    assert_status(instant, 0);
+    g_autofree char *none = content(*state, "queue.gp");
+    assert_null(strstr(none, "arrow"));
+}
+
+static void plots_of_reservations_have_what_the_policy_has(void **state)
+{
+    static const struct {
+        const char *name;
+        gboolean reserves, slack;
+    } cases[] = {{"reserved-easy.gp", TRUE, FALSE},
+                 {"reserved-berth.gp", TRUE, TRUE},
+                 {"reserved-bound.gp", FALSE, FALSE}};
+    skip_without_gnuplot();
+    trace(*state, three, G_N_ELEMENTS(three));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,berth,bound --plot . a.swf");
+    assert_status(said, 0);
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *script = content(*state, cases[i].name);
+        assert_has(script, "title 'CPU used'");
+        assert_true((strstr(script, "title 'CPU reserved'") != NULL) == cases[i].reserves);
+        assert_true((strstr(script, "title 'memory reserved'") != NULL) == cases[i].reserves);
+        assert_true((strstr(script, "title 'CPU reserved in slack'") != NULL) == cases[i].slack);
+    }
+}
+
+static void plots_of_waits_say_their_units(void **state)
+{
+    /* The last waits for 100 s, or for 12 days. */
+    static const SimFixtureJob brief[] = {{0, 100, 100, 4}, {0, 100, 100, 4}};
+    static const SimFixtureJob days[] = {{0, 10, 10, 4}, {0, 1036800, 1036800, 4}, {0, 10, 10, 1}};
+    skip_without_gnuplot();
+    trace(*state, brief, G_N_ELEMENTS(brief));
+    g_autoptr(Said) first = sim_program(*state, "--policy easy --plot . a.swf");
+    assert_status(first, 0);
+    g_autofree char *dense = content(*state, "waits.gp");
+    assert_has(dense, "'30 s' 30, '1 min' 60, '10 min' 600, '2 min' 120, ");
+    trace(*state, days, G_N_ELEMENTS(days));
+    g_autoptr(Said) second = sim_program(*state, "--policy fcfs --plot . a.swf");
+    assert_status(second, 0);
+    g_autofree char *sparse = content(*state, "waits.gp");
+    assert_has(sparse,
+               "'10 s' 10, '1 min' 60, '10 min' 600, '1 h' 3600, '10 h' 36000, '1 d' 86400");
+    g_autofree char *data = content(*state, "waits.dat");
+    assert_has(data, "\"1\" 1.03681e+06\n");
+}
+
 static void plots_of_many_nodes_say_which_they_show(void **state)
 {
     static const SimFixtureJob job = {0, 100, 100, 4};
@@ -588,6 +672,10 @@ int main(void)
         TEST(plots_of_one_instant_are_drawn),
         TEST(plots_of_other_policies_do_not_stay),
         TEST(plots_stack_guests_by_vcpus),
+        TEST(plots_of_nodes_have_one_scale),
+        TEST(plots_mark_the_last_arrival),
+        TEST(plots_of_reservations_have_what_the_policy_has),
+        TEST(plots_of_waits_say_their_units),
         TEST(plots_of_many_nodes_say_which_they_show),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
