@@ -69,8 +69,12 @@ static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GA
 /* Who is next in the order, after those with a firm start so far. */
 static gboolean try_first(Pass *pass, CoreClass *class)
 {
-    if (!search(pass, class, core_plan_heeds_at(pass->core->plan, CORE_PLAN_FIRM, pass->n_planned),
-                NULL))
+    guint heeds = core_plan_heeds_at(pass->core->plan, CORE_PLAN_FIRM, pass->n_planned);
+    if (!search(pass, class, heeds, NULL))
+        return FALSE;
+    /* Who runs in slack there and ranks higher is not to go for it: he is backed, if he can be. */
+    if (class->shape.guests == 1 && core_slack_promote_above(pass->core, class, pass->nodes[0]) &&
+        !search(pass, class, heeds, NULL))
         return FALSE;
     core_placement_start(pass->core, class, pass->nodes);
     return TRUE;

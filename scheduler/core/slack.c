@@ -179,7 +179,14 @@ static gboolean comes_before(const CoreJob *job, const CoreClass *class)
                                            : job->id <= class->head;
 }
 
-gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle)
+static gboolean ranks_higher(const CoreJob *job, const CoreClass *class)
+{
+    return job->class->rank > class->rank;
+}
+
+/* Of those that are WORTHY of that. */
+static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 handle,
+                              gboolean (*is_worthy)(const CoreJob *job, const CoreClass *class))
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     gboolean any = FALSE;
@@ -190,13 +197,23 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_promote(core, guest) || !comes_before(guest->task->job, class) ||
+        if (!may_promote(core, guest) || !is_worthy(guest->task->job, class) ||
             !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_move_promote(core, guest);
         any = TRUE;
     }
     return any;
+}
+
+gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle)
+{
+    return promote_those(core, class, handle, comes_before);
+}
+
+gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle)
+{
+    return promote_those(core, class, handle, ranks_higher);
 }
 
 void core_slack_promote_on(BerthCore *core, CoreNode *node)

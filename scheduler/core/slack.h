@@ -29,3 +29,5 @@ void core_slack_promote_fresh(BerthCore *core);
 /* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
  * the way. TRUE: any was. */
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle);
+/* Likewise those that rank higher than CLASS, and are not only older. */
+gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle);

@@ -356,9 +356,30 @@ static void restored_guest_needs_what_it_needed(void **state)
         "released 2.1 -> RESTORE 3.2@1\n");
 }
 
+/* It was let in because there was room beside whoever was backed. He has gone, and the room is for who ranks higher. */
+static void who_ranks_higher_is_backed_before_others_start(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "submit 3 p=1000 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "submit 4 v=4 m=700 limit=5000\n"
+        "at 40\n"
+        "report 3.1 cpu=1000 mem=400 left=100\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESIZE 3.1@1\n"
+        "resized 3.1\n"
+        "why 4 resources\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_ranks_higher_is_backed_before_others_start),
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
         cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
         cmocka_unit_test(second_plan_stands_for_its_interval),
