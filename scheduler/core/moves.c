@@ -54,14 +54,23 @@ void core_move_back_off(BerthCore *core, CoreGuest *guest)
     guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
 }
 
-/* For a round, and for twice as long each time, so that others get their turn. */
+/* A round, and twice as long each time, so that others get their turn. */
+static gint64 rest_end_usec(const BerthCore *core, guint32 failed)
+{
+    guint32 doublings = MIN(failed, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
+    return core_time_add(core->now_usec,
+                         core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] << doublings);
+}
+
 void core_move_rest(BerthCore *core, CoreGuest *guest)
 {
-    guint32 doublings =
-        MIN(guest->moves_failed, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
-    guest->moves_failed++;
-    guest->move_rest_usec = core_time_add(
-        core->now_usec, core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] << doublings);
+    guest->move_rest_usec = rest_end_usec(core, guest->moves_failed++);
+}
+
+void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok)
+{
+    guest->save_rest_usec = ok ? 0 : rest_end_usec(core, guest->saves_failed);
+    guest->saves_failed = ok ? 0 : guest->saves_failed + 1;
 }
 
 /* Whether the node that it did not come to is at fault nobody knows: another one is tried first. */

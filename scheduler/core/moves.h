@@ -57,6 +57,8 @@ void core_move_call_off(BerthCore *core, CoreGuest *guest);
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
 /* GUEST could not be moved, or saved to leave: no drain tries it for a while, longer each time. */
 void core_move_rest(BerthCore *core, CoreGuest *guest);
+/* A checkpoint that was to make room has worked, or not: then the next is not begun before it has rested, likewise. */
+void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok);
 /* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */

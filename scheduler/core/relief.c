@@ -44,10 +44,20 @@ static gboolean may_start_again(const CoreGuest *guest)
            !(task->job->no_requeue && task->record.start_taken);
 }
 
+/* What has failed is not tried again at once: where it fails fast it would be tried for ever. The other one is. */
+static gboolean may_move_away(const BerthCore *core, const CoreGuest *guest)
+{
+    return core_move_may_migrate(core, guest) && guest->move_rest_usec <= core->now_usec;
+}
+
+static gboolean may_be_saved(const BerthCore *core, const CoreGuest *guest)
+{
+    return core_move_may_checkpoint(core, guest) && guest->save_rest_usec <= core->now_usec;
+}
+
 static gboolean can_leave(const BerthCore *core, const CoreGuest *guest)
 {
-    return may_start_again(guest) || core_move_may_migrate(core, guest) ||
-           core_move_may_checkpoint(core, guest);
+    return may_start_again(guest) || may_move_away(core, guest) || may_be_saved(core, guest);
 }
 
 /* Most relief per MiB to copy; who has not begun to run costs nothing. Then the younger job. */
@@ -109,11 +119,10 @@ static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
     CoreLodger lodger = core_slack_lodger(guest);
     if (!may_begin(core, node, reason))
         return FALSE;
-    CoreNode *to =
-        core_move_may_migrate(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
-    if (to != NULL && core_move_is_below_caps(core, to))
+    CoreNode *to = may_move_away(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
+    if (to != NULL && core_move_is_below_caps(core, to) && !core_move_was_refused(core, to))
         core_move_migrate(core, guest, to, TRUE, reason);
-    else if (core_move_may_checkpoint(core, guest))
+    else if (may_be_saved(core, guest))
         core_move_checkpoint(core, guest, TRUE, reason);
     else
         return FALSE;
@@ -186,6 +195,22 @@ void core_relief_room_changed(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++)
         core_task_room_is_free(core, g_ptr_array_index(guests, i));
+}
+
+/* All in slack could have been written out by then: one that is not done, or fails, may never be. What else the
+ * node has is no reason to wait for it while others have room. */
+void core_relief_give_up_waiting(BerthCore *core, CoreNode *node)
+{
+    if (node->n_waiting_for_room == 0)
+        return;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        gint64 until_usec =
+            core_time_add(guest->began_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]);
+        if (guest->waits_for_room && guest->task->n_guests == 1 && until_usec <= core->now_usec)
+            core_task_handle(core, guest->task, CORE_TASK_NO_ROOM, NULL);
+    }
 }
 
 /* The one that takes longest to write out; not in its cooldown, nor about to end. */

@@ -14,6 +14,8 @@ guint64 core_relief_most_mib(const BerthCore *core);
 gboolean core_relief_make_room(BerthCore *core, CoreNode *node);
 /* Something left NODE, or is known not to leave: starts that waited for the room go on. */
 void core_relief_room_changed(BerthCore *core, CoreNode *node);
+/* Backed guests that have waited on NODE for room for longer than that may take are to start elsewhere. */
+void core_relief_give_up_waiting(BerthCore *core, CoreNode *node);
 /* The needs of NODE's guests have changed. */
 void core_relief_check(BerthCore *core, CoreNode *node);
 /* NODE says what it has, and whether somebody stalls there for want of memory. */

@@ -180,7 +180,9 @@ struct CoreGuest {
     gint64 pause_usec;     /* its next cooldown, if longer than others */
     guint32 balanced;      /* so often for balance */
     guint32 moves_failed;  /* in a row */
-    gint64 move_rest_usec; /* after those no drain moves it until then */
+    gint64 move_rest_usec; /* after those no drain and no relief moves it until then */
+    guint32 saves_failed;  /* in a row, that were to make room */
+    gint64 save_rest_usec; /* after those it is not checkpointed for that until then */
     gint64 stuck_usec;     /* since then a drain has found no place for it; 0 = it has not looked */
     guint64 balloon_mib;   /* of its memory, that a balloon keeps from it */
     guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */

@@ -261,6 +261,7 @@ static const TaskHandler table[BERTH_GUEST_FENCING + 1][CORE_TASK_N_EVENTS] = {
             [CORE_TASK_GONE] = on_gone_while_starting,
             [CORE_TASK_START_FAILED] = on_start_refused,
             [CORE_TASK_EVICT] = core_on_evict_starting,
+            [CORE_TASK_NO_ROOM] = core_on_no_room,
             [CORE_TASK_CANCEL] = on_cancel_guest,
             [CORE_TASK_FOUND] = core_on_found_starting,
             [CORE_TASK_MISSING] = core_on_missing_while_starting,

@@ -23,6 +23,7 @@ typedef enum {
     CORE_TASK_FROZEN,
     CORE_TASK_THAWED,
     CORE_TASK_EVICT,     /* it has not begun to run, and its room is needed */
+    CORE_TASK_NO_ROOM,   /* whoever is in its room does not go: its START has not left */
     CORE_TASK_NODE_LOST, /* its node is given up */
     CORE_TASK_N_EVENTS,
 } CoreTaskEvent;

@@ -61,6 +61,8 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_freeze_to_disk_failed(core, guest);
     if (!input->ok && reason == BERTH_REASON_DRAIN)
         core_move_rest(core, guest);
+    if (reason == BERTH_REASON_ROOM_NEEDED || reason == BERTH_REASON_PRESSURE)
+        core_move_saved_for_room(core, guest, input->ok);
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);
@@ -118,5 +120,12 @@ void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_node_of(core, &task->guests[0])->slack_rest_usec =
         core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
     core_step_set_pending(core, task, BERTH_REASON_EVICTED);
+    core_step_release(core, task);
+}
+
+/* It waits in its place of the order, and another node is taken first. */
+void core_on_no_room(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
+{
+    core_step_set_pending(core, task, BERTH_REASON_STARTING_LATER);
     core_step_release(core, task);
 }

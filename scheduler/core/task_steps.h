@@ -40,6 +40,7 @@ void core_on_frozen(BerthCore *core, CoreTask *task, CoreGuest *guest, const Cor
 void core_on_thawed(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
 void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input);
+void core_on_no_room(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input);
 void core_on_found_alive(BerthCore *core, CoreTask *task, CoreGuest *guest,
                          const CoreTaskInput *input);
 void core_on_found_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
