@@ -39,7 +39,7 @@ static CoreJob *next_job(Gathering *gathering, gint64 *out_rank)
         const CoreShape *shape = &ordered->class->shape;
         if (!core_ahead_is_behind(gathering->ahead, ordered))
             break;
-        if (core_owner_hinders(shape->owner, shape->size, shape->guests) == NULL)
+        if (core_owner_hinders(shape->owner, shape->start, shape->guests) == NULL)
             core_ahead_add(gathering->ahead, ordered);
     }
     return core_ahead_first(gathering->ahead, out_rank);

@@ -8,6 +8,7 @@
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/replan.h"
@@ -110,6 +111,28 @@ static void check_stored(const BerthCore *core)
     CHECK(sum_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);
 }
 
+/* What owners are said to run is what their tasks have. */
+static void check_owners(BerthCore *core)
+{
+    GHashTableIter iter;
+    gpointer key;
+    BerthCoreLimits sum = {0};
+    BerthCoreLimits all = core_owner_all_running(core);
+    g_hash_table_iter_init(&iter, core->jobs);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const CoreJob *job = key;
+        for (guint32 i = 0; i < job->n_tasks; i++) {
+            const CoreTask *task = job->tasks[i];
+            sum.running_tasks += task->record.phase != BERTH_GUEST_NONE;
+            sum.vcpus += task->n_guests * task->counted.vcpus;
+            sum.memory_mib += task->n_guests * task->counted.memory_mib;
+        }
+    }
+    CHECK(sum.running_tasks == all.running_tasks && sum.vcpus == all.vcpus &&
+              sum.memory_mib == all.memory_mib,
+          "%u vCPUs of %u tasks", all.vcpus, all.running_tasks);
+}
+
 static void check_guest(const BerthCore *core, const CoreGuest *guest)
 {
     const BerthCoreTask *record = &guest->task->record;
@@ -168,6 +191,7 @@ static void check_task(const BerthCore *core, const CoreTask *task)
         CHECK(is_over(core, task) == (record->phase == BERTH_GUEST_NONE) && record->end_usec > 0,
               "job %" G_GUINT64_FORMAT, record->job);
     check_waits_somewhere(task);
+    CHECK(core_owner_counts(task), "job %" G_GUINT64_FORMAT, record->job);
     check_checkpoints(core, task);
     check_guests(core, task);
 }
@@ -340,6 +364,7 @@ void berth_core_assert_invariants(BerthCore *core)
     while (g_hash_table_iter_next(&iter, &key, NULL))
         check_job(core, key);
     check_stored(core);
+    check_owners(core);
     for (guint i = 0; i < core->nodes.nodes->len; i++)
         check_node(core, g_ptr_array_index(core->nodes.nodes, i));
     check_tree(&core->nodes);

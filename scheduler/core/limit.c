@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
- * grown towards its ceiling by a step: on the spot where its node can back that, else on a node that
+ * grown towards its ceiling by a step, as its user's and accounts' limits let it: on the spot where its node can back that, else on a node that
  * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
  * wait for its turn; short of vCPUs it is just slow, and one that uses nearly all that it asked for,
@@ -12,6 +12,7 @@
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/task.h"
@@ -119,13 +120,16 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
 {
     const CoreShape *shape = &guest->task->job->class->shape;
     CoreSize both = guest->size;
+    CoreSize left = core_owner_left(shape->owner);
     if (!(core->config.features & BERTH_FEATURE_GROWTH))
         return CANNOT;
     if (memory)
         both.memory_mib = grown(core, both.memory_mib,
-                                shape->ceiling_memory_mib + core->config.guest_overhead_mib);
+                                MIN(shape->ceiling_memory_mib + core->config.guest_overhead_mib,
+                                    both.memory_mib + left.memory_mib));
     if (vcpus)
-        both.vcpus = (guint32)grown(core, both.vcpus, shape->ceiling_vcpus);
+        both.vcpus = (guint32)grown(core, both.vcpus,
+                                    MIN(shape->ceiling_vcpus, (guint64)both.vcpus + left.vcpus));
     const CoreSize tries[] = {
         both, {guest->size.vcpus, both.memory_mib}, {both.vcpus, guest->size.memory_mib}};
     Growth best = CANNOT;

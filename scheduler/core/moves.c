@@ -12,6 +12,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
@@ -199,6 +200,7 @@ void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to
     guest->to_size = core_size_max(guest->size, size);
     core_nodes_hold(&core->nodes, to, guest);
     begin(core, guest, BERTH_OP_MIGRATING, reason);
+    core_owner_recount(core, guest->task);
 }
 
 void core_move_checkpoint(BerthCore *core, CoreGuest *guest, gboolean stops, BerthReason reason)
@@ -234,6 +236,7 @@ static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
     guest->size = size;
     guest->cells = core_cells_fit(node, cells, size) ? cells : 0;
     core_nodes_reserve(&core->nodes, node, guest);
+    core_owner_recount(core, guest->task);
 }
 
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason)
@@ -414,6 +417,7 @@ static void end(BerthCore *core, CoreGuest *guest)
         core->may_save = TRUE;
     }
     guest->op = BERTH_OP_NONE;
+    core_owner_recount(core, guest->task);
     guest->cooldown_usec = core_time_add(
         core->now_usec, MAX(core->tunings[BERTH_TUNING_COOLDOWN_USEC], guest->pause_usec));
     guest->pause_usec = 0;

@@ -287,32 +287,75 @@ static void tell(BerthCore *core, CoreOwner *owner)
     g_array_append_val(core->effects->uses, use);
 }
 
-guint64 core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests)
+/* What each of its guests has, and is to have where it is being moved. */
+static CoreSize held_by(const CoreTask *task)
 {
-    guint64 rate_mib = rate_of(core, size, guests);
-    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
-        settle(core, up);
-        tell(core, up);
-        up->running.running_tasks++;
-        up->running.vcpus += guests * size.vcpus;
-        up->running.memory_mib += guests * size.memory_mib;
-        up->rate_mib += rate_mib;
-    }
-    return rate_mib;
+    const CoreGuest *guest = &task->guests[0];
+    return guest->op == BERTH_OP_MIGRATING ? core_size_max(guest->size, guest->to_size)
+                                           : guest->size;
 }
 
-void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests,
-                    guint64 rate_mib)
+/* TASK counts SIZE from now on, where it counted another; N_MORE of tasks. */
+static void count(BerthCore *core, CoreTask *task, CoreSize size, gint n_more)
 {
-    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
+    CoreSize was = task->counted;
+    guint64 rate_mib = rate_of(core, size, task->n_guests);
+    gboolean is_less = n_more < 0 || size.vcpus < was.vcpus || size.memory_mib < was.memory_mib;
+    for (CoreOwner *up = task->job->class->shape.owner; up != NULL; up = up->parent) {
         settle(core, up);
         tell(core, up);
-        up->running.running_tasks--;
-        up->running.vcpus -= guests * size.vcpus;
-        up->running.memory_mib -= guests * size.memory_mib;
-        up->rate_mib -= rate_mib;
-        unpark(core, up);
+        up->running.running_tasks += (guint32)n_more;
+        up->running.vcpus += task->n_guests * (size.vcpus - was.vcpus);
+        up->running.memory_mib += task->n_guests * (size.memory_mib - was.memory_mib);
+        up->rate_mib += rate_mib - task->rate_mib;
+        if (is_less)
+            unpark(core, up);
     }
+    task->counted = size;
+    task->rate_mib = rate_mib;
+}
+
+void core_owner_start(BerthCore *core, CoreTask *task)
+{
+    count(core, task, held_by(task), 1);
+}
+
+void core_owner_recount(BerthCore *core, CoreTask *task)
+{
+    if (task->counted.vcpus > 0 && !core_size_equal(task->counted, held_by(task)))
+        count(core, task, held_by(task), 0);
+}
+
+void core_owner_end(BerthCore *core, CoreTask *task)
+{
+    count(core, task, (CoreSize){0, 0}, -1);
+}
+
+static guint64 left_of(guint64 limit, guint64 running)
+{
+    return limit == 0 ? G_MAXUINT32 : limit - MIN(limit, running);
+}
+
+CoreSize core_owner_left(const CoreOwner *owner)
+{
+    CoreSize left = {G_MAXUINT32, G_MAXUINT32};
+    for (const CoreOwner *up = owner; up != NULL; up = up->parent) {
+        left.vcpus = MIN(left.vcpus, (guint32)left_of(up->limits.vcpus, up->running.vcpus));
+        left.memory_mib =
+            MIN(left.memory_mib, left_of(up->limits.memory_mib, up->running.memory_mib));
+    }
+    return left;
+}
+
+gboolean core_owner_counts(const CoreTask *task)
+{
+    gboolean is_up = task->record.phase != BERTH_GUEST_NONE;
+    return core_size_equal(task->counted, is_up ? held_by(task) : (CoreSize){0, 0});
+}
+
+BerthCoreLimits core_owner_all_running(BerthCore *core)
+{
+    return get(core, 0, 0, FALSE)->running;
 }
 
 CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests)

@@ -22,11 +22,18 @@ void core_owners_resume(BerthCore *core);
 gboolean core_owner_may_add_job(const CoreOwner *owner);
 void core_owner_add_job(CoreOwner *owner);
 void core_owner_remove_job(CoreOwner *owner);
-/* A task with guests of that size, so many, runs, or no longer does. The worth of a vCPU may change
- * meanwhile: what it uses per second is reckoned at its start, returned, and handed in at its end. */
-guint64 core_owner_start(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests);
-void core_owner_end(BerthCore *core, CoreOwner *owner, CoreSize size, guint32 guests,
-                    guint64 rate_mib);
+/* TASK has guests now, has others than before (recount), or has none any more. Those that are grown, or are being
+ * moved to where they will be, count with all that is held for them. The worth of a vCPU may change meanwhile: what TASK
+ * uses per second is reckoned when its guests change. */
+void core_owner_start(BerthCore *core, CoreTask *task);
+void core_owner_recount(BerthCore *core, CoreTask *task);
+void core_owner_end(BerthCore *core, CoreTask *task);
+/* So much more the limits of OWNER and of those above let its guests have; G_MAXUINT32 = as much as may be. */
+CoreSize core_owner_left(const CoreOwner *owner);
+/* TRUE: TASK counts with what it has. */
+gboolean core_owner_counts(const CoreTask *task);
+/* Of the root. */
+BerthCoreLimits core_owner_all_running(BerthCore *core);
 /* Who of OWNER and those above does not let one more run now; NULL = all do. */
 CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests);
 

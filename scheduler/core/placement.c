@@ -32,7 +32,7 @@ guint32 core_placement_avoid(const CoreClass *class)
 gboolean core_placement_park(BerthCore *core, CoreClass *class)
 {
     const CoreShape *shape = &class->shape;
-    CoreOwner *owner = core_owner_hinders(shape->owner, shape->size, shape->guests);
+    CoreOwner *owner = core_owner_hinders(shape->owner, shape->start, shape->guests);
     if (owner == NULL)
         return FALSE;
     core_order_park(core, class, owner);

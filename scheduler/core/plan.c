@@ -332,7 +332,7 @@ gboolean core_planned_is_idle(const BerthCore *core, const CorePlanned *planned)
     if (job == NULL || !core_heap_has(&job->waiting) || !job->class->is_ordered)
         return TRUE;
     const CoreShape *shape = &job->class->shape;
-    return core_owner_hinders(shape->owner, shape->size, shape->guests) != NULL;
+    return core_owner_hinders(shape->owner, shape->start, shape->guests) != NULL;
 }
 
 void core_plan_drop_idle(BerthCore *core)

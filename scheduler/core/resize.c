@@ -7,6 +7,7 @@
 #include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/requests.h"
 #include "scheduler/core/running.h"
@@ -44,6 +45,20 @@ static gboolean check_memory(const CoreGuest *guest, guint64 memory_mib, GError 
                            "%" G_GUINT64_FORMAT " MiB",
                            memory_mib, least_mib);
     return TRUE;
+}
+
+static gboolean check_owner(const CoreGuest *guest, CoreSize more, GError **error)
+{
+    CoreSize left = core_owner_left(guest->task->job->class->shape.owner);
+    if (core_size_fits(more, left))
+        return TRUE;
+    gboolean of_vcpus = more.vcpus > left.vcpus;
+    return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
+                       "cannot have that: its user or account may use %" G_GUINT64_FORMAT
+                       " %s more, and that takes %" G_GUINT64_FORMAT,
+                       of_vcpus ? left.vcpus : left.memory_mib,
+                       of_vcpus ? "vCPUs" : "MiB of memory",
+                       of_vcpus ? more.vcpus : more.memory_mib);
 }
 
 /* --- where ---------------------------------------------------------------------------------- */
@@ -135,6 +150,8 @@ gboolean core_resize(BerthCore *core, guint64 number, const BerthResources *want
         return TRUE;
     CoreSize more = core_size_sub(size, guest->size);
     gboolean is_less = more.vcpus == 0 && more.memory_mib == 0;
+    if (!check_owner(guest, more, error))
+        return FALSE;
     if (!is_less && !has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more))
         return move_to_resize(core, guest, size, reason, error);
     core_move_resize(core, guest, size, reason);

@@ -73,6 +73,7 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
         core->space_mib += guest->task->job->class->shape.memory_mib;
     core_nodes_reserve(&core->nodes, node, guest);
     core_move_restore(core, guest, source);
+    core_owner_recount(core, guest->task);
 }
 
 static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *source)

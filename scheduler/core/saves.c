@@ -162,7 +162,7 @@ static CoreTask *only_on_disk(const CoreJob *job, GError **error)
 }
 
 /* Its job may run one more task, and starts are made. */
-static gboolean may_start(BerthCore *core, const CoreJob *job, GError **error)
+static gboolean may_start(BerthCore *core, const CoreJob *job, CoreSize size, GError **error)
 {
     const CoreShape *shape = &job->class->shape;
     if (core->storage_down)
@@ -174,7 +174,7 @@ static gboolean may_start(BerthCore *core, const CoreJob *job, GError **error)
     if (job->throttle > 0 && job->n_active >= job->throttle)
         return refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
                       "runs as many tasks as it may");
-    if (core_owner_hinders(shape->owner, shape->size, shape->guests) != NULL)
+    if (core_owner_hinders(shape->owner, size, shape->guests) != NULL)
         return refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
                       "cannot start now: its user or account runs as much as it may");
     return TRUE;
@@ -183,11 +183,13 @@ static gboolean may_start(BerthCore *core, const CoreJob *job, GError **error)
 gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, guint32 handle, GError **error)
 {
     CoreTask *task = only_on_disk(job, error);
-    if (task == NULL || !may_start(core, job, error))
+    if (task == NULL)
+        return FALSE;
+    CoreSize size = core_job_start_size(core, job, task);
+    if (!may_start(core, job, size, error))
         return FALSE;
     gint64 left_usec = MAX(core_task_time_left_usec(core, task), 1);
-    if (core_migrate_check_node(core, job, core_job_start_size(core, job, task), left_usec, handle,
-                                error) == NULL)
+    if (core_migrate_check_node(core, job, size, left_usec, handle, error) == NULL)
         return FALSE;
     core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
     core_step_set_pending(core, task, BERTH_REASON_RESTORING);

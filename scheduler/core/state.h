@@ -217,7 +217,8 @@ struct CoreTask {
     gint64 end_usec;            /* latest end that a guest of it reported */
     CoreLoss *loss;             /* charge.c; NULL = is one guest, or none was heard to lose */
     gint64 peak_told_usec;      /* its peak was last looked at whether it has changed. predict.c */
-    guint64 rate_mib;           /* its part of its owners' while it has guests. owner.c */
+    CoreSize counted;           /* of each of its guests, by its owners; 0 = it has none. owner.c */
+    guint64 rate_mib;           /* its part of theirs. owner.c */
     CoreHeapLink returned;      /* in job->returned: it waits to start again */
     guint32 n_guests;
     CoreGuest guests[];

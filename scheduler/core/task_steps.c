@@ -187,8 +187,7 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
         return;
     core_timer_clear(core, &task->timer);
     task->job->n_active--;
-    core_owner_end(core, task->job->class->shape.owner, task->job->class->shape.size,
-                   task->n_guests, task->rate_mib);
+    core_owner_end(core, task);
     if (berth_job_state_is_final(task->record.state)) {
         core_task_over(core, task);
         core_order_update(core, task->job);
@@ -298,10 +297,9 @@ void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
     record->end_usec = 0;
     task->end_usec = 0;
     task->job->n_active++;
-    task->rate_mib = core_owner_start(core, task->job->class->shape.owner,
-                                      task->job->class->shape.size, task->n_guests);
     for (guint32 i = 0; i < task->n_guests; i++)
         place_guest(core, &task->guests[i], nodes[i], is_opportunistic);
+    core_owner_start(core, task);
     core_step_plan_end(core, task, core->now_usec);
     core_step_set_phase(core, task, BERTH_GUEST_STARTING);
     for (guint32 i = 0; i < task->n_guests; i++)
@@ -352,8 +350,7 @@ void core_task_restored(BerthCore *core, CoreTask *task)
 {
     gint64 start_usec = task->record.start_usec;
     task->job->n_active++;
-    task->rate_mib = core_owner_start(core, task->job->class->shape.owner,
-                                      task->job->class->shape.size, task->n_guests);
+    core_owner_start(core, task);
     core_step_plan_end(core, task, start_usec > 0 ? start_usec : core->now_usec);
     core_task_arm(core, task);
 }

@@ -77,7 +77,7 @@ static void check_new_start(World *world, const Job *job, const Task *task,
           action->guest.job);
     CHECK(world, !world->storage_is_down && !job->job.held, action->guest.job);
     CHECK(world, model_dependencies_met(world, job), action->guest.job);
-    CHECK(world, !model_exceeds_limits(world, job, 0), action->guest.job);
+    CHECK(world, !model_exceeds_limits(world, job, NULL), action->guest.job);
     if (has_plain_order(world))
         check_not_overtaken(world, job, action->node);
 }

@@ -101,12 +101,28 @@ static gboolean is_below(const World *world, const Job *job, guint owner)
     return FALSE;
 }
 
-static void add_tasks(BerthCoreLimits *sum, const Job *job, guint n)
+/* What a guest of it has, and is to have where it is being given more. */
+static BerthResources held_by(const Job *job, const BerthCoreTask *record)
 {
-    guint guests = n * MAX(job->job.guests, 1);
-    sum->running_tasks += n;
-    sum->vcpus += guests * job->job.resources.vcpus;
-    sum->memory_mib += guests * (job->job.resources.memory_mib + OVERHEAD_MIB);
+    BerthResources held = record->resources.vcpus > 0 ? record->resources : job->job.resources;
+    held.vcpus = MAX(held.vcpus, record->resize_to.vcpus);
+    held.memory_mib = MAX(held.memory_mib, record->resize_to.memory_mib);
+    return held;
+}
+
+/* What it takes to start it. */
+static BerthResources start_of(const Job *job, const BerthCoreTask *record)
+{
+    gboolean is_saved = record->checkpoint_epoch > 0 && record->checkpoint_resources.vcpus > 0;
+    return is_saved ? record->checkpoint_resources : job->job.resources;
+}
+
+static void add_task(BerthCoreLimits *sum, const Job *job, BerthResources each)
+{
+    guint guests = MAX(job->job.guests, 1);
+    sum->running_tasks++;
+    sum->vcpus += guests * each.vcpus;
+    sum->memory_mib += guests * (each.memory_mib + OVERHEAD_MIB);
 }
 
 static BerthCoreLimits running_below(const World *world, guint owner)
@@ -117,18 +133,21 @@ static BerthCoreLimits running_below(const World *world, guint owner)
         if (job->is_over || !is_below(world, job, owner))
             continue;
         sum.jobs++;
-        add_tasks(&sum, job, model_n_active(job));
+        for (guint32 i = 0; i < job->n_tasks; i++)
+            if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
+                add_task(&sum, job, held_by(job, &job->tasks[i].record));
     }
     return sum;
 }
 
-gboolean model_exceeds_limits(const World *world, const Job *job, guint n_more)
+gboolean model_exceeds_limits(const World *world, const Job *job, const BerthCoreTask *more)
 {
     for (gint at = (gint)world_user(job->job.account, job->job.uid); at >= 0;
          at = world->owners[at].above) {
         const BerthCoreLimits *limits = &world->owners[at].limits;
         BerthCoreLimits sum = running_below(world, (guint)at);
-        add_tasks(&sum, job, n_more);
+        if (more != NULL)
+            add_task(&sum, job, start_of(job, more));
         if ((limits->running_tasks > 0 && sum.running_tasks > limits->running_tasks) ||
             (limits->vcpus > 0 && sum.vcpus > limits->vcpus) ||
             (limits->memory_mib > 0 && sum.memory_mib > limits->memory_mib))
@@ -151,18 +170,27 @@ gboolean model_may_add_job(const World *world, const Job *job)
 
 /* --- fair share ----------------------------------------------------------------------------- */
 
+static double rate_of(const Job *job)
+{
+    double rate = 0;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        BerthResources held = held_by(job, &job->tasks[i].record);
+        if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
+            rate += MAX((double)held.vcpus * MIB_PER_VCPU, (double)held.memory_mib + OVERHEAD_MIB);
+    }
+    return rate * MAX(job->job.guests, 1);
+}
+
 static void add_rates(World *world)
 {
     for (guint i = 0; i < N_OWNERS; i++)
         world->owners[i].rate = 0;
     for (guint64 number = 1; number <= world->jobs->len; number++) {
         const Job *job = world_job(world, number);
-        guint active = job->is_over ? 0 : model_n_active(job);
-        double rate = MAX((double)job->job.resources.vcpus * MIB_PER_VCPU,
-                          (double)job->job.resources.memory_mib + OVERHEAD_MIB);
-        for (gint at = (gint)world_user(job->job.account, job->job.uid); active > 0 && at >= 0;
+        double rate = job->is_over ? 0 : rate_of(job);
+        for (gint at = (gint)world_user(job->job.account, job->job.uid); rate > 0 && at >= 0;
              at = world->owners[at].above)
-            world->owners[at].rate += rate * active * MAX(job->job.guests, 1);
+            world->owners[at].rate += rate;
     }
 }
 
@@ -268,7 +296,7 @@ static gboolean wants_to_start(const World *world, const Job *job)
         const BerthCoreTask *record = &job->tasks[i].record;
         if (record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE &&
             record->not_before_usec <= world->now_usec)
-            return !model_exceeds_limits(world, job, 1);
+            return !model_exceeds_limits(world, job, record);
     }
     return FALSE;
 }

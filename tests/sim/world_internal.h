@@ -233,8 +233,8 @@ gboolean model_is_blocked(const World *world, guint32 node, gint64 from_usec, gi
 gboolean model_dependencies_met(const World *world, const Job *job);
 gboolean model_has_hope(const World *world, const Job *job);
 guint model_n_active(const Job *job);
-/* Above or at its owner something has no room for N_MORE more tasks of JOB. */
-gboolean model_exceeds_limits(const World *world, const Job *job, guint n_more);
+/* Above or at its owner something has no room for what JOB has, and MORE, a task of it that is to start; NULL = none. */
+gboolean model_exceeds_limits(const World *world, const Job *job, const BerthCoreTask *more);
 gboolean model_may_add_job(const World *world, const Job *job);
 /* Order of waiting jobs, where nothing but priority and QOS counts. */
 gboolean model_comes_before(const World *world, const Job *a, const Job *b);

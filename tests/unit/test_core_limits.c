@@ -49,6 +49,19 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "exited 1.1 -> RELEASE 1.1@1\n");
 }
 
+static void guest_grows_as_far_as_its_user_may_go(void **state)
+{
+    run("node 1 4 1000\n"
+        "user 1000 m=450 v=2\n"
+        "submit 1 v=2 m=400 mmax=800 vmax=4 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
+        "holds 1 2 450\n"
+        "resized 1.1\n"
+        "report 1.1 cpu=2000 mem=440 left=10 throttled=500\n"
+        "report 1.1 cpu=1000 mem=440 left=10 psi=100 -> FREEZE 1.1@1\n");
+}
+
 static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
 {
     const char *full = "node 1 4 1000\n"
@@ -231,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guest_with_nothing_available_is_grown),
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
+        cmocka_unit_test(guest_grows_as_far_as_its_user_may_go),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
         cmocka_unit_test(guest_on_a_cordoned_node_is_grown_there),
         cmocka_unit_test(guest_in_slack_is_backed_to_grow),

@@ -80,6 +80,26 @@ static void fair_share_follows_shares_of_accounts(void **state)
                  "released 2.1 -> START 4.1@1\n");
 }
 
+/* It asked for the least, and has had the most. */
+static void fair_share_counts_what_a_guest_has_grown_to(void **state)
+{
+    run_weighted(1000, 0,
+                 "node 1 4 1000\n"
+                 "submit 1 uid=1 m=100 mmax=500 -> START 1.1@1\n"
+                 "running 1.1\n"
+                 "submit 2 uid=2 m=400 -> START 2.1@1\n"
+                 "running 2.1\n"
+                 "resize 1 m=500 -> RESIZE 1.1@1=1/500\n"
+                 "resized 1.1\n"
+                 "submit 3 uid=1 v=4\n"
+                 "submit 4 uid=2 v=4\n"
+                 "at 100\n"
+                 "exited 1.1 -> RELEASE 1.1@1\n"
+                 "exited 2.1 -> RELEASE 2.1@1\n"
+                 "released 1.1\n"
+                 "released 2.1 -> START 4.1@1\n");
+}
+
 static void fair_share_forgets_by_half_lives(void **state)
 {
     /* 40 half lives later nothing of it is left, and the lower number is first. */
@@ -448,6 +468,7 @@ int main(void)
         cmocka_unit_test(exp2_neg_is_exact_at_whole_numbers_and_falls),
         cmocka_unit_test(fair_share_puts_who_used_less_first),
         cmocka_unit_test(fair_share_follows_shares_of_accounts),
+        cmocka_unit_test(fair_share_counts_what_a_guest_has_grown_to),
         cmocka_unit_test(fair_share_forgets_by_half_lives),
         cmocka_unit_test(age_lets_nobody_wait_forever),
         cmocka_unit_test(qos_is_bounded),

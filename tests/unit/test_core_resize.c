@@ -35,6 +35,31 @@ static void resize_gives_what_is_asked_for_within_the_ceiling(void **state)
                  "resize 1\n");
 }
 
+static void resize_is_within_the_limits_of_user_and_account(void **state)
+{
+    run("user 1000 v=2\n" ONE_RUNS "resize 1 v=3 ! may use 1 vCPUs more, and that takes 2\n"
+        "resize 1 v=2 -> RESIZE 1.1@1=2/200\n"
+        "resized 1.1\n"
+        "submit 2 v=1 m=100\n"
+        "why 2 account-limit\n"
+        "resize 1 v=1 -> RESIZE 1.1@1=1/200\n"
+        "why 2 account-limit\n" /* until it is done */
+        "resized 1.1 -> START 2.1@1\n"
+        "running 2.1\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n");
+    run("account 0 m=500\n" ONE_RUNS "resize 1 m=501 ! may use 300 MiB of memory more\n"
+        "resize 1 m=500 -> RESIZE 1.1@1=1/500\n"
+        "resized 1.1 failed\n"
+        "submit 2 v=1 m=300 -> START 2.1@1\n");
+    /* What is held for it where it is moved to counts. */
+    run("user 1000 v=4\n" ONE_OF_TWO_RUNS "submit 2 v=3 m=100 uid=7 nodes=1 -> START 2.1@1\n"
+        "resize 1 v=3 -> MIGRATE 1.1@1>2\n"
+        "submit 3 v=2 m=100\n"
+        "why 3 account-limit\n"
+        "migrated 1.1 failed -> START 3.1@2\n");
+}
+
 static void resize_again_is_the_same_and_another_waits(void **state)
 {
     run(ONE_RUNS "resize 1 v=2 -> RESIZE 1.1@1=2/200\n"
@@ -232,6 +257,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resize_gives_what_is_asked_for_within_the_ceiling),
+        cmocka_unit_test(resize_is_within_the_limits_of_user_and_account),
         cmocka_unit_test(resize_again_is_the_same_and_another_waits),
         cmocka_unit_test(resize_holds_the_larger_of_both_until_it_is_done),
         cmocka_unit_test(resize_that_comes_half_way_leaves_what_it_has),
