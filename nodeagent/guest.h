@@ -128,6 +128,9 @@ gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,
                          gpointer user_data);
+/* It is nobody's any more, and will be released: what it still puts out is not written to its log, which may be that
+ * of one that goes on from its checkpoint elsewhere. */
+void berth_guest_disown(BerthGuest *guest);
 /* The same for what this node has of a guest that runs on another one. */
 void berth_guest_release_here(BerthGuest *guest, BerthGuestAnswerFunc answer, gpointer user_data);
 

@@ -26,6 +26,7 @@ struct BerthGuest {
     char *disk_id; /* NULL: not known */
     char *log_id;  /* NULL: not known */
     gboolean is_adopted;
+    gboolean is_stray; /* nobody's: what it puts out is dropped */
     gboolean had_run; /* an agent before us, or a channel that is closed, may have told it to run */
 
     grefcount refs;     /* the owner's, and one for each operation under way */

@@ -255,6 +255,8 @@ void berth_guest_start_talking(BerthGuest *guest)
     static const guint64 nothing[BERTH_N_STREAMS] = {0, 0};
     guest->writer = berth_log_writer_new(&berth_log_store_lane, guest->context->lane, guest->log_id,
                                          on_log_progress, guest);
+    if (guest->is_stray)
+        berth_log_writer_drop(guest->writer);
     if (guest->is_adopted) {
         set_boot_deadline(guest);
         look_at_logs(guest);
@@ -283,6 +285,13 @@ gboolean berth_guest_may_have_begun(const BerthGuest *guest)
 {
     return guest->had_run ||
            (guest->channel != NULL && berth_guest_channel_may_have_begun(guest->channel));
+}
+
+void berth_guest_disown(BerthGuest *guest)
+{
+    guest->is_stray = TRUE;
+    if (guest->writer != NULL)
+        berth_log_writer_drop(guest->writer);
 }
 
 void berth_guest_stop_talking(BerthGuest *guest)

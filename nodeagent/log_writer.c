@@ -27,6 +27,7 @@ struct BerthLogWriter {
     gpointer store;
     Stream streams[BERTH_N_STREAMS];
     GCancellable *closed;
+    gboolean drops; /* and writes nothing */
     BerthLogProgressFunc func;
     gpointer user_data;
 };
@@ -139,6 +140,14 @@ static void write_next(Stream *stream)
     write_in_flight(stream);
 }
 
+static void drop_all(Stream *stream)
+{
+    g_clear_handle_id(&stream->retry_source, g_source_remove);
+    g_clear_pointer(&stream->in_flight, g_bytes_unref);
+    g_byte_array_set_size(stream->waiting, 0);
+    stream->durable = stream->accepted;
+}
+
 static void on_written(GObject *source, GAsyncResult *result, gpointer data)
 {
     Stream *stream = data;
@@ -149,7 +158,9 @@ static void on_written(GObject *source, GAsyncResult *result, gpointer data)
         writer_unref(writer);
         return;
     }
-    if (ok) {
+    if (writer->drops) {
+        /* it has been dropped */
+    } else if (ok) {
         if (stream->backoff.current_msec > 0)
             g_message("log %s can be written again", stream->log_id);
         berth_backoff_reset(&stream->backoff);
@@ -178,9 +189,22 @@ static void write_in_flight(Stream *stream)
 void berth_log_writer_append(BerthLogWriter *writer, guint stream, const void *data, gsize length)
 {
     Stream *self = &writer->streams[stream];
+    if (writer->drops) {
+        self->accepted += length;
+        self->durable = self->accepted;
+        return;
+    }
     g_byte_array_append(self->waiting, data, (guint)length);
     self->accepted += length;
     write_next(self);
+}
+
+void berth_log_writer_drop(BerthLogWriter *writer)
+{
+    writer->drops = TRUE;
+    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+        drop_all(&writer->streams[i]);
+    writer->func(writer->user_data);
 }
 
 /* --- the store behind it -------------------------------------------------------------------- */

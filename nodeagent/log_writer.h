@@ -45,6 +45,9 @@ guint64 berth_log_writer_accepted(const BerthLogWriter *writer, guint stream);
 guint64 berth_log_writer_durable(const BerthLogWriter *writer, guint stream);
 /* FALSE: take no more until FUNC was called. */
 gboolean berth_log_writer_has_room(const BerthLogWriter *writer);
+/* Nothing is written any more: what has been taken, and what is taken from now on, counts as durable and is dropped. For
+ * a log that is not the guest's any more. A write under way may still take effect; FUNC is called. */
+void berth_log_writer_drop(BerthLogWriter *writer);
 /* All that was taken is durable. */
 gboolean berth_log_writer_is_idle(const BerthLogWriter *writer);
 

@@ -290,6 +290,17 @@ static void refuse(BerthSession *session, const GError *error)
         berth_rpc_peer_close(session->peer, FALSE);
 }
 
+static void disown_strays(BerthSession *session, const Berth__JoinReply *reply)
+{
+    for (gsize i = 0; i < reply->n_strays; i++) {
+        const Berth__GuestId *named = reply->strays[i];
+        const BerthGuestId id = {named->job, named->task, named->guest, named->epoch};
+        BerthGuest *guest = berth_guest_table_find(session->config.table, &id);
+        if (guest != NULL)
+            berth_guest_disown(guest);
+    }
+}
+
 static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(Telling) telling = data;
@@ -308,6 +319,7 @@ static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
     session->was_refused = FALSE;
     session->is_joined = TRUE;
     telling_done(telling);
+    disown_strays(session, reply); /* before storage can be used again */
     session->config.joined(interval == 0 ? REPORT_INTERVAL_DEFAULT_MSEC : interval,
                            session->config.user_data);
     tell_changes(session);

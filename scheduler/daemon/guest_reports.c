@@ -191,6 +191,17 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     g_array_append_val(found, guest);
 }
 
+gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
+                                      const Berth__GuestId *named)
+{
+    const BerthGuestId id = guest_id(named);
+    BerthCoreGuest guest;
+    if (!berth_core_get_guest(daemon->core, id.job, id.task, id.guest, &guest) ||
+        guest.id.epoch != id.epoch || guest.phase == BERTH_GUEST_NONE)
+        return TRUE;
+    return guest.node != node && !(guest.op == BERTH_OP_MIGRATING && guest.to == node);
+}
+
 void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                               const Berth__JoinRequest *request)
 {

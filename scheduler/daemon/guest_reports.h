@@ -9,6 +9,9 @@
 /* The node has joined: everything that it has. */
 void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                               const Berth__JoinRequest *request);
+/* The core, which has been told of the join, has no guest NAMED there, nor is one to come. */
+gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
+                                      const Berth__GuestId *named);
 /* One guest has changed its phase. STATUS names a guest. May come several times. */
 void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                                 const Berth__GuestStatus *status);

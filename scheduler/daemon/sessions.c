@@ -10,6 +10,7 @@
 #include "scheduler/daemon/sessions.h"
 
 #include "common/error.h"
+#include "common/message.h"
 #include "scheduler/daemon/guest_reports.h"
 #include "scheduler/daemon/host_check.h"
 #include "scheduler/daemon/services.h"
@@ -259,6 +260,7 @@ static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__N
 typedef struct {
     BerthDaemon *daemon;
     BerthRpcCall *call;
+    GPtrArray *strays; /* Berth__GuestId */
 } Joining;
 
 static void on_joined(const GError *error, gpointer user_data)
@@ -267,10 +269,29 @@ static void on_joined(const GError *error, gpointer user_data)
     Berth__JoinReply reply = BERTH__JOIN_REPLY__INIT;
     reply.cluster = joining->daemon->config->cluster;
     reply.report_interval_msec = joining->daemon->config->report_interval_sec * 1000;
+    reply.strays = (Berth__GuestId **)(void *)joining->strays->pdata;
+    reply.n_strays = joining->strays->len;
     if (error)
         berth_rpc_call_fail(joining->call, error);
     else
         berth_rpc_call_reply(joining->call, &reply.base);
+    g_ptr_array_unref(joining->strays);
+}
+
+static void free_message(gpointer message)
+{
+    berth_message_free(message);
+}
+
+static GPtrArray *find_strays(BerthDaemon *daemon, guint32 node, const Berth__JoinRequest *request)
+{
+    GPtrArray *strays = g_ptr_array_new_with_free_func(free_message);
+    for (gsize i = 0; i < request->n_guests; i++) {
+        const Berth__GuestId *id = request->guests[i]->id;
+        if (id && berth_guest_reports_is_stray(daemon, node, id))
+            g_ptr_array_add(strays, berth_message_copy(&id->base));
+    }
+    return strays;
 }
 
 /* A host that may not join tries again and again: it is said once for each reason. Names are as many as
@@ -320,9 +341,9 @@ static void sessions_join(Berth__Sessions_Service *service, const Berth__JoinReq
     g_hash_table_remove(daemon->sessions->refused, request->info->name);
     guint32 node = register_node(daemon->sessions, link, request->info);
     Joining *joining = g_new(Joining, 1);
-    *joining = (Joining){daemon, call};
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     berth_guest_reports_join(daemon, turn, node, request);
+    *joining = (Joining){daemon, call, find_strays(daemon, node, request)};
     berth_turn_then(turn, on_joined, joining);
     berth_turn_commit(turn);
 }

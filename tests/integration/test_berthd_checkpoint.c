@@ -257,6 +257,8 @@ static void lost_node_s_job_goes_on_elsewhere(void **state)
     /* What comes back is released, and its disk is not removed: it is the job's. */
     fake_agent_heal(test->first);
     run_until(fake_agent_n_guests(test->first) == 0);
+    run_until(fake_agent_is_joined(test->first));
+    assert_int_equal(fake_agent_n_strays(test->first), 1);
     assert_true(fake_agent_release(test->first)->keep_disk);
 }
 

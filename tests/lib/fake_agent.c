@@ -38,6 +38,7 @@ static void on_joined(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     agent->is_joined = TRUE;
+    agent->n_strays = (guint)((const Berth__JoinReply *)(const void *)reply)->n_strays;
     g_clear_error(&agent->error);
     /* What has happened since it asked to join. */
     fake_agent_tell_all(agent);
@@ -144,6 +145,11 @@ static void on_dial_failed(const GError *reason, guint retry_msec, gpointer user
 gboolean fake_agent_is_joined(FakeAgent *agent)
 {
     return agent->is_joined;
+}
+
+guint fake_agent_n_strays(FakeAgent *agent)
+{
+    return agent->n_strays;
 }
 
 const GError *fake_agent_error(FakeAgent *agent)

@@ -64,6 +64,8 @@ void fake_agent_free(FakeAgent *agent);
 
 /* Has it joined on the connection that it has now? */
 gboolean fake_agent_is_joined(FakeAgent *agent);
+/* How many of the guests that it named in its newest Join are nobody's there. */
+guint fake_agent_n_strays(FakeAgent *agent);
 /* Why the newest connection, dial or Join failed; NULL = it did not. */
 const GError *fake_agent_error(FakeAgent *agent);
 

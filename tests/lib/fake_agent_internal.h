@@ -36,6 +36,7 @@ struct FakeAgent {
     char *storage_client;
     char *host_id;
     guint instance;
+    guint n_strays;
     char *boot_id;
     gint64 booted_usec; /* when it was told what host it is */
     gboolean hides_uptime;

@@ -233,6 +233,32 @@ static void log_writer_freed_with_a_write_under_way_says_nothing(void **state)
     assert_int_equal(store->writes->len, 0);
 }
 
+/* What is under way has been refused where it is not to be written: it is not tried again. */
+static void log_writer_that_drops_writes_no_more(void **state)
+{
+    Store *store = *state;
+    g_autoptr(BerthLogWriter) writer =
+        berth_log_writer_new(&store_ops, store, "l", on_progress, store);
+    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "abc", 3);
+    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "def", 3);
+    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "ghi", 3);
+    finish(store, 1, FALSE);
+    settle(); /* it would be tried again */
+    berth_log_writer_drop(writer);
+    assert_true(berth_log_writer_is_idle(writer));
+    finish(store, 0, FALSE);
+    settle();
+    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "jkl", 3);
+    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "mno", 3);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 9);
+    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STREAM_STDERR), 6);
+    gint64 until = g_get_monotonic_time() + G_USEC_PER_SEC / 2; /* longer than until it is tried */
+    while (g_get_monotonic_time() < until)
+        settle();
+    assert_int_equal(store->writes->len, 0);
+    assert_int_equal(store->logs[0]->len, 0);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_store, free_store)
 
 int main(void)
@@ -243,6 +269,7 @@ int main(void)
         TEST(log_writer_full_has_no_room_until_durable),
         TEST(log_writer_batches_are_bounded),
         TEST(log_writer_adopted_continues_at_its_offset),
+        TEST(log_writer_that_drops_writes_no_more),
         TEST(log_writer_freed_with_a_write_under_way_says_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
