@@ -191,6 +191,37 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     g_array_append_val(found, guest);
 }
 
+/* FOUND runs, and nobody has heard of it: who waits for that learns it from the event log. */
+static gboolean is_news(BerthDaemon *daemon, const BerthFoundGuest *found)
+{
+    BerthCoreGuest guest;
+    return found->phase == BERTH_FOUND_RUNNING &&
+           berth_core_get_guest(daemon->core, found->id.job, found->id.task, found->id.guest,
+                                &guest) &&
+           guest.id.epoch == found->id.epoch && guest.phase == BERTH_GUEST_STARTING;
+}
+
+static void log_running(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                        const BerthFoundGuest *found)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = BERTH__EVENT__KIND__GUEST_RUNNING;
+    event.job = found->id.job;
+    event.task = found->id.task;
+    event.epoch = found->id.epoch;
+    event.node = (char *)berth_node_table_name(daemon->nodes, node);
+    berth_turn_log(turn, &event);
+}
+
+static void log_news(BerthDaemon *daemon, BerthTurn *turn, guint32 node, const GArray *found)
+{
+    for (guint i = 0; i < found->len; i++) {
+        const BerthFoundGuest *guest = &g_array_index(found, BerthFoundGuest, i);
+        if (is_news(daemon, guest))
+            log_running(daemon, turn, node, guest);
+    }
+}
+
 gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
                                       const Berth__GuestId *named)
 {
@@ -221,6 +252,7 @@ void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node
     event.joined.info = berth_record_node_to_core(request->info);
     event.joined.guests = (const BerthFoundGuest *)(void *)found->data;
     event.joined.n_guests = found->len;
+    log_news(daemon, turn, node, found);
     give_to_core(turn, &event);
 }
 

@@ -57,6 +57,23 @@ static void connection_lost_job_runs_on(void **state)
     assert_int_equal(berthd_test_task(record)->epoch, 1);
 }
 
+/* Who waits for it to run reads the event log. */
+static void guest_that_runs_when_its_node_joins_again_is_said_to_run(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE, .boot_msec = 300};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    run_until(fake_agent_start(test->agent, job) != NULL);
+    fake_agent_cut(test->agent);
+    run_until(fake_agent_runs(test->agent, job) == 1);
+    fake_agent_heal(test->agent);
+    run_until(fake_agent_is_joined(test->agent));
+    wait_running(test, job);
+    assert_int_equal(fake_agent_n_strays(test->agent), 0);
+    assert_true(fake_agent_end(test->agent, job, 0));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+}
+
 /* Whether the node has taken the guest on is unknown then: only the node can tell. */
 static void connection_lost_before_the_answer_start_goes_on(void **state)
 {
@@ -486,6 +503,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BERTHD_TEST(node_shows_what_runs_on_it),
         BERTHD_TEST(connection_lost_job_runs_on),
+        BERTHD_TEST(guest_that_runs_when_its_node_joins_again_is_said_to_run),
         BERTHD_TEST(connection_lost_before_the_answer_start_goes_on),
         BERTHD_TEST(command_ends_while_cut_off_counts_after_join),
         BERTHD_TEST(guest_vanished_is_requeued),
