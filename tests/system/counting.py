@@ -10,10 +10,14 @@ from harness import *
 LINES = by_size(60, 150, 600)
 BLOCKS = 8
 
-# Each line has its number, a link of a chain of checksums, and the guest's clock. Before it is written the number
-# and the link are on the disk, one of the blocks of a file in memory is what was put there last, and gets
-# something else. What is kept in memory all the time is checked in the end, and the disk told.
+# Each line has its number, a link of a chain of checksums, the guest's clock, and what nobody could write a second
+# time. Before it is written all of it is on the disk, one of the blocks of a file in memory is what was put there
+# last, and gets something else. What is kept in memory all the time is checked in the end, and the disk told, as it is
+# on the disk: whoever else has written there would have left other lines than those that were put out. So is the disk's
+# log of epochs: the one in which it was begun, and those that note_epoch() has noted.
 SCRIPT = f"""
+echo $BERTH_EPOCH >epochs
+sync epochs
 dd if=/dev/urandom of=/dev/shm/kept bs=64k count=$KEPT 2>/dev/null
 kept=$(sha256sum </dev/shm/kept)
 chain=start
@@ -21,7 +25,9 @@ i=0
 echo ready
 while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     chain=$(echo "$chain $i" | sha256sum | cut -c 1-64)
-    echo "$i $chain" >>journal
+    read once </proc/sys/kernel/random/uuid
+    line="$i $chain $(date +%s) $once"
+    echo "$line" >>journal
     sync journal
     b=$((i % {BLOCKS}))
     if [ $i -ge {BLOCKS} ]; then
@@ -29,12 +35,14 @@ while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     fi
     dd if=/dev/urandom of=/dev/shm/$b bs=64k count=1 2>/dev/null
     sha256sum </dev/shm/$b >/dev/shm/$b.sum
-    echo "$i $chain $(date +%s)"
+    echo "$line"
     i=$((i+1))
     usleep 30000
 done
 [ "$(sha256sum </dev/shm/kept)" = "$kept" ] || {{ echo "memory is damaged"; exit 9; }}
-echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)"
+sync
+echo 3 >/proc/sys/vm/drop_caches || exit 10
+echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)" $(cat epochs)
 """
 
 
@@ -58,9 +66,9 @@ def chain(lines=LINES):
         yield i, link
 
 
-def check_whole(job, epoch=1, lines=LINES, was_stopped=False):
+def check_whole(job, epoch=1, lines=LINES, was_stopped=False, epochs=None):
     """It has ended well, on one node, without a line lost, doubled or wrong, and its clock is right; EPOCH: how
-    often it was started. WAS_STOPPED: by stop(), after any number of LINES."""
+    often it was started. WAS_STOPPED: by stop(), after any number of LINES. EPOCHS: what is to be in its disk's log."""
     ended = wait_one(job)
     check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]})")
     check_equal(number(task(ended), "epoch"), epoch,
@@ -70,20 +78,42 @@ def check_whole(job, epoch=1, lines=LINES, was_stopped=False):
     check_equal(ready, "ready", "its first line")
     words = [line.split() for line in written]
     check_equal([(int(w[0]), w[1]) for w in words], list(chain(lines)), "its chain")
-    journal = "".join(f"{i} {link}\n" for i, link in chain(lines))
-    *said, now = last.split()
-    check_equal(said, ["journal", hashlib.sha256(journal.encode()).hexdigest()], "its disk")
+    journal = "".join(f"{line}\n" for line in written)
+    said, digest, now, *log = last.split()
+    check_equal([said, digest], ["journal", hashlib.sha256(journal.encode()).hexdigest()],
+                "its disk, which has what it put out")
+    check(log == (log if epochs is None else list(map(str, epochs))), f"its disk's log of epochs: {log}, not {epochs}")
     clock = [int(w[2]) for w in words] + [int(now)]
     check_equal(clock, sorted(clock), "its clock, which never goes back")
     end = number(task(ended), "endUsec") / 1e6
     check(abs(clock[-1] - end) < 10, f"its clock is right at the end: {clock[-1]} where it is {end}")
 
 
-def stop(job):
-    """It is to end after the line that it is at. One that has just come to its node takes no commands until its
-    channel is open again."""
+def count(job):
+    return output(job)[0].count(b"\n")
+
+
+def await_more(job):
+    """It has written more than it had."""
+    before = count(job)
+    await_true("it goes on", lambda: count(job) > before, 60)
+
+
+def in_guest(job, script):
+    """One that has just come to its node takes no commands until its channel is open again."""
     await_true(f"job {job} takes a command",
-               lambda: run("exec", str(job), "--", "touch", "/dev/shm/stop").returncode == 0, 60)
+               lambda: run("exec", str(job), "--", "sh", "-c", script).returncode == 0, 60)
+
+
+def note_epoch(job):
+    """In its disk's log: the one in which it runs now."""
+    epoch = number(task(show(job)), "epoch")
+    in_guest(job, f"grep -qx {epoch} epochs || echo {epoch} >>epochs; sync epochs")
+
+
+def stop(job):
+    """It is to end after the line that it is at."""
+    in_guest(job, "touch /dev/shm/stop")
 
 
 def node_of(job):

@@ -11,16 +11,6 @@ KEPT_MIB = by_size(8, 64, 200)
 TIMES = by_size(2, 5, 20)
 
 
-def count(job):
-    return output(job)[0].count(b"\n")
-
-
-def await_more(job):
-    """It has written more than it had."""
-    before = count(job)
-    await_true("it goes on", lambda: count(job) > before, 60)
-
-
 def checkpoints(job):
     return [json.loads(line) for line in berth("checkpoint", "ls", str(job), "--json").splitlines()]
 

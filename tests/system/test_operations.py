@@ -8,16 +8,6 @@ MOVES = by_size(2, 2, 20)
 LINES_MAX = 1000000
 
 
-def count(job):
-    return output(job)[0].count(b"\n")
-
-
-def await_more(job):
-    """It has written more than it had."""
-    before = count(job)
-    await_true("it goes on", lambda: count(job) > before, 60)
-
-
 def epoch(job):
     return number(task(show(job)), "epoch")
 
