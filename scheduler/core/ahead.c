@@ -43,10 +43,10 @@ static gboolean advance(Cursor *cursor)
     return TRUE;
 }
 
-void core_ahead_add(CoreAhead *ahead, const CoreOrdered *ordered)
+void core_ahead_add(CoreAhead *ahead, const CoreClass *class)
 {
-    Cursor cursor = {.rank = ordered->rank};
-    core_heap_walk_begin(&cursor.jobs, &ordered->class->waiting);
+    Cursor cursor = {.rank = class->rank};
+    core_heap_walk_begin(&cursor.jobs, &class->waiting);
     if (advance(&cursor))
         g_array_append_val(ahead->cursors, cursor);
     else
@@ -74,11 +74,11 @@ CoreJob *core_ahead_first(CoreAhead *ahead, gint64 *out_rank)
     return first->job;
 }
 
-gboolean core_ahead_is_behind(CoreAhead *ahead, const CoreOrdered *ordered)
+gboolean core_ahead_is_behind(CoreAhead *ahead, const CoreClass *class)
 {
     const Cursor *first = first_of(ahead);
-    return first == NULL || ordered->rank > first->rank ||
-           (ordered->rank == first->rank && ordered->head < first->job->id);
+    return first == NULL || class->rank > first->rank ||
+           (class->rank == first->rank && class->head < first->job->id);
 }
 
 void core_ahead_skip(CoreAhead *ahead, gboolean all)

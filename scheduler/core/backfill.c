@@ -15,8 +15,8 @@
  * stand a look at each node that has changed: behind the firm ones only those classes
  * are tried whose first job is new, or which fit on a node that has more room than the last pass saw.
  * What failed elsewhere then still does: guests only leave, and each that does makes its node fresh;
- * so does a plan that is dropped. All of the order is held against those nodes, at a few comparisons
- * a class, so that nobody who has room there is passed over for one who comes later; but past
+ * so does a plan that is dropped. All of the order is held against those nodes, by the least that its parts ask
+ * for, so that nobody who has room there is passed over for one who comes later; but past
  * backfill_depth gangs in vain other gangs are not tried in that pass; and past as many single guests
  * in vain, for whom room is there but gathered for others, no more of these. */
 #include "scheduler/core/ahead.h"
@@ -24,7 +24,7 @@
 #include "scheduler/core/fresh.h"
 #include "scheduler/core/gather.h"
 #include "scheduler/core/nodes.h"
-#include "scheduler/core/order.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/replan.h"
@@ -95,7 +95,7 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
     if (core_plan_n(core->plan, CORE_PLAN_GATHERED) > 0 &&
         !search(pass, class, core_plan_heeded_by(core, class), candidates)) {
         class->left_to_slack = has_slack ? core->pass : 0;
-        core->left_to_slack = MAX(core->left_to_slack, class->left_to_slack);
+        core_order_tree_refresh(core, class);
         if (has_slack || !search(pass, class, CORE_HEEDS_FIRM, candidates))
             return FALSE;
         /* Who is in slack there has kept out of that room, too. */
@@ -142,20 +142,19 @@ static gboolean plan_ahead(Pass *pass)
     return TRUE;
 }
 
-/* The first task of ORDERED is next. It cannot start now if its planned start stands. FALSE: another
+/* The first task of CLASS is next. It cannot start now if its planned start stands. FALSE: another
  * class may be in its place. */
-static gboolean plan_class(Pass *pass, const CoreOrdered *ordered)
+static gboolean plan_class(Pass *pass, CoreClass *class)
 {
     BerthCore *core = pass->core;
-    CoreClass *class = ordered->class;
     if (core_placement_park(core, class))
         return FALSE;
     gboolean is_planned = core_replan_stands(core, CORE_PLAN_FIRM, pass->n_planned,
-                                             core_class_head(class), ordered->rank);
+                                             core_class_head(class), class->rank);
     if (!is_planned && try_first(pass, class))
         return FALSE;
     class->looked_at = core->pass;
-    core_ahead_add(pass->ahead, ordered);
+    core_ahead_add(pass->ahead, class);
     if (is_planned) {
         pass->n_planned++;
         core_ahead_skip(pass->ahead, FALSE);
@@ -170,13 +169,11 @@ static void make_plan(Pass *pass)
     gboolean more = TRUE;
     core_replan_begin(core, CORE_PLAN_FIRM);
     while (more && pass->n_planned < depth) {
-        CoreOrdered ordered = {0};
-        if (pass->at < core->order->len)
-            ordered = g_array_index(core->order, CoreOrdered, pass->at);
-        if (ordered.class == NULL || !core_ahead_is_behind(pass->ahead, &ordered))
+        CoreClass *class = core_order_at(core, pass->at);
+        if (class == NULL || !core_ahead_is_behind(pass->ahead, class))
             more = plan_ahead(pass);
         else
-            pass->at += plan_class(pass, &ordered);
+            pass->at += plan_class(pass, class);
     }
     core_replan_end(core, CORE_PLAN_FIRM, pass->n_planned);
 }
@@ -190,22 +187,46 @@ static gboolean may_fail(const BerthCore *core, const CoreClass *class)
     return class->shape.guests > 1 || core_plan_depth(core, CORE_PLAN_GATHERED) > 0;
 }
 
+/* Who is looked for to be tried on fresh nodes. */
+typedef struct {
+    const BerthCore *core;
+    CoreFresh *fresh;
+    gint64 gangs_left, singles_left; /* searches that may fail */
+} Filling;
+
+static gboolean may_be_worth_it(const Filling *filling, const CoreLeast *least,
+                                gint64 failures_left, gboolean fails)
+{
+    if (!core_order_least_is_any(least))
+        return FALSE;
+    if (failures_left > 0 && filling->core->full_pass_wanted)
+        return TRUE;
+    return (failures_left > 0 || !fails) && core_fresh_may_have_room(filling->fresh, least);
+}
+
+static gboolean may_be_tried(const CoreOrderSum *sum, gpointer user_data)
+{
+    const Filling *filling = user_data;
+    gboolean single_fails = core_plan_depth(filling->core, CORE_PLAN_GATHERED) > 0;
+    return may_be_worth_it(filling, &sum->singles, filling->singles_left, single_fails) ||
+           may_be_worth_it(filling, &sum->gangs, filling->gangs_left, TRUE);
+}
+
 /* Goes through all of the order behind the firm starts, in a bounded number of searches that fail; of
  * gangs and of single guests apart, so that no gang keeps a guest from being tried that has room. */
 static void fill_fresh(Pass *pass)
 {
     BerthCore *core = pass->core;
     gint64 depth = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
-    gint64 gangs_left = depth, singles_left = depth;
     g_autoptr(CoreFresh) fresh = core_fresh_new(core, CORE_HEEDS_FIRM);
+    Filling filling = {core, fresh, depth, depth};
+    CoreClass *class;
     pass->at = pass->behind;
     pass->has_gathered = FALSE;
-    while (pass->at < core->order->len) {
-        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, pass->at);
-        CoreClass *class = ordered->class;
-        gint64 *failures_left = class->shape.guests > 1 ? &gangs_left : &singles_left;
+    while ((class = core_order_find(core, &pass->at, may_be_tried, &filling)) != NULL) {
+        gint64 *failures_left =
+            class->shape.guests > 1 ? &filling.gangs_left : &filling.singles_left;
         gboolean is_worth_it =
-            core_fresh_may_have_room(fresh, ordered->size) &&
             core_fresh_has_room(fresh, class, core_class_length_usec(core, class));
         if (is_worth_it ? *failures_left <= 0 && may_fail(core, class)
                         : *failures_left <= 0 || !core->full_pass_wanted) {
@@ -235,18 +256,15 @@ static void fill(Pass *pass)
     }
 }
 
-static int compare_untried(gconstpointer a, gconstpointer b, gpointer user_data)
+static int compare_untried(gconstpointer a, gconstpointer b)
 {
-    BerthCore *core = user_data;
-    guint place_a = core_order_place(core, *(CoreClass *const *)a);
-    guint place_b = core_order_place(core, *(CoreClass *const *)b);
-    return place_a < place_b ? -1 : place_a > place_b;
+    return core_order_compare(*(CoreClass *const *)a, *(CoreClass *const *)b);
 }
 
 static void try_untried(Pass *pass)
 {
     BerthCore *core = pass->core;
-    g_ptr_array_sort_with_data(core->untried, compare_untried, core);
+    g_ptr_array_sort(core->untried, compare_untried);
     for (guint i = 0; i < core->untried->len; i++) {
         CoreClass *class = g_ptr_array_index(core->untried, i);
         while (class->is_ordered && class->looked_at != core->pass)

@@ -136,6 +136,15 @@ gboolean core_class_can_move(const BerthCore *core, const CoreClass *class)
            (core->config.features & BERTH_FEATURE_MIGRATION) != 0;
 }
 
+gboolean core_class_may_be_in_slack(const BerthCore *core, const CoreClass *class)
+{
+    const CoreShape *shape = &class->shape;
+    gboolean can_leave =
+        (shape->may_move && (core->config.features & BERTH_FEATURE_MIGRATION)) ||
+        (shape->may_checkpoint && (core->config.features & BERTH_FEATURE_CHECKPOINT));
+    return shape->opportunistic && shape->guests == 1 && can_leave;
+}
+
 gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class)
 {
     gint64 limit_usec = class->shape.time_limit_usec;

@@ -52,7 +52,6 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->nodes.keep_memory_permille =
         (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
     core->qos = g_array_new(FALSE, TRUE, sizeof(gint32));
-    core->order = g_array_new(FALSE, FALSE, sizeof(CoreOrdered));
     core->untried = g_ptr_array_new();
     core->unsuited = g_array_new(FALSE, FALSE, sizeof(guint64));
     core->plan = core_plan_new();
@@ -67,7 +66,6 @@ void berth_core_free(BerthCore *core)
 {
     core_heap_clear(&core->timers);
     core_jobs_clear(core);
-    g_array_unref(core->order);
     g_ptr_array_unref(core->untried);
     g_array_unref(core->unsuited);
     core_plan_free(core->plan);
@@ -558,8 +556,7 @@ gsize berth_core_memory_bytes(BerthCore *core)
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const CoreClass *class = key;
         bytes += sizeof *class + class->waiting.allocated * sizeof(gpointer) +
-                 class->shape.n_nodes * sizeof(guint32) + CORE_SET_ENTRY_BYTES +
-                 sizeof(CoreOrdered);
+                 class->shape.n_nodes * sizeof(guint32) + CORE_SET_ENTRY_BYTES;
     }
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         bytes += node_bytes(core_nodes_get(&core->nodes, handle)) + CORE_SET_ENTRY_BYTES;

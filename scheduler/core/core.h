@@ -152,7 +152,7 @@ typedef struct {
     BerthResources resources;
     gint64 time_limit_usec; /* of running, less what it was starved of; 0 = none */
     gint64 stop_grace_usec; /* 0 = the configuration's */
-    gint32 priority;        /* higher first; ties by lower id */
+    gint32 priority; /* any; higher first, whatever fair share, age and QOS say; ties by lower id */
     gboolean held;
     gboolean held_by_operator;
     gboolean no_requeue;

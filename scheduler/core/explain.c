@@ -3,6 +3,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/fit.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/order_tree.h"
 
 /* For one of CLASS now, if nothing were planned for others. */
 static gboolean has_room(BerthCore *core, const CoreClass *class)
@@ -16,8 +17,7 @@ static BerthReason reason_in_order(BerthCore *core, const CoreJob *job)
 {
     const CoreClass *class = job->class;
     CoreBarriers none = {NULL, 0};
-    gboolean is_first =
-        core->order->len > 0 && g_array_index(core->order, CoreOrdered, 0).class == class;
+    gboolean is_first = core_order_at(core, 0) == class;
     if (!core_fit_could(core, class, none))
         return BERTH_REASON_NODE_UNAVAILABLE;
     if (core->config.policy != BERTH_POLICY_FCFS && is_first && core_class_head(class) == job)

@@ -11,6 +11,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/fit.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/order_tree.h"
 
 typedef struct {
     BerthCore *core;
@@ -87,8 +88,8 @@ void core_fcfs_pass(BerthCore *core)
                  .hidden = g_ptr_array_new()};
     guint at = 0;
     /* A class whose first task starts goes on to where its next one belongs. */
-    while (at < core->order->len && any_node_is_left(&pass)) {
-        CoreClass *class = g_array_index(core->order, CoreOrdered, at).class;
+    CoreClass *class;
+    while ((class = core_order_at(core, at)) != NULL && any_node_is_left(&pass)) {
         if (class->looked_at == core->pass)
             at++;
         else

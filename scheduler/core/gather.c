@@ -15,6 +15,7 @@
 
 #include "scheduler/core/ahead.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/replan.h"
 #include "scheduler/core/search.h"
@@ -34,13 +35,13 @@ typedef struct {
 static CoreJob *next_job(Gathering *gathering, gint64 *out_rank)
 {
     BerthCore *core = gathering->core;
-    for (; gathering->at < core->order->len; gathering->at++) {
-        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, gathering->at);
-        const CoreShape *shape = &ordered->class->shape;
-        if (!core_ahead_is_behind(gathering->ahead, ordered))
+    const CoreClass *class;
+    for (; (class = core_order_at(core, gathering->at)) != NULL; gathering->at++) {
+        const CoreShape *shape = &class->shape;
+        if (!core_ahead_is_behind(gathering->ahead, class))
             break;
         if (core_owner_hinders(shape->owner, shape->start, shape->guests) == NULL)
-            core_ahead_add(gathering->ahead, ordered);
+            core_ahead_add(gathering->ahead, class);
     }
     return core_ahead_first(gathering->ahead, out_rank);
 }

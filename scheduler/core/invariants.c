@@ -7,7 +7,7 @@
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
-#include "scheduler/core/order.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
@@ -305,12 +305,12 @@ static void check_node(const BerthCore *core, CoreNode *node)
 static void check_first_waits_for_room(BerthCore *core)
 {
     CoreBarriers none = {NULL, 0};
-    if (core->order->len == 0 || core->pass_wanted)
+    const CoreClass *class = core_order_at(core, 0);
+    if (class == NULL || core->pass_wanted)
         return;
     for (guint i = 0; i < core->nodes.nodes->len; i++)
         if (((const CoreNode *)g_ptr_array_index(core->nodes.nodes, i))->blocks != NULL)
             return;
-    const CoreClass *class = g_array_index(core->order, CoreOrdered, 0).class;
     g_autofree guint32 *nodes = g_new(guint32, class->shape.guests);
     CHECK(!core_fit(core, class, 0, none, nodes), "job %" G_GUINT64_FORMAT,
           core_class_head(class)->id);
@@ -318,12 +318,13 @@ static void check_first_waits_for_room(BerthCore *core)
 
 static void check_order(const BerthCore *core)
 {
-    for (guint i = 0; i < core->order->len; i++) {
-        const CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, i);
-        CHECK(ordered->class->is_ordered && ordered->head == core_class_head(ordered->class)->id,
-              "place %u", i);
-        CHECK(core_order_place(core, ordered->class) == i, "place %u", i);
+    guint n = core_order_n(core);
+    for (guint i = 0; i < n; i++) {
+        const CoreClass *class = core_order_at(core, i);
+        CHECK(class->is_ordered && class->head == core_class_head(class)->id, "place %u", i);
+        CHECK(core_order_place(core, class) == i, "place %u", i);
     }
+    CHECK(core_order_tree_is_sound(core), "%u classes", n);
 }
 
 static void check_classes(const BerthCore *core)
@@ -342,7 +343,7 @@ static void check_classes(const BerthCore *core)
         references += class->n_jobs;
     }
     CHECK(core->unsuited->len == 0, "%u jobs in no class that suits them", core->unsuited->len);
-    CHECK(waiting == core->order->len, "%u classes wait", waiting);
+    CHECK(waiting == core_order_n(core), "%u classes wait", waiting);
     CHECK(references == g_hash_table_size(core->jobs), "%u jobs in classes", references);
 }
 

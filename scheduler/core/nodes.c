@@ -360,10 +360,10 @@ void core_nodes_one_left(CoreNodes *nodes, const CoreNode *node)
 
 void core_nodes_fresh(CoreNodes *nodes, CoreNode *node)
 {
-    if (node->is_fresh)
+    if (node->fresh != 0)
         return;
-    node->is_fresh = TRUE;
     g_array_append_val(nodes->fresh, node->handle);
+    node->fresh = nodes->fresh->len;
 }
 
 gboolean core_barriers_close(CoreBarriers barriers, CoreSize capacity)

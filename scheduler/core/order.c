@@ -2,21 +2,23 @@
 /* ORDER: who is looked at first. Knows neither nodes nor room.
  *
  * Two levels: within a class by number, and the classes by rank and their first job's number, in a
- * sorted array: a pass walks it from the front. Invariant: a class is in it exactly while one of its
- * jobs waits, at the place that its HEAD says. */
+ * tree (order_tree.h). Invariant: a class is in it exactly while one of its jobs waits, at the place that
+ * its HEAD says, unless it is parked. */
 #include "scheduler/core/order.h"
 
 #include "common/error.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 
 #define QOS_MAX 1024u
 
-/* Points below 2^32 between two priorities of jobs. */
-#define PRIORITY_SHIFT 32
+/* Points below 2^31 between two priorities of jobs: weights are no more than a million, so that points are from
+ * -1000000 to 3000000; and with the least and the highest priority a rank is still one. */
+#define PRIORITY_SHIFT 31
 
 static gint64 age_points(const BerthCore *core, const CoreClass *class)
 {
@@ -43,47 +45,20 @@ static gint64 rank_of(BerthCore *core, const CoreClass *class)
     return shape->priority * ((gint64)1 << PRIORITY_SHIFT) + points;
 }
 
-static gboolean comes_before(const CoreOrdered *a, const CoreOrdered *b)
-{
-    return a->rank != b->rank ? a->rank > b->rank : a->head < b->head;
-}
-
-/* Where ORDERED is, or would be. */
-static guint place_of(const GArray *order, const CoreOrdered *ordered)
-{
-    guint low = 0;
-    guint high = order->len;
-    while (low < high) {
-        guint middle = low + (high - low) / 2;
-        if (comes_before(&g_array_index(order, CoreOrdered, middle), ordered))
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-guint core_order_place(const BerthCore *core, const CoreClass *class)
-{
-    CoreOrdered ordered = {.rank = class->rank, .head = class->head};
-    return class->is_ordered ? place_of(core->order, &ordered) : core->order->len;
-}
-
 /* Where its first job belongs. */
 static void put_class(BerthCore *core, CoreClass *class)
 {
     const CoreJob *head = core_class_head(class);
-    CoreOrdered ordered = {class, class->shape.start, class->rank, class->head};
     if (head != NULL && class->is_ordered && class->parked == NULL && class->head == head->id)
         return;
     if (class->is_ordered)
-        g_array_remove_index(core->order, place_of(core->order, &ordered));
+        core_order_tree_remove(core, class);
     class->is_ordered = head != NULL && class->parked == NULL;
     if (!class->is_ordered)
         return;
-    class->head = ordered.head = head->id;
-    class->rank = ordered.rank = rank_of(core, class);
-    g_array_insert_val(core->order, place_of(core->order, &ordered), ordered);
+    class->head = head->id;
+    class->rank = rank_of(core, class);
+    core_order_tree_add(core, class);
 }
 
 static void want_to_try(BerthCore *core, CoreClass *class)
@@ -174,24 +149,11 @@ void core_order_unpark(BerthCore *core, CoreClass *class)
 
 /* --- ranking -------------------------------------------------------------------------------- */
 
-static int compare_ordered(gconstpointer a, gconstpointer b)
-{
-    const CoreOrdered *ordered_a = a;
-    const CoreOrdered *ordered_b = b;
-    if (ordered_a->rank != ordered_b->rank)
-        return ordered_a->rank > ordered_b->rank ? -1 : 1;
-    return ordered_a->head < ordered_b->head ? -1 : ordered_a->head > ordered_b->head;
-}
-
 static void rank_all(BerthCore *core)
 {
     core->ranking++;
     core->ranked_usec = core->now_usec;
-    for (guint i = 0; i < core->order->len; i++) {
-        CoreOrdered *ordered = &g_array_index(core->order, CoreOrdered, i);
-        ordered->class->rank = ordered->rank = rank_of(core, ordered->class);
-    }
-    g_array_sort(core->order, compare_ordered);
+    core_order_tree_rank(core, rank_of);
     core->plan_wanted = TRUE;
 }
 

@@ -18,5 +18,3 @@ void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner);
 /* Ranks all classes anew if that is due. */
 void core_order_rank(BerthCore *core);
 gboolean core_order_set_qos(BerthCore *core, guint32 qos, gint32 priority_permille, GError **error);
-/* How many are before it. */
-guint core_order_place(const BerthCore *core, const CoreClass *class);

@@ -71,8 +71,7 @@ void core_placement_start_in_slack(BerthCore *core, CoreClass *class, guint32 no
 static void end_pass(BerthCore *core)
 {
     for (guint i = 0; i < core->nodes.fresh->len; i++)
-        core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i))->is_fresh =
-            FALSE;
+        core_nodes_get(&core->nodes, g_array_index(core->nodes.fresh, guint32, i))->fresh = 0;
     g_array_set_size(core->nodes.fresh, 0);
     for (guint i = 0; i < core->untried->len; i++)
         ((CoreClass *)g_ptr_array_index(core->untried, i))->is_untried = FALSE;

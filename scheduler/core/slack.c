@@ -18,6 +18,7 @@
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/predict.h"
@@ -90,15 +91,6 @@ CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 exc
 
 /* --- the pass ------------------------------------------------------------------------------- */
 
-static gboolean may_be_opportunistic(const BerthCore *core, const CoreClass *class)
-{
-    const CoreShape *shape = &class->shape;
-    gboolean can_leave =
-        (shape->may_move && (core->config.features & BERTH_FEATURE_MIGRATION)) ||
-        (shape->may_checkpoint && (core->config.features & BERTH_FEATURE_CHECKPOINT));
-    return shape->opportunistic && shape->guests == 1 && can_leave;
-}
-
 static gboolean has_space(const BerthCore *core, const CoreClass *class)
 {
     return class->shape.memory_mib <= core_checkpoint_space_left_mib(core);
@@ -109,7 +101,7 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
-        !may_be_opportunistic(core, class) || !has_space(core, class))
+        !core_class_may_be_in_slack(core, class) || !has_space(core, class))
         return FALSE;
     CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
                          core_predict_held_mib(task), TRUE};
@@ -131,25 +123,33 @@ static gboolean try_in_slack(BerthCore *core, CoreClass *class)
     return TRUE;
 }
 
+typedef struct {
+    gint64 failures_left;
+    guint64 pass;
+} SlackPass;
+
+/* When as many have failed as may, only those are tried that were kept from room because of slack. */
+static gboolean is_to_be_tried(const CoreOrderSum *sum, gpointer user_data)
+{
+    const SlackPass *pass = user_data;
+    return sum->may_be_in_slack && (pass->failures_left > 0 || sum->left_to_slack == pass->pass);
+}
+
 gboolean core_slack_pass(BerthCore *core)
 {
     gboolean any = FALSE;
-    gint64 failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH];
+    SlackPass pass = {core->tunings[BERTH_TUNING_BACKFILL_DEPTH], core->pass};
+    CoreClass *class;
     guint at = 0;
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) || core->nodes.width == 0)
         return FALSE;
-    gboolean any_was_left = core->left_to_slack == core->pass;
-    while (at < core->order->len && (failures_left > 0 || any_was_left)) {
-        CoreClass *class = g_array_index(core->order, CoreOrdered, at).class;
-        gboolean was_left = class->left_to_slack == core->pass;
-        if (!may_be_opportunistic(core, class) || (failures_left <= 0 && !was_left)) {
-            at++;
-        } else if (core_placement_park(core, class)) {
+    while ((class = core_order_find(core, &at, is_to_be_tried, &pass)) != NULL) {
+        if (core_placement_park(core, class)) {
             continue;
         } else if (try_in_slack(core, class)) {
             any = TRUE;
         } else {
-            failures_left--;
+            pass.failures_left--;
             at++;
         }
     }

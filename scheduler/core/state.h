@@ -95,6 +95,26 @@ typedef struct {
     guint32 *nodes;             /* handles, rising */
 } CoreShape;
 
+/* The least of each that any of some classes asks for. */
+typedef struct {
+    CoreSize size;
+    gint64 length_usec;
+} CoreLeast;
+
+/* What is known of some classes together. order_tree.c */
+typedef struct {
+    guint n;
+    gboolean may_be_in_slack; /* one of them */
+    guint64 left_to_slack;    /* the latest of theirs */
+    CoreLeast singles,
+        gangs; /* of those with one guest, and with more; more than any node has where there are none */
+} CoreOrderSum;
+
+typedef struct {
+    CoreClass *left, *right; /* next before it and behind it below it; NULL = none */
+    CoreOrderSum sum;        /* of it and all below it */
+} CoreOrderLink;
+
 struct CoreClass {
     CoreShape shape;
     guint n_jobs;          /* that refer to it */
@@ -102,6 +122,7 @@ struct CoreClass {
     guint64 head;          /* id of its first job when it was put in the order */
     gint64 rank;           /* then */
     gboolean is_ordered;   /* in BerthCore.order */
+    CoreOrderLink order;   /* while it is */
     CoreOwner *parked;     /* waits for the limits of this one; not in the order meanwhile */
     gboolean is_untried;   /* in BerthCore.untried */
     guint64 looked_at;     /* the pass that last tried to place it */
@@ -270,7 +291,7 @@ struct CoreNode {
     GArray *blocks;  /* CoreBlock; NULL = never any. maintenance.c */
     guint32 planned; /* 1 + its place in BerthCore.plan's nodes; 0 = nothing planned here */
     gboolean left_is_old, part_is_old; /* ... and what is kept there beside it. profile.c */
-    gboolean is_fresh;                 /* in CoreNodes.fresh */
+    guint32 fresh;                     /* 1 + its place in CoreNodes.fresh; 0 = not there */
     guint replanned; /* bits of the parts of the plan in whose CHANGED it is. plan.c */
 };
 
@@ -301,14 +322,6 @@ typedef struct {
     guint32 node;
 } CoreStray;
 
-/* A class in the order, with what a scan needs of it. order.c */
-typedef struct {
-    CoreClass *class;
-    CoreSize size;
-    gint64 rank;  /* higher first */
-    guint64 head; /* then lower first */
-} CoreOrdered;
-
 /* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */
 #define CORE_SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
 
@@ -323,7 +336,6 @@ struct BerthCore {
     guint64 event;          /* number of the one under way */
     guint64 pass;           /* number of the latest */
     guint64 planned_change; /* of nodes: next after the latest pass that planned. For invariants */
-    guint64 left_to_slack;  /* the latest that kept any class from room so. CoreClass */
     BerthCoreEffects *effects; /* of the event under way; NULL between */
     CoreNodes nodes;
     GHashTable *jobs;     /* CoreJob by id */
@@ -335,11 +347,13 @@ struct BerthCore {
     GArray *qos;          /* gint32: priority in permille, by number */
     guint64 ranking;      /* number of the latest */
     gint64 ranked_usec;
-    GArray *order;      /* CoreOrdered: classes in which a job waits, first first */
-    CoreHeap timers;    /* CoreTimer.link */
-    GPtrArray *over;    /* CoreTask that are forgotten at the next event */
-    GArray *strays;     /* CoreStray */
-    GPtrArray *untried; /* CoreClass whose head is new since the last pass */
+    CoreClass
+        *order; /* those in which a job waits: the top of their tree; NULL = none. order_tree.c */
+    guint64 n_looked_at; /* parts of that tree in which somebody was looked for. For tests */
+    CoreHeap timers;     /* CoreTimer.link */
+    GPtrArray *over;     /* CoreTask that are forgotten at the next event */
+    GArray *strays;      /* CoreStray */
+    GPtrArray *untried;  /* CoreClass whose head is new since the last pass */
     GArray *
         unsuited; /* guint64: jobs whose next task takes more or less to start than their class says. order.c */
     CorePlan *plan;

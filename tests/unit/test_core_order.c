@@ -134,6 +134,30 @@ static void age_lets_nobody_wait_forever(void **state)
     run_weighted(0, 2000, heavy);
 }
 
+/* Numbers below 0 are written as what they are modulo 2^32. */
+static void least_and_highest_priorities_have_points_too(void **state)
+{
+    run("qos 1 p=4294966296\n" /* -1000 */
+        "qos 2 p=1000\n"
+        "node 1 1 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 p=2147483648 qos=1\n" /* the least */
+        "submit 3 p=2147483648\n"
+        "submit 4\n"
+        "submit 5 p=2147483647\n"
+        "submit 6 p=2147483647 qos=2\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 6.1@1\n"
+        "exited 6.1 -> RELEASE 6.1@1\n"
+        "released 6.1 -> START 5.1@1\n"
+        "exited 5.1 -> RELEASE 5.1@1\n"
+        "released 5.1 -> START 4.1@1\n"
+        "exited 4.1 -> RELEASE 4.1@1\n"
+        "released 4.1 -> START 3.1@1\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1 -> START 2.1@1\n");
+}
+
 static void qos_is_bounded(void **state)
 {
     run("qos 5000 p=1 ! number below\n"
@@ -471,6 +495,7 @@ int main(void)
         cmocka_unit_test(fair_share_counts_what_a_guest_has_grown_to),
         cmocka_unit_test(fair_share_forgets_by_half_lives),
         cmocka_unit_test(age_lets_nobody_wait_forever),
+        cmocka_unit_test(least_and_highest_priorities_have_points_too),
         cmocka_unit_test(qos_is_bounded),
         cmocka_unit_test(after_ok_waits_for_a_good_end),
         cmocka_unit_test(after_not_ok_waits_for_a_bad_end),
