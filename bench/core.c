@@ -1,121 +1,25 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What one event costs the scheduling core, with many nodes and many more waiting jobs; --help says how
- * many of what. Jobs have the shapes that batch sites see: few vCPUs mostly, memory in steps, limits from
- * a list, a few hundred users. One thread, no I/O; the clock is virtual and only the CPU time that the
- * core takes is measured, whatever else the machine does. */
+ * many of what. One thread, no I/O; the clock is virtual and only the CPU time that the
+ * core takes is measured, whatever else the machine does.
+ *
+ * Two modes. Without --berth nobody may run in slack and nobody is measured before the run: EASY's work. With
+ * it the cluster runs as Berth means it to: all guests of one have slack to go to, they are measured, fair share and
+ * age count, timers are due, and moves are answered. */
 #include "config.h"
 
-#include "scheduler/core/core.h"
+#include "bench/core_cluster.h"
 
 #include <stdio.h>
 
-#define SEED            20261120u
-#define NODE_CPUS       64u
-#define NODE_MIB        262144u
-#define SHAPES_PER_USER 10u
-#define NODES_PER_RACK  32u
-#define GUESTS_MAX      9u /* of a gang */
+#define GUESTS_MAX 9u /* of a gang */
 
 #define EXIT_USAGE 2
 
 typedef struct {
-    BerthCore *core;
-    BerthCoreEffects *effects;
-    GRand *random;
-    gint64 now_usec;
-    guint64 next_job;
-    GArray *running; /* BerthGuestId */
-    GArray *costs;   /* gint64, ns */
-    gboolean measures;
-    guint32 n_cells, gangs_permille;
-} Bench;
-
-typedef struct {
     gint64 nodes, jobs, events, cells, gangs, plan_depth;
-    gboolean json;
+    gboolean distinct, berth, json;
 } Options;
-
-static void handle(Bench *bench, const BerthCoreEvent *event)
-{
-    g_autoptr(GError) error = NULL;
-    berth_core_effects_clear(bench->effects);
-    struct timespec begin, end;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
-    if (!berth_core_handle(bench->core, bench->now_usec, event, bench->effects, &error))
-        g_error("%s", error->message);
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
-    gint64 cost = (end.tv_sec - begin.tv_sec) * 1000000000LL + end.tv_nsec - begin.tv_nsec;
-    if (bench->measures)
-        g_array_append_val(bench->costs, cost);
-    for (guint i = 0; i < bench->effects->actions->len; i++) {
-        const BerthCoreAction *action = &g_array_index(bench->effects->actions, BerthCoreAction, i);
-        if (action->kind == BERTH_ACTION_START && action->guest.guest == 0)
-            g_array_append_val(bench->running, action->guest);
-    }
-}
-
-static guint pick(Bench *bench, guint n)
-{
-    return (guint)g_rand_int_range(bench->random, 0, (gint32)n);
-}
-
-static void submit(Bench *bench)
-{
-    static const guint32 vcpus[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 16, 32, 64};
-    static const guint32 hours[] = {1, 1, 2, 4, 4, 8, 12, 24, 24, 48, 72, 168};
-    /* Users submit series: each has a few shapes of his own. */
-    guint32 user = pick(bench, 300);
-    guint32 shape = (user * SHAPES_PER_USER + pick(bench, SHAPES_PER_USER)) * 2654435761u;
-    guint32 cpus = vcpus[(shape >> 8) % G_N_ELEMENTS(vcpus)];
-    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
-    event.submitted = (BerthCoreJob){
-        .id = ++bench->next_job,
-        .uid = 1000 + user,
-        .resources = {cpus, (guint64)cpus * 480 * (1 + (shape >> 16) % 8), 10},
-        .time_limit_usec =
-            hours[(shape >> 20) % G_N_ELEMENTS(hours)] * 3600 * (gint64)G_USEC_PER_SEC,
-        .submit_usec = bench->now_usec,
-        .guests =
-            (shape >> 5) % 1000 < bench->gangs_permille ? 2 + (shape >> 12) % (GUESTS_MAX - 1) : 1,
-    };
-    handle(bench, &event);
-}
-
-static BerthGuestId take_running(Bench *bench)
-{
-    g_assert(bench->running->len > 0); /* what is left fits: the first that waits starts */
-    guint at = pick(bench, bench->running->len);
-    BerthGuestId id = g_array_index(bench->running, BerthGuestId, at);
-    g_array_remove_index_fast(bench->running, at);
-    return id;
-}
-
-static void exit_one(Bench *bench)
-{
-    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_EXITED, .guest = take_running(bench)};
-    event.exited.start_usec = event.exited.end_usec = bench->now_usec;
-    event.exited.exit.status = 1; /* a gang's other guests are released with it */
-    handle(bench, &event);
-    g_autoptr(GArray) actions = g_array_copy(bench->effects->actions);
-    for (guint i = 0; i < actions->len; i++) {
-        const BerthCoreAction *action = &g_array_index(actions, BerthCoreAction, i);
-        event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = action->guest};
-        if (action->kind == BERTH_ACTION_RELEASE)
-            handle(bench, &event);
-    }
-}
-
-static void report_one(Bench *bench)
-{
-    guint at = pick(bench, bench->running->len);
-    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_RUNNING,
-                            .guest = g_array_index(bench->running, BerthGuestId, at)};
-    event.running.start_usec = bench->now_usec;
-    handle(bench, &event);
-    event = (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_REPORTED, .guest = event.guest};
-    event.usage = (BerthCoreUsage){.cpu_milli = pick(bench, 1000), .memory_used_mib = 256};
-    handle(bench, &event);
-}
 
 static int compare_costs(gconstpointer a, gconstpointer b)
 {
@@ -131,33 +35,21 @@ static double percentile_us(const GArray *costs, guint permille)
 }
 
 /* The first pass over everything that waits: all nodes join while storage is down, then it is up. */
-static double fill(Bench *bench, guint n_nodes, guint n_jobs, double *out_job_bytes,
+static double fill(Cluster *cluster, const Options *options, double *out_job_bytes,
                    double *out_node_bytes)
 {
-    gsize before = berth_core_memory_bytes(bench->core);
-    handle(bench, &(BerthCoreEvent){.kind = BERTH_EVENT_STORAGE_DOWN});
-    for (guint i = 0; i < n_nodes; i++) {
-        g_autofree char *name = g_strdup_printf("n%u", i);
-        BerthCoreEvent join = {.kind = BERTH_EVENT_NODE_JOINED,
-                               .node = berth_core_add_node(bench->core, name)};
-        join.joined.info.capacity = (BerthResources){NODE_CPUS, NODE_MIB, 0};
-        join.joined.info.rack = 1 + i / NODES_PER_RACK;
-        join.joined.info.n_cells = bench->n_cells;
-        for (guint32 cell = 0; cell < bench->n_cells; cell++)
-            join.joined.info.cells[cell] =
-                (BerthCoreCell){NODE_CPUS / bench->n_cells, NODE_MIB / bench->n_cells};
-        handle(bench, &join);
-    }
-    gsize with_nodes = berth_core_memory_bytes(bench->core);
-    for (guint i = 0; i < n_jobs; i++)
-        submit(bench);
-    *out_job_bytes = (double)(berth_core_memory_bytes(bench->core) - with_nodes) / n_jobs;
-    bench->measures = TRUE;
-    handle(bench, &(BerthCoreEvent){.kind = BERTH_EVENT_STORAGE_UP});
-    bench->measures = FALSE;
-    *out_node_bytes = (double)(with_nodes - before) / n_nodes;
-    double seconds = (double)g_array_index(bench->costs, gint64, 0) / 1e9;
-    g_array_set_size(bench->costs, 0);
+    gsize before = cluster_bytes(cluster);
+    cluster_set_storage(cluster, FALSE);
+    cluster_add_nodes(cluster);
+    gsize with_nodes = cluster_bytes(cluster);
+    for (gint64 i = 0; i < options->jobs; i++)
+        cluster_submit(cluster);
+    *out_job_bytes = (double)(cluster_bytes(cluster) - with_nodes) / (double)options->jobs;
+    *out_node_bytes = (double)(with_nodes - before) / (double)options->nodes;
+    cluster_forget_costs(cluster);
+    cluster_set_storage(cluster, TRUE);
+    double seconds = (double)g_array_index(cluster_costs(cluster, CLUSTER_SUBMIT), gint64, 0) / 1e9;
+    cluster_forget_costs(cluster);
     return seconds;
 }
 
@@ -232,6 +124,10 @@ static gboolean parse_options(int argc, char **argv, Options *options, GError **
         NUMBER("gangs", gangs,
                "permille of the jobs' shapes that are gangs of 2 to 9 guests (default: 0)"),
         NUMBER("plan-depth", plan_depth, "waiting tasks with a planned start (default: 1)"),
+        {"distinct", 0, 0, G_OPTION_ARG_NONE, &options->distinct,
+         "each job asks for something else (default: 10 kinds of jobs per user)", NULL},
+        {"berth", 0, 0, G_OPTION_ARG_NONE, &options->berth,
+         "Berth's own mode: slack, predictions, fair share and timers", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print JSON instead of a table", NULL},
         {NULL}};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
@@ -242,17 +138,6 @@ static gboolean parse_options(int argc, char **argv, Options *options, GError **
 }
 
 /* --- the run ------------------------------------------------------------------------------------- */
-
-static void measure(Bench *bench, guint n_events)
-{
-    bench->measures = TRUE;
-    for (guint i = 0; i < n_events / 3; i++) {
-        bench->now_usec += G_USEC_PER_SEC / 10;
-        submit(bench);
-        exit_one(bench);
-        report_one(bench);
-    }
-}
 
 /* Largest minus least of the medians of three parts of the run. */
 static double spread_us(const GArray *costs)
@@ -268,23 +153,54 @@ static double spread_us(const GArray *costs)
     return MAX(MAX(thirds[0], thirds[1]), thirds[2]) - MIN(MIN(thirds[0], thirds[1]), thirds[2]);
 }
 
-static void run(Bench *bench, const Options *options)
+/* TARGETS: of the median and of the 99th percentile, 0 = none. Sorts COSTS. */
+static void print_costs(gboolean json, const char *name, GArray *costs, double median_target,
+                        double p99_target)
+{
+    g_autofree char *median = g_strdup_printf("%s_median_us", name);
+    g_autofree char *p99 = g_strdup_printf("%s_p99_us", name);
+    g_autofree char *max = g_strdup_printf("%s_max_us", name);
+    if (costs->len < 3)
+        return;
+    double spread = spread_us(costs);
+    g_array_sort(costs, compare_costs);
+    print_metric(json, median, "us", percentile_us(costs, 500), median_target, costs->len, spread);
+    print_metric(json, p99, "us", percentile_us(costs, 990), p99_target, costs->len, 0);
+    print_metric(json, max, "us", percentile_us(costs, 1000), 0, costs->len, 0);
+}
+
+/* All kinds but timers together, then each for itself. */
+static void print_kinds(gboolean json, const Cluster *cluster)
+{
+    static const char *const names[CLUSTER_N_KINDS] = {
+        [CLUSTER_SUBMIT] = "submit", [CLUSTER_EXIT] = "exit",     [CLUSTER_RUN] = "run",
+        [CLUSTER_REPORT] = "report", [CLUSTER_ANSWER] = "answer", [CLUSTER_TIMER] = "timer"};
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(gint64));
+    for (guint i = 0; i < CLUSTER_N_KINDS; i++) {
+        const GArray *costs = cluster_costs(cluster, (ClusterKind)i);
+        if (i != CLUSTER_TIMER)
+            g_array_append_vals(all, costs->data, costs->len);
+    }
+    print_costs(json, "event", all, 20, 1000);
+    for (guint i = 0; i < CLUSTER_N_KINDS; i++)
+        print_costs(json, names[i], cluster_costs(cluster, (ClusterKind)i), 0, 0);
+}
+
+static void run(Cluster *cluster, const Options *options)
 {
     double job_bytes = 0;
     double node_bytes = 0;
     gboolean json = options->json;
-    double pass_s =
-        fill(bench, (guint)options->nodes, (guint)options->jobs, &job_bytes, &node_bytes);
-    measure(bench, (guint)options->events);
-    double spread = spread_us(bench->costs);
-    g_array_sort(bench->costs, compare_costs);
-    print_metric(json, "event_median_us", "us", percentile_us(bench->costs, 500), 20,
-                 bench->costs->len, spread);
-    print_metric(json, "event_p99_us", "us", percentile_us(bench->costs, 990), 1000,
-                 bench->costs->len, 0);
+    double pass_s = fill(cluster, options, &job_bytes, &node_bytes);
+    if (options->berth)
+        cluster_settle(cluster);
+    for (gint64 i = 0; i < options->events / 3; i++)
+        cluster_step(cluster);
+    print_kinds(json, cluster);
     print_metric(json, "full_pass_s", "s", pass_s, 1, 1, 0);
     print_metric(json, "bytes_per_pending_job", "B", job_bytes, 200, 1, 0);
     print_metric(json, "bytes_per_node", "B", node_bytes, 0, 1, 0);
+    print_metric(json, "guests_running", "", cluster_n_running(cluster), 0, 1, 0);
     if (json)
         puts("\n]");
 }
@@ -297,28 +213,13 @@ int main(int argc, char **argv)
         fprintf(stderr, "core: %s; try --help\n", error->message);
         return EXIT_USAGE;
     }
-    gint64 tunings[BERTH_TUNING_N];
-    for (guint i = 0; i < BERTH_TUNING_N; i++)
-        tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
-    tunings[BERTH_TUNING_PLAN_DEPTH] = options.plan_depth;
-    BerthCoreConfig config = {.node_timeout_usec = 60 * (gint64)G_USEC_PER_SEC,
-                              .guest_overhead_mib = 128,
-                              .policy = BERTH_POLICY_CONSERVATIVE,
-                              .features = BERTH_FEATURE_ALL,
-                              .tunings = tunings};
-    Bench bench = {.core = berth_core_new(&config),
-                   .effects = berth_core_effects_new(),
-                   .random = g_rand_new_with_seed(SEED),
-                   .now_usec = G_USEC_PER_SEC,
-                   .running = g_array_new(FALSE, FALSE, sizeof(BerthGuestId)),
-                   .costs = g_array_new(FALSE, FALSE, sizeof(gint64)),
-                   .n_cells = (guint32)options.cells,
-                   .gangs_permille = (guint32)options.gangs};
-    run(&bench, &options);
-    g_array_unref(bench.running);
-    g_array_unref(bench.costs);
-    g_rand_free(bench.random);
-    berth_core_effects_free(bench.effects);
-    berth_core_free(bench.core);
+    ClusterConfig config = {.nodes = (guint32)options.nodes,
+                            .cells = (guint32)options.cells,
+                            .gangs_permille = (guint32)options.gangs,
+                            .is_distinct = options.distinct,
+                            .is_berth = options.berth,
+                            .plan_depth = options.plan_depth};
+    g_autoptr(Cluster) cluster = cluster_new(&config);
+    run(cluster, &options);
     return 0;
 }

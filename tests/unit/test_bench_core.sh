@@ -29,13 +29,25 @@ refused "12x" --jobs 12x
 refused "stray: nothing is expected" stray
 
 help=$("$core" --help)
-for said in --nodes --jobs --events --cells --gangs=N --plan-depth=N --json permille 10000 1000000; do
+for said in --nodes --jobs --events --cells --gangs=N --plan-depth=N --distinct --berth --json permille 10000 1000000; do
     [[ $help == *"$said"* ]] || { echo "--help does not say $said" >&2; failed=1; }
 done
 
-metrics=$("$core" --nodes 9 --jobs 40 --events 30 --gangs 500 --cells 2 --plan-depth 8 --json |
-    python3 -c 'import json, sys; print(*(entry["metric"] for entry in json.load(sys.stdin)))')
-[[ $metrics == "event_median_us event_p99_us full_pass_s bytes_per_pending_job bytes_per_node" ]] ||
-    { echo "metrics: $metrics" >&2; failed=1; }
+events="event submit exit run report"
+sizes="full_pass_s bytes_per_pending_job bytes_per_node guests_running"
+
+has() { # "KIND..." ARGUMENTS: the median, 99th percentile and largest cost of each kind, and the sizes
+    local kind metrics expected=() kinds=$1
+    shift
+    for kind in $kinds; do expected+=("${kind}"_{median,p99,max}_us); done
+    metrics=$("$core" --nodes 9 "$@" --json |
+        python3 -c 'import json, sys; print(*(entry["metric"] for entry in json.load(sys.stdin)))')
+    [[ $metrics == "${expected[*]} $sizes" ]] || { echo "core $*: metrics: $metrics" >&2; failed=1; }
+}
+
+has "$events" --jobs 400 --events 30 --gangs 500 --cells 2 --plan-depth 8
+has "$events" --jobs 400 --events 30 --distinct
+# Timers are due in the run: it is long enough for three rounds of balancing.
+has "$events answer timer" --jobs 4000 --events 6000 --berth --distinct
 
 exit $failed
