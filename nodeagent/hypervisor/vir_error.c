@@ -6,6 +6,9 @@
 
 static BerthErrorCode code_of(const virError *reason)
 {
+    /* Of the way to libvirtd: what was asked over a connection that has been closed. */
+    if (reason->domain == VIR_FROM_RPC && reason->code == VIR_ERR_INTERNAL_ERROR)
+        return BERTH_ERROR_UNAVAILABLE;
     switch (reason->code) {
     case VIR_ERR_NO_DOMAIN:
         return BERTH_ERROR_NOT_FOUND;

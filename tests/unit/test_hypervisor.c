@@ -35,6 +35,10 @@ int __wrap_virConnectUnregisterCloseCallback(virConnectPtr connection,
                                              virConnectCloseFunc callback);
 int __real_virConnectIsAlive(virConnectPtr connection);
 int __wrap_virConnectIsAlive(virConnectPtr connection);
+virErrorPtr __real_virGetLastError(void);
+virErrorPtr __wrap_virGetLastError(void);
+
+static virErrorPtr failure; /* that libvirt says it had; NULL: what it had */
 
 static gint closes;  /* atomic: so many connections more are closed as soon as they are watched */
 static gint dead;    /* atomic: so many connections more are dead without anybody being told */
@@ -89,6 +93,11 @@ static void wait_for_loop(void)
     gate_shut(&loop);
     g_idle_add_full(G_PRIORITY_DEFAULT, on_loop, &loop, NULL);
     gate_wait(&loop);
+}
+
+virErrorPtr __wrap_virGetLastError(void)
+{
+    return failure != NULL ? failure : __real_virGetLastError();
 }
 
 /* The test driver has nobody to keep alive. */
@@ -366,6 +375,31 @@ static BerthDomainStats *measure(Fixture *fixture, GError **error)
     return berth_hypervisor_domain_stats_finish(result, error);
 }
 
+/* A daemon that is told so asks again; it gives up where a host refuses. */
+static void error_of_a_closed_connection_may_pass(void **state)
+{
+    static const struct {
+        int domain, code;
+        BerthErrorCode wanted;
+    } cases[] = {
+        {VIR_FROM_RPC, VIR_ERR_INTERNAL_ERROR, BERTH_ERROR_UNAVAILABLE},
+        {VIR_FROM_RPC, VIR_ERR_SYSTEM_ERROR, BERTH_ERROR_UNAVAILABLE},
+        {VIR_FROM_NONE, VIR_ERR_INVALID_CONN, BERTH_ERROR_UNAVAILABLE},
+        {VIR_FROM_QEMU, VIR_ERR_INTERNAL_ERROR, BERTH_ERROR_INTERNAL},
+        {VIR_FROM_RPC, VIR_ERR_AUTH_FAILED, BERTH_ERROR_PERMISSION_DENIED},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        char text[] = "closed";
+        virError said = {.domain = cases[i].domain, .code = cases[i].code, .message = text};
+        failure = &said;
+        berth_set_error_libvirt(&error, "cannot suspend it");
+        failure = NULL;
+        assert_int_equal(error->code, cases[i].wanted);
+        assert_string_equal(error->message, "cannot suspend it: closed");
+    }
+}
+
 static void domain_stats_are_of_the_one_that_is_named(void **state)
 {
     Fixture *fixture = *state;
@@ -477,6 +511,7 @@ int main(void)
         TEST(list_domain_that_cannot_be_asked_about_fails_it_all),
         TEST(event_of_a_resumed_domain_is_told),
         TEST(event_of_an_end_says_whose_it_was),
+        TEST(error_of_a_closed_connection_may_pass),
         TEST(domain_stats_are_of_the_one_that_is_named),
         TEST(domain_stats_of_nobody_are_not_found),
         TEST(destroy_ends_the_guest_that_is_meant),
