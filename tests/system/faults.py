@@ -123,9 +123,8 @@ def let_go(service):
 
 
 @contextlib.contextmanager
-def stopped_when(what, service, condition):
-    """At the very instant."""
-    pid = lab_daemon(service)
+def stopped_when(what, service, pid, condition):
+    """At the very instant. PID is its process: who looked for that only now would come too late."""
     await_soon(what, lambda: condition(pid))
     os.kill(pid, signal.SIGSTOP)
     try:
@@ -182,9 +181,9 @@ def unless_done(case, done, condition):
 @contextlib.contextmanager
 def stopped_with_memory(case, done):
     """While a guest's memory is on its way between libvirt, or its helper, and the agent."""
-    libvirtd = lab_pid(f"{case.node}/libvirtd")
+    libvirtd, agent = lab_pid(f"{case.node}/libvirtd"), lab_daemon(case.node)
     case.ask(*case.verb)
-    with stopped_when("its memory is on its way", case.node, unless_done(
+    with stopped_when("its memory is on its way", case.node, agent, unless_done(
             case, done, lambda agent: any(has_memory_open(pid) for pid in (libvirtd, *children(libvirtd))))):
         yield
 
@@ -252,7 +251,7 @@ def saved(case):
     begins = unless_done(case, done, has_memory_open)
     case.ask(*case.verb)
     await_soon("there is a FIFO", lambda: begins(agent))
-    with stopped_when("its memory has come", case.node, lambda agent: not has_memory_open(agent)):
+    with stopped_when("its memory has come", case.node, agent, lambda agent: not has_memory_open(agent)):
         if case.has_said(case.node, done):
             raise Missed(f"it was looked at too late: {done}")
         yield

@@ -121,7 +121,7 @@ def add_move(step, name, fault):
 for a_step in STEPS:
     for a_name, a_fault in {**SOURCE, **DESTINATION, **{what: FAULTS[what] for what in ANYWHERE}}.items():
         add_move(a_step, a_name, a_fault)
-choose("a move, copying: Ceph is paused", "a move, arrived: berthd is killed",
+choose("a move, copying: the agent is killed (source)", "a move, arrived: berthd is killed",
        "a move, arrived: the agent is killed (destination)")
 
 if __name__ == "__main__":

@@ -13,8 +13,9 @@ from faults import *
 @contextlib.contextmanager
 def releasing(case):
     """berthd knows, and what was saved is to be removed from the node."""
+    agent = lab_daemon(case.node)
     case.ask(*case.verb)
-    with stopped_when("berthd knows", case.node, lambda agent: f" guest-checkpointed on {case.node}: frozen" in
+    with stopped_when("berthd knows", case.node, agent, lambda agent: f" guest-checkpointed on {case.node}: frozen" in
                       berth("events", str(case.job))):
         yield
 
@@ -78,7 +79,7 @@ for a_name in FAULTS:
     for a_step in THAW:
         add_case("a thaw from disk", make_on_disk, a_step, THAW[a_step], a_name)
 add_without_space("a freeze to disk", make_running)
-choose("a thaw from disk, restoring: the agent is killed")
+choose("a thaw from disk, untold: the agent is killed")
 
 if __name__ == "__main__":
     main()

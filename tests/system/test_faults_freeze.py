@@ -45,7 +45,7 @@ THAW = {
 
 add_action("a freeze", make_running, FREEZE)
 add_action("a thaw", make_frozen, THAW)
-choose("a freeze, untold: QEMU is killed")
+choose("a freeze, untold: the agent is killed")
 
 if __name__ == "__main__":
     main()
