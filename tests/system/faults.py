@@ -371,13 +371,14 @@ def places(job):
     return [node for node in sorted(nodes()) for name in guests_on(node) if name.startswith(f"berth-{job}-")]
 
 
-def come_to_rest(job):
-    """Until nothing is being done to it: it is in one place and runs there, or stands still there or on disk."""
+def come_to_rest(job, is_frozen=False):
+    """Until nothing is being done to it: it is in one place and runs there, or stands still there or on disk. One that
+    IS_FROZEN and was lost runs for a moment when it goes on from its checkpoint, and stands still again then."""
     def at_rest():
         now, has = show(job), task(show(job))
         check(now["state"] in ("PENDING", "RUNNING", "SUSPENDED"), f"job {job} is {now['state']}: {reason(now)}")
-        if now["state"] == "PENDING" or any(has.get(what) for what in ("booting", "restoring", "migration", "resize",
-                                                                        "checkpointing")):
+        under_way = any(has.get(what) for what in ("booting", "restoring", "migration", "resize", "checkpointing"))
+        if under_way or now["state"] not in (("SUSPENDED",) if is_frozen else ("RUNNING", "SUSPENDED")):
             return None
         return now if places(job) == ([] if has.get("toDisk") else [has["node"]]) else None
     await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
@@ -400,9 +401,9 @@ def check_disk(job, epoch):
     await_true("one client alone has its disk open", lambda: watchers() == 1, 120)
 
 
-def let_run(job):
+def let_run(job, is_frozen=False):
     """As its user would; returns how it was found."""
-    now = come_to_rest(job)
+    now = come_to_rest(job, is_frozen)
     if now["state"] != "SUSPENDED":
         return "runs on"
     how = "is frozen to disk" if task(now).get("toDisk") else "is frozen"
@@ -416,7 +417,7 @@ def conclude(case, goes_back):
     """What has come of it, in words. GOES_BACK: whether it may have been put back to a checkpoint."""
     why_not = case.answer()
     check(why_not != "", "it is not done, and nobody says why")
-    how = let_run(case.job)
+    how = let_run(case.job, is_frozen=why_not is None and case.comes_to != "runs on")
     epoch = number(task(show(case.job)), "epoch")
     check(goes_back or epoch == case.epoch, f"it was not put back: its epoch was {case.epoch}, and is {epoch}")
     check_disk(case.job, epoch)
