@@ -37,7 +37,7 @@ while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     sha256sum </dev/shm/$b >/dev/shm/$b.sum
     echo "$line"
     i=$((i+1))
-    usleep 30000
+    usleep $PAUSE
 done
 [ "$(sha256sum </dev/shm/kept)" = "$kept" ] || {{ echo "memory is damaged"; exit 9; }}
 sync
@@ -51,8 +51,9 @@ def memory_mib(kept_mib):
     return max(256, 2 * kept_mib + 128)
 
 
-def start(kept_mib=8, *options, lines=LINES):
-    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}{SCRIPT}", "--memory", f"{memory_mib(kept_mib)}M", "--disk", "64M",
+def start(kept_mib=8, *options, lines=LINES, pause_usec=30000):
+    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}\nPAUSE={pause_usec}{SCRIPT}", "--memory",
+             f"{memory_mib(kept_mib)}M", "--disk", "64M",
              *options)
     await_running(job)
     await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
