@@ -37,6 +37,7 @@ void core_charge_begin(BerthCore *core, CoreTask *task)
         CoreGuest *guest = &task->guests[i];
         guest->still_usec = 0;
         guest->starved_permille = 0;
+        guest->starved_usec = 0;
         guest->charged_usec = guest->told_usec = core->now_usec;
         guest->is_charged_late = FALSE;
     }
@@ -191,6 +192,10 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     gboolean is_new = lost_usec > 0 || guest->starved_permille > 0 || guest->is_charged_late;
     if (ran_usec > 0 && !guest->is_charged_late)
         guest->starved_permille = (guint32)(lost_usec * 1000 / ran_usec);
+    if (guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE])
+        guest->starved_usec = 0;
+    else if (guest->starved_usec == 0)
+        guest->starved_usec = core->now_usec;
     guest->charged_usec = core->now_usec;
     guest->still_usec = 0;
     guest->is_charged_late = FALSE;

@@ -121,13 +121,32 @@ static void promote_by_move(Round *round, CoreGuest *guest)
 
 /* --- starvation ----------------------------------------------------------------------------- */
 
+/* Nobody plans for who runs. Later jobs would get all room that comes free, and it none. */
+static void let_wait(BerthCore *core, CoreGuest *guest)
+{
+    gint64 due_usec =
+        core_time_add(guest->starved_usec, core->tunings[BERTH_TUNING_STARVED_MAX_USEC]);
+    if (guest->starved_usec == 0 || due_usec > core->now_usec ||
+        !core_move_may_checkpoint(core, guest) || guest->save_rest_usec > core->now_usec ||
+        guest->task->planned_end_usec - core->now_usec <
+            core->tunings[BERTH_TUNING_NEAR_END_USEC] ||
+        !core_move_is_below_caps(core, core_nodes_get(&core->nodes, guest->node)) ||
+        !core_slack_comes_first(core, guest))
+        return;
+    core_move_checkpoint(core, guest, TRUE, BERTH_REASON_STARVED);
+}
+
+static gboolean is_starved(const BerthCore *core, const CoreGuest *guest)
+{
+    return guest->is_opportunistic && !guest->is_frozen &&
+           guest->starved_permille >= core->tunings[BERTH_TUNING_STARVED_PERMILLE];
+}
+
 /* One in slack that hardly gets any CPU goes to where all that it reserved is free: what it would
  * use there is not known. */
 static void feed(BerthCore *core, CoreGuest *guest)
 {
-    if (!guest->is_opportunistic || guest->is_frozen ||
-        guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE] ||
-        !is_movable_now(core, guest))
+    if (!is_starved(core, guest) || !is_movable_now(core, guest))
         return;
     CoreLodger lodger = core_slack_lodger(guest);
     lodger.needs.cpu_milli = guest->size.vcpus * 1000;
@@ -207,8 +226,12 @@ static void look_at_slack(Round *round, CoreNode *node)
     if (core->config.features & BERTH_FEATURE_PROMOTION)
         for (guint i = 0; i < guests->len; i++)
             promote_by_move(round, g_ptr_array_index(guests, i));
-    for (guint i = 0; i < guests->len; i++)
-        feed(core, g_ptr_array_index(guests, i));
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        feed(core, guest);
+        if (is_starved(core, guest))
+            let_wait(core, guest);
+    }
 }
 
 /* Nobody can be asked to leave a node that is away: what was begun there would hold room elsewhere until

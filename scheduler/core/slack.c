@@ -96,12 +96,17 @@ static gboolean has_space(const BerthCore *core, const CoreClass *class)
     return class->shape.memory_mib <= core_checkpoint_space_left_mib(core);
 }
 
+static gboolean wants_backing(const CoreTask *task)
+{
+    return task != NULL && task->wants_backing;
+}
+
 gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
 {
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
-        !core_class_may_be_in_slack(core, class) || !has_space(core, class))
+        !core_class_may_be_in_slack(core, class) || !has_space(core, class) || wants_backing(task))
         return FALSE;
     CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
                          core_predict_held_mib(task), TRUE};
@@ -114,7 +119,7 @@ static gboolean try_in_slack(BerthCore *core, CoreClass *class)
     const CoreTask *task = core_placement_next(job);
     CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
                          core_predict_held_mib(task), TRUE};
-    if (!has_space(core, class))
+    if (!has_space(core, class) || wants_backing(task))
         return FALSE;
     CoreNode *node = core_slack_find(core, &lodger, core_placement_avoid(class));
     if (node == NULL)
@@ -214,6 +219,12 @@ gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guin
 gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle)
 {
     return promote_those(core, class, handle, ranks_higher);
+}
+
+gboolean core_slack_comes_first(const BerthCore *core, const CoreGuest *guest)
+{
+    const CoreClass *first = core_order_at(core, 0);
+    return first != NULL && comes_before(guest->task->job, first);
 }
 
 void core_slack_promote_on(BerthCore *core, CoreNode *node)

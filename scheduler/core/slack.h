@@ -29,5 +29,7 @@ void core_slack_promote_fresh(BerthCore *core);
 /* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
  * the way. TRUE: any was. */
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle);
+/* Somebody waits, and nobody that comes before GUEST's job. */
+gboolean core_slack_comes_first(const BerthCore *core, const CoreGuest *guest);
 /* Likewise those that rank higher than CLASS, and are not only older. */
 gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle);

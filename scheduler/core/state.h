@@ -217,6 +217,7 @@ struct CoreGuest {
     gboolean is_charged_late; /* the report was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
     guint32 starved_permille; /* lost of the time between the latest two reports */
+    gint64 starved_usec;      /* since then that was too much; 0 = it was not */
     /* predict.c */
     CoreNeeds needs, floor, used, peak;
     guint64 touched_mib;
@@ -233,6 +234,7 @@ struct CoreTask {
     CoreJob *job;
     CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
     CoreTimer checkpoint_timer; /* checkpoint.c */
+    gboolean wants_backing;     /* it has starved in slack, and does not start there again */
     guint64 changed_at;         /* event that last reported it as changed */
     gint64 planned_end_usec;    /* when its guests are thought to leave */
     gint64 end_usec;            /* latest end that a guest of it reported */

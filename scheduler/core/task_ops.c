@@ -53,6 +53,7 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     gboolean stops = record->checkpoint_stops;
     gboolean to_disk =
         reason == BERTH_REASON_FROZEN_BY_USER || reason == BERTH_REASON_FROZEN_BY_OPERATOR;
+    gboolean is_reason_enough = reason == BERTH_REASON_DRAIN || reason == BERTH_REASON_STARVED;
     if (!answers(guest, BERTH_OP_CHECKPOINTING, input))
         return;
     core_move_op_done(core, guest);
@@ -61,8 +62,11 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_freeze_to_disk_failed(core, guest);
     if (!input->ok && reason == BERTH_REASON_DRAIN)
         core_move_rest(core, guest);
-    if (reason == BERTH_REASON_ROOM_NEEDED || reason == BERTH_REASON_PRESSURE)
+    if (reason == BERTH_REASON_ROOM_NEEDED || reason == BERTH_REASON_PRESSURE ||
+        reason == BERTH_REASON_STARVED)
         core_move_saved_for_room(core, guest, input->ok);
+    if (reason == BERTH_REASON_STARVED)
+        task->wants_backing = input->ok;
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);
@@ -75,9 +79,9 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_step_release(core, task);
     } else {
         core_step_set_pending(core, task,
-                              to_disk                        ? BERTH_REASON_RESTORING
-                              : reason == BERTH_REASON_DRAIN ? BERTH_REASON_DRAIN
-                                                             : BERTH_REASON_EVICTED);
+                              to_disk            ? BERTH_REASON_RESTORING
+                              : is_reason_enough ? reason
+                                                 : BERTH_REASON_EVICTED);
         core_step_release(core, task);
     }
 }

@@ -300,6 +300,7 @@ void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
     for (guint32 i = 0; i < task->n_guests; i++)
         place_guest(core, &task->guests[i], nodes[i], is_opportunistic);
     core_owner_start(core, task);
+    task->wants_backing &= is_opportunistic;
     core_step_plan_end(core, task, core->now_usec);
     core_step_set_phase(core, task, BERTH_GUEST_STARTING);
     for (guint32 i = 0; i < task->n_guests; i++)

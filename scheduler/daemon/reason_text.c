@@ -85,6 +85,8 @@ static const char *policy_text(Berth__Reason reason)
         return "an operator had it checkpointed";
     case BERTH__REASON__REASON_CHECKPOINT_DUE:
         return "its next checkpoint was due";
+    case BERTH__REASON__REASON_STARVED:
+        return "others left it hardly any CPU; it waits for its whole reservation";
     case BERTH__REASON__REASON_BELOW_LIMIT:
         return "it does not need the room that it was grown to";
     default:

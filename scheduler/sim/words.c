@@ -48,6 +48,8 @@ static const struct {
     {BERTH_REASON_BALANCE, "balance", "the load of the nodes differs too much"},
     {BERTH_REASON_DRAIN, "drain", "its node is drained"},
     {BERTH_REASON_AT_LIMIT, "at-limit", "it is at its limit"},
+    {BERTH_REASON_STARVED, "starved",
+     "others left it hardly any CPU; it waits for a start that is backed"},
     {BERTH_REASON_BELOW_LIMIT, "below-limit", "it is below its limit again"},
     {BERTH_REASON_FROZEN_BY_USER, "frozen-by-user", "its user froze it"},
     {BERTH_REASON_FROZEN_BY_OPERATOR, "frozen-by-operator", "an operator froze it"},

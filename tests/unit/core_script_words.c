@@ -55,6 +55,7 @@ static const struct {
     {"disk-full", BERTH_REASON_DISK_FULL},
     {"SUSPENDED", BERTH_JOB_SUSPENDED},
     {"at-limit", BERTH_REASON_AT_LIMIT},
+    {"starved", BERTH_REASON_STARVED},
     {"frozen-by-user", BERTH_REASON_FROZEN_BY_USER},
     {"frozen-by-operator", BERTH_REASON_FROZEN_BY_OPERATOR},
     {"restoring", BERTH_REASON_RESTORING},

@@ -236,6 +236,46 @@ static void starved_guests_do_not_move_to_the_same_vcpus(void **state)
              "timer -> MIGRATE 2.1@1>2~\n");
 }
 
+#define STARVES_FOR_HOURS(waiting)                                                                 \
+    "node 1 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=90000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n" waiting                                                        \
+    "submit 3 v=2 m=400 slack may-checkpoint limit=90000 -> START 3.1@1~\n"                        \
+    "running 3.1\n"                                                                                \
+    "at 40\n"                                                                                      \
+    "report 3.1 cpu=100 mem=100 left=100 starved=18\n"                                             \
+    "at 14000\n"                                                                                   \
+    "report 1.1 cpu=1000 mem=300\n"                                                                \
+    "report 3.1 cpu=100 mem=100 left=100 starved=13900\n"                                          \
+    "timer\n"                                                                                      \
+    "at 14500\n"                                                                                   \
+    "report 3.1 cpu=100 mem=100 left=100 starved=490\n"
+
+/* Later jobs would get all room that comes free, and it none. It has its turn, and is not let into slack before. */
+static void starved_guest_waits_for_a_backed_start_if_it_is_first(void **state)
+{
+    run(STARVES_FOR_HOURS("") "submit 4 v=4 m=600 limit=900\n"
+                              "timer -> CHECKPOINT 3.1@1~\n"
+                              "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                              "? 3 PENDING starved releasing\n"
+                              "released 3.1\n"
+                              "at 20000\n"
+                              "report 1.1 cpu=100 mem=300\n"
+                              "exited 1.1 -> RELEASE 1.1@1\n"
+                              "released 1.1 -> RESTORE 3.2@1\n");
+    run(STARVES_FOR_HOURS("") "timer\n"); /* nobody waits who could be preferred to it */
+    run(STARVES_FOR_HOURS("submit 2 v=4 m=600 limit=900\n") "timer\n"); /* its turn has not come */
+    run(STARVES_FOR_HOURS("") "submit 4 v=4 m=600 limit=900\n"
+                              "timer -> CHECKPOINT 3.1@1~\n"
+                              "checkpointed 3.1 failed\n"
+                              "timer\n"
+                              "at 14600\n"
+                              "report 3.1 cpu=100 mem=100 left=100 starved=90\n"
+                              "timer -> CHECKPOINT 3.1@1~\n");
+}
+
 /* Rounds go on although nobody starts. */
 static void promotion_by_a_move_goes_on_after_a_restart(void **state)
 {
@@ -278,6 +318,7 @@ int main(void)
         cmocka_unit_test(starved_guest_moves_to_where_cpu_is_free),
         cmocka_unit_test(frozen_guest_is_not_moved_for_want_of_cpu),
         cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
+        cmocka_unit_test(starved_guest_waits_for_a_backed_start_if_it_is_first),
         cmocka_unit_test(promotion_by_a_move_goes_on_after_a_restart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
