@@ -560,6 +560,6 @@ gsize berth_core_memory_bytes(BerthCore *core)
     }
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         bytes += node_bytes(core_nodes_get(&core->nodes, handle)) + CORE_SET_ENTRY_BYTES;
-    return bytes + 2 * core->nodes.width * (sizeof(CoreSpan) + sizeof(CoreNeeds)) +
+    return bytes + 2 * core->nodes.width * (sizeof(CoreSpan) + sizeof(CoreSlack)) +
            core->nodes.changes->len * sizeof(guint32);
 }

@@ -237,6 +237,12 @@ static void check_tree(const CoreNodes *nodes)
         CHECK(leaf->max_free.vcpus == free_size.vcpus &&
                   leaf->max_free.memory_mib == free_size.memory_mib,
               "node %s", node->name);
+        CoreNeeds slack = core_node_slack(nodes, node);
+        for (guint at = nodes->width + i; at > 0 && core_node_is_open(node); at /= 2)
+            CHECK(slack.cpu_milli <= nodes->slacks[at].most.cpu_milli &&
+                      slack.memory_mib <= nodes->slacks[at].most.memory_mib &&
+                      node->slack_used_mib >= nodes->slacks[at].least_used_mib,
+                  "node %s", node->name);
         for (guint at = (nodes->width + i) / 2; at > 0; at /= 2)
             CHECK(core_size_fits(leaf->max_free, nodes->spans[at].max_free) &&
                       core_size_fits(leaf->max_capacity, nodes->spans[at].max_capacity) &&

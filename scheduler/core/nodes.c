@@ -17,6 +17,7 @@
 #define CHANGES_MIN      1024u
 
 static const CoreSpan closed_span = {.min_capacity = {G_MAXUINT32, G_MAXUINT64}};
+static const CoreSlack no_slack = {.least_used_mib = G_MAXUINT64};
 
 /* --- one node ------------------------------------------------------------------------------- */
 
@@ -79,12 +80,13 @@ CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
 void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node)
 {
     guint at = nodes->width + node->handle - 1;
-    nodes->slacks[at] = core_node_slack(nodes, node);
+    nodes->slacks[at] = (CoreSlack){core_node_slack(nodes, node), node->slack_used_mib};
     for (at /= 2; at > 0; at /= 2) {
-        const CoreNeeds *left = &nodes->slacks[2 * at];
-        const CoreNeeds *right = &nodes->slacks[2 * at + 1];
-        nodes->slacks[at] = (CoreNeeds){MAX(left->cpu_milli, right->cpu_milli),
-                                        MAX(left->memory_mib, right->memory_mib)};
+        const CoreSlack *left = &nodes->slacks[2 * at];
+        const CoreSlack *right = &nodes->slacks[2 * at + 1];
+        nodes->slacks[at] = (CoreSlack){{MAX(left->most.cpu_milli, right->most.cpu_milli),
+                                         MAX(left->most.memory_mib, right->most.memory_mib)},
+                                        MIN(left->least_used_mib, right->least_used_mib)};
     }
 }
 
@@ -147,10 +149,11 @@ static void grow(CoreNodes *nodes)
 {
     nodes->width = nodes->width == 0 ? FIRST_WIDTH : nodes->width * 2;
     nodes->spans = g_renew(CoreSpan, nodes->spans, 2 * nodes->width);
-    nodes->slacks = g_renew(CoreNeeds, nodes->slacks, 2 * nodes->width);
-    memset(nodes->slacks, 0, 2 * nodes->width * sizeof nodes->slacks[0]);
-    for (guint i = 0; i < 2 * nodes->width; i++)
+    nodes->slacks = g_renew(CoreSlack, nodes->slacks, 2 * nodes->width);
+    for (guint i = 0; i < 2 * nodes->width; i++) {
         nodes->spans[i] = closed_span;
+        nodes->slacks[i] = no_slack;
+    }
     for (guint i = 0; i < nodes->nodes->len; i++)
         update_spans(nodes, g_ptr_array_index(nodes->nodes, i));
 }

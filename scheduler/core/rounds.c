@@ -217,11 +217,38 @@ static void balance(BerthCore *core)
 
 /* --- the round ------------------------------------------------------------------------------ */
 
+/* Nothing but moves could make this FALSE of one guest and TRUE of the next: where it is FALSE of all, none is. */
+static gboolean may_promote_by_move(Round *round, const CoreGuest *guest)
+{
+    BerthCore *core = round->core;
+    const CoreClass *class = guest->task->job->class;
+    if (!guest->is_opportunistic || !is_movable_now(core, guest) ||
+        !core_search_may_fit_now(core, class))
+        return FALSE;
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    CoreNeed need = core_search_need(core, class, left_usec, CORE_HEEDS_ALL);
+    return !is_in_vain(round, &need);
+}
+
+static gboolean is_anything_to_do(Round *round, const CoreNode *node)
+{
+    const BerthCore *core = round->core;
+    gboolean promotes = (core->config.features & BERTH_FEATURE_PROMOTION) != 0;
+    for (guint i = 0; i < node->guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (is_starved(core, guest) || (promotes && may_promote_by_move(round, guest)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* When room became free here a guest may still have booted, or something else was being done to it. */
 static void look_at_slack(Round *round, CoreNode *node)
 {
     BerthCore *core = round->core;
     core_slack_promote_on(core, node);
+    if (!is_anything_to_do(round, node))
+        return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     if (core->config.features & BERTH_FEATURE_PROMOTION)
         for (guint i = 0; i < guests->len; i++)

@@ -124,7 +124,7 @@ static gboolean now_avoiding(BerthCore *core, const CoreClass *class, gint64 len
 }
 
 /* Without room on as many nodes as it needs, all else is in vain. */
-static gboolean may_fit_now(const BerthCore *core, const CoreClass *class)
+gboolean core_search_may_fit_now(const BerthCore *core, const CoreClass *class)
 {
     CoreBarriers none = {NULL, 0};
     return class->shape.n_nodes > 0 ||
@@ -134,7 +134,7 @@ static gboolean may_fit_now(const BerthCore *core, const CoreClass *class)
 gboolean core_search_now(BerthCore *core, const CoreClass *class, gint64 length_usec, guint heeds,
                          guint32 avoid, guint32 *out_nodes)
 {
-    if (!may_fit_now(core, class))
+    if (!core_search_may_fit_now(core, class))
         return FALSE;
     return (avoid != 0 && now_avoiding(core, class, length_usec, heeds, avoid, out_nodes)) ||
            now_avoiding(core, class, length_usec, heeds, 0, out_nodes);

@@ -5,6 +5,8 @@
 #include "scheduler/core/state.h"
 #include "scheduler/core/supply.h"
 
+/* FALSE: no node has room for a guest of CLASS now. Cheaper than the next, which is FALSE then too. */
+gboolean core_search_may_fit_now(const BerthCore *core, const CoreClass *class);
 /* Where a task of CLASS can start now without delaying the planned starts before HEEDS: writes the
  * node of each of its guests. AVOID: a node that is only taken if no others will do; 0 = none. LENGTH_USEC: for how
  * long it will run. */

@@ -32,12 +32,11 @@ CoreLodger core_slack_lodger(const CoreGuest *guest)
     return (CoreLodger){guest->task->job->class, guest->size, needs, guest->used.memory_mib, FALSE};
 }
 
-/* They could all be written out within the evacuation bound, and grow a little meanwhile. */
-static gboolean keeps_bound(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
+/* So much in slack could all be written out within the evacuation bound, and grow a little meanwhile. */
+static guint64 bound_mib(const BerthCore *core)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
-    return node->slack_used_mib + lodger->used_mib <=
-           core_relief_most_mib(core) * (1000 - headroom) / 1000;
+    return core_relief_most_mib(core) * (1000 - headroom) / 1000;
 }
 
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
@@ -53,16 +52,19 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
            lodger->size.vcpus <= node->capacity.vcpus &&
            core->now_usec >= node->pressed_until_usec &&
            (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
-           !core_predict_awaits_any(core, node) && keeps_bound(core, node, lodger) &&
+           !core_predict_awaits_any(core, node) &&
+           node->slack_used_mib + lodger->used_mib <= bound_mib(core) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 
+/* USED_MIB: by all in the slack of a node, without LODGER, at most. */
 static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *lodger,
-                            guint32 except)
+                            guint64 used_mib, guint32 except)
 {
     const CoreNodes *nodes = &core->nodes;
-    const CoreNeeds *most = &nodes->slacks[at];
-    if (lodger->needs.cpu_milli > most->cpu_milli || lodger->needs.memory_mib > most->memory_mib)
+    const CoreSlack *slack = &nodes->slacks[at];
+    if (lodger->needs.cpu_milli > slack->most.cpu_milli ||
+        lodger->needs.memory_mib > slack->most.memory_mib || slack->least_used_mib > used_mib)
         return NULL;
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
@@ -70,17 +72,20 @@ static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *l
     }
     /* To where there is more memory first: that keeps the needs of the nodes apart. */
     guint first = 2 * at;
-    if (nodes->slacks[first + 1].memory_mib > nodes->slacks[first].memory_mib)
+    if (nodes->slacks[first + 1].most.memory_mib > nodes->slacks[first].most.memory_mib)
         first++;
-    CoreNode *node = find_below(core, first, lodger, except);
-    return node != NULL ? node : find_below(core, first ^ 1, lodger, except);
+    CoreNode *node = find_below(core, first, lodger, used_mib, except);
+    return node != NULL ? node : find_below(core, first ^ 1, lodger, used_mib, except);
 }
 
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
 {
     const CoreShape *shape = &lodger->class->shape;
+    guint64 most_mib = bound_mib(core);
+    if (core->nodes.width == 0 || lodger->used_mib > most_mib)
+        return NULL;
     if (shape->n_nodes == 0)
-        return core->nodes.width > 0 ? find_below(core, 1, lodger, except) : NULL;
+        return find_below(core, 1, lodger, most_mib - lodger->used_mib, except);
     for (guint32 i = 0; i < shape->n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
         if (node->handle != except && core_slack_has_room(core, node, lodger))
@@ -227,10 +232,22 @@ gboolean core_slack_comes_first(const BerthCore *core, const CoreGuest *guest)
     return first != NULL && comes_before(guest->task->job, first);
 }
 
+/* Beside who is there, and nothing that is planned. */
+static gboolean has_room_for_any(const BerthCore *core, const CoreNode *node)
+{
+    CoreSize room = core_node_free(node);
+    for (guint i = 0; i < node->guests->len && room.vcpus > 0 && room.memory_mib > 0; i++) {
+        const CoreGuest *guest = g_ptr_array_index(node->guests, i);
+        if (core_size_fits(guest->size, room) && may_promote(core, guest))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 void core_slack_promote_on(BerthCore *core, CoreNode *node)
 {
-    if (node->slack.memory_mib == 0 || core_node_free(node).memory_mib == 0 ||
-        !(core->config.features & BERTH_FEATURE_PROMOTION))
+    if (node->slack.memory_mib == 0 || !(core->config.features & BERTH_FEATURE_PROMOTION) ||
+        !has_room_for_any(core, node))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {

@@ -304,12 +304,18 @@ typedef struct {
     CoreSize min_capacity;
 } CoreSpan;
 
+/* Likewise, of what there is for guests in slack. */
+typedef struct {
+    CoreNeeds most;         /* slack of each */
+    guint64 least_used_mib; /* by guests in slack, and by such that come */
+} CoreSlack;
+
 typedef struct {
     GPtrArray *nodes;                                /* CoreNode, handle - 1 */
     GHashTable *by_name;                             /* name -> CoreNode */
     CoreSpan *spans;                                 /* root at 1, leaves from WIDTH */
     guint width;                                     /* power of two, >= number of nodes */
-    CoreNeeds *slacks;                               /* likewise: the most slack of each */
+    CoreSlack *slacks;                               /* likewise */
     guint32 keep_cpu_permille, keep_memory_permille; /* of each node, out of its slack */
     GArray *changes;                /* guint32: handles of nodes that changed, oldest first */
     guint64 total_vcpus, total_mib; /* of all that ever joined */
