@@ -17,7 +17,7 @@
 typedef struct {
     char *format, *policy, *nodes, *vcpus, *memory, *load, *usage, *seed, *json, *plot, *explain,
         *replay, *journal, *max_jobs, *mtbf, *mttr, *fail_actions, *overhead, *report_interval,
-        *without;
+        *estimates, *without;
     char **tune, **cost, **traces;
     gboolean pool, check, quiet, version;
 } Given;
@@ -94,15 +94,16 @@ static gboolean duration(const char *option, const char *text, gint64 *usec, GEr
     return TRUE;
 }
 
-static gboolean load(const char *text, double *value, GError **error)
+static gboolean real(const char *option, const char *text, double least, double *value,
+                     GError **error)
 {
     char *end;
     if (text == NULL)
         return TRUE;
     *value = g_ascii_strtod(text, &end);
-    if (end != text && *end == '\0' && *value >= 0.001 && *value <= 1000)
+    if (end != text && *end == '\0' && *value >= least && *value <= 1000)
         return TRUE;
-    return refuse(error, "--load '%s': a number from 0.001 to 1000 is allowed", text);
+    return refuse(error, "%s '%s': a number from %g to 1000 is allowed", option, text, least);
 }
 
 /* --- lists -------------------------------------------------------------------------------------- */
@@ -239,7 +240,8 @@ static gboolean world_options(const Given *given, SimOptions *options, GError **
         !number32("--vcpus", given->vcpus, 65536, &workload->machine.vcpus, error) ||
         !size("--memory", given->memory, 64, &workload->machine.memory_mib, error) ||
         !size("--overhead", given->overhead, 0, &workload->overhead_mib, error) ||
-        !load(given->load, &workload->load, error) ||
+        !real("--load", given->load, 0.001, &workload->load, error) ||
+        !real("--estimates", given->estimates, 1, &workload->estimates, error) ||
         !number("--max-jobs", given->max_jobs, 1, G_MAXINT64, &workload->jobs_max, error) ||
         !duration("--mtbf", given->mtbf, &failures->mtbf_usec, error) ||
         !duration("--mttr", given->mttr, &failures->mttr_usec, error) ||
@@ -263,6 +265,7 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
     options->workload.explain = options->sim.explain;
     options->sim.check = given->check;
     options->has_seed = given->seed != NULL;
+    options->workload.seed = options->sim.seed;
     options->has_mttr = given->mttr != NULL;
     options->has_costs = given->cost != NULL;
     options->has_report_interval = given->report_interval != NULL;
@@ -288,6 +291,7 @@ static gboolean check_replay(const Given *given, GError **error)
                   {"--memory", given->memory != NULL},
                   {"--pool", given->pool},
                   {"--load", given->load != NULL},
+                  {"--estimates", given->estimates != NULL},
                   {"--usage", given->usage != NULL},
                   {"--seed", given->seed != NULL},
                   {"--json", given->json != NULL},
@@ -335,7 +339,7 @@ static void given_clear(Given *given)
                        &given->plot,         &given->explain,  &given->replay,
                        &given->max_jobs,     &given->mtbf,     &given->mttr,
                        &given->fail_actions, &given->overhead, &given->report_interval,
-                       &given->without,      &given->journal};
+                       &given->without,      &given->journal,  &given->estimates};
     for (guint i = 0; i < G_N_ELEMENTS(single); i++)
         g_free(*single[i]);
     g_strfreev(given->tune);
@@ -363,6 +367,8 @@ static gboolean parse(Given *given, int argc, char **argv, GError **error)
         TEXT("memory", memory, "SIZE", "memory of each node"),
         FLAG("pool", pool, "one node with the capacity of all"),
         TEXT("load", load, "L", "scale arrivals so that this share of capacity is reserved"),
+        TEXT("estimates", estimates, "F",
+             "time limits of 1 to F times the run time (default: the trace's limits)"),
         TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
         TEXT("seed", seed, "S", "of all chance (default: 1)"),
         TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),

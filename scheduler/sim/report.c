@@ -63,6 +63,9 @@ static void add_head(GString *text, const SimWorkload *workload)
         g_string_append_printf(text,
                                "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
                                survey->n_memory_cut);
+    if (sim_workload_estimates(workload) > 0)
+        g_string_append_printf(text, "; limits of 1 to %g times the run time",
+                               sim_workload_estimates(workload));
     if (survey->n_limit_raised > 0)
         g_string_append_printf(text, "; limit of %" G_GUINT64_FORMAT " raised to the run time",
                                survey->n_limit_raised);
@@ -236,6 +239,8 @@ static void add_setting(JsonBuilder *json, const SimWorkload *workload, const Si
     add_int(json, "never_ran", survey->n_never_ran);
     add_int(json, "too_large", survey->n_too_large);
     add_int(json, "memory_cut", survey->n_memory_cut);
+    if (sim_workload_estimates(workload) > 0)
+        add_double(json, "estimates", sim_workload_estimates(workload));
     add_int(json, "seed", config->seed);
 }
 

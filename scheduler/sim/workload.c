@@ -16,10 +16,12 @@
 #include "scheduler/sim/workload.h"
 
 #include "common/error.h"
+#include "scheduler/sim/usage.h"
 
 #define TORQUE_MIB_PER_VCPU  (16u * 1024u)
 #define UNKNOWN_MIB_PER_VCPU (4u * 1024u)
 #define MEMORY_MIN_MIB       16u
+#define LIMIT_SALT           G_GUINT64_CONSTANT(0x6c696d6974)
 #define SPAN_MAX_SEC         1e11 /* about 3000 years; microseconds of it fit a gint64 well */
 
 struct SimWorkload {
@@ -143,6 +145,18 @@ static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
     return on_node * machine->nodes < job->guests;
 }
 
+/* What a job's user says; the same in each run. */
+static gint64 limit_of(const SimWorkload *workload, const SimTraceJob *from)
+{
+    double most = workload->config.estimates;
+    if (most == 0)
+        return MAX(from->limit_sec, from->run_sec) * (gint64)G_USEC_PER_SEC;
+    guint64 drawn = sim_mix(sim_mix(workload->config.seed ^ LIMIT_SALT, from->number),
+                            (guint64)(from->submit_sec - workload->first_sec));
+    double factor = 1 + (most - 1) * (double)drawn / (double)G_MAXUINT64;
+    return (gint64)((double)from->run_sec * factor * (double)G_USEC_PER_SEC + 0.5);
+}
+
 static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
     gboolean is_cut;
@@ -151,7 +165,7 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
         .number = from->number,
         .submit_usec = (gint64)(since * workload->stretch * (double)G_USEC_PER_SEC + 0.5),
         .run_usec = from->run_sec * (gint64)G_USEC_PER_SEC,
-        .limit_usec = MAX(from->limit_sec, from->run_sec) * (gint64)G_USEC_PER_SEC,
+        .limit_usec = limit_of(workload, from),
         .cpu_used_milli = SIM_UNKNOWN,
         .user = from->user,
         .name = from->name,
@@ -202,7 +216,8 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **e
             workload->first_sec = from.submit_sec;
         last_sec = from.submit_sec;
         note_number(workload, &from);
-        note_given(&workload->survey, &from);
+        if (workload->config.estimates == 0)
+            note_given(&workload->survey, &from);
     }
     if (workload->survey.n_jobs == 0)
         return refuse(error, "the trace has no job that ran");
@@ -341,6 +356,11 @@ gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out
 const SimMachine *sim_workload_machine(const SimWorkload *workload)
 {
     return &workload->machine;
+}
+
+double sim_workload_estimates(const SimWorkload *workload)
+{
+    return workload->config.estimates;
 }
 
 const SimSurvey *sim_workload_survey(const SimWorkload *workload)

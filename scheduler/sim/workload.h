@@ -13,9 +13,13 @@ typedef struct {
 } SimMachine;
 
 typedef struct {
-    SimMachine machine;   /* 0 = the trace's own, member by member */
-    gboolean is_pool;     /* one node of all the capacity: the machine of the literature */
-    double load;          /* 0 = as in the trace */
+    SimMachine machine; /* 0 = the trace's own, member by member */
+    gboolean is_pool;   /* one node of all the capacity: the machine of the literature */
+    double load;        /* 0 = as in the trace */
+    double
+        estimates; /* time limits are drawn from 1 to so many times the run time, each as likely (the f-model of
+                             Mu'alem and Feitelson 2001); from 1; 0 = the trace's, or more where a job ran longer */
+    guint64 seed;         /* of that */
     guint64 jobs_max;     /* 0 = all */
     guint64 explain;      /* number of a job that must be there; 0 = none */
     guint64 overhead_mib; /* of a node's memory for each guest, kept when memory is shared out */
@@ -52,5 +56,6 @@ gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out
                            GError **error);
 
 const SimMachine *sim_workload_machine(const SimWorkload *workload);
+double sim_workload_estimates(const SimWorkload *workload); /* as in its configuration */
 const SimSurvey *sim_workload_survey(const SimWorkload *workload);
 const SimSeriesSet *sim_workload_series(const SimWorkload *workload); /* NULL: none */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth-sim as its user meets it: what it says, what it writes, and where. */
 #include "tests/lib/sim_fixture.h"
+#include "tests/lib/sim_program.h"
 #include "tests/lib/tempdir.h"
 
 #include <fcntl.h>
@@ -8,49 +9,6 @@
 #include <signal.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-typedef struct {
-    char *out, *err;
-    int status; /* exit status; 128 + N for a signal */
-} Said;
-
-static void said_free(Said *said)
-{
-    g_free(said->out);
-    g_free(said->err);
-    g_free(said);
-}
-G_DEFINE_AUTOPTR_CLEANUP_FUNC(Said, said_free)
-
-/* `berth-sim --quiet ARGUMENTS` in DIR. */
-static Said *sim_program(const char *dir, const char *arguments)
-{
-    Said *said = g_new0(Said, 1);
-    int wait_status, argc;
-    g_autoptr(GError) error = NULL;
-    g_auto(GStrv) argv = NULL;
-    g_autofree char *program = g_canonicalize_filename(g_getenv("top_builddir"), NULL);
-    g_autofree char *line = g_strdup_printf("'%s/berth-sim' --quiet %s", program, arguments);
-    assert_true(g_shell_parse_argv(line, &argc, &argv, NULL));
-    g_spawn_sync(dir, argv, NULL, G_SPAWN_DEFAULT, NULL, NULL, &said->out, &said->err, &wait_status,
-                 &error);
-    assert_no_error(error);
-    said->status =
-        WIFSIGNALED(wait_status) ? 128 + WTERMSIG(wait_status) : WEXITSTATUS(wait_status);
-    return said;
-}
-
-#define assert_status(said, expected)                                                              \
-    do {                                                                                           \
-        if ((said)->status != (expected))                                                          \
-            fail_msg("status %d instead of %d; stdout \"%.3000s\", stderr \"%.2000s\"",            \
-                     (said)->status, (expected), (said)->out, (said)->err);                        \
-    } while (0)
-#define assert_has(text, part)                                                                     \
-    do {                                                                                           \
-        if (strstr((text), (part)) == NULL)                                                        \
-            fail_msg("no \"%s\" in \"%.4000s\"", (part), (text));                                  \
-    } while (0)
 
 /* a.swf below DIR: two nodes of two. */
 static void trace(const char *dir, const SimFixtureJob *jobs, guint n)
@@ -294,6 +252,8 @@ static void options_without_effect_are_said_to_have_none(void **state)
         {"--policy easy --tune backfill_depth=9", ""},
         {"--policy easy --seed 2", "--seed has no effect: without a VM series"},
         {"--policy easy --seed 2 --mtbf 10d", ""},
+        {"--policy easy --seed 2 --estimates 1", "--seed has no effect"},
+        {"--policy easy --seed 2 --estimates 2", ""},
         {"--policy easy --seed 2 --fail-actions 1", ""},
         {"--policy easy --mttr 2h", "--mttr has no effect: without --mtbf"},
         {"--policy easy,bound --cost boot_usec=1", "--cost has no effect: none of the policies"},
