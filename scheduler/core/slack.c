@@ -57,41 +57,63 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 
-/* USED_MIB: by all in the slack of a node, without LODGER, at most. */
-static CoreNode *find_below(const BerthCore *core, guint at, const CoreLodger *lodger,
-                            guint64 used_mib, guint32 except)
+typedef struct {
+    const CoreLodger *lodger;
+    guint64 used_mib; /* by all in the slack of a node, without LODGER, at most */
+    guint32 except;
+    gboolean was_close; /* a node's needs have room; what else is asked of it is not in the tree */
+} Quest;
+
+static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
 {
     const CoreNodes *nodes = &core->nodes;
     const CoreSlack *slack = &nodes->slacks[at];
-    if (lodger->needs.cpu_milli > slack->most.cpu_milli ||
-        lodger->needs.memory_mib > slack->most.memory_mib || slack->least_used_mib > used_mib)
+    if (quest->lodger->needs.cpu_milli > slack->most.cpu_milli ||
+        quest->lodger->needs.memory_mib > slack->most.memory_mib ||
+        slack->least_used_mib > quest->used_mib)
         return NULL;
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
-        return node->handle != except && core_slack_has_room(core, node, lodger) ? node : NULL;
+        quest->was_close = TRUE;
+        return node->handle != quest->except && core_slack_has_room(core, node, quest->lodger)
+                   ? node
+                   : NULL;
     }
     /* To where there is more memory first: that keeps the needs of the nodes apart. */
     guint first = 2 * at;
     if (nodes->slacks[first + 1].most.memory_mib > nodes->slacks[first].most.memory_mib)
         first++;
-    CoreNode *node = find_below(core, first, lodger, used_mib, except);
-    return node != NULL ? node : find_below(core, first ^ 1, lodger, used_mib, except);
+    CoreNode *node = find_below(core, first, quest);
+    return node != NULL ? node : find_below(core, first ^ 1, quest);
 }
 
-CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
+/* OUT_WAS_CLOSE: FALSE: there is no room for the needs alone, on any node. */
+static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
+                      gboolean *out_was_close)
 {
     const CoreShape *shape = &lodger->class->shape;
     guint64 most_mib = bound_mib(core);
+    *out_was_close = shape->n_nodes > 0;
     if (core->nodes.width == 0 || lodger->used_mib > most_mib)
         return NULL;
-    if (shape->n_nodes == 0)
-        return find_below(core, 1, lodger, most_mib - lodger->used_mib, except);
+    if (shape->n_nodes == 0) {
+        Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE};
+        CoreNode *node = find_below(core, 1, &quest);
+        *out_was_close = quest.was_close;
+        return node;
+    }
     for (guint32 i = 0; i < shape->n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
         if (node->handle != except && core_slack_has_room(core, node, lodger))
             return node;
     }
     return NULL;
+}
+
+CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
+{
+    gboolean was_close;
+    return find(core, lodger, except, &was_close);
 }
 
 /* --- the pass ------------------------------------------------------------------------------- */
@@ -118,25 +140,66 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
     return core_slack_find(core, &lodger, core_placement_avoid(class)) != NULL;
 }
 
-static gboolean try_in_slack(BerthCore *core, CoreClass *class)
-{
-    CoreJob *job = core_class_head(class);
-    const CoreTask *task = core_placement_next(job);
-    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
-                         core_predict_held_mib(task), TRUE};
-    if (!has_space(core, class) || wants_backing(task))
-        return FALSE;
-    CoreNode *node = core_slack_find(core, &lodger, core_placement_avoid(class));
-    if (node == NULL)
-        return FALSE;
-    core_placement_start_in_slack(core, class, node->handle);
-    return TRUE;
-}
+#define VAIN_MAX 32
+
+/* For whose needs no node has room: a look goes through much of the tree, as cpu is free here and memory there. Until
+ * the pass is over nothing comes free, so that nobody else with such needs has to be looked for. */
+typedef struct {
+    CoreNeeds needs;
+    guint64 used_mib;
+} Vain;
 
 typedef struct {
     gint64 failures_left;
     guint64 pass;
+    Vain vain[VAIN_MAX];
+    guint n_vain;
 } SlackPass;
+
+static gboolean needs_no_less(const Vain *a, const Vain *b)
+{
+    return a->needs.cpu_milli >= b->needs.cpu_milli && a->needs.memory_mib >= b->needs.memory_mib &&
+           a->used_mib >= b->used_mib;
+}
+
+static gboolean is_in_vain(const SlackPass *pass, Vain looked_for)
+{
+    for (guint i = 0; i < pass->n_vain; i++)
+        if (needs_no_less(&looked_for, &pass->vain[i]))
+            return TRUE;
+    return FALSE;
+}
+
+static void note_vain(SlackPass *pass, Vain looked_for)
+{
+    for (guint i = pass->n_vain; i > 0; i--)
+        if (needs_no_less(&pass->vain[i - 1], &looked_for))
+            pass->vain[i - 1] = pass->vain[--pass->n_vain];
+    if (pass->n_vain < VAIN_MAX)
+        pass->vain[pass->n_vain++] = looked_for;
+}
+
+static gboolean try_in_slack(BerthCore *core, SlackPass *pass, CoreClass *class)
+{
+    CoreJob *job = core_class_head(class);
+    const CoreTask *task = core_placement_next(job);
+    gboolean was_close;
+    if (!has_space(core, class) || wants_backing(task))
+        return FALSE;
+    CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
+                         core_predict_held_mib(task), TRUE};
+    Vain looked_for = {lodger.needs, lodger.used_mib};
+    if (is_in_vain(pass, looked_for))
+        return FALSE;
+    CoreNode *node = find(core, &lodger, core_placement_avoid(class), &was_close);
+    if (node == NULL) {
+        if (!was_close)
+            note_vain(pass, looked_for);
+        return FALSE;
+    }
+    core_placement_start_in_slack(core, class, node->handle);
+    return TRUE;
+}
 
 /* When as many have failed as may, only those are tried that were kept from room because of slack. */
 static gboolean is_to_be_tried(const CoreOrderSum *sum, gpointer user_data)
@@ -148,7 +211,9 @@ static gboolean is_to_be_tried(const CoreOrderSum *sum, gpointer user_data)
 gboolean core_slack_pass(BerthCore *core)
 {
     gboolean any = FALSE;
-    SlackPass pass = {core->tunings[BERTH_TUNING_BACKFILL_DEPTH], core->pass};
+    SlackPass pass = {.failures_left = core->tunings[BERTH_TUNING_BACKFILL_DEPTH],
+                      .pass = core->pass,
+                      .n_vain = 0};
     CoreClass *class;
     guint at = 0;
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) || core->nodes.width == 0)
@@ -156,7 +221,7 @@ gboolean core_slack_pass(BerthCore *core)
     while ((class = core_order_find(core, &at, is_to_be_tried, &pass)) != NULL) {
         if (core_placement_park(core, class)) {
             continue;
-        } else if (try_in_slack(core, class)) {
+        } else if (try_in_slack(core, &pass, class)) {
             any = TRUE;
         } else {
             pass.failures_left--;
