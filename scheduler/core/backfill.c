@@ -73,9 +73,9 @@ static gboolean try_first(Pass *pass, CoreClass *class)
     if (!search(pass, class, heeds, NULL))
         return FALSE;
     /* Who runs in slack there and ranks higher is not to go for it: he is backed, if he can be. */
-    if (class->shape.guests == 1 && core_slack_promote_above(pass->core, class, pass->nodes[0]) &&
-        !search(pass, class, heeds, NULL))
-        return FALSE;
+    while (class->shape.guests == 1 && core_slack_promote_above(pass->core, class, pass->nodes[0]))
+        if (!search(pass, class, heeds, NULL))
+            return FALSE;
     core_placement_start(pass->core, class, pass->nodes);
     return TRUE;
 }

@@ -224,10 +224,17 @@ void core_charge_frozen(BerthCore *core, CoreGuest *guest)
     guest->task->record.frozen_usec = core->now_usec;
 }
 
+void core_charge_feed(CoreGuest *guest)
+{
+    guest->starved_permille = 0;
+    guest->starved_usec = 0;
+}
+
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
 {
     gint64 from_usec = guest->task->record.frozen_usec;
     guest->task->record.frozen_usec = 0;
+    core_charge_feed(guest);
     stood_still(core, guest, from_usec);
     if (!is_charged)
         add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec,

@@ -17,6 +17,8 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec);
 /* GUEST stands still from now on, frozen; and no longer, and is or is not charged for that. */
 void core_charge_frozen(BerthCore *core, CoreGuest *guest);
+/* What it lost so far says nothing of what it will lose where, and when, it goes on. */
+void core_charge_feed(CoreGuest *guest);
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged);
 /* When TASK comes to its time limit, if its guests go on to lose what they lost before their latest
  * reports; G_MAXINT64 while it is frozen and not charged for that. */

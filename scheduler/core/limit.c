@@ -43,7 +43,7 @@ static guint64 grown(const BerthCore *core, guint64 now, guint64 most)
 
 typedef enum {
     GROWS,
-    WAITS, /* there is room, but its turn to take it has not come */
+    WAITS, /* there is room, but its turn to take it has not come, or its owner has as much as he may for now */
     CANNOT,
 } Growth;
 
@@ -130,6 +130,11 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
     if (vcpus)
         both.vcpus = (guint32)grown(core, both.vcpus,
                                     MIN(shape->ceiling_vcpus, (guint64)both.vcpus + left.vcpus));
+    gboolean is_held_back =
+        (memory &&
+         shape->ceiling_memory_mib + core->config.guest_overhead_mib > guest->size.memory_mib &&
+         left.memory_mib == 0) ||
+        (vcpus && shape->ceiling_vcpus > guest->size.vcpus && left.vcpus == 0);
     const CoreSize tries[] = {
         both, {guest->size.vcpus, both.memory_mib}, {both.vcpus, guest->size.memory_mib}};
     Growth best = CANNOT;
@@ -139,7 +144,7 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
             return GROWS;
         best = MIN(best, growth);
     }
-    return best;
+    return is_held_back ? MIN(best, WAITS) : best;
 }
 
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)

@@ -7,6 +7,7 @@
 #include "scheduler/core/moves.h"
 
 #include "scheduler/core/cells.h"
+#include "scheduler/core/charge.h"
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
@@ -485,6 +486,7 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     if (!ok)
         return;
     note_success(guest, to);
+    core_charge_feed(guest);
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     if (guest->is_opportunistic && !guest->is_opportunistic_there)
         core->space_mib -= guest->task->job->class->shape.memory_mib;

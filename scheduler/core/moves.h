@@ -55,7 +55,7 @@ void core_move_unreopen(BerthCore *core, CoreGuest *guest);
 void core_move_call_off(BerthCore *core, CoreGuest *guest);
 /* How long moving GUEST takes. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
-/* GUEST could not be moved, or saved to leave: no drain tries it for a while, longer each time. */
+/* GUEST could not be moved, or saved to leave: no drain and no relief moves it for a while, longer each time. */
 void core_move_rest(BerthCore *core, CoreGuest *guest);
 /* A checkpoint that was to make room has worked, or not: then the next is not begun before it has rested, likewise. */
 void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok);

@@ -20,29 +20,38 @@
  * -1000000 to 3000000; and with the least and the highest priority a rank is still one. */
 #define PRIORITY_SHIFT 31
 
-static gint64 age_points(const BerthCore *core, const CoreClass *class)
+static gint64 age_points(const BerthCore *core, gint64 submit_usec)
 {
     gint64 max_usec = core->tunings[BERTH_TUNING_AGE_MAX_USEC];
-    gint64 age_usec = core->ranked_usec - core_class_head(class)->submit_usec;
+    gint64 age_usec = core->ranked_usec - submit_usec;
     return CLAMP(age_usec, 0, max_usec) / 1000 * core->tunings[BERTH_TUNING_WEIGHT_AGE] /
            MAX(max_usec / 1000, 1);
 }
 
 /* Priority first; then fair share, age and QOS, weighted. */
-static gint64 rank_of(BerthCore *core, const CoreClass *class)
+static gint64 rank_of_shape(BerthCore *core, const CoreShape *shape, gint64 submit_usec)
 {
-    const CoreShape *shape = &class->shape;
     gint64 points = 0;
     if (core->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] > 0)
         points +=
             core->tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] * core_owner_factor(core, shape->owner) >>
             16;
     if (core->tunings[BERTH_TUNING_WEIGHT_AGE] > 0)
-        points += age_points(core, class);
+        points += age_points(core, submit_usec);
     if (shape->qos < core->qos->len)
         points += core->tunings[BERTH_TUNING_WEIGHT_QOS] *
                   g_array_index(core->qos, gint32, shape->qos) / 1000;
     return shape->priority * ((gint64)1 << PRIORITY_SHIFT) + points;
+}
+
+static gint64 rank_of(BerthCore *core, const CoreClass *class)
+{
+    return rank_of_shape(core, &class->shape, core_class_head(class)->submit_usec);
+}
+
+gint64 core_order_rank_of_job(BerthCore *core, const CoreJob *job)
+{
+    return rank_of_shape(core, &job->class->shape, job->submit_usec);
 }
 
 /* Where its first job belongs. */

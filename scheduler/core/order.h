@@ -15,6 +15,9 @@ gboolean core_order_suit(BerthCore *core);
 void core_order_unpark(BerthCore *core, CoreClass *class);
 /* CLASS is not looked at until OWNER runs less. */
 void core_order_park(BerthCore *core, CoreClass *class, CoreOwner *owner);
+/* The rank that JOB has, or would have if it waited: that of a class is of those that wait, and no newer than when one
+ * of it last did. */
+gint64 core_order_rank_of_job(BerthCore *core, const CoreJob *job);
 /* Ranks all classes anew if that is due. */
 void core_order_rank(BerthCore *core);
 gboolean core_order_set_qos(BerthCore *core, guint32 qos, gint32 priority_permille, GError **error);

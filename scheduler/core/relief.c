@@ -5,7 +5,7 @@
  * checkpointed. Nothing is killed; a guest that has not begun to run is simply started again elsewhere.
  * CPU needs no relief: weights let backed guests go first. A guest in slack that gets hardly any is moved in
  * rounds (rounds.c), where there is a better place; it is not written out for that, since waiting it would
- * get none at all. */
+ * get none at all at once. */
 #include "scheduler/core/relief.h"
 
 #include "scheduler/core/balloon.h"
@@ -57,7 +57,8 @@ static gboolean may_be_saved(const BerthCore *core, const CoreGuest *guest)
 
 static gboolean can_leave(const BerthCore *core, const CoreGuest *guest)
 {
-    return may_start_again(guest) || may_move_away(core, guest) || may_be_saved(core, guest);
+    return guest->stuck_event != core->event &&
+           (may_start_again(guest) || may_move_away(core, guest) || may_be_saved(core, guest));
 }
 
 /* Most relief per MiB to copy; who has not begun to run costs nothing. Then the younger job. */
@@ -108,25 +109,30 @@ static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReas
                      : core_move_is_below_caps(core, node);
 }
 
-/* FALSE: it cannot, for now. */
-static gboolean evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
+typedef enum {
+    LEAVES,
+    CANNOT, /* for now */
+    WAITS,  /* as many as may leave at a time */
+} Eviction;
+
+static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     if (guest->phase == BERTH_GUEST_STARTING) {
         core_task_handle(core, guest->task, CORE_TASK_EVICT, NULL);
-        return TRUE;
+        return LEAVES;
     }
     CoreLodger lodger = core_slack_lodger(guest);
     if (!may_begin(core, node, reason))
-        return FALSE;
+        return WAITS;
     CoreNode *to = may_move_away(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
     if (to != NULL && core_move_is_below_caps(core, to) && !core_move_was_refused(core, to))
         core_move_migrate(core, guest, to, TRUE, reason);
     else if (may_be_saved(core, guest))
         core_move_checkpoint(core, guest, TRUE, reason);
     else
-        return FALSE;
-    return TRUE;
+        guest->stuck_event = core->event;
+    return guest->stuck_event == core->event ? CANNOT : LEAVES;
 }
 
 static guint64 leaving_mib(const CoreNode *node)
@@ -166,7 +172,7 @@ static void evict_until(BerthCore *core, CoreNode *node, guint64 room_mib, Berth
     CoreGuest *victim;
     while (core_relief_taken_mib(node) >
                room_mib + leaving_mib(node) + core_balloon_under_way_mib(node) &&
-           (victim = victim_on(core, node)) != NULL && evict(core, victim, reason))
+           (victim = victim_on(core, node)) != NULL && evict(core, victim, reason) != WAITS)
         ;
 }
 
@@ -208,7 +214,7 @@ void core_relief_give_up_waiting(BerthCore *core, CoreNode *node)
         CoreGuest *guest = g_ptr_array_index(guests, i);
         gint64 until_usec =
             core_time_add(guest->began_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]);
-        if (guest->waits_for_room && guest->task->n_guests == 1 && until_usec <= core->now_usec)
+        if (guest->waits_for_room && until_usec <= core->now_usec)
             core_task_handle(core, guest->task, CORE_TASK_NO_ROOM, NULL);
     }
 }
@@ -235,9 +241,14 @@ static CoreGuest *largest_on(const BerthCore *core, const CoreNode *node)
 static void keep_bound(BerthCore *core, CoreNode *node)
 {
     CoreGuest *largest;
-    if (node->slack_used_mib > core_relief_most_mib(core) && leaving_mib(node) == 0 &&
-        (largest = largest_on(core, node)) != NULL && evict(core, largest, BERTH_REASON_PRESSURE))
-        core_move_back_off(core, largest);
+    Eviction eviction = CANNOT;
+    if (node->slack_used_mib <= core_relief_most_mib(core) || leaving_mib(node) > 0)
+        return;
+    while (eviction == CANNOT && (largest = largest_on(core, node)) != NULL) {
+        eviction = evict(core, largest, BERTH_REASON_PRESSURE);
+        if (eviction == LEAVES)
+            core_move_back_off(core, largest);
+    }
 }
 
 static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)

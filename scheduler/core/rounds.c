@@ -128,6 +128,7 @@ static void let_wait(BerthCore *core, CoreGuest *guest)
         core_time_add(guest->starved_usec, core->tunings[BERTH_TUNING_STARVED_MAX_USEC]);
     if (guest->starved_usec == 0 || due_usec > core->now_usec ||
         !core_move_may_checkpoint(core, guest) || guest->save_rest_usec > core->now_usec ||
+        guest->cooldown_usec > core->now_usec ||
         guest->task->planned_end_usec - core->now_usec <
             core->tunings[BERTH_TUNING_NEAR_END_USEC] ||
         !core_move_is_below_caps(core, core_nodes_get(&core->nodes, guest->node)) ||

@@ -18,6 +18,7 @@
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/order.h"
 #include "scheduler/core/order_tree.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
@@ -62,6 +63,7 @@ typedef struct {
     guint64 used_mib; /* by all in the slack of a node, without LODGER, at most */
     guint32 except;
     gboolean was_close; /* a node's needs have room; what else is asked of it is not in the tree */
+    CoreNode *second; /* for one that moves: it has room, but the latest that was to come did not */
 } Quest;
 
 static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
@@ -75,9 +77,13 @@ static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
         quest->was_close = TRUE;
-        return node->handle != quest->except && core_slack_has_room(core, node, quest->lodger)
-                   ? node
-                   : NULL;
+        if (node->handle == quest->except || !core_slack_has_room(core, node, quest->lodger))
+            return NULL;
+        if (quest->lodger->starts || !core_move_was_refused(core, node))
+            return node;
+        if (quest->second == NULL)
+            quest->second = node;
+        return NULL;
     }
     /* To where there is more memory first: that keeps the needs of the nodes apart. */
     guint first = 2 * at;
@@ -97,10 +103,10 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
     if (core->nodes.width == 0 || lodger->used_mib > most_mib)
         return NULL;
     if (shape->n_nodes == 0) {
-        Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE};
+        Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE, NULL};
         CoreNode *node = find_below(core, 1, &quest);
         *out_was_close = quest.was_close;
-        return node;
+        return node != NULL ? node : quest.second;
     }
     for (guint32 i = 0; i < shape->n_nodes; i++) {
         CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
@@ -248,20 +254,21 @@ static gboolean has_room_beside(BerthCore *core, CoreNode *node, const CoreGuest
     return core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
-static gboolean comes_before(const CoreJob *job, const CoreClass *class)
+static gboolean comes_before(BerthCore *core, const CoreJob *job, const CoreClass *class)
 {
-    return job->class->rank != class->rank ? job->class->rank > class->rank
-                                           : job->id <= class->head;
+    gint64 rank = core_order_rank_of_job(core, job);
+    return rank != class->rank ? rank > class->rank : job->id <= class->head;
 }
 
-static gboolean ranks_higher(const CoreJob *job, const CoreClass *class)
+static gboolean ranks_higher(BerthCore *core, const CoreJob *job, const CoreClass *class)
 {
-    return job->class->rank > class->rank;
+    return core_order_rank_of_job(core, job) > class->rank;
 }
 
 /* Of those that are WORTHY of that. */
 static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 handle,
-                              gboolean (*is_worthy)(const CoreJob *job, const CoreClass *class))
+                              gboolean (*is_worthy)(BerthCore *core, const CoreJob *job,
+                                                    const CoreClass *class))
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     gboolean any = FALSE;
@@ -272,7 +279,7 @@ static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 h
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_promote(core, guest) || !is_worthy(guest->task->job, class) ||
+        if (!may_promote(core, guest) || !is_worthy(core, guest->task->job, class) ||
             !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_move_promote(core, guest);
@@ -291,10 +298,11 @@ gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint
     return promote_those(core, class, handle, ranks_higher);
 }
 
-gboolean core_slack_comes_first(const BerthCore *core, const CoreGuest *guest)
+gboolean core_slack_comes_first(BerthCore *core, const CoreGuest *guest)
 {
+    const CoreJob *job = guest->task->job;
     const CoreClass *first = core_order_at(core, 0);
-    return first != NULL && comes_before(guest->task->job, first);
+    return first != NULL && job->id != first->head && comes_before(core, job, first);
 }
 
 /* Beside who is there, and nothing that is planned. */

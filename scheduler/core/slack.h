@@ -15,7 +15,8 @@ typedef struct {
 CoreLodger core_slack_lodger(const CoreGuest *guest);
 /* NODE's slack has room for LODGER; whether its class may run there is not looked at. */
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger);
-/* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. */
+/* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. One that moves is sent to a node that
+ * refused a move lately only if there is no other. */
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);
 /* The next of CLASS could start in slack now. */
 gboolean core_slack_could_start(BerthCore *core, const CoreClass *class);
@@ -29,7 +30,7 @@ void core_slack_promote_fresh(BerthCore *core);
 /* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
  * the way. TRUE: any was. */
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle);
-/* Somebody waits, and nobody that comes before GUEST's job. */
-gboolean core_slack_comes_first(const BerthCore *core, const CoreGuest *guest);
 /* Likewise those that rank higher than CLASS, and are not only older. */
 gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle);
+/* Another job waits, and none that comes before GUEST's. */
+gboolean core_slack_comes_first(BerthCore *core, const CoreGuest *guest);

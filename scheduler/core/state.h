@@ -204,6 +204,7 @@ struct CoreGuest {
     gint64 move_rest_usec; /* after those no drain and no relief moves it until then */
     guint32 saves_failed;  /* in a row, that were to make room */
     gint64 save_rest_usec; /* after those it is not checkpointed for that until then */
+    guint64 stuck_event;   /* in which it was to make room, and could not. relief.c */
     gint64 stuck_usec;     /* since then a drain has found no place for it; 0 = it has not looked */
     guint64 balloon_mib;   /* of its memory, that a balloon keeps from it */
     guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */

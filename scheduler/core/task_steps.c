@@ -275,6 +275,8 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
     guest->size = core_job_start_size(core, guest->task->job, guest->task);
     guest->has_exited = guest->is_frozen = FALSE;
     guest->balloon_mib = guest->to_balloon_mib = 0;
+    guest->moves_failed = guest->saves_failed = 0;
+    guest->move_rest_usec = guest->save_rest_usec = 0;
     guest->is_opportunistic = is_opportunistic;
     if (is_opportunistic)
         core->space_mib += guest->task->job->class->shape.memory_mib;
@@ -300,7 +302,6 @@ void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
     for (guint32 i = 0; i < task->n_guests; i++)
         place_guest(core, &task->guests[i], nodes[i], is_opportunistic);
     core_owner_start(core, task);
-    task->wants_backing &= is_opportunistic;
     core_step_plan_end(core, task, core->now_usec);
     core_step_set_phase(core, task, BERTH_GUEST_STARTING);
     for (guint32 i = 0; i < task->n_guests; i++)

@@ -59,7 +59,10 @@ static void guest_grows_as_far_as_its_user_may_go(void **state)
         "holds 1 2 450\n"
         "resized 1.1\n"
         "report 1.1 cpu=2000 mem=440 left=10 throttled=500\n"
-        "report 1.1 cpu=1000 mem=440 left=10 psi=100 -> FREEZE 1.1@1\n");
+        "report 1.1 cpu=1000 mem=440 left=10 psi=100\n" /* others of his may give it back */
+        "user 1000\n"
+        "report 1.1 cpu=1000 mem=440 left=10 psi=100 -> RESIZE 1.1@1\n"
+        "holds 1 2 562\n");
 }
 
 static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)

@@ -265,14 +265,22 @@ static void starved_guest_waits_for_a_backed_start_if_it_is_first(void **state)
                               "report 1.1 cpu=100 mem=300\n"
                               "exited 1.1 -> RELEASE 1.1@1\n"
                               "released 1.1 -> RESTORE 3.2@1\n");
+    /* it stood still, and nobody knows yet what it gets from now on */
+    run(STARVES_FOR_HOURS("") "submit 4 v=4 m=600 limit=900\n"
+                              "freeze 3 -> FREEZE 3.1@1~\n"
+                              "frozen 3.1\n"
+                              "thaw 3 -> THAW 3.1@1~\n"
+                              "thawed 3.1\n"
+                              "at 14900\n"
+                              "timer\n");
     run(STARVES_FOR_HOURS("") "timer\n"); /* nobody waits who could be preferred to it */
     run(STARVES_FOR_HOURS("submit 2 v=4 m=600 limit=900\n") "timer\n"); /* its turn has not come */
     run(STARVES_FOR_HOURS("") "submit 4 v=4 m=600 limit=900\n"
                               "timer -> CHECKPOINT 3.1@1~\n"
                               "checkpointed 3.1 failed\n"
                               "timer\n"
-                              "at 14600\n"
-                              "report 3.1 cpu=100 mem=100 left=100 starved=90\n"
+                              "at 14900\n"
+                              "report 3.1 cpu=100 mem=100 left=100 starved=390\n"
                               "timer -> CHECKPOINT 3.1@1~\n");
 }
 

@@ -275,6 +275,31 @@ static void relief_that_fails_rests(void **state)
                                                   "report 3.1 cpu=1000 mem=400 left=100\n");
 }
 
+/* 3 would be worth most, but there is nowhere to move to, and its checkpoint rests: 5 leaves. */
+static void who_cannot_leave_holds_up_nobody(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=1000 mem=200\n"
+        "submit 3 v=1 m=300 limit=10000 may-move may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "at 40\n"
+        "report 3.1 cpu=100 mem=280 left=20\n"
+        "report 1.1 cpu=1000 mem=200\n"
+        "submit 5 v=1 m=250 limit=75 may-checkpoint slack -> START 5.1@1~\n" /* is soon over */
+        "running 5.1\n"
+        "at 60\n"
+        "report 5.1 cpu=100 mem=200 left=50 touched=2000\n"
+        "report 3.1 cpu=100 mem=280 left=20\n"
+        "report 1.1 cpu=1000 mem=200\n"
+        "submit 4 p=1 v=4 m=700 limit=5000\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> CHECKPOINT 3.1@1~\n"
+        "checkpointed 3.1 failed -> CHECKPOINT 5.1@1~\n");
+}
+
 /* Whoever should make room for it cannot, or hangs: after evacuation_max it starts where there is room. */
 static void backed_start_does_not_wait_for_ever(void **state)
 {
@@ -306,11 +331,40 @@ static void backed_start_does_not_wait_for_ever(void **state)
         "released 4.1 -> START 4.2@2\n");
 }
 
+/* All of a gang are taken back, those too that had room and have been started. */
+static void gang_does_not_wait_for_ever(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "report 2.1 cpu=4000 mem=1000\n"
+        "submit 3 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "submit 4 v=4 m=700 guests=2 limit=5000\n"
+        "at 40\n"
+        "report 3.1 cpu=1000 mem=400 left=100\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "exited 2.1 -> RELEASE 2.1@2\n"
+        "released 1.1\n"
+        "released 2.1 -> CHECKPOINT 3.1@1~ START 4+1.1@2\n"
+        "at 400\n"
+        "timer -> RELEASE 4.1@1 RELEASE 4+1.1@2\n"
+        "? 4 PENDING starting-later releasing\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(gang_does_not_wait_for_ever),
         cmocka_unit_test(backed_start_does_not_wait_for_ever),
         cmocka_unit_test(relief_that_fails_rests),
+        cmocka_unit_test(who_cannot_leave_holds_up_nobody),
         cmocka_unit_test(backed_start_waits_until_slack_is_checkpointed),
         cmocka_unit_test(backed_start_moves_slack_to_another_node),
         cmocka_unit_test(slack_that_did_not_begin_is_started_again),

@@ -376,9 +376,29 @@ static void who_ranks_higher_is_backed_before_others_start(void **state)
         "why 4 resources\n");
 }
 
+/* By what it ranks now: nobody of its class has waited since it started. */
+static void who_has_come_to_rank_higher_is_backed_too(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "submit 3 qos=1 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "submit 4 v=4 m=700 limit=5000\n"
+        "qos 1 p=1000\n"
+        "at 40\n"
+        "report 3.1 cpu=1000 mem=400 left=100\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESIZE 3.1@1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_has_come_to_rank_higher_is_backed_too),
         cmocka_unit_test(who_ranks_higher_is_backed_before_others_start),
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
         cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
