@@ -29,6 +29,12 @@ void core_charge_clear(CoreTask *task)
     g_clear_pointer(&task->loss, core_loss_free);
 }
 
+void core_charge_feed(CoreGuest *guest)
+{
+    guest->starved_permille = 0;
+    guest->starved_usec = 0;
+}
+
 void core_charge_begin(BerthCore *core, CoreTask *task)
 {
     core_charge_clear(task);
@@ -36,8 +42,7 @@ void core_charge_begin(BerthCore *core, CoreTask *task)
     for (guint32 i = 0; i < task->n_guests; i++) {
         CoreGuest *guest = &task->guests[i];
         guest->still_usec = 0;
-        guest->starved_permille = 0;
-        guest->starved_usec = 0;
+        core_charge_feed(guest);
         guest->charged_usec = guest->told_usec = core->now_usec;
         guest->is_charged_late = FALSE;
     }
@@ -222,12 +227,6 @@ void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
 void core_charge_frozen(BerthCore *core, CoreGuest *guest)
 {
     guest->task->record.frozen_usec = core->now_usec;
-}
-
-void core_charge_feed(CoreGuest *guest)
-{
-    guest->starved_permille = 0;
-    guest->starved_usec = 0;
 }
 
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)

@@ -240,22 +240,17 @@ static void migration_that_fails_leaves_the_guest_where_it_was(void **state)
 
 /* 3 runs in slack, and 4 starts in its room; there is another node, in whose slack it could be. */
 #define ROOM_IS_NEEDED(features)                                                                   \
-    "node 1 4 1000\n"                                                                              \
-    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
-    "running 1.1\n"                                                                                \
-    "at 20\n"                                                                                      \
-    "report 1.1 cpu=1000 mem=300\n"                                                                \
-    "submit 3 v=2 m=500 limit=10000 " features " slack -> START 3.1@1~\n"                          \
-    "running 3.1\n"                                                                                \
-    "submit 4 p=1 v=4 m=700 limit=5000 nodes=1\n"                                                  \
-    "node 2 4 1000\n"                                                                              \
-    "submit 9 v=4 m=1000 limit=20000 nodes=2 -> START 9.1@2\n"                                     \
-    "running 9.1\n"                                                                                \
-    "at 40\n"                                                                                      \
-    "report 9.1 cpu=500 mem=100\n"                                                                 \
-    "report 3.1 cpu=1000 mem=400 left=100\n"                                                       \
-    "report 1.1 cpu=1000 mem=300\n"                                                                \
-    "exited 1.1 -> RELEASE 1.1@1\n"
+    IDLE_NODE "submit 3 v=2 m=500 limit=10000 " features " slack -> START 3.1@1~\n"                \
+              "running 3.1\n"                                                                      \
+              "submit 4 p=1 v=4 m=700 limit=5000 nodes=1\n"                                        \
+              "node 2 4 1000\n"                                                                    \
+              "submit 9 v=4 m=1000 limit=20000 nodes=2 -> START 9.1@2\n"                           \
+              "running 9.1\n"                                                                      \
+              "at 40\n"                                                                            \
+              "report 9.1 cpu=500 mem=100\n"                                                       \
+              "report 3.1 cpu=1000 mem=400 left=100\n"                                             \
+              "report 1.1 cpu=1000 mem=300\n"                                                      \
+              "exited 1.1 -> RELEASE 1.1@1\n"
 
 /* What fails at once would be tried for ever; the other way out is tried, and both again later. */
 static void relief_that_fails_rests(void **state)
@@ -300,62 +295,50 @@ static void who_cannot_leave_holds_up_nobody(void **state)
         "checkpointed 3.1 failed -> CHECKPOINT 5.1@1~\n");
 }
 
+/* 3 runs in slack on the first of two nodes that are backed in full, and 4 waits for them. */
+#define BOTH_ARE_WAITED_FOR(wanted)                                                                \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "submit 2 v=4 m=1000 limit=10000 -> START 2.1@2\n"                                             \
+    "running 2.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n"                                                                \
+    "report 2.1 cpu=4000 mem=1000\n"                                                               \
+    "submit 3 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"                        \
+    "running 3.1\n"                                                                                \
+    "submit 4 v=4 m=700 limit=5000 " wanted "\n"                                                   \
+    "at 40\n"                                                                                      \
+    "report 3.1 cpu=1000 mem=400 left=100\n"                                                       \
+    "report 1.1 cpu=1000 mem=300\n"
+
 /* Whoever should make room for it cannot, or hangs: after evacuation_max it starts where there is room. */
 static void backed_start_does_not_wait_for_ever(void **state)
 {
-    run("node 1 4 1000\n"
-        "node 2 4 1000\n"
-        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "submit 2 v=4 m=1000 limit=10000 -> START 2.1@2\n"
-        "running 2.1\n"
-        "at 20\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "report 2.1 cpu=4000 mem=1000\n"
-        "submit 3 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
-        "running 3.1\n"
-        "submit 4 v=4 m=700 limit=5000\n"
-        "at 40\n"
-        "report 3.1 cpu=1000 mem=400 left=100\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "released 1.1 -> CHECKPOINT 3.1@1~\n"
-        "exited 2.1 -> RELEASE 2.1@2\n"
-        "released 2.1\n"
-        "at 300\n"
-        "timer\n"
-        "? 4 RUNNING none starting\n"
-        "at 400\n"
-        "timer -> RELEASE 4.1@1\n"
-        "? 4 PENDING starting-later releasing\n"
-        "released 4.1 -> START 4.2@2\n");
+    run(BOTH_ARE_WAITED_FOR("") "exited 1.1 -> RELEASE 1.1@1\n"
+                                "released 1.1 -> CHECKPOINT 3.1@1~\n"
+                                "exited 2.1 -> RELEASE 2.1@2\n"
+                                "released 2.1\n"
+                                "at 300\n"
+                                "timer\n"
+                                "? 4 RUNNING none starting\n"
+                                "at 400\n"
+                                "timer -> RELEASE 4.1@1\n"
+                                "? 4 PENDING starting-later releasing\n"
+                                "released 4.1 -> START 4.2@2\n");
 }
 
 /* All of a gang are taken back, those too that had room and have been started. */
 static void gang_does_not_wait_for_ever(void **state)
 {
-    run("node 1 4 1000\n"
-        "node 2 4 1000\n"
-        "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
-        "running 1.1\n"
-        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
-        "running 2.1\n"
-        "at 20\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "report 2.1 cpu=4000 mem=1000\n"
-        "submit 3 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
-        "running 3.1\n"
-        "submit 4 v=4 m=700 guests=2 limit=5000\n"
-        "at 40\n"
-        "report 3.1 cpu=1000 mem=400 left=100\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "exited 2.1 -> RELEASE 2.1@2\n"
-        "released 1.1\n"
-        "released 2.1 -> CHECKPOINT 3.1@1~ START 4+1.1@2\n"
-        "at 400\n"
-        "timer -> RELEASE 4.1@1 RELEASE 4+1.1@2\n"
-        "? 4 PENDING starting-later releasing\n");
+    run(BOTH_ARE_WAITED_FOR("guests=2") "exited 1.1 -> RELEASE 1.1@1\n"
+                                        "exited 2.1 -> RELEASE 2.1@2\n"
+                                        "released 1.1\n"
+                                        "released 2.1 -> CHECKPOINT 3.1@1~ START 4+1.1@2\n"
+                                        "at 400\n"
+                                        "timer -> RELEASE 4.1@1 RELEASE 4+1.1@2\n"
+                                        "? 4 PENDING starting-later releasing\n");
 }
 
 int main(void)

@@ -359,40 +359,30 @@ static void restored_guest_needs_what_it_needed(void **state)
 /* It was let in because there was room beside whoever was backed. He has gone, and the room is for who ranks higher. */
 static void who_ranks_higher_is_backed_before_others_start(void **state)
 {
-    run("node 1 4 1000\n"
-        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "at 20\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "submit 3 p=1000 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
-        "running 3.1\n"
-        "submit 4 v=4 m=700 limit=5000\n"
-        "at 40\n"
-        "report 3.1 cpu=1000 mem=400 left=100\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "released 1.1 -> RESIZE 3.1@1\n"
-        "resized 3.1\n"
-        "why 4 resources\n");
+    run(IDLE_NODE "submit 3 p=1000 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+                  "running 3.1\n"
+                  "submit 4 v=4 m=700 limit=5000\n"
+                  "at 40\n"
+                  "report 3.1 cpu=1000 mem=400 left=100\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 3.1@1\n"
+                  "resized 3.1\n"
+                  "why 4 resources\n");
 }
 
 /* By what it ranks now: nobody of its class has waited since it started. */
 static void who_has_come_to_rank_higher_is_backed_too(void **state)
 {
-    run("node 1 4 1000\n"
-        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
-        "running 1.1\n"
-        "at 20\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "submit 3 qos=1 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
-        "running 3.1\n"
-        "submit 4 v=4 m=700 limit=5000\n"
-        "qos 1 p=1000\n"
-        "at 40\n"
-        "report 3.1 cpu=1000 mem=400 left=100\n"
-        "report 1.1 cpu=1000 mem=300\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "released 1.1 -> RESIZE 3.1@1\n");
+    run(IDLE_NODE "submit 3 qos=1 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+                  "running 3.1\n"
+                  "submit 4 v=4 m=700 limit=5000\n"
+                  "qos 1 p=1000\n"
+                  "at 40\n"
+                  "report 3.1 cpu=1000 mem=400 left=100\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 3.1@1\n");
 }
 
 int main(void)
