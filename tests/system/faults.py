@@ -27,7 +27,7 @@ _jobs = []  # of the case that is under way
 
 
 class Missed(Failed):
-    """The action had gone on before it could be stopped at the step: on a busy machine once in a while."""
+    """The action had not come to the step, or had gone on, when it was stopped: on a busy machine once in a while."""
 
 
 class Case:
@@ -88,9 +88,13 @@ class Case:
         await_true(f"its domain is {state}", lambda: self.virsh(self.node, "domstate", self.guest).strip() == state, 60)
 
     def qemu(self):
-        pid = qemu_of(await_true(f"{self.node} runs", lambda: lab_daemon(self.node), 60), self.guest)
-        check(pid is not None, f"{self.guest} has no QEMU on {self.node}")
-        return pid
+        """libvirt starts none before it has read the beginning of what was saved, which the agent may not have sent yet
+        when it was stopped."""
+        agent = await_true(f"{self.node} runs", lambda: lab_daemon(self.node), 60)
+        try:
+            return await_true(f"{self.guest} has a QEMU on {self.node}", lambda: qemu_of(agent, self.guest), 20)
+        except Failed as failure:
+            raise Missed(str(failure)) from None
 
 
 def agent_log(node):
