@@ -27,6 +27,9 @@
 /* A Hello without an answer is said again after this long, then after twice as long ... */
 #define HELLO_MSEC     1000u
 #define HELLO_MSEC_MAX 10000u
+/* ... and after so many on a new connection. QEMU (7.2) passes on nothing of what a guest says from then on if it
+ * learns by writing that the one before is closed, until this one is closed, too: virtio-serial's port stays throttled. */
+#define HELLOS_MAX     3u
 /* Hello carries the time. A guest that still booted reads it late: said again, it is right. */
 #define HELLO_LATE_USEC (G_USEC_PER_SEC / 5)
 /* Task, files and acknowledgements are sent while less than this waits in the link: a guest that
@@ -65,6 +68,7 @@ struct BerthGuestChannel {
     gint64 open_usec;
     guint hello_source;
     guint hello_msec;
+    guint hellos;            /* without an answer, on this connection */
     gint64 hello_usec;       /* monotonic: when it was said */
     gboolean was_said_again; /* because of its time, on this connection */
     gboolean was_open;       /* in any session: the writer's streams have their start */
@@ -163,11 +167,12 @@ static void on_hello_due(gpointer data)
 {
     BerthGuestChannel *channel = data;
     channel->hello_source = 0;
-    if (!has_room(channel)) {
-        channel->hello_source = g_timeout_add_once(HELLO_MSEC_MAX, on_hello_due, channel);
+    channel->hello_msec = MIN(channel->hello_msec * 2, HELLO_MSEC_MAX);
+    if (channel->hellos >= HELLOS_MAX) {
+        drop_link(channel, "the guest did not answer");
+        connect_later(channel);
         return;
     }
-    channel->hello_msec = MIN(channel->hello_msec * 2, HELLO_MSEC_MAX);
     /* Whatever a frame that was cut off still waits for: it gets it, and fails its check. */
     if (channel->may_be_cut && berth_guest_link_queued(channel->link) == 0)
         berth_guest_link_send_padding(channel->link,
@@ -189,6 +194,7 @@ static void say_hello(BerthGuestChannel *channel)
     message.body_case = BERTH__TO_GUEST__BODY_HELLO;
     message.hello = &hello;
     send_message(channel, &message);
+    channel->hellos++;
     channel->hello_usec = g_get_monotonic_time();
     channel->hello_source = g_timeout_add_once(channel->hello_msec, on_hello_due, channel);
 }
@@ -210,6 +216,8 @@ static void open_session(BerthGuestChannel *channel, const guint64 acked[BERTH_N
 {
     g_clear_handle_id(&channel->hello_source, g_source_remove);
     channel->is_open = TRUE;
+    channel->hello_msec = HELLO_MSEC;
+    channel->hellos = 0;
     channel->open_usec = g_get_monotonic_time();
     for (guint i = 0; i < BERTH_N_STREAMS; i++) {
         if (!channel->was_open)
@@ -418,7 +426,7 @@ void berth_guest_channel_take_fd(BerthGuestChannel *channel, int fd)
     if (channel->link != NULL)
         drop_link(channel, "the connection to the guest was replaced");
     channel->link = berth_guest_link_new(fd, &funcs, channel);
-    channel->hello_msec = HELLO_MSEC;
+    channel->hellos = 0;
     channel->was_said_again = FALSE;
     say_hello(channel);
 }
@@ -496,6 +504,7 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     memcpy(channel->acked_max, config->acked_max, sizeof channel->acked_max);
     channel->may_be_cut = config->is_adopted;
     channel->usage_interval_msec = config->usage_interval_msec;
+    channel->hello_msec = HELLO_MSEC;
     channel->funcs = funcs;
     channel->user_data = user_data;
     channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
@@ -553,6 +562,7 @@ void berth_guest_channel_renew(BerthGuestChannel *channel)
         return; /* the next connection begins with a session of its own */
     end_session(channel);
     channel->hello_msec = HELLO_MSEC;
+    channel->hellos = 0;
     channel->was_said_again = FALSE;
     say_hello(channel);
 }

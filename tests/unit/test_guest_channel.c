@@ -217,6 +217,20 @@ static void channel_hello_gets_through_behind_a_frame_that_was_cut_off(void **st
     berth__to_guest__free_unpacked(hello, NULL);
 }
 
+/* QEMU, which has it, may pass on nothing of what the guest says for as long as this connection lasts. */
+static void channel_guest_that_does_not_answer_gets_a_new_connection(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start(fixture, TRUE, 0, 0);
+    guest_greet(fixture);
+    guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_HELLO);
+    guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_HELLO);
+    guest_greet(fixture);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
+    run_until(channel_fixture_is_open(fixture));
+    assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
+}
+
 static void channel_failure_is_passed_on_in_bounds(void **state)
 {
     ChannelFixture *fixture = *state;
@@ -287,6 +301,7 @@ int main(void)
         TEST(channel_signal_is_sent_in_each_session),
         TEST(channel_signal_to_the_command_is_sent_once),
         TEST(channel_hello_gets_through_behind_a_frame_that_was_cut_off),
+        TEST(channel_guest_that_does_not_answer_gets_a_new_connection),
         TEST(channel_late_state_gets_the_time_again_once),
         TEST(channel_clock_is_told_to_who_asks),
         TEST(channel_failure_is_passed_on_in_bounds),
