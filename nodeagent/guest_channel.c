@@ -29,7 +29,7 @@
 #define HELLO_MSEC_MAX 10000u
 /* ... and after so many on a new connection. QEMU (7.2) passes on nothing of what a guest says from then on if it
  * learns by writing that the one before is closed, until this one is closed, too: virtio-serial's port stays throttled. */
-#define HELLOS_MAX     3u
+#define HELLOS_MAX 3u
 /* Hello carries the time. A guest that still booted reads it late: said again, it is right. */
 #define HELLO_LATE_USEC (G_USEC_PER_SEC / 5)
 /* Task, files and acknowledgements are sent while less than this waits in the link: a guest that
