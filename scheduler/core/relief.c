@@ -215,7 +215,7 @@ void core_relief_give_up_waiting(BerthCore *core, CoreNode *node)
         gint64 until_usec =
             core_time_add(guest->began_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]);
         if (guest->waits_for_room && until_usec <= core->now_usec)
-            core_task_handle(core, guest->task, CORE_TASK_NO_ROOM, NULL);
+            core_guest_handle(core, guest, CORE_TASK_NO_ROOM, NULL);
     }
 }
 

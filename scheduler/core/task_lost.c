@@ -57,10 +57,13 @@ void core_on_missing(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
         core_on_gone(core, task, guest, &vanished);
 }
 
-/* Once a node had it, its command may have run although nobody has heard of it. */
+/* Once a node had it, its command may have run although nobody has heard of it. One that waits for room was
+ * never asked for: others of its gang may have been. */
 void core_on_missing_while_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
                                     const CoreTaskInput *input)
 {
+    if (guest->waits_for_room && task->record.stop_reason == BERTH_REASON_NONE)
+        return;
     if (task->record.stop_reason != BERTH_REASON_NONE || task->record.start_taken || guest->heard) {
         core_on_missing(core, task, guest, input);
         return;

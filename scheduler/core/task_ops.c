@@ -127,9 +127,22 @@ void core_on_evict_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,
     core_step_release(core, task);
 }
 
-/* It waits in its place of the order, and another node is taken first. */
+static gboolean may_have_begun(const CoreTask *task)
+{
+    gboolean heard = FALSE;
+    for (guint32 i = 0; i < task->n_guests; i++)
+        heard |= task->guests[i].heard;
+    return heard || task->record.start_taken;
+}
+
+/* It waits in its place of the order, and another node is taken first. A gang whose other guests have begun
+ * what may not begin again waits on for this one; a stop that waits for one of its nodes decides how it ends. */
 void core_on_no_room(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
 {
+    if (task->record.stop_reason != BERTH_REASON_NONE ||
+        (task->job->no_requeue && may_have_begun(task)))
+        return;
     core_step_set_pending(core, task, BERTH_REASON_STARTING_LATER);
+    task->record.node = guest->node; /* to be avoided */
     core_step_release(core, task);
 }

@@ -69,11 +69,21 @@ void core_step_update_phase(BerthCore *core, CoreTask *task)
                                : BERTH_GUEST_NONE);
 }
 
+/* FALSE: it did not. */
+static gboolean wait_for_room_no_more(BerthCore *core, CoreGuest *guest)
+{
+    gboolean waited = guest->waits_for_room;
+    guest->waits_for_room = FALSE;
+    core_step_node_of(core, guest)->n_waiting_for_room -= waited;
+    return waited;
+}
+
 /* It is thought to be gone any moment: nobody is to be started in its place whom only its time
  * limit would let end in time. */
 void core_step_release_guest(BerthCore *core, CoreGuest *guest)
 {
     core_move_drop_op(core, guest);
+    wait_for_room_no_more(core, guest);
     guest->phase = BERTH_GUEST_RELEASING;
     guest->removed_at = core->event;
     guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
@@ -250,11 +260,7 @@ void core_step_emit_start(BerthCore *core, const CoreGuest *guest)
 
 void core_task_room_is_free(BerthCore *core, CoreGuest *guest)
 {
-    if (!guest->waits_for_room)
-        return;
-    guest->waits_for_room = FALSE;
-    core_step_node_of(core, guest)->n_waiting_for_room--;
-    if (guest->phase == BERTH_GUEST_STARTING &&
+    if (wait_for_room_no_more(core, guest) && guest->phase == BERTH_GUEST_STARTING &&
         guest->task->record.stop_reason == BERTH_REASON_NONE)
         core_step_emit_start(core, guest);
 }

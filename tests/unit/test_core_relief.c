@@ -341,10 +341,115 @@ static void gang_does_not_wait_for_ever(void **state)
                                         "? 4 PENDING starting-later releasing\n");
 }
 
+/* The first guest of 4 waits for 3 to leave, the other one has been started. */
+#define GANG_WAITS(wanted)                                                                         \
+    BOTH_ARE_WAITED_FOR("guests=2 " wanted)                                                        \
+    "exited 1.1 -> RELEASE 1.1@1\n"                                                                \
+    "exited 2.1 -> RELEASE 2.1@2\n"                                                                \
+    "released 1.1\n"                                                                               \
+    "released 2.1 -> CHECKPOINT 3.1@1~ START 4+1.1@2\n"
+
+/* It waits for the other node, and was accepted. */
+static void cancel_of_a_gang_stands_when_there_is_no_room(void **state)
+{
+    run(GANG_WAITS("") "at 390\n"
+                       "left 2\n"
+                       "cancel 4\n"
+                       "? 4 RUNNING - starting\n"
+                       "at 400\n"
+                       "timer\n"
+                       "join 2 4+1.1:running -> STOP 4.1@1 STOP 4+1.1@2\n");
+}
+
+/* Its command would run twice. */
+static void gang_that_has_begun_and_may_not_again_waits_on(void **state)
+{
+    run(GANG_WAITS("no-requeue") "taken 4+1.1\n"
+                                 "running 4+1.1\n"
+                                 "at 400\n"
+                                 "timer\n"
+                                 "? 4 RUNNING - starting\n"
+                                 "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                                 "released 3.1 -> START 4.1@1\n");
+    run(GANG_WAITS("no-requeue") "at 400\n"
+                                 "timer -> RELEASE 4.1@1 RELEASE 4+1.1@2\n"
+                                 "? 4 PENDING starting-later releasing\n");
+}
+
+static void gang_avoids_the_node_that_had_no_room(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "node 3 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 2.1\n"
+        "submit 5 v=4 m=1000 limit=10000 nodes=3 -> START 5.1@3\n"
+        "running 5.1\n"
+        "at 20\n"
+        "report 2.1 cpu=1000 mem=300\n"
+        "submit 3 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@2~\n"
+        "running 3.1\n"
+        "submit 4 v=4 m=700 limit=5000 guests=2\n"
+        "at 40\n"
+        "report 3.1 cpu=1000 mem=400 left=100\n"
+        "report 2.1 cpu=1000 mem=300\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "exited 2.1 -> RELEASE 2.1@2\n"
+        "released 1.1\n"
+        "released 2.1 -> START 4.1@1 CHECKPOINT 3.1@2~\n"
+        "exited 5.1 -> RELEASE 5.1@3\n"
+        "released 5.1\n"
+        "at 400\n"
+        "timer -> RELEASE 4.1@1 RELEASE 4+1.1@2\n"
+        "released 4.1\n"
+        "released 4+1.1 -> START 4.2@1 START 4+1.2@3\n");
+}
+
+/* Its node comes back without it, as nobody has asked for it there. */
+static void guest_that_waits_for_room_is_not_missing(void **state)
+{
+    run(GANG_WAITS("no-requeue") "taken 4+1.1\n"
+                                 "left 1\n"
+                                 "join 1 3.1:running -> CHECKPOINT 3.1@1~\n"
+                                 "? 4 RUNNING - starting\n"
+                                 "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                                 "released 3.1 -> START 4.1@1\n");
+}
+
+static void nobody_leaves_for_a_start_that_was_given_up(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 20\n"
+        "report 1.1 cpu=1000 mem=200\n"
+        "submit 3 v=1 m=400 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "submit 5 v=1 m=250 limit=10000 may-checkpoint slack -> START 5.1@1~\n"
+        "running 5.1\n"
+        "submit 4 p=5 v=4 m=700 limit=5000\n"
+        "at 40\n"
+        "report 3.1 cpu=1000 mem=350 left=50\n"
+        "report 5.1 cpu=1000 mem=200 left=50\n"
+        "report 1.1 cpu=1000 mem=200\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> CHECKPOINT 3.1@1~\n"
+        "at 400\n"
+        "timer -> RELEASE 4.1@1\n"
+        "checkpointed 3.1 failed\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gang_does_not_wait_for_ever),
+        cmocka_unit_test(cancel_of_a_gang_stands_when_there_is_no_room),
+        cmocka_unit_test(gang_that_has_begun_and_may_not_again_waits_on),
+        cmocka_unit_test(gang_avoids_the_node_that_had_no_room),
+        cmocka_unit_test(guest_that_waits_for_room_is_not_missing),
+        cmocka_unit_test(nobody_leaves_for_a_start_that_was_given_up),
         cmocka_unit_test(backed_start_does_not_wait_for_ever),
         cmocka_unit_test(relief_that_fails_rests),
         cmocka_unit_test(who_cannot_leave_holds_up_nobody),
