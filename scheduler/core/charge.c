@@ -235,7 +235,9 @@ void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
     guest->task->record.frozen_usec = 0;
     core_charge_feed(guest);
     stood_still(core, guest, from_usec);
-    if (!is_charged)
+    if (is_charged)
+        core_charge_plan(core, guest->task);
+    else
         add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec,
             core->now_usec - from_usec);
     if (!core_heap_has(&guest->task->timer.link))

@@ -487,6 +487,7 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
         return;
     note_success(guest, to);
     core_charge_feed(guest);
+    core_charge_plan(core, guest->task);
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     if (guest->is_opportunistic && !guest->is_opportunistic_there)
         core->space_mib -= guest->task->job->class->shape.memory_mib;

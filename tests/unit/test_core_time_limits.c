@@ -434,6 +434,35 @@ static void time_limit_that_is_to_save_waits_for_a_move(void **state)
         "? 1 TIMEOUT time-limit releasing\n");
 }
 
+/* 2 is starved in slack, and its limit thought to come after 10000 s. */
+#define IS_STARVED                                                                                 \
+    IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=1000 -> START 2.1@1~\n"                     \
+              "running 2.1\n"                                                                      \
+              "at 30\n"                                                                            \
+              "report 2.1 cpu=100 mem=100 left=400 starved=9\n"                                    \
+              "at 1029\n"                                                                          \
+              "timer\n"                                                                            \
+              "report 2.1 cpu=100 mem=100 left=400 starved=900\n"
+
+/* What it loses from now on is not known: it may be nothing. */
+static void time_limit_of_who_is_starved_no_more_comes_in_time(void **state)
+{
+    run(IS_STARVED "node 2 4 1000\n"
+                   "drain 1 -> MIGRATE 2.1@1>2\n"
+                   "migrated 2.1\n"
+                   "at 1930\n"
+                   "report 2.1 cpu=2000 mem=100 left=400\n"
+                   "timer -> STOP 2.1@2\n");
+    run(IS_STARVED "freeze 2 -> FREEZE 2.1@1~\n"
+                   "frozen 2.1\n"
+                   "at 1060\n"
+                   "thaw 2 -> THAW 2.1@1~\n"
+                   "thawed 2.1\n"
+                   "at 1930\n"
+                   "report 2.1 cpu=2000 mem=100 left=400\n"
+                   "timer -> STOP 2.1@1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -448,6 +477,7 @@ int main(void)
         cmocka_unit_test(loss_of_a_run_is_forgotten_with_it),
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
+        cmocka_unit_test(time_limit_of_who_is_starved_no_more_comes_in_time),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
