@@ -379,6 +379,25 @@ static void plan_says_that_who_cannot_move_yet_moves(void **state)
                "leave 1 1.1:waits:10\n");
 }
 
+/* That its last guest found no place for long is no haste for the next, which has just come to a node that is to be
+ * emptied. */
+static void new_guest_has_all_of_the_patience(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=4 m=500 may-checkpoint may-move limit=900000 -> START 1.1@1\n"
+               "running 1.1\n"
+               "report 1.1 cpu=100 mem=100 left=300\n"
+               "drain 1\n"
+               "at 100000\n"
+               "timer -> CHECKPOINT 1.1@1\n"
+               "checkpointed 1.1 -> RELEASE 1.1@1\n"
+               "released 1.1\n"
+               "node 2 4 1000 -> RESTORE 1.2@2\n"
+               "running 1.2\n"
+               "at 300000\n"
+               "maintenance 1 node=2 from=300000 to=400000\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -403,6 +422,7 @@ int main(void)
         cmocka_unit_test(given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere),
         cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_gone_at_the_latest),
         cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
+        cmocka_unit_test(new_guest_has_all_of_the_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
