@@ -93,6 +93,22 @@ static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
     return node != NULL ? node : find_below(core, first ^ 1, quest);
 }
 
+static CoreNode *find_among_named(const BerthCore *core, const CoreLodger *lodger, guint32 except)
+{
+    const CoreShape *shape = &lodger->class->shape;
+    CoreNode *second = NULL;
+    for (guint32 i = 0; i < shape->n_nodes; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
+        if (node->handle == except || !core_slack_has_room(core, node, lodger))
+            continue;
+        if (lodger->starts || !core_move_was_refused(core, node))
+            return node;
+        if (second == NULL)
+            second = node;
+    }
+    return second;
+}
+
 /* OUT_WAS_CLOSE: FALSE: there is no room for the needs alone, on any node. */
 static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
                       gboolean *out_was_close)
@@ -102,18 +118,12 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
     *out_was_close = shape->n_nodes > 0;
     if (core->nodes.width == 0 || lodger->used_mib > most_mib)
         return NULL;
-    if (shape->n_nodes == 0) {
-        Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE, NULL};
-        CoreNode *node = find_below(core, 1, &quest);
-        *out_was_close = quest.was_close;
-        return node != NULL ? node : quest.second;
-    }
-    for (guint32 i = 0; i < shape->n_nodes; i++) {
-        CoreNode *node = core_nodes_get(&core->nodes, shape->nodes[i]);
-        if (node->handle != except && core_slack_has_room(core, node, lodger))
-            return node;
-    }
-    return NULL;
+    if (shape->n_nodes > 0)
+        return find_among_named(core, lodger, except);
+    Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE, NULL};
+    CoreNode *node = find_below(core, 1, &quest);
+    *out_was_close = quest.was_close;
+    return node != NULL ? node : quest.second;
 }
 
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except)
@@ -265,6 +275,33 @@ static gboolean ranks_higher(BerthCore *core, const CoreJob *job, const CoreClas
     return core_order_rank_of_job(core, job) > class->rank;
 }
 
+typedef struct {
+    CoreGuest *guest;
+    gint64 rank;
+} Candidate;
+
+static int compare_ranks(gconstpointer a, gconstpointer b)
+{
+    gint64 rank_a = ((const Candidate *)a)->rank;
+    gint64 rank_b = ((const Candidate *)b)->rank;
+    return rank_a > rank_b ? -1 : rank_a < rank_b;
+}
+
+/* Those on NODE, in their order: room goes to who ranks highest, and among equals by number. (transfer full) */
+static GArray *candidates_on(BerthCore *core, const CoreNode *node)
+{
+    GArray *candidates = g_array_new(FALSE, FALSE, sizeof(Candidate));
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        Candidate candidate = {guest, core_order_rank_of_job(core, guest->task->job)};
+        if (may_promote(core, guest))
+            g_array_append_val(candidates, candidate);
+    }
+    g_array_sort(candidates, compare_ranks); /* which is stable */
+    return candidates;
+}
+
 /* Of those that are WORTHY of that. */
 static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 handle,
                               gboolean (*is_worthy)(BerthCore *core, const CoreJob *job,
@@ -276,10 +313,10 @@ static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 h
     if (node->slack.memory_mib == 0 || taken_mib <= node->capacity.memory_mib ||
         !(core->config.features & BERTH_FEATURE_PROMOTION))
         return FALSE;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_promote(core, guest) || !is_worthy(core, guest->task->job, class) ||
+    g_autoptr(GArray) candidates = candidates_on(core, node);
+    for (guint i = 0; i < candidates->len; i++) {
+        CoreGuest *guest = g_array_index(candidates, Candidate, i).guest;
+        if (!is_worthy(core, guest->task->job, class) ||
             !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_move_promote(core, guest);
@@ -322,10 +359,10 @@ void core_slack_promote_on(BerthCore *core, CoreNode *node)
     if (node->slack.memory_mib == 0 || !(core->config.features & BERTH_FEATURE_PROMOTION) ||
         !has_room_for_any(core, node))
         return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!may_promote(core, guest) || !has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
+    g_autoptr(GArray) candidates = candidates_on(core, node);
+    for (guint i = 0; i < candidates->len; i++) {
+        CoreGuest *guest = g_array_index(candidates, Candidate, i).guest;
+        if (!has_room_beside(core, node, guest, CORE_HEEDS_FIRM))
             continue;
         core_gather(core);
         if (has_room_beside(core, node, guest, CORE_HEEDS_ALL))

@@ -310,6 +310,38 @@ static void promotion_by_a_move_goes_on_after_a_restart(void **state)
         "timer -> MIGRATE 3.1@1>2\n");
 }
 
+/* To another one that has room; also where its job names those that it may use. */
+static void refused_move_is_made_to_another_node(void **state)
+{
+    static const char *const named[] = {"", "nodes=1,2,3"};
+    for (guint i = 0; i < G_N_ELEMENTS(named); i++) {
+        g_autofree char *script =
+            g_strdup_printf("node 1 4 1000\n"
+                            "node 2 4 1000\n"
+                            "node 3 4 1000\n"
+                            "submit 1 v=4 m=1000 limit=10000 nodes=1 -> START 1.1@1\n"
+                            "submit 2 v=4 m=1000 limit=10000 nodes=2 -> START 2.1@2\n"
+                            "submit 5 v=4 m=1000 limit=10000 nodes=3 -> START 5.1@3\n"
+                            "running 1.1\n"
+                            "running 2.1\n"
+                            "running 5.1\n"
+                            "at 20\n"
+                            "report 1.1 cpu=1000 mem=300\n"
+                            "submit 3 v=2 m=500 limit=10000 may-move slack %s -> START 3.1@1~\n"
+                            "running 3.1\n"
+                            "report 2.1 cpu=1000 mem=300\n"
+                            "report 5.1 cpu=1000 mem=310\n"
+                            "at 40\n"
+                            "report 3.1 cpu=1000 mem=400 left=100\n"
+                            "report 1.1 cpu=1000 mem=900 -> MIGRATE 3.1@1>2~\n"
+                            "migrated 3.1 failed\n"
+                            "at 110\n"
+                            "report 1.1 cpu=1000 mem=900 -> MIGRATE 3.1@1>3~\n",
+                            named[i]);
+        run(script);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -328,6 +360,7 @@ int main(void)
         cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
         cmocka_unit_test(starved_guest_waits_for_a_backed_start_if_it_is_first),
         cmocka_unit_test(promotion_by_a_move_goes_on_after_a_restart),
+        cmocka_unit_test(refused_move_is_made_to_another_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

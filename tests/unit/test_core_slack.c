@@ -385,10 +385,31 @@ static void who_has_come_to_rank_higher_is_backed_too(void **state)
                   "released 1.1 -> RESIZE 3.1@1\n");
 }
 
+/* Not to the eldest. */
+static void room_goes_to_who_ranks_highest_in_slack(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 m=600 limit=10000 -> START 1.1@1\n"
+        "submit 2 v=3 m=400 limit=10000 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=100 mem=100\n"
+        "report 2.1 cpu=100 mem=100\n"
+        "submit 3 v=1 m=200 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+        "running 3.1\n"
+        "submit 5 p=1000 v=1 m=200 limit=10000 may-checkpoint slack -> START 5.1@1~\n"
+        "running 5.1\n"
+        "at 40\n"
+        "exited 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> RESIZE 5.1@1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(who_has_come_to_rank_higher_is_backed_too),
+        cmocka_unit_test(room_goes_to_who_ranks_highest_in_slack),
         cmocka_unit_test(who_ranks_higher_is_backed_before_others_start),
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
         cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
