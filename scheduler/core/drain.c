@@ -24,18 +24,11 @@
 /* A guest that has failed to move so often is checkpointed. */
 #define MOVES_FAILED_MAX 3u
 
-/* Where all that GUEST has now can be backed: it may have grown. NULL = nowhere. */
+/* Where all that GUEST has now can be backed. NULL = nowhere. */
 static CoreNode *find_best(BerthCore *core, const CoreGuest *guest)
 {
-    const CoreClass *class = guest->task->job->class;
-    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-    guint32 handle = 0;
-    if (!core_size_fits(guest->size, class->shape.start))
-        return core_limit_find_place(core, guest, guest->size);
-    return core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle) ||
-                   core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle)
-               ? core_nodes_get(&core->nodes, handle)
-               : NULL;
+    CoreNode *best = core_limit_find_backing(core, guest, CORE_HEEDS_ALL);
+    return best != NULL ? best : core_limit_find_backing(core, guest, CORE_HEEDS_FIRM);
 }
 
 static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
@@ -43,7 +36,7 @@ static CoreNode *find_refuge(BerthCore *core, const CoreGuest *guest)
     CoreNode *best = find_best(core, guest);
     if (best == NULL || !core_move_was_refused(core, best))
         return best;
-    CoreNode *other = core_limit_find_place(core, guest, guest->size);
+    CoreNode *other = core_limit_find_place(core, guest, guest->size, CORE_HEEDS_FIRM);
     return other != NULL && !core_move_was_refused(core, other) ? other : best;
 }
 

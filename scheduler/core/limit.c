@@ -15,6 +15,7 @@
 #include "scheduler/core/owner.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
+#include "scheduler/core/search.h"
 #include "scheduler/core/task.h"
 
 static gboolean stalls_for_memory(const BerthCore *core, const BerthCoreUsage *usage)
@@ -49,22 +50,22 @@ typedef enum {
 
 /* NODE could back all of that size now, beside what is planned there. */
 static gboolean could_back(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
-                           CoreSize size)
+                           CoreSize size, guint heeds)
 {
-    CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE,
-                     CORE_HEEDS_FIRM};
+    CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE, heeds};
     return core_size_fits(size, core_node_free(node)) &&
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
-CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size)
+CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size,
+                                guint heeds)
 {
     const CoreShape *shape = &guest->task->job->class->shape;
     CoreNode *second = NULL; /* it is busy, or the latest that was to come did not */
     CoreNode *node = NULL;
     while ((node = core_nodes_next(&core->nodes, size, node != NULL ? node->handle : 0)) != NULL) {
         if ((shape->n_nodes > 0 && !core_class_allows(guest->task->job->class, node->handle)) ||
-            node->handle == guest->node || !could_back(core, node, guest, size))
+            node->handle == guest->node || !could_back(core, node, guest, size, heeds))
             continue;
         if (core_move_is_below_caps(core, node) && !core_move_was_refused(core, node))
             return node;
@@ -74,13 +75,30 @@ CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, C
     return second;
 }
 
+gboolean core_limit_is_larger(const CoreGuest *guest)
+{
+    return !core_size_fits(guest->size, guest->task->job->class->shape.start);
+}
+
+CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint heeds)
+{
+    const CoreClass *class = guest->task->job->class;
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    guint32 handle = 0;
+    if (core_limit_is_larger(guest))
+        return core_limit_find_place(core, guest, guest->size, heeds);
+    return core_search_now(core, class, left_usec, heeds, 0, &handle)
+               ? core_nodes_get(&core->nodes, handle)
+               : NULL;
+}
+
 /* The room is held for what it grows to when it is there. */
 static Growth move_to_grow(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
     if (!core_move_may_migrate(core, guest))
         return CANNOT;
-    CoreNode *to = core_limit_find_place(core, guest, size);
+    CoreNode *to = core_limit_find_place(core, guest, size, CORE_HEEDS_FIRM);
     if (to == NULL)
         return CANNOT;
     if (guest->cooldown_usec > core->now_usec || !core_move_is_below_caps(core, from) ||
@@ -96,7 +114,7 @@ static Growth grow_from_slack(BerthCore *core, CoreGuest *guest, CoreSize size)
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     gboolean may_be_promoted = (core->config.features & BERTH_FEATURE_PROMOTION) != 0 &&
                                core->now_usec >= guest->promotion_rest_usec;
-    if (!may_be_promoted || !could_back(core, node, guest, size))
+    if (!may_be_promoted || !could_back(core, node, guest, size, CORE_HEEDS_FIRM))
         return move_to_grow(core, guest, size);
     core_move_promote(core, guest);
     return GROWS;

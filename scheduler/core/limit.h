@@ -5,6 +5,11 @@
 
 /* What becomes of a guest that needs more than it has. */
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
-/* A node, other than its own, that can back GUEST with SIZE for as long as it is thought to run: the
- * first below its caps of moves; else one that is not. NULL = none. */
-CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size);
+/* A node, other than its own, that can back GUEST with SIZE for as long as it is thought to run, beside the
+ * planned starts before HEEDS: the first below its caps of moves; else one that is not. NULL = none. */
+CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size,
+                                guint heeds);
+/* GUEST has more than its class starts with: it has grown, or another task of its array goes on with less. */
+gboolean core_limit_is_larger(const CoreGuest *guest);
+/* The node that can back all that GUEST has now; the best of all, its own too, unless it is larger. NULL = none. */
+CoreNode *core_limit_find_backing(BerthCore *core, const CoreGuest *guest, guint heeds);

@@ -85,7 +85,7 @@ static CoreNode *find_node(BerthCore *core, const CoreGuest *guest, guint32 hand
 {
     if (handle != 0)
         return check_node(core, guest, handle, error);
-    CoreNode *node = core_limit_find_place(core, guest, guest->size);
+    CoreNode *node = core_limit_find_place(core, guest, guest->size, CORE_HEEDS_FIRM);
     if (node == NULL)
         core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
                     "cannot be moved: no other node that it may use has room for it");

@@ -93,7 +93,8 @@ static gboolean move_to_resize(BerthCore *core, CoreGuest *guest, CoreSize size,
                             "it cannot be moved: guests' disks are not in storage that nodes "
                             "share (rbd)",
                             error);
-    CoreNode *to = core_limit_find_place(core, guest, core_size_max(guest->size, size));
+    CoreNode *to =
+        core_limit_find_place(core, guest, core_size_max(guest->size, size), CORE_HEEDS_FIRM);
     if (to == NULL)
         return refuse_there(guest, from, "neither has another node that it may use", error);
     if (!core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))

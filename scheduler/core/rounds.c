@@ -11,6 +11,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/gather.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
@@ -99,24 +100,30 @@ static void note_vain(Round *round, const CoreNeed *need)
     g_array_append_val(round->vain, *need);
 }
 
+/* What is looked for to back GUEST: see core_limit_find_backing(). */
+static CoreNeed need_of(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
+    CoreNeed need = core_search_need(core, guest->task->job->class, left_usec, CORE_HEEDS_ALL);
+    if (core_limit_is_larger(guest))
+        need.size = guest->size;
+    return need;
+}
+
 static void promote_by_move(Round *round, CoreGuest *guest)
 {
     BerthCore *core = round->core;
-    const CoreClass *class = guest->task->job->class;
-    guint32 handle = 0;
-    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-    CoreNeed need = core_search_need(core, class, left_usec, CORE_HEEDS_ALL);
-    if (!guest->is_opportunistic || !is_movable_now(core, guest) || is_in_vain(round, &need))
-        return;
-    if (!core_search_now(core, class, left_usec, CORE_HEEDS_FIRM, 0, &handle))
+    CoreNeed need = need_of(core, guest);
+    if (!guest->is_opportunistic || !is_movable_now(core, guest) || is_in_vain(round, &need) ||
+        core_limit_find_backing(core, guest, CORE_HEEDS_FIRM) == NULL)
         return;
     core_gather(core);
-    if (!core_search_now(core, class, left_usec, CORE_HEEDS_ALL, 0, &handle)) {
-        if (class->shape.n_nodes == 0)
-            note_vain(round, &need);
-    } else if (handle != guest->node) {
-        want_on(core, guest, core_nodes_get(&core->nodes, handle), FALSE, BERTH_REASON_PROMOTION);
-    }
+    CoreNode *to = core_limit_find_backing(core, guest, CORE_HEEDS_ALL);
+    if (to != NULL && to->handle != guest->node)
+        want_on(core, guest, to, FALSE, BERTH_REASON_PROMOTION);
+    /* For one that is larger only other nodes were looked at. */
+    if (to == NULL && guest->task->job->class->shape.n_nodes == 0 && !core_limit_is_larger(guest))
+        note_vain(round, &need);
 }
 
 /* --- starvation ----------------------------------------------------------------------------- */
@@ -222,12 +229,10 @@ static void balance(BerthCore *core)
 static gboolean may_promote_by_move(Round *round, const CoreGuest *guest)
 {
     BerthCore *core = round->core;
-    const CoreClass *class = guest->task->job->class;
     if (!guest->is_opportunistic || !is_movable_now(core, guest) ||
-        !core_search_may_fit_now(core, class))
+        (!core_limit_is_larger(guest) && !core_search_may_fit_now(core, guest->task->job->class)))
         return FALSE;
-    gint64 left_usec = MAX(guest->task->planned_end_usec - core->now_usec, 1);
-    CoreNeed need = core_search_need(core, class, left_usec, CORE_HEEDS_ALL);
+    CoreNeed need = need_of(core, guest);
     return !is_in_vain(round, &need);
 }
 

@@ -310,6 +310,45 @@ static void promotion_by_a_move_goes_on_after_a_restart(void **state)
         "timer -> MIGRATE 3.1@1>2\n");
 }
 
+/* A task of its array goes on with less, and they are of a class that starts with so much: what is looked for is all
+ * that it has. */
+static void promotion_by_a_move_backs_all_that_a_guest_has(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 9 v=4 m=1000 limit=90000 nodes=1 -> START 9.1@1\n"
+        "submit 8 v=2 m=500 limit=90000 nodes=2 -> START 8.1@2\n"
+        "submit 1 array=2 v=2 m=500 slack may-move may-checkpoint limit=90000 -> START 1.1@2\n"
+        "running 9.1\n"
+        "running 8.1\n"
+        "running 1.1\n"
+        "resize 1 v=1 m=200 -> RESIZE 1.1@2=1/200\n"
+        "resized 1.1\n"
+        "checkpoint 1 -> CHECKPOINT 1.1@2#1\n"
+        "checkpointed 1.1\n"
+        "at 20\n"
+        "report 9.1 cpu=1000 mem=300\n"
+        "timer\n"
+        "at 60\n"
+        "timer -> START 1/1.1@1~\n"
+        "running 1/1.1\n"
+        "at 100\n"
+        "report 1/1.1 cpu=100 mem=100 left=300\n"
+        "restore 1 from=1 epoch=1 ran=0 v=1 m=200 -> RELEASE 1.1@2\n"
+        "released 1.1 -> RESTORE 1.2@2\n" /* which leaves 1 vCPU and 300 MiB there */
+        "running 1.2\n"
+        "at 500\n"
+        "timer\n"
+        "at 560\n"
+        "timer\n"
+        "exited 8.1 -> RELEASE 8.1@2\n"
+        "released 8.1\n"
+        "at 620\n"
+        "timer\n"
+        "at 680\n"
+        "timer -> MIGRATE 1/1.1@1>2\n");
+}
+
 /* To another one that has room; also where its job names those that it may use. */
 static void refused_move_is_made_to_another_node(void **state)
 {
@@ -360,6 +399,7 @@ int main(void)
         cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
         cmocka_unit_test(starved_guest_waits_for_a_backed_start_if_it_is_first),
         cmocka_unit_test(promotion_by_a_move_goes_on_after_a_restart),
+        cmocka_unit_test(promotion_by_a_move_backs_all_that_a_guest_has),
         cmocka_unit_test(refused_move_is_made_to_another_node),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
