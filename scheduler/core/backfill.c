@@ -66,6 +66,21 @@ static gboolean search(Pass *pass, const CoreClass *class, guint heeds, const GA
                : core_search_among(core, class, length_usec, heeds, avoid, candidates, nodes);
 }
 
+/* On the first of the nodes found where there is anybody: the others may not be wanted any more. Guests of a gang
+ * that share a node come one after the other. */
+static gboolean promote_above(const Pass *pass, const CoreClass *class)
+{
+    guint32 n;
+    for (guint32 i = 0; i < class->shape.guests; i += n) {
+        n = 1;
+        while (i + n < class->shape.guests && pass->nodes[i + n] == pass->nodes[i])
+            n++;
+        if (core_slack_promote_above(pass->core, class, pass->nodes[i], n))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 /* Who is next in the order, after those with a firm start so far. */
 static gboolean try_first(Pass *pass, CoreClass *class)
 {
@@ -73,7 +88,7 @@ static gboolean try_first(Pass *pass, CoreClass *class)
     if (!search(pass, class, heeds, NULL))
         return FALSE;
     /* Who runs in slack there and ranks higher is not to go for it: he is backed, if he can be. */
-    while (class->shape.guests == 1 && core_slack_promote_above(pass->core, class, pass->nodes[0]))
+    while (promote_above(pass, class))
         if (!search(pass, class, heeds, NULL))
             return FALSE;
     core_placement_start(pass->core, class, pass->nodes);

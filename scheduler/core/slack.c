@@ -303,13 +303,13 @@ static GArray *candidates_on(BerthCore *core, const CoreNode *node)
 }
 
 /* Of those that are WORTHY of that. */
-static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 handle,
+static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 handle, guint32 n,
                               gboolean (*is_worthy)(BerthCore *core, const CoreJob *job,
                                                     const CoreClass *class))
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
     gboolean any = FALSE;
-    guint64 taken_mib = core_relief_taken_mib(node) + class->shape.start.memory_mib;
+    guint64 taken_mib = core_relief_taken_mib(node) + n * class->shape.start.memory_mib;
     if (node->slack.memory_mib == 0 || taken_mib <= node->capacity.memory_mib ||
         !(core->config.features & BERTH_FEATURE_PROMOTION))
         return FALSE;
@@ -327,12 +327,13 @@ static gboolean promote_those(BerthCore *core, const CoreClass *class, guint32 h
 
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle)
 {
-    return promote_those(core, class, handle, comes_before);
+    return promote_those(core, class, handle, 1, comes_before);
 }
 
-gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle)
+gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle,
+                                  guint32 n)
 {
-    return promote_those(core, class, handle, ranks_higher);
+    return promote_those(core, class, handle, n, ranks_higher);
 }
 
 gboolean core_slack_comes_first(BerthCore *core, const CoreGuest *guest)

@@ -27,10 +27,11 @@ gboolean core_slack_pass(BerthCore *core);
  * nodes that have more since the last pass. */
 void core_slack_promote_on(BerthCore *core, CoreNode *node);
 void core_slack_promote_fresh(BerthCore *core);
-/* Guests in the slack of the node that come before CLASS are backed, where only the firm starts are in
- * the way. TRUE: any was. */
+/* Guests in the slack of the node that may have to leave for one of CLASS, and come before it, are backed,
+ * where only the firm starts are in the way. TRUE: any was. */
 gboolean core_slack_promote_before(BerthCore *core, const CoreClass *class, guint32 handle);
-/* Likewise those that rank higher than CLASS, and are not only older. */
-gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle);
+/* Likewise for N of CLASS those that rank higher, and are not only older. */
+gboolean core_slack_promote_above(BerthCore *core, const CoreClass *class, guint32 handle,
+                                  guint32 n);
 /* Another job waits, and none that comes before GUEST's. */
 gboolean core_slack_comes_first(BerthCore *core, const CoreGuest *guest);

@@ -371,6 +371,35 @@ static void who_ranks_higher_is_backed_before_others_start(void **state)
                   "why 4 resources\n");
 }
 
+/* On each of the nodes that a gang would start on, for all of it that would be there. */
+static void who_ranks_higher_is_backed_before_a_gang_starts(void **state)
+{
+    run(IDLE_NODE "node 2 4 1000\n"
+                  "submit 2 v=4 m=1000 limit=10000 -> START 2.1@2\n"
+                  "running 2.1\n"
+                  "report 2.1 cpu=4000 mem=1000\n"
+                  "submit 3 p=1000 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+                  "running 3.1\n"
+                  "submit 4 v=4 m=700 limit=5000 guests=2\n"
+                  "at 40\n"
+                  "report 3.1 cpu=1000 mem=400 left=100\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "exited 2.1 -> RELEASE 2.1@2\n"
+                  "released 2.1\n"
+                  "released 1.1 -> RESIZE 3.1@1\n"
+                  "resized 3.1\n"
+                  "why 4 resources\n");
+    run(IDLE_NODE "submit 3 p=1000 v=2 m=500 limit=10000 may-checkpoint slack -> START 3.1@1~\n"
+                  "running 3.1\n"
+                  "submit 4 v=2 m=400 limit=5000 guests=2\n"
+                  "at 40\n"
+                  "report 3.1 cpu=1000 mem=400 left=100\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 3.1@1\n");
+}
+
 /* By what it ranks now: nobody of its class has waited since it started. */
 static void who_has_come_to_rank_higher_is_backed_too(void **state)
 {
@@ -411,6 +440,7 @@ int main(void)
         cmocka_unit_test(who_has_come_to_rank_higher_is_backed_too),
         cmocka_unit_test(room_goes_to_who_ranks_highest_in_slack),
         cmocka_unit_test(who_ranks_higher_is_backed_before_others_start),
+        cmocka_unit_test(who_ranks_higher_is_backed_before_a_gang_starts),
         cmocka_unit_test(slack_takes_jobs_that_may_leave),
         cmocka_unit_test(second_plan_holds_for_those_who_have_slack_to_go_to),
         cmocka_unit_test(second_plan_stands_for_its_interval),
