@@ -105,6 +105,8 @@ typedef struct {
                                 * stand still is the state SUSPENDED. */
     gint64 frozen_usec;        /* since when it does; 0 = it does not */
     gboolean
+        wants_backing; /* it has starved in slack, and waits for a backed start until one runs */
+    gboolean
         freeze_to_disk; /* it is to stand still without a guest, as a checkpoint; with FREEZE_REASON */
     guint32 migrate_to; /* handle of the node to which its guest is being moved; 0 = it is not: a
                                 * core that is put back asks again */

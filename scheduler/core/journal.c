@@ -315,7 +315,8 @@ static const Member restored_task_members[] = {
     IN(BerthCoreTask, resources.memory_mib, U64),
     IN(BerthCoreTask, resize_to.vcpus, U32),
     IN(BerthCoreTask, resize_to.memory_mib, U64),
-    IN(BerthCoreTask, resize_reason, U32)};
+    IN(BerthCoreTask, resize_reason, U32),
+    IN(BerthCoreTask, wants_backing, I32)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

@@ -102,7 +102,6 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
         /* From a checkpoint it will go on with what it needed. */
         task->guests[0].size = core_job_start_size(core, job, task);
         core_predict_restore(core, &task->guests[0]);
-        task->wants_backing = source->reason == BERTH_REASON_STARVED;
         if (source->state == BERTH_JOB_PENDING)
             core_task_wait(core, task);
     }

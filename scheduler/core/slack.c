@@ -141,7 +141,7 @@ static gboolean has_space(const BerthCore *core, const CoreClass *class)
 
 static gboolean wants_backing(const CoreTask *task)
 {
-    return task != NULL && task->wants_backing;
+    return task != NULL && task->record.wants_backing;
 }
 
 gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)

@@ -235,7 +235,6 @@ struct CoreTask {
     CoreJob *job;
     CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
     CoreTimer checkpoint_timer; /* checkpoint.c */
-    gboolean wants_backing;     /* it has starved in slack, and does not start there again */
     guint64 changed_at;         /* event that last reported it as changed */
     gint64 planned_end_usec;    /* when its guests are thought to leave */
     gint64 end_usec;            /* latest end that a guest of it reported */

@@ -55,7 +55,7 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
 {
     note_start(core, task, input->start_usec);
     task->record.start_failures = 0;
-    task->wants_backing = FALSE;
+    task->record.wants_backing = FALSE;
     for (guint32 i = 0; i < task->n_guests; i++)
         core_session_start_worked(core_nodes_get(&core->nodes, task->guests[i].node));
     core_step_set_phase(core, task, BERTH_GUEST_RUNNING);

@@ -66,7 +66,7 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
         reason == BERTH_REASON_STARVED)
         core_move_saved_for_room(core, guest, input->ok);
     if (reason == BERTH_REASON_STARVED)
-        task->wants_backing = input->ok;
+        record->wants_backing = input->ok;
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);

@@ -195,6 +195,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->frozen_usec = (guint64)task->frozen_usec;
     stored->freeze_reason = (Berth__Reason)task->freeze_reason;
     stored->freeze_is_open = task->freeze_is_open;
+    stored->wants_backing = task->wants_backing;
     set_migration(stored->task, task, to_name);
     set_size(stored->task, task);
     if (task->node != 0)
@@ -242,6 +243,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .frozen_usec = (gint64)stored->task->frozen_usec,
         .freeze_to_disk = stored->freeze_to_disk,
         .freeze_is_open = stored->freeze_is_open,
+        .wants_backing = stored->wants_backing,
         .migrate_to = migrate_to,
         .migrate_reason = migration ? (BerthReason)migration->reason : BERTH_REASON_NONE,
         .migrate_is_unwanted = migration && migration->is_cancelled,

@@ -131,7 +131,8 @@ static void check_task(World *world, const Job *job, guint32 index)
           now.freeze_reason == stored->record.freeze_reason &&
               now.frozen_usec == stored->record.frozen_usec &&
               now.freeze_is_open == stored->record.freeze_is_open &&
-              now.freeze_to_disk == stored->record.freeze_to_disk,
+              now.freeze_to_disk == stored->record.freeze_to_disk &&
+              now.wants_backing == stored->record.wants_backing,
           job->job.id);
     CHECK(world,
           now.checkpoint == stored->record.checkpoint &&

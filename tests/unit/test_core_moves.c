@@ -284,6 +284,45 @@ static void starved_guest_waits_for_a_backed_start_if_it_is_first(void **state)
                               "timer -> CHECKPOINT 3.1@1~\n");
 }
 
+/* Also what is still to leave when the scheduler restarts, and what has left and boots for its start then. */
+static void starved_guest_waits_for_a_backed_start_over_a_restart(void **state)
+{
+    run(STARVES_FOR_HOURS("") "submit 4 v=4 m=600 limit=900\n"
+                              "timer -> CHECKPOINT 3.1@1~\n"
+                              "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                              "restart guests\n"
+                              "join 1 1.1:running -> RELEASE 3.1@1\n"
+                              "released 3.1\n"
+                              "report 1.1 cpu=100 mem=300\n"
+                              "at 15000\n"
+                              "report 1.1 cpu=100 mem=300\n"
+                              "timer\n"
+                              "at 15100\n"
+                              "timer\n"
+                              "exited 1.1 -> RELEASE 1.1@1\n"
+                              "released 1.1 -> RESTORE 3.2@1\n");
+    run(STARVES_FOR_HOURS("node 2 4 1000\n"
+                          "submit 7 v=4 m=1000 limit=90000 nodes=2 -> START 7.1@2\n"
+                          "running 7.1\n") "submit 4 v=4 m=600 limit=900\n"
+                                           "timer -> CHECKPOINT 3.1@1~\n"
+                                           "checkpointed 3.1 -> RELEASE 3.1@1\n"
+                                           "released 3.1\n"
+                                           "exited 1.1 -> RELEASE 1.1@1\n"
+                                           "released 1.1 -> RESTORE 3.2@1\n"
+                                           "cancel 4\n"
+                                           "restart guests\n"
+                                           "submit 6 p=5 v=4 m=600 limit=900 nodes=1\n"
+                                           "join 2 7.1:running\n"
+                                           "join 1 -> RELEASE 3.2@1\n"
+                                           "released 3.2 -> START 6.1@1\n"
+                                           "at 15000\n"
+                                           "report 7.1 cpu=100 mem=100\n"
+                                           "timer\n"
+                                           "at 15100\n"
+                                           "report 7.1 cpu=100 mem=100\n"
+                                           "timer\n");
+}
+
 /* Rounds go on although nobody starts. */
 static void promotion_by_a_move_goes_on_after_a_restart(void **state)
 {
@@ -398,6 +437,7 @@ int main(void)
         cmocka_unit_test(frozen_guest_is_not_moved_for_want_of_cpu),
         cmocka_unit_test(starved_guests_do_not_move_to_the_same_vcpus),
         cmocka_unit_test(starved_guest_waits_for_a_backed_start_if_it_is_first),
+        cmocka_unit_test(starved_guest_waits_for_a_backed_start_over_a_restart),
         cmocka_unit_test(promotion_by_a_move_goes_on_after_a_restart),
         cmocka_unit_test(promotion_by_a_move_backs_all_that_a_guest_has),
         cmocka_unit_test(refused_move_is_made_to_another_node),

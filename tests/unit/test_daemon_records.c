@@ -80,7 +80,8 @@ static const BerthCoreTask core_tasks[] = {
      .checkpoint_usec = 8,
      .checkpoint_missed_usec = 9,
      .freeze_reason = BERTH_REASON_FROZEN_BY_USER,
-     .freeze_to_disk = TRUE},
+     .freeze_to_disk = TRUE,
+     .wants_backing = TRUE},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -123,6 +124,7 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->freeze_reason, b->freeze_reason);
     assert_int_equal(a->frozen_usec, b->frozen_usec);
     assert_int_equal(a->freeze_is_open, b->freeze_is_open);
+    assert_int_equal(a->wants_backing, b->wants_backing);
     assert_int_equal(a->resources.vcpus, b->resources.vcpus);
     assert_int_equal(a->resources.memory_mib, b->resources.memory_mib);
     assert_int_equal(a->resize_to.vcpus, b->resize_to.vcpus);
