@@ -226,5 +226,8 @@ BerthRpcDialer *berth_rpc_dialer_new(const char *host, guint16 port, const Berth
                                      BerthRpcDialFailedFunc failed_func, gpointer user_data);
 /* The live peer or NULL (transfer none). */
 BerthRpcPeer *berth_rpc_dialer_peer(BerthRpcDialer *dialer);
+/* Ends the connection that there is, for another one that is made as soon as after the first failure: that it is ended
+ * is none. Without a connection nothing changes. */
+void berth_rpc_dialer_dial_again(BerthRpcDialer *dialer);
 void berth_rpc_dialer_free(BerthRpcDialer *dialer);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcDialer, berth_rpc_dialer_free)

@@ -195,6 +195,14 @@ BerthRpcPeer *berth_rpc_dialer_peer(BerthRpcDialer *dialer)
     return dialer->connected ? dialer->peer : NULL;
 }
 
+void berth_rpc_dialer_dial_again(BerthRpcDialer *dialer)
+{
+    if (!dialer->connected)
+        return;
+    berth_backoff_reset(&dialer->backoff);
+    berth_rpc_peer_close(dialer->peer, FALSE);
+}
+
 void berth_rpc_dialer_free(BerthRpcDialer *dialer)
 {
     if (dialer == NULL)

@@ -362,7 +362,7 @@ void berth_session_join_again(BerthSession *session)
     if (session->peer == NULL)
         return; /* it will */
     session->is_joined = FALSE;
-    berth_rpc_peer_close(session->peer, FALSE);
+    berth_rpc_dialer_dial_again(session->dialer);
 }
 
 /* --- the connection ------------------------------------------------------------------------- */

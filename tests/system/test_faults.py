@@ -55,6 +55,7 @@ def set_speed(case, mib_per_sec):
 
 
 def is_copied(case):
+    check(case.question.poll() is None, "the move was over before its memory was copied")
     return "Memory processed" in case.virsh(case.node, "domjobinfo", case.guest)
 
 

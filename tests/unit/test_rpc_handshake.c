@@ -179,6 +179,26 @@ static void dialer_dials_again_after_the_connection_was_lost(void **state)
     }
 }
 
+/* However often it has failed before. */
+static void dialer_that_is_to_dial_again_does_so_soon(void **state)
+{
+    RpcNet *net = *state;
+    rpc_net_listen_as(net, "berthd", 0);
+    rpc_net_dial_as(net, "n1");
+    berth_rpc_dialer_set_backoff(net->dialer, 20, 1000);
+    for (guint round = 1; round <= 4; round++) {
+        run_until(net->connects == round && net->accepted != NULL);
+        berth_rpc_peer_close(net->accepted, TRUE);
+        run_until(net->failures == round);
+    }
+    assert_in_range(net->retry_msec, 160, 240);
+    run_until(net->connects == 5 && net->accepted != NULL);
+    berth_rpc_dialer_dial_again(net->dialer);
+    run_until(net->failures == 5);
+    assert_in_range(net->retry_msec, 20, 30);
+    run_until(net->connects == 6);
+}
+
 static void dialer_to_a_silent_port_gives_up_in_time(void **state)
 {
     RpcNet *net = *state;
@@ -233,6 +253,7 @@ int main(void)
         TEST(rejections_are_reported_a_few_times_only),
         TEST(dialer_dials_again_until_somebody_listens),
         TEST(dialer_dials_again_after_the_connection_was_lost),
+        TEST(dialer_that_is_to_dial_again_does_so_soon),
         TEST(dialer_to_a_silent_port_gives_up_in_time),
         TEST(dialer_to_an_unknown_host_says_so),
         TEST(dialer_freed_at_any_moment_is_quiet),
