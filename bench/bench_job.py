@@ -163,16 +163,21 @@ class JobGuest:
     def virsh_thaw(self):
         self.virsh(self.here, "restore", SAVED)
 
+    def rbd(self, verb, *arguments, **streams):
+        subprocess.run(self.lab.command("exec", "host", "rbd", verb, "--no-progress", *arguments), check=True,
+                       timeout=WAIT_SECONDS, **streams)
+
     def spool(self):
         """What virsh has saved goes to Ceph, and comes back, by Ceph's own tool: the plain way to have it there. Seconds."""
         saved, image = self.here.root + SAVED, "berth/bench-move"
         began = time.monotonic()
-        self.lab.lab("exec", "host", "rbd", "import", "--no-progress", saved, image)
+        with open(saved, "rb") as file:
+            self.rbd("import", "-", image, stdin=file)
         there = time.monotonic()
-        os.unlink(saved)
-        self.lab.lab("exec", "host", "rbd", "export", "--no-progress", image, saved)
+        with open(saved, "wb") as file:
+            self.rbd("export", image, "-", stdout=file)
         back = time.monotonic()
-        self.lab.lab("exec", "host", "rbd", "remove", "--no-progress", image)
+        self.rbd("remove", image)
         return {"import": there - began, "export": back - there}
 
     def remove_saved(self):

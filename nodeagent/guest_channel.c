@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <glib/gstdio.h>
+#include <signal.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -211,8 +212,17 @@ static gboolean check_acked(BerthGuestChannel *channel, const guint64 acked[BERT
     return TRUE;
 }
 
+/* Says the signal in a new session, unless the job was sent it in one before: a command that cleans up
+ * when it is told to end must not be told twice. (SIGKILL does no harm.) */
+static void renew_signal(BerthGuestChannel *channel, guint sent)
+{
+    if (channel->signal != sent || sent == SIGKILL)
+        send_signal(channel, channel->signal, FALSE);
+}
+
 /* The first State of a session. */
-static void open_session(BerthGuestChannel *channel, const guint64 acked[BERTH_N_STREAMS])
+static void open_session(BerthGuestChannel *channel, const Berth__FromGuest__State *state,
+                         const guint64 acked[BERTH_N_STREAMS])
 {
     g_clear_handle_id(&channel->hello_source, g_source_remove);
     channel->is_open = TRUE;
@@ -226,7 +236,7 @@ static void open_session(BerthGuestChannel *channel, const guint64 acked[BERTH_N
     }
     channel->was_open = TRUE;
     send_ack(channel);
-    send_signal(channel, channel->signal, FALSE);
+    renew_signal(channel, state->signal);
     channel->funcs->answered(channel->user_data);
 }
 
@@ -254,7 +264,7 @@ static void handle_state(BerthGuestChannel *channel, const Berth__FromGuest__Sta
         return;
     }
     if (!channel->is_open)
-        open_session(channel, acked);
+        open_session(channel, state, acked);
     berth_task_sender_begin(channel->sender, state);
     berth_guest_execs_begin(channel->execs, state->execs_max);
 }

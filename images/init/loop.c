@@ -205,17 +205,18 @@ static bool start(void *data, Fault *fault)
     return false;
 }
 
-static void forward_signal(void *data, uint32_t signal, bool command_only)
+static bool forward_signal(void *data, uint32_t signal, bool command_only)
 {
     const Job *job = ((Loop *)data)->job;
     const Process *process = job_process(job);
 
     if (signal == 0 || signal >= NSIG || process == NULL)
-        return;
+        return false;
     if (!command_only)
         cgroups_signal_job((int)signal);
     else if (!job_has_ended(job))
         (void)kill(process->pid, (int)signal);
+    return true;
 }
 
 static void power_off(void *data)

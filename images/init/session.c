@@ -21,6 +21,7 @@ struct Session {
     FilesProgress files;
     uint64_t start_usec;
     uint64_t end_usec;
+    uint32_t signal; /* the last to all of the job's processes */
 
     /* Due to be sent. */
     bool clock_due;
@@ -183,6 +184,14 @@ static void handle_ack(Session *session, const Berth__ToGuest__Ack *ack)
     (void)ring_ack(session->rings[1], ack->stderr_bytes);
 }
 
+static void handle_signal(Session *session, const Berth__ToGuest__Signal *message)
+{
+    bool was_sent = session->ops->signal(session->data, message->signal, message->command_only);
+
+    if (was_sent && !message->command_only)
+        session->signal = message->signal;
+}
+
 void session_handle(Session *session, const Berth__ToGuest *message)
 {
     if (message->body_case == BERTH__TO_GUEST__BODY_HELLO) {
@@ -205,7 +214,7 @@ void session_handle(Session *session, const Berth__ToGuest *message)
         handle_ack(session, message->ack);
         break;
     case BERTH__TO_GUEST__BODY_SIGNAL:
-        session->ops->signal(session->data, message->signal->signal, message->signal->command_only);
+        handle_signal(session, message->signal);
         break;
     case BERTH__TO_GUEST__BODY_CLOCK:
         session->ops->take_clock(session->data, message->clock);
@@ -299,6 +308,7 @@ static const Berth__FromGuest *next_state(Session *session)
     state->stderr_acked = ring_acked(session->rings[1]);
     state->start_usec = session->start_usec;
     state->execs_max = BERTH_EXECS_MAX;
+    state->signal = session->signal;
     session->message.body_case = BERTH__FROM_GUEST__BODY_STATE;
     session->message.state = state;
     return &session->message;

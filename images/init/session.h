@@ -32,8 +32,9 @@ typedef struct {
     FilesResult (*take_file)(void *data, uint32_t index, uint64_t offset, const uint8_t *bytes,
                              size_t length, FilesProgress *out_progress, Fault *fault);
     bool (*start)(void *data, Fault *fault); /* all files are there */
-    /* To all of the job's processes, or to the one that it was started with alone. */
-    void (*signal)(void *data, uint32_t signal, bool command_only);
+    /* To all of the job's processes, or to the one that it was started with alone. False: there is none
+     * to send it to, or no such signal. */
+    bool (*signal)(void *data, uint32_t signal, bool command_only);
     void (*power_off)(void *data);
     /* Commands beside the job's own: those of the N IDS go on in the new session, the others end; what
      * the host says of them; and what they say, valid until the next call. */

@@ -103,7 +103,9 @@ def outlives():
 
 @test("a frozen job that is cancelled goes on to take its SIGTERM")
 def ends():
-    job = sh("trap 'echo sorry; exit 3' TERM; echo here; while :; do usleep 50000; done", "--memory", "96M")
+    # It takes its time to clean up: a second SIGTERM would find it there.
+    job = sh("trap 'echo sorry; usleep 500000; usleep 500000; exit 3' TERM; echo here; while :; do usleep 50000; done",
+             "--memory", "96M")
     await_running(job)
     await_true("its trap is set", lambda: output(job)[0] == b"here\n")
     berth("freeze", str(job))

@@ -96,7 +96,7 @@ static void channel_adopted_guest_continues_its_logs(void **state)
 
 /* --- the rest -------------------------------------------------------------------------------- */
 
-static void channel_signal_is_sent_in_each_session(void **state)
+static void channel_signal_is_sent_until_the_guest_has_it(void **state)
 {
     ChannelFixture *fixture = *state;
     channel_fixture_start(fixture, FALSE, 0, 0);
@@ -112,8 +112,25 @@ static void channel_signal_is_sent_in_each_session(void **state)
     berth__to_guest__free_unpacked(message, NULL);
     guest_hang_up(fixture);
     guest_greet(fixture);
-    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE));
-    guest_hear_and_drop(fixture, BERTH__TO_GUEST__BODY_SIGNAL);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE, .signal = SIGTERM));
+    message = guest_hear(fixture, BERTH__TO_GUEST__BODY_SIGNAL);
+    assert_int_equal(message->signal->signal, SIGKILL);
+    berth__to_guest__free_unpacked(message, NULL);
+}
+
+/* Not even by an agent that has begun after it. What is said next tells that nothing came before it. */
+static void channel_signal_is_not_sent_twice(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start(fixture, FALSE, 0, 0);
+    berth_guest_channel_set_signal(fixture->channel, SIGTERM);
+    guest_greet(fixture);
+    guest_say_state(fixture, STATE(.has_task = TRUE, .running = TRUE, .signal = SIGTERM));
+    run_until(berth_guest_channel_is_open(fixture->channel));
+    assert_true(berth_guest_channel_signal_command(fixture->channel, SIGUSR1));
+    Berth__ToGuest *message = guest_hear(fixture, BERTH__TO_GUEST__BODY_SIGNAL);
+    assert_int_equal(message->signal->signal, SIGUSR1);
+    berth__to_guest__free_unpacked(message, NULL);
 }
 
 static void channel_signal_to_the_command_is_sent_once(void **state)
@@ -298,7 +315,8 @@ int main(void)
         TEST(channel_storage_down_stalls_the_guest_and_loses_nothing),
         TEST(channel_new_session_takes_no_byte_twice),
         TEST(channel_adopted_guest_continues_its_logs),
-        TEST(channel_signal_is_sent_in_each_session),
+        TEST(channel_signal_is_sent_until_the_guest_has_it),
+        TEST(channel_signal_is_not_sent_twice),
         TEST(channel_signal_to_the_command_is_sent_once),
         TEST(channel_hello_gets_through_behind_a_frame_that_was_cut_off),
         TEST(channel_guest_that_does_not_answer_gets_a_new_connection),

@@ -70,9 +70,11 @@ static bool on_start(void *data, Fault *fault)
     return !((Guest *)data)->start_fails;
 }
 
-static void on_signal(void *data, uint32_t signal, bool command_only)
+/* Signal 13 finds no process. */
+static bool on_signal(void *data, uint32_t signal, bool command_only)
 {
     g_string_append_printf(((Guest *)data)->calls, command_only ? "t%u" : "s%u", signal);
+    return signal != 13;
 }
 
 static void on_power_off(void *data)
@@ -261,6 +263,8 @@ static void drain(Session *session, GString *sent)
                                    message->state->has_task ? "t" : "",
                                    message->state->running ? "r" : "",
                                    message->state->ended ? "e" : "");
+            if (message->state->signal != 0)
+                g_string_append_printf(sent, "k%u", message->state->signal);
             break;
         case BERTH__FROM_GUEST__BODY_OUTPUT:
             g_string_append_printf(sent, "%c%" G_GUINT64_FORMAT "+%zu",
@@ -355,6 +359,10 @@ static const struct {
      "c77i500tr"},
     {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
     {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
+    {"a new host learns which signal the job was sent", 0, 0, 0, "H1 / K15 / H2 / K9 / H3",
+     "Q5 S0 Q5 S0k15 Q5 S0k9 ", "c77i500s15c77i500s9c77i500"},
+    {"neither one that reached nobody, nor one to the command, is such", 0, 0, 0,
+     "H1 / K13 K110 / H2", "Q5 S0 Q5 S0 ", "c77i500s13t10c77i500"},
     {"a signal to the command alone", 0, 0, 0, "H1 / K110", "Q5 S0 ", "c77i500t10"},
     {"after a failure nothing but it is sent", 0, 0, 0, "H1 T1 R b5 / o5 f u",
      "Q5 S0tr B5 !broken ", "c77i500tr"},
