@@ -62,12 +62,28 @@ static void on_let_go(BerthFault fault, const GError *error, gpointer data)
         answer_all(guest, error);
 }
 
+static void on_opened(BerthFault fault, const GError *error, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    if (guest->is_closed)
+        return;
+    if (error != NULL || !guest->is_to_stand)
+        answer_all(guest, error);
+    else
+        berth_guest_freeze(guest, TRUE, on_let_go, berth_guest_ref(guest));
+}
+
+/* The QEMU that a guest has come to opens its disk when its vCPUs first run there, and aborts when it is to close a
+ * disk that it has not opened, for another move or a checkpoint (before QEMU 10.0). So one that is to stand still runs
+ * for an instant all the same. */
 static void let_go(BerthGuest *guest)
 {
-    if (guest->is_to_stand || !guest->is_frozen)
-        answer_all(guest, NULL);
+    if (guest->is_frozen)
+        berth_guest_freeze(guest, FALSE, on_opened, berth_guest_ref(guest));
+    else if (guest->is_to_stand)
+        berth_guest_freeze(guest, TRUE, on_let_go, berth_guest_ref(guest));
     else
-        berth_guest_freeze(guest, FALSE, on_let_go, berth_guest_ref(guest));
+        answer_all(guest, NULL);
 }
 
 /* Before it goes on: a fence is to find it from then on. Without them it goes on all the same. */

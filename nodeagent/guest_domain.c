@@ -34,11 +34,10 @@ void berth_guest_add_answer(GArray *answers, BerthGuestAnswerFunc func, gpointer
 
 void berth_guest_give_answers(GArray *answers, BerthFault fault, const GError *error)
 {
-    for (guint i = 0; i < answers->len; i++) {
-        const Answer *answer = &g_array_index(answers, Answer, i);
-        answer->func(fault, error, answer->user_data);
-    }
-    g_array_set_size(answers, 0);
+    gsize n;
+    g_autofree Answer *given = g_array_steal(answers, &n);
+    for (gsize i = 0; i < n; i++)
+        given[i].func(fault, error, given[i].user_data);
 }
 
 /* --- making --------------------------------------------------------------------------------- */

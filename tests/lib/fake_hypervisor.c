@@ -203,6 +203,12 @@ void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id)
     ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen = TRUE;
 }
 
+gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    return ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen;
+}
+
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
 {
     const BerthGuestId none = {0};

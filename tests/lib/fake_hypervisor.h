@@ -67,6 +67,7 @@ void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const ch
                          const char *console_path);
 /* Its vCPUs stand still; nobody is told. */
 void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
+gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 /* A domain that is no guest, the same. */
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name);
 /* It runs no more. */

@@ -63,14 +63,17 @@ def refuses():
     check_equal(wait_one(job)["state"], "CANCELLED", "its state in the end")
 
 
-@test("a frozen job is moved frozen, and goes on there when it is thawed")
+@test("a frozen job is moved frozen to and fro, and saved there, and goes on when it is thawed")
 def frozen():
     job = start()
     berth("freeze", str(job))
-    there = other(node_of(job))
-    berth("migrate", str(job), "--wait")
-    shown = show(job)
-    check_equal((task(shown)["node"], shown["state"]), (there, "SUSPENDED"), "its node and state")
+    for _ in range(2):
+        there = other(node_of(job))
+        berth("migrate", str(job), "--wait")
+        shown = show(job)
+        check_equal((task(shown)["node"], shown["state"]), (there, "SUSPENDED"), "its node and state")
+    berth("checkpoint", "--wait", str(job))
+    check_equal(show(job)["state"], "SUSPENDED", "its state")
     berth("thaw", str(job))
     check_whole(job)
 

@@ -523,8 +523,35 @@ static void frozen_guest_is_taken_frozen(void **state)
     AgentFixture *fixture = *state;
     bring(fixture, expect(fixture), FALSE);
     assert_int_equal(take(fixture, TRUE), 0);
-    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_int_equal(fixture->hypervisor->resumes, 1); /* its disk is opened by that */
+    assert_int_equal(fixture->hypervisor->suspends, 1);
     assert_true(agent_fixture_guest(fixture)->is_frozen);
+    assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+}
+
+/* The agent before this one was killed when it had opened the disk. */
+static void guest_that_runs_is_taken_frozen(void **state)
+{
+    AgentFixture *fixture = *state;
+    bring(fixture, expect(fixture), FALSE);
+    assert_int_equal(take(fixture, FALSE), 0);
+    assert_int_equal(take(fixture, TRUE), 0);
+    assert_true(agent_fixture_guest(fixture)->is_frozen);
+    assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+}
+
+/* Who is cancelled meanwhile is let go, and not stopped again. */
+static void guest_that_is_to_end_is_not_taken_frozen(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    bring(fixture, expect(fixture), FALSE);
+    berth_guest_take(agent_fixture_guest(fixture), TRUE, on_answer, &answer);
+    run_until(fixture->hypervisor->resumes > 0);
+    berth_guest_stop(agent_fixture_guest(fixture), 60000);
+    run_until(answer.is_given);
+    run_until(!agent_fixture_guest(fixture)->is_freezing);
+    assert_false(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
 }
 
 /* Its disk is not this node's to remove: the guest runs with it elsewhere. */
@@ -597,6 +624,8 @@ int main(void)
         TEST(guest_that_is_taken_has_its_disks_clients),
         TEST(guest_on_its_way_is_said_to_be_so),
         TEST(frozen_guest_is_taken_frozen),
+        TEST(guest_that_runs_is_taken_frozen),
+        TEST(guest_that_is_to_end_is_not_taken_frozen),
         TEST(guest_that_did_not_come_is_cleared_away),
         TEST(guest_on_its_way_is_adopted_as_such),
     };
