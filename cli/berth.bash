@@ -44,7 +44,7 @@ _berth_submission() { # submit, run
         if [[ $cur == -* ]]; then
             _berth_words --vcpus --vcpus-max --memory --memory-max --disk --time --image --name --env --env-all --input \
                 --output --error --chdir --node --priority --grace --checkpoint-every \
-                --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --key --help
+                --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --guaranteed --key --help
         else
             _berth_files
         fi ;;

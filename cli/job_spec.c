@@ -254,6 +254,7 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->working_directory = g_strdup(options->chdir ? options->chdir : "");
     spec->hold = options->hold;
     spec->no_requeue = options->no_requeue;
+    spec->guaranteed = options->guaranteed;
     spec->stop_grace_sec = options->grace_sec;
     spec->checkpoint_every_sec = options->checkpoint_every_sec;
     spec->checkpoint_keep = options->checkpoint_keep;

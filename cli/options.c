@@ -322,6 +322,11 @@ static gboolean set_environment_all(BerthJobOptions *options, const char *value,
     return set_flag(&options->environment_all, value, error);
 }
 
+static gboolean set_guaranteed(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_flag(&options->guaranteed, value, error);
+}
+
 static const JobOption job_options[] = {
     {"vcpus", 'c', "N", set_vcpus, "Virtual CPUs of the guest"},
     {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
@@ -351,6 +356,7 @@ static const JobOption job_options[] = {
      "Signal the command when it goes on from a checkpoint"},
     {"hold", 'H', NULL, set_hold, "Do not start before `berth release`"},
     {"no-requeue", 0, NULL, set_no_requeue, "Do not start again when the node is lost"},
+    {"guaranteed", 0, NULL, set_guaranteed, "Never start in what other jobs leave unused"},
     {"key", 0, "TEXT", set_key, "Submit once: the same key again gives the same job"},
 };
 

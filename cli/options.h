@@ -28,6 +28,7 @@ typedef struct {
     char **nodes;
     gboolean hold;
     gboolean no_requeue;
+    gboolean guaranteed;
     gboolean environment_all;
     GPtrArray *environment; /* "NAME=VALUE" */
     GPtrArray *inputs;      /* "NAME=PATH" or "PATH" */

@@ -205,6 +205,7 @@ void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
         .initramfs = said->initramfs,
         .partition = or_null(said->partition),
         .secret_uuid = or_null(said->secret_uuid),
+        .is_opportunistic = request->opportunistic,
     };
     berth_guest_leave(guest, &target, request->frozen, answer_migrate, move);
 }

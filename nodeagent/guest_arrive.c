@@ -45,6 +45,7 @@ BerthMigrationTarget *berth_guest_target(const BerthGuest *guest)
         .initramfs = config->initramfs,
         .partition = config->partition,
         .secret_uuid = config->storage.secret_uuid,
+        .is_opportunistic = guest->is_opportunistic,
     };
     return berth_migration_target_copy(&target);
 }

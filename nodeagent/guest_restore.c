@@ -133,7 +133,8 @@ static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **err
     return g_steal_pointer(&put);
 }
 
-/* What it was resized to counts, and not what it was submitted with. */
+/* What it was resized to counts, and not what it was submitted with. What its balloon kept then is in its memory, and is
+ * given back when it runs: where it goes on is another place. */
 static gboolean take_size(BerthGuest *guest, GError **error)
 {
     const char *xml = guest->record->domain_xml;
@@ -142,7 +143,6 @@ static gboolean take_size(BerthGuest *guest, GError **error)
         return FALSE;
     guest->limits = domain->metadata.limits;
     guest->balloon_mib = domain->metadata.balloon_mib;
-    guest->is_opportunistic = domain->metadata.is_opportunistic;
     return TRUE;
 }
 
@@ -218,6 +218,21 @@ static void restore_free(Restore *restore)
     g_free(restore);
 }
 
+/* As far as it goes; who reaches its limit before that is asked about by the scheduler. */
+static void on_balloon_gone(BerthFault fault, const GError *error, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    if (error != NULL)
+        g_message("%s keeps the balloon of its checkpoint: %s", guest->name, error->message);
+}
+
+static void let_balloon_go(BerthGuest *guest)
+{
+    const BerthDomainSize size = {guest->limits.vcpus, guest->limits.memory_mib, 0,
+                                  guest->is_opportunistic};
+    berth_guest_resize(guest, &size, FALSE, on_balloon_gone, berth_guest_ref(guest));
+}
+
 /* When both have come to their ends. */
 static void proceed(Restore *restore)
 {
@@ -238,6 +253,8 @@ static void proceed(Restore *restore)
         if (!guest->domain_was_up)
             berth_guest_domain_started(guest);
         berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
+        if (guest->balloon_mib > 0)
+            let_balloon_go(guest);
     }
     restore_free(restore);
 }

@@ -85,6 +85,14 @@ void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metad
     xmlNewProp(node, BAD_CAST "log", BAD_CAST metadata->log_id);
 }
 
+void berth_domain_metadata_set_weight(xmlNode *node, gboolean is_opportunistic)
+{
+    if (is_opportunistic)
+        xmlSetProp(node, BAD_CAST "opportunistic", BAD_CAST "1");
+    else
+        xmlUnsetProp(node, BAD_CAST "opportunistic");
+}
+
 guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic)
 {
     guint64 each = is_opportunistic ? SHARES_PER_VCPU_IN_SLACK : SHARES_PER_VCPU;

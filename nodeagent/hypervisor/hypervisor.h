@@ -198,9 +198,10 @@ typedef struct {
     char *console_path;
     char *kernel;
     char *initramfs;
-    char *partition;   /* NULL: libvirt's own */
-    char *secret_uuid; /* of its libvirt's secret for storage; NULL: the disk needs none */
-    char *domain;      /* its name there; NULL: as here */
+    char *partition;           /* NULL: libvirt's own */
+    char *secret_uuid;         /* of its libvirt's secret for storage; NULL: the disk needs none */
+    char *domain;              /* its name there; NULL: as here */
+    gboolean is_opportunistic; /* its CPU weight there is that of a guest in slack */
 } BerthMigrationTarget;
 BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *target);
 void berth_migration_target_free(BerthMigrationTarget *target);

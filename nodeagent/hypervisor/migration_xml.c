@@ -19,6 +19,7 @@ BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *ta
         .partition = g_strdup(target->partition),
         .secret_uuid = g_strdup(target->secret_uuid),
         .domain = g_strdup(target->domain),
+        .is_opportunistic = target->is_opportunistic,
     };
     return copy;
 }
@@ -108,6 +109,26 @@ static gboolean set_secret(xmlNode *root, const char *uuid, GError **error)
     return uuid == NULL || set_attribute(root, path, "uuid", uuid, error);
 }
 
+/* Its CPU weight, which its metadata say, too. */
+static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **error)
+{
+    xmlNode *node = berth_domain_metadata_find(root);
+    BerthDomainMetadata metadata = {0};
+    if (node == NULL) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "the domain is none of Berth's");
+        return FALSE;
+    }
+    gboolean ok = berth_domain_metadata_read(node, &metadata, error);
+    g_autofree char *shares = g_strdup_printf(
+        "%" G_GUINT64_FORMAT, berth_domain_shares(metadata.limits.vcpus, is_opportunistic));
+    berth_domain_metadata_clear(&metadata);
+    if (!ok || !set_text(root, "/domain/cputune/shares", shares, error))
+        return FALSE;
+    berth_domain_metadata_set_weight(node, is_opportunistic);
+    return TRUE;
+}
+
 static gboolean set_host(xmlNode *root, const BerthMigrationTarget *target, GError **error)
 {
     static const char channel[] = "/domain/devices/channel[@type='unix'][target/@name='" //
@@ -118,6 +139,7 @@ static gboolean set_host(xmlNode *root, const BerthMigrationTarget *target, GErr
         !set_text(root, "/domain/os/initrd", target->initramfs, error) ||
         !set_attribute(root, channel, "path", target->channel_path, error) ||
         !set_attribute(root, console, "path", target->console_path, error) ||
+        !set_weight(root, target->is_opportunistic, error) ||
         !set_secret(root, target->secret_uuid, error))
         return FALSE;
     set_partition(root, target->partition);

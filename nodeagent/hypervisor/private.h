@@ -62,6 +62,8 @@ void berth_domain_metadata_clear(BerthDomainMetadata *metadata);
 
 /* Its attributes, on NODE. */
 void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metadata);
+/* Of those that NODE has. */
+void berth_domain_metadata_set_weight(xmlNode *node, gboolean is_opportunistic);
 /* CPU weight, as libvirt's cpu_shares. */
 guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic);
 /* Of one host CPU, in microseconds: the period of its quota is the whole of it. */

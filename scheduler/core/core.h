@@ -115,10 +115,15 @@ typedef struct {
     gboolean freeze_is_open;  /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
                                 * core that is put back asks again, whatever is wanted by then */
     BerthResources resources; /* of its one guest; 0 = what its job reserves */
-    /* What that is to have, here or where it is being moved for it: a core that is put back asks again; 0 =
-     * nothing else. */
+    /* What that is to have, here or where it is being moved for it, which may be what it has: to be backed, or
+     * with another balloon. A core that is put back asks again; 0 = nothing is asked. */
     BerthResources resize_to;
     BerthReason resize_reason; /* of RESIZE_TO */
+    /* Of its one guest; of a gang's, and of one that does not exist, 0. */
+    gboolean is_opportunistic;
+    gboolean is_opportunistic_there; /* where it is being moved */
+    guint64 balloon_mib;             /* of its memory, that its balloon keeps from it; ... */
+    guint64 to_balloon_mib;          /* ... and that it is to keep when RESIZE_TO is done */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and

@@ -308,15 +308,29 @@ static void record_size(const CoreGuest *guest, BerthCoreTask *record)
                        (guest->op == BERTH_OP_RESIZING || guest->op == BERTH_OP_MIGRATING);
     CoreSize size = is_open && guest->op == BERTH_OP_RESIZING ? guest->old_size : guest->size;
     gboolean is_sized = is_up && !core_size_equal(size, guest->task->job->class->shape.size);
-    gboolean is_resized = is_open && !core_size_equal(guest->goal, size);
+    gboolean is_resized =
+        is_open && (guest->op == BERTH_OP_RESIZING || !core_size_equal(guest->goal, size));
     record->resources = is_sized ? without_disk(guest, size) : (BerthResources){0, 0, 0};
     record->resize_to = is_resized ? without_disk(guest, guest->goal) : (BerthResources){0, 0, 0};
     record->resize_reason = is_resized ? guest->op_reason : BERTH_REASON_NONE;
 }
 
+/* Likewise. */
+static void record_slack(const CoreGuest *guest, BerthCoreTask *record)
+{
+    gboolean is_up = guest->phase != BERTH_GUEST_NONE && guest->task->n_guests == 1;
+    gboolean moves = is_up && guest->op == BERTH_OP_MIGRATING;
+    gboolean is_resized = is_up && guest->op == BERTH_OP_RESIZING;
+    record->is_opportunistic = is_up && guest->is_opportunistic;
+    record->is_opportunistic_there = moves && guest->is_opportunistic_there;
+    record->balloon_mib = is_up ? guest->balloon_mib : 0;
+    record->to_balloon_mib = is_resized ? guest->to_balloon_mib : record->balloon_mib;
+}
+
 void core_move_record(const CoreGuest *guest, BerthCoreTask *record)
 {
     record_size(guest, record);
+    record_slack(guest, record);
     gboolean moves = guest->phase != BERTH_GUEST_NONE && guest->op == BERTH_OP_MIGRATING;
     record->migrate_to = moves ? guest->to : 0;
     record->migrate_reason = moves ? guest->op_reason : BERTH_REASON_NONE;
@@ -334,7 +348,7 @@ static void reopen_resize(BerthCore *core, CoreGuest *guest, const BerthCoreTask
     if (guest->phase != BERTH_GUEST_RUNNING)
         return;
     guest->old_size = guest->size;
-    guest->to_balloon_mib = guest->balloon_mib;
+    guest->to_balloon_mib = record->to_balloon_mib;
     set_size(core, guest, core_size_max(guest->size, guest->goal));
     guest->op = BERTH_OP_RESIZING;
     guest->op_usec = 0;
@@ -351,7 +365,7 @@ void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *re
     if (to == NULL || record->migrate_to == guest->node ||
         (guest->phase != BERTH_GUEST_RUNNING && guest->phase != BERTH_GUEST_STOPPING))
         return;
-    guest->is_opportunistic_there = guest->is_opportunistic && !is_resized;
+    guest->is_opportunistic_there = record->is_opportunistic_there && !is_resized;
     guest->to_size = core_size_max(guest->size, guest->goal);
     core_nodes_hold(&core->nodes, to, guest);
     guest->op = BERTH_OP_MIGRATING;

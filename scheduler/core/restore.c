@@ -64,6 +64,8 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     core_nodes_unreserve(&core->nodes, node, guest);
+    if (guest->is_opportunistic)
+        core->space_mib -= guest->task->job->class->shape.memory_mib;
     guest->cells = source->is_opportunistic ? 0 : source->cells;
     guest->is_opportunistic = source->is_opportunistic;
     guest->is_frozen = source->is_frozen;
@@ -76,6 +78,14 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
     core_owner_recount(core, guest->task);
 }
 
+static void restore_slack(BerthCore *core, CoreGuest *guest, const BerthCoreTask *source)
+{
+    guest->is_opportunistic = source->is_opportunistic;
+    guest->balloon_mib = guest->to_balloon_mib = source->balloon_mib;
+    if (guest->is_opportunistic)
+        core->space_mib += guest->task->job->class->shape.memory_mib;
+}
+
 static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *source)
 {
     CoreTask *task = core_job_add_task(job, source->task);
@@ -83,6 +93,8 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     task->record.job = job->id;
     core_checkpoint_restored(core, task);
     if (source->phase != BERTH_GUEST_NONE) {
+        if (task->n_guests == 1)
+            restore_slack(core, &task->guests[0], source);
         for (guint32 i = 0; i < task->n_guests; i++)
             restore_guest(core, &task->guests[i], source->node, source->phase, &source->resources);
         task->guests[0].is_frozen =

@@ -146,6 +146,19 @@ static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
     return journal;
 }
 
+/* What the core may do by itself. Without shared storage no guest can leave its node. */
+static guint32 features_of(const BerthDaemonConfig *config)
+{
+    guint32 features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
+    if (strcmp(config->storage.kind, "rbd") != 0)
+        return features;
+    features |= BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;
+    if (config->slack)
+        features |= BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_PROMOTION |
+                    BERTH_FEATURE_BALANCING | BERTH_FEATURE_BALLOON;
+    return features;
+}
+
 static BerthCore *make_core(const BerthDaemonConfig *config, BerthJournalFile *journal)
 {
     gboolean is_shared = strcmp(config->storage.kind, "rbd") == 0;
@@ -158,9 +171,7 @@ static BerthCore *make_core(const BerthDaemonConfig *config, BerthJournalFile *j
         .start_backoff_usec = config->start_backoff_sec * G_USEC_PER_SEC,
         .can_fence = is_shared,
         .policy = BERTH_POLICY_CONSERVATIVE,
-        /* All else acts on predictions, which berthd does not yet: guests are resized on request only. */
-        .features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR |
-                    (is_shared ? BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT : 0),
+        .features = features_of(config),
         .tunings = config->tunings,
     };
     GString *text = berth_journal_file_begin(journal);

@@ -119,6 +119,8 @@ static const BerthConfigOption options[] = {
     {MEMBER(guest_overhead_mib), .group = "guests", .key = "overhead",
      .type = BERTH_CONFIG_SIZE_MIB, .min = 0, .max = 1u << 20, .default_value = "96M",
      .doc = "memory of the host that each guest takes beside its own"},
+    {MEMBER(slack), .group = "guests", .key = "slack", .type = BERTH_CONFIG_BOOL,
+     .default_value = "yes", .doc = "jobs start in what others reserved and do not use"},
 
     {MEMBER(input_file_max_mib), .group = "limits", .key = "input_file_max",
      .type = BERTH_CONFIG_SIZE_MIB, .min = 1, .max = 1u << 24, .default_value = "1G",

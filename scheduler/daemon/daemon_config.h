@@ -39,6 +39,7 @@ typedef struct {
     guint start_retries_max;
     guint start_backoff_sec;
     guint64 guest_overhead_mib;
+    gboolean slack;
     /* [limits] */
     guint64 input_file_max_mib;
     guint64 inputs_max_mib; /* of one job, together */

@@ -378,6 +378,7 @@ static void ask_to_leave(Migration *migration, Berth__GuestId *id, BerthRpcPeer 
     request.id = id;
     request.target = migration->step == LEAVING ? migration->received->target : NULL;
     request.frozen = is_frozen;
+    request.opportunistic = migration->action.is_opportunistic;
     ask(migration, peer, "MigrateGuest", &request.base, 0);
 }
 

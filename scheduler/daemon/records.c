@@ -198,6 +198,10 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->wants_backing = task->wants_backing;
     set_migration(stored->task, task, to_name);
     set_size(stored->task, task);
+    stored->task->opportunistic = task->is_opportunistic;
+    stored->task->balloon_mib = task->balloon_mib;
+    stored->opportunistic_there = task->is_opportunistic_there;
+    stored->to_balloon_mib = task->to_balloon_mib;
     if (task->node != 0)
         berth_pb_set_string(&stored->task->node, node_name);
 }
@@ -249,6 +253,10 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .migrate_is_unwanted = migration && migration->is_cancelled,
         .resources = {.vcpus = stored->task->vcpus, .memory_mib = stored->task->memory_mib},
         .resize_reason = resize ? (BerthReason)resize->reason : BERTH_REASON_NONE,
+        .is_opportunistic = stored->task->opportunistic,
+        .is_opportunistic_there = stored->opportunistic_there,
+        .balloon_mib = stored->task->balloon_mib,
+        .to_balloon_mib = stored->to_balloon_mib,
     };
     if (resize)
         out_task->resize_to =
@@ -289,6 +297,7 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .ceiling = {.vcpus = spec->vcpus_max, .memory_mib = spec->memory_max_mib},
         .may_move = TRUE,
         .may_checkpoint = TRUE,
+        .opportunistic = !spec->guaranteed,
         .checkpoint_every_usec = (gint64)spec->checkpoint_every_sec * G_USEC_PER_SEC,
     };
 }

@@ -125,6 +125,7 @@ Berth__StartGuestRequest *berth_start_request_build(const Berth__JobSpec *spec,
     request.boot_deadline_sec = facts->boot_deadline_sec;
     request.disk_id = disk_id;
     request.log_id = log_id;
+    request.opportunistic = facts->is_opportunistic;
     request.restore = facts->checkpoint != 0 ? &restore : NULL;
     Berth__StartGuestRequest *copy = berth_pb_dup(&request.base);
     inputs_free(task.inputs, spec->n_inputs);
@@ -256,6 +257,7 @@ static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
         .log_id = input->log_id,
         .checkpoint = task->stored->task->restores_from,
         .from_epoch = task->stored->checkpoint_epoch,
+        .is_opportunistic = task->stored->task->opportunistic,
     };
     return input;
 }

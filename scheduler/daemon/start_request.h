@@ -31,6 +31,7 @@ typedef struct {
     const char *log_id; /* NULL: the epoch's own */
     guint32 checkpoint; /* serial of the one that it goes on from; 0: it boots */
     guint32 from_epoch; /* of the guest that that was taken of */
+    gboolean is_opportunistic;
 } BerthStartFacts;
 
 /* Pure. (transfer full) */

@@ -293,6 +293,25 @@ static void balloon_of_a_promoted_guest_is_given_back(void **state)
                   "report 2.1 cpu=100 mem=370 left=130 touched=400\n");
 }
 
+/* What it keeps is known, and asked for again if that was under way; and so is a promotion. */
+static void balloon_is_known_after_a_restart(void **state)
+{
+    run(BALLOONED "restart\n"
+                  "join 1 1.1:running 2.1:running\n"
+                  "report 2.1 cpu=100 mem=370 left=16 touched=386 -> RESIZE 2.1@1~\n");
+    run(CACHING "pressed 1 left=40 -> RESIZE 2.1@1(114)~\n"
+                "restart\n"
+                "join 1 1.1:running 2.1:running -> RESIZE 2.1@1(114)~\n"
+                "resized 2.1\n");
+    run(BALLOONED "cancel 1 -> STOP 1.1@1\n"
+                  "exited 1.1 -> RELEASE 1.1@1\n"
+                  "released 1.1 -> RESIZE 2.1@1\n"
+                  "restart\n"
+                  "join 1 2.1:running -> RESIZE 2.1@1\n"
+                  "resized 2.1\n"
+                  "report 2.1 cpu=100 mem=370 left=130 touched=400\n");
+}
+
 static void backed_start_waits_for_a_balloon(void **state)
 {
     /* 700 MiB beside the 450 that job 2 occupies are 150 too many. */
@@ -334,6 +353,7 @@ int main(void)
         cmocka_unit_test(balloon_after_a_restart_is_asked_once_more),
         cmocka_unit_test(balloon_that_could_not_be_given_back_rests),
         cmocka_unit_test(balloon_of_a_promoted_guest_is_given_back),
+        cmocka_unit_test(balloon_is_known_after_a_restart),
         cmocka_unit_test(backed_start_waits_for_a_balloon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

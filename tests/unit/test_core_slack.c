@@ -323,6 +323,16 @@ static void restart_sends_nobody_away(void **state)
     }
 }
 
+/* From the records of tasks alone: who is in slack goes for who is backed. */
+static void restart_knows_who_is_in_slack(void **state)
+{
+    run(FRUGAL_SIBLINGS "submit 5 v=2 m=500 family=9 slack may-checkpoint -> START 5.1@1~\n"
+                        "running 5.1\n"
+                        "restart\n"
+                        "join 1 4.1:running 5.1:running\n"
+                        "submit 6 v=1 m=600 limit=1000 -> CHECKPOINT 5.1@1~\n");
+}
+
 /* Its siblings needed 100; it is known to need 500 when it goes on. */
 static void restored_guest_needs_what_it_needed(void **state)
 {
@@ -454,6 +464,7 @@ int main(void)
         cmocka_unit_test(job_without_siblings_needs_vcpus_as_its_user_s_others),
         cmocka_unit_test(memory_of_a_guest_that_was_never_measured_is_all_that_it_reserved),
         cmocka_unit_test(restart_sends_nobody_away),
+        cmocka_unit_test(restart_knows_who_is_in_slack),
         cmocka_unit_test(restored_guest_needs_what_it_needed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -81,7 +81,11 @@ static const BerthCoreTask core_tasks[] = {
      .checkpoint_missed_usec = 9,
      .freeze_reason = BERTH_REASON_FROZEN_BY_USER,
      .freeze_to_disk = TRUE,
-     .wants_backing = TRUE},
+     .wants_backing = TRUE,
+     .is_opportunistic = TRUE,
+     .is_opportunistic_there = TRUE,
+     .balloon_mib = 128,
+     .to_balloon_mib = 64},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -125,6 +129,10 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->frozen_usec, b->frozen_usec);
     assert_int_equal(a->freeze_is_open, b->freeze_is_open);
     assert_int_equal(a->wants_backing, b->wants_backing);
+    assert_int_equal(a->is_opportunistic, b->is_opportunistic);
+    assert_int_equal(a->is_opportunistic_there, b->is_opportunistic_there);
+    assert_int_equal(a->balloon_mib, b->balloon_mib);
+    assert_int_equal(a->to_balloon_mib, b->to_balloon_mib);
     assert_int_equal(a->resources.vcpus, b->resources.vcpus);
     assert_int_equal(a->resources.memory_mib, b->resources.memory_mib);
     assert_int_equal(a->resize_to.vcpus, b->resize_to.vcpus);

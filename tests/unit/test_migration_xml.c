@@ -106,6 +106,27 @@ static void xml_for_a_host_without_a_partition_asks_for_none(void **state)
     assert_non_null(strstr(there, "11111111"));
 }
 
+static void xml_for_slack_has_its_cpu_weight(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *before = domain(&first);
+    BerthMigrationTarget slack = target;
+    slack.is_opportunistic = TRUE;
+    g_autofree char *there = berth_domain_xml_for(before, strlen(before), &slack, &error);
+    assert_no_error(error);
+    g_autoptr(BerthDomain) found = berth_domain_parse(there, strlen(there), &error);
+    assert_no_error(error);
+    assert_true(found->metadata.is_opportunistic);
+    g_autofree char *shares =
+        g_strdup_printf("<shares>%" G_GUINT64_FORMAT "</shares>",
+                        berth_domain_shares(found->metadata.limits.vcpus, TRUE));
+    assert_non_null(strstr(there, shares));
+    assert_null(strstr(before, shares));
+    g_autofree char *back = berth_domain_xml_for(there, strlen(there), &first, &error);
+    assert_null(strstr(back, shares));
+    assert_null(strstr(back, "opportunistic"));
+}
+
 static void xml_of_something_else_is_refused(void **state)
 {
     static const char *const texts[] = {"", "<domain", "<domain/>",
@@ -159,6 +180,7 @@ int main(void)
         cmocka_unit_test(uris_are_those_of_hosts_and_nothing_else),
         cmocka_unit_test(xml_for_a_host_has_what_is_that_hosts_own),
         cmocka_unit_test(xml_for_a_host_without_a_partition_asks_for_none),
+        cmocka_unit_test(xml_for_slack_has_its_cpu_weight),
         cmocka_unit_test(xml_of_something_else_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
