@@ -102,11 +102,22 @@ static void print_size(const Berth__Task *task)
     if (task->vcpus != 0)
         berth_print_fieldf("Resized to", "%u vCPU%s, %s memory", task->vcpus,
                            task->vcpus == 1 ? "" : "s", memory);
-    if (task->resize == NULL)
+    if (task->resize == NULL || task->resize->reason == BERTH__REASON__REASON_PROMOTION)
         return;
     g_autofree char *wanted = berth_format_size_mib(task->resize->memory_mib);
     berth_print_fieldf("Is to have", "%u vCPU%s, %s memory", task->resize->vcpus,
                        task->resize->vcpus == 1 ? "" : "s", wanted);
+}
+
+/* In what it is, if that is not its own. */
+static void print_slack(const Berth__Task *task)
+{
+    g_autofree char *balloon = berth_format_size_mib(task->balloon_mib);
+    if (task->opportunistic)
+        berth_print_field("Placement", "in slack: what other jobs have reserved there and do not use");
+    if (task->balloon_mib > 0)
+        berth_print_fieldf("Balloon", "keeps %s of its memory, for who lacks it on its node",
+                           balloon);
 }
 
 static void print_checkpoints(const Berth__Task *task)
@@ -143,6 +154,7 @@ static void print_task(const Berth__Task *task)
     if (task->migration != NULL)
         print_migration(task->migration);
     print_size(task);
+    print_slack(task);
     berth_print_field("Started", start);
     if (frozen != NULL)
         berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");

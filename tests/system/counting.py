@@ -51,10 +51,9 @@ def memory_mib(kept_mib):
     return max(256, 2 * kept_mib + 128)
 
 
-def start(kept_mib=8, *options, lines=LINES, pause_usec=30000):
+def start(kept_mib=8, *options, lines=LINES, pause_usec=30000, memory=None):
     job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}\nPAUSE={pause_usec}{SCRIPT}", "--memory",
-             f"{memory_mib(kept_mib)}M", "--disk", "64M",
-             *options)
+             memory or f"{memory_mib(kept_mib)}M", "--disk", "64M", *options)
     await_running(job)
     await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
     return job
