@@ -10,7 +10,7 @@ LARGE_MIB, GROWS_TO_MIB = 2200, 1700
 FILLED_MIB = 700
 # What takes minutes in a cluster takes seconds here.
 TUNINGS = {"settle_usec": 3000000, "slack_plan_interval_usec": 1000000, "balance_interval_usec": 3000000,
-           "cooldown_usec": 1000000, "cpu_headroom_permille": 0}
+           "cooldown_usec": 1000000, "cpu_headroom_permille": 0, "starved_permille": 1000}
 
 # In what it has filled there are blocks, here and there, that it verifies in the end.
 GROWING = f"""
