@@ -5,6 +5,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/limit.h"
+#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/profile.h"
@@ -50,6 +51,16 @@ static gboolean has_room(const BerthCore *core, CoreNode *node, CoreSize size, g
     return FALSE;
 }
 
+/* One that could not leave NODE again ends before that is needed for something else. */
+static gboolean is_spared(const BerthCore *core, const CoreNode *node, const CoreJob *job,
+                          gint64 left_usec, GError **error)
+{
+    return !core_maintenance_forbids(core, node, job->class, left_usec) ||
+           core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                       "cannot go to %s: that is needed for maintenance before it would end",
+                       node->name);
+}
+
 CoreNode *core_migrate_check_node(BerthCore *core, const CoreJob *job, CoreSize size,
                                   gint64 left_usec, guint32 handle, GError **error)
 {
@@ -64,7 +75,7 @@ CoreNode *core_migrate_check_node(BerthCore *core, const CoreJob *job, CoreSize 
                     "was submitted for other nodes than that one");
         return NULL;
     }
-    return may_have_guests(node, job->id, error) &&
+    return may_have_guests(node, job->id, error) && is_spared(core, node, job, left_usec, error) &&
                    has_room(core, node, size, left_usec, job->id, error)
                ? node
                : NULL;
