@@ -139,6 +139,8 @@ static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError 
         return core_migrate_not(core, job, by_operator, error);
     case BERTH_EVENT_JOB_RESIZE_WANTED:
         return core_resize(core, job, &event->request.resources, by_operator, error);
+    case BERTH_EVENT_JOB_TIME_LIMIT_SET:
+        return core_set_time_limit(core, job, event->request.time_limit_usec, by_operator, error);
     default:
         return core_release(core, job, by_operator, error);
     }
@@ -352,6 +354,7 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
     case BERTH_EVENT_JOB_RESTORE_WANTED:
     case BERTH_EVENT_JOB_RESIZE_WANTED:
+    case BERTH_EVENT_JOB_TIME_LIMIT_SET:
         return on_request(core, event, error);
     case BERTH_EVENT_CHECKPOINTS_CHANGED:
         core_checkpoints_changed(core, &event->guest, &event->checkpoints.newest,

@@ -49,7 +49,9 @@ typedef enum {
 
 typedef enum {
     BERTH_ON_TIMEOUT_KILL = 0,
-    BERTH_ON_TIMEOUT_CHECKPOINT = 1, /* needs BERTH_FEATURE_CHECKPOINT; else as KILL */
+    BERTH_ON_TIMEOUT_CHECKPOINT =
+        1, /* it stands still without a guest, as a checkpoint, until its limit is
+                                      * extended. Needs BERTH_FEATURE_CHECKPOINT and space; else as KILL */
 } BerthOnTimeout;
 
 /* A task as the core knows it, and as the store gives it back. The driver stores it whenever it
@@ -101,8 +103,8 @@ typedef struct {
     guint32 peak_milli;
     guint64 peak_mib;
     BerthReason freeze_reason; /* its guest is to stand still, and this is why: FROZEN_BY_USER,
-                                * FROZEN_BY_OPERATOR, AT_LIMIT; NONE = it is to run. That it does
-                                * stand still is the state SUSPENDED. */
+                                * FROZEN_BY_OPERATOR, AT_LIMIT, or TIME_LIMIT, which is to disk; NONE = it is to
+                                * run. That it does stand still is the state SUSPENDED. */
     gint64 frozen_usec;        /* since when it does; 0 = it does not */
     gboolean
         wants_backing; /* it has starved in slack, and waits for a backed start until one runs */
@@ -130,7 +132,7 @@ typedef struct {
  *            it waits again after that
  *   RUNNING  STARTING (the flag "booting"), RUNNING, STOPPING
  *   SUSPENDED  RUNNING: its guest stands still; RELEASING, FENCING, NONE: frozen to disk, it goes on from its
- *            checkpoint when it is thawed
+ *            checkpoint when it is thawed, or, at its time limit, when that is extended
  *   final    RELEASING, FENCING: its guest is being removed; NONE: done, the core forgets it
  * NODE stays that of the last guest when there is none any more. A RUNNING or STARTING task with a
  * STOP_REASON is to be stopped, and its node is away: STOP leaves when the node joins again. */
@@ -289,6 +291,8 @@ typedef enum {
     BERTH_EVENT_JOB_MIGRATE_WANTED, /* its running guest is to go on on NODE; 0 = wherever there is room */
     BERTH_EVENT_JOB_MIGRATE_UNWANTED, /* it is to stay after all, if that is still possible */
     BERTH_EVENT_JOB_RESIZE_WANTED, /* its running guest is to have other RESOURCES, within its ceiling */
+    BERTH_EVENT_JOB_TIME_LIMIT_SET, /* it may run for TIME_LIMIT_USEC in all; those that stand still at their limit
+                                       * go on */
     BERTH_EVENT_JOB_CHECKPOINT_WANTED, /* its running guest is to be saved, and runs on */
     BERTH_EVENT_JOB_RESTORE_WANTED, /* it is to go on from the CHECKPOINT that the request names, wherever
                                         * there is room; what runs of it is given up */
@@ -420,7 +424,8 @@ typedef struct {
             gboolean to_disk;               /* JOB_FREEZE_WANTED */
             BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */
             BerthResources resources; /* JOB_RESIZE_WANTED: 0 = as it has; disk is not looked at */
-        } request;                    /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED */
+            gint64 time_limit_usec;   /* JOB_TIME_LIMIT_SET; 0 = none */
+        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED, _TIME_LIMIT_SET */
         struct {
             BerthCoreCheckpoint newest; /* to go on from; serial 0: it would begin anew */
             guint64 stored_mib;         /* of all that are left */
@@ -535,6 +540,9 @@ typedef struct {
                           * guest has in use stays with it: the balloon takes what it can, and that
                           * counts as done. It moves with the guest. START and RESTORE: none, one that a
                           * checkpoint has is given back as the guest goes on */
+    gboolean
+        thaws; /* RESIZE: the guest stands still, and goes on as soon as what it is to have is asked for;
+                     * THAW follows when that is answered */
     gboolean is_opportunistic; /* START, RESTORE, MIGRATE: it has the low CPU weight there */
     guint32
         cells; /* START, RESTORE, MIGRATE, RESIZE: the cells of its node, or of TO, in which it is
@@ -600,6 +608,8 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
  *   JOB_CHECKPOINT_WANTED, and JOB_FREEZE_WANTED to disk  as JOB_FREEZE_WANTED, and RESOURCE_EXHAUSTED (there
  *                  is no space for it left); UNSUPPORTED (guests cannot be checkpointed)
  *   JOB_THAW_WANTED to a node  as JOB_THAW_WANTED, and as JOB_MIGRATE_WANTED says of the node
+ *   JOB_TIME_LIMIT_SET  NOT_FOUND; FAILED_PRECONDITION (it is ending); INVALID_ARGUMENT (it has used as much);
+ *                  PERMISSION_DENIED (a user may not have more for what runs: others are planned behind it)
  *   JOB_RESTORE_WANTED  NOT_FOUND; FAILED_PRECONDITION (it is ending); UNSUPPORTED
  *   JOB_MIGRATE_UNWANTED  NOT_FOUND; FAILED_PRECONDITION (nobody has asked for it to be moved; a user may not
  *                  call off what an operator wants)

@@ -84,6 +84,20 @@ void core_freeze_want_to_disk(BerthCore *core, CoreGuest *guest)
     core_freeze_settle(core, guest);
 }
 
+void core_freeze_at_time_limit(BerthCore *core, CoreGuest *guest)
+{
+    BerthCoreTask *record = &guest->task->record;
+    record->freeze_reason = BERTH_REASON_TIME_LIMIT;
+    record->freeze_to_disk = TRUE;
+    change_hands(core, guest, BERTH_REASON_TIME_LIMIT);
+    core_move_checkpoint(core, guest, TRUE, BERTH_REASON_TIME_LIMIT);
+}
+
+gboolean core_freeze_is_at_time_limit(const CoreTask *task)
+{
+    return task->record.freeze_reason == BERTH_REASON_TIME_LIMIT;
+}
+
 void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;

@@ -10,6 +10,11 @@
 void core_freeze_want(BerthCore *core, CoreGuest *guest, BerthReason reason);
 /* ... and without a guest, as a checkpoint, from which it goes on when it is thawed. Its reason follows. */
 void core_freeze_want_to_disk(BerthCore *core, CoreGuest *guest);
+/* ... because its time limit has come: it goes on when that is extended. For its checkpoint there is space, and
+ * nothing is being done to GUEST. */
+void core_freeze_at_time_limit(BerthCore *core, CoreGuest *guest);
+/* TASK stands still for that, or will when its checkpoint is done. */
+gboolean core_freeze_is_at_time_limit(const CoreTask *task);
 /* That could not be done: GUEST runs on, or stands still where it is as it did before. */
 void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest);
 /* Nothing is being done to GUEST any more, it runs now, or its node is back: what is wanted and not so

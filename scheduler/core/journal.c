@@ -43,6 +43,7 @@ static const Member action_members[] = {IN(BerthCoreAction, kind, U32),
                                         IN(BerthCoreAction, resources.memory_mib, U64),
                                         IN(BerthCoreAction, resources.disk_mib, U64),
                                         IN(BerthCoreAction, balloon_mib, U64),
+                                        IN(BerthCoreAction, thaws, I32),
                                         IN(BerthCoreAction, is_opportunistic, I32),
                                         IN(BerthCoreAction, cells, U32)};
 
@@ -92,6 +93,8 @@ static const Member checkpoints_members[] = {E(checkpoints.newest.serial, U32),
 static const Member resize_members[] = {E(request.by_operator, I32),
                                         E(request.resources.vcpus, U32),
                                         E(request.resources.memory_mib, U64)};
+static const Member time_limit_members[] = {E(request.by_operator, I32),
+                                            E(request.time_limit_usec, I64)};
 static const Member joined_members[] = {E(joined.info.capacity.vcpus, U32),
                                         E(joined.info.capacity.memory_mib, U64),
                                         E(joined.info.capacity.disk_mib, U64),
@@ -211,6 +214,7 @@ static const Event events[] = {
     [BERTH_EVENT_JOB_RESTORE_WANTED] = WITH("restore-wanted", request_members),
     [BERTH_EVENT_CHECKPOINTS_CHANGED] = WITH("checkpoints-changed", checkpoints_members),
     [BERTH_EVENT_JOB_RESIZE_WANTED] = WITH("resize-wanted", resize_members),
+    [BERTH_EVENT_JOB_TIME_LIMIT_SET] = WITH("time-limit-set", time_limit_members),
     [BERTH_EVENT_NODE_JOINED] = WITH_LISTS("joined", joined_members, joined_lists),
     [BERTH_EVENT_NODE_LEFT] = NONE("left"),
     [BERTH_EVENT_NODE_CHANGED] = WITH_LISTS("changed", changed_members, changed_lists),

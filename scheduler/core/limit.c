@@ -4,7 +4,8 @@
  * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
  * wait for its turn; short of vCPUs it is just slow, and one that uses nearly all that it asked for,
- * and does not stall, is as its user wanted it. */
+ * and does not stall, is as its user wanted it. So is, for a while, one that was frozen and that somebody has let go
+ * on with what it has. */
 #include "scheduler/core/limit.h"
 
 #include "scheduler/core/balloon.h"
@@ -176,7 +177,8 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
         return;
     switch (guest->task->job->class->shape.on_limit) {
     case BERTH_ON_LIMIT_FREEZE:
-        if (core->config.features & BERTH_FEATURE_FREEZING)
+        if ((core->config.features & BERTH_FEATURE_FREEZING) &&
+            core->now_usec >= guest->limit_rest_usec)
             core_freeze_want(core, guest, BERTH_REASON_AT_LIMIT);
         break;
     case BERTH_ON_LIMIT_KILL:

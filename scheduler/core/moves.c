@@ -165,6 +165,7 @@ static void emit_op(BerthCore *core, const CoreGuest *guest, gboolean is_again)
     if (guest->op == BERTH_OP_RESIZING) {
         action.resources = core_guest_resources_of(guest, guest->goal);
         action.balloon_mib = guest->to_balloon_mib;
+        action.thaws = guest->is_frozen && guest->task->record.freeze_reason == BERTH_REASON_NONE;
     }
     action.is_opportunistic =
         guest->op == BERTH_OP_MIGRATING ? guest->is_opportunistic_there : guest->is_opportunistic;
@@ -476,6 +477,8 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         set_size(core, guest, instead);
         return;
     }
+    if (!core_size_equal(guest->old_size, guest->goal))
+        guest->limit_rest_usec = 0;
     if (!core_size_equal(guest->goal, guest->size))
         set_size(core, guest, guest->goal);
     guest->balloon_mib = guest->to_balloon_mib;

@@ -124,18 +124,37 @@ void core_order_update(BerthCore *core, CoreJob *job)
         core->pass_wanted = core->plan_wanted = TRUE;
 }
 
+/* What is behind JOB in the class that it leaves is tried in its place. */
+static void leave_class(BerthCore *core, CoreJob *job)
+{
+    CoreClass *class = job->class;
+    if (!core_heap_has(&job->waiting))
+        return;
+    gboolean was_head = core_class_head(class) == job;
+    core_heap_remove(&class->waiting, &job->waiting);
+    put_class(core, class);
+    if (was_head && core_class_head(class) != NULL)
+        want_to_try(core, class);
+}
+
+void core_order_set_shape(BerthCore *core, CoreJob *job, const CoreShape *shape)
+{
+    CoreClass *old = job->class;
+    core_plan_drop_job(core, job->id);
+    leave_class(core, job);
+    job->class = core_class_take(core, shape);
+    core_class_drop(core, old);
+    core_order_update(core, job);
+}
+
 gboolean core_order_suit(BerthCore *core)
 {
     gboolean any = core->unsuited->len > 0;
     for (guint i = 0; i < core->unsuited->len; i++) {
         CoreJob *job = core_job_get(core, g_array_index(core->unsuited, guint64, i));
-        CoreClass *old = job->class;
-        CoreShape shape = old->shape;
+        CoreShape shape = job->class->shape;
         shape.start = start_size(core, job);
-        core_plan_drop_job(core, job->id);
-        job->class = core_class_take(core, &shape);
-        core_class_drop(core, old);
-        core_order_update(core, job);
+        core_order_set_shape(core, job, &shape);
     }
     g_array_set_size(core->unsuited, 0);
     return any;

@@ -8,6 +8,8 @@
 /* JOB is or is no longer among those that wait, as core_job_n_startable() says. Wants a pass if that
  * could let somebody start. */
 void core_order_update(BerthCore *core, CoreJob *job);
+/* JOB, whose tasks keep their sizes, has SHAPE from now on. */
+void core_order_set_shape(BerthCore *core, CoreJob *job, const CoreShape *shape);
 /* Gives those jobs another class whose next task takes another size to start than their class says: they are in no
  * order until then. TRUE: there were some. Not while a pass goes through the classes. */
 gboolean core_order_suit(BerthCore *core);

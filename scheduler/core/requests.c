@@ -13,6 +13,7 @@
 #include "scheduler/core/order.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/profile.h"
+#include "scheduler/core/running.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
@@ -281,11 +282,29 @@ gboolean core_release(BerthCore *core, guint64 number, gboolean by_operator, GEr
 
 /* --- freeze, thaw --------------------------------------------------------------------------- */
 
-/* It has a guest, and that is not being ended or removed. */
+/* It has a guest, and that is not being ended or removed; or it stands still already, but not because it has no time
+ * left. */
 static gboolean may_freeze(const CoreTask *task)
 {
     return (task->record.state == BERTH_JOB_RUNNING || task->record.state == BERTH_JOB_SUSPENDED) &&
-           task->record.stop_reason == BERTH_REASON_NONE;
+           task->record.stop_reason == BERTH_REASON_NONE && !core_freeze_is_at_time_limit(task);
+}
+
+static gboolean is_any_at_time_limit(const CoreJob *job)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (core_freeze_is_at_time_limit(job->tasks[i]))
+            return TRUE;
+    return FALSE;
+}
+
+/* Its limit is not told: who asks for the job is shown it. */
+static gboolean refuse_at_time_limit(const CoreJob *job, const char *what, GError **error)
+{
+    return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                       "%s: it has used all of its time limit, and goes on when that is more "
+                       "(berth extend)",
+                       what);
 }
 
 /* Who is to stand still without a guest keeps what he has until that is done. */
@@ -324,6 +343,8 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean
     }
     if (n_frozen > 0)
         return TRUE;
+    if (is_any_at_time_limit(job))
+        return refuse_at_time_limit(job, "stands still", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %" G_GUINT64_FORMAT " %s",
                 number,
                 has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
@@ -333,10 +354,15 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean
 
 static void thaw_task(BerthCore *core, CoreTask *task)
 {
+    if (core_freeze_is_at_time_limit(task))
+        return;
     if (core_saves_is_on_disk(task)) {
         core_saves_thaw(core, task);
         return;
     }
+    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT)
+        task->guests[0].limit_rest_usec =
+            core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
     core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
     core_freeze_settle(core, &task->guests[0]); /* one that could not be thawed */
 }
@@ -350,7 +376,8 @@ gboolean core_thaw(BerthCore *core, guint64 number, guint32 to, gboolean by_oper
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         BerthReason reason = job->tasks[i]->record.freeze_reason;
-        n_wanted += reason != BERTH_REASON_NONE || job->tasks[i]->guests[0].is_frozen;
+        n_wanted += (reason != BERTH_REASON_NONE || job->tasks[i]->guests[0].is_frozen) &&
+                    reason != BERTH_REASON_TIME_LIMIT;
         if (reason != BERTH_REASON_FROZEN_BY_OPERATOR || by_operator)
             continue;
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
@@ -364,6 +391,8 @@ gboolean core_thaw(BerthCore *core, guint64 number, guint32 to, gboolean by_oper
         thaw_task(core, job->tasks[i]);
     if (n_wanted > 0)
         return TRUE;
+    if (is_any_at_time_limit(job))
+        return refuse_at_time_limit(job, "cannot be thawed", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                 "job %" G_GUINT64_FORMAT " is not frozen: there is nothing to thaw", number);
     return FALSE;

@@ -19,6 +19,9 @@ gboolean core_migrate_not(BerthCore *core, guint64 job, gboolean by_operator, GE
 /* In resize.c. Within what its guest was started for; a 0 in WANTED: as it has. */
 gboolean core_resize(BerthCore *core, guint64 job, const BerthResources *wanted,
                      gboolean by_operator, GError **error);
+/* In time_limit.c. LIMIT_USEC: in all; 0 = none. */
+gboolean core_set_time_limit(BerthCore *core, guint64 job, gint64 limit_usec, gboolean by_operator,
+                             GError **error);
 /* The job if it has not ended. */
 CoreJob *core_get_unfinished(BerthCore *core, guint64 number, GError **error);
 /* TO: handle of the node on which one that is frozen to disk goes on; 0 = wherever there is room. */

@@ -2,7 +2,11 @@
 /* Owns the answers to who wants a running job to have more or less. It is begun at once or refused: where the
  * guest is, if that is no more than it has or its node has room for it, else on a node that has, to which it
  * is moved first. Room that is planned for others is not taken, neither here nor there: unlike a guest that
- * stalls at its limit, which the policy grows (limit.h), this one can go on as it is. */
+ * stalls at its limit, which the policy grows (limit.h), this one can go on as it is; or, frozen there, is as its
+ * user wanted it.
+ *
+ * One that is frozen at its limit goes on as it gets more: RESIZE has its agent let it. That it runs is
+ * settled after that (freeze.h), whatever came of it. */
 #include "scheduler/core/class.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
@@ -129,6 +133,35 @@ static gboolean is_under_way(const CoreGuest *guest, CoreSize size)
            core_size_equal(guest->goal, size);
 }
 
+/* A guest that stands still can neither take nor give. One that does so for want of memory goes on with more. */
+static gboolean check_frozen(const CoreGuest *guest, CoreSize more, GError **error)
+{
+    guint64 job = guest->task->job->id;
+    if (guest->task->record.freeze_reason != BERTH_REASON_AT_LIMIT)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
+                           "is frozen: a guest that stands still can neither take nor give; "
+                           "berth thaw lets it go on");
+    return more.memory_mib > 0 ||
+           core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
+                       "is frozen because it needs more memory than it has: give it more, or let "
+                       "it go on as it is with berth thaw");
+}
+
+static gboolean begin(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason,
+                      GError **error)
+{
+    CoreSize more = core_size_sub(size, guest->size);
+    gboolean is_less = more.vcpus == 0 && more.memory_mib == 0;
+    gboolean is_here =
+        is_less || has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more);
+    if (!is_here && !move_to_resize(core, guest, size, reason, error))
+        return FALSE;
+    guest->task->record.freeze_reason = BERTH_REASON_NONE;
+    if (is_here)
+        core_move_resize(core, guest, size, reason);
+    return TRUE;
+}
+
 gboolean core_resize(BerthCore *core, guint64 number, const BerthResources *wanted,
                      gboolean by_operator, GError **error)
 {
@@ -143,18 +176,10 @@ gboolean core_resize(BerthCore *core, guint64 number, const BerthResources *want
         return TRUE;
     if (!core_running_is_at_rest(core, guest, "resized", error))
         return FALSE;
-    if (guest->is_frozen)
-        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
-                           "is frozen: a guest that stands still can neither take nor give; "
-                           "berth thaw lets it go on");
+    CoreSize more = core_size_sub(size, guest->size);
+    if (guest->is_frozen && !check_frozen(guest, more, error))
+        return FALSE;
     if (core_size_equal(size, guest->size))
         return TRUE;
-    CoreSize more = core_size_sub(size, guest->size);
-    gboolean is_less = more.vcpus == 0 && more.memory_mib == 0;
-    if (!check_owner(guest, more, error))
-        return FALSE;
-    if (!is_less && !has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more))
-        return move_to_resize(core, guest, size, reason, error);
-    core_move_resize(core, guest, size, reason);
-    return TRUE;
+    return check_owner(guest, more, error) && begin(core, guest, size, reason, error);
 }

@@ -115,6 +115,11 @@ gboolean core_restore(BerthCore *core, guint64 number, guint32 index,
         return FALSE;
     BerthGuestId id = {.job = number, .task = index};
     core_checkpoints_changed(core, &id, checkpoint, task->record.checkpoints_mib);
+    if (core_freeze_is_at_time_limit(task) && core_saves_is_on_disk(task) &&
+        core_task_time_left_usec(core, task) > 0) {
+        core_saves_thaw(core, task); /* it is not at its limit any more */
+        return TRUE;
+    }
     if (task->record.phase != BERTH_GUEST_STARTING && task->record.phase != BERTH_GUEST_RUNNING)
         return TRUE; /* it waits, or is frozen to disk */
     core_step_set_pending(core, task, BERTH_REASON_RESTORING);
@@ -143,7 +148,7 @@ static CoreTask *only_on_disk(const CoreJob *job, GError **error)
 {
     CoreTask *found = NULL;
     for (guint32 i = 0; i < job->n_tasks; i++) {
-        if (!core_saves_is_on_disk(job->tasks[i]))
+        if (!core_saves_is_on_disk(job->tasks[i]) || core_freeze_is_at_time_limit(job->tasks[i]))
             continue;
         if (found != NULL) {
             refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,

@@ -210,6 +210,7 @@ struct CoreGuest {
     guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */
     gint64 balloon_rest_usec;   /* it is not asked for memory again until then */
     gint64 relax_rest_usec;     /* nor given it back, after that has failed */
+    gint64 limit_rest_usec;     /* nor frozen at its limit: somebody has let it go on as it is */
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
     /* charge.c */

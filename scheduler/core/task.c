@@ -90,8 +90,8 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
     }
     if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
-    else if (saves)
-        core_move_checkpoint(core, only, TRUE, BERTH_REASON_TIME_LIMIT);
+    else if (saves && core_checkpoint_keep_space(core, task))
+        core_freeze_at_time_limit(core, only);
     else
         core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
 }

@@ -17,12 +17,25 @@ static gboolean answers(const CoreGuest *guest, BerthGuestOp op, const CoreTaskI
     return guest->op == op && (input->serial == 0 || input->serial == guest->op_serial);
 }
 
+/* One that stood still at its limit was to get more there, and does not: it does not go on with what was too little. */
+static void stay_at_limit(CoreGuest *guest, BerthReason reason)
+{
+    BerthCoreTask *record = &guest->task->record;
+    gboolean was_resized =
+        reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR;
+    if (was_resized && guest->op == BERTH_OP_NONE && guest->is_frozen &&
+        record->reason == BERTH_REASON_AT_LIMIT && record->freeze_reason == BERTH_REASON_NONE)
+        record->freeze_reason = BERTH_REASON_AT_LIMIT;
+}
+
 void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
 {
     if (!answers(guest, BERTH_OP_MIGRATING, input))
         return;
     CoreNode *from = core_step_node_of(core, guest);
+    BerthReason reason = guest->op_reason;
     core_move_migrated(core, guest, input->ok);
+    stay_at_limit(guest, reason);
     core_relief_room_changed(core, from);
     if (core_step_node_of(core, guest)->state == BERTH_NODE_LOST)
         core_guest_handle(core, guest, CORE_TASK_NODE_LOST, NULL);
@@ -44,16 +57,33 @@ static void go_on(BerthCore *core, CoreTask *task, CoreGuest *guest)
     core_freeze_settle(core, guest);
 }
 
-/* Where it stands still: over if it was to be stopped, or was at its time limit; else it waits to go on. */
+/* REASON: of the checkpoint. Whose time limit was extended meanwhile goes on. */
+static BerthReason pending_reason(const CoreTask *task, BerthReason reason)
+{
+    switch (reason) {
+    case BERTH_REASON_DRAIN:
+    case BERTH_REASON_STARVED:
+        return reason;
+    case BERTH_REASON_TIME_LIMIT:
+        return core_freeze_is_at_time_limit(task) ? reason : BERTH_REASON_RESTORING;
+    case BERTH_REASON_FROZEN_BY_USER:
+    case BERTH_REASON_FROZEN_BY_OPERATOR:
+        return BERTH_REASON_RESTORING;
+    default:
+        return BERTH_REASON_EVICTED;
+    }
+}
+
+/* Where it stands still: over if it was to be stopped; else it waits to go on, or until somebody lets it. */
 void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                           const CoreTaskInput *input)
 {
     BerthCoreTask *record = &task->record;
     BerthReason reason = guest->op_reason;
     gboolean stops = record->checkpoint_stops;
-    gboolean to_disk =
-        reason == BERTH_REASON_FROZEN_BY_USER || reason == BERTH_REASON_FROZEN_BY_OPERATOR;
-    gboolean is_reason_enough = reason == BERTH_REASON_DRAIN || reason == BERTH_REASON_STARVED;
+    gboolean is_at_limit = reason == BERTH_REASON_TIME_LIMIT && core_freeze_is_at_time_limit(task);
+    gboolean to_disk = is_at_limit || reason == BERTH_REASON_FROZEN_BY_USER ||
+                       reason == BERTH_REASON_FROZEN_BY_OPERATOR;
     if (!answers(guest, BERTH_OP_CHECKPOINTING, input))
         return;
     core_move_op_done(core, guest);
@@ -70,18 +100,12 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (record->stop_reason != BERTH_REASON_NONE) {
         if (input->ok && stops)
             core_step_end_by_stop(core, task, 0);
-    } else if (!input->ok && reason == BERTH_REASON_TIME_LIMIT) {
+    } else if (!input->ok && is_at_limit) {
         core_task_stop(core, task, reason);
     } else if (!input->ok || !stops) {
         go_on(core, task, guest);
-    } else if (reason == BERTH_REASON_TIME_LIMIT) {
-        core_step_finish(core, task, (CoreOutcome){BERTH_JOB_TIMEOUT, reason}, 0);
-        core_step_release(core, task);
     } else {
-        core_step_set_pending(core, task,
-                              to_disk            ? BERTH_REASON_RESTORING
-                              : is_reason_enough ? reason
-                                                 : BERTH_REASON_EVICTED);
+        core_step_set_pending(core, task, pending_reason(task, reason));
         core_step_release(core, task);
     }
 }

@@ -101,10 +101,15 @@ void core_step_release(BerthCore *core, CoreTask *task)
     core_step_update_phase(core, task);
 }
 
-/* It waits for a guest; or, frozen to disk, until it is thawed. */
+/* It waits for a guest; or, frozen to disk, until it is thawed. Who was not saved at his time limit goes on from
+ * before it. */
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
 {
     BerthCoreTask *record = &task->record;
+    if (core_freeze_is_at_time_limit(task) && reason != BERTH_REASON_TIME_LIMIT) {
+        record->freeze_reason = BERTH_REASON_NONE;
+        record->freeze_to_disk = FALSE;
+    }
     gboolean stands_still = record->freeze_to_disk && record->checkpoint_epoch != 0;
     record->state = stands_still ? BERTH_JOB_SUSPENDED : BERTH_JOB_PENDING;
     record->reason = stands_still ? record->freeze_reason : reason;
@@ -282,7 +287,7 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
     guest->has_exited = guest->is_frozen = FALSE;
     guest->balloon_mib = guest->to_balloon_mib = 0;
     guest->moves_failed = guest->saves_failed = 0;
-    guest->move_rest_usec = guest->save_rest_usec = guest->stuck_usec = 0;
+    guest->move_rest_usec = guest->save_rest_usec = guest->stuck_usec = guest->limit_rest_usec = 0;
     guest->is_opportunistic = is_opportunistic;
     if (is_opportunistic)
         core->space_mib += guest->task->job->class->shape.memory_mib;

@@ -202,6 +202,8 @@ static void check_checkpoint(World *world, const BerthCoreAction *action,
     else if (action->reason == BERTH_REASON_FROZEN_BY_USER ||
              action->reason == BERTH_REASON_FROZEN_BY_OPERATOR)
         world_note(world, "to disk");
+    else if (action->reason == BERTH_REASON_TIME_LIMIT)
+        world_note(world, "at time limit");
 }
 
 static void check_op(World *world, const BerthCoreAction *action)

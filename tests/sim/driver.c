@@ -95,6 +95,7 @@ static void store_task(World *world, const BerthGuestId *id)
     g_assert_true(berth_core_get_job(world->core, id->job, &now));
     job->job.held = now.held;
     job->job.held_by_operator = now.held_by_operator;
+    job->job.time_limit_usec = now.time_limit_usec;
     for (guint32 i = 0; i < GUESTS_MAX; i++)
         if (!berth_core_get_guest(world->core, id->job, id->task, i, &task->guests[i]))
             task->guests[i] = (BerthCoreGuest){0};

@@ -127,7 +127,10 @@ static void check_put_back(World *world, const Job *job, guint32 index, guint32 
         return;
     guint64 told_mib = MIN(task->record.peak_mib, whole_mib(&guest.resources));
     guint64 most_mib = MIN(told_mib * step / 1000 * margin / 1000, whole_mib(&guest.resources));
-    CHECK(world, guest.predicted_mib == (told_mib > 0 ? most_mib : whole_mib(&job->job.resources)),
+    const BerthResources *begins_with = task->record.checkpoint_epoch != 0
+                                            ? &task->record.checkpoint_resources
+                                            : &job->job.resources;
+    CHECK(world, guest.predicted_mib == (told_mib > 0 ? most_mib : whole_mib(begins_with)),
           job->job.id);
     if (told_mib > 0)
         world_note(world, "peak put back");

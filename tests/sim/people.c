@@ -156,12 +156,14 @@ static gboolean may_freeze(const Job *job)
     for (guint32 i = 0; i < job->n_tasks && job->job.guests <= 1; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
         if ((record->state == BERTH_JOB_RUNNING || record->state == BERTH_JOB_SUSPENDED) &&
-            record->stop_reason == BERTH_REASON_NONE)
+            record->stop_reason == BERTH_REASON_NONE &&
+            record->freeze_reason != BERTH_REASON_TIME_LIMIT)
             return TRUE;
     }
     return FALSE;
 }
 
+/* Not who stands still because he has no time left. */
 static gboolean may_thaw(const Job *job, gboolean by_operator)
 {
     gboolean is_frozen = FALSE;
@@ -170,7 +172,8 @@ static gboolean may_thaw(const Job *job, gboolean by_operator)
         BerthReason reason = task->record.freeze_reason;
         if (reason == BERTH_REASON_FROZEN_BY_OPERATOR && !by_operator)
             return FALSE;
-        is_frozen |= reason != BERTH_REASON_NONE || task->record.state == BERTH_JOB_SUSPENDED;
+        is_frozen |= reason != BERTH_REASON_TIME_LIMIT &&
+                     (reason != BERTH_REASON_NONE || task->record.state == BERTH_JOB_SUSPENDED);
     }
     return is_frozen;
 }
@@ -197,7 +200,8 @@ static void check_freeze(World *world, const Job *job, gboolean is_wanted)
         const BerthCoreTask *record = &job->tasks[i].record;
         gboolean runs = record->phase != BERTH_GUEST_NONE && (record->state == BERTH_JOB_RUNNING ||
                                                               record->state == BERTH_JOB_SUSPENDED);
-        if (runs && record->stop_reason == BERTH_REASON_NONE)
+        if (runs && record->stop_reason == BERTH_REASON_NONE &&
+            record->freeze_reason != BERTH_REASON_TIME_LIMIT)
             CHECK(world, (record->freeze_reason != BERTH_REASON_NONE) == is_wanted, job->job.id);
     }
 }
@@ -551,8 +555,22 @@ void people_set_windows(World *world)
     }
 }
 
+/* What goes on from a checkpoint may have been grown before limits were set that it does not fit. */
+static void let_grown_run(World *world, guint index)
+{
+    BerthCoreLimits *limits = &world->owners[index].limits;
+    if (limits->vcpus > 0)
+        limits->vcpus = MAX(limits->vcpus, 8);
+    if (limits->memory_mib > 0)
+        limits->memory_mib = MAX(limits->memory_mib, 8 * (guint64)MIB_PER_VCPU);
+    BerthCoreEvent event = owner_event(world, index);
+    driver_handle_surely(world, &event);
+}
+
 void people_let_go(World *world)
 {
+    for (guint i = 0; i < N_OWNERS; i++)
+        let_grown_run(world, i);
     for (guint32 node = 1; node <= world->hosts->len; node++) {
         set_can_start(world, node, TRUE);
         admit(world, node, BERTH_ADMISSION_OPEN);
@@ -565,4 +583,5 @@ void people_let_go(World *world)
         if (!has_ended(job) && may_thaw(job, TRUE))
             people_ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, TRUE);
     }
+    limits_let_go(world);
 }

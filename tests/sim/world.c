@@ -176,8 +176,10 @@ void world_step(World *world)
         agents_advance_guest(world);
     else if (dice < 71)
         agents_report_usage(world);
-    else if (dice < 80)
+    else if (dice < 79)
         pass_time(world);
+    else if (dice < 80)
+        limits_ask(world);
     else if (dice < 90)
         join_or_report(world);
     else if (dice < 91)

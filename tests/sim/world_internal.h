@@ -173,6 +173,10 @@ void people_submit(World *world);
 void people_ask_for_move(World *world);
 /* Somebody wants a guest to have more or less. */
 void people_ask_for_size(World *world);
+
+/* limits.c */
+void limits_ask(World *world);
+void limits_let_go(World *world);
 void people_ask(World *world, BerthEventKind kind, guint64 job, gboolean by_operator);
 void people_change_something(World *world);
 void people_set_up(World *world);

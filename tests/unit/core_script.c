@@ -45,6 +45,7 @@ static void keep_records(Script *script)
         assert_true(berth_core_get_job(script->core, job, &now));
         record->job.held = now.held;
         record->job.held_by_operator = now.held_by_operator;
+        record->job.time_limit_usec = now.time_limit_usec;
     }
 }
 
@@ -146,6 +147,8 @@ static char *actions_as_text(const BerthCoreEffects *effects)
             g_string_append_printf(text, "(%" G_GUINT64_FORMAT ")", action->balloon_mib);
         if (action->is_opportunistic)
             g_string_append(text, "~");
+        if (action->thaws)
+            g_string_append(text, "^");
         if (action->kind == BERTH_ACTION_RESIZE &&
             (action->reason == BERTH_REASON_RESIZED_BY_USER ||
              action->reason == BERTH_REASON_RESIZED_BY_OPERATOR))

@@ -9,7 +9,7 @@
  *                             1/4+2.1 is guest 2 of task 4, MIGRATE 1.1@1>2 goes to node 2, ~ is in slack,
  *                             START 1.1@2[0,1] is in cells 0 and 1 of node 2, RESIZE 1.1@1(300) keeps 300
  *                             MiB by a balloon, RESIZE 1.1@1=2/200 gives 2 vCPUs and 200 MiB that
- *                             somebody asked for, CHECKPOINT 1.1@1#2 is the second, after which the guest runs on
+ *                             somebody asked for, RESIZE 1.1@1^ has the guest go on, too, CHECKPOINT 1.1@1#2 is the second, after which the guest runs on
  *   EVENT ! WORDS             it must be refused with WORDS in the message
  *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
@@ -34,7 +34,7 @@
  *   maintenance NUMBER node= from= to= (without to=: cleared)
  *   cancel|hold|release|migrate-not|checkpoint JOB [op], migrate|thaw JOB [to=NODE] [op], freeze JOB [disk] [op],
  *   restore JOB from=SERIAL epoch= ran=, checkpoints JOB [from=SERIAL epoch= ran=] stored=MIB (are left)
- *   resize JOB [v=] [m=] [op]
+ *   resize JOB [v=] [m=] [op], extend JOB limit= [op]
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),

@@ -255,6 +255,9 @@ static void on_request(Script *script, BerthEventKind kind)
     event.request.to_disk = core_script_has(script, "disk");
     if (kind == BERTH_EVENT_JOB_RESTORE_WANTED)
         event.request.checkpoint = checkpoint_of(script);
+    if (kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
+        event.request.time_limit_usec =
+            (gint64)core_script_option(script, "limit=", 0) * (gint64)G_USEC_PER_SEC;
     core_script_handle(script, &event);
 }
 
@@ -395,6 +398,7 @@ gboolean core_script_play_event(Script *script)
         {"checkpoint", BERTH_EVENT_JOB_CHECKPOINT_WANTED, TRUE},
         {"restore", BERTH_EVENT_JOB_RESTORE_WANTED, TRUE},
         {"resize", BERTH_EVENT_JOB_RESIZE_WANTED, TRUE},
+        {"extend", BERTH_EVENT_JOB_TIME_LIMIT_SET, TRUE},
         {"release", BERTH_EVENT_JOB_RELEASED, TRUE},
         {"taken", BERTH_EVENT_START_TAKEN, FALSE},
         {"running", BERTH_EVENT_GUEST_RUNNING, FALSE},

@@ -59,6 +59,7 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "event 9 migrate-unwanted guest.job=7",
         "event 9 resize-wanted guest.job=7 request.by_operator=1 request.resources.vcpus=3 "
         "request.resources.memory_mib=512",
+        "event 9 time-limit-set guest.job=7 request.by_operator=1 request.time_limit_usec=70",
         "event 9 migrated guest.job=7 result.ok=1 result.serial=3",
         "event 9 checkpointed guest.job=7 result.reason=29 result.paused_usec=5 "
         "result.stored_mib=30",

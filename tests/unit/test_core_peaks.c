@@ -128,7 +128,7 @@ static void peak_is_of_the_present_run(void **state)
         "checkpointed 1.1 -> RELEASE 1.1@1\n"
         "released 1.1\n"
         "peak 1 1000 400\n"
-        "? 1 TIMEOUT time-limit none\n",
+        "? 1 SUSPENDED time-limit none\n",
     };
     for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
         g_autofree char *whole = g_strconcat(script, ends[i], NULL);

@@ -253,6 +253,81 @@ static void size_outlives_a_restart(void **state)
                         "holds 1 4 100\n");
 }
 
+/* Job 1, of 400 MiB of at most 800, stands still because they are too few. */
+#define FROZEN_AT_ITS_LIMIT                                                                        \
+    "submit 1 m=400 mmax=800 may-move -> START 1.1@1\n"                                            \
+    "running 1.1\n"                                                                                \
+    "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n"                                         \
+    "frozen 1.1\n"                                                                                 \
+    "? 1 SUSPENDED at-limit running\n"
+#define NO_GROWTH (BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH)
+
+static void job_frozen_at_its_limit_goes_on_with_more(void **state)
+{
+    run_with(NO_GROWTH, "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "resize 1 v=1 ! give it more\n"
+                        "resize 1 m=300 ! give it more\n"
+                        "resize 1 m=900 ! at most\n"
+                        "resize 1 m=600 -> RESIZE 1.1@1^=1/600\n"
+                        "? 1 SUSPENDED at-limit running\n"
+                        "resize 1 m=600\n" /* it is under way */
+                        "holds 1 1 600\n"
+                        "resized 1.1 -> THAW 1.1@1\n"
+                        "thawed 1.1\n"
+                        "? 1 RUNNING none running\n"
+                        "holds 1 1 600\n");
+    run_with(NO_GROWTH,
+             "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "resize 1 m=600 -> RESIZE 1.1@1^=1/600\n"
+             "resized 1.1 failed -> THAW 1.1@1\n" /* it may have gone on already */
+             "thawed 1.1\n"
+             "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n");
+}
+
+static void job_frozen_at_its_limit_goes_on_with_more_over_a_restart(void **state)
+{
+    run_with(NO_GROWTH,
+             "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "resize 1 m=600 -> RESIZE 1.1@1^=1/600\n"
+             "restart\n"
+             "join 1 1.1:running -> RESIZE 1.1@1^=1/600\n"
+             "resized 1.1 -> THAW 1.1@1\n"
+             "thawed 1.1\n"
+             "? 1 RUNNING none running\n");
+}
+
+static void job_frozen_at_its_limit_goes_on_where_there_is_more(void **state)
+{
+    const char *no_room =
+        "node 1 4 1000\n"
+        "node 2 4 1000\n" FROZEN_AT_ITS_LIMIT "submit 2 m=600 nodes=1 -> START 2.1@1\n"
+        "running 2.1\n"
+        "resize 1 m=600 -> MIGRATE 1.1@1>2\n";
+    g_autofree char *moves = g_strconcat(no_room,
+                                         "migrated 1.1 -> RESIZE 1.1@2^=1/600\n"
+                                         "resized 1.1 -> THAW 1.1@2\n"
+                                         "thawed 1.1\n"
+                                         "? 1 RUNNING none running\n",
+                                         NULL);
+    g_autofree char *stays = g_strconcat(no_room,
+                                         "migrated 1.1 failed\n" /* not with what was too little */
+                                         "? 1 SUSPENDED at-limit running\n"
+                                         "thaw 1 -> THAW 1.1@1\n",
+                                         NULL);
+    run_with(NO_GROWTH, moves);
+    run_with(NO_GROWTH, stays);
+}
+
+static void job_frozen_at_its_limit_may_go_on_as_it_is(void **state)
+{
+    run_with(NO_GROWTH, "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "thaw 1 -> THAW 1.1@1\n"
+                        "thawed 1.1\n"
+                        "at 299\n" /* as its user wanted, for a while */
+                        "report 1.1 mem=390 left=10 psi=100\n"
+                        "at 300\n"
+                        "report 1.1 mem=390 left=10 psi=100 -> FREEZE 1.1@1\n");
+    run_with(NO_GROWTH, "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "freeze 1\n"
+                        "? 1 SUSPENDED frozen-by-user running\n"
+                        "resize 1 m=600 ! berth thaw\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -269,6 +344,10 @@ int main(void)
         cmocka_unit_test(resized_guest_is_moved_with_what_it_has),
         cmocka_unit_test(resized_job_starts_again_as_it_was_submitted),
         cmocka_unit_test(size_outlives_a_restart),
+        cmocka_unit_test(job_frozen_at_its_limit_goes_on_with_more),
+        cmocka_unit_test(job_frozen_at_its_limit_goes_on_with_more_over_a_restart),
+        cmocka_unit_test(job_frozen_at_its_limit_goes_on_where_there_is_more),
+        cmocka_unit_test(job_frozen_at_its_limit_may_go_on_as_it_is),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

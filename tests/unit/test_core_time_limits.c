@@ -19,13 +19,23 @@ static void time_limit_saves_what_may_be_saved(void **state)
         "at 100\n"
         "timer -> CHECKPOINT 1.1@1 STOP 2.1@1\n"
         "checkpointed 1.1 -> RELEASE 1.1@1\n"
-        "? 1 TIMEOUT time-limit releasing\n");
+        "? 1 SUSPENDED time-limit releasing\n"
+        "released 1.1\n"
+        "? 1 SUSPENDED time-limit none\n");
     run("node 1 4 1000\n"
         "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
         "running 1.1\n"
         "at 100\n"
         "timer -> CHECKPOINT 1.1@1\n"
-        "checkpointed 1.1 failed -> STOP 1.1@1\n");
+        "checkpointed 1.1 failed -> STOP 1.1@1\n"
+        "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
+        "? 1 TIMEOUT time-limit releasing\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 100,
+                          "node 1 4 1000\n"
+                          "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "at 100\n"
+                          "timer -> STOP 1.1@1\n");
 }
 
 static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
@@ -380,7 +390,7 @@ static void time_limit_does_not_charge_a_checkpoint_over_a_restart(void **state)
         "restart guests\n"
         "join 1 1.1:running -> CHECKPOINT 1.1@1\n"
         "checkpointed 1.1 -> RELEASE 1.1@1\n"
-        "? 1 TIMEOUT time-limit releasing\n");
+        "? 1 SUSPENDED time-limit releasing\n");
 }
 
 static void loss_of_a_run_is_forgotten_with_it(void **state)
@@ -431,7 +441,7 @@ static void time_limit_that_is_to_save_waits_for_a_move(void **state)
         "migrated 1.1\n"
         "timer -> CHECKPOINT 1.1@2\n"
         "checkpointed 1.1 -> RELEASE 1.1@2\n"
-        "? 1 TIMEOUT time-limit releasing\n");
+        "? 1 SUSPENDED time-limit releasing\n");
 }
 
 /* 2 is starved in slack, and its limit thought to come after 10000 s. */
