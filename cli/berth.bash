@@ -38,11 +38,13 @@ _berth_submission() { # submit, run
     --image | -i) _berth_words $(_berth_names image ls) ;;
     --node | -w) _berth_nodes ;;
     --env | -e) _berth_words $(compgen -e) ;;
+    --on-limit) _berth_words grow freeze kill ;;
+    --on-timeout) _berth_words checkpoint kill ;;
     --vcpus | -c | --vcpus-max | --memory | -m | --memory-max | --disk | -d | --time | -t | --name | -n | --priority | -p | \
         --grace | --checkpoint-every | --checkpoint-keep | --checkpoint-signal | --restore-signal | --chdir | -D | --key) ;;
     *)
         if [[ $cur == -* ]]; then
-            _berth_words --vcpus --vcpus-max --memory --memory-max --disk --time --image --name --env --env-all --input \
+            _berth_words --vcpus --vcpus-max --memory --memory-max --on-limit --disk --time --on-timeout --image --name --env --env-all --input \
                 --output --error --chdir --node --priority --grace --checkpoint-every \
                 --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --guaranteed --key --help
         else
@@ -78,7 +80,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize exec attach node image version ;;
+    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
     node) _berth_words ls show cordon uncordon drain undrain down up exec roll ;;
     image) _berth_words import ls show rm ;;
     checkpoint) _berth_words ls rm ;;
@@ -97,6 +99,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
     attach) _berth_words $(_berth_names ls) --guest --help ;;
     migrate) _berth_words $(_berth_names ls) --to --wait --cancel --json --help ;;
     resize) _berth_words $(_berth_names ls) --vcpus --memory --wait --json --help ;;
+    extend) _berth_words $(_berth_names ls) --time --by --json --help ;;
     freeze) _berth_words $(_berth_names ls) --to-disk --no-wait --json --help ;;
     thaw)
         case $prev in
@@ -147,7 +150,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize exec attach node image version help --help \
+        _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

@@ -110,6 +110,7 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
                                  GError **error);
 gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_extend(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

@@ -25,6 +25,7 @@ static const BerthCommand commands[] = {
     {"restore", "Put a job back to one of its checkpoints", berth_cli_restore},
     {"migrate", "Move running jobs to another node", berth_cli_migrate},
     {"resize", "Give running jobs more or less", berth_cli_resize},
+    {"extend", "Let jobs run for longer", berth_cli_extend},
     {"node ls", "List nodes", berth_cli_node_ls},
     {"node show", "Show a node", berth_cli_node_show},
     {"node cordon", "Let no new jobs come to nodes", berth_cli_node_cordon},

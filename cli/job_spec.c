@@ -248,6 +248,8 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->vcpus_max = options->vcpus_max;
     spec->memory_max_mib = options->memory_max_mib;
     spec->time_limit_sec = options->time_limit_sec;
+    spec->on_limit = (Berth__OnLimit)options->on_limit;
+    spec->on_timeout = (Berth__OnTimeout)options->on_timeout;
     spec->priority = options->priority;
     set_strings(&spec->command, &spec->n_command, command);
     set_strings(&spec->nodes, &spec->n_nodes, options->nodes);

@@ -91,6 +91,39 @@ static gboolean set_time(BerthJobOptions *options, const char *value, GError **e
            set_not_zero(&options->time_limit_sec, seconds, value, "1s", error);
 }
 
+/* The place of VALUE in NAMES, from 1. */
+static gboolean set_choice(int *field, const char *const *names, const char *value, GError **error)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        if (!g_str_equal(names[i], value))
+            continue;
+        *field = i + 1;
+        return TRUE;
+    }
+    g_autofree char *choices = g_strjoinv(", ", (char **)names);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "\"%s\" is none of %s", value,
+                choices);
+    return FALSE;
+}
+
+static gboolean set_on_limit(BerthJobOptions *options, const char *value, GError **error)
+{
+    static const char *const names[] = {[BERTH__ON_LIMIT__ON_LIMIT_GROW - 1] = "grow",
+                                        [BERTH__ON_LIMIT__ON_LIMIT_FREEZE - 1] = "freeze",
+                                        [BERTH__ON_LIMIT__ON_LIMIT_KILL - 1] = "kill",
+                                        NULL};
+    return set_choice(&options->on_limit, names, value, error);
+}
+
+static gboolean set_on_timeout(BerthJobOptions *options, const char *value, GError **error)
+{
+    static const char *const names[] = {[BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT - 1] =
+                                            "checkpoint",
+                                        [BERTH__ON_TIMEOUT__ON_TIMEOUT_KILL - 1] = "kill",
+                                        NULL};
+    return set_choice(&options->on_timeout, names, value, error);
+}
+
 static gboolean set_grace(BerthJobOptions *options, const char *value, GError **error)
 {
     guint64 seconds;
@@ -331,9 +364,13 @@ static const JobOption job_options[] = {
     {"vcpus", 'c', "N", set_vcpus, "Virtual CPUs of the guest"},
     {"memory", 'm', "SIZE", set_memory, "Memory of the guest: 512M, 8G"},
     {"vcpus-max", 0, "N", set_vcpus_max, "Virtual CPUs up to which it may be resized"},
-    {"memory-max", 0, "SIZE", set_memory_max, "Memory up to which it may be resized"},
+    {"memory-max", 0, "SIZE", set_memory_max, "Memory up to which it is grown, and may be resized"},
+    {"on-limit", 0, "grow|freeze|kill", set_on_limit,
+     "What to do when it needs more memory than that (default: freeze)"},
     {"disk", 'd', "SIZE", set_disk, "Free space on the guest's disk, beside the image"},
     {"time", 't', "TIME", set_time, "Time limit: 90 (seconds), 90s, 30m, 2h, 1d12h, HH:MM:SS"},
+    {"on-timeout", 0, "checkpoint|kill", set_on_timeout,
+     "What to do at its time limit (default: checkpoint, with Ceph)"},
     {"image", 'i', "NAME", set_image, "Image that the guest boots with"},
     {"name", 'n', "NAME", set_name, "Name of the job (default: of the script or command)"},
     {"env", 'e', "NAME[=VALUE]", set_environment, "Variable for the job; may be repeated", TRUE},

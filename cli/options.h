@@ -13,6 +13,8 @@ typedef struct {
     guint64 time_limit_sec;
     guint32 vcpus_max; /* 0 = no more than it begins with, as the next */
     guint64 memory_max_mib;
+    int on_limit; /* Berth__OnLimit; 0 = the daemon's default, as ON_TIMEOUT */
+    int on_timeout;
     guint32 grace_sec;
     guint32 checkpoint_every_sec; /* 0 = not */
     guint32 checkpoint_keep;      /* 0 = the daemon's default */

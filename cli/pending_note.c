@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the line that says why a job waits. The reason changes without an event, so it is asked for:
- * less and less often, and no more once the job has begun. */
+/* Owns the line that says why a job waits, or stands still. The reason changes without an event, so it is asked for:
+ * less and less often, until the job has ended. */
 #include "cli/pending_note.h"
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "common/types.h"
 
 #include <stdio.h>
 
@@ -38,12 +39,17 @@ static void ask_later(BerthPendingNote *note)
 
 static void say(BerthPendingNote *note, const Berth__Task *task)
 {
+    gboolean is_pending = task->state == BERTH__JOB_STATE__PENDING;
+    if (!is_pending && task->state != BERTH__JOB_STATE__SUSPENDED) {
+        note->said = BERTH__REASON__REASON_NONE;
+        return;
+    }
     if (task->reason == note->said)
         return;
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *printable = berth_printable(reason);
-    fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " is pending: %s\n", g_get_prgname(), note->job,
-            printable);
+    fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " is %s: %s\n", g_get_prgname(), note->job,
+            is_pending ? "pending" : "suspended", printable);
     note->said = task->reason;
 }
 
@@ -52,10 +58,10 @@ static void on_answered(GObject *source, GAsyncResult *result, gpointer user_dat
     BerthPendingNote *note = user_data;
     Berth__Job *job = (Berth__Job *)berth_rpc_peer_call_finish(result, NULL);
     gboolean is_wanted = !g_cancellable_is_cancelled(note->cancellable);
-    gboolean is_pending = job != NULL && job->state == BERTH__JOB_STATE__PENDING;
-    if (is_wanted && (is_pending || job == NULL))
+    gboolean has_ended = job != NULL && berth_job_state_is_final((BerthJobState)job->state);
+    if (is_wanted && !has_ended)
         ask_later(note);
-    if (is_wanted && is_pending && job->n_tasks > 0)
+    if (is_wanted && job != NULL && job->n_tasks > 0)
         say(note, job->tasks[0]);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);

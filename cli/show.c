@@ -32,10 +32,26 @@ static void print_ceiling(const Berth__JobSpec *spec)
         berth_print_fieldf("Ceiling", "%u vCPU%s, %s memory", vcpus, vcpus == 1 ? "" : "s", memory);
 }
 
+/* Of a job of an older release nothing is told. */
+static void print_at_limits(const Berth__JobSpec *spec)
+{
+    static const char *const of_memory[] = {
+        [BERTH__ON_LIMIT__ON_LIMIT_GROW] = "goes on, slowly",
+        [BERTH__ON_LIMIT__ON_LIMIT_FREEZE] = "frozen",
+        [BERTH__ON_LIMIT__ON_LIMIT_KILL] = "ended",
+    };
+    gboolean saves = spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
+    if (spec->on_limit > 0 && (guint)spec->on_limit < G_N_ELEMENTS(of_memory))
+        berth_print_field("Short of memory", of_memory[spec->on_limit]);
+    if (spec->on_timeout != BERTH__ON_TIMEOUT__ON_TIMEOUT_DEFAULT)
+        berth_print_field("At its time limit", saves ? "checkpointed" : "ended");
+}
+
 static void print_spec(const Berth__JobSpec *spec, guint64 job)
 {
     g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
     print_ceiling(spec);
+    print_at_limits(spec);
     print_command(spec);
     berth_print_field("Directory", spec->working_directory);
     berth_print_field("Disk", disk);

@@ -466,6 +466,7 @@ static void send_resize(Sending *sending, Berth__GuestId *id)
     request.memory_mib = action->resources.memory_mib;
     request.balloon_mib = action->balloon_mib;
     request.opportunistic = action->is_opportunistic;
+    request.thaw = action->thaws;
     request.settles = TRUE;
     call_agent(sending, "ResizeGuest", &request.base, 0);
 }

@@ -149,7 +149,8 @@ static BerthJournalFile *open_journal(const BerthDaemonConfig *config)
 /* What the core may do by itself. Without shared storage no guest can leave its node. */
 static guint32 features_of(const BerthDaemonConfig *config)
 {
-    guint32 features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR;
+    guint32 features = BERTH_FEATURE_PREDICTION | BERTH_FEATURE_SIBLING_PRIOR |
+                       BERTH_FEATURE_GROWTH | BERTH_FEATURE_FREEZING;
     if (strcmp(config->storage.kind, "rbd") != 0)
         return features;
     features |= BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;

@@ -50,6 +50,10 @@ static gboolean check_image(const char *value, GError **error)
     return FALSE;
 }
 
+/* In the order of OnLimit and OnTimeout, of which the first of each is what these are the default of. */
+static const char *const on_limit_names[] = {"grow", "freeze", "kill", NULL};
+static const char *const on_timeout_names[] = {"checkpoint", "kill", NULL};
+
 static const BerthConfigOption options[] = {
     {MEMBER(cluster), .group = "berthd", .key = "cluster", .type = BERTH_CONFIG_STRING,
      .default_value = "berth", .doc = "name of the cluster, for people"},
@@ -100,6 +104,12 @@ static const BerthConfigOption options[] = {
     {MEMBER(default_time_limit_sec), .group = "defaults", .key = "time_limit",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 10u * 366 * 86400, .default_value = "1h",
      .doc = "time limit"},
+    {MEMBER(default_on_limit), .group = "defaults", .key = "on_limit", .type = BERTH_CONFIG_ENUM,
+     .values = on_limit_names, .default_value = "freeze",
+     .doc = "of a job that needs more memory than it may have"},
+    {MEMBER(default_on_timeout), .group = "defaults", .key = "on_timeout",
+     .type = BERTH_CONFIG_ENUM, .values = on_timeout_names, .default_value = "checkpoint",
+     .doc = "of a job at its time limit; where storage cannot checkpoint: kill"},
 
     {MEMBER(stop_grace_sec), .group = "guests", .key = "stop_grace",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 0, .max = 3600, .default_value = "3s",

@@ -32,6 +32,8 @@ typedef struct {
     guint64 default_memory_mib;
     guint64 default_disk_mib;
     guint64 default_time_limit_sec;
+    guint default_on_limit;   /* 0 grow, 1 freeze, 2 kill */
+    guint default_on_timeout; /* 0 checkpoint where storage can, 1 kill */
     /* [guests] */
     guint stop_grace_sec;
     guint boot_deadline_sec;

@@ -193,8 +193,9 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const ch
     if (!decide(turn, event, error))
         return FALSE;
     turn_log_cause(turn, event, user);
-    if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED)
-        turn_write_holds(turn, event->guest.job);
+    if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED ||
+        event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
+        turn_write_job(turn, event->guest.job);
     turn_take_effects(turn);
     return TRUE;
 }

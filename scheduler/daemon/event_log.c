@@ -31,6 +31,8 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
         return BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED;
     case BERTH_EVENT_JOB_RESIZE_WANTED:
         return BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED;
+    case BERTH_EVENT_JOB_TIME_LIMIT_SET:
+        return BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED;
     case BERTH_EVENT_GUEST_RESIZED:
         return BERTH__EVENT__KIND__GUEST_RESIZED;
     case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
@@ -62,7 +64,7 @@ gboolean berth_event_is_request(BerthEventKind kind)
            kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED ||
            kind == BERTH_EVENT_JOB_MIGRATE_WANTED || kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED ||
            kind == BERTH_EVENT_JOB_RESIZE_WANTED || kind == BERTH_EVENT_JOB_CHECKPOINT_WANTED ||
-           kind == BERTH_EVENT_JOB_RESTORE_WANTED;
+           kind == BERTH_EVENT_JOB_RESTORE_WANTED || kind == BERTH_EVENT_JOB_TIME_LIMIT_SET;
 }
 
 static guint64 job_of(const BerthCoreEvent *event)

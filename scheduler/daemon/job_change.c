@@ -21,7 +21,9 @@ typedef struct {
     BerthResources resources; /* what it is to have; 0 = likewise */
     gboolean to_disk;         /* JOB_FREEZE_WANTED */
     guint32 checkpoint;       /* serial: JOB_RESTORE_WANTED, 0 = the newest */
-    gboolean leaves_disk;     /* of a job that is cancelled: no node removes it */
+    guint64 time_limit_sec;   /* JOB_TIME_LIMIT_SET: in all; 0 = so much more: */
+    guint64 more_sec;
+    gboolean leaves_disk; /* of a job that is cancelled: no node removes it */
 } Change;
 
 static void fail(Change *change, const GError *error)
@@ -91,11 +93,22 @@ static void on_committed(const GError *error, gpointer user_data)
     g_free(change);
 }
 
-/* What an operator has stopped in a job of an operator, that operator may let go. */
+/* What an operator has stopped in a job of an operator, that operator may let go, and for longer. */
 static gboolean lets_go(BerthEventKind kind)
 {
     return kind == BERTH_EVENT_JOB_RELEASED || kind == BERTH_EVENT_JOB_THAW_WANTED ||
-           kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED;
+           kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED || kind == BERTH_EVENT_JOB_TIME_LIMIT_SET;
+}
+
+static gboolean find_time_limit(const Change *change, const BerthJobEntry *entry,
+                                gint64 *out_limit_usec, GError **error)
+{
+    guint64 limit_sec = change->time_limit_sec > 0 ? change->time_limit_sec
+                                                   : entry->job->time_limit_sec + change->more_sec;
+    if (!berth_time_limit_check(limit_sec, error))
+        return FALSE;
+    *out_limit_usec = (gint64)limit_sec * G_USEC_PER_SEC;
+    return TRUE;
 }
 
 /* Plain jobs have one task. */
@@ -144,6 +157,9 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
     event.request.to_disk = change->to_disk;
     if (change->kind == BERTH_EVENT_JOB_RESTORE_WANTED &&
         !find_checkpoint(change, entry, &event.request.checkpoint, error))
+        return FALSE;
+    if (change->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET &&
+        !find_time_limit(change, entry, &event.request.time_limit_usec, error))
         return FALSE;
     event.request.by_operator =
         who->uid != entry->job->uid ||
@@ -277,4 +293,22 @@ void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, 
                     .kind = BERTH_EVENT_JOB_RESIZE_WANTED,
                     .job = request->job,
                     .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}});
+}
+
+void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, BerthRpcCall *call)
+{
+    g_autoptr(GError) error = NULL;
+    if ((request->time_limit_sec == 0) == (request->by_sec == 0))
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "it is not said for how long job %" G_GUINT64_FORMAT " may run", request->job);
+    if (error || !berth_time_limit_check(MAX(request->time_limit_sec, request->by_sec), &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_JOB_TIME_LIMIT_SET,
+                    .job = request->job,
+                    .time_limit_sec = request->time_limit_sec,
+                    .more_sec = request->by_sec});
 }

@@ -10,6 +10,7 @@ void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, Ber
 void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request,
                        BerthRpcCall *call);
 void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, BerthRpcCall *call);
+void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, BerthRpcCall *call);
 void berth_job_freeze(BerthDaemon *daemon, const Berth__FreezeRequest *request, BerthRpcCall *call);
 void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, BerthRpcCall *call);
 /* The same for a job that is to go on from one of its checkpoints, and for a checkpoint that is to be removed. */

@@ -88,6 +88,12 @@ static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest
     berth_job_resize(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_extend(Berth__Jobs_Service *service, const Berth__ExtendRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_extend(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
                             Berth__JobReply_Closure closure, void *closure_data)
 {

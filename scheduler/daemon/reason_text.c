@@ -39,6 +39,11 @@ static char *resources_text(const BerthReasonFacts *facts)
 static char *memory_text(const BerthReasonFacts *facts)
 {
     guint32 kills = facts->exit ? facts->exit->oom_kills : 0;
+    if (kills == 0)
+        return g_strdup_printf("it was short of its %" G_GUINT64_FORMAT
+                               " MiB of memory, and is ended for that (--on-limit=kill); ask for "
+                               "more with --memory",
+                               facts->memory_mib);
     return g_strdup_printf("the guest ran out of its %" G_GUINT64_FORMAT
                            " MiB of memory and its kernel ended %u process%s; ask for more with "
                            "--memory",
@@ -48,7 +53,28 @@ static char *memory_text(const BerthReasonFacts *facts)
 static char *time_text(const BerthReasonFacts *facts)
 {
     g_autofree char *limit = duration_text(facts->time_limit_sec);
+    if (facts->is_suspended)
+        return g_strdup_printf(
+            "it has used its time limit of %s, and stands still as a checkpoint; "
+            "berth extend gives it more, and it goes on where there is room",
+            limit);
     return g_strdup_printf("it reached its time limit of %s; ask for more with --time", limit);
+}
+
+/* Why it was done something to; or, of one that stands still, what lets it go on. */
+static char *at_limit_text(const BerthReasonFacts *facts)
+{
+    if (!facts->is_suspended)
+        return g_strdup("it was at the limit of its memory");
+    if (facts->memory_mib >= facts->memory_max_mib)
+        return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT " MiB of memory, which "
+                               "is all that it may have (--memory-max), and stands still; "
+                               "berth thaw lets it go on as it is",
+                               facts->memory_mib);
+    return g_strdup_printf("it needs more than its %" G_GUINT64_FORMAT " MiB of memory, and stands "
+                           "still; berth resize --memory gives it more, up to %" G_GUINT64_FORMAT
+                           " MiB, and it goes on; berth thaw lets it go on as it is",
+                           facts->memory_mib, facts->memory_max_mib);
 }
 
 /* Why something was done to a guest. */
@@ -65,8 +91,6 @@ static const char *policy_text(Berth__Reason reason)
         return "its node had much more to do than another";
     case BERTH__REASON__REASON_DRAIN:
         return "its node is to be empty";
-    case BERTH__REASON__REASON_AT_LIMIT:
-        return "it reached its reservation";
     case BERTH__REASON__REASON_FROZEN_BY_USER:
         return "frozen by its user; berth thaw lets it go on";
     case BERTH__REASON__REASON_FROZEN_BY_OPERATOR:
@@ -166,6 +190,8 @@ static char *base_text(const BerthReasonFacts *facts)
         return memory_text(facts);
     case BERTH__REASON__REASON_TIME_LIMIT:
         return time_text(facts);
+    case BERTH__REASON__REASON_AT_LIMIT:
+        return at_limit_text(facts);
     default:
         return g_strdup(fixed_text(facts->reason));
     }

@@ -9,8 +9,10 @@ typedef struct {
     Berth__Reason reason;
     const Berth__Exit *exit; /* or NULL */
     guint32 vcpus;
-    guint64 memory_mib;
+    guint64 memory_mib;     /* that it has */
+    guint64 memory_max_mib; /* that it may have */
     guint64 time_limit_sec;
+    gboolean is_suspended;
     guint32 requeues;
     guint32 start_failures;
     const char *node;

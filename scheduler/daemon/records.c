@@ -275,6 +275,19 @@ static guint64 family_of(const char *name)
     return MAX(hash, 1);
 }
 
+/* One that was stored before there was a choice goes on. */
+static BerthOnLimit on_limit_of(const Berth__JobSpec *spec)
+{
+    switch (spec->on_limit) {
+    case BERTH__ON_LIMIT__ON_LIMIT_FREEZE:
+        return BERTH_ON_LIMIT_FREEZE;
+    case BERTH__ON_LIMIT__ON_LIMIT_KILL:
+        return BERTH_ON_LIMIT_KILL;
+    default:
+        return BERTH_ON_LIMIT_NOTIFY;
+    }
+}
+
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
                               const guint32 *nodes, gsize n_nodes, BerthCoreJob *out_job)
 {
@@ -295,6 +308,10 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .n_nodes = n_nodes,
         .family = family_of(job->name),
         .ceiling = {.vcpus = spec->vcpus_max, .memory_mib = spec->memory_max_mib},
+        .on_limit = on_limit_of(spec),
+        .on_timeout = spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT
+                          ? BERTH_ON_TIMEOUT_CHECKPOINT
+                          : BERTH_ON_TIMEOUT_KILL,
         .may_move = TRUE,
         .may_checkpoint = TRUE,
         .opportunistic = !spec->guaranteed,
@@ -348,8 +365,10 @@ void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task)
         .reason = record->reason,
         .exit = record->exit,
         .vcpus = job->job->vcpus,
-        .memory_mib = job->job->memory_mib,
+        .memory_mib = record->memory_mib != 0 ? record->memory_mib : job->job->memory_mib,
+        .memory_max_mib = MAX(job->job->memory_max_mib, job->job->memory_mib),
         .time_limit_sec = job->job->time_limit_sec,
+        .is_suspended = record->state == BERTH__JOB_STATE__SUSPENDED,
         .requeues = record->requeues,
         .start_failures = task->stored->start_failures,
         .node = record->node,
@@ -519,6 +538,7 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, con
     job.image = spec->image;
     job.vcpus = spec->vcpus;
     job.memory_mib = spec->memory_mib;
+    job.memory_max_mib = spec->memory_max_mib;
     job.time_limit_sec = spec->time_limit_sec;
     job.priority = spec->priority;
     job.held = spec->hold;

@@ -50,6 +50,11 @@ static gboolean invalid(GError **error, const char *format, ...)
 
 /* --- defaults -------------------------------------------------------------------------------- */
 
+static gboolean can_checkpoint(const BerthDaemonConfig *config)
+{
+    return g_strcmp0(config->storage.kind, "rbd") == 0;
+}
+
 void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *config)
 {
     if (!*spec->image)
@@ -64,6 +69,12 @@ void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *co
         spec->time_limit_sec = config->default_time_limit_sec;
     if (spec->checkpoint_keep == 0)
         spec->checkpoint_keep = CHECKPOINT_KEEP_DEFAULT;
+    if (spec->on_limit == BERTH__ON_LIMIT__ON_LIMIT_DEFAULT)
+        spec->on_limit = (Berth__OnLimit)(config->default_on_limit + 1);
+    if (spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_DEFAULT)
+        spec->on_timeout = config->default_on_timeout == 0 && can_checkpoint(config)
+                               ? BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT
+                               : BERTH__ON_TIMEOUT__ON_TIMEOUT_KILL;
 }
 
 /* --- texts ----------------------------------------------------------------------------------- */
@@ -169,17 +180,46 @@ static gboolean check_ceiling(const Berth__JobSpec *spec, GError **error)
                             MAX(spec->memory_max_mib, spec->memory_mib), error);
 }
 
+gboolean berth_time_limit_check(guint64 seconds, GError **error)
+{
+    if (seconds <= TIME_LIMIT_MAX_SEC)
+        return TRUE;
+    g_autofree char *asked = berth_format_duration_sec(seconds);
+    return invalid(error,
+                   "a time limit of %s (days-hours:minutes:seconds) cannot be had: at most %u "
+                   "days are allowed",
+                   asked, TIME_LIMIT_MAX_SEC / 86400);
+}
+
+/* Numbers that this release does not know come from a newer one. */
+static gboolean check_at_limits(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                GError **error)
+{
+    if ((guint)spec->on_limit > BERTH__ON_LIMIT__ON_LIMIT_KILL)
+        return invalid(error,
+                       "what is to become of it at the limit of its memory (%d) is not known here: "
+                       "grow, freeze and kill are",
+                       (int)spec->on_limit);
+    if ((guint)spec->on_timeout > BERTH__ON_TIMEOUT__ON_TIMEOUT_KILL)
+        return invalid(error,
+                       "what is to become of it at its time limit (%d) is not known here: "
+                       "checkpoint and kill are",
+                       (int)spec->on_timeout);
+    if (spec->on_timeout != BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT || can_checkpoint(config))
+        return TRUE;
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+                        "jobs cannot be checkpointed here, at their time limit or before: that "
+                        "needs guests' disks in Ceph (storage = rbd); submit it without "
+                        "--on-timeout=checkpoint");
+    return FALSE;
+}
+
 static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
 {
     if (!berth_size_check(spec->vcpus, spec->memory_mib, error) || !check_ceiling(spec, error))
         return FALSE;
-    if (spec->time_limit_sec > TIME_LIMIT_MAX_SEC) {
-        g_autofree char *asked = berth_format_duration_sec(spec->time_limit_sec);
-        return invalid(error,
-                       "a time limit of %s (days-hours:minutes:seconds) cannot be had: at most %u "
-                       "days are allowed",
-                       asked, TIME_LIMIT_MAX_SEC / 86400);
-    }
+    if (!berth_time_limit_check(spec->time_limit_sec, error))
+        return FALSE;
     if (spec->stop_grace_sec > STOP_GRACE_MAX_SEC) {
         return invalid(error,
                        "%u s from SIGTERM to SIGKILL cannot be had: at most %u s are allowed",
@@ -200,7 +240,7 @@ static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonC
                                   GError **error)
 {
     guint32 every_sec = spec->checkpoint_every_sec;
-    if (every_sec != 0 && strcmp(config->storage.kind, "rbd") != 0) {
+    if (every_sec != 0 && !can_checkpoint(config)) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
                             "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
                             "(storage = rbd); submit it without --checkpoint-every");
@@ -420,7 +460,8 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
            berth_text_check("the submitting host's name", spec->submit_host, HOST_MAX_BYTES,
                             error) &&
            check_resources(spec, error) && berth_spec_check_disk(spec, 0, error) &&
-           check_checkpoints(spec, config, error) && check_priority(spec, is_operator, error) &&
+           check_checkpoints(spec, config, error) && check_at_limits(spec, config, error) &&
+           check_priority(spec, is_operator, error) &&
            check_command(spec, config->command_max_bytes, error) &&
            check_path("the working directory", spec->working_directory, error) &&
            check_path("the file for standard output", spec->stdout_path, error) &&

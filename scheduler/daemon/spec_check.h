@@ -9,7 +9,8 @@
 
 #define BERTH_BLOB_INLINE_MAX_BYTES (64u * 1024u)
 
-/* Fills what SPEC (a heap message) leaves to the daemon: image, vCPUs, memory, disk, time limit. */
+/* Fills what SPEC (a heap message) leaves to the daemon: image, vCPUs, memory, disk, time limit, and what becomes of
+ * it at its limits. */
 void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *config);
 
 /* INVALID_ARGUMENT, or PERMISSION_DENIED for what only operators may ask for; the message names
@@ -22,6 +23,9 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
 
 /* Can a guest have so many vCPUs and so much memory? INVALID_ARGUMENT if not. */
 gboolean berth_size_check(guint32 vcpus, guint64 memory_mib, GError **error);
+
+/* May a job run for so long? INVALID_ARGUMENT if not. */
+gboolean berth_time_limit_check(guint64 seconds, GError **error);
 
 /* Is the disk, with an image of IMAGE_BYTES, one that storage can hold? INVALID_ARGUMENT if not.
  * berth_spec_check() does not know the image, and asks with 0. */

@@ -43,7 +43,8 @@ static GPtrArray *build_environment(const Berth__JobSpec *spec, const BerthStart
     add_variable(entries, "BERTH_IMAGE", "%s", spec->image);
     add_variable(entries, "BERTH_VCPUS", "%u", spec->vcpus);
     add_variable(entries, "BERTH_MEMORY_MIB", "%" G_GUINT64_FORMAT, spec->memory_mib);
-    add_variable(entries, "BERTH_TIME_LIMIT_SEC", "%" G_GUINT64_FORMAT, spec->time_limit_sec);
+    add_variable(entries, "BERTH_TIME_LIMIT_SEC", "%" G_GUINT64_FORMAT,
+                 facts->time_limit_sec > 0 ? facts->time_limit_sec : spec->time_limit_sec);
     add_variable(entries, "BERTH_SUBMIT_HOST", "%s", spec->submit_host);
     return entries;
 }
@@ -251,6 +252,7 @@ static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
         .uid = job->job->uid,
         .gid = job->job->gid,
         .node = input->node,
+        .time_limit_sec = job->job->time_limit_sec,
         .image_id = input->image_id,
         .image_bytes = image->size_bytes,
         .boot_deadline_sec = daemon->config->boot_deadline_sec,

@@ -25,6 +25,7 @@ typedef struct {
     const guint32 *groups;
     gsize n_groups;
     const char *node;
+    guint64 time_limit_sec; /* as it is now; 0: as it was submitted */
     const char *image_id;
     guint64 image_bytes;
     guint32 boot_deadline_sec;

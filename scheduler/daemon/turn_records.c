@@ -8,6 +8,7 @@
 
 #include "scheduler/daemon/turn_records.h"
 
+#include "common/units.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/pb.h"
@@ -235,7 +236,7 @@ void turn_take_effects(BerthTurn *turn)
     berth_learned_write(turn->batch, effects);
 }
 
-void turn_write_holds(BerthTurn *turn, guint64 number)
+void turn_write_job(BerthTurn *turn, guint64 number)
 {
     BerthCoreJob job;
     BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
@@ -243,6 +244,7 @@ void turn_write_holds(BerthTurn *turn, guint64 number)
         return;
     entry->job->held = job.held;
     entry->job->held_by_operator = job.held_by_operator;
+    entry->job->time_limit_sec = (guint64)job.time_limit_usec / G_USEC_PER_SEC;
     berth_store_batch_update_job(turn->batch, entry->job);
 }
 
@@ -267,6 +269,16 @@ static char *text_of_size(const BerthTurn *turn, const BerthCoreEvent *event)
     return berth_event_size_text(&guest.resources);
 }
 
+/* Its record still has the one before. */
+static char *text_of_time_limit(const BerthTurn *turn, const BerthCoreEvent *event)
+{
+    const BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, event->guest.job);
+    guint64 limit_sec = (guint64)event->request.time_limit_usec / G_USEC_PER_SEC;
+    g_autofree char *now = berth_format_duration_sec(limit_sec);
+    g_autofree char *before = berth_format_duration_sec(entry ? entry->job->time_limit_sec : 0);
+    return g_strdup_printf("%s, before %s", now, before);
+}
+
 static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
 {
     switch (event->kind) {
@@ -276,6 +288,8 @@ static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
         return text_of_size(turn, event);
     case BERTH_EVENT_JOB_RESIZE_WANTED:
         return berth_event_size_text(&event->request.resources);
+    case BERTH_EVENT_JOB_TIME_LIMIT_SET:
+        return text_of_time_limit(turn, event);
     default:
         return berth_event_request_text(event);
     }

@@ -424,6 +424,66 @@ static void job_on_disk_can_be_cancelled(void **state)
     run_until(fake_agent_n_guests(test->first) == 0);
 }
 
+/* --- at the time limit ------------------------------------------------------------------------- */
+
+static Berth__ExtendRequest extension(const Test *test, guint64 limit_sec, guint64 by_sec)
+{
+    Berth__ExtendRequest request = BERTH__EXTEND_REQUEST__INIT;
+    request.job = test->job;
+    request.time_limit_sec = limit_sec;
+    request.by_sec = by_sec;
+    return request;
+}
+
+/* Another job, which is the test's from now on, of so much time. */
+static void begin_another(Test *test, guint64 limit_sec)
+{
+    Berth__CancelRequest cancel = BERTH__CANCEL_REQUEST__INIT;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    cancel.job = test->job;
+    ask(test, "Cancel", &cancel.base);
+    spec.time_limit_sec = limit_sec;
+    test->job = berthd_fixture_submit(test->berthd, &spec);
+}
+
+static void job_at_its_time_limit_goes_on_when_it_is_extended(void **state)
+{
+    Test *test = *state;
+    Berth__ThawRequest thaw = BERTH__THAW_REQUEST__INIT;
+    begin_another(test, 2);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__SUSPENDED);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_is_joined(test->first) && fake_agent_is_joined(test->second) &&
+              storage_answers(test));
+    g_autoptr(Berth__Job) stands = get(test);
+    assert_int_equal(berthd_test_task(stands)->state, BERTH__JOB_STATE__SUSPENDED);
+    assert_int_equal(berthd_test_task(stands)->reason, BERTH__REASON__REASON_TIME_LIMIT);
+    assert_true(berthd_test_task(stands)->to_disk);
+    assert_non_null(strstr(berthd_test_task(stands)->reason_text, "berth extend"));
+    assert_int_equal(stands->spec->on_timeout, BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT);
+    thaw.job = test->job;
+    g_autoptr(GError) refused =
+        berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Thaw", &thaw.base);
+    assert_berth_error(refused, BERTH_ERROR_FAILED_PRECONDITION, "berth extend");
+    Berth__ExtendRequest too_little = extension(test, 1, 0);
+    g_autoptr(GError) used = berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor,
+                                                       "Extend", &too_little.base);
+    assert_berth_error(used, BERTH_ERROR_INVALID_ARGUMENT, "it has used");
+    Berth__ExtendRequest more = extension(test, 0, 598);
+    ask(test, "Extend", &more.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RESTORE, 1);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__RUNNING);
+    const Berth__Event *asked = event_of(test, BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED);
+    assert_string_equal(asked->text, "00:10:00, before 00:00:02");
+    assert_string_equal(asked->user, "root");
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    g_autoptr(Berth__Job) runs = get(test);
+    assert_int_equal(runs->time_limit_sec, 600);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -439,6 +499,7 @@ int main(void)
         TEST(output_that_is_void_is_taken_back_from_its_readers),
         TEST(freeze_to_disk_releases_the_node),
         TEST(job_on_disk_can_be_cancelled),
+        TEST(job_at_its_time_limit_goes_on_when_it_is_extended),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cluster_run("checkpoint", tests, G_N_ELEMENTS(tests));

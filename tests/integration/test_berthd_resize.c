@@ -7,6 +7,8 @@
 
 #include "scheduler/daemon/pb.h"
 
+#include <string.h>
+
 #define ALICE    12345u
 #define BOB      12346u
 #define NO_GROUP 65534u
@@ -289,6 +291,105 @@ static void size_ends_with_its_guest(void **state)
     assert_shown(test, job, 0, 0);
 }
 
+/* --- at its limits ------------------------------------------------------------------------------ */
+
+static GError *extend_as(BerthRpcPeer *peer, guint64 job, guint64 limit_sec, guint64 by_sec)
+{
+    Berth__ExtendRequest request = BERTH__EXTEND_REQUEST__INIT;
+    GError *error = NULL;
+    request.job = job;
+    request.time_limit_sec = limit_sec;
+    request.by_sec = by_sec;
+    g_autoptr(ProtobufCMessage) reply =
+        berth_rpc_peer_call(peer, &berth__jobs__descriptor, "Extend", &request.base, 30000, &error);
+    return error;
+}
+
+static guint64 limit_of(BerthdTest *test, guint64 job)
+{
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    return record->time_limit_sec;
+}
+
+static void limit_of_what_runs_is_put_off_by_operators_only(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(BerthRpcPeer) alice = berthd_fixture_connect_as(test->berthd, ALICE, NO_GROUP);
+    g_autoptr(BerthRpcPeer) root = berthd_fixture_connect_as(test->berthd, 0, 0);
+    guint64 job = submit_running_as(test, alice);
+    guint64 before_sec = limit_of(test, job);
+    g_autoptr(GError) denied = extend_as(alice, job, 0, 60);
+    assert_berth_error(denied, BERTH_ERROR_PERMISSION_DENIED, "only an operator");
+    g_autoptr(GError) unsaid = extend_as(root, job, 0, 0);
+    assert_berth_error(unsaid, BERTH_ERROR_INVALID_ARGUMENT, "not said for how long");
+    g_autoptr(GError) too_long = extend_as(root, job, 99999ull * 86400, 0);
+    assert_berth_error(too_long, BERTH_ERROR_INVALID_ARGUMENT, "at most 3660 days");
+    assert_int_equal(limit_of(test, job), before_sec);
+    assert_null(extend_as(root, job, 0, 60));
+    assert_int_equal(limit_of(test, job), before_sec + 60);
+    assert_null(extend_as(alice, job, before_sec, 0)); /* less */
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    assert_int_equal(limit_of(test, job), before_sec);
+}
+
+/* It loses half of its time for want of memory, of which next to nothing is left. */
+static const Berth__Usage stalled = {.base = PROTOBUF_C_MESSAGE_INIT(&berth__usage__descriptor),
+                                     .cpu_usec = 1,
+                                     .memory_total_mib = 64,
+                                     .memory_available_mib = 1,
+                                     .psi_memory_some = 5000};
+
+static void report_until(BerthdTest *test, guint64 job, Berth__JobState state)
+{
+    run_until(
+        (fake_agent_report(test->agent), berthd_fixture_state_of(test->berthd, job) == state));
+}
+
+static void job_near_its_limit_is_grown(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan.usage = &stalled;
+    guint64 job = submit_running(test);
+    run_until(
+        (fake_agent_report(test->agent), fake_agent_size(test->agent, job) != NULL &&
+                                             fake_agent_size(test->agent, job)->memory_mib > 64));
+    const Berth__Event *grown = event_of(test, BERTH__EVENT__KIND__GUEST_RESIZE, job);
+    assert_int_equal(grown->reason, BERTH__REASON__REASON_AT_LIMIT);
+    assert_false(fake_agent_size(test->agent, job)->thaw);
+}
+
+static void job_at_its_limit_stands_still_or_is_ended(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    test->plan.usage = &stalled;
+    guint64 frozen = berthd_fixture_submit(test->berthd, &spec);
+    report_until(test, frozen, BERTH__JOB_STATE__SUSPENDED);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, frozen);
+    const Berth__Task *task = berthd_test_task(record);
+    assert_int_equal(task->reason, BERTH__REASON__REASON_AT_LIMIT);
+    assert_non_null(strstr(task->reason_text, "berth thaw"));
+    spec.on_limit = BERTH__ON_LIMIT__ON_LIMIT_KILL;
+    guint64 killed = berthd_fixture_submit(test->berthd, &spec);
+    report_until(test, killed, BERTH__JOB_STATE__OUT_OF_MEMORY);
+    g_autoptr(Berth__Job) ended = berthd_fixture_get(test->berthd, killed);
+    assert_non_null(strstr(berthd_test_task(ended)->reason_text, "--on-limit=kill"));
+}
+
+static void checkpoint_at_the_time_limit_is_refused_where_storage_has_none(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.on_timeout = BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
+    g_autoptr(GError) refused = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(refused, BERTH_ERROR_UNSUPPORTED, "--on-timeout=checkpoint");
+    guint64 job = submit_running(test);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(record->spec->on_timeout, BERTH__ON_TIMEOUT__ON_TIMEOUT_KILL);
+    assert_int_equal(record->spec->on_limit, BERTH__ON_LIMIT__ON_LIMIT_FREEZE);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -312,6 +413,14 @@ int main(void)
         cmocka_unit_test_setup_teardown(resize_beyond_what_may_be_is_refused, setup,
                                         berthd_test_teardown),
         cmocka_unit_test_setup_teardown(size_ends_with_its_guest, setup, berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(limit_of_what_runs_is_put_off_by_operators_only, setup,
+                                        berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(job_near_its_limit_is_grown, setup, berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(job_at_its_limit_stands_still_or_is_ended, setup,
+                                        berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(
+            checkpoint_at_the_time_limit_is_refused_where_storage_has_none, setup,
+            berthd_test_teardown),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -213,6 +213,12 @@ static void on_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *requ
     fail_msg("Thaw was not expected");
 }
 
+static void on_extend(Berth__Jobs_Service *service, const Berth__ExtendRequest *request,
+                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    fail_msg("Extend was not expected");
+}
+
 static void on_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {

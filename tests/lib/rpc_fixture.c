@@ -155,6 +155,12 @@ static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_extend(Berth__Jobs_Service *service, const Berth__ExtendRequest *request,
+                        Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {

@@ -77,8 +77,8 @@ def input_larger_than_disk():
 @test("a fork bomb ends with its own guest")
 def fork_bomb():
     beside = witness()
-    job = submit("--node", "node1", "--memory", "96M", "--time", "20s", "--", "sh", "-c",
-                 "bomb() { bomb | bomb & }; bomb; sleep 100")
+    job = submit("--node", "node1", "--memory", "96M", "--time", "20s", "--on-timeout", "kill", "--on-limit", "kill",
+                 "--", "sh", "-c", "bomb() { bomb | bomb & }; bomb; sleep 100")
     ended = wait_one(job, timeout=180)
     check(ended["state"] in ("TIMEOUT", "OUT_OF_MEMORY", "FAILED"), f"state is {ended['state']}")
     say(f"ended as {ended['state']}, {reason(ended)}")
@@ -88,7 +88,7 @@ def fork_bomb():
 @test("the time limit ends a job within 5 s, SIGTERM first")
 def time_limit():
     limit = 5
-    job = submit("--time", f"{limit}s", "--", "sh", "-c",
+    job = submit("--time", f"{limit}s", "--on-timeout", "kill", "--", "sh", "-c",
                  'trap "echo got TERM; exit 0" TERM; while :; do sleep 0.2; done')
     ended = wait_one(job)
     check_equal(ended["state"], "TIMEOUT", "state")
@@ -99,7 +99,7 @@ def time_limit():
 @test("a job that ignores SIGTERM is killed within 5 s of its time limit")
 def time_limit_ignored():
     limit = 5
-    job = submit("--time", f"{limit}s", "--", "sh", "-c",
+    job = submit("--time", f"{limit}s", "--on-timeout", "kill", "--", "sh", "-c",
                  'trap "" TERM; echo armed; while :; do sleep 0.2; done')
     ended = wait_one(job)
     check_equal(ended["state"], "TIMEOUT", "state")

@@ -82,6 +82,10 @@ static void from_script_bad_directive_names_file_and_line(void **state)
          "job.sh:1: --checkpoint-signal: \"\" is not a signal"},
         {"#BERTH --checkpoint-signal=USR1@2h\n", "job.sh:1: --checkpoint-signal: \"2h\" is more"},
         {"#BERTH --checkpoint-signal=USR1@soon\n", "job.sh:1: --checkpoint-signal: "},
+        {"#BERTH --on-limit=stop\n",
+         "job.sh:1: --on-limit: \"stop\" is none of grow, freeze, kill"},
+        {"#BERTH --on-timeout=freeze\n",
+         "job.sh:1: --on-timeout: \"freeze\" is none of checkpoint, kill"},
         {"#BERTH --restore-signal=64\n", "job.sh:1: --restore-signal: \"64\" is not a signal"},
         {"#BERTH --restore-signal=19\n", "job.sh:1: --restore-signal: \"19\" is not a signal"},
     };

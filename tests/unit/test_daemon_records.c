@@ -326,6 +326,14 @@ static void job_to_core_has_units_right(void **state)
     assert_true(core.held_by_operator && core.no_requeue && !core.held);
     assert_int_equal(core.submit_usec, 42);
     assert_int_equal(core.n_nodes, 2);
+    /* One that was stored before there was a choice. */
+    assert_int_equal(core.on_limit, BERTH_ON_LIMIT_NOTIFY);
+    assert_int_equal(core.on_timeout, BERTH_ON_TIMEOUT_KILL);
+    spec.on_limit = BERTH__ON_LIMIT__ON_LIMIT_FREEZE;
+    spec.on_timeout = BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
+    berth_record_job_to_core(&job, &spec, nodes, 2, &core);
+    assert_int_equal(core.on_limit, BERTH_ON_LIMIT_FREEZE);
+    assert_int_equal(core.on_timeout, BERTH_ON_TIMEOUT_CHECKPOINT);
 }
 
 static void roll_up_takes_the_leading_task(void **state)

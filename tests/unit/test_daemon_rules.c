@@ -88,6 +88,25 @@ static const ReasonCase reasons[] = {
      "it reached its time limit of 1:02:05; ask for more with --time"},
     {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5},
      "it reached its time limit of 5 s; ask for more with --time"},
+    {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5, .is_suspended = TRUE},
+     "it has used its time limit of 5 s, and stands still as a checkpoint; berth extend gives it "
+     "more, and it goes on where there is room"},
+    {{.reason = BERTH__REASON__REASON_MEMORY_LIMIT, .memory_mib = 64},
+     "it was short of its 64 MiB of memory, and is ended for that (--on-limit=kill); ask for more "
+     "with --memory"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 128,
+      .is_suspended = TRUE},
+     "it needs more than its 64 MiB of memory, and stands still; berth resize --memory gives it "
+     "more, up to 128 MiB, and it goes on; berth thaw lets it go on as it is"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT,
+      .memory_mib = 64,
+      .memory_max_mib = 64,
+      .is_suspended = TRUE},
+     "it needs more than its 64 MiB of memory, which is all that it may have (--memory-max), and "
+     "stands still; berth thaw lets it go on as it is"},
+    {{.reason = BERTH__REASON__REASON_AT_LIMIT}, "it was at the limit of its memory"},
     {{.reason = BERTH__REASON__REASON_RESOURCES, .vcpus = 1, .memory_mib = 512},
      "no node has enough left for 1 vCPU and 512 MiB of memory; waits for running jobs to end"},
     {{.reason = BERTH__REASON__REASON_BOOT_DEADLINE, .node = "n1"},

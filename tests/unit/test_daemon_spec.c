@@ -10,6 +10,7 @@ static BerthDaemonConfig config = {
     .default_memory_mib = 512,
     .default_disk_mib = 1024,
     .default_time_limit_sec = 3600,
+    .default_on_limit = 1,
     .input_file_max_mib = 10,
     .inputs_max_mib = 15,
     .inputs_max = 3,
@@ -190,6 +191,8 @@ static void apply_defaults_fills_what_is_left_out(void **state)
     assert_int_equal(spec->memory_mib, 512);
     assert_int_equal(spec->disk_mib, 1024);
     assert_int_equal(spec->time_limit_sec, 3600);
+    assert_int_equal(spec->on_limit, BERTH__ON_LIMIT__ON_LIMIT_FREEZE);
+    assert_int_equal(spec->on_timeout, BERTH__ON_TIMEOUT__ON_TIMEOUT_KILL); /* in a directory */
     g_autoptr(Berth__JobSpec) full = good_spec();
     berth_spec_apply_defaults(full, &config);
     assert_string_equal(full->image, "busybox");
