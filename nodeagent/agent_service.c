@@ -276,6 +276,8 @@ static void agent_resize_guest(Berth__Agent_Service *service,
         return;
     Resize *resize = g_new(Resize, 1);
     *resize = (Resize){.agent = agent_of(service), .id = *berth_guest_id(guest), .call = call};
+    if (request->thaw)
+        berth_guest_thaw_with_resize(guest);
     berth_guest_resize(guest, &size, request->settles, answer_resize, resize);
 }
 

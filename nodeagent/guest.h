@@ -121,6 +121,9 @@ char **berth_guest_storage_clients(const BerthGuest *guest);
  * has_settled(), that. NOT_FOUND: it has no domain, or is being ended. */
 void berth_guest_resize(BerthGuest *guest, const BerthDomainSize *size, gboolean settles,
                         BerthGuestAnswerFunc answer, gpointer user_data);
+/* GUEST stands still, and is to go on as soon as libvirt was asked for what its next resize is about: it can take that
+ * only then, and has not long to live with what it has. */
+void berth_guest_thaw_with_resize(BerthGuest *guest);
 /* The answer is that it neither went along nor back: what it has now. */
 gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
                                  guint64 *out_memory_mib);

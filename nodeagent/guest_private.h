@@ -52,10 +52,11 @@ struct BerthGuest {
     BerthFault start_fault;
 
     /* guest_freeze.c */
-    gboolean is_frozen;     /* its vCPUs stand still, because ... */
-    gboolean freeze_wanted; /* ... they are to; or not any more */
-    gboolean is_freezing;   /* libvirt was asked for either, and has not answered */
-    GArray *freeze_answers; /* Answer */
+    gboolean thaws_with_resize; /* guest_resize.c */
+    gboolean is_frozen;         /* its vCPUs stand still, because ... */
+    gboolean freeze_wanted;     /* ... they are to; or not any more */
+    gboolean is_freezing;       /* libvirt was asked for either, and has not answered */
+    GArray *freeze_answers;     /* Answer */
 
     /* guest_leave.c */
     gboolean is_leaving;          /* or may be, until libvirt has been seen to have let go of it */

@@ -42,7 +42,7 @@ static gboolean is_equal(const BerthDomainSize *a, const BerthDomainSize *b)
 static void end(BerthGuest *guest, const GError *error)
 {
     g_autoptr(GError) why = error == NULL ? NULL : g_error_copy(error);
-    guest->is_resizing = guest->may_settle = FALSE;
+    guest->is_resizing = guest->may_settle = guest->thaws_with_resize = FALSE;
     g_clear_handle_id(&guest->resize_source, g_source_remove);
     g_clear_error(&guest->resize_error);
     berth_guest_give_answers(guest->resize_answers, BERTH_FAULT_NONE, why);
@@ -155,6 +155,19 @@ static void take_progress(BerthGuest *guest, const BerthResizeProgress *progress
         guest->resize_source = g_timeout_add_once(SILENCE_MSEC, on_silence, guest);
 }
 
+/* Who resizes it asks for that, too, when it has an answer. */
+static void ignore(BerthFault fault, const GError *error, gpointer user_data)
+{
+}
+
+static void thaw(BerthGuest *guest)
+{
+    if (!guest->thaws_with_resize)
+        return;
+    guest->thaws_with_resize = FALSE;
+    berth_guest_freeze(guest, FALSE, ignore, NULL);
+}
+
 static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -168,6 +181,7 @@ static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
         g_clear_error(&error);
         ask(guest);
     } else if (ok) {
+        thaw(guest);
         take_progress(guest, &progress);
     } else {
         take_error(guest, error);
@@ -259,6 +273,11 @@ void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
     guest->needed_mib = has_mib - MIN(has_mib, available_mib);
     if (guest->needed_mib < before_mib && guest->is_resizing && !guest->is_size_asked)
         ask(guest);
+}
+
+void berth_guest_thaw_with_resize(BerthGuest *guest)
+{
+    guest->thaws_with_resize = TRUE;
 }
 
 void berth_guest_end_resize(BerthGuest *guest)
