@@ -1,0 +1,181 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs that come to a limit: of memory, they are grown where they are, grown by a move, or stand still until their user
+gives them more; of time, they stand still as a checkpoint until they are extended. None of them loses what it has
+done."""
+
+import hashlib
+
+from counting import *
+
+OVERHEAD_MIB = 96
+LINES = by_size(100, 200, 400)
+
+# It fills a file system in memory with blocks of 1 MiB, slowly where little is left, and goes through all of them in
+# the end. What was in each is said by a digest that it has put out by then.
+FILLS = """
+mount -o remount,size=95% /dev/shm || exit 7
+i=0
+while [ $i -lt $BLOCKS ]; do
+    mount -o remount,size=95% /dev/shm || exit 7 # of what it has by now
+    dd if=/dev/urandom of=/dev/shm/$i bs=1M count=1 2>/dev/null || exit 8
+    echo "$i $(sha256sum </dev/shm/$i | cut -c 1-64)"
+    left=$(awk '/MemAvailable/ { print int($2 / 1024) }' /proc/meminfo)
+    [ $left -gt 16 ] || sleep 2
+    i=$((i+1))
+done
+echo all
+i=0
+while [ $i -lt $BLOCKS ]; do
+    echo "$i $(sha256sum </dev/shm/$i | cut -c 1-64)"
+    i=$((i+1))
+done
+"""
+
+# It keeps much, and reads a file again and again that does not fit into the rest beside it.
+THRASHES = """
+mount -o remount,size=95% /dev/shm || exit 7
+dd if=/dev/urandom of=/dev/shm/kept bs=1M count=$KEPT 2>/dev/null || exit 8
+kept=$(sha256sum </dev/shm/kept)
+dd if=/dev/urandom of=file bs=1M count=$FILE 2>/dev/null || exit 9
+file=$(sha256sum <file)
+i=0
+while [ $i -lt $ROUNDS ]; do
+    n=0
+    while [ $n -lt 20 ]; do # of which nearly all is waiting
+        cat file >/dev/null
+        n=$((n+1))
+    done
+    [ "$(sha256sum <file)" = "$file" ] || { echo "the file is damaged"; exit 10; }
+    echo $i
+    i=$((i+1))
+done
+[ "$(sha256sum </dev/shm/kept)" = "$kept" ] || { echo "memory is damaged"; exit 11; }
+echo whole
+"""
+
+
+def free_mib(node):
+    known = nodes()[node]
+    return number(known, "info", "guestMemoryMib") - number(known, "memoryReservedMib")
+
+
+def fill(node, left_mib):
+    """A job that leaves so much of a node's memory to others."""
+    job = sh("sleep 3000", "--memory", f"{free_mib(node) - OVERHEAD_MIB - left_mib}M", "--node", node, "--time", "60m")
+    await_running(job)
+    return job
+
+
+def give_back(job):
+    """What it had is free again."""
+    berth("cancel", str(job))
+    wait_one(job)
+    await_true(f"the guest of job {job} is gone", lambda: "guest-released" in berth("events", str(job)), 60)
+
+
+def start_filling(blocks, *options):
+    job = sh(f"BLOCKS={blocks}\n{FILLS}", "--memory", "128M", "--memory-max", "384M", "--time", "30m", *options)
+    await_running(job)
+    return job
+
+
+def check_filled(job, blocks):
+    ended = wait_one(job, timeout=600)
+    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]}; {berth('events', str(job))})")
+    check_equal(number(task(ended), "epoch"), 1, "its epoch: it was never started again")
+    lines = output(job)[0].decode().splitlines()
+    check_equal(lines[blocks], "all", "its middle")
+    check_equal(lines[:blocks], lines[blocks + 1:], "what it has kept")
+    check_equal([line.split()[0] for line in lines[:blocks]], [str(i) for i in range(blocks)], "its blocks")
+
+
+def start_thrashing(*options, rounds=4):
+    job = sh(f"KEPT=60\nFILE=60\nROUNDS={rounds}\n{THRASHES}", "--memory", "128M", "--disk", "128M", "--time", "30m",
+             *options)
+    await_running(job)
+    return job
+
+
+def log_of(job):
+    return berth("events", str(job))
+
+
+@test("a job that comes to the limit of its memory is grown where it is, and more than once")
+def grown_in_place():
+    job = start_filling(150)
+    here = node_of(job)
+    check_filled(job, 150)
+    log = log_of(job)
+    check_equal(node_of(job), here, "its node")
+    check("guest-migrate" not in log, f"it was not moved: {log}")
+    check(log.count("guest-resized") >= 2, f"it was grown: {log}")
+    check_in("at-limit", log, "why")
+
+
+@test("a job that comes to the limit of its memory on a full node is moved to where there is more, and grown there")
+def grown_by_a_move():
+    job = start_filling(130, "--node", ",".join(sorted(nodes())))
+    here = node_of(job)
+    blocker = fill(here, 16)
+    try:
+        check_filled(job, 130)
+    finally:
+        give_back(blocker)
+    log = log_of(job)
+    check_equal(node_of(job), other(here), "its node")
+    check_in("guest-migrated", log, "the event log")
+    check_in("guest-resized", log, "the event log")
+
+
+@test("a job that cannot be grown stands still, says why, and goes on with what its user gives it")
+def frozen_and_resized():
+    job = start_thrashing("--memory-max", "384M")
+    blockers = [fill(name, 16) for name in sorted(nodes())]
+    try:
+        await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
+        shown = berth("show", str(job))
+        check_in("berth resize --memory gives it more, up to 384 MiB", shown, "berth show")
+        check_in("berth thaw", shown, "berth show")
+        check_in("is frozen", refused("resize", "--memory", "96M", str(job)), "less")
+        check_in("neither has another node", refused("resize", "--memory", "384M", str(job)), "what there is not")
+        check_equal(show(job)["state"], "SUSPENDED", "its state after that")
+    finally:
+        for blocker in blockers:
+            give_back(blocker)
+    check_in("384M", berth("resize", "--memory", "384M", "--wait", str(job), timeout=300), "what it says")
+    ended = wait_one(job, timeout=600)
+    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0]}; {log_of(job)})")
+    check_equal(output(job)[0], b"0\n1\n2\n3\nwhole\n", "its output")
+    check_equal(number(task(ended), "epoch"), 1, "its epoch")
+
+
+@test("a job that is to end at the limit of its memory does, as OUT_OF_MEMORY")
+def killed():
+    job = start_thrashing("--on-limit", "kill", rounds=1000)
+    ended = wait_one(job, timeout=300)
+    check_equal(ended["state"], "OUT_OF_MEMORY", f"state ({log_of(job)})")
+    check_equal(reason(ended), "REASON_MEMORY_LIMIT", "reason")
+    check_in("--on-limit=kill", task(ended)["reasonText"], "the reason in words")
+
+
+@test("a job at its time limit is checkpointed, leaves its node, and goes on when it is extended, twice")
+def extended():
+    job = start(8, "--time", "15s", lines=LINES * 100)
+    for epoch in (1, 2):
+        await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 120)
+        check_equal(reason(show(job)), "REASON_TIME_LIMIT", "reason")
+        await_true("its node is released",
+                   lambda: not any(f"berth-{job}-0-0-{epoch}" in guests_on(name) for name in nodes()), 60)
+        check_in("berth extend", berth("show", str(job)), "berth show")
+        check_in("berth extend", refused("thaw", str(job)), "a thaw")
+        check_in("it has used", refused("extend", "--time", "1s", str(job)), "less than it has used")
+        lines = count(job)
+        check_in(f"job {job} may run for", berth("extend", "--by", "15s" if epoch == 1 else "30m", str(job)), "what it says")
+        await_true("it goes on", lambda: show(job)["state"] == "RUNNING" and count(job) > lines, 180)
+    stop(job)
+    check_whole(job, epoch=number(task(show(job)), "epoch"), lines=LINES * 100, was_stopped=True)
+    check_in("job-extend-requested by root: 00:00:30, before 00:00:15", log_of(job), "the event log")
+
+
+if __name__ == "__main__":
+    main()
