@@ -50,6 +50,18 @@ const char *berth_node_state_name(Berth__NodeState state)
     return words(enum_name(&berth__node_state__descriptor, (int)state), "NODE_");
 }
 
+guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec)
+{
+    gboolean stands_free = task->state == BERTH__JOB_STATE__SUSPENDED && task->frozen_usec != 0 &&
+                           task->reason == BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
+    guint64 until_usec = task->end_usec != 0 ? task->end_usec
+                         : stands_free       ? task->frozen_usec
+                                             : now_usec;
+    guint64 ran_usec =
+        task->start_usec != 0 && until_usec > task->start_usec ? until_usec - task->start_usec : 0;
+    return task->used_usec + ran_usec - MIN(ran_usec, task->spared_usec);
+}
+
 char *berth_format_time(guint64 usec)
 {
     if (usec == 0)

@@ -14,6 +14,9 @@ const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
 /* "resources: no node has enough left"; "" if there is none, and the text alone where only that is. */
 char *berth_reason_format(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
+/* What counts against its time limit: what it ran before, up to the checkpoint that it went on from, and since, less what
+ * it is not charged for. */
+guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec);
 char *berth_format_time(guint64 usec); /* local "2026-03-01 12:00:05", NULL for 0 */
 
 /* One "Label: value" line; nothing if VALUE is NULL or empty. Control characters are replaced. */

@@ -29,14 +29,13 @@ static const BerthColumn columns[] = {
     {.title = "NODE OR REASON", .flexible = TRUE},
 };
 
-/* Running: since the start; ended: how long it ran. */
+/* One that goes on from a checkpoint has run before. */
 static char *run_time(const Berth__Task *task)
 {
-    if (task == NULL || task->start_usec == 0)
+    if (task == NULL || (task->start_usec == 0 && task->used_usec == 0))
         return NULL;
-    guint64 end = task->end_usec ? task->end_usec : (guint64)g_get_real_time();
-    return berth_format_duration_sec(
-        end > task->start_usec ? (end - task->start_usec) / G_USEC_PER_SEC : 0);
+    return berth_format_duration_sec(berth_task_used_usec(task, (guint64)g_get_real_time()) /
+                                     G_USEC_PER_SEC);
 }
 
 static char *node_or_reason(const Berth__Job *job, const Berth__Task *task)
@@ -59,8 +58,10 @@ static void add_row(BerthTable *table, const Berth__Job *job)
     berth_table_add(table, g_strdup(job->name));
     berth_table_add(table, g_strdup(job->user));
     berth_table_add(table, g_strdup(berth_job_state_name(job->state)));
-    berth_table_add(table, g_strdup_printf("%u", job->vcpus));
-    berth_table_add(table, berth_format_size_mib(job->memory_mib));
+    gboolean is_resized =
+        task != NULL && task->vcpus != 0; /* it has not what it was submitted with */
+    berth_table_add(table, g_strdup_printf("%u", is_resized ? task->vcpus : job->vcpus));
+    berth_table_add(table, berth_format_size_mib(is_resized ? task->memory_mib : job->memory_mib));
     berth_table_add(table, run_time(task));
     berth_table_add(table, berth_format_duration_sec(job->time_limit_sec));
     berth_table_add(table, node_or_reason(job, task));

@@ -178,7 +178,7 @@ static void print_task(const Berth__Task *task)
     berth_print_field("Ended", end);
     if (task->start_usec != 0 && task->end_usec >= task->start_usec)
         berth_print_fieldf("Ran for", "%.3f s",
-                           (double)(task->end_usec - task->start_usec) / G_USEC_PER_SEC);
+                           (double)berth_task_used_usec(task, task->end_usec) / G_USEC_PER_SEC);
     if (task->requeues > 0)
         berth_print_fieldf("Requeued", "%u time%s", task->requeues, task->requeues == 1 ? "" : "s");
     if (task->exit != NULL)

@@ -180,6 +180,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     set_checkpoints(stored, task);
     stored->ran_usec = (guint64)task->ran_usec;
     stored->starved_usec = (guint64)task->starved_usec;
+    stored->task->used_usec = stored->ran_usec;
+    stored->task->spared_usec = stored->starved_usec;
     stored->starved_seen_usec = entry->starved_seen_usec;
     stored->peak_milli = task->peak_milli;
     stored->peak_mib = task->peak_mib;
