@@ -121,8 +121,11 @@ static gboolean read_size(Resize *resize, const char *vcpus, const char *memory,
                     "what is the job to have? say --vcpus N, --memory SIZE, or both");
         return FALSE;
     }
-    if (vcpus != NULL && !berth_parse_uint64(vcpus, 1, G_MAXUINT32, &number, error)) {
-        g_prefix_error(error, "--vcpus: ");
+    if (vcpus != NULL && !berth_parse_uint64(vcpus, 1, G_MAXUINT32, &number, NULL)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--vcpus: \"%s\" is no number of vCPUs: 1 at least, and at most as many as the "
+                    "job was submitted for (--vcpus-max)",
+                    vcpus);
         return FALSE;
     }
     resize->vcpus = (guint32)number;
@@ -154,9 +157,12 @@ gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status,
             "(--vcpus-max,\n--memory-max), and down to a quarter of the memory that they "
             "began with. A job whose node\nhas no room for more is moved to one that has. What "
             "cannot be had, or what the job does\nnot give back, leaves it as it is.",
-            NULL, out_status, error) ||
-        !read_size(&wanted, vcpus, memory, error))
+            NULL, out_status, error))
         return FALSE;
+    if (!read_size(&wanted, vcpus, memory, error)) {
+        *out_status = BERTH_EXIT_USAGE;
+        return FALSE;
+    }
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
