@@ -37,14 +37,14 @@ static const BerthColumn columns[] = {
     {.title = "USER", .flexible = TRUE, .drop = 1},
     {.title = "STATE"},
     {.title = "WHAT"},
-    {.title = "AT THE LATEST"},
+    {.title = "TIME LIMIT"},
 };
 
 typedef struct {
     BerthTable *table;
     guint n_guests, n_moved, n_saved; /* what is waited for is the rest */
     guint n_unknown;                  /* of which nobody knows when they end */
-    guint64 latest_usec;
+    guint64 limit_usec;
 } Plan;
 
 static gboolean is_waited_for(const Berth__DrainStep *step)
@@ -62,21 +62,29 @@ static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
     berth_table_add(plan->table, g_strdup(step->moves         ? "is moved"
                                           : step->checkpoints ? "is checkpointed"
                                                               : "is waited for"));
-    berth_table_add(plan->table, berth_format_time(step->latest_usec));
+    berth_table_add(plan->table, berth_format_time(step->limit_usec));
     plan->n_guests++;
     plan->n_moved += step->moves != FALSE;
     plan->n_saved += !step->moves && step->checkpoints;
-    plan->n_unknown += is_waited_for(step) && step->latest_usec == 0;
+    plan->n_unknown += is_waited_for(step) && step->limit_usec == 0;
     if (is_waited_for(step))
-        plan->latest_usec = MAX(plan->latest_usec, step->latest_usec);
+        plan->limit_usec = MAX(plan->limit_usec, step->limit_usec);
 }
 
-static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, GError **error)
+/* With all of NAMES. (transfer full) */
+static Berth__DrainPlan *ask_plan(BerthCli *cli, const char *node, char **names, GError **error)
 {
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    Berth__PlanDrainRequest request = BERTH__PLAN_DRAIN_REQUEST__INIT;
     request.name = (char *)node;
-    Berth__DrainPlan *reply = (Berth__DrainPlan *)berth_cli_call(cli, &berth__nodes__descriptor,
-                                                                 "PlanDrain", &request.base, error);
+    request.others = names;
+    request.n_others = g_strv_length(names);
+    return (Berth__DrainPlan *)berth_cli_call(cli, &berth__nodes__descriptor, "PlanDrain",
+                                              &request.base, error);
+}
+
+static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **names, GError **error)
+{
+    Berth__DrainPlan *reply = ask_plan(cli, node, names, error);
     if (reply == NULL)
         return FALSE;
     for (size_t i = 0; i < reply->n_steps; i++)
@@ -89,7 +97,7 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, GError **
 
 static void print_plan(const Plan *plan)
 {
-    g_autofree char *latest = berth_format_time(plan->latest_usec);
+    g_autofree char *limit = berth_format_time(plan->limit_usec);
     if (plan->n_guests == 0) {
         puts("nothing runs there");
         return;
@@ -107,9 +115,12 @@ static void print_plan(const Plan *plan)
         printf("nobody knows when %u of %u end: they have no time limit, or an operator froze "
                "them\n",
                plan->n_unknown, plan->n_guests);
-    else if (latest != NULL)
-        printf("all that %s waited for ha%s ended by %s\n", n_waited == 1 ? "is" : "are",
-               n_waited == 1 ? "s" : "ve", latest);
+    else if (limit != NULL)
+        printf("all that %s waited for come%s to %s time limit by %s, or later by the time that "
+               "others "
+               "on the node take from %s\n",
+               n_waited == 1 ? "is" : "are", n_waited == 1 ? "s" : "",
+               n_waited == 1 ? "its" : "their", limit, n_waited == 1 ? "it" : "them");
 }
 
 /* Of NAMES, as they are now. */
@@ -117,8 +128,8 @@ static gboolean show_plan(BerthCli *cli, char **names, GError **error)
 {
     g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
     Plan plan = {.table = table};
-    for (; *names != NULL; names++)
-        if (!plan_node(cli, &plan, *names, error))
+    for (char **name = names; *name != NULL; name++)
+        if (!plan_node(cli, &plan, *name, names, error))
             return FALSE;
     if (!cli->json)
         print_plan(&plan);
@@ -142,19 +153,40 @@ static void say(const Drain *drain, const char *node, const char *format, ...)
     fflush(stdout);
 }
 
+/* Only one that was lost has lost work. */
+static const char *why_it_waits(Berth__Reason reason)
+{
+    switch (reason) {
+    case BERTH__REASON__REASON_DRAIN:
+    case BERTH__REASON__REASON_EVICTED:
+    case BERTH__REASON__REASON_STARVED:
+        return "was checkpointed, and goes on where a node is open to it";
+    case BERTH__REASON__REASON_RESTORING:
+        return "goes on from a checkpoint where a node is open to it";
+    case BERTH__REASON__REASON_REQUEUED:
+        return "has lost its guest, and starts again, from its newest checkpoint if it has one";
+    default:
+        return "waits to start again";
+    }
+}
+
 static void take_task(const Drain *drain, const Berth__Event *event)
 {
     if (berth_job_state_is_final((BerthJobState)event->state))
         say(drain, event->node, "job %" G_GUINT64_FORMAT " has ended: %s", event->job,
             berth_job_state_name(event->state));
     else if (event->state == BERTH__JOB_STATE__PENDING)
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " waits to start again", event->job);
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " %s", event->job,
+            why_it_waits(event->reason));
 }
 
 static void take_move(const Drain *drain, const Berth__Event *event)
 {
     if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE)
         say(drain, event->node, "job %" G_GUINT64_FORMAT " moves to %s", event->job, event->text);
+    else if (event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
+        say(drain, event->node, "job %" G_GUINT64_FORMAT " %s: %s", event->job,
+            why_it_waits(BERTH__REASON__REASON_REQUEUED), event->text);
     else
         say(drain, event->node, "job %" G_GUINT64_FORMAT " stays for now: %s", event->job,
             event->text);
@@ -278,10 +310,7 @@ static const char *why_there(const Berth__DrainStep *step)
 
 static gboolean tell_left_on(Drain *drain, const char *name, guint *n_left, GError **error)
 {
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-    request.name = (char *)name;
-    Berth__DrainPlan *plan = (Berth__DrainPlan *)berth_cli_call(
-        drain->cli, &berth__nodes__descriptor, "PlanDrain", &request.base, error);
+    Berth__DrainPlan *plan = ask_plan(drain->cli, name, drain->names, error);
     if (plan == NULL)
         return FALSE;
     for (size_t i = 0; i < plan->n_steps; i++)
@@ -414,7 +443,7 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
     const GOptionEntry entries[] = {
         {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for everybody to see", "TEXT"},
         {"plan", 0, 0, G_OPTION_ARG_NONE, &plan,
-         "Only say what would be done with each job, and until when at the latest", NULL},
+         "Only say what would be done with each job, and when it comes to its time limit", NULL},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Do not wait until the nodes are empty",
          NULL},
         {"deadline", 0, 0, G_OPTION_ARG_STRING, &deadline,

@@ -130,6 +130,11 @@ static gint64 waited_for_until_usec(const BerthCore *core)
     return core_time_add(core->resumed_usec, 2 * core->config.node_timeout_usec);
 }
 
+gint64 core_charge_known_end_usec(const BerthCore *core, const CoreTask *task)
+{
+    return stands_free(task) ? G_MAXINT64 : known_end_usec(core, task);
+}
+
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task)
 {
     gint64 end_usec = 0;

@@ -23,6 +23,8 @@ void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged);
 /* When TASK comes to its time limit, if its guests go on to lose what they lost before their latest
  * reports; G_MAXINT64 while it is frozen and not charged for that. */
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task);
+/* Likewise, if they lose nothing more. */
+gint64 core_charge_known_end_usec(const BerthCore *core, const CoreTask *task);
 /* That may have changed: so may when TASK is thought to leave, and its timer. */
 void core_charge_plan(BerthCore *core, CoreTask *task);
 /* What TASK has used of its time limit up to AT_USEC, which is not before its latest report or the

@@ -166,7 +166,7 @@ void core_drain_tell_emptied(BerthCore *core)
 /* --- what it would do ----------------------------------------------------------------------- */
 
 /* A command that is being ended gets its grace and no more; one that boots has all of its time. */
-static gint64 latest_usec(const BerthCore *core, const CoreTask *task)
+static gint64 limit_usec(const BerthCore *core, const CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
     gint64 grace_usec =
@@ -180,21 +180,36 @@ static gint64 latest_usec(const BerthCore *core, const CoreTask *task)
     if (record->phase == BERTH_GUEST_STARTING)
         return core_time_add(core->now_usec,
                              core_time_add(core_task_time_left_usec(core, task), grace_usec));
-    gint64 end_usec = core_charge_end_usec(core, task);
+    gint64 end_usec = core_charge_known_end_usec(core, task);
     return end_usec == G_MAXINT64 ? end_usec
                                   : core_time_add(MAX(end_usec, core->now_usec), grace_usec);
 }
 
-/* Its user lets it be on other nodes. */
-static gboolean may_be_elsewhere(const CoreClass *class, guint32 handle)
+static gboolean is_among(const guint32 *handles, gsize n_handles, guint32 handle)
 {
-    gboolean found = class->shape.n_nodes == 0;
-    for (guint32 i = 0; i < class->shape.n_nodes && !found; i++)
-        found = class->shape.nodes[i] != handle;
+    gboolean found = FALSE;
+    for (gsize i = 0; i < n_handles && !found; i++)
+        found = handles[i] == handle;
     return found;
 }
 
-GArray *berth_core_plan_drain(BerthCore *core, guint32 handle)
+/* Its user lets it be on other nodes, of which one is open, or away, and will not be drained WITH the one that it is on. */
+static gboolean may_be_elsewhere(const BerthCore *core, const CoreGuest *guest, const guint32 *with,
+                                 gsize n_with)
+{
+    const CoreClass *class = guest->task->job->class;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        const CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (handle != guest->node && node->admission == BERTH_ADMISSION_OPEN &&
+            node->state != BERTH_NODE_LOST && !is_among(with, n_with, handle) &&
+            (class->shape.n_nodes == 0 ||
+             is_among(class->shape.nodes, class->shape.n_nodes, handle)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *with, gsize n_with)
 {
     const CoreNode *node = core_nodes_get(&core->nodes, handle);
     if (node == NULL)
@@ -206,9 +221,9 @@ GArray *berth_core_plan_drain(BerthCore *core, guint32 handle)
         BerthCoreDrainStep step = {.guest = core_guest_id(guest),
                                    .state = guest->task->record.state,
                                    .moves = core_move_could_migrate(core, guest) &&
-                                            may_be_elsewhere(guest->task->job->class, handle),
+                                            may_be_elsewhere(core, guest, with, n_with),
                                    .checkpoints = core_move_could_checkpoint(core, guest),
-                                   .latest_usec = latest_usec(core, guest->task)};
+                                   .limit_usec = limit_usec(core, guest->task)};
         g_array_append_val(steps, step);
     }
     return steps;

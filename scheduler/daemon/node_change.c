@@ -245,7 +245,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->state = (Berth__JobState)source->state;
     step->moves = source->moves;
     step->checkpoints = source->checkpoints;
-    step->latest_usec = source->latest_usec == G_MAXINT64 ? 0 : (guint64)source->latest_usec;
+    step->limit_usec = source->limit_usec == G_MAXINT64 ? 0 : (guint64)source->limit_usec;
     if (job) {
         step->job_name = job->job->name;
         step->user = job->job->user;
@@ -267,17 +267,36 @@ static void reply_plan(BerthDaemon *daemon, const GArray *source, BerthRpcCall *
     berth_rpc_call_reply(call, &plan.base);
 }
 
-void berth_node_plan_drain(BerthDaemon *daemon, const char *name, BerthRpcCall *call)
+/* Handles. NULL: one is not known. */
+static GArray *find_others(BerthDaemon *daemon, const Berth__PlanDrainRequest *request,
+                           GError **error)
+{
+    g_autoptr(GArray) handles = g_array_new(FALSE, FALSE, sizeof(guint32));
+    for (gsize i = 0; i < request->n_others; i++) {
+        const BerthNodeEntry *entry = find(daemon, request->others[i], error);
+        if (!entry)
+            return NULL;
+        g_array_append_val(handles, entry->handle);
+    }
+    return g_steal_pointer(&handles);
+}
+
+void berth_node_plan_drain(BerthDaemon *daemon, const Berth__PlanDrainRequest *request,
+                           BerthRpcCall *call)
 {
     g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) others = NULL;
     const BerthNodeEntry *entry = NULL;
     if (berth_permission_check_operator(&daemon->operators, berth_rpc_call_identity(call),
                                         "plan drains", &error))
-        entry = find(daemon, name, &error);
-    if (!entry) {
+        entry = find(daemon, request->name, &error);
+    if (entry)
+        others = find_others(daemon, request, &error);
+    if (!others) {
         berth_rpc_call_fail(call, error);
         return;
     }
-    g_autoptr(GArray) steps = berth_core_plan_drain(daemon->core, entry->handle);
+    g_autoptr(GArray) steps = berth_core_plan_drain(
+        daemon->core, entry->handle, (const guint32 *)(const void *)others->data, others->len);
     reply_plan(daemon, steps, call);
 }

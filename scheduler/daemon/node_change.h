@@ -17,4 +17,5 @@ typedef enum {
 void berth_node_change(BerthDaemon *daemon, BerthNodeChange change,
                        const Berth__ChangeNodesRequest *request, BerthRpcCall *call);
 /* Answers CALL, of an operator, with a DrainPlan of the node NAME. */
-void berth_node_plan_drain(BerthDaemon *daemon, const char *name, BerthRpcCall *call);
+void berth_node_plan_drain(BerthDaemon *daemon, const Berth__PlanDrainRequest *request,
+                           BerthRpcCall *call);

@@ -184,10 +184,10 @@ static void nodes_up(Berth__Nodes_Service *service, const Berth__ChangeNodesRequ
                       BERTH_RPC_CALL(closure_data));
 }
 
-static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,
+static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__PlanDrainRequest *request,
                              Berth__DrainPlan_Closure closure, void *closure_data)
 {
-    berth_node_plan_drain(daemon_of(service), request->name, BERTH_RPC_CALL(closure_data));
+    berth_node_plan_drain(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon)

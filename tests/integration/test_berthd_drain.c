@@ -263,7 +263,7 @@ static void plan_says_what_is_waited_for_and_until_when(void **state)
     BerthdTest *test = *state;
     guint64 job = submit_running(test);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    Berth__PlanDrainRequest request = BERTH__PLAN_DRAIN_REQUEST__INIT;
     request.name = (char *)"n1";
     g_autoptr(ProtobufCMessage) reply =
         berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "PlanDrain", &request.base);
@@ -275,8 +275,8 @@ static void plan_says_what_is_waited_for_and_until_when(void **state)
     assert_false(plan->steps[0]->moves);
     guint64 start_usec = berthd_test_task(record)->start_usec;
     guint64 limit_usec = record->time_limit_sec * G_USEC_PER_SEC;
-    assert_true(plan->steps[0]->latest_usec > start_usec + limit_usec);
-    assert_true(plan->steps[0]->latest_usec <= start_usec + limit_usec + 60 * G_USEC_PER_SEC);
+    assert_true(plan->steps[0]->limit_usec > start_usec + limit_usec);
+    assert_true(plan->steps[0]->limit_usec <= start_usec + limit_usec + 60 * G_USEC_PER_SEC);
     assert_open(test);
 }
 
@@ -406,7 +406,7 @@ static void command_plans_without_changing_anything(void **state)
     submit_running(test);
     g_autofree char *plan = cli_output_of(CLI(test->berthd, "node", "drain", "n1", "--plan"));
     assert_contains(plan, "is waited for");
-    assert_contains(plan, "all that is waited for has ended by 2");
+    assert_contains(plan, "all that is waited for comes to its time limit by 2");
     assert_open(test);
     g_autoptr(CliProcess) unexplained = CLI(test->berthd, "node", "drain", "n1");
     assert_cli_status(unexplained, 2);

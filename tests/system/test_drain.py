@@ -117,7 +117,7 @@ def saves():
     job = counting.start(8, "--node", first, lines=400)
     try:
         written = berth("node", "drain", first, "--reason", "a new disk", timeout=300)
-        check_in(f"{first}: job {job} waits to start again", written, "what the drain said")
+        check_in(f"{first}: job {job} was checkpointed, and goes on", written, "what the drain said")
         check_in(f"{first}: is empty", written, "what the drain said")
         check_equal(lab_exec(first, "virsh", "list", "--all", "--name").split(), [], "guests left there")
         check_equal(show(job)["state"], "PENDING", "its state")

@@ -142,19 +142,19 @@ static void ask_admits(Script *script)
 static void ask_leave(Script *script)
 {
     g_autoptr(GString) text = g_string_new(NULL);
-    g_autoptr(GArray) steps =
-        berth_core_plan_drain(script->core, (guint32)core_script_number(script, script->words[1]));
+    g_autoptr(GArray) steps = berth_core_plan_drain(
+        script->core, (guint32)core_script_number(script, script->words[1]), NULL, 0);
     g_autofree char *expected = g_strjoinv(" ", script->words + 2);
     assert_non_null(steps);
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
         g_string_append_printf(text, "%s%u.%u:%s:", i > 0 ? " " : "", (guint)step->guest.job,
                                step->guest.epoch, step->moves ? "moves" : "waits");
-        if (step->latest_usec == G_MAXINT64)
+        if (step->limit_usec == G_MAXINT64)
             g_string_append(text, "never");
         else
             g_string_append_printf(text, "%d",
-                                   (int)((step->latest_usec - SECOND_0_USEC) / G_USEC_PER_SEC));
+                                   (int)((step->limit_usec - SECOND_0_USEC) / G_USEC_PER_SEC));
     }
     if (strcmp(text->str, expected) != 0)
         fail_msg("%s: it is %s", script->line, text->str);

@@ -342,10 +342,11 @@ static void given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere(void **st
 }
 
 /* Limit and grace (10 s) of those whose end is waited for, from the start of their commands on. */
-static void plan_says_what_moves_and_when_the_others_are_gone_at_the_latest(void **state)
+static void plan_says_what_moves_and_when_the_others_are_at_their_limits(void **state)
 {
     run_moving(
         "node 1 8 2000\n"
+        "node 2 1 1\n"
         "submit 1 limit=500 may-move -> START 1.1@1\n"
         "submit 2 limit=300 -> START 2.1@1\n"
         "submit 3 limit=0 -> START 3.1@1\n"
@@ -363,13 +364,31 @@ static void plan_says_what_moves_and_when_the_others_are_gone_at_the_latest(void
         "freeze 2 op -> FREEZE 2.1@1\n"
         "frozen 2.1\n"
         "exited 5.1 -> RELEASE 5.1@1\n"
-        "leave 1 1.1:moves:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n");
+        "leave 1 1.1:moves:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n"
+        "cordon 2\n"
+        "leave 1 1.1:waits:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n");
+}
+
+/* A moment in which others took all of its CPU says nothing of the hours that it has left. */
+static void plan_says_what_is_known_of_a_limit(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=100 -> START 1.1@1\n"
+        "running 1.1\n"
+        "leave 1 1.1:waits:110\n"
+        "at 20\n"
+        "report 1.1 starved=20\n"
+        "leave 1 1.1:waits:130\n"
+        "at 40\n"
+        "report 1.1 starved=10\n"
+        "leave 1 1.1:waits:140\n");
 }
 
 /* Booting, or in the midst of something else: it moves when that is over, unless it is to end. */
 static void plan_says_that_who_cannot_move_yet_moves(void **state)
 {
     run_moving("node 1 8 1000\n"
+               "node 2 1 1\n"
                "submit 1 limit=500 may-move -> START 1.1@1\n"
                "leave 1 1.1:moves:510\n"
                "running 1.1\n"
@@ -420,7 +439,8 @@ int main(void)
         cmocka_unit_test(admission_outlives_a_restart),
         cmocka_unit_test(admission_outlives_sessions_and_the_loss_of_the_node),
         cmocka_unit_test(given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere),
-        cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_gone_at_the_latest),
+        cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_at_their_limits),
+        cmocka_unit_test(plan_says_what_is_known_of_a_limit),
         cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
         cmocka_unit_test(new_guest_has_all_of_the_patience),
     };
