@@ -238,6 +238,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
             take_end(drain, event);
         break;
     case BERTH__EVENT__KIND__NODE_UNDRAINED:
+    case BERTH__EVENT__KIND__NODE_UNCORDONED:
+    case BERTH__EVENT__KIND__NODE_TAKEN_BACK:
     case BERTH__EVENT__KIND__NODE_CORDONED:
     case BERTH__EVENT__KIND__NODE_GIVEN_UP:
         take_end(drain, event);

@@ -150,6 +150,10 @@ static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, c
     if (change->kind == BERTH_NODE_CHANGE_DRAIN && berth_node_entry_is_draining(entry))
         admission.empty_usec = entry->admission->empty_usec;
     berth_event_node_admission(entry->name, &admission, &event);
+    if (change->kind == BERTH_NODE_CHANGE_UNCORDON)
+        event.kind = BERTH__EVENT__KIND__NODE_UNCORDONED;
+    else if (change->kind == BERTH_NODE_CHANGE_UP)
+        event.kind = BERTH__EVENT__KIND__NODE_TAKEN_BACK;
     berth_turn_log(turn, &event);
     gboolean is_open = admission.kind == BERTH__NODE_ADMISSION__KIND__OPEN;
     berth_node_entry_set_admission(entry, is_open ? NULL : &admission);

@@ -129,7 +129,8 @@ static void cordoned_node_keeps_its_jobs_and_gets_no_others(void **state)
     change(test, "Uncordon", "n1", "");
     berthd_fixture_wait_state(test->berthd, waiting, BERTH__JOB_STATE__RUNNING);
     assert_open(test);
-    assert_string_equal(newest(test, BERTH__EVENT__KIND__NODE_UNDRAINED)->node, "n1");
+    assert_string_equal(newest(test, BERTH__EVENT__KIND__NODE_UNCORDONED)->node, "n1");
+    assert_int_equal(count(test, BERTH__EVENT__KIND__NODE_UNDRAINED), 0);
     /* Its state was the same all the time. */
     assert_int_equal(count(test, BERTH__EVENT__KIND__NODE_UP), 1);
 }
@@ -142,6 +143,7 @@ static void uncordon_of_what_is_open_says_nothing(void **state)
     change(test, "Cordon", "n1", "x");
     newest(test, BERTH__EVENT__KIND__NODE_CORDONED);
     assert_int_equal(count(test, BERTH__EVENT__KIND__NODE_UNDRAINED), 0);
+    assert_int_equal(count(test, BERTH__EVENT__KIND__NODE_UNCORDONED), 0);
 }
 
 /* --- drain -------------------------------------------------------------------------------------- */
