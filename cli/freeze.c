@@ -4,6 +4,9 @@
 #include "cli/cli.h"
 
 #include "cli/follow.h"
+#include "cli/format.h"
+#include "cli/job_op.h"
+#include "cli/table.h"
 #include "common/error.h"
 #include "common/types.h"
 
@@ -17,7 +20,10 @@ typedef struct {
     gboolean waits;
     gboolean boots; /* it goes on from disk */
     gboolean was_asked;
-    gboolean is_saved, is_released; /* to disk: what it goes on from is there; its node is free */
+    guint32 epoch;     /* of the guest that it had then */
+    gboolean is_saved; /* to disk: what it goes on from is there; its node is not free yet */
+    gboolean is_lost;  /* its guest is no more, and not by this */
+    Berth__Reason lost_reason;
     guint64 last_seq;
     gboolean is_over; /* it is as wanted, or will not be */
     GError *failure;  /* it will not be */
@@ -32,16 +38,35 @@ static void fail(Freeze *freeze, const char *why)
                                       freeze->freezes ? "frozen" : "thawed", why);
 }
 
-static void take_state(Freeze *freeze, Berth__JobState state)
+static void lose(Freeze *freeze, Berth__Reason reason)
 {
-    if (berth_job_state_is_final((BerthJobState)state))
+    freeze->is_over = freeze->is_lost = TRUE;
+    freeze->lost_reason = reason;
+}
+
+/* To disk, it is SUSPENDED before that, where it stood still in memory: what was saved, another event says. */
+static void take_state(Freeze *freeze, const Berth__Event *event)
+{
+    if (berth_job_state_is_final((BerthJobState)event->state))
         fail(freeze, "it has ended meanwhile");
-    else if (state == BERTH__JOB_STATE__SUSPENDED && freeze->to_disk)
-        freeze->is_saved = TRUE;
-    else if (state == BERTH__JOB_STATE__SUSPENDED)
-        freeze->is_over = freeze->freezes;
-    else if (state == BERTH__JOB_STATE__RUNNING)
+    else if (event->state == BERTH__JOB_STATE__PENDING && !freeze->boots)
+        lose(freeze, event->reason);
+    else if (event->state == BERTH__JOB_STATE__SUSPENDED)
+        freeze->is_over = freeze->freezes && !freeze->to_disk;
+    else if (event->state == BERTH__JOB_STATE__RUNNING)
         freeze->is_over = !freeze->freezes && !freeze->boots;
+}
+
+/* Nothing is left of a guest: of the one that was to be saved. It stands still on, on disk, if it had an older
+ * checkpoint. */
+static void take_release(Freeze *freeze, const Berth__Event *event)
+{
+    if (!freeze->to_disk || event->epoch != freeze->epoch)
+        return;
+    if (freeze->is_saved)
+        freeze->is_over = TRUE;
+    else
+        lose(freeze, BERTH__REASON__REASON_REQUEUED);
 }
 
 static gboolean is_freeze(Berth__Reason reason)
@@ -58,7 +83,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     freeze->last_seq = event->seq;
     switch (event->kind) {
     case BERTH__EVENT__KIND__TASK_STATE:
-        take_state(freeze, event->state);
+        take_state(freeze, event);
         break;
     case BERTH__EVENT__KIND__GUEST_RUNNING:
         freeze->is_over = !freeze->freezes;
@@ -66,9 +91,9 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     case BERTH__EVENT__KIND__GUEST_CHECKPOINTED: /* one that stood still in memory keeps its state */
         freeze->is_saved |= freeze->to_disk && is_freeze(event->reason);
         break;
-    case BERTH__EVENT__KIND__GUEST_RELEASED: /* also of one that has vanished, and was saved before */
+    case BERTH__EVENT__KIND__GUEST_RELEASED:
     case BERTH__EVENT__KIND__GUEST_FENCED:
-        freeze->is_released = TRUE;
+        take_release(freeze, event);
         break;
     case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
         if (freeze->to_disk)
@@ -89,7 +114,6 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     default:
         break;
     }
-    freeze->is_over |= freeze->is_saved && freeze->is_released;
     return !freeze->is_over;
 }
 
@@ -108,6 +132,19 @@ static Berth__JobReply *ask(BerthCli *cli, const Freeze *wanted, GError **error)
                                                         &thaw.base, error));
 }
 
+/* For room that there is not, which may take long: it is not waited for. */
+static void tell_wait(const Berth__Job *job)
+{
+    const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;
+    if (task == NULL || task->restores_from == 0)
+        return;
+    g_autofree char *reason = berth_reason_format(task);
+    g_autofree char *printable = berth_printable(reason);
+    fprintf(stderr,
+            "%s: job %" G_GUINT64_FORMAT " is thawed, and waits to go on from checkpoint %u: %s\n",
+            g_get_prgname(), job->id, task->restores_from, printable);
+}
+
 /* It may be so at once: it was, or a task that waits has nothing to do for it. */
 static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
 {
@@ -122,13 +159,32 @@ static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
     freeze->was_asked = TRUE;
     const Berth__Job *job = reply->job;
     gboolean is_on_disk = job->n_tasks > 0 && job->tasks[0]->to_disk;
+    freeze->epoch = job->n_tasks > 0 ? job->tasks[0]->epoch : 0;
     freeze->boots = job->n_tasks > 0 && job->tasks[0]->restoring;
     freeze->is_over =
         job->state == BERTH__JOB_STATE__PENDING ||
         (freeze->freezes && job->state == BERTH__JOB_STATE__SUSPENDED &&
          is_on_disk >= freeze->to_disk) ||
         (!freeze->freezes && job->state == BERTH__JOB_STATE__RUNNING && !freeze->boots);
+    if (!freeze->freezes && job->state == BERTH__JOB_STATE__PENDING && !cli->json)
+        tell_wait(job);
     berth__job_reply__free_unpacked(reply, NULL);
+    return TRUE;
+}
+
+/* How it goes on, and that what was wanted of it still is. */
+static gboolean tell_lost(BerthCli *cli, Freeze *freeze, GError **error)
+{
+    Berth__Job *job = berth_get_job(cli, freeze->job, error);
+    if (job == NULL)
+        return FALSE;
+    g_autofree char *how = berth_job_lost_text(job, freeze->lost_reason);
+    gboolean starts = freeze->freezes && (job->state == BERTH__JOB_STATE__PENDING ||
+                                          job->state == BERTH__JOB_STATE__RUNNING);
+    g_autofree char *why =
+        g_strconcat(how, starts ? "; it is to be frozen when it runs" : "", NULL);
+    fail(freeze, why);
+    berth__job__free_unpacked(job, NULL);
     return TRUE;
 }
 
@@ -145,7 +201,7 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
                                    take_event, freeze, error))
             return FALSE;
     }
-    return TRUE;
+    return !freeze->is_lost || tell_lost(cli, freeze, error);
 }
 
 /* WANTED is copied. */

@@ -25,12 +25,40 @@ void berth_job_op_end(BerthJobOp *op, const char *outcome)
     op->outcome = g_strdup(outcome);
 }
 
-static void take_state(BerthJobOp *op, Berth__JobState state)
+/* Of an event that says so: a requeued task may have another reason to wait by now. */
+char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason)
 {
-    if (berth_job_state_is_final((BerthJobState)state))
+    guint32 restores_from = job->n_tasks > 0 ? job->tasks[0]->restores_from : 0;
+    if (berth_job_state_is_final((BerthJobState)job->state))
+        return g_strdup("it has ended meanwhile");
+    if (reason == BERTH__REASON__REASON_STARTING_LATER)
+        return g_strdup("it could not start, and tries again");
+    if (reason == BERTH__REASON__REASON_RESTORING)
+        return g_strdup_printf("it was put back to checkpoint %u", restores_from);
+    if (reason != BERTH__REASON__REASON_REQUEUED && restores_from != 0)
+        return g_strdup_printf("it was stopped, and goes on from checkpoint %u when there is room",
+                               restores_from);
+    if (restores_from != 0 && job->state == BERTH__JOB_STATE__SUSPENDED)
+        return g_strdup_printf("its guest was lost, and it stands still as of checkpoint %u",
+                               restores_from);
+    if (restores_from != 0)
+        return g_strdup_printf("its guest was lost, and it goes on from checkpoint %u",
+                               restores_from);
+    return g_strdup("its guest was lost, and it starts again");
+}
+
+void berth_job_op_lose(BerthJobOp *op, Berth__Reason reason)
+{
+    op->is_over = op->is_lost = TRUE;
+    op->lost_reason = reason;
+}
+
+static void take_state(BerthJobOp *op, const Berth__Event *event)
+{
+    if (berth_job_state_is_final((BerthJobState)event->state))
         berth_job_op_fail(op, "it has ended meanwhile");
-    else if (state == BERTH__JOB_STATE__PENDING && !op->class->waits_to_start)
-        berth_job_op_fail(op, "its guest was lost, and it waits to start again");
+    else if (event->state == BERTH__JOB_STATE__PENDING && !op->class->waits_to_start)
+        berth_job_op_lose(op, event->reason);
 }
 
 static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
@@ -40,7 +68,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     gboolean goes_on = TRUE;
     op->last_seq = event->seq;
     if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
-        take_state(op, event->state);
+        take_state(op, event);
     else
         goes_on = op->class->take(op, event);
     return goes_on && !op->is_over;
@@ -73,6 +101,18 @@ static gboolean ask_once(BerthJobOp *op, GError **error)
     return TRUE;
 }
 
+/* What its job does now. */
+static gboolean tell_lost(BerthJobOp *op, GError **error)
+{
+    Berth__Job *job = berth_get_job(op->cli, op->job, error);
+    if (job == NULL)
+        return FALSE;
+    g_autofree char *why = berth_job_lost_text(job, op->lost_reason);
+    berth_job_op_fail(op, why);
+    berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
 static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
 {
     BerthJobOp *op = user_data;
@@ -81,7 +121,7 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
     while (op->waits && !op->is_over)
         if (!op->class->follow(op, error))
             return FALSE;
-    return TRUE;
+    return !op->is_lost || tell_lost(op, error);
 }
 
 gboolean berth_job_op_run(BerthJobOp *op, GError **error)

@@ -30,6 +30,8 @@ struct BerthJobOp {
     gboolean waits; /* for its outcome */
     gboolean was_asked;
     gboolean is_over;
+    gboolean is_lost; /* it is over, for its guest is no more: how its job goes on is asked for */
+    Berth__Reason lost_reason;
     guint64 last_seq;
     char *outcome; /* where the job is, or what it has, in the end; NULL: not known */
     GError *failure;
@@ -38,6 +40,10 @@ struct BerthJobOp {
 /* It is over: with OUTCOME; or, unless it has failed before, because of WHY. */
 void berth_job_op_end(BerthJobOp *op, const char *outcome);
 void berth_job_op_fail(BerthJobOp *op, const char *why);
+/* Likewise, because the guest is no more: REASON is that for which its job waits. */
+void berth_job_op_lose(BerthJobOp *op, Berth__Reason reason);
+/* How JOB, whose guest is no more for REASON, goes on: "its guest was lost, and it starts again". (transfer full) */
+char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason);
 
 /* Reads the job's events until it is over, take() says so, or UNTIL_SEQ (0 = none) was read; for TIMEOUT_MSEC (0 = none) at
  * most, after which it fails with DEADLINE_EXCEEDED. */

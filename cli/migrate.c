@@ -29,6 +29,9 @@ static gboolean take(BerthJobOp *op, const Berth__Event *event)
         berth_job_op_end(op, event->node);
     else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATED)
         berth_job_op_fail(op, "it was too late to call its move off");
+    else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED &&
+             event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
+        berth_job_op_lose(op, BERTH__REASON__REASON_REQUEUED);
     else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED && calls_off)
         berth_job_op_end(op, event->node);
     else if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED)
@@ -106,11 +109,26 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
 static const BerthJobOpClass class = {
     .done = "moved", .shows = " runs on ", .ask = ask, .take = take, .follow = follow};
 
+/* Where it is: one that is frozen does not run there. */
+static gboolean print(const BerthJobOp *op, GError **error)
+{
+    if (op->cli->json || op->outcome == NULL)
+        return berth_job_op_print(op, error);
+    Berth__Job *job = berth_get_job(op->cli, op->job, error);
+    if (job == NULL)
+        return FALSE;
+    gboolean is_frozen = job->state == BERTH__JOB_STATE__SUSPENDED;
+    printf("job %" G_GUINT64_FORMAT " %s on %s\n", op->job, is_frozen ? "is frozen" : "runs",
+           op->outcome);
+    berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
 static gboolean migrate_one(Migrate *migrate, GError **error)
 {
     gboolean ok = berth_job_op_run(&migrate->op, error);
     clear_line(migrate);
-    ok = ok && berth_job_op_print(&migrate->op, error);
+    ok = ok && print(&migrate->op, error);
     berth_job_op_clear(&migrate->op);
     return ok;
 }
@@ -134,6 +152,8 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
             "long as its memory is copied.",
             NULL, out_status, error))
         return FALSE;
+    if (calls_off && to != NULL)
+        return berth_cli_usage_error(out_status, error, "--cancel and --to exclude each other");
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;

@@ -200,6 +200,14 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const ch
     return TRUE;
 }
 
+gboolean berth_turn_event_untold(BerthTurn *turn, const BerthCoreEvent *event, GError **error)
+{
+    if (!decide(turn, event, error))
+        return FALSE;
+    turn_take_effects(turn);
+    return TRUE;
+}
+
 gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const Berth__Job *job,
                            const Berth__JobSpec *spec, const char *idempotency_key, GError **error)
 {

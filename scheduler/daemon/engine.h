@@ -61,6 +61,8 @@ BerthTurn *berth_engine_begin(BerthEngine *engine);
  * nothing was added to the turn. USER: who asked, for the event log, or NULL. */
 gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
                           GError **error);
+/* Likewise, of what the event log says in other words. */
+gboolean berth_turn_event_untold(BerthTurn *turn, const BerthCoreEvent *event, GError **error);
 /* The same for JOB_SUBMITTED, which makes the job's records too. IDEMPOTENCY_KEY: NULL or "" =
  * none. */
 gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const Berth__Job *job,

@@ -163,6 +163,19 @@ static void log_failure(const Migration *migration, BerthTurn *turn)
     berth_turn_log(turn, &failure);
 }
 
+static void log_loss(const Migration *migration, BerthTurn *turn)
+{
+    const BerthCoreAction *action = &migration->action;
+    g_autofree char *guest = berth_guest_name_format(&action->guest);
+    g_autofree char *why =
+        g_strdup_printf("its guest was lost on the way to %s", node_name(migration, action->to));
+    Berth__Event failure = BERTH__EVENT__INIT;
+    g_message("%s has left %s: %s", guest, node_name(migration, action->node), why);
+    berth_event_op_failed(action, node_name(migration, action->node), why, &failure);
+    failure.reason = BERTH__REASON__REASON_GUEST_VANISHED;
+    berth_turn_log(turn, &failure);
+}
+
 typedef struct {
     BerthMigrations *migrations;
     guint32 node;
@@ -212,16 +225,28 @@ static void tell(Migration *migration, gboolean ok)
     forget(migration);
 }
 
-/* It was there, as far as its node can tell, and is not. */
+/* It was there, as far as its node can tell, and is not: nobody is told that it has arrived. */
 static void tell_vanished(Migration *migration)
 {
     BerthDaemon *daemon = migration->migrations->daemon;
-    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE,
-                            .guest = migration->action.guest,
-                            .node = migration->action.to,
-                            .gone = {.reason = BERTH_REASON_GUEST_VANISHED}};
-    tell(migration, TRUE);
-    berth_engine_tell(daemon->engine, &event);
+    const BerthCoreAction *action = &migration->action;
+    BerthCoreEvent arrived = {.kind = BERTH_EVENT_GUEST_MIGRATED,
+                              .guest = action->guest,
+                              .node = action->to,
+                              .result = {.ok = TRUE, .serial = action->serial}};
+    BerthCoreEvent gone = {.kind = BERTH_EVENT_GUEST_GONE,
+                           .guest = action->guest,
+                           .node = action->to,
+                           .gone = {.reason = BERTH_REASON_GUEST_VANISHED}};
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    g_autoptr(GError) error = NULL;
+    log_loss(migration, turn);
+    take_arrival(migration, turn);
+    if (!berth_turn_event_untold(turn, &arrived, &error) ||
+        !berth_turn_event(turn, &gone, NULL, &error))
+        g_critical("the core refused the result of a move: %s", error->message);
+    berth_turn_commit(turn);
+    forget(migration);
 }
 
 /* --- steps -------------------------------------------------------------------------------------- */

@@ -163,6 +163,24 @@ static void guest_that_cannot_leave_stays_with_the_reason(void **state)
     assert_runs_on(test, "n1");
 }
 
+/* Nobody is told that it has arrived, and in what is told its job never ran there. */
+static void guest_that_is_lost_on_its_way_has_not_arrived(void **state)
+{
+    Test *test = *state;
+    fake_agent_set_moves(test->second, &(FakeMoves){.loses_guest = TRUE});
+    migrate(test, "n2");
+    const Berth__Event *failed = event_of(test, BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED);
+    assert_string_equal(failed->text, "its guest was lost on the way to n2");
+    assert_int_equal(failed->reason, BERTH__REASON__REASON_GUEST_VANISHED);
+    assert_string_equal(failed->node, "n1");
+    run_until(fake_agent_runs(test->first, test->job) + fake_agent_runs(test->second, test->job) ==
+              2);
+    assert_int_equal(n_events(test, BERTH__EVENT__KIND__GUEST_MIGRATED, test->job), 0);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, test->job);
+    assert_int_equal(berthd_test_task(record)->epoch, 2);
+    assert_int_equal(berthd_test_task(record)->requeues, 1);
+}
+
 /* It has left, and berthd has not heard of it: its node, back again, says so. */
 static void answer_that_is_lost_is_asked_for_again(void **state)
 {
@@ -426,6 +444,7 @@ int main(void)
         TEST(usage_goes_on_where_it_was),
         TEST(guest_that_cannot_come_stays_with_the_reason),
         TEST(guest_that_cannot_leave_stays_with_the_reason),
+        TEST(guest_that_is_lost_on_its_way_has_not_arrived),
         TEST(answer_that_is_lost_is_asked_for_again),
         TEST(move_outlives_berthd_when_its_source_joins_first),
         TEST(move_outlives_berthd_when_its_destination_joins_first),

@@ -135,6 +135,7 @@ typedef struct {
     const char *leave_error;   /* they stay when they are to leave, likewise */
     gboolean holds;            /* their memory is copied for ever */
     gboolean loses_answer;     /* the connection breaks when one has left */
+    gboolean loses_guest;      /* one that came is gone when it is to go on */
     const Berth__Usage *used;  /* what it says that who has left had used; NULL = does not say */
     const char *client;        /* address that one that is taken here has; NULL = none */
 } FakeMoves;

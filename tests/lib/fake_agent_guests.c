@@ -573,6 +573,8 @@ static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGue
     FakeAgent *agent = agent_of(service);
     BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
     BerthGuestId id = id_of(request->id);
+    if (agent->moves.loses_guest)
+        g_hash_table_remove(agent->guests, &id);
     Guest *guest = g_hash_table_lookup(agent->guests, &id);
     if (!guest) {
         fail_call(call, BERTH_ERROR_NOT_FOUND, "it has not come");
