@@ -4,8 +4,10 @@
 #include "cli/cli.h"
 
 #include "cli/events_since.h"
+#include "cli/follow.h"
 #include "cli/format.h"
 #include "cli/table.h"
+#include "common/error.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -13,6 +15,9 @@
 typedef struct {
     BerthCli *cli;
     GHashTable *jobs; /* guint64; NULL = all events */
+    GArray *named;    /* likewise, in their order */
+    GHashTable *seen; /* of these, those of which there was an event, or that were asked for */
+    int status;
     guint64 job;      /* the only one; 0 = all, or several */
     BerthSince since; /* its time: until the first event came */
     gboolean follows;
@@ -79,6 +84,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     Events *events = user_data;
     events->since = (BerthSince){.after_seq = event->seq};
     gboolean is_wanted = events->jobs == NULL || g_hash_table_contains(events->jobs, &event->job);
+    if (is_wanted && events->jobs != NULL)
+        g_hash_table_add(events->seen, g_memdup2(&event->job, sizeof(guint64)));
     if (is_wanted && events->cli->json)
         berth_cli_print_json(item);
     else if (is_wanted)
@@ -129,6 +136,31 @@ static gboolean begin_now(BerthCli *cli, gpointer user_data, GError **error)
     return TRUE;
 }
 
+/* Says of each job that was not seen if there is none: the events of one whose record is gone are still told. */
+static gboolean check_jobs(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Events *events = user_data;
+    for (guint i = 0; i < events->named->len; i++) {
+        guint64 number = g_array_index(events->named, guint64, i);
+        g_autoptr(GError) local = NULL;
+        if (g_hash_table_contains(events->seen, &number))
+            continue;
+        Berth__Job *job = berth_get_job(cli, number, &local);
+        if (job == NULL && !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return FALSE;
+        }
+        g_hash_table_add(events->seen, g_memdup2(&number, sizeof number));
+        if (job == NULL) {
+            berth_cli_report(local, &events->status);
+            g_hash_table_remove(events->jobs, &number);
+        } else {
+            berth__job__free_unpacked(job, NULL);
+        }
+    }
+    return TRUE;
+}
+
 /* --- the verb -------------------------------------------------------------------------------- */
 
 static gboolean print_events(Events *events, const char *since, GError **error)
@@ -136,7 +168,15 @@ static gboolean print_events(Events *events, const char *since, GError **error)
     gboolean from_now = events->follows && events->jobs == NULL && since == NULL;
     if (from_now && !berth_cli_persist(events->cli, FALSE, begin_now, events, error))
         return FALSE;
-    return berth_cli_persist(events->cli, events->follows, read_log, events, error);
+    if (events->follows && events->jobs != NULL) {
+        if (!berth_cli_persist(events->cli, FALSE, check_jobs, events, error))
+            return FALSE;
+        if (g_hash_table_size(events->jobs) == 0)
+            return TRUE;
+    }
+    return berth_cli_persist(events->cli, events->follows, read_log, events, error) &&
+           (events->jobs == NULL ||
+            berth_cli_persist(events->cli, FALSE, check_jobs, events, error));
 }
 
 /* FALSE: an argument is none. */
@@ -144,10 +184,12 @@ static gboolean name_jobs(Events *events, int argc, char **argv, int *out_status
 {
     if (argc < 2)
         return TRUE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    GArray *jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
+    events->named = jobs;
     events->jobs = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    events->seen = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     for (guint i = 0; i < jobs->len; i++)
         g_hash_table_add(events->jobs,
                          g_memdup2(&g_array_index(jobs, guint64, i), sizeof(guint64)));
@@ -180,5 +222,9 @@ gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status,
     gboolean ok =
         name_jobs(&events, argc, argv, out_status, error) && print_events(&events, since, error);
     g_clear_pointer(&events.jobs, g_hash_table_unref);
+    g_clear_pointer(&events.seen, g_hash_table_unref);
+    g_clear_pointer(&events.named, g_array_unref);
+    if (ok)
+        *out_status = events.status;
     return ok;
 }

@@ -257,6 +257,7 @@ static void verbs_with_an_unknown_job_go_on(void **state)
         {{"show", "999998", text, "999999"}, 1},
         {{"wait", "999998", text, "999999"}, 125},
         {{"ls", "999998", text, "999999"}, 1},
+        {{"events", "999998", text, "999999"}, 1},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(CliProcess) cli =
@@ -268,6 +269,11 @@ static void verbs_with_an_unknown_job_go_on(void **state)
                             cases[i].arguments[0], cases[i].arguments[0]);
         assert_string_equal(cli_err(cli), expected);
     }
+    g_autoptr(CliProcess) none = CLI(test->berthd, "events", "-f", "999998");
+    assert_cli_status(none, 1);
+    assert_string_equal(cli_err(none), "berth events: no job 999998\n");
+    /* It is there, and nothing has happened to it since. */
+    discard(CLI(test->berthd, "events", "-s", "2999-01-01", text));
     /* It is there, in another state. */
     discard(CLI(test->berthd, "ls", "-s", "failed", text));
 }
