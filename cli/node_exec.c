@@ -4,6 +4,7 @@
 #include "cli/node_exec.h"
 
 #include "cli/exec_client.h"
+#include "cli/node_rejoin.h"
 #include "common/error.h"
 #include "common/node_list.h"
 #include "common/write.h"
@@ -120,7 +121,7 @@ static void on_ended(const Berth__Exit *exit, const GError *error, gpointer user
         g_ptr_array_add(run->lost, (char *)node->name);
     } else if (exit == NULL) {
         fprintf(stderr, "%s: %s: %s\n", g_get_prgname(), node->name, error->message);
-        note_failure(run, node->name, "did not run to its end");
+        note_failure(run, node->name, node->has_begun ? "did not run to its end" : "did not run");
     } else if (exit->status != 0 || exit->signal != 0) {
         g_autofree char *how = exit->signal != 0 ? g_strdup_printf("signal %u", exit->signal)
                                                  : g_strdup_printf("status %u", exit->status);
@@ -170,6 +171,9 @@ static gboolean run_all(Run *run, GError **error)
     gboolean ok = run->error == NULL && run->n_failed == 0;
     if (run->error != NULL)
         g_propagate_error(error, g_steal_pointer(&run->error));
+    else if (run->n_failed > 0 && run->failed != NULL) /* some of those that the caller has */
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "the command failed on %s",
+                    run->failures->str);
     else if (run->n_failed > 0)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "failed on %u of %u nodes: %s", run->n_failed, run->n, run->failures->str);
@@ -188,6 +192,17 @@ gboolean berth_cli_exec_on_nodes(BerthCli *cli, char **names, char **command, GP
     run.request.command = command;
     run.request.n_command = g_strv_length(command);
     return berth_cli_connect(cli, error) && run_all(&run, error);
+}
+
+static gboolean check_nodes(BerthCli *cli, gpointer user_data, GError **error)
+{
+    for (char **name = user_data; *name != NULL; name++) {
+        Berth__Node *node = berth_cli_get_node(cli, *name, error);
+        if (node == NULL)
+            return FALSE;
+        berth__node__free_unpacked(node, NULL);
+    }
+    return TRUE;
 }
 
 /* --- the verb -------------------------------------------------------------------------------- */
@@ -210,5 +225,7 @@ gboolean berth_cli_node_exec(BerthCli *cli, int argc, char **argv, int *out_stat
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    return berth_cli_exec_on_nodes(cli, names, argv + first, NULL, NULL, error);
+    /* It runs on none if one of them does not exist. */
+    return berth_cli_persist(cli, FALSE, check_nodes, names, error) &&
+           berth_cli_exec_on_nodes(cli, names, argv + first, NULL, NULL, error);
 }

@@ -134,8 +134,8 @@ static BerthExec *begin_on_host(Running *running, const Berth__ExecRequest *requ
     if (!running->service->allows_host) {
         g_set_error(
             error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
-            "no commands run on the host of node %s: allow_exec in its berth-node.conf says "
-            "whether they may",
+            "no commands run on the host of node %s: to let them, set allow_exec = true in [node] "
+            "of berth-node.conf there, and restart the agent",
             request->node);
         return NULL;
     }
