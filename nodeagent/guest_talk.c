@@ -323,7 +323,7 @@ BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request
     }
     if (guest->is_frozen || guest->freeze_wanted) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                            "the guest is frozen; berth thaw lets it go on");
+                            "the guest is frozen");
         return NULL;
     }
     return berth_guest_execs_open(berth_guest_channel_execs(guest->channel), request, funcs,

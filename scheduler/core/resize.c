@@ -137,6 +137,10 @@ static gboolean is_under_way(const CoreGuest *guest, CoreSize size)
 static gboolean check_frozen(const CoreGuest *guest, CoreSize more, GError **error)
 {
     guint64 job = guest->task->job->id;
+    if (guest->task->record.freeze_reason == BERTH_REASON_FROZEN_BY_OPERATOR)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
+                           "is frozen by an operator, who alone can thaw it: a guest that stands "
+                           "still can neither take nor give");
     if (guest->task->record.freeze_reason != BERTH_REASON_AT_LIMIT)
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
                            "is frozen: a guest that stands still can neither take nor give; "

@@ -14,7 +14,17 @@ static gboolean set_wrong_state(const char *subject, const char *why, GError **e
     return FALSE;
 }
 
-static const char *why_not(const BerthCoreGuest *guest)
+/* Who may thaw it depends on who froze it. */
+static const char *frozen_text(BerthCore *core, const BerthCoreGuest *guest)
+{
+    BerthCoreTask task;
+    gboolean is_operators = berth_core_get_task(core, guest->id.job, guest->id.task, &task) &&
+                            task.freeze_reason == BERTH_REASON_FROZEN_BY_OPERATOR;
+    return is_operators ? "is frozen by an operator, who alone can thaw it, and nothing runs in it"
+                        : "is frozen, and nothing runs in it; berth thaw lets it go on";
+}
+
+static const char *why_not(BerthCore *core, const BerthCoreGuest *guest)
 {
     if (guest->phase == BERTH_GUEST_STARTING)
         return "is starting, and its command does not run yet";
@@ -23,7 +33,7 @@ static const char *why_not(const BerthCoreGuest *guest)
     if (guest->phase != BERTH_GUEST_RUNNING)
         return "does not run any more";
     if (guest->is_frozen || guest->op == BERTH_OP_FREEZING)
-        return "is frozen, and nothing runs in it; berth thaw lets it go on";
+        return frozen_text(core, guest);
     if (guest->op == BERTH_OP_MIGRATING)
         return "is being moved to another node; try again when it is there";
     return NULL;
@@ -50,7 +60,7 @@ static gboolean find_guest(BerthDaemon *daemon, const Berth__GuestId *named,
     }
     if (!berth_core_get_guest(daemon->core, named->job, named->task, named->guest, &guest))
         return set_wrong_state(subject, "does not run", error);
-    const char *why = why_not(&guest);
+    const char *why = why_not(daemon->core, &guest);
     if (why)
         return set_wrong_state(subject, why, error);
     *out_guest = guest;
