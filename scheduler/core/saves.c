@@ -45,7 +45,8 @@ static gboolean can_be_saved(const BerthCore *core, const CoreJob *job, GError *
                       "has several guests, which cannot be checkpointed at one instant");
     if (!(core->config.features & BERTH_FEATURE_CHECKPOINT) || !job->class->shape.may_checkpoint)
         return refuse(error, BERTH_ERROR_UNSUPPORTED, job->id,
-                      "cannot be checkpointed: that needs guests' disks in Ceph (storage = rbd)");
+                      "cannot be checkpointed: that needs guests' disks in Ceph (kind = rbd in "
+                      "[storage] of berthd.conf)");
     return TRUE;
 }
 

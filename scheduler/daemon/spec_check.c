@@ -241,9 +241,10 @@ static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonC
 {
     guint32 every_sec = spec->checkpoint_every_sec;
     if (every_sec != 0 && !can_checkpoint(config)) {
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
-                            "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
-                            "(storage = rbd); submit it without --checkpoint-every");
+        g_set_error_literal(
+            error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+            "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
+            "(kind = rbd in [storage] of berthd.conf); submit it without --checkpoint-every");
         return FALSE;
     }
     if (every_sec != 0 &&

@@ -91,12 +91,12 @@ static void checkpoint_needs_something_that_runs(void **state)
                  "submit 3 guests=2 may-checkpoint -> START 3.1@1 START 3+1.1@1\n"
                  "checkpoint 3 ! several guests\n"
                  "submit 4 -> START 4.1@1\n"
-                 "checkpoint 4 ! storage = rbd\n"
-                 "freeze 4 disk ! storage = rbd\n"
+                 "checkpoint 4 ! kind = rbd\n"
+                 "freeze 4 disk ! kind = rbd\n"
                  "cancel 1 -> STOP 1.1@1\n"
                  "checkpoint 1 ! does not run\n");
-    run_with(BERTH_FEATURE_MIGRATION, ONE_RUNS "checkpoint 1 ! storage = rbd\n"
-                                               "restore 1 from=1 epoch=1 ran=1 ! storage = rbd\n");
+    run_with(BERTH_FEATURE_MIGRATION, ONE_RUNS "checkpoint 1 ! kind = rbd\n"
+                                               "restore 1 from=1 epoch=1 ran=1 ! kind = rbd\n");
 }
 
 static void checkpoint_waits_until_the_guest_can_be_saved(void **state)
