@@ -122,7 +122,7 @@ static void end_here(BerthGuest *guest)
     g_autoptr(GError) why = g_steal_pointer(&guest->stay_error);
     if (guest->stays) {
         g_clear_error(&why);
-        why = g_error_new(BERTH_ERROR, BERTH_ERROR_CANCELLED, "%s is to stay", guest->name);
+        why = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_CANCELLED, "its move was called off");
     }
     end(guest, why);
 }
@@ -217,7 +217,7 @@ static void stay_here(BerthGuest *guest, GError *error)
 
 static GError *is_to_stay(const BerthGuest *guest)
 {
-    return g_error_new(BERTH_ERROR, BERTH_ERROR_CANCELLED, "%s is to stay", guest->name);
+    return g_error_new_literal(BERTH_ERROR, BERTH_ERROR_CANCELLED, "its move was called off");
 }
 
 /* --- on its way ----------------------------------------------------------------------------- */

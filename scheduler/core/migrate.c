@@ -92,14 +92,32 @@ static CoreNode *check_node(BerthCore *core, const CoreGuest *guest, guint32 han
                                    MAX(task->planned_end_usec - core->now_usec, 1), handle, error);
 }
 
+/* It would be looked at, were it not away. */
+static gboolean is_any_away(const BerthCore *core, const CoreGuest *guest)
+{
+    const CoreClass *class = guest->task->job->class;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        const CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (handle != guest->node && node->state != BERTH_NODE_UP &&
+            node->admission == BERTH_ADMISSION_OPEN &&
+            (class->shape.n_nodes == 0 || core_class_allows(class, handle)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
 static CoreNode *find_node(BerthCore *core, const CoreGuest *guest, guint32 handle, GError **error)
 {
     if (handle != 0)
         return check_node(core, guest, handle, error);
     CoreNode *node = core_limit_find_place(core, guest, guest->size, CORE_HEEDS_FIRM);
     if (node == NULL)
-        core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
-                    "cannot be moved: no other node that it may use has room for it");
+        core_refuse(
+            error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
+            is_any_away(core, guest)
+                ? "cannot be moved now: nodes that it may use are away (berth node ls), and "
+                  "no other has room for it"
+                : "cannot be moved: no other node that it may use has room for it");
     return node;
 }
 
