@@ -129,10 +129,13 @@ static void take_silence(BerthGuest *guest, guint64 has_mib)
         settle(guest, has_mib);
         return;
     }
+    guint64 wanted_mib = guest->size_wanted.memory_mib - guest->size_wanted.balloon_mib;
     g_autofree char *text = g_strdup_printf(
-        "the guest of %s does not go along: it has %" G_GUINT64_FORMAT
-        " MiB of memory, and was to have %" G_GUINT64_FORMAT " MiB",
-        guest->name, has_mib, guest->size_wanted.memory_mib - guest->size_wanted.balloon_mib);
+        "%s: its guest has come to %" G_GUINT64_FORMAT " MiB of memory, and was to have %" //
+        G_GUINT64_FORMAT " MiB%s",
+        has_mib > wanted_mib ? "the job's processes do not leave so much free"
+                             : "the guest's kernel does not take so much",
+        has_mib, wanted_mib, goes_back ? "" : "; it keeps what it had");
     take_error(guest, g_error_new_literal(BERTH_ERROR,
                                           goes_back ? BERTH_ERROR_UNAVAILABLE
                                                     : BERTH_ERROR_FAILED_PRECONDITION,

@@ -197,7 +197,7 @@ def refuses():
     shell(job, f"touch /dev/shm/hold; until {holds}; do usleep 100000; done")
     said = run("resize", "--memory", "128M", "--wait", str(job), timeout=300, text=True)
     check(said.returncode != 0, f"it is not had: {said.stdout}")
-    check_in("does not go along", said.stderr, "why")
+    check_in("do not leave so much free", said.stderr, "why")
     check_equal(shown(job), (1, 256), "what it has kept")
     shell(job, holds)
     check_in("guest-resize-failed", berth("events", str(job)), "the event log")
