@@ -14,6 +14,8 @@
 
 #define N_FIELDS  18
 #define PROCS_MAX 10000000
+/* So much of a word that is not understood is told. */
+#define SHOWN_MAX_BYTES 20u
 /* Beyond this (about 300 years) a time is nonsense, and sums could overflow. */
 #define TIME_MAX_SEC G_GINT64_CONSTANT(10000000000)
 
@@ -81,6 +83,25 @@ static void read_header(SimSwf *swf, const char *line)
     }
 }
 
+/* What is no log at all may have anything there. (transfer full) */
+static char *shown(const char *word)
+{
+    gsize length = strcspn(word, " \t");
+    g_autofree char *start = g_strndup(word, MIN(length, SHOWN_MAX_BYTES));
+    for (char *at = start; *at != '\0'; at++)
+        if (!g_ascii_isgraph(*at))
+            *at = '?';
+    return g_strconcat("\"", start, length > SHOWN_MAX_BYTES ? "...\"" : "\"", NULL);
+}
+
+static gboolean refuse_word(const SimInput *input, guint field, const char *word, const char *why,
+                            GError **error)
+{
+    g_autofree char *text = shown(word);
+    return sim_input_refuse(input, error, "field %u (%s): %s %s", field + 1, field_names[field],
+                            text, why);
+}
+
 /* Whole numbers; some logs give averages with a fraction, which is cut off. */
 static gboolean read_fields(const SimInput *input, char *line, gint64 fields[N_FIELDS],
                             GError **error)
@@ -96,11 +117,9 @@ static gboolean read_fields(const SimInput *input, char *line, gint64 fields[N_F
         if (has_digits && *end == '.')
             end += 1 + strspn(end + 1, "0123456789");
         if (!has_digits || (*end != '\0' && *end != ' ' && *end != '\t') || fields[i] < -1)
-            return sim_input_refuse(input, error, "field %u (%s): %.*s is no number from -1 on",
-                                    i + 1, field_names[i], (int)strcspn(at, " \t"), at);
+            return refuse_word(input, i, at, "is no number from -1 on", error);
         if (fields[i] == G_MAXINT64)
-            return sim_input_refuse(input, error, "field %u (%s): %.*s is too large", i + 1,
-                                    field_names[i], (int)strcspn(at, " \t"), at);
+            return refuse_word(input, i, at, "is too large", error);
         at = end;
     }
     if (!is_blank(at))
