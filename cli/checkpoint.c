@@ -100,7 +100,8 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
             "on. A job whose\nnode dies goes on from its newest checkpoint, and `berth restore` "
             "puts "
             "it back to any that it has.\n`berth submit --checkpoint-every` has that done every so "
-            "often.",
+            "often. `berth checkpoint ls JOB` shows the\ncheckpoints that a job has, `berth "
+            "checkpoint rm JOB CHECKPOINT` removes one.",
             NULL, out_status, error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);

@@ -209,7 +209,7 @@ static gboolean check_at_limits(const Berth__JobSpec *spec, const BerthDaemonCon
         return TRUE;
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
                         "jobs cannot be checkpointed here, at their time limit or before: that "
-                        "needs guests' disks in Ceph (storage = rbd); submit it without "
+                        "needs guests' disks in Ceph (kind = rbd in [storage] of berthd.conf); submit it without "
                         "--on-timeout=checkpoint");
     return FALSE;
 }
