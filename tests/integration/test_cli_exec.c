@@ -6,6 +6,8 @@
 
 #include <signal.h>
 
+#define NOBODY 65534u
+
 static int setup(void **state)
 {
     int status = berthd_test_setup(state);
@@ -28,6 +30,33 @@ static void node_exec_that_cannot_write_says_why(void **state)
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "cannot write what node n1 says, and ended all");
     run_until(fake_agent_execs(test->agent)->n_cancelled == 1);
+}
+
+static void node_exec_runs_nowhere_if_one_node_is_unknown(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "node", "exec", "n1,n9", "--", "true");
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "there is no node \"n9\"");
+    assert_null(fake_agent_execs(test->agent)->request);
+}
+
+/* berth thaw would be refused, too. */
+static void exec_in_what_an_operator_froze_says_who_thaws_it(void **state)
+{
+    BerthdTest *test = *state;
+    const char *socket = berthd_fixture_socket(test->berthd);
+    g_autofree char *number = cli_output_of(
+        cli_start_as(socket, NOBODY, (const char *const[]){"submit", "--", "true", NULL}));
+    g_strchomp(number);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING,
+                              g_ascii_strtoull(number, NULL, 10));
+    g_autofree char *nothing = cli_output_of(CLI(test->berthd, "freeze", number));
+    assert_string_equal(nothing, "");
+    g_autoptr(CliProcess) cli =
+        cli_start_as(socket, NOBODY, (const char *const[]){"exec", number, "--", "true", NULL});
+    assert_cli_status(cli, 125);
+    assert_contains(cli_err(cli), "frozen by an operator, who alone can thaw it");
 }
 
 /* What ends it by a signal from outside: of the two, only one ends it by itself. */
@@ -70,6 +99,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(node_exec_that_cannot_write_says_why),
+        TEST(exec_in_what_an_operator_froze_says_who_thaws_it),
+        TEST(node_exec_runs_nowhere_if_one_node_is_unknown),
         TEST(exec_that_is_hung_up_leaves_the_terminal_as_it_was),
         TEST(exec_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was),
     };

@@ -55,6 +55,7 @@ static void migrate_is_refused_with_the_reason(void **state)
                  "changed 2 can\n"
                  "left 2\n"
                  "migrate 1 to=2 ! not reached\n"
+                 "migrate 1 ! nodes that it may use are away\n"
                  "join 2\n"
                  "submit 2 v=4 m=100 nodes=2 -> START 2.1@2\n"
                  "migrate 2 ! does not run yet\n"
