@@ -158,7 +158,7 @@ static void bad_lines_are_refused_with_their_place(void **state)
         {"1 9 5 99999999999999999999 4 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_SWF,
          "trace:1: field 4 (run time): \"99999999999999999999\" is too large"},
         {"1 9 5 6 4 30 2048 8 120 4096 1 99999999999999999999.5 2 9 1 1 -1 -1\n", SIM_FORMAT_SWF,
-         "trace:1: field 12 (user): 99999999999999999999.5 is too large"},
+         "trace:1: field 12 (user): \"99999999999999999999...\" is too large"},
         {"1 9 5 6 99999999 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_SWF,
          "trace:1: more than 10000000 processors"},
         {SWF_LINE "8 99 5 60 4 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_AUTO,
