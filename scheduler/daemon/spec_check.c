@@ -207,10 +207,11 @@ static gboolean check_at_limits(const Berth__JobSpec *spec, const BerthDaemonCon
                        (int)spec->on_timeout);
     if (spec->on_timeout != BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT || can_checkpoint(config))
         return TRUE;
-    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
-                        "jobs cannot be checkpointed here, at their time limit or before: that "
-                        "needs guests' disks in Ceph (kind = rbd in [storage] of berthd.conf); submit it without "
-                        "--on-timeout=checkpoint");
+    g_set_error_literal(
+        error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+        "jobs cannot be checkpointed here, at their time limit or before: that "
+        "needs guests' disks in Ceph (kind = rbd in [storage] of berthd.conf); submit it without "
+        "--on-timeout=checkpoint");
     return FALSE;
 }
 
