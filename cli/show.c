@@ -130,7 +130,8 @@ static void print_slack(const Berth__Task *task)
 {
     g_autofree char *balloon = berth_format_size_mib(task->balloon_mib);
     if (task->opportunistic)
-        berth_print_field("Placement", "in slack: what other jobs have reserved there and do not use");
+        berth_print_field("Placement",
+                          "in slack: what other jobs have reserved there and do not use");
     if (task->balloon_mib > 0)
         berth_print_fieldf("Balloon", "keeps %s of its memory, for who lacks it on its node",
                            balloon);
