@@ -173,12 +173,12 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
         return;
     gboolean vcpus = lacks_vcpus(core, usage);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage))
+        grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
+        core->now_usec < guest->limit_rest_usec)
         return;
     switch (guest->task->job->class->shape.on_limit) {
     case BERTH_ON_LIMIT_FREEZE:
-        if ((core->config.features & BERTH_FEATURE_FREEZING) &&
-            core->now_usec >= guest->limit_rest_usec)
+        if (core->config.features & BERTH_FEATURE_FREEZING)
             core_freeze_want(core, guest, BERTH_REASON_AT_LIMIT);
         break;
     case BERTH_ON_LIMIT_KILL:

@@ -19,6 +19,10 @@
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
+/* Pressure is told as an average of 10 s, which forgets 19 parts of 20 in three times that: until then it may be of what
+ * a guest had before it was resized. */
+#define PRESSURE_FORGOTTEN_USEC (30 * (gint64)G_USEC_PER_SEC)
+
 /* --- costs ---------------------------------------------------------------------------------- */
 
 static guint64 to_copy_mib(const CoreGuest *guest)
@@ -478,7 +482,7 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         return;
     }
     if (!core_size_equal(guest->old_size, guest->goal))
-        guest->limit_rest_usec = 0;
+        guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
     if (!core_size_equal(guest->goal, guest->size))
         set_size(core, guest, guest->goal);
     guest->balloon_mib = guest->to_balloon_mib;

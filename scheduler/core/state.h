@@ -207,10 +207,10 @@ struct CoreGuest {
     guint64 stuck_event;   /* in which it was to make room, and could not. relief.c */
     gint64 stuck_usec;     /* since then a drain has found no place for it; 0 = it has not looked */
     guint64 balloon_mib;   /* of its memory, that a balloon keeps from it */
-    guint64 to_balloon_mib;     /* RESIZING: likewise, if that works */
-    gint64 balloon_rest_usec;   /* it is not asked for memory again until then */
-    gint64 relax_rest_usec;     /* nor given it back, after that has failed */
-    gint64 limit_rest_usec;     /* nor frozen at its limit: somebody has let it go on as it is */
+    guint64 to_balloon_mib;   /* RESIZING: likewise, if that works */
+    gint64 balloon_rest_usec; /* it is not asked for memory again until then */
+    gint64 relax_rest_usec;   /* nor given it back, after that has failed */
+    gint64 limit_rest_usec;   /* nor stopped at its limit: it was let go on as it is, or resized */
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
     /* charge.c */

@@ -130,11 +130,17 @@ static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
 }
 
+static void on_cancelled(BerthRpcCall *call, gpointer user_data)
+{
+    berth_rpc_call_end(call);
+}
+
 /* Does not end: who waits for more than there is hangs, and fails by its deadline. */
 static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *request,
                      Berth__Event_Closure closure, void *closure_data)
 {
     const Happening *happening = script_of(service)->happenings;
+    berth_rpc_call_set_cancelled_func(BERTH_RPC_CALL(closure_data), on_cancelled, NULL);
     for (guint64 seq = 1; happening->kind != 0; happening++, seq++) {
         Berth__Event event = BERTH__EVENT__INIT;
         event.seq = seq;

@@ -44,6 +44,8 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
         "report 1.1 cpu=2000 mem=540 left=10 throttled=500\n" /* small, and does not stall */
+        "report 1.1 cpu=2000 mem=540 left=10 psi=100\n"       /* perhaps of what it had */
+        "at 30\n"
         "report 1.1 cpu=2000 mem=540 left=10 psi=100 -> FREEZE 1.1@1\n"
         "cancel 1 -> STOP 1.1@1\n"
         "exited 1.1 -> RELEASE 1.1@1\n");
@@ -105,6 +107,7 @@ static void guest_on_a_cordoned_node_is_grown_there(void **state)
         "cordon 1\n"
         "report 1.1 cpu=1000 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
+        "at 30\n"
         "report 1.1 cpu=1000 mem=490 left=10 psi=500 -> STOP 1.1@1\n");
     /* Cordoned while it was on its way there to grow. */
     run("node 1 4 1000\n"
@@ -128,6 +131,7 @@ static void guest_in_slack_is_backed_to_grow(void **state)
                                              "-> MIGRATE 2.1@1>2\n"
                                              "migrated 2.1 -> RESIZE 2.1@2\n"
                                              "resized 2.1\n"
+                                             "at 65\n"
                                              "report 2.1 mem=240 left=10 psi=500 -> STOP 2.1@2\n",
                                              NULL);
     g_autofree char *nowhere = g_strconcat(in_slack,
@@ -188,6 +192,7 @@ static void guest_grows_in_what_there_is_room_for(void **state)
                             "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
                             "-> RESIZE 1.1@1\n"
                             "resized 1.1\n"
+                            "at 30\n"
                             "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
                             "-> STOP 1.1@1\n";
     run(no_vcpus);

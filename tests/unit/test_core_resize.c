@@ -276,7 +276,12 @@ static void job_frozen_at_its_limit_goes_on_with_more(void **state)
                         "resized 1.1 -> THAW 1.1@1\n"
                         "thawed 1.1\n"
                         "? 1 RUNNING none running\n"
-                        "holds 1 1 600\n");
+                        "holds 1 1 600\n"
+                        "report 1.1 mem=390 left=210 psi=900\n" /* of what it had before */
+                        "at 29\n"
+                        "report 1.1 mem=590 left=10 psi=900\n"
+                        "at 31\n"
+                        "report 1.1 mem=590 left=10 psi=900 -> FREEZE 1.1@1\n");
     run_with(NO_GROWTH,
              "node 1 4 1000\n" FROZEN_AT_ITS_LIMIT "resize 1 m=600 -> RESIZE 1.1@1^=1/600\n"
              "resized 1.1 failed -> THAW 1.1@1\n" /* it may have gone on already */
