@@ -114,7 +114,8 @@ def moved():
         grow(large[first])
         await_true("it runs on the other node", lambda: node_of(job) == second and "migration" not in task(show(job)), 120)
         check_equal([is_in_slack(job), cpu_weight(job)], [True, light], "it is in slack there, with its CPU weight")
-        check_in("pressure", berth("events", str(job)), "its events")
+        said = berth("events", str(job))  # the other one takes its CPUs back, too, while it grows
+        check("pressure: " in said or "balance: " in said, f"why it was moved: {said}")
         await_more(job)
         end(large[first])
         berth("cancel", str(large[second]))
