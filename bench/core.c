@@ -18,7 +18,7 @@
 
 typedef struct {
     gint64 nodes, jobs, events, cells, gangs, plan_depth;
-    gboolean distinct, berth, json;
+    gboolean distinct, lopsided, berth, json;
 } Options;
 
 static int compare_costs(gconstpointer a, gconstpointer b)
@@ -126,6 +126,8 @@ static gboolean parse_options(int argc, char **argv, Options *options, GError **
         NUMBER("plan-depth", plan_depth, "waiting tasks with a planned start (default: 1)"),
         {"distinct", 0, 0, G_OPTION_ARG_NONE, &options->distinct,
          "each job asks for something else (default: 10 kinds of jobs per user)", NULL},
+        {"lopsided", 0, 0, G_OPTION_ARG_NONE, &options->lopsided,
+         "who waits has the vCPUs or the memory where one ends, never both", NULL},
         {"berth", 0, 0, G_OPTION_ARG_NONE, &options->berth,
          "Berth's own mode: slack, predictions, fair share and timers", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &options->json, "print JSON instead of a table", NULL},
@@ -217,6 +219,7 @@ int main(int argc, char **argv)
                             .cells = (guint32)options.cells,
                             .gangs_permille = (guint32)options.gangs,
                             .is_distinct = options.distinct,
+                            .is_lopsided = options.lopsided,
                             .is_berth = options.berth,
                             .plan_depth = options.plan_depth};
     g_autoptr(Cluster) cluster = cluster_new(&config);

@@ -13,6 +13,9 @@
 #define USERS           300u
 #define SHAPES_PER_USER 10u
 #define GUESTS_MAX      9u /* of a gang */
+#define OVERHEAD_MIB    128u
+#define FILLING_VCPUS   8u /* of a guest of those that fill the nodes before lopsided ones */
+#define FILLING_MIB     (NODE_MIB / NODE_CPUS * FILLING_VCPUS)
 #define ANSWER_USEC     (5 * (gint64)G_USEC_PER_SEC)
 #define STEP_USEC       (G_USEC_PER_SEC / 10)
 /* Between two reports of all guests while the cluster settles; so many at most. */
@@ -55,7 +58,7 @@ Cluster *cluster_new(const ClusterConfig *config)
     if (config->is_berth)
         tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] = tunings[BERTH_TUNING_WEIGHT_AGE] = 1000;
     BerthCoreConfig core_config = {.node_timeout_usec = 60 * (gint64)G_USEC_PER_SEC,
-                                   .guest_overhead_mib = 128,
+                                   .guest_overhead_mib = OVERHEAD_MIB,
                                    .policy = BERTH_POLICY_CONSERVATIVE,
                                    .features = BERTH_FEATURE_ALL,
                                    .tunings = tunings};
@@ -236,6 +239,18 @@ void cluster_set_storage(Cluster *cluster, gboolean is_up)
            &(BerthCoreEvent){.kind = is_up ? BERTH_EVENT_STORAGE_UP : BERTH_EVENT_STORAGE_DOWN});
 }
 
+/* Guests of one size that fill the nodes, then by turns what has the vCPUs and what has the memory where one of these
+ * ends, but not the other. */
+static BerthResources lopsided(const Cluster *cluster)
+{
+    guint64 n_filling = cluster->config.nodes * (guint64)(NODE_CPUS / FILLING_VCPUS);
+    if (cluster->next_job <= n_filling) /* with room for the MiB that are to make them distinct */
+        return (BerthResources){FILLING_VCPUS, FILLING_MIB - 2 * OVERHEAD_MIB, 10};
+    if (cluster->next_job % 2 == 0)
+        return (BerthResources){FILLING_VCPUS / 2, FILLING_MIB + FILLING_MIB / 8, 10};
+    return (BerthResources){FILLING_VCPUS + 1, FILLING_MIB / 2, 10};
+}
+
 void cluster_submit(Cluster *cluster)
 {
     static const guint32 vcpus[] = {1, 1, 1, 1, 2, 2, 4, 4, 8, 16, 32, 64};
@@ -260,6 +275,8 @@ void cluster_submit(Cluster *cluster)
         .may_checkpoint = may_be_in_slack,
         .opportunistic = may_be_in_slack,
     };
+    if (cluster->config.is_lopsided)
+        event.submitted.resources = lopsided(cluster);
     /* A few seconds and MiB that no other job has. */
     if (cluster->config.is_distinct) {
         event.submitted.time_limit_usec +=

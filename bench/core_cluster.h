@@ -20,7 +20,9 @@ typedef struct {
     guint32 nodes, cells;
     guint32 gangs_permille;
     gboolean is_distinct; /* each job has a shape of its own */
-    gboolean is_berth;    /* guests may run in slack, they are measured, fair share and age count */
+    gboolean
+        is_lopsided; /* who waits needs more of one thing than an end leaves, and less of the other */
+    gboolean is_berth; /* guests may run in slack, they are measured, fair share and age count */
     gint64 plan_depth;
 } ClusterConfig;
 

@@ -23,6 +23,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/fresh.h"
 #include "scheduler/core/gather.h"
+#include "scheduler/core/least.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
 #include "scheduler/core/placement.h"
@@ -209,22 +210,28 @@ typedef struct {
     gint64 gangs_left, singles_left; /* searches that may fail */
 } Filling;
 
-static gboolean may_be_worth_it(const Filling *filling, const CoreLeast *least,
+static gboolean may_be_worth_it(const Filling *filling, const CoreLeast *leasts, guint n,
                                 gint64 failures_left, gboolean fails)
 {
-    if (!core_order_least_is_any(least))
-        return FALSE;
     if (failures_left > 0 && filling->core->full_pass_wanted)
-        return TRUE;
-    return (failures_left > 0 || !fails) && core_fresh_may_have_room(filling->fresh, least);
+        return n > 0;
+    if (failures_left <= 0 && fails)
+        return FALSE;
+    guint i = 0;
+    while (i < n && !core_fresh_may_have_room(filling->fresh, &leasts[i]))
+        i++;
+    return i < n;
 }
 
 static gboolean may_be_tried(const CoreOrderSum *sum, gpointer user_data)
 {
     const Filling *filling = user_data;
     gboolean single_fails = core_plan_depth(filling->core, CORE_PLAN_GATHERED) > 0;
-    return may_be_worth_it(filling, &sum->singles, filling->singles_left, single_fails) ||
-           may_be_worth_it(filling, &sum->gangs, filling->gangs_left, TRUE);
+    guint n_singles, n_gangs;
+    const CoreLeast *singles = core_leasts_singles(&sum->leasts, &n_singles);
+    const CoreLeast *gangs = core_leasts_gangs(&sum->leasts, &n_gangs);
+    return may_be_worth_it(filling, singles, n_singles, filling->singles_left, single_fails) ||
+           may_be_worth_it(filling, gangs, n_gangs, filling->gangs_left, TRUE);
 }
 
 /* Goes through all of the order behind the firm starts, in a bounded number of searches that fail; of

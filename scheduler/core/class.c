@@ -4,6 +4,7 @@
 #include "scheduler/core/class.h"
 
 #include "scheduler/core/mix.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
 
 #include <stdlib.h>
@@ -47,6 +48,7 @@ static void class_free(gpointer data)
 {
     CoreClass *class = data;
     core_heap_clear(&class->waiting);
+    core_order_tree_forget(class);
     g_free(class->shape.nodes);
     g_free(class);
 }

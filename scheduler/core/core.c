@@ -18,6 +18,7 @@
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
+#include "scheduler/core/order_tree.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
@@ -558,7 +559,8 @@ gsize berth_core_memory_bytes(BerthCore *core)
     g_hash_table_iter_init(&iter, core->classes);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const CoreClass *class = key;
-        bytes += sizeof *class + class->waiting.allocated * sizeof(gpointer) +
+        bytes += sizeof *class + core_order_tree_bytes(class) +
+                 class->waiting.allocated * sizeof(gpointer) +
                  class->shape.n_nodes * sizeof(guint32) + CORE_SET_ENTRY_BYTES;
     }
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)

@@ -8,27 +8,23 @@
 #include "scheduler/core/order_tree.h"
 
 #include "scheduler/core/class.h"
+#include "scheduler/core/least.h"
 #include "scheduler/core/mix.h"
-
-static const CoreLeast no_least = {{G_MAXUINT32, G_MAXUINT64}, G_MAXINT64};
 
 /* --- sums ----------------------------------------------------------------------------------- */
 
-static CoreLeast least_of(CoreLeast a, CoreLeast b)
+static CoreLeasts leasts_of_one(const BerthCore *core, const CoreClass *class)
 {
-    return (CoreLeast){{MIN(a.size.vcpus, b.size.vcpus), MIN(a.size.memory_mib, b.size.memory_mib)},
-                       MIN(a.length_usec, b.length_usec)};
+    CoreLeast least = {class->shape.start, core_class_length_usec(core, class)};
+    return core_leasts_of_one(&least, class->shape.guests > 1);
 }
 
 static CoreOrderSum sum_of_one(const BerthCore *core, const CoreClass *class)
 {
-    CoreLeast least = {class->shape.start, core_class_length_usec(core, class)};
-    gboolean is_gang = class->shape.guests > 1;
     return (CoreOrderSum){.n = 1,
                           .may_be_in_slack = core_class_may_be_in_slack(core, class),
                           .left_to_slack = class->left_to_slack,
-                          .singles = is_gang ? no_least : least,
-                          .gangs = is_gang ? least : no_least};
+                          .leasts = leasts_of_one(core, class)};
 }
 
 static void add(CoreOrderSum *sum, const CoreClass *class)
@@ -39,16 +35,54 @@ static void add(CoreOrderSum *sum, const CoreClass *class)
     sum->n += other->n;
     sum->may_be_in_slack |= other->may_be_in_slack;
     sum->left_to_slack = MAX(sum->left_to_slack, other->left_to_slack);
-    sum->singles = least_of(sum->singles, other->singles);
-    sum->gangs = least_of(sum->gangs, other->gangs);
+}
+
+/* All of *OUT but the leasts, for CLASS and all below it. */
+static void count_up(const BerthCore *core, const CoreClass *class, CoreOrderSum *out)
+{
+    out->n = 1;
+    out->may_be_in_slack = core_class_may_be_in_slack(core, class);
+    out->left_to_slack = class->left_to_slack;
+    add(out, class->order.left);
+    add(out, class->order.right);
+}
+
+static const CoreLeasts *leasts_below(const CoreClass *class)
+{
+    return class != NULL ? &class->order.sum.leasts : NULL;
+}
+
+/* *OUT, as it was made or zeroed, becomes those of CLASS and all below it. FALSE: that is what it was. */
+static gboolean join_leasts(const BerthCore *core, const CoreClass *class, CoreLeasts *out)
+{
+    CoreLeasts alone = leasts_of_one(core, class);
+    const CoreLeasts *parts[] = {&alone, leasts_below(class->order.left),
+                                 leasts_below(class->order.right)};
+    return core_leasts_join(out, parts, G_N_ELEMENTS(parts));
 }
 
 static void sum_up(const BerthCore *core, CoreClass *class)
 {
-    CoreOrderSum sum = sum_of_one(core, class);
-    add(&sum, class->order.left);
-    add(&sum, class->order.right);
-    class->order.sum = sum;
+    count_up(core, class, &class->order.sum);
+    join_leasts(core, class, &class->order.sum.leasts);
+}
+
+/* *CHANGED: the leasts of one below CLASS have; after that, those of CLASS have. Where many wait one more or less
+ * seldom changes those of the larger parts, which take longest. */
+static void sum_up_if(const BerthCore *core, CoreClass *class, gboolean *changed)
+{
+    count_up(core, class, &class->order.sum);
+    *changed = *changed && join_leasts(core, class, &class->order.sum.leasts);
+}
+
+void core_order_tree_forget(CoreClass *class)
+{
+    core_leasts_clear(&class->order.sum.leasts);
+}
+
+gsize core_order_tree_bytes(const CoreClass *class)
+{
+    return core_leasts_bytes(&class->order.sum.leasts);
 }
 
 static guint n_below(const CoreClass *class)
@@ -112,40 +146,48 @@ static void split(const BerthCore *core, CoreClass *at, const CoreClass *key, Co
     sum_up(core, at);
 }
 
-static CoreClass *add_below(const BerthCore *core, CoreClass *at, CoreClass *class)
+static CoreClass *add_below(const BerthCore *core, CoreClass *at, CoreClass *class,
+                            gboolean *changed)
 {
     if (at == NULL || is_above(class, at)) {
         split(core, at, class, &class->order.left, &class->order.right);
         at = class;
+        *changed = TRUE;
     } else if (compare(class, at) < 0) {
-        at->order.left = add_below(core, at->order.left, class);
+        at->order.left = add_below(core, at->order.left, class, changed);
     } else {
-        at->order.right = add_below(core, at->order.right, class);
+        at->order.right = add_below(core, at->order.right, class, changed);
     }
-    sum_up(core, at);
+    sum_up_if(core, at, changed);
     return at;
 }
 
-static CoreClass *remove_below(const BerthCore *core, CoreClass *at, CoreClass *class)
+static CoreClass *remove_below(const BerthCore *core, CoreClass *at, CoreClass *class,
+                               gboolean *changed)
 {
-    if (at == class)
+    if (at == class) {
+        *changed = TRUE;
         return join(core, class->order.left, class->order.right);
+    }
     if (compare(class, at) < 0)
-        at->order.left = remove_below(core, at->order.left, class);
+        at->order.left = remove_below(core, at->order.left, class, changed);
     else
-        at->order.right = remove_below(core, at->order.right, class);
-    sum_up(core, at);
+        at->order.right = remove_below(core, at->order.right, class, changed);
+    sum_up_if(core, at, changed);
     return at;
 }
 
 void core_order_tree_add(BerthCore *core, CoreClass *class)
 {
-    core->order = add_below(core, core->order, class);
+    gboolean changed = FALSE;
+    core->order = add_below(core, core->order, class, &changed);
 }
 
 void core_order_tree_remove(BerthCore *core, CoreClass *class)
 {
-    core->order = remove_below(core, core->order, class);
+    gboolean changed = FALSE;
+    core->order = remove_below(core, core->order, class, &changed);
+    core_order_tree_forget(class);
 }
 
 static void refresh_below(const BerthCore *core, CoreClass *at, const CoreClass *class)
@@ -153,7 +195,7 @@ static void refresh_below(const BerthCore *core, CoreClass *at, const CoreClass 
     gint where = compare(class, at);
     if (where != 0)
         refresh_below(core, where < 0 ? at->order.left : at->order.right, class);
-    sum_up(core, at);
+    count_up(core, at, &at->order.sum);
 }
 
 void core_order_tree_refresh(BerthCore *core, CoreClass *class)
@@ -292,9 +334,17 @@ CoreClass *core_order_find(BerthCore *core, guint *at, CoreOrderMay may, gpointe
 
 /* --- invariants ----------------------------------------------------------------------------- */
 
-static gboolean is_same_least(const CoreLeast *a, const CoreLeast *b)
+static gboolean is_summed_up(const BerthCore *core, const CoreClass *class)
 {
-    return core_size_equal(a->size, b->size) && a->length_usec == b->length_usec;
+    const CoreOrderSum *kept = &class->order.sum;
+    CoreOrderSum sum = {.n = 0};
+    count_up(core, class, &sum);
+    join_leasts(core, class, &sum.leasts);
+    gboolean is_same = sum.n == kept->n && sum.may_be_in_slack == kept->may_be_in_slack &&
+                       sum.left_to_slack == kept->left_to_slack &&
+                       core_leasts_equal(&sum.leasts, &kept->leasts);
+    core_leasts_clear(&sum.leasts);
+    return is_same;
 }
 
 static gboolean is_below(const CoreClass *at, const CoreClass *top)
@@ -308,16 +358,9 @@ gboolean core_order_tree_is_sound(const BerthCore *core)
     list(core->order, classes);
     for (guint i = 0; i < classes->len; i++) {
         const CoreClass *class = g_ptr_array_index(classes, i);
-        const CoreOrderSum *kept = &class->order.sum;
-        CoreOrderSum sum = sum_of_one(core, class);
-        add(&sum, class->order.left);
-        add(&sum, class->order.right);
         if ((i > 0 && compare(g_ptr_array_index(classes, i - 1), class) >= 0) ||
             !is_below(class->order.left, class) || !is_below(class->order.right, class) ||
-            sum.n != kept->n || sum.may_be_in_slack != kept->may_be_in_slack ||
-            sum.left_to_slack != kept->left_to_slack ||
-            !is_same_least(&sum.singles, &kept->singles) ||
-            !is_same_least(&sum.gangs, &kept->gangs))
+            !is_summed_up(core, class))
             return FALSE;
     }
     return TRUE;

@@ -27,11 +27,9 @@ typedef gboolean (*CoreOrderMay)(const CoreOrderSum *sum, gpointer user_data);
 /* The first one from place *AT on of which alone MAY says that it may be; NULL = none. *AT becomes its place,
  * or the number of all. Passes over whole parts of the tree by their sums. */
 CoreClass *core_order_find(BerthCore *core, guint *at, CoreOrderMay may, gpointer user_data);
-/* SUM has such classes at all. */
-static inline gboolean core_order_least_is_any(const CoreLeast *least)
-{
-    return least->size.vcpus != G_MAXUINT32;
-}
-
+/* What CLASS has for the tree, in it or not. */
+void core_order_tree_forget(CoreClass *class);
+/* Beside the class itself. */
+gsize core_order_tree_bytes(const CoreClass *class);
 /* Every sum is one of what is below it, and the tree is in order. For invariants. */
 gboolean core_order_tree_is_sound(const BerthCore *core);

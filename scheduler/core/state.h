@@ -95,19 +95,25 @@ typedef struct {
     guint32 *nodes;             /* handles, rising */
 } CoreShape;
 
-/* The least of each that any of some classes asks for. */
+/* What a class asks for to start, or no more than any of some classes does. */
 typedef struct {
     CoreSize size;
     gint64 length_usec;
 } CoreLeast;
+
+/* Each of some classes asks for no less of anything than one of these does. least.c */
+typedef struct {
+    guint8 n_singles, n_gangs; /* of those with one guest, and with more */
+    CoreLeast one;             /* if it is just one */
+    CoreLeast *more;           /* if they are more: those of singles, then those of gangs */
+} CoreLeasts;
 
 /* What is known of some classes together. order_tree.c */
 typedef struct {
     guint n;
     gboolean may_be_in_slack; /* one of them */
     guint64 left_to_slack;    /* the latest of theirs */
-    CoreLeast singles,
-        gangs; /* of those with one guest, and with more; more than any node has where there are none */
+    CoreLeasts leasts;
 } CoreOrderSum;
 
 typedef struct {

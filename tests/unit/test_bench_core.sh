@@ -29,7 +29,7 @@ refused "12x" --jobs 12x
 refused "stray: nothing is expected" stray
 
 help=$("$core" --help)
-for said in --nodes --jobs --events --cells --gangs=N --plan-depth=N --distinct --berth --json permille 10000 1000000; do
+for said in --nodes --jobs --events --cells --gangs=N --plan-depth=N --distinct --lopsided --berth --json permille 10000 1000000; do
     [[ $help == *"$said"* ]] || { echo "--help does not say $said" >&2; failed=1; }
 done
 
@@ -47,6 +47,7 @@ has() { # "KIND..." ARGUMENTS: the median, 99th percentile and largest cost of e
 
 has "$events" --jobs 400 --events 30 --gangs 500 --cells 2 --plan-depth 8
 has "$events" --jobs 400 --events 30 --distinct
+has "$events" --jobs 400 --events 30 --distinct --lopsided
 # Timers are due in the run: it is long enough for three rounds of balancing.
 has "$events answer timer" --jobs 4000 --events 6000 --berth --distinct
 
