@@ -14,6 +14,7 @@
 #include "images/init/output.h"
 #include "images/init/say.h"
 #include "images/init/session.h"
+#include "images/init/stall.h"
 #include "images/init/uevent.h"
 #include "images/init/usage.h"
 
@@ -60,6 +61,7 @@ typedef enum {
     SOURCE_BATCH,    /* timer: read the command's output again */
     SOURCE_CLOCK,    /* timer: ask for the host's clock */
     SOURCE_EXECS,    /* of commands beside the job's own */
+    SOURCE_STALL,    /* tasks stall for memory */
     N_SOURCES,
 } Source;
 
@@ -77,11 +79,14 @@ struct Loop {
     uint64_t overhead_kib;
     Berth__Usage usage;
     HostClock clock;
-    bool batching;     /* output is read when the timer says so */
-    bool job_is_empty; /* the command has ended and so has all that it left */
+    uint32_t stall_msec; /* that wakes SOURCE_STALL; 0: it is not watched */
+    bool batching;       /* output is read when the timer says so */
+    bool job_is_empty;   /* the command has ended and so has all that it left */
     bool failure_was_said;
     bool power_off;
 };
+
+static void on_usage(Loop *loop);
 
 /* ---- watching */
 
@@ -175,6 +180,27 @@ static void set_usage_interval(void *data, uint32_t msec)
     set_timer(data, SOURCE_USAGE, msec, msec);
 }
 
+static void measure(void *data, uint32_t msec)
+{
+    set_usage_interval(data, msec);
+    on_usage(data);
+}
+
+static void watch_stalls(void *data, uint32_t msec)
+{
+    Loop *loop = data;
+
+    if (msec == loop->stall_msec)
+        return;
+    if (loop->fds[SOURCE_STALL] >= 0)
+        close(loop->fds[SOURCE_STALL]); /* epoll forgets it */
+    loop->fds[SOURCE_STALL] = -1;
+    loop->stall_msec = msec;
+    if (msec != 0 &&
+        !watch(loop, SOURCE_STALL, stall_open("/proc/pressure/memory", msec), EPOLLPRI))
+        say("the kernel does not tell of stalls: %m");
+}
+
 static bool take_task(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                       Fault *fault)
 {
@@ -257,6 +283,8 @@ static const SessionOps session_ops = {
     .ask_clock = ask_clock,
     .take_clock = take_clock,
     .set_usage_interval = set_usage_interval,
+    .measure = measure,
+    .watch_stalls = watch_stalls,
     .take_task = take_task,
     .take_file = take_file,
     .start = start,
@@ -335,7 +363,6 @@ static void on_uevents(Loop *loop)
 
 static void on_usage(Loop *loop)
 {
-    take_timer(loop, SOURCE_USAGE);
     follow_memory(loop);
     usage_measure(&loop->usage);
     session_measured(loop->session, &loop->usage);
@@ -388,6 +415,10 @@ static void handle(Loop *loop, Source source)
         on_uevents(loop);
         break;
     case SOURCE_USAGE:
+        take_timer(loop, source);
+        on_usage(loop);
+        break;
+    case SOURCE_STALL:
         on_usage(loop);
         break;
     case SOURCE_LEFTOVER:

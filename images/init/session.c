@@ -113,6 +113,7 @@ static void handle_hello(Session *session, const Berth__ToGuest__Hello *hello)
     session->gap_told = false;
     session->ops->set_clock(session->data, hello->clock_usec);
     session->ops->set_usage_interval(session->data, hello->usage_interval_msec);
+    session->ops->watch_stalls(session->data, hello->stall_msec);
     session->ops->exec_renew(session->data, hello->execs, hello->n_execs);
 }
 
@@ -218,6 +219,9 @@ void session_handle(Session *session, const Berth__ToGuest *message)
         break;
     case BERTH__TO_GUEST__BODY_CLOCK:
         session->ops->take_clock(session->data, message->clock);
+        break;
+    case BERTH__TO_GUEST__BODY_MEASURE:
+        session->ops->measure(session->data, message->measure->interval_msec);
         break;
     case BERTH__TO_GUEST__BODY_POWER_OFF:
         session->ops->power_off(session->data);

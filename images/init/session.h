@@ -26,6 +26,10 @@ typedef struct {
     uint64_t (*ask_clock)(void *data);
     void (*take_clock)(void *data, const Berth__ToGuest__Clock *answer);
     void (*set_usage_interval)(void *data, uint32_t msec);
+    /* Now, and then each MSEC. */
+    void (*measure)(void *data, uint32_t msec);
+    /* Measures also when tasks stall for memory for so long in a second; 0: it does not. */
+    void (*watch_stalls)(void *data, uint32_t msec);
     /* Prepares for the task, which stays the caller's. */
     bool (*take_task)(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                       Fault *fault);

@@ -30,7 +30,12 @@ static uint64_t number_after(const char *text, const char *key)
 
 UsageMemory usage_parse_memory(const char *text)
 {
-    return (UsageMemory){number_after(text, "MemTotal:"), number_after(text, "MemAvailable:")};
+    uint64_t swap = number_after(text, "SwapTotal:");
+    uint64_t swap_free = number_after(text, "SwapFree:");
+
+    return (UsageMemory){.total_kib = number_after(text, "MemTotal:"),
+                         .available_kib = number_after(text, "MemAvailable:"),
+                         .swap_used_kib = swap > swap_free ? swap - swap_free : 0};
 }
 
 static uint32_t pressure(const char *path, const char *kind)
@@ -45,7 +50,7 @@ UsageMemory usage_memory(void)
     char text[4096];
 
     return path_read_small("/proc/meminfo", text, sizeof text) ? usage_parse_memory(text)
-                                                               : (UsageMemory){0, 0};
+                                                               : (UsageMemory){0};
 }
 
 void usage_note_resident(Berth__Usage *usage, uint64_t kib)
@@ -63,7 +68,9 @@ void usage_measure_totals(Berth__Usage *usage)
     usage->memory_available_mib = memory.available_kib / 1024;
     if (memory.total_kib > memory.available_kib)
         usage_note_resident(usage, memory.total_kib - memory.available_kib);
+    usage->swap_used_mib = memory.swap_used_kib / 1024;
     usage->guest_cpu_usec = cgroups_job_cpu_usec();
+    usage->oom_kills = cgroups_job_oom_kills();
     if (statvfs("/", &disk) == 0)
         usage->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
 }

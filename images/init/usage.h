@@ -9,6 +9,7 @@
 typedef struct {
     uint64_t total_kib;
     uint64_t available_kib;
+    uint64_t swap_used_kib;
 } UsageMemory;
 
 /* Reads /proc/meminfo's TEXT; absent lines are 0. Pure. */

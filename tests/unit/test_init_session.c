@@ -34,6 +34,18 @@ static void on_interval(void *data, uint32_t msec)
     g_string_append_printf(((Guest *)data)->calls, "i%u", msec);
 }
 
+static void on_measure(void *data, uint32_t msec)
+{
+    g_string_append_printf(((Guest *)data)->calls, "m%u", msec);
+}
+
+/* Only what it is not without. */
+static void on_stalls(void *data, uint32_t msec)
+{
+    if (msec != 0)
+        g_string_append_printf(((Guest *)data)->calls, "l%u", msec);
+}
+
 static bool on_task(void *data, const Berth__GuestTask *task, FilesProgress *out_progress,
                     Fault *fault)
 {
@@ -117,6 +129,8 @@ static const SessionOps ops = {
     .ask_clock = on_ask_clock,
     .take_clock = on_clock_told,
     .set_usage_interval = on_interval,
+    .measure = on_measure,
+    .watch_stalls = on_stalls,
     .take_task = on_task,
     .take_file = on_file,
     .start = on_start,
@@ -141,12 +155,14 @@ static void from_host(Session *session, char what, unsigned number)
     Berth__ToGuest__Signal signal = BERTH__TO_GUEST__SIGNAL__INIT;
     Berth__ToGuest__Clock clock = BERTH__TO_GUEST__CLOCK__INIT;
     Berth__ToGuest__PowerOff power_off = BERTH__TO_GUEST__POWER_OFF__INIT;
+    Berth__ToGuest__Measure measure = BERTH__TO_GUEST__MEASURE__INIT;
     Berth__ToGuest__ExecClose exec = BERTH__TO_GUEST__EXEC_CLOSE__INIT;
     static uint64_t current;
 
     hello.session = number;
     hello.clock_usec = 77;
     hello.usage_interval_msec = 500;
+    hello.stall_msec = number == 6 ? 100 : 0;
     hello.execs = &(uint64_t){number};
     hello.n_execs = number >= 5; /* one that goes on */
     task.command = command;
@@ -159,6 +175,7 @@ static void from_host(Session *session, char what, unsigned number)
     signal.command_only = number > 100;
     run.clock_usec = number;
     clock.clock_usec = number;
+    measure.interval_msec = number;
     if (what == 'H' || what == 'W')
         current = what == 'H' ? number : current + 1;
     message.session = current;
@@ -196,6 +213,10 @@ static void from_host(Session *session, char what, unsigned number)
         message.body_case = BERTH__TO_GUEST__BODY_EXEC_CLOSE;
         exec.exec = number;
         message.exec_close = &exec;
+        break;
+    case 'M':
+        message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
+        message.measure = &measure;
         break;
     case 'P':
         message.body_case = BERTH__TO_GUEST__BODY_POWER_OFF;
@@ -299,7 +320,7 @@ static void drain(Session *session, GString *sent)
 
 /* Events: H hello with session number, T task with so many words, F file (index + 10 * offset), R run
  * at a time of the host (0: not said), W run in a session that is not, A ack of both streams, K signal (above 100: to the command),
- * Z the host's clock, C of a command beside it, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
+ * Z the host's clock, C of a command beside it, M measure, P power off; o, e output, b begun, x ended, u usage, q clock to be asked
  * for, f failure. At a "/" and at the end the channel takes all that is due. */
 static const struct {
     const char *name;
@@ -357,6 +378,8 @@ static const struct {
      "Q5 S0 X127 Q5 S0te X127 ", "c77i500trc77i500"},
     {"streams take turns", 0, 0, 0, "H1 T1 R b5 / o1 e1 / o1 e1", "Q5 S0tr B5 O0+1 E0+1 O1+1 E1+1 ",
      "c77i500tr"},
+    {"a host says what makes it measure", 0, 0, 0, "H6 / M700 / M20", "Q5 S0 ",
+     "c77i500l100n6m700m20"},
     {"only the newest usage is sent", 0, 0, 0, "H1 / u u / u", "Q5 S0 U U ", "c77i500"},
     {"a signal and power-off are passed on", 0, 0, 0, "H1 / K15 P", "Q5 S0 ", "c77i500s15p"},
     {"a new host learns which signal the job was sent", 0, 0, 0, "H1 / K15 / H2 / K9 / H3",

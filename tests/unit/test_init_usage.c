@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/lib/assert.h"
+#include "tests/lib/tempdir.h"
 
 #include "common/pressure.h"
 #include "images/init/cgroups.h"
 #include "images/init/cpus.h"
+#include "images/init/stall.h"
 #include "images/init/usage.h"
 
 #include <glib.h>
+#include <string.h>
+#include <unistd.h>
 
 static void usage_parse_memory_cases(void **state)
 {
@@ -14,11 +18,12 @@ static void usage_parse_memory_cases(void **state)
         const char *text;
         uint64_t total;
         uint64_t available;
+        uint64_t swap_used;
     } cases[] = {
-        {"MemTotal:         100 kB\nMemFree: 5 kB\nMemAvailable:      70 kB\n", 100, 70},
-        {"MemTotal: 100 kB\n", 100, 0},
-        {"XMemTotal: 100 kB\nMemAvailable: 1 kB", 0, 1},
-        {"", 0, 0},
+        {"MemTotal:         100 kB\nMemFree: 5 kB\nMemAvailable:      70 kB\n", 100, 70, 0},
+        {"MemTotal: 100 kB\nSwapCached: 1 kB\nSwapTotal: 60 kB\nSwapFree: 25 kB\n", 100, 0, 35},
+        {"XMemTotal: 100 kB\nMemAvailable: 1 kB\nSwapFree: 5 kB", 0, 1, 0},
+        {"", 0, 0, 0},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -26,6 +31,7 @@ static void usage_parse_memory_cases(void **state)
 
         assert_int_equal(memory.total_kib, cases[i].total);
         assert_int_equal(memory.available_kib, cases[i].available);
+        assert_int_equal(memory.swap_used_kib, cases[i].swap_used);
     }
 }
 
@@ -70,6 +76,33 @@ static void pressure_parse_cases(void **state)
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_int_equal(berth_pressure_parse(cases[i].text, cases[i].kind), cases[i].expected);
+}
+
+/* To a file that is none of the kernel's: what is written is the trigger. */
+static void stall_open_writes_the_trigger(void **state)
+{
+    const char *dir = *state;
+    g_autofree char *path = g_build_filename(dir, "memory", NULL);
+    g_autofree char *text = NULL;
+    gsize length = 0;
+
+    assert_true(g_file_set_contents(path, "", 0, NULL));
+    int fd = stall_open(path, 150);
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(g_file_get_contents(path, &text, &length, NULL));
+    assert_string_equal(text, "some 150000 1000000");
+    assert_int_equal(length, strlen(text) + 1);
+}
+
+static void stall_open_of_a_kernel_without_it_fails(void **state)
+{
+    const char *dir = *state;
+    g_autofree char *path = g_build_filename(dir, "missing", NULL);
+
+    assert_int_equal(stall_open(path, 150), -1);
+    assert_int_equal(stall_open(dir, 150), -1);
 }
 
 static void usage_note_resident_only_raises(void **state)
@@ -153,6 +186,10 @@ int main(void)
         cmocka_unit_test(cpus_next_range_cases),
         cmocka_unit_test(pressure_parse_cases),
         cmocka_unit_test(usage_note_resident_only_raises),
+        cmocka_unit_test_setup_teardown(stall_open_writes_the_trigger, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(stall_open_of_a_kernel_without_it_fails, tempdir_make,
+                                        tempdir_remove),
         cmocka_unit_test(cgroups_parse_flat_cases),
         cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
         cmocka_unit_test(memory_limit_is_due_cases),
