@@ -91,6 +91,12 @@ static const BerthConfigOption options[] = {
     {MEMBER(report_interval_sec), .group = "agents", .key = "report_interval",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 3600, .default_value = "5s",
      .doc = "between measurements"},
+    {MEMBER(report_near_sec), .group = "agents", .key = "report_near",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 60, .default_value = "1s",
+     .doc = "the same, of guests and nodes near a limit, if it is less"},
+    {MEMBER(report_calm_sec), .group = "agents", .key = "report_calm",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 3600, .default_value = "20s",
+     .doc = "the same, of those that have nothing to do, if it is more"},
 
     {MEMBER(default_image), .group = "defaults", .key = "image", .type = BERTH_CONFIG_STRING,
      .default_value = "debian", .check = check_image, .doc = "image of a job that names none"},

@@ -26,6 +26,8 @@ typedef struct {
     char *ca;
     guint node_timeout_sec;
     guint report_interval_sec;
+    guint report_near_sec;
+    guint report_calm_sec;
     /* [defaults] of a job */
     char *default_image;
     guint default_vcpus;

@@ -8,6 +8,7 @@
 
 #include "scheduler/daemon/guest_reports.h"
 
+#include "common/delta.h"
 #include "common/id.h"
 #include "scheduler/daemon/actions.h"
 #include "scheduler/daemon/checkpoints.h"
@@ -358,6 +359,54 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         g_array_append_val(events, event);
 }
 
+/* What CHANGE says in full. NULL: it leaves out what is not known here. */
+static const Berth__Usage *complete(BerthTaskEntry *entry, guint32 node,
+                                    const Berth__GuestReport *change)
+{
+    if (change->whole || (entry->said && entry->said_node != node)) {
+        if (entry->said)
+            berth__usage__free_unpacked(entry->said, NULL);
+        entry->said = NULL;
+    }
+    if (!entry->said && !change->whole)
+        return NULL;
+    if (!entry->said) {
+        const Berth__Usage none = BERTH__USAGE__INIT;
+        entry->said = berth_pb_dup(&none.base);
+    }
+    entry->said_node = node;
+    berth_delta_apply(&entry->said->base, change->usage ? &change->usage->base : NULL,
+                      change->zeros, change->n_zeros);
+    return entry->said;
+}
+
+static gboolean is_measured(const Berth__GuestReport *change)
+{
+    return change->whole || change->usage || change->n_zeros > 0;
+}
+
+/* Adds to UNKNOWN (Berth__GuestId, not owned) whom the node has to tell of wholly. */
+static void measure_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                           const Berth__GuestReport *change, GArray *events, GPtrArray *unknown)
+{
+    const BerthGuestId id = guest_id(change->id);
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    BerthCoreTask task;
+    BerthTaskEntry *entry = find_entry(daemon, node, &id, &task);
+    if (!entry)
+        return;
+    status.id = change->id;
+    status.stdout_bytes = change->stdout_bytes;
+    status.stderr_bytes = change->stderr_bytes;
+    status.migration = change->migration;
+    if (is_measured(change)) {
+        status.usage = (Berth__Usage *)complete(entry, node, change);
+        if (!status.usage)
+            g_ptr_array_add(unknown, change->id);
+    }
+    measure_guest(daemon, turn, node, &status, events);
+}
+
 static void measure_node(BerthNodeEntry *entry, const Berth__ReportRequest *request, GArray *events)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_REPORTED, .node = entry->handle};
@@ -366,13 +415,16 @@ static void measure_node(BerthNodeEntry *entry, const Berth__ReportRequest *requ
 }
 
 void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
-                                 const Berth__ReportRequest *request)
+                                 const Berth__ReportRequest *request, GPtrArray *unknown)
 {
     BerthNodeEntry *node_entry = berth_node_table_find(daemon->nodes, node);
     g_autoptr(GArray) events = g_array_new(FALSE, FALSE, sizeof(BerthCoreEvent));
     for (gsize i = 0; i < request->n_guests; i++)
         if (request->guests[i]->id)
             measure_guest(daemon, turn, node, request->guests[i], events);
+    for (gsize i = 0; i < request->n_changes; i++)
+        if (request->changes[i]->id)
+            measure_change(daemon, turn, node, request->changes[i], events, unknown);
     if (request->node)
         measure_node(node_entry, request, events);
     for (guint i = 0; i < events->len; i++) {

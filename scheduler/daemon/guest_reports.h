@@ -18,6 +18,7 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
 /* What the node says of itself has changed. INFO is of the right node. */
 void berth_guest_reports_node(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                               const Berth__NodeInfo *info);
-/* Measurements. */
+/* Measurements. Adds to UNKNOWN the ids in REQUEST (Berth__GuestId, transfer none) of guests that the node has to tell of
+ * wholly. */
 void berth_guest_reports_measure(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
-                                 const Berth__ReportRequest *request);
+                                 const Berth__ReportRequest *request, GPtrArray *unknown);

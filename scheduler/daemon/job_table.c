@@ -25,6 +25,8 @@ static void slot_free(gpointer data)
     for (guint32 i = 0; i < slot->entry.n_tasks; i++) {
         berth__stored_task__free_unpacked(slot->entry.tasks[i].stored, NULL);
         g_free(slot->entry.tasks[i].detail);
+        if (slot->entry.tasks[i].said)
+            berth__usage__free_unpacked(slot->entry.tasks[i].said, NULL);
     }
     g_free(slot->entry.tasks);
     berth__job__free_unpacked(slot->entry.job, NULL);

@@ -13,6 +13,10 @@ typedef struct {
     char *detail;              /* what the node said about the newest reason, or NULL */
     guint64 stdout_bytes;      /* durable in the log of the newest epoch, as last heard */
     guint64 stderr_bytes;
+    /* What its node has said of its usage in reports: what a GuestReport leaves out is as here. NULL: nothing
+     * since it came there, or since berthd was started. */
+    Berth__Usage *said;
+    guint32 said_node;
     gint64 measured_usec;  /* when its usage was last told to the core; 0 = not since a restart */
     guint64 cpu_seen_usec; /* its Usage.cpu_usec then */
     /* Its Usage.starved_usec up to which the core has charged it. The record has that which goes

@@ -63,6 +63,9 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
     }
     entry->stdout_bytes = 0;
     entry->stderr_bytes = 0;
+    if (entry->said)
+        berth__usage__free_unpacked(entry->said, NULL);
+    entry->said = NULL;
     entry->starved_seen_usec = 0;
     entry->measured_usec = 0;
     if (checkpoint && checkpoint->usage)
@@ -451,6 +454,9 @@ static void add_moved(Berth__Usage *usage, const Berth__Usage *before)
     usage->starved_usec += before->starved_usec;
     usage->disk_read_bytes += before->disk_read_bytes;
     usage->disk_write_bytes += before->disk_write_bytes;
+    usage->net_receive_bytes += before->net_receive_bytes;
+    usage->net_send_bytes += before->net_send_bytes;
+    usage->throttled_usec += before->throttled_usec;
 }
 
 static void take_usage(BerthTaskEntry *entry, const Berth__Usage *usage)

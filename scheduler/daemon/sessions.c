@@ -269,6 +269,8 @@ static void on_joined(const GError *error, gpointer user_data)
     Berth__JoinReply reply = BERTH__JOIN_REPLY__INIT;
     reply.cluster = joining->daemon->config->cluster;
     reply.report_interval_msec = joining->daemon->config->report_interval_sec * 1000;
+    reply.near_interval_msec = joining->daemon->config->report_near_sec * 1000;
+    reply.calm_interval_msec = joining->daemon->config->report_calm_sec * 1000;
     reply.strays = (Berth__GuestId **)(void *)joining->strays->pdata;
     reply.n_strays = joining->strays->len;
     if (error)
@@ -446,11 +448,14 @@ static void sessions_report(Berth__Sessions_Service *service, const Berth__Repor
         return;
     }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_guest_reports_measure(daemon, turn, node, request);
+    g_autoptr(GPtrArray) unknown = g_ptr_array_new();
+    berth_guest_reports_measure(daemon, turn, node, request, unknown);
     if (is_to_be_kept(daemon, node))
         keep_heard(daemon->sessions, turn);
     berth_turn_commit(turn);
     Berth__ReportReply reply = BERTH__REPORT_REPLY__INIT;
+    reply.unknown = (Berth__GuestId **)(void *)unknown->pdata;
+    reply.n_unknown = unknown->len;
     berth_rpc_call_reply(call, &reply.base);
 }
 

@@ -38,9 +38,12 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
         note(entry, usage, now_usec);
         return FALSE;
     }
+    /* Reports come after pauses of any length, and what is used now is not the mean since the last one: the node
+     * says it, if it knows. */
+    guint32 mean_milli =
+        cpu_milli(usage->cpu_usec - entry->cpu_seen_usec, now_usec - entry->measured_usec);
     *out_usage = (BerthCoreUsage){
-        .cpu_milli =
-            cpu_milli(usage->cpu_usec - entry->cpu_seen_usec, now_usec - entry->measured_usec),
+        .cpu_milli = usage->rate_msec > 0 ? usage->cpu_milli : mean_milli,
         .memory_used_mib = usage->memory_total_mib - available_mib,
         .memory_available_mib = available_mib,
         .cpu_pressure_permille = permille(usage->psi_cpu_some),
@@ -74,11 +77,14 @@ void berth_usage_node_to_core(BerthNodeEntry *entry, const Berth__ReportRequest 
     const Berth__NodeUsage *before = entry->usage;
     gboolean can_compare =
         before && entry->measured_usec < now_usec && usage->cpu_usec >= before->cpu_usec;
+    gboolean is_told =
+        usage->memory_total_mib > 0; /* by an agent that tells only of what has changed */
+    guint32 mean_milli =
+        can_compare ? cpu_milli(usage->cpu_usec - before->cpu_usec, now_usec - entry->measured_usec)
+                    : 0;
     *out_usage = (BerthCoreNodeUsage){
-        .cpu_milli = can_compare ? cpu_milli(usage->cpu_usec - before->cpu_usec,
-                                             now_usec - entry->measured_usec)
-                                 : 0,
-        .memory_used_mib = used_mib(report),
+        .cpu_milli = is_told ? usage->cpu_milli : mean_milli,
+        .memory_used_mib = is_told ? usage->guests_used_mib : used_mib(report),
         .cpu_pressure_permille = permille(usage->psi_cpu_some),
         .memory_pressure_permille = permille(usage->psi_memory_some),
         .memory_available_mib = usage->memory_free_mib,

@@ -166,6 +166,11 @@ void fake_agent_write(FakeAgent *agent, guint64 job, gboolean is_stderr, const c
 void fake_agent_report(FakeAgent *agent);
 /* The same, and NODE of itself. */
 void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node);
+/* Sends REQUEST as it is. */
+void fake_agent_report_as(FakeAgent *agent, const Berth__ReportRequest *request);
+/* Reports that were answered, and the latest answer (transfer none). */
+guint fake_agent_n_reports(FakeAgent *agent);
+const Berth__ReportReply *fake_agent_report_reply(FakeAgent *agent);
 /* Commands of JOB that began to run on this node, whatever became of them. */
 guint fake_agent_runs(FakeAgent *agent, guint64 job);
 /* The newest StartGuest of JOB as it came (transfer none), or NULL. */

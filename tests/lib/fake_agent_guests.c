@@ -141,7 +141,31 @@ FakeWords *fake_agent_describe_all(FakeAgent *agent, GPtrArray *pointers, gboole
 
 static void on_reported(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, NULL);
+    g_autoptr(GError) error = NULL;
+    ProtobufCMessage *reply = berth_rpc_peer_call_finish(result, &error);
+    FakeAgent *agent = user_data;
+    if (!reply)
+        return; /* the agent may be gone */
+    berth_message_free(agent->report_reply ? &agent->report_reply->base : NULL);
+    agent->report_reply = (Berth__ReportReply *)(void *)reply;
+    agent->n_reports++;
+}
+
+void fake_agent_report_as(FakeAgent *agent, const Berth__ReportRequest *request)
+{
+    if (agent->is_joined)
+        berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "Report",
+                                  &request->base, 0, agent->connection, on_reported, agent);
+}
+
+guint fake_agent_n_reports(FakeAgent *agent)
+{
+    return agent->n_reports;
+}
+
+const Berth__ReportReply *fake_agent_report_reply(FakeAgent *agent)
+{
+    return agent->report_reply;
 }
 
 void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node)
@@ -152,10 +176,7 @@ void fake_agent_report_node(FakeAgent *agent, const Berth__NodeUsage *node)
     request.guests = (Berth__GuestStatus **)guests->pdata;
     request.n_guests = guests->len;
     request.node = (Berth__NodeUsage *)node;
-    if (agent->is_joined) {
-        berth_rpc_peer_call_async(agent->peer, &berth__sessions__descriptor, "Report",
-                                  &request.base, 0, agent->connection, on_reported, NULL);
-    }
+    fake_agent_report_as(agent, &request);
 }
 
 void fake_agent_report(FakeAgent *agent)
@@ -719,6 +740,7 @@ void fake_agent_guests_clear(FakeAgent *agent)
     g_hash_table_unref(agent->guests);
     g_hash_table_unref(agent->runs);
     g_hash_table_unref(agent->starts);
+    berth_message_free(agent->report_reply ? &agent->report_reply->base : NULL);
 }
 
 void fake_agent_tell_all(FakeAgent *agent)

@@ -466,6 +466,41 @@ static void usage_is_what_came_since_the_last_report(void **state)
     assert_int_equal(out.starved_usec, 0);
 }
 
+/* The mean since the last report says little of now where that was long ago. */
+static void usage_of_a_node_that_knows_its_rates_is_as_it_says(void **state)
+{
+    BerthTaskEntry entry = {0};
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(1000000, 0);
+    assert_false(berth_usage_to_core(&entry, FALSE, &usage, 10 * SECOND_USEC, &out)); /* boots */
+    usage = counted(2000000, 300000);
+    usage.rate_msec = 5000;
+    usage.cpu_milli = 200;
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 70 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 200);
+    assert_int_equal(out.starved_usec, 300000);
+    usage.cpu_milli = 0;
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 71 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_milli, 0);
+    assert_int_equal(out.starved_usec, 0);
+}
+
+static void node_usage_of_one_that_tells_of_changes_is_as_it_says(void **state)
+{
+    g_autoptr(BerthNodeTable) nodes = berth_node_table_new();
+    BerthNodeEntry *entry = berth_node_table_add(nodes, 1, "n1");
+    BerthCoreNodeUsage out;
+    Berth__NodeUsage node = BERTH__NODE_USAGE__INIT;
+    Berth__ReportRequest report = BERTH__REPORT_REQUEST__INIT;
+    report.node = &node;
+    node.memory_total_mib = 1000;
+    node.guests_used_mib = 400;
+    node.cpu_milli = 1234;
+    berth_usage_node_to_core(entry, &report, 10 * SECOND_USEC, &out);
+    assert_int_equal(out.cpu_milli, 1234);
+    assert_int_equal(out.memory_used_mib, 400);
+}
+
 static void node_usage_is_what_came_since_the_last_report(void **state)
 {
     g_autoptr(BerthNodeTable) nodes = berth_node_table_new();
@@ -570,6 +605,8 @@ int main(void)
         cmocka_unit_test(job_table_counts_until_finished),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
         cmocka_unit_test(node_usage_is_what_came_since_the_last_report),
+        cmocka_unit_test(usage_of_a_node_that_knows_its_rates_is_as_it_says),
+        cmocka_unit_test(node_usage_of_one_that_tells_of_changes_is_as_it_says),
         cmocka_unit_test(usage_after_a_restart_has_all_starvation_once),
         cmocka_unit_test(usage_that_goes_back_is_begun_anew),
         cmocka_unit_test(starvation_goes_into_the_record_with_the_core_s_sum),
