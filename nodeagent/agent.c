@@ -23,7 +23,11 @@
 #define CMDLINE                                                                                    \
     "console=ttyS0 quiet loglevel=4 panic=-1 reboot=t no_timer_check random.trust_cpu=on "         \
     "pci=nocrs cryptomgr.notests"
+/* Between measurements of a guest by itself. The scheduler says how often it wants to hear of what is near a limit, and
+ * of what is calm; a guest that neither is measures itself twice or so in the interval of reports. */
+#define USAGE_CALM_MSEC     20000u
 #define USAGE_INTERVAL_MSEC 2000u
+#define USAGE_NEAR_MSEC     1000u
 /* Adopted guests have so long to answer before the scheduler is told of them. */
 #define KNOWN_WAIT_MSEC 3000u
 
@@ -112,6 +116,13 @@ void berth_agent_fail(BerthAgent *agent, const GError *error)
 
 /* --- the session ---------------------------------------------------------------------------- */
 
+static void set_usage_intervals(BerthAgent *agent, const BerthPaceIntervals *intervals)
+{
+    BerthPaceIntervals *own = &agent->context.usage_intervals;
+    own->msec[BERTH_PACE_NEAR] = MIN(intervals->msec[BERTH_PACE_NEAR], USAGE_INTERVAL_MSEC);
+    own->msec[BERTH_PACE_CALM] = MAX(intervals->msec[BERTH_PACE_CALM], USAGE_INTERVAL_MSEC);
+}
+
 char *berth_agent_cannot_start(const BerthAgent *agent)
 {
     const char *storage_error = berth_storage_lane_error(agent->lane);
@@ -137,10 +148,11 @@ static void tell_node_changed(BerthAgent *agent)
         berth_session_node_changed(agent->session);
 }
 
-static void on_joined(guint report_interval_msec, gpointer data)
+static void on_joined(const BerthPaceIntervals *intervals, gpointer data)
 {
     BerthAgent *agent = data;
-    berth_meter_set_interval(agent->meter, report_interval_msec);
+    set_usage_intervals(agent, intervals);
+    berth_meter_set_intervals(agent->meter, intervals);
     berth_storage_lane_reopen(agent->lane);
 }
 
@@ -225,6 +237,13 @@ static void on_guest_measured(BerthGuest *guest, guint64 cpu_usec, gpointer data
         berth_meter_count(agent->meter, cpu_usec);
 }
 
+static void on_guest_pressed(BerthGuest *guest, gpointer data)
+{
+    BerthAgent *agent = data;
+    if (agent->meter != NULL)
+        berth_meter_press(agent->meter, guest);
+}
+
 static void on_guest_forgotten(BerthGuest *guest, gpointer data)
 {
     BerthAgent *agent = data;
@@ -249,7 +268,8 @@ void berth_agent_become_ready(BerthAgent *agent)
     agent->is_ready = TRUE;
     berth_agent_sweep(agent);
     g_message("%u guests run on here", guests->len);
-    agent->meter = berth_meter_new(agent->table, agent->hypervisor, on_measured, agent);
+    agent->meter =
+        berth_meter_new(agent->table, agent->hypervisor, agent->config, on_measured, agent);
     agent->known_source = g_timeout_add_once(KNOWN_WAIT_MSEC, on_known_wait_over, agent);
     check_known(agent);
     agent->funcs.ready(agent->funcs.user_data);
@@ -267,11 +287,13 @@ static void set_context(BerthAgent *agent)
         .cpu_model = agent->config->cpu_model != NULL ? agent->config->cpu_model : best,
         .cmdline = agent->cmdline,
         .use_kvm = use_kvm,
-        .usage_interval_msec = USAGE_INTERVAL_MSEC,
+        .usage_intervals = {{USAGE_CALM_MSEC, USAGE_INTERVAL_MSEC, USAGE_NEAR_MSEC}},
+        .stall_msec = agent->config->guest_stall_msec,
         .changed = on_guest_changed,
         .answered = on_guest_answered,
         .output = on_guest_output,
         .measured = on_guest_measured,
+        .pressed = on_guest_pressed,
         .forgotten = on_guest_forgotten,
         .user_data = agent,
     };

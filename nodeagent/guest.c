@@ -79,6 +79,7 @@ void berth_guest_unref(BerthGuest *guest)
     g_free(guest->log_id);
     g_free(guest->reason_text);
     g_free(guest->console_tail);
+    berth_qemu_counters_free(guest->counters);
     g_free(guest);
 }
 
@@ -146,6 +147,7 @@ static void enter_running(BerthGuest *guest)
     guest->request = NULL;
     berth_message_free(guest->record == NULL ? NULL : &guest->record->base);
     guest->record = NULL;
+    berth_guest_begin_rates(guest); /* its boot is not its command's */
     berth_guest_touch(guest);
 }
 
@@ -567,31 +569,6 @@ void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event)
 void berth_guest_domain_missing(BerthGuest *guest)
 {
     take_unseen(guest, "the guest ended while libvirt was away, and nobody saw how");
-}
-
-static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
-{
-    g_autoptr(BerthGuestRef) guest = data;
-    g_autoptr(GError) error = NULL;
-    if (!berth_hypervisor_resume_finish(result, &error))
-        g_debug("%s: %s", guest->name, error->message);
-}
-
-/* What libvirt could not get without waiting for a domain that is busy, or was not asked for, is 0. */
-void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
-{
-    guint64 before_usec = guest->usage.cpu_usec;
-    guest->usage.cpu_usec = MAX(before_usec, stats->cpu_usec);
-    guest->usage.starved_usec = MAX(guest->usage.starved_usec, stats->starved_usec);
-    if (stats->host_memory_mib > 0)
-        guest->usage.host_memory_mib = stats->host_memory_mib;
-    guest->usage.disk_read_bytes = MAX(guest->usage.disk_read_bytes, stats->disk_read_bytes);
-    guest->usage.disk_write_bytes = MAX(guest->usage.disk_write_bytes, stats->disk_write_bytes);
-    guest->context->measured(guest, guest->usage.cpu_usec - before_usec, guest->context->user_data);
-    berth_console_bound(guest->console_path);
-    if (stats->paused_by_io_error && !guest->freeze_wanted && !berth_guest_vcpus_are_taken(guest))
-        berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_resumed,
-                                      berth_guest_ref(guest));
 }
 
 /* --- looking -------------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 #include "nodeagent/guest_phase.h"
 #include "nodeagent/hypervisor/hypervisor.h"
 #include "nodeagent/node_config.h"
+#include "nodeagent/pace.h"
 #include "nodeagent/storage_lane.h"
 #include "proto/berth.pb-c.h"
 
@@ -22,7 +23,8 @@ typedef struct {
     const char *cpu_model;
     const char *cmdline;
     gboolean use_kvm;
-    guint usage_interval_msec;
+    BerthPaceIntervals usage_intervals; /* between a guest's own measurements */
+    guint stall_msec; /* it measures at once when it stalls for memory for so long in a second */
     /* Its status is news for the scheduler. */
     void (*changed)(BerthGuest *guest, gpointer user_data);
     /* It has answered in a new session: see berth_guest_is_awaited(). */
@@ -31,6 +33,8 @@ typedef struct {
     void (*output)(BerthGuest *guest, gpointer user_data);
     /* It was measured: its vCPUs have used CPU_USEC more. */
     void (*measured)(BerthGuest *guest, guint64 cpu_usec, gpointer user_data);
+    /* It has come near a limit. */
+    void (*pressed)(BerthGuest *guest, gpointer user_data);
     /* Nothing of it is left: free it. */
     void (*forgotten)(BerthGuest *guest, gpointer user_data);
     gpointer user_data;
@@ -147,8 +151,15 @@ void berth_guest_domain_stopped(BerthGuest *guest, BerthDomainEvent event);
 /* It is not there, and nobody has seen its end. */
 void berth_guest_domain_missing(BerthGuest *guest);
 
-/* A measurement from the host; also the time for small duties that recur. */
+/* Measures what the host's kernel counts of it. Its rates are over WINDOW_USEC at least, as far as it is known for so
+ * long. */
+void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec);
+/* What libvirt measured; also the time for small duties that recur. */
 void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats);
+/* (transfer none) How often it is to be looked at. */
+const BerthPace *berth_guest_pace(const BerthGuest *guest);
+/* (transfer none) */
+const Berth__Usage *berth_guest_usage(const BerthGuest *guest);
 
 /* --- reporting --- */
 
@@ -160,3 +171,7 @@ gboolean berth_guest_is_reported(const BerthGuest *guest);
 
 /* Berth__GuestStatus (transfer full), to be freed with berth_message_free(). */
 Berth__GuestStatus *berth_guest_status(const BerthGuest *guest);
+/* Of its output, what is durable in the log. */
+guint64 berth_guest_durable(const BerthGuest *guest, guint stream);
+/* How far its move is. FALSE: its memory is not being copied. */
+gboolean berth_guest_migration(const BerthGuest *guest, Berth__MigrationProgress *out_progress);

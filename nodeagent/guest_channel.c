@@ -50,6 +50,7 @@ struct BerthGuestChannel {
     guint64 acked_max[BERTH_N_STREAMS];
     gboolean may_be_cut; /* a frame of ours, or of an agent before us, may lie there unfinished */
     guint usage_interval_msec;
+    guint stall_msec;
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
     BerthTaskSender *sender;
@@ -188,6 +189,7 @@ static void say_hello(BerthGuestChannel *channel)
     hello.session = channel->session;
     hello.clock_usec = (guint64)g_get_real_time();
     hello.usage_interval_msec = channel->usage_interval_msec;
+    hello.stall_msec = channel->stall_msec;
     g_autoptr(GArray) execs = berth_guest_execs_ids(channel->execs);
     hello.execs = (uint64_t *)(void *)execs->data;
     hello.n_execs = execs->len;
@@ -514,6 +516,7 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     memcpy(channel->acked_max, config->acked_max, sizeof channel->acked_max);
     channel->may_be_cut = config->is_adopted;
     channel->usage_interval_msec = config->usage_interval_msec;
+    channel->stall_msec = config->stall_msec;
     channel->hello_msec = HELLO_MSEC;
     channel->funcs = funcs;
     channel->user_data = user_data;
@@ -554,6 +557,17 @@ gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint si
         return FALSE;
     send_signal(channel, signal, TRUE);
     return TRUE;
+}
+
+void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interval_msec)
+{
+    Berth__ToGuest__Measure body = BERTH__TO_GUEST__MEASURE__INIT;
+    body.interval_msec = channel->usage_interval_msec = usage_interval_msec;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
+    message.measure = &body;
+    if (channel->is_open && has_room(channel))
+        send_message(channel, &message);
 }
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)

@@ -38,6 +38,7 @@ typedef struct {
     guint64 acked_max[BERTH_N_STREAMS]; /* what the logs had when it was made */
     gboolean is_adopted;                /* another process has talked to the guest */
     guint usage_interval_msec;
+    guint stall_msec; /* that makes it measure at once; 0 = none */
 } BerthGuestChannelConfig;
 
 /* Starts to connect. The callbacks must not free the channel. */
@@ -53,6 +54,8 @@ void berth_guest_channel_set_files(BerthGuestChannel *channel, BerthGuestFiles *
 void berth_guest_channel_set_signal(BerthGuestChannel *channel, guint signal);
 /* Sends SIGNAL to the job's command alone, once. FALSE: the guest does not listen now. */
 gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint signal);
+/* It is to measure now, and each USAGE_INTERVAL_MSEC from then on, also in new sessions. */
+void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interval_msec);
 /* The writer made progress: acknowledges, and reads on if there is room again. */
 void berth_guest_channel_log_progress(BerthGuestChannel *channel);
 

@@ -10,9 +10,8 @@
 #include "common/error.h"
 #include "nodeagent/console.h"
 
-#define CREATE_MSEC      60000u
-#define DESTROY_MSEC     60000u
-#define STATS_PERIOD_SEC 5u
+#define CREATE_MSEC  60000u
+#define DESTROY_MSEC 60000u
 
 /* --- answers -------------------------------------------------------------------------------- */
 
@@ -135,7 +134,6 @@ static void make_domain(BerthGuest *guest)
         .channel_path = guest->channel_path,
         .console_path = guest->console_path,
         .partition = context->config->partition,
-        .stats_period_sec = STATS_PERIOD_SEC,
     };
     berth_hypervisor_create_async(context->hypervisor, &config, CREATE_MSEC, on_domain_made,
                                   berth_guest_ref(guest));

@@ -7,6 +7,7 @@
 #include "nodeagent/convergence.h"
 #include "nodeagent/guest.h"
 #include "nodeagent/guest_channel.h"
+#include "nodeagent/rates.h"
 
 typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
 typedef struct BerthGuestRestore BerthGuestRestore;
@@ -120,6 +121,13 @@ struct BerthGuest {
     guint stop_signal;   /* 0 = it is not being stopped */
     guint64 kill_bytes;  /* output taken up to its SIGKILL, guest_talk.c's */
     guint64 kill_looked; /* ... when its end was looked for last */
+
+    /* guest_measure.c */
+    BerthQemuCounters *counters; /* NULL: it was not looked at yet */
+    BerthRates rates;
+    BerthPace pace;        /* of looking at it from its host */
+    BerthPace memory_pace; /* of its own measurements */
+    guint64 asked_mib;     /* of its memory, that its host held when it measured itself last */
 
     /* What there is to report. */
     guint64 serial;
@@ -243,6 +251,19 @@ gboolean berth_guest_log_sizes(BerthStorage *storage, const char *log_id,
 /* How much of its output the logs have: guint64[BERTH_N_STREAMS] (transfer full). */
 void berth_guest_size_logs(BerthGuest *guest, GAsyncReadyCallback callback);
 guint64 *berth_guest_size_logs_finish(GAsyncResult *result, GError **error);
+
+/* --- guest_measure.c --- */
+
+/* It has said what it uses. */
+void berth_guest_note_usage(BerthGuest *guest);
+/* So often it is to say so. */
+guint berth_guest_usage_msec(const BerthGuest *guest);
+/* It is to say now what it uses, and often for a while. */
+void berth_guest_wake(BerthGuest *guest);
+/* What its QEMU did before says nothing of its command. */
+void berth_guest_begin_rates(BerthGuest *guest);
+/* It may have more vCPUs, or other control groups. */
+void berth_guest_find_threads(BerthGuest *guest);
 
 /* --- guest_status.c --- */
 

@@ -185,6 +185,7 @@ static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
         ask(guest);
     } else if (ok) {
         thaw(guest);
+        berth_guest_find_threads(guest);
         take_progress(guest, &progress);
     } else {
         take_error(guest, error);
@@ -217,8 +218,10 @@ static void answer_with(BerthGuest *guest, BerthErrorCode code, const char *why)
 /* It may have taken much since it last reported: one that is to give waits for its next report. */
 static void forget_needed(BerthGuest *guest, const BerthDomainSize *size)
 {
-    if (size->memory_mib - size->balloon_mib < guest->limits.memory_mib - guest->balloon_mib)
-        guest->needed_mib = G_MAXUINT64;
+    if (size->memory_mib - size->balloon_mib >= guest->limits.memory_mib - guest->balloon_mib)
+        return;
+    guest->needed_mib = G_MAXUINT64;
+    berth_guest_wake(guest);
 }
 
 gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,

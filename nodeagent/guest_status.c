@@ -25,6 +25,8 @@ void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage)
     ours->psi_io_some = MIN(usage->psi_io_some, PSI_MAX);
     ours->guest_cpu_usec = usage->guest_cpu_usec;
     ours->disk_free_bytes = MIN(usage->disk_free_bytes, guest->limits.disk_mib << 20);
+    ours->swap_used_mib = usage->swap_used_mib;
+    ours->oom_kills = MAX(ours->oom_kills, usage->oom_kills);
 }
 
 /* What is known of an Exit and nothing else: it is stored for good. */
@@ -87,6 +89,22 @@ char **berth_guest_storage_clients(const BerthGuest *guest)
     return guest->storage_clients;
 }
 
+guint64 berth_guest_durable(const BerthGuest *guest, guint stream)
+{
+    return guest->writer != NULL ? berth_log_writer_durable(guest->writer, stream) : 0;
+}
+
+gboolean berth_guest_migration(const BerthGuest *guest, Berth__MigrationProgress *out_progress)
+{
+    berth__migration_progress__init(out_progress);
+    out_progress->since_usec = (guint64)guest->migration_usec;
+    out_progress->memory_left_bytes = guest->migration.left_bytes;
+    out_progress->bytes_per_sec = guest->migration.bytes_per_sec;
+    out_progress->dirty_bytes_per_sec = guest->migration.dirty_bytes_per_sec;
+    out_progress->downtime_msec = guest->migration.downtime_msec;
+    return guest->migration_usec != 0;
+}
+
 Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
 {
     Berth__GuestId id = BERTH__GUEST_ID__INIT;
@@ -103,10 +121,8 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     status.storage_clients = guest->storage_clients;
     status.n_storage_clients =
         guest->storage_clients == NULL ? 0 : g_strv_length(guest->storage_clients);
-    if (guest->writer != NULL) {
-        status.stdout_bytes = berth_log_writer_durable(guest->writer, BERTH_STREAM_STDOUT);
-        status.stderr_bytes = berth_log_writer_durable(guest->writer, BERTH_STREAM_STDERR);
-    }
+    status.stdout_bytes = berth_guest_durable(guest, BERTH_STREAM_STDOUT);
+    status.stderr_bytes = berth_guest_durable(guest, BERTH_STREAM_STDERR);
     if (status.phase == BERTH__GUEST_STATUS__PHASE__ENDED) {
         status.end_usec = guest->end_usec;
         status.exit = guest->exit;
@@ -120,14 +136,8 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
         status.reason_text = guest->was_sent
                                  ? (char *)"it was moved to another node"
                                  : (char *)"it was moved to another host, and not by Berth";
-    Berth__MigrationProgress migration = BERTH__MIGRATION_PROGRESS__INIT;
-    if (guest->migration_usec != 0) {
-        migration.since_usec = (guint64)guest->migration_usec;
-        migration.memory_left_bytes = guest->migration.left_bytes;
-        migration.bytes_per_sec = guest->migration.bytes_per_sec;
-        migration.dirty_bytes_per_sec = guest->migration.dirty_bytes_per_sec;
-        migration.downtime_msec = guest->migration.downtime_msec;
+    Berth__MigrationProgress migration;
+    if (berth_guest_migration(guest, &migration))
         status.migration = &migration;
-    }
     return (Berth__GuestStatus *)(void *)berth_message_copy(&status.base);
 }

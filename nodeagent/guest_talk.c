@@ -137,6 +137,7 @@ static void on_ended(const Berth__FromGuest__Ended *ended, gpointer data)
 static void on_usage(const Berth__Usage *usage, gpointer data)
 {
     berth_guest_take_usage(data, usage);
+    berth_guest_note_usage(data);
 }
 
 static void on_failed(const char *message, gboolean disk_full, gpointer data)
@@ -166,7 +167,8 @@ static void open_channel(BerthGuest *guest, const guint64 acked_max[BERTH_N_STRE
         .writer = guest->writer,
         .acked_max = {acked_max[0], acked_max[1]},
         .is_adopted = guest->is_adopted,
-        .usage_interval_msec = guest->context->usage_interval_msec,
+        .usage_interval_msec = berth_guest_usage_msec(guest),
+        .stall_msec = guest->context->stall_msec,
     };
     guest->channel = berth_guest_channel_new(&config, &funcs, guest);
     berth_guest_channel_set_leaving(guest->channel, berth_guest_is_leaving(guest));

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns when and how guests and node are measured. A libvirt that does not answer skips measurements;
- * one is under way at a time. Guests' small duties hang on it (consoles are bounded, paused guests
- * resumed), so that it goes on whether or not a scheduler wants reports. */
+/* Owns when guests and node are measured. Three things are measured, each at its own price: what the kernel counts of
+ * each QEMU and of the host, by reading small files from the loop, every interval, and of what is near a
+ * limit more often; the domains' states, by one question to libvirt; and their traffic, for which libvirt
+ * has to ask each QEMU, rarely. A libvirt that does not answer skips measurements; one question is
+ * under way at a time. Guests' small duties hang on it (consoles are bounded, paused guests resumed), so
+ * that it goes on whether or not a scheduler wants reports. */
 #include <config.h>
 
 #include "nodeagent/meter.h"
@@ -17,13 +20,18 @@ struct BerthMeter {
     gboolean is_closed;
     BerthGuestTable *table;
     BerthHypervisor *hypervisor;
+    const BerthNodeConfig *config;
     BerthMeterFunc func;
     gpointer user_data;
+    BerthPaceIntervals intervals;
     guint duty_source;
-    guint report_source; /* 0: nobody has asked for reports yet */
-    gboolean is_busy;
-    gboolean is_told; /* the measurement under way is to be told of */
-    guint64 cpu_usec; /* of all guests, since the meter was made */
+    guint look_source;
+    gboolean is_asked;   /* somebody wants to be told */
+    gboolean is_busy;    /* libvirt was asked */
+    gint64 traffic_usec; /* when traffic was asked for last */
+    guint64 cpu_usec;    /* of all guests, since the meter was made */
+    BerthPace node;
+    gint64 node_told_usec;
 };
 
 static void meter_unref(BerthMeter *meter)
@@ -32,13 +40,7 @@ static void meter_unref(BerthMeter *meter)
         g_free(meter);
 }
 
-static void tell(BerthMeter *meter)
-{
-    Berth__NodeUsage usage = BERTH__NODE_USAGE__INIT;
-    usage.cpu_usec = meter->cpu_usec;
-    berth_host_usage_measure("/proc", &usage);
-    meter->func(&usage, meter->user_data);
-}
+/* --- libvirt -------------------------------------------------------------------------------- */
 
 static void take(BerthMeter *meter, const BerthDomainStats *stats)
 {
@@ -59,47 +61,148 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
             take(meter, g_ptr_array_index(all, i));
         if (error != NULL)
             g_debug("no measurement: %s", error->message);
-        if (meter->is_told)
-            tell(meter);
-        meter->is_told = FALSE;
     }
     meter_unref(meter);
 }
 
-/* TELL: of the result. A measurement that is under way is as good as a new one. */
-static void measure(BerthMeter *meter, gboolean tell)
+/* A question that is under way is as good as a new one. */
+static void ask_libvirt(BerthMeter *meter)
 {
-    meter->is_told = meter->is_told || tell;
+    gint64 now_usec = g_get_monotonic_time();
+    gint64 pause_usec = meter->config->traffic_interval_sec * (gint64)G_USEC_PER_SEC;
+    gboolean with_traffic = now_usec - meter->traffic_usec >= pause_usec;
     if (meter->is_busy)
         return;
     meter->is_busy = TRUE;
+    if (with_traffic)
+        meter->traffic_usec = now_usec;
     g_ref_count_inc(&meter->refs);
-    berth_hypervisor_stats_async(meter->hypervisor, on_measured, meter);
+    berth_hypervisor_stats_async(meter->hypervisor, with_traffic, on_measured, meter);
 }
 
 static gboolean on_duty_due(gpointer data)
 {
-    measure(data, FALSE);
+    ask_libvirt(data);
     return G_SOURCE_CONTINUE;
 }
 
-static gboolean on_report_due(gpointer data)
+/* --- the node ------------------------------------------------------------------------------- */
+
+static void add_guest(Berth__NodeUsage *usage, const BerthGuest *guest)
 {
-    measure(data, TRUE);
-    return G_SOURCE_CONTINUE;
+    const Berth__Usage *of_guest = berth_guest_usage(guest);
+    if (!berth_guest_is_ours(guest) || !berth_guest_has_domain(guest))
+        return;
+    usage->cpu_milli += of_guest->cpu_milli;
+    usage->guests_host_mib += of_guest->host_memory_mib;
+    usage->guests_used_mib += of_guest->memory_total_mib - of_guest->memory_available_mib;
 }
+
+static void measure_node(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec,
+                         Berth__NodeUsage *usage)
+{
+    usage->cpu_usec = meter->cpu_usec;
+    for (guint i = 0; i < guests->len; i++)
+        add_guest(usage, g_ptr_array_index(guests, i));
+    berth_host_usage_measure("/proc", usage);
+    berth_pace_looked(&meter->node, now_usec);
+    berth_pace_set(&meter->node, berth_pace_of_node(usage, &meter->config->pace), now_usec);
+}
+
+static gboolean is_node_to_tell(const BerthMeter *meter, gint64 now_usec)
+{
+    /* Looks are made together: one that comes a little early is as good. */
+    gint64 early_usec = (gint64)meter->intervals.msec[BERTH_PACE_NEAR] * 1000 / 2;
+    gint64 pause_usec = (gint64)meter->intervals.msec[meter->node.kind] * 1000 - early_usec;
+    return meter->node_told_usec == 0 || now_usec - meter->node_told_usec >= pause_usec;
+}
+
+static void tell_node(BerthMeter *meter, const Berth__NodeUsage *usage, gint64 now_usec)
+{
+    gboolean is_due = usage != NULL && is_node_to_tell(meter, now_usec);
+    if (!meter->is_asked)
+        return;
+    if (is_due)
+        meter->node_told_usec = now_usec;
+    meter->func(is_due ? usage : NULL, meter->user_data);
+}
+
+/* --- looking -------------------------------------------------------------------------------- */
+
+/* What is calm is looked at as often as all others: it costs little, and is how it is seen to wake. */
+static BerthPaceIntervals look_intervals(const BerthMeter *meter)
+{
+    BerthPaceIntervals intervals = meter->intervals;
+    intervals.msec[BERTH_PACE_CALM] = intervals.msec[BERTH_PACE_NORMAL];
+    return intervals;
+}
+
+static gint64 window_usec(const BerthMeter *meter)
+{
+    return (gint64)meter->intervals.msec[BERTH_PACE_NORMAL] * 1000;
+}
+
+static void arm(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec);
+
+/* Together with those that are due soon. */
+static void look(BerthMeter *meter)
+{
+    gint64 now_usec = g_get_monotonic_time();
+    BerthPaceIntervals intervals = look_intervals(meter);
+    gint64 until_usec = now_usec + (gint64)intervals.msec[BERTH_PACE_NEAR] * 1000 / 2;
+    Berth__NodeUsage usage = BERTH__NODE_USAGE__INIT;
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(meter->table);
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (berth_pace_due_usec(berth_guest_pace(guest), &intervals) <= until_usec)
+            berth_guest_look(guest, now_usec, window_usec(meter));
+    }
+    gboolean with_node = berth_pace_due_usec(&meter->node, &intervals) <= until_usec;
+    if (with_node)
+        measure_node(meter, guests, now_usec, &usage);
+    arm(meter, guests, now_usec);
+    tell_node(meter, with_node ? &usage : NULL, now_usec);
+}
+
+static void on_look_due(gpointer data)
+{
+    BerthMeter *meter = data;
+    meter->look_source = 0;
+    look(meter);
+}
+
+/* Guests that come are looked at with the next. */
+static void arm(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec)
+{
+    BerthPaceIntervals intervals = look_intervals(meter);
+    gint64 due_usec = berth_pace_due_usec(&meter->node, &intervals);
+    for (guint i = 0; i < guests->len; i++)
+        due_usec = MIN(due_usec, berth_pace_due_usec(berth_guest_pace(g_ptr_array_index(guests, i)),
+                                                     &intervals));
+    gint64 msec = (MAX(due_usec - now_usec, 0) + 999) / 1000;
+    g_clear_handle_id(&meter->look_source, g_source_remove);
+    meter->look_source =
+        g_timeout_add_once((guint)MAX(msec, INTERVAL_MIN_MSEC), on_look_due, meter);
+}
+
+/* --- life ----------------------------------------------------------------------------------- */
 
 BerthMeter *berth_meter_new(BerthGuestTable *table, BerthHypervisor *hypervisor,
-                            BerthMeterFunc func, gpointer user_data)
+                            const BerthNodeConfig *config, BerthMeterFunc func, gpointer user_data)
 {
     BerthMeter *meter = g_new0(BerthMeter, 1);
     g_ref_count_init(&meter->refs);
     meter->table = table;
     meter->hypervisor = hypervisor;
+    meter->config = config;
     meter->func = func;
     meter->user_data = user_data;
+    for (guint i = 0; i < BERTH_N_PACES; i++)
+        meter->intervals.msec[i] = DUTY_MSEC;
+    meter->traffic_usec = -(gint64)config->traffic_interval_sec * G_USEC_PER_SEC;
     meter->duty_source = g_timeout_add(DUTY_MSEC, on_duty_due, meter);
-    measure(meter, FALSE);
+    ask_libvirt(meter);
+    look(meter);
     return meter;
 }
 
@@ -109,7 +212,7 @@ void berth_meter_free(BerthMeter *meter)
         return;
     meter->is_closed = TRUE;
     g_clear_handle_id(&meter->duty_source, g_source_remove);
-    g_clear_handle_id(&meter->report_source, g_source_remove);
+    g_clear_handle_id(&meter->look_source, g_source_remove);
     meter_unref(meter);
 }
 
@@ -118,10 +221,21 @@ void berth_meter_count(BerthMeter *meter, guint64 cpu_usec)
     meter->cpu_usec += cpu_usec;
 }
 
-void berth_meter_set_interval(BerthMeter *meter, guint interval_msec)
+void berth_meter_press(BerthMeter *meter, BerthGuest *guest)
 {
-    g_clear_handle_id(&meter->report_source, g_source_remove);
-    meter->report_source =
-        g_timeout_add(MAX(interval_msec, INTERVAL_MIN_MSEC), on_report_due, meter);
-    measure(meter, TRUE);
+    gint64 now_usec = g_get_monotonic_time();
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(meter->table);
+    berth_guest_look(guest, now_usec, window_usec(meter));
+    arm(meter, guests, now_usec);
+    tell_node(meter, NULL, now_usec);
+}
+
+void berth_meter_set_intervals(BerthMeter *meter, const BerthPaceIntervals *intervals)
+{
+    for (guint i = 0; i < BERTH_N_PACES; i++)
+        meter->intervals.msec[i] = MAX(intervals->msec[i], INTERVAL_MIN_MSEC);
+    meter->is_asked = TRUE;
+    meter->node_told_usec = 0;
+    meter->node.looked_usec = 0;
+    look(meter);
 }

@@ -103,6 +103,26 @@ static const BerthConfigOption options[] = {
     {MEMBER(probe_deadline_sec), .group = "guests", .key = "probe_deadline",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 600, .default_value = "10s",
      .doc = "how long the first guest may take to boot before KVM counts as broken"},
+
+    {MEMBER(pace.near_memory_percent), .group = "measure", .key = "near_memory",
+     .type = BERTH_CONFIG_UINT, .min = 0, .max = 100, .default_value = "15",
+     .doc = "percent: a guest of whose memory less is available is near its limit"},
+    {MEMBER(pace.near_pressure_percent), .group = "measure", .key = "near_pressure",
+     .type = BERTH_CONFIG_UINT, .min = 1, .max = 100, .default_value = "5",
+     .doc =
+         "percent of the time that tasks of a guest, or of the host, stall for memory: the same"},
+    {MEMBER(pace.near_wait_percent), .group = "measure", .key = "near_wait",
+     .type = BERTH_CONFIG_UINT, .min = 1, .max = 100, .default_value = "20",
+     .doc = "percent of the time that a guest had no CPU though it could have run: the same"},
+    {MEMBER(pace.near_node_memory_percent), .group = "measure", .key = "near_node_memory",
+     .type = BERTH_CONFIG_UINT, .min = 0, .max = 100, .default_value = "10",
+     .doc = "percent: a host of whose memory less is available is short of it"},
+    {MEMBER(traffic_interval_sec), .group = "measure", .key = "traffic_interval",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 5, .max = 3600, .default_value = "30s",
+     .doc = "between questions to each guest's QEMU for its disk and network traffic"},
+    {MEMBER(guest_stall_msec), .group = "measure", .key = "guest_stall", .type = BERTH_CONFIG_UINT,
+     .min = 0, .max = 1000, .default_value = "100",
+     .doc = "ms in a second that a guest stalls for memory before it says so at once; 0: never"},
 };
 
 const BerthConfigOption *berth_node_config_options(gsize *out_n)

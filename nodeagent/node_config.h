@@ -6,6 +6,7 @@
 #include "common/config.h"
 #include "common/log.h"
 #include "nodeagent/hypervisor/hypervisor.h"
+#include "nodeagent/pace.h"
 #include "storage/storage.h"
 
 typedef struct {
@@ -39,6 +40,10 @@ typedef struct {
     BerthDiskCache disk_cache;
     gboolean allow_emulation;
     guint probe_deadline_sec;
+
+    BerthPaceLimits pace;
+    guint traffic_interval_sec;
+    guint guest_stall_msec; /* 0 = guests do not speak up by themselves */
 
     BerthStorageConfig storage;
 } BerthNodeConfig;

@@ -10,6 +10,7 @@
 #include "common/id.h"
 #include "common/log.h"
 #include "common/message.h"
+#include "nodeagent/reports.h"
 
 #include <time.h>
 
@@ -31,7 +32,12 @@ struct BerthSession {
     GHashTable *output;   /* set of BerthGuestId with output to tell of */
     guint output_source;
     guint retry_source;
+    BerthReports *reports;
+    gboolean takes_changes; /* berthd knows GuestReport */
+    gint64 report_usec;     /* between two reports of what is neither calm nor near a limit */
+    Berth__NodeUsage *node; /* for the next report; NULL: nothing */
     gboolean is_reporting;
+    gboolean reports_again;    /* when that is answered */
     gboolean is_stale;         /* the node has changed since the scheduler was told of it */
     gboolean tells_node;       /* a NodeChanged is under way */
     GCancellable *cancellable; /* of the present connection's calls */
@@ -209,6 +215,8 @@ void berth_session_node_changed(BerthSession *session)
 
 /* --- Report --------------------------------------------------------------------------------- */
 
+static void report(BerthSession *session);
+
 static void on_reported(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(Telling) telling = data;
@@ -216,55 +224,101 @@ static void on_reported(GObject *source, GAsyncResult *result, gpointer data)
     g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
     if (is_over(telling))
         return;
-    telling->session->is_reporting = FALSE;
-    if (reply == NULL)
+    BerthSession *session = telling->session;
+    session->is_reporting = FALSE;
+    if (reply != NULL) {
+        berth_reports_answered(session->reports, (const Berth__ReportReply *)(const void *)reply);
+    } else {
         g_debug("a report was not taken: %s", error->message);
+        berth_reports_lost(session->reports);
+    }
+    if (session->reports_again && reply != NULL)
+        report(session); /* what has come up meanwhile */
 }
 
-/* GUESTS: BerthGuest. One at a time: a scheduler that is slow gets fewer. */
-static void report(BerthSession *session, const GPtrArray *guests, const Berth__NodeUsage *node)
+static void send_report(BerthSession *session, Berth__ReportRequest *request)
 {
-    if (!session->is_joined || session->is_reporting)
-        return;
+    request->node = session->node;
+    session->is_reporting = TRUE;
+    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "Report", &request->base,
+                              REPORT_MSEC, session->cancellable, on_reported, telling_new(session));
+    berth_message_free(session->node == NULL ? NULL : &session->node->base);
+    session->node = NULL;
+}
+
+/* To a berthd that knows no other: guests as they are, all of them, or those that have put something out. */
+static void report_whole(BerthSession *session, const GPtrArray *guests)
+{
     g_autoptr(GPtrArray) statuses =
         g_ptr_array_new_with_free_func((GDestroyNotify)berth_message_free);
-    for (guint i = 0; i < guests->len; i++)
-        if (berth_guest_is_ours(g_ptr_array_index(guests, i)))
-            g_ptr_array_add(statuses, berth_guest_status(g_ptr_array_index(guests, i)));
+    for (guint i = 0; i < guests->len; i++) {
+        const BerthGuest *guest = g_ptr_array_index(guests, i);
+        gboolean is_asked =
+            session->node != NULL || g_hash_table_contains(session->output, berth_guest_id(guest));
+        if (berth_guest_is_ours(guest) && is_asked)
+            g_ptr_array_add(statuses, berth_guest_status(guest));
+    }
     Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
     request.guests = (Berth__GuestStatus **)(void *)statuses->pdata;
     request.n_guests = statuses->len;
-    request.node = (Berth__NodeUsage *)node;
-    session->is_reporting = TRUE;
-    berth_rpc_peer_call_async(session->peer, &berth__sessions__descriptor, "Report", &request.base,
-                              REPORT_MSEC, session->cancellable, on_reported, telling_new(session));
+    if (request.n_guests > 0 || session->node != NULL)
+        send_report(session, &request);
+}
+
+static void report_changes(BerthSession *session, const GPtrArray *guests)
+{
+    gint64 now_usec = g_get_monotonic_time();
+    Berth__ReportRequest request = BERTH__REPORT_REQUEST__INIT;
+    berth_reports_prune(session->reports, session->config.table);
+    for (guint i = 0; i < guests->len; i++) {
+        const BerthGuest *guest = g_ptr_array_index(guests, i);
+        Berth__MigrationProgress migration;
+        BerthReportSource source;
+        if (!berth_guest_is_ours(guest))
+            continue;
+        berth_report_source_of(guest, &migration, &source);
+        berth_reports_add(session->reports, &source, now_usec, session->report_usec);
+    }
+    GPtrArray *changes = berth_reports_next(session->reports);
+    request.changes = (Berth__GuestReport **)(void *)changes->pdata;
+    request.n_changes = changes->len;
+    if (request.n_changes > 0 || session->node != NULL)
+        send_report(session, &request);
+}
+
+/* All that there is to tell, of all guests and the node, in one. One at a time: a scheduler that is slow gets
+ * fewer. */
+static void report(BerthSession *session)
+{
+    if (!session->is_joined)
+        return;
+    session->reports_again = session->is_reporting;
+    if (session->is_reporting)
+        return;
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
+    if (session->takes_changes)
+        report_changes(session, guests);
+    else
+        report_whole(session, guests);
+    g_hash_table_remove_all(session->output);
+    g_clear_handle_id(&session->output_source, g_source_remove);
 }
 
 void berth_session_report(BerthSession *session, const Berth__NodeUsage *node)
 {
-    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
-    report(session, guests, node);
+    if (node != NULL) {
+        berth_message_free(session->node == NULL ? NULL : &session->node->base);
+        session->node = (Berth__NodeUsage *)(void *)berth_message_copy(&node->base);
+    }
+    if (node != NULL || session->takes_changes)
+        report(session);
 }
 
 static void on_output_due(gpointer data)
 {
     BerthSession *session = data;
-    g_autoptr(GPtrArray) guests = g_ptr_array_new();
-    GHashTableIter iter;
-    gpointer id;
     session->output_source = 0;
-    if (session->is_reporting) { /* the report under way is older */
-        session->output_source = g_timeout_add_once(OUTPUT_MSEC, on_output_due, session);
-        return;
-    }
-    g_hash_table_iter_init(&iter, session->output);
-    while (g_hash_table_iter_next(&iter, &id, NULL)) {
-        BerthGuest *guest = berth_guest_table_find(session->config.table, id);
-        if (guest != NULL)
-            g_ptr_array_add(guests, guest);
-    }
-    g_hash_table_remove_all(session->output);
-    report(session, guests, NULL);
+    report(session);
 }
 
 void berth_session_guest_output(BerthSession *session, const BerthGuest *guest)
@@ -314,14 +368,21 @@ static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
         return;
     }
     const Berth__JoinReply *reply = (const Berth__JoinReply *)(const void *)message;
-    guint interval = reply->report_interval_msec;
+    guint interval = reply->report_interval_msec == 0 ? REPORT_INTERVAL_DEFAULT_MSEC
+                                                      : reply->report_interval_msec;
+    BerthPaceIntervals intervals = {{interval, interval, interval}};
     g_message("joined cluster %s with %u guests", reply->cluster, telling->told->len);
     session->was_refused = FALSE;
     session->is_joined = TRUE;
     telling_done(telling);
     disown_strays(session, reply); /* before storage can be used again */
-    session->config.joined(interval == 0 ? REPORT_INTERVAL_DEFAULT_MSEC : interval,
-                           session->config.user_data);
+    session->takes_changes = reply->near_interval_msec != 0;
+    session->report_usec = (gint64)interval * 1000;
+    if (session->takes_changes) {
+        intervals.msec[BERTH_PACE_NEAR] = MIN(reply->near_interval_msec, interval);
+        intervals.msec[BERTH_PACE_CALM] = MAX(reply->calm_interval_msec, interval);
+    }
+    session->config.joined(&intervals, session->config.user_data);
     tell_changes(session);
     node_is_told(session);
 }
@@ -376,6 +437,7 @@ static void reset(BerthSession *session)
     g_object_unref(session->cancellable);
     session->cancellable = g_cancellable_new();
     g_hash_table_remove_all(session->sending);
+    berth_reports_reset(session->reports);
     g_clear_handle_id(&session->retry_source, g_source_remove);
 }
 
@@ -412,6 +474,7 @@ BerthSession *berth_session_new(const BerthSessionConfig *config)
     session->output =
         g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
     session->cancellable = g_cancellable_new();
+    session->reports = berth_reports_new();
     session->dialer = berth_rpc_dialer_new(
         config->config->scheduler_address, (guint16)config->config->scheduler_port, config->tls,
         config->services, &limits, on_connected, on_dial_failed, session);
@@ -429,5 +492,7 @@ void berth_session_free(BerthSession *session)
     g_object_unref(session->cancellable);
     g_hash_table_unref(session->sending);
     g_hash_table_unref(session->output);
+    berth_reports_free(session->reports);
+    berth_message_free(session->node == NULL ? NULL : &session->node->base);
     g_free(session);
 }

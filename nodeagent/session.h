@@ -16,8 +16,8 @@ typedef struct {
     BerthGuestTable *table;
     /* (transfer full) What is true of the node now. */
     Berth__NodeInfo *(*node_info)(gpointer user_data);
-    /* Joined: how often the scheduler wants a report. */
-    void (*joined)(guint report_interval_msec, gpointer user_data);
+    /* Joined: how often the scheduler wants reports. */
+    void (*joined)(const BerthPaceIntervals *intervals, gpointer user_data);
     /* The scheduler knows, durably, what NODE_INFO says now. */
     void (*known)(gpointer user_data);
     gpointer user_data;
@@ -32,7 +32,7 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthSession, berth_session_free)
 void berth_session_guest_changed(BerthSession *session, BerthGuest *guest);
 /* More of a guest's output is durable: told soon, together with others'. */
 void berth_session_guest_output(BerthSession *session, const BerthGuest *guest);
-/* Measurements of all guests and of the node. */
+/* Guests were measured, and the node: tells what is worth telling of all of them. NODE NULL: it was not. */
 void berth_session_report(BerthSession *session, const Berth__NodeUsage *node);
 /* Ends the connection, if there is one, and joins over another. */
 void berth_session_join_again(BerthSession *session);

@@ -10,8 +10,6 @@
 /* The first such question of a libvirtd has it start each QEMU of the host several times, to see what
  * that can do: minutes, where others keep all CPUs busy. */
 #define HOST_MSEC 300000u
-/* Of qemu:///system. */
-#define LIBVIRT_RUN_DIR "/run/libvirt/qemu"
 
 /* --- host ----------------------------------------------------------------------------------- */
 
@@ -381,20 +379,32 @@ static guint64 get_ullong(virDomainStatsRecordPtr record, const char *name)
     return value;
 }
 
-static guint64 get_cpu_usec(virDomainStatsRecordPtr record)
+/* Of each device of a kind: "block.0.rd.bytes" and so on. */
+static guint64 sum_of(virDomainStatsRecordPtr record, const char *kind, const char *what)
 {
-    unsigned int vcpus = 0;
-    guint64 run_nsec = 0;
-    virTypedParamsGetUInt(record->params, record->nparams, "vcpu.maximum", &vcpus);
-    for (guint i = 0; i < vcpus; i++) {
-        char name[VIR_TYPED_PARAM_FIELD_LENGTH];
-        g_snprintf(name, sizeof name, "vcpu.%u.time", i);
-        run_nsec += get_ullong(record, name);
+    unsigned int n = 0;
+    guint64 sum = 0;
+    char name[VIR_TYPED_PARAM_FIELD_LENGTH];
+    g_snprintf(name, sizeof name, "%s.count", kind);
+    virTypedParamsGetUInt(record->params, record->nparams, name, &n);
+    for (guint i = 0; i < n; i++) {
+        g_snprintf(name, sizeof name, "%s.%u.%s", kind, i, what);
+        sum += get_ullong(record, name);
     }
-    return run_nsec / 1000;
+    return sum;
 }
 
-static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
+/* A host counts the other end of a guest's network. */
+static void read_traffic(virDomainStatsRecordPtr record, BerthDomainStats *stats)
+{
+    stats->has_traffic = TRUE;
+    stats->disk_read_bytes = sum_of(record, "block", "rd.bytes");
+    stats->disk_write_bytes = sum_of(record, "block", "wr.bytes");
+    stats->net_receive_bytes = sum_of(record, "net", "rx.bytes");
+    stats->net_send_bytes = sum_of(record, "net", "tx.bytes");
+}
+
+static BerthDomainStats *read_stats(virDomainStatsRecordPtr record, gboolean with_traffic)
 {
     BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
@@ -402,19 +412,17 @@ static BerthDomainStats *read_stats(virDomainStatsRecordPtr record)
     virTypedParamsGetInt(record->params, record->nparams, "state.reason", &reason);
     stats->name = g_strdup(virDomainGetName(record->dom));
     stats->paused_by_io_error = state == VIR_DOMAIN_PAUSED && reason == VIR_DOMAIN_PAUSED_IOERROR;
-    stats->cpu_usec = get_cpu_usec(record);
-    stats->starved_usec = berth_vcpu_wait_usec(LIBVIRT_RUN_DIR, "/proc", stats->name);
-    stats->host_memory_mib = get_ullong(record, "balloon.rss") / 1024;
-    stats->disk_read_bytes = get_ullong(record, "block.0.rd.bytes");
-    stats->disk_write_bytes = get_ullong(record, "block.0.wr.bytes");
+    if (with_traffic)
+        read_traffic(record, stats);
     return stats;
 }
 
-#define STATS                                                                                      \
-    (VIR_DOMAIN_STATS_STATE | VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BALLOON |                   \
-     VIR_DOMAIN_STATS_BLOCK)
-/* Asking for the balloon would cost several questions to a QEMU that has nothing more to give back. */
-#define END_STATS (VIR_DOMAIN_STATS_VCPU | VIR_DOMAIN_STATS_BLOCK)
+/* Not what the kernel tells more cheaply (qemu_counters.c). Traffic takes several questions to each QEMU. */
+#define TRAFFIC_STATS (VIR_DOMAIN_STATS_BLOCK | VIR_DOMAIN_STATS_INTERFACE)
+
+typedef struct {
+    gboolean with_traffic;
+} StatsInput;
 
 /* Domains that are busy with something else are not waited for. */
 static gpointer query_stats(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -422,8 +430,10 @@ static gpointer query_stats(gconstpointer input, GCancellable *cancellable, GErr
     const BerthOperation *operation = input;
     if (!berth_operation_check(operation, "measure the domains", error))
         return NULL;
+    const StatsInput *wanted = operation->data;
+    guint groups = VIR_DOMAIN_STATS_STATE | (wanted->with_traffic ? TRAFFIC_STATS : 0u);
     virDomainStatsRecordPtr *records = NULL;
-    int n = virConnectGetAllDomainStats(operation->connection, STATS, &records,
+    int n = virConnectGetAllDomainStats(operation->connection, groups, &records,
                                         VIR_CONNECT_GET_ALL_DOMAINS_STATS_ACTIVE |
                                             VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
     if (n < 0) {
@@ -432,15 +442,17 @@ static gpointer query_stats(gconstpointer input, GCancellable *cancellable, GErr
     }
     GPtrArray *all = g_ptr_array_new_with_free_func(free_stats);
     for (int i = 0; i < n; i++)
-        g_ptr_array_add(all, read_stats(records[i]));
+        g_ptr_array_add(all, read_stats(records[i], wanted->with_traffic));
     virDomainStatsRecordListFree(records);
     return all;
 }
 
-void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, GAsyncReadyCallback callback,
-                                  gpointer user_data)
+void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, gboolean with_traffic,
+                                  GAsyncReadyCallback callback, gpointer user_data)
 {
-    berth_hypervisor_run(hypervisor, "measure libvirt's domains", query_stats, NULL, NULL,
+    StatsInput *wanted = g_new0(StatsInput, 1);
+    wanted->with_traffic = with_traffic;
+    berth_hypervisor_run(hypervisor, "measure libvirt's domains", query_stats, wanted, g_free,
                          unref_array, QUERY_MSEC, callback, user_data);
 }
 
@@ -459,9 +471,12 @@ static gpointer query_domain_stats(gconstpointer input, GCancellable *cancellabl
     virDomainPtr domains[] = {domain, NULL};
     virDomainStatsRecordPtr *records = NULL;
     int n = domain == NULL ? -1
-                           : virDomainListGetStats(domains, END_STATS, &records,
+                           : virDomainListGetStats(domains, TRAFFIC_STATS, &records,
                                                    VIR_CONNECT_GET_ALL_DOMAINS_STATS_NOWAIT);
-    BerthDomainStats *stats = n > 0 ? read_stats(records[0]) : NULL;
+    BerthDomainStats *stats = n > 0 ? read_stats(records[0], TRUE) : NULL;
+    g_autoptr(BerthQemuCounters) counters = berth_qemu_counters_new(name);
+    if (stats != NULL)
+        berth_qemu_counters_read(counters, &stats->qemu);
     if (n < 0)
         berth_set_error_libvirt(error, "cannot measure domain %s", name);
     else if (n == 0)

@@ -307,21 +307,41 @@ void berth_hypervisor_list_async(BerthHypervisor *hypervisor, GAsyncReadyCallbac
 /* GPtrArray of BerthDomain (transfer full). */
 GPtrArray *berth_hypervisor_list_finish(GAsyncResult *result, GError **error);
 
+/* What the host's kernel counts of a domain's QEMU, since that began. 0: not known. */
+typedef struct {
+    guint64 cpu_usec;        /* of its vCPUs */
+    guint64 starved_usec;    /* for which the vCPU that waited most was ready and had no CPU */
+    guint64 throttled_usec;  /* for which vCPUs were ready, and had used up their CPU quota */
+    guint64 host_memory_mib; /* that QEMU occupies now */
+} BerthQemuUsage;
+
+/* Where the kernel counts it. Neither libvirt nor QEMU is asked: to be read from the loop. */
+typedef struct BerthQemuCounters BerthQemuCounters;
+BerthQemuCounters *berth_qemu_counters_new(const char *domain);
+void berth_qemu_counters_free(BerthQemuCounters *counters);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthQemuCounters, berth_qemu_counters_free)
+/* FALSE: the domain does not run. */
+gboolean berth_qemu_counters_read(BerthQemuCounters *counters, BerthQemuUsage *out_usage);
+/* Its vCPUs may have become more: looks for them anew. */
+void berth_qemu_counters_find(BerthQemuCounters *counters);
+
 typedef struct {
     char *name;
     gboolean paused_by_io_error;
-    guint64 cpu_usec;     /* of its vCPUs */
-    guint64 starved_usec; /* for which the vCPU that waited most had no CPU; 0 = not known */
-    guint64 host_memory_mib;
+    BerthQemuUsage qemu; /* berth_hypervisor_domain_stats_async() only */
+    gboolean has_traffic;
     guint64 disk_read_bytes;
     guint64 disk_write_bytes;
+    guint64 net_receive_bytes; /* by the guest */
+    guint64 net_send_bytes;
 } BerthDomainStats;
 void berth_domain_stats_free(BerthDomainStats *stats);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthDomainStats, berth_domain_stats_free)
 
-/* Of all running domains, ours or not, in one call. */
-void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, GAsyncReadyCallback callback,
-                                  gpointer user_data);
+/* Of all running domains, ours or not, in one call: what state they are in, which libvirt knows by itself.
+ * WITH_TRAFFIC: of their disks and networks too, for which it has to ask each QEMU. */
+void berth_hypervisor_stats_async(BerthHypervisor *hypervisor, gboolean with_traffic,
+                                  GAsyncReadyCallback callback, gpointer user_data);
 /* GPtrArray of BerthDomainStats (transfer full). */
 GPtrArray *berth_hypervisor_stats_finish(GAsyncResult *result, GError **error);
 

@@ -104,11 +104,11 @@ gboolean berth_resize_plan(const BerthDomainState *state, const BerthDomainSize 
                            guint64 needed_mib, gboolean presses, BerthResizePlan *out_plan,
                            GError **error);
 
-/* --- vcpu_wait.c --- */
+/* --- qemu_counters.c --- */
 
-/* For how long the vCPU of DOMAIN that waited most was ready to run and had no CPU of the host's, since
- * QEMU began. RUN_DIR: where libvirt writes DOMAIN.pid. PROC_DIR: "/proc", but in tests. 0: not known. */
-guint64 berth_vcpu_wait_usec(const char *run_dir, const char *proc_dir, const char *domain);
+/* RUN_DIR: where libvirt writes DOMAIN.pid. PROC_DIR, CGROUP_DIR: "/proc" and "/sys/fs/cgroup", but in tests. */
+BerthQemuCounters *berth_qemu_counters_new_at(const char *run_dir, const char *proc_dir,
+                                              const char *cgroup_dir, const char *domain);
 
 /* --- vir_error.c --- */
 

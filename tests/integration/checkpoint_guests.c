@@ -91,6 +91,7 @@ static void make_node(Place *place, Node *node, const char *name)
     config->initramfs = guest_vm_initramfs();
     config->reached_at = g_strdup("");
     config->stream_at = g_strdup("");
+    config->pace = (BerthPaceLimits){15, 5, 20, 10};
     config->storage = place->storage;
     assert_int_equal(g_mkdir(config->run_dir, 0700), 0);
     node->context = (BerthGuestContext){
@@ -102,11 +103,12 @@ static void make_node(Place *place, Node *node, const char *name)
         .cmdline = "console=ttyS0 quiet loglevel=4 panic=-1 reboot=t no_timer_check "
                    "random.trust_cpu=on pci=nocrs cryptomgr.notests",
         .use_kvm = FALSE,
-        .usage_interval_msec = 1000,
+        .usage_intervals = {{1000, 1000, 1000}},
         .changed = ignore_guest,
         .answered = ignore_guest,
         .output = ignore_guest,
         .measured = ignore_measure,
+        .pressed = ignore_guest,
         .forgotten = on_forgotten,
         .user_data = node,
     };

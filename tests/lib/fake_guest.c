@@ -84,6 +84,14 @@ void fake_guest_say_output(FakeGuest *guest, gboolean is_stderr, const void *dat
     say(guest, &message);
 }
 
+void fake_guest_say_usage(FakeGuest *guest, const Berth__Usage *usage)
+{
+    Berth__FromGuest message = BERTH__FROM_GUEST__INIT;
+    message.body_case = BERTH__FROM_GUEST__BODY_USAGE;
+    message.usage = (Berth__Usage *)usage;
+    say(guest, &message);
+}
+
 void fake_guest_say_ended(FakeGuest *guest, guint32 status)
 {
     Berth__Exit exit = BERTH__EXIT__INIT;
@@ -111,6 +119,10 @@ static void take(FakeGuest *guest, const Berth__ToGuest *message)
     case BERTH__TO_GUEST__BODY_ACK:
         guest->acked[0] = message->ack->stdout_bytes;
         guest->acked[1] = message->ack->stderr_bytes;
+        break;
+    case BERTH__TO_GUEST__BODY_MEASURE:
+        guest->measures++;
+        guest->measure_msec = message->measure->interval_msec;
         break;
     case BERTH__TO_GUEST__BODY_SIGNAL:
         guest->signal = message->signal->signal;

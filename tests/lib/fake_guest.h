@@ -15,6 +15,8 @@ typedef struct {
     guint64 acked[2];
     guint hellos; /* that it has heard */
     guint64 session;
+    guint measures;                 /* times that it was told to measure ... */
+    guint measure_msec;             /* ... and how often from then on */
     guint signal;                   /* newest that it was sent; 0 = none */
     gboolean signal_is_for_command; /* ... alone */
     /* Private. */
@@ -34,5 +36,7 @@ void fake_guest_say_file_done(FakeGuest *guest);
 void fake_guest_say_started(FakeGuest *guest);
 /* More of its output, stdout or stderr. */
 void fake_guest_say_output(FakeGuest *guest, gboolean is_stderr, const void *data, gsize length);
+/* What it measured of itself. */
+void fake_guest_say_usage(FakeGuest *guest, const Berth__Usage *usage);
 /* Its command has ended with STATUS. */
 void fake_guest_say_ended(FakeGuest *guest, guint32 status);

@@ -623,8 +623,7 @@ static BerthDomainStats *stats_of(BerthHypervisor *fake, const char *name)
 {
     BerthDomainStats *stats = g_new0(BerthDomainStats, 1);
     stats->name = g_strdup(name);
-    stats->cpu_usec = fake->cpu_usec;
-    stats->starved_usec = fake->starved_usec;
+    stats->qemu = fake->counts;
     stats->paused_by_io_error = fake->paused_by_io_error;
     return stats;
 }
@@ -637,18 +636,42 @@ void berth_hypervisor_domain_stats_async(BerthHypervisor *fake, const char *name
     answer_later(fake, callback, user_data, NULL, stats_of(fake, name), free_stats);
 }
 
+/* The kernel of this host counts the same for all of them. */
+BerthQemuCounters *berth_qemu_counters_new(const char *domain)
+{
+    return (BerthQemuCounters *)(void *)g_strdup(domain);
+}
+
+void berth_qemu_counters_free(BerthQemuCounters *counters)
+{
+    g_free(counters);
+}
+
+gboolean berth_qemu_counters_read(BerthQemuCounters *counters, BerthQemuUsage *out_usage)
+{
+    newest->looks++;
+    *out_usage = newest->counts;
+    return g_hash_table_contains(newest->domains, counters);
+}
+
+void berth_qemu_counters_find(BerthQemuCounters *counters)
+{
+    newest->finds++;
+}
+
 BerthDomainStats *berth_hypervisor_domain_stats_finish(GAsyncResult *result, GError **error)
 {
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
-void berth_hypervisor_stats_async(BerthHypervisor *fake, GAsyncReadyCallback callback,
-                                  gpointer user_data)
+void berth_hypervisor_stats_async(BerthHypervisor *fake, gboolean with_traffic,
+                                  GAsyncReadyCallback callback, gpointer user_data)
 {
     GHashTableIter iter;
     gpointer name;
     GPtrArray *all = g_ptr_array_new_with_free_func(free_stats);
     fake->stats++;
+    fake->traffic_stats += with_traffic;
     g_hash_table_iter_init(&iter, fake->domains);
     while (g_hash_table_iter_next(&iter, &name, NULL))
         g_ptr_array_add(all, stats_of(fake, name));

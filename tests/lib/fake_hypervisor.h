@@ -17,6 +17,8 @@ struct BerthHypervisor {
     guint source;
     /* How often it was asked. */
     guint creates, destroys, suspends, resumes, lists, stats, domain_stats, moves, steers;
+    guint traffic_stats; /* of STATS */
+    guint looks, finds;  /* of what the kernel counts */
     guint saves, restores;
     const char *
         save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
@@ -51,8 +53,7 @@ struct BerthHypervisor {
     guint stay_looks;              /* how often it was asked whether a domain stays ... */
     guint busy_looks;              /* ... and so many times more libvirt still moves it */
     /* What is measured of every domain. */
-    guint64 cpu_usec;
-    guint64 starved_usec;
+    BerthQemuUsage counts;       /* of each domain's QEMU */
     gboolean paused_by_io_error; /* until it is resumed */
 };
 

@@ -223,8 +223,8 @@ static void end_is_told_with_all_that_the_guest_used(void **state)
 {
     AgentFixture *fixture = *state;
     agent_fixture_start_running(fixture);
-    fixture->hypervisor->cpu_usec = 1234567; /* since the last measurement */
-    fixture->hypervisor->starved_usec = 4567;
+    fixture->hypervisor->counts.cpu_usec = 1234567; /* since the last measurement */
+    fixture->hypervisor->counts.starved_usec = 4567;
     fake_guest_say_ended(fixture->peer, 0);
     run_until(told_phase(fixture) == BERTH__GUEST_STATUS__PHASE__ENDED);
     Berth__GuestStatus *status = agent_fixture_status(fixture);
@@ -239,7 +239,11 @@ static void what_was_not_measured_at_the_end_is_what_it_was(void **state)
     AgentFixture *fixture = *state;
     agent_fixture_start_running(fixture);
     const BerthDomainStats stats = {
-        .host_memory_mib = 40, .disk_read_bytes = 5000, .disk_write_bytes = 6000};
+        .qemu = {.host_memory_mib = 40},
+        .has_traffic = TRUE,
+        .disk_read_bytes = 5000,
+        .disk_write_bytes = 6000,
+    };
     berth_guest_measured(agent_fixture_guest(fixture), &stats);
     fake_guest_say_ended(fixture->peer, 0);
     run_until(told_phase(fixture) == BERTH__GUEST_STATUS__PHASE__ENDED);

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a guest is measured from its host, and how often it is, by the host and by itself. What is cheap is
+ * looked at often: what the kernel counts of its QEMU. What wakes the guest or its QEMU is asked for
+ * as its need is: a guest that has nothing to do is left alone, until it uses CPU or its memory grows on the
+ * host; then it is asked at once. */
+#include <config.h>
+
+#include "nodeagent/console.h"
+#include "nodeagent/guest_private.h"
+
+/* Memory of a guest that its host has come to hold since the guest said what it uses: so much of the whole is worth
+ * asking it again. */
+#define GROWTH_PART    16u
+#define GROWTH_MIN_MIB 16u
+
+/* --- its own words --------------------------------------------------------------------------- */
+
+static guint usage_msec(const BerthGuest *guest)
+{
+    return guest->context->usage_intervals.msec[guest->memory_pace.kind];
+}
+
+/* Whoever stands still reads nothing, and hears it when it goes on. */
+static void ask(BerthGuest *guest)
+{
+    if (guest->channel != NULL && !guest->is_frozen)
+        berth_guest_channel_measure(guest->channel, usage_msec(guest));
+}
+
+static void set_paces(BerthGuest *guest, gint64 now_usec)
+{
+    const BerthPaceLimits *limits = &guest->context->config->pace;
+    BerthPaceKind before = guest->memory_pace.kind;
+    berth_pace_set(&guest->pace, berth_pace_of_guest(&guest->usage, limits), now_usec);
+    BerthPaceKind of_memory = berth_pace_of_memory(&guest->usage, limits);
+    if (guest->is_resizing) /* what it gives back depends on what it says */
+        of_memory = MAX(of_memory, BERTH_PACE_NORMAL);
+    berth_pace_set(&guest->memory_pace, of_memory, now_usec);
+    if (guest->memory_pace.kind != before)
+        ask(guest);
+}
+
+void berth_guest_wake(BerthGuest *guest)
+{
+    berth_pace_set(&guest->memory_pace, MAX(guest->memory_pace.kind, BERTH_PACE_NORMAL),
+                   g_get_monotonic_time());
+    ask(guest);
+}
+
+void berth_guest_note_usage(BerthGuest *guest)
+{
+    gboolean was_near = guest->pace.kind == BERTH_PACE_NEAR;
+    guest->asked_mib = guest->usage.host_memory_mib;
+    set_paces(guest, g_get_monotonic_time());
+    if (!was_near && guest->pace.kind == BERTH_PACE_NEAR)
+        guest->context->pressed(guest, guest->context->user_data);
+}
+
+guint berth_guest_usage_msec(const BerthGuest *guest)
+{
+    return usage_msec(guest);
+}
+
+/* It has given memory back, or holds more. */
+static void note_growth(BerthGuest *guest)
+{
+    guint64 now_mib = guest->usage.host_memory_mib;
+    guint64 step_mib = MAX(guest->limits.memory_mib / GROWTH_PART, GROWTH_MIN_MIB);
+    guest->asked_mib = MIN(guest->asked_mib, now_mib);
+    if (now_mib - guest->asked_mib < step_mib)
+        return;
+    guest->asked_mib = now_mib;
+    ask(guest);
+}
+
+/* --- what the kernel counts ------------------------------------------------------------------ */
+
+static void take_counts(BerthGuest *guest, const BerthQemuUsage *counts)
+{
+    Berth__Usage *usage = &guest->usage;
+    guint64 before_usec = usage->cpu_usec;
+    usage->cpu_usec = MAX(before_usec, counts->cpu_usec);
+    usage->starved_usec = MAX(usage->starved_usec, counts->starved_usec);
+    usage->throttled_usec = MAX(usage->throttled_usec, counts->throttled_usec);
+    if (counts->host_memory_mib > 0)
+        usage->host_memory_mib = counts->host_memory_mib;
+    guest->context->measured(guest, usage->cpu_usec - before_usec, guest->context->user_data);
+}
+
+void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
+{
+    BerthQemuUsage counts;
+    berth_pace_looked(&guest->pace, now_usec);
+    if (!berth_guest_has_domain(guest))
+        return;
+    if (guest->counters == NULL)
+        guest->counters = berth_qemu_counters_new(guest->name);
+    if (!berth_qemu_counters_read(guest->counters, &counts))
+        return;
+    take_counts(guest, &counts);
+    BerthRate rate = berth_rates_add(&guest->rates, now_usec, &counts, window_usec);
+    guest->usage.cpu_milli = rate.cpu_milli;
+    guest->usage.starved_permille = rate.starved_permille;
+    guest->usage.throttled_permille = rate.throttled_permille;
+    guest->usage.rate_msec = rate.over_msec;
+    note_growth(guest);
+    set_paces(guest, now_usec);
+}
+
+void berth_guest_begin_rates(BerthGuest *guest)
+{
+    berth_rates_reset(&guest->rates);
+}
+
+void berth_guest_find_threads(BerthGuest *guest)
+{
+    if (guest->counters != NULL)
+        berth_qemu_counters_find(guest->counters);
+}
+
+/* --- what libvirt says ----------------------------------------------------------------------- */
+
+static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    if (!berth_hypervisor_resume_finish(result, &error))
+        g_debug("%s: %s", guest->name, error->message);
+}
+
+/* What libvirt could not get without waiting for a domain that is busy is 0. */
+static void take_traffic(Berth__Usage *usage, const BerthDomainStats *stats)
+{
+    usage->disk_read_bytes = MAX(usage->disk_read_bytes, stats->disk_read_bytes);
+    usage->disk_write_bytes = MAX(usage->disk_write_bytes, stats->disk_write_bytes);
+    usage->net_receive_bytes = MAX(usage->net_receive_bytes, stats->net_receive_bytes);
+    usage->net_send_bytes = MAX(usage->net_send_bytes, stats->net_send_bytes);
+}
+
+void berth_guest_measured(BerthGuest *guest, const BerthDomainStats *stats)
+{
+    take_counts(guest, &stats->qemu);
+    if (stats->has_traffic)
+        take_traffic(&guest->usage, stats);
+    berth_console_bound(guest->console_path);
+    if (stats->paused_by_io_error && !guest->freeze_wanted && !berth_guest_vcpus_are_taken(guest))
+        berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_resumed,
+                                      berth_guest_ref(guest));
+}
+
+/* --- looking --------------------------------------------------------------------------------- */
+
+const BerthPace *berth_guest_pace(const BerthGuest *guest)
+{
+    return &guest->pace;
+}
+
+const Berth__Usage *berth_guest_usage(const BerthGuest *guest)
+{
+    return &guest->usage;
+}

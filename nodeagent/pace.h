@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* How often guests and node are measured: what is near a limit fast, so that it is helped in time; what has hardly
+ * anything to do slowly, so that many such guests cost next to nothing. Pure; times are monotonic. */
+
+#include <glib.h>
+
+#include "proto/berth.pb-c.h"
+
+typedef enum {
+    BERTH_PACE_CALM,
+    BERTH_PACE_NORMAL,
+    BERTH_PACE_NEAR,
+    BERTH_N_PACES,
+} BerthPaceKind;
+
+/* berth-node.conf(5), [measure]. */
+typedef struct {
+    guint near_memory_percent;   /* of a guest's memory: less is available */
+    guint near_pressure_percent; /* of the time, in which some task stalls for memory */
+    guint near_wait_percent; /* of the time, that a guest had no CPU, or its quota was used up */
+    guint near_node_memory_percent; /* of the host's memory: less is available */
+} BerthPaceLimits;
+
+typedef struct {
+    guint msec[BERTH_N_PACES];
+} BerthPaceIntervals;
+
+/* Of a guest (or a node). As new with all 0. */
+typedef struct {
+    BerthPaceKind kind;
+    gint64 near_usec;  /* when it was near a limit last */
+    gint64 awake_usec; /* when it was not calm last */
+    gint64 looked_usec;
+    gboolean is_known; /* it was looked at */
+} BerthPace;
+
+/* What USAGE alone says. Of a guest whose memory is not known yet, as it boots, NORMAL at least. */
+BerthPaceKind berth_pace_of_guest(const Berth__Usage *usage, const BerthPaceLimits *limits);
+/* The same, but only by what its guest says of its memory: whether that is to say it more often. */
+BerthPaceKind berth_pace_of_memory(const Berth__Usage *usage, const BerthPaceLimits *limits);
+BerthPaceKind berth_pace_of_node(const Berth__NodeUsage *usage, const BerthPaceLimits *limits);
+
+/* It was found to be as KIND says. It keeps a higher pace for a while, so that what goes up and down does not
+ * change it all the time. */
+void berth_pace_set(BerthPace *pace, BerthPaceKind kind, gint64 now_usec);
+/* It was measured. */
+void berth_pace_looked(BerthPace *pace, gint64 now_usec);
+/* When it is to be measured next; one that never was: at once. */
+gint64 berth_pace_due_usec(const BerthPace *pace, const BerthPaceIntervals *intervals);

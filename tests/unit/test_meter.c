@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When an agent measures its guest, from its host and by the guest itself. */
+#include <config.h>
+
+#include "nodeagent/guest_private.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/lib/assert.h"
+
+static const BerthPaceIntervals quick = {{400, 200, 100}};
+
+typedef struct {
+    guint told;            /* times */
+    guint nodes;           /* times with the node */
+    Berth__NodeUsage node; /* the latest */
+} Heard;
+
+static void on_measured(const Berth__NodeUsage *node, gpointer data)
+{
+    Heard *heard = data;
+    heard->told++;
+    heard->nodes += node != NULL;
+    if (node != NULL)
+        heard->node = *node;
+}
+
+/* A guest that says so of itself, as it is without pressure. */
+static void say_available(AgentFixture *fixture, guint64 available_mib)
+{
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    usage.memory_total_mib = 64;
+    usage.memory_available_mib = available_mib;
+    fake_guest_say_usage(fixture->peer, &usage);
+    run_until(agent_fixture_guest(fixture)->usage.memory_available_mib == available_mib);
+}
+
+static void node_is_told_of_with_the_sum_of_its_guests(void **state)
+{
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    fixture->hypervisor->counts.host_memory_mib = 77;
+    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
+                                                  &fixture->config, on_measured, &heard);
+    assert_int_equal(heard.told, 0); /* nobody has asked */
+    berth_meter_set_intervals(meter, &quick);
+    assert_int_equal(heard.nodes, 1);
+    assert_true(heard.node.memory_total_mib > 0);
+    run_until(heard.nodes >= 2);
+    assert_int_equal(heard.node.guests_host_mib, 77);
+    assert_int_equal(heard.node.guests_used_mib, 24);
+}
+
+static void guest_is_looked_at_often_when_it_is_near_its_limit(void **state)
+{
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    const BerthGuest *guest = agent_fixture_guest(fixture);
+    assert_true(guest->pace.kind != BERTH_PACE_NEAR);
+    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
+                                                  &fixture->config, on_measured, &heard);
+    guint measures = fixture->peer->measures;
+    say_available(fixture, 5);
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
+    run_until(fixture->peer->measures > measures);
+    assert_int_equal(fixture->peer->measure_msec, 1000);
+}
+
+/* Its host has come to hold more of it: what it uses of that it alone can say. */
+static void guest_that_grows_on_its_host_is_asked(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    fixture->hypervisor->counts.host_memory_mib = 100;
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    say_available(fixture, 39);
+    guint measures = fixture->peer->measures;
+    fixture->hypervisor->counts.host_memory_mib = 115; /* less than is worth it */
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    agent_fixture_pass(100);
+    assert_int_equal(fixture->peer->measures, measures);
+    fixture->hypervisor->counts.host_memory_mib = 116;
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    run_until(fixture->peer->measures == measures + 1);
+}
+
+/* In virtual time: a look is what tells the time. */
+static void guest_without_work_is_left_alone_and_asked_when_it_wakes(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_running(fixture);
+    say_available(fixture, 40);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    gint64 now_usec = g_get_monotonic_time();
+    guint measures = fixture->peer->measures;
+    for (guint i = 0; i <= 7; i++)
+        berth_guest_look(guest, now_usec += 5 * G_USEC_PER_SEC, 5 * G_USEC_PER_SEC);
+    run_until(fixture->peer->measures == measures + 1);
+    assert_int_equal(fixture->peer->measure_msec, 20000);
+    fixture->hypervisor->counts.cpu_usec += 4 * G_USEC_PER_SEC;
+    berth_guest_look(guest, now_usec += 5 * G_USEC_PER_SEC, 5 * G_USEC_PER_SEC);
+    run_until(fixture->peer->measures == measures + 2);
+    assert_int_equal(fixture->peer->measure_msec, 2000);
+    assert_int_equal(guest->usage.cpu_milli, 800);
+}
+
+static void traffic_is_asked_for_rarely(void **state)
+{
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    guint stats = fixture->hypervisor->stats;
+    guint traffic = fixture->hypervisor->traffic_stats;
+    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
+                                                  &fixture->config, on_measured, &heard);
+    assert_int_equal(fixture->hypervisor->traffic_stats, traffic + 1);
+    run_until(fixture->hypervisor->stats >= stats + 2);
+    assert_int_equal(fixture->hypervisor->traffic_stats, traffic + 1);
+}
+
+static void on_answer(BerthFault fault, const GError *error, gpointer user_data)
+{
+    assert_null(error);
+}
+
+static void guest_with_more_vcpus_is_looked_at_anew(void **state)
+{
+    AgentFixture *fixture = *state;
+    const BerthDomainSize size = {.vcpus = 2, .memory_mib = 64};
+    agent_fixture_start_running(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
+    guint finds = fixture->hypervisor->finds;
+    fixture->hypervisor->memory_mib = 64;
+    berth_guest_resize(guest, &size, FALSE, on_answer, NULL);
+    run_until(fixture->hypervisor->finds > finds);
+}
+
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(node_is_told_of_with_the_sum_of_its_guests),
+        TEST(guest_is_looked_at_often_when_it_is_near_its_limit),
+        TEST(guest_that_grows_on_its_host_is_asked),
+        TEST(guest_without_work_is_left_alone_and_asked_when_it_wakes),
+        TEST(traffic_is_asked_for_rarely),
+        TEST(guest_with_more_vcpus_is_looked_at_anew),
+    };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernel says of a QEMU and of its threads, in files that the test writes. */
+#include <config.h>
+
+#include "nodeagent/hypervisor/private.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/tempdir.h"
+
+#include <glib/gstdio.h>
+#include <unistd.h>
+
+static void put(const char *dir, const char *name, const char *text)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    g_autofree char *parent = g_path_get_dirname(path);
+    assert_int_equal(g_mkdir_with_parents(parent, 0700), 0);
+    assert_true(g_file_set_contents(path, text, -1, NULL));
+}
+
+static void drop(const char *dir, const char *name)
+{
+    g_autofree char *path = g_build_filename(dir, name, NULL);
+    assert_int_equal(g_unlink(path), 0);
+}
+
+static BerthQemuCounters *counters_in(const char *dir)
+{
+    g_autofree char *groups = g_build_filename(dir, "cgroup", NULL);
+    return berth_qemu_counters_new_at(dir, dir, groups, "berth-1-0-0-1");
+}
+
+static gboolean is_known(const char *dir)
+{
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    BerthQemuUsage usage;
+    return berth_qemu_counters_read(counters, &usage);
+}
+
+static void put_qemu(const char *dir)
+{
+    put(dir, "berth-1-0-0-1.pid", "42\n");
+    put(dir, "42/task/42/comm", "qemu-system-x86\n");
+    put(dir, "42/task/42/schedstat", "1 999999999 1\n");
+    put(dir, "42/task/43/comm", "CPU 0/KVM\n");
+    put(dir, "42/task/43/schedstat", "3000000 5000000 1587\n");
+    put(dir, "42/task/44/comm", "CPU 1/KVM\n");
+    put(dir, "42/task/44/schedstat", "1000999 7000999 1587\n");
+}
+
+static void vcpus_use_in_all_and_the_one_that_waited_most_counts(void **state)
+{
+    const char *dir = *state;
+    g_autofree char *statm =
+        g_strdup_printf("999999 %ld 3 4 5\n", (100L << 20) / sysconf(_SC_PAGESIZE));
+    BerthQemuUsage usage;
+    put_qemu(dir);
+    put(dir, "42/statm", statm);
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    assert_int_equal(usage.cpu_usec, 4000);
+    assert_int_equal(usage.starved_usec, 7000);
+    assert_int_equal(usage.throttled_usec, 0);
+    assert_int_equal(usage.host_memory_mib, 100);
+}
+
+static void quotas_of_vcpus_and_of_their_domain_count_in_version_1(void **state)
+{
+    static const char of_43[] = "3:cpuset:/other\n5:cpu,cpuacct:/machine/guest/vcpu0\n0::/x\n";
+    static const char of_44[] = "5:cpu,cpuacct:/machine/guest/vcpu1\n";
+    const char *dir = *state;
+    BerthQemuUsage usage;
+    put_qemu(dir);
+    put(dir, "42/task/43/cgroup", of_43);
+    put(dir, "42/task/44/cgroup", of_44);
+    put(dir, "cgroup/cpu/machine/guest/cpu.stat",
+        "nr_periods 1\nnr_throttled 1\nthrottled_time 100999\n");
+    put(dir, "cgroup/cpu/machine/guest/vcpu0/cpu.stat",
+        "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n");
+    put(dir, "cgroup/cpu/machine/guest/vcpu1/cpu.stat",
+        "nr_periods 1\nnr_throttled 1\nthrottled_time 3000\n");
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    assert_int_equal(usage.throttled_usec, 105);
+}
+
+static void quotas_of_vcpus_and_of_their_scope_count_in_version_2(void **state)
+{
+    const char *dir = *state;
+    BerthQemuUsage usage;
+    put_qemu(dir);
+    put(dir, "42/task/43/cgroup", "0::/m.slice/g.scope/libvirt/vcpu0\n");
+    put(dir, "42/task/44/cgroup", "0::/m.slice/g.scope/libvirt/vcpu1\n");
+    put(dir, "cgroup/m.slice/g.scope/cpu.stat",
+        "usage_usec 1\nnr_throttled 1\nthrottled_usec 100\n");
+    put(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat", "usage_usec 9\nthrottled_usec 20\n");
+    put(dir, "cgroup/m.slice/g.scope/libvirt/vcpu1/cpu.stat", "usage_usec 9\nthrottled_usec 3\n");
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    assert_int_equal(usage.throttled_usec, 123);
+}
+
+/* It has ended, and another has its name; and that has got a vCPU. */
+static void other_qemu_and_new_vcpus_are_found(void **state)
+{
+    const char *dir = *state;
+    BerthQemuUsage usage;
+    put_qemu(dir);
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    drop(dir, "42/task/44/schedstat");
+    put(dir, "berth-1-0-0-1.pid", "50");
+    put(dir, "50/task/51/comm", "CPU 0/TCG\n");
+    put(dir, "50/task/51/schedstat", "9000 8000 1\n");
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    assert_int_equal(usage.cpu_usec, 9);
+    put(dir, "50/task/52/comm", "CPU 1/TCG\n");
+    put(dir, "50/task/52/schedstat", "1000 0 1\n");
+    berth_qemu_counters_find(counters);
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    assert_int_equal(usage.cpu_usec, 10);
+}
+
+static void what_cannot_be_read_is_not_known(void **state)
+{
+    const char *dir = *state;
+    assert_false(is_known(dir));
+    put(dir, "berth-1-0-0-1.pid", "../42\n");
+    assert_false(is_known(dir));
+    put(dir, "berth-1-0-0-1.pid", "42");
+    assert_false(is_known(dir)); /* it has ended */
+    put(dir, "42/task/43/comm", "CPU 0/KVM\n");
+    assert_false(is_known(dir));
+    put(dir, "42/task/43/schedstat", "");
+    assert_false(is_known(dir));
+    put(dir, "42/task/43/schedstat", "1 2 3\n");
+    assert_true(is_known(dir));
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(vcpus_use_in_all_and_the_one_that_waited_most_counts),
+        TEST(quotas_of_vcpus_and_of_their_domain_count_in_version_1),
+        TEST(quotas_of_vcpus_and_of_their_scope_count_in_version_2),
+        TEST(other_qemu_and_new_vcpus_are_found),
+        TEST(what_cannot_be_read_is_not_known),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
