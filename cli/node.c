@@ -183,6 +183,23 @@ static void print_admission(const Berth__NodeAdmission *admission)
         berth_print_field("Empty since", empty ? empty : "not yet");
 }
 
+/* What its host measured last. */
+static void print_usage(const Berth__NodeUsage *usage)
+{
+    g_autofree char *free_memory = berth_format_size_mib(usage->memory_free_mib);
+    g_autofree char *host_memory = berth_format_size_mib(usage->guests_host_mib);
+    berth_print_fieldf("Load", "%u.%02u, %s memory available", usage->load_centi / 100,
+                       usage->load_centi % 100, free_memory);
+    if (usage->memory_total_mib > 0) /* else of an older agent */
+        berth_print_fieldf("Guests use", "%.2f CPUs, %s of the host's memory",
+                           usage->cpu_milli / 1000.0, host_memory);
+    if (usage->psi_cpu_some + usage->psi_memory_some + usage->psi_io_some > 0)
+        berth_print_fieldf("Stalls",
+                           "for CPU %.1f %% of the time, for memory %.1f %%, for disks %.1f %%",
+                           usage->psi_cpu_some / 100.0, usage->psi_memory_some / 100.0,
+                           usage->psi_io_some / 100.0);
+}
+
 static void print_node(const Berth__Node *node)
 {
     g_autofree char *since = berth_format_time(node->since_usec);
@@ -201,11 +218,8 @@ static void print_node(const Berth__Node *node)
     berth_print_field("Last report", reported);
     berth_print_fieldf("Guests", "%u, with %u vCPU%s and %s memory reserved", node->guests,
                        node->vcpus_reserved, node->vcpus_reserved == 1 ? "" : "s", reserved);
-    if (node->usage != NULL) {
-        g_autofree char *free_memory = berth_format_size_mib(node->usage->memory_free_mib);
-        berth_print_fieldf("Load", "%u.%02u, %s memory available", node->usage->load_centi / 100,
-                           node->usage->load_centi % 100, free_memory);
-    }
+    if (node->usage != NULL)
+        print_usage(node->usage);
     print_info(node->info);
 }
 

@@ -83,13 +83,63 @@ static void print_exit(const Berth__Exit *exit)
                        exit->stdout_bytes, exit->stderr_bytes);
 }
 
-static void print_usage(const Berth__Usage *usage)
+/* Of a guest that runs: what it does now. */
+static void print_rates(const Berth__Usage *usage)
 {
+    if (usage->rate_msec == 0)
+        return;
+    g_autoptr(GString) waits = g_string_new(NULL);
+    if (usage->starved_permille > 0)
+        g_string_append_printf(waits, "; others have its CPU for %.1f %% of the time",
+                               usage->starved_permille / 10.0);
+    if (usage->throttled_permille > 0)
+        g_string_append_printf(waits, "; its quota keeps it from CPUs for %.1f %% of the time",
+                               usage->throttled_permille / 10.0);
+    berth_print_fieldf("CPU now", "%.2f CPUs%s", usage->cpu_milli / 1000.0, waits->str);
+}
+
+/* Of a guest that runs: tasks that stall, if any do. */
+static void print_pressure(const Berth__Usage *usage)
+{
+    if (usage->psi_cpu_some + usage->psi_memory_some + usage->psi_io_some > 0)
+        berth_print_fieldf("Stalls",
+                           "for CPU %.1f %% of the time, for memory %.1f %%, for its disk %.1f %%",
+                           usage->psi_cpu_some / 100.0, usage->psi_memory_some / 100.0,
+                           usage->psi_io_some / 100.0);
+}
+
+static void print_traffic(const char *name, const char *const verbs[2], guint64 in, guint64 out)
+{
+    g_autofree char *in_text = berth_format_size_mib(in >> 20);
+    g_autofree char *out_text = berth_format_size_mib(out >> 20);
+    if (in >> 20 > 0 || out >> 20 > 0)
+        berth_print_fieldf(name, "%s %s, %s %s", in_text, verbs[0], out_text, verbs[1]);
+}
+
+static void print_usage(const Berth__Usage *usage, gboolean runs)
+{
+    static const char *const disk_verbs[] = {"read", "written"};
+    static const char *const net_verbs[] = {"received", "sent"};
     berth_print_fieldf("CPU used", "%.2f s", (double)usage->cpu_usec / G_USEC_PER_SEC);
+    if (runs)
+        print_rates(usage);
     if (usage->memory_total_mib > 0)
         berth_print_fieldf("Memory used",
                            "%" G_GUINT64_FORMAT "M at most, of %" G_GUINT64_FORMAT "M",
                            usage->memory_peak_mib, usage->memory_total_mib);
+    if (runs && usage->memory_total_mib > 0)
+        berth_print_fieldf(
+            "Memory now", "%" G_GUINT64_FORMAT "M, and %" G_GUINT64_FORMAT "M of its node's",
+            usage->memory_total_mib - MIN(usage->memory_available_mib, usage->memory_total_mib),
+            usage->host_memory_mib);
+    if (runs && usage->oom_kills > 0)
+        berth_print_fieldf("OOM kills", "%u", usage->oom_kills);
+    if (usage->swap_used_mib > 0)
+        berth_print_fieldf("Swap used", "%" G_GUINT64_FORMAT "M", usage->swap_used_mib);
+    if (runs)
+        print_pressure(usage);
+    print_traffic("Disk", disk_verbs, usage->disk_read_bytes, usage->disk_write_bytes);
+    print_traffic("Network", net_verbs, usage->net_receive_bytes, usage->net_send_bytes);
 }
 
 /* Of a running job that is to end: since when, and when it gets no more time. */
@@ -185,7 +235,7 @@ static void print_task(const Berth__Task *task)
     if (task->exit != NULL)
         print_exit(task->exit);
     if (task->usage != NULL)
-        print_usage(task->usage);
+        print_usage(task->usage, task->state == BERTH__JOB_STATE__RUNNING);
     if (*task->console_tail != '\0') {
         puts("Console of the guest, its end:");
         g_auto(GStrv) lines = g_strsplit(task->console_tail, "\n", -1);
