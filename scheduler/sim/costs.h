@@ -22,6 +22,7 @@ typedef enum {
     SIM_COST_RESIZE_USEC,
     SIM_COST_BALLOON_MIB_PER_SEC,
     SIM_COST_CACHE_PERMILLE,
+    SIM_COST_HOST_MIB,
     SIM_COST_N,
 } SimCost;
 

@@ -359,7 +359,7 @@ static void given_clear(Given *given)
 static gboolean parse(Given *given, int argc, char **argv, GError **error)
 {
     const GOptionEntry entries[] = {
-        TEXT("format", format, "FORMAT", "auto (default), swf, torque or vmseries"),
+        TEXT("format", format, "FORMAT", "auto (default), swf, torque, torque-whole or vmseries"),
         TEXT("policy", policy, "LIST",
              "fcfs,easy,conservative,reserved,berth,bound (default: all)"),
         TEXT("nodes", nodes, "N", "nodes (default: the trace's)"),

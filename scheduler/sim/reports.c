@@ -80,6 +80,7 @@ static BerthCoreUsage usage_of(Sim *sim, const SimGuest *guest)
 {
     SimSum length = (SimSum)(sim->now_usec - guest->reported_usec);
     guint64 dirty = (guint64)sim->costs.values[SIM_COST_DIRTY_MIB_PER_CPU_SEC];
+    guint64 host_mib = (guint64)sim->costs.values[SIM_COST_HOST_MIB];
     return (BerthCoreUsage){
         .cpu_milli = length > 0 ? (guint32)(guest->served_since / length) : guest->served_milli,
         .memory_used_mib = guest->held_mib,
@@ -90,7 +91,7 @@ static BerthCoreUsage usage_of(Sim *sim, const SimGuest *guest)
             guest->run->demand.memory_mib > guest->size.memory_mib - guest->balloon_mib ? 1000 : 0,
         .starved_usec = (gint64)(guest->lost_since / PPM),
         .dirty_mib_per_sec = (guint32)(dirty * guest->served_milli / 1000),
-        .touched_mib = MAX(guest->held_mib + guest->cache_mib, 1),
+        .touched_mib = MAX(guest->held_mib + guest->cache_mib + host_mib, 1),
     };
 }
 

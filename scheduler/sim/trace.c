@@ -22,7 +22,7 @@ struct SimTrace {
     SimSeriesSet *series;
 };
 
-static const char *const format_names[] = {"auto", "swf", "torque", "vmseries"};
+static const char *const format_names[] = {"auto", "swf", "torque", "vmseries", "torque-whole"};
 
 static const char *format_name(SimFormat format)
 {
@@ -38,7 +38,7 @@ gboolean sim_format_parse(const char *text, SimFormat *out_format, GError **erro
         }
     }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "format '%s': allowed are auto, swf, torque and vmseries", text);
+                "format '%s': allowed are auto, swf, torque, torque-whole and vmseries", text);
     return FALSE;
 }
 
@@ -131,9 +131,9 @@ static gboolean read_torque_file(SimTorque *torque, const SimSource *source, GEr
     return TRUE;
 }
 
-static gboolean read_torque(SimTrace *trace, GError **error)
+static gboolean read_torque(SimTrace *trace, gboolean is_whole, GError **error)
 {
-    SimTorque *torque = sim_torque_new();
+    SimTorque *torque = sim_torque_new(is_whole);
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < trace->sources->len; i++)
         ok = read_torque_file(torque, g_ptr_array_index(trace->sources, i), error);
@@ -184,8 +184,8 @@ static gboolean open_sources(SimTrace *trace, const char *const *paths, GError *
 SimTrace *sim_trace_open(const char *const *paths, SimFormat format, GError **error)
 {
     g_autoptr(SimTrace) trace = g_new0(SimTrace, 1);
-    gboolean ok = TRUE;
-    trace->format = format;
+    gboolean ok = TRUE, is_whole = format == SIM_FORMAT_TORQUE_WHOLE;
+    trace->format = is_whole ? SIM_FORMAT_TORQUE : format;
     trace->sources = g_ptr_array_new_with_free_func((GDestroyNotify)sim_source_free);
     trace->jobs = g_array_new(FALSE, FALSE, sizeof(SimTraceJob));
     if (!open_sources(trace, paths, error))
@@ -193,7 +193,7 @@ SimTrace *sim_trace_open(const char *const *paths, SimFormat format, GError **er
     if (format == SIM_FORMAT_AUTO && !detect_all(trace, error))
         return NULL;
     if (trace->format == SIM_FORMAT_TORQUE)
-        ok = read_torque(trace, error);
+        ok = read_torque(trace, is_whole, error);
     else if (trace->format == SIM_FORMAT_VMSERIES)
         ok = read_vmseries(trace, error);
     else

@@ -12,6 +12,7 @@ typedef enum {
     SIM_FORMAT_SWF,
     SIM_FORMAT_TORQUE,
     SIM_FORMAT_VMSERIES,
+    SIM_FORMAT_TORQUE_WHOLE, /* to be read as such: nobody in the log had come before it began; then SIM_FORMAT_TORQUE */
 } SimFormat;
 
 /* A job as its trace has it. 0 = the trace does not say, in each field marked so. */

@@ -26,7 +26,8 @@ gboolean sim_swf_read_machines(const char *path, SimTraceMachine *machine, GErro
 
 /* A Torque accounting log, read whole. trace_torque.c */
 typedef struct SimTorque SimTorque;
-SimTorque *sim_torque_new(void);
+/* IS_WHOLE: all of its jobs came after it began. */
+SimTorque *sim_torque_new(gboolean is_whole);
 void sim_torque_free(SimTorque *torque);
 gboolean sim_torque_line(SimTorque *torque, const SimInput *input, char *line, GError **error);
 /* No more lines: JOBS gets them in order of arrival. */

@@ -3,7 +3,7 @@
  * (ended) say everything about a job. They come in order of the ends, so they are kept and sorted.
  *
  * A job arrives when it became eligible (etime), but not before the earliest end in the log: what
- * had waited or run since long before would stretch it. It runs as long as resources_used.walltime, at
+ * had waited or run since long before would stretch it; unless the log is said to be whole. It runs as long as resources_used.walltime, at
  * least one second. Its memory is the largest of what Resource_List says: mem and vmem are the job's,
  * pmem and pvmem those of each of its processes. What it used is the peak of resources_used.mem, 0 being
  * "not sampled". Nodes and their cores are those in exec_host. */
@@ -26,6 +26,7 @@ struct SimTorque {
     GHashTable *hosts; /* names in exec_host */
     guint64 core_max;
     gint64 first_sec; /* earliest end; G_MAXINT64 = none */
+    gboolean is_whole;
 };
 
 typedef struct {
@@ -36,13 +37,14 @@ typedef struct {
     guint32 user, group, name;
 } Ended;
 
-SimTorque *sim_torque_new(void)
+SimTorque *sim_torque_new(gboolean is_whole)
 {
     SimTorque *torque = g_new0(SimTorque, 1);
     torque->jobs = g_array_new(FALSE, FALSE, sizeof(SimTraceJob));
     torque->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     torque->hosts = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     torque->first_sec = G_MAXINT64;
+    torque->is_whole = is_whole;
     return torque;
 }
 
@@ -328,7 +330,8 @@ void sim_torque_finish(SimTorque *torque, GArray *jobs, SimTraceMachine *out_mac
     guint32 nodes = g_hash_table_size(torque->hosts);
     for (guint i = 0; i < torque->jobs->len; i++) {
         SimTraceJob *job = &g_array_index(torque->jobs, SimTraceJob, i);
-        job->submit_sec = MAX(job->submit_sec, torque->first_sec);
+        if (!torque->is_whole)
+            job->submit_sec = MAX(job->submit_sec, torque->first_sec);
     }
     g_array_sort(torque->jobs, compare_jobs); /* a stable merge sort */
     g_array_append_vals(jobs, torque->jobs->data, torque->jobs->len);

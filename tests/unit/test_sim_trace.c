@@ -367,6 +367,21 @@ static void torque_jobs_come_in_order_of_arrival(void **state)
     assert_int_equal(sim_trace_machine(trace).vcpus_per_node, 32);
 }
 
+static void torque_whole_jobs_come_when_they_were_eligible(void **state)
+{
+    static const char text[] =
+        E_LINE("1", "1000", "1", "resources_used.walltime=00:03:20 resources_used.cput=0")
+            E_LINE("2", "1150", "1", "resources_used.walltime=00:00:50 resources_used.cput=0");
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = open_text(*state, text, SIM_FORMAT_TORQUE_WHOLE, &error);
+    assert_no_error(error);
+    g_autoptr(GArray) jobs = read_jobs(trace, &error);
+    assert_no_error(error);
+    assert_int_equal(sim_trace_format(trace), SIM_FORMAT_TORQUE);
+    assert_int_equal(JOB(jobs, 0).submit_sec, 1000);
+    assert_int_equal(JOB(jobs, 1).submit_sec, 1150);
+}
+
 static void torque_memory_is_the_largest_asked_for(void **state)
 {
     static const struct {
@@ -486,6 +501,7 @@ int main(void)
         TEST(a_pipe_is_a_trace),
         TEST(a_byte_order_mark_is_skipped),
         TEST(torque_jobs_come_in_order_of_arrival),
+        TEST(torque_whole_jobs_come_when_they_were_eligible),
         TEST(torque_memory_is_the_largest_asked_for),
         TEST(vm_series_go_to_a_grid),
         TEST(parts_of_different_formats_are_refused),
