@@ -51,6 +51,10 @@ for name in busybox debian; do
     refuses 2 usage: "$top/images/recipes/$name" --help
     refuses 2 usage: "$top/images/recipes/$name" a b
 done
+for packages in "" , gcc, ",gcc" "gcc libc6" "-gcc" "gcc;true"; do
+    refuses 2 usage: "$top/images/recipes/debian" --include "$packages" out.tar
+done
+refuses 2 usage: "$top/images/recipes/debian" --include gcc
 refuses 1 "cannot write to missing" "$recipe" missing/one.tar
 refuses 1 usage: "$top/images/kernel/build"
 refuses 1 "unknown option" "$top/images/kernel/build" --fast out
