@@ -353,8 +353,10 @@ static void measure_guest(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     if (!entry)
         return;
     take_status(daemon, turn, node, &event.guest, &task, entry, status);
-    if (status->usage && task.node == node &&
-        berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, entry->stored->task->usage,
+    /* Of one that is to go nothing is taken any more: if it has hardly begun to boot, nothing ever was. */
+    const Berth__Usage *taken = entry->stored->task->usage;
+    if (status->usage && taken && task.node == node &&
+        berth_usage_to_core(entry, task.phase == BERTH_GUEST_RUNNING, taken,
                             berth_engine_now_usec(daemon->engine), &event.usage))
         g_array_append_val(events, event);
 }
