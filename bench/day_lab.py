@@ -29,7 +29,9 @@ POLICY = {
     "decay_half_life_usec": 720000000, "cpu_decay_half_life_usec": 10000000, "evacuation_max_usec": 60000000,
     "starved_permille": 1000, "migrate_mib_per_sec": 100, "checkpoint_mib_per_sec": 50}
 DISK = "8M"
-REHEARSED, REHEARSAL_MIB, REHEARSAL_HELD_MIB, REHEARSAL_SEC, REHEARSAL_STEPS = 6, 256, 64, 40, 2000
+REHEARSED, REHEARSAL_MIB, REHEARSAL_HELD_MIB, REHEARSAL_STEPS = 6, 256, 64, 2000
+# Of who is measured, and of the first two, who are handled when all have been.
+REHEARSAL_SEC, HANDLED_SEC, HANDLED = 60, 200, 2
 
 
 def await_true(what, condition, seconds=120):
@@ -165,11 +167,11 @@ class Rehearsal:
     def __init__(self, lab):
         self.lab = lab
         steps = [0, REHEARSAL_STEPS] * (REHEARSED // 2)
-        payloads = [(REHEARSAL_SEC, n, REHEARSAL_HELD_MIB, i) for i, n in enumerate(steps)]
+        payloads = [(HANDLED_SEC if i < HANDLED else REHEARSAL_SEC, n, REHEARSAL_HELD_MIB, i)
+                    for i, n in enumerate(steps)]
         jobs = [self.begin(*payload) for payload in payloads]
-        await_true("all guests hold their memory", lambda: all(self.holds(job) for job in jobs))
-        usages = [lab.show(job)["usage"] for job in jobs]
-        self.handle(jobs[:2])
+        usages = [self.usage_when_full(job) for job in jobs[HANDLED:]]
+        self.handle(jobs[:HANDLED])
         ended = lab.wait(jobs)
         wrong = lab.verify(outcomes(lab, dict(zip(jobs, payloads)), ended))
         if wrong:
@@ -177,7 +179,7 @@ class Rehearsal:
         self.seconds = {name: statistics.median(times) for name, times in spans(lab.events(jobs)).items()}
         self.measure_memory(usages)
         used = [int(ended[job]["tasks"][0]["usage"]["cpuUsec"]) for job in jobs]
-        busy, idle = statistics.median(used[3::2]), statistics.median(used[2::2])  # those that stayed where they were
+        busy, idle = statistics.median(used[HANDLED + 1::2]), statistics.median(used[HANDLED::2])
         self.steps_per_cpu_sec = REHEARSAL_STEPS * TICKS_PER_SEC * REHEARSAL_SEC / max((busy - idle) / 1e6, 0.001)
 
     def begin(self, *payload):
@@ -185,10 +187,13 @@ class Rehearsal:
         time.sleep(ARRIVE_SEC_PER_JOB)
         return self.lab.submit("rehearsal", 2, REHEARSAL_MIB, 600, *payload)
 
-    def holds(self, job):
-        """All that it is to hold, and has been measured since."""
-        said = re.findall(r"^(\d+) of", self.lab.berth("logs", job), re.MULTILINE)
-        return said and int(said[-1]) >= REHEARSAL_SEC // 4 + 5
+    def usage_when_full(self, job):
+        """When it holds all that it is to hold, and has been measured since."""
+        def is_full():
+            said = re.findall(r"^(\d+) of", self.lab.berth("logs", job), re.MULTILINE)
+            return said and int(said[-1]) >= REHEARSAL_SEC // 2 + 5
+        await_true(f"job {job} holds its memory", is_full, 600)
+        return self.lab.show(job)["usage"]
 
     def handle(self, jobs):
         for job in jobs:

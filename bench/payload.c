@@ -7,8 +7,9 @@
  *
  * Time is in ticks of 200 ms. In each it takes STEPS steps of a chain of hashes that runs through its memory, reading
  * and writing, and naps for the rest. A second that it is late, as its CPU had others to serve, it makes up for in the ticks
- * that follow; what is beyond, as it got less CPU than it wants or stood still, makes it end later. Of its memory it holds half in the first and in the
- * last quarter of its time, and all between. What it gives back goes into the hash before. */
+ * that follow; what is beyond, as it got less CPU than it wants or stood still, makes it end later. Of its memory it holds half in the first quarter of
+ * its time, more and more in the second, all in the third, and half in the last. What it gives back goes into the hash
+ * before. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdbool.h>
@@ -17,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/param.h>
 #include <time.h>
 
 #define TICKS_PER_SEC   5u
@@ -98,13 +100,21 @@ static void nap_until(struct timespec *due)
         *due = now;
 }
 
+/* Of N_PAGES, in this tick of all. */
+static size_t held_at(uint64_t tick, uint64_t ticks, size_t n_pages)
+{
+    uint64_t quarter = ticks / 4, least = n_pages / 2;
+    if (tick < quarter || tick >= ticks - quarter)
+        return least;
+    return least + MIN((tick - quarter) * (n_pages - least) / quarter, n_pages - least);
+}
+
 static void run(uint64_t ticks, uint64_t steps, size_t n_pages, bool naps)
 {
     struct timespec due;
     (void)clock_gettime(CLOCK_MONOTONIC, &due);
     for (uint64_t tick = 0; tick < ticks; tick++) {
-        bool is_outside = tick < ticks / 4 || tick >= ticks - ticks / 4;
-        hold(is_outside ? n_pages / 2 : n_pages);
+        hold(held_at(tick, ticks, n_pages));
         for (uint64_t i = 0; i < steps; i++)
             step();
         if (!naps)
