@@ -348,6 +348,8 @@ static void on_hypervisor_connected(gpointer data)
         g_clear_pointer(&agent->lost_reason, g_free);
         tell_node_changed(agent);
     }
+    if (agent->meter != NULL)
+        berth_meter_check_states(agent->meter); /* what has stopped meanwhile was not told */
     if (agent->is_ready)
         berth_agent_list_domains(agent);
     else if (agent->host == NULL)
@@ -388,6 +390,8 @@ static void on_domain(const char *name, const char *uuid, BerthDomainEvent event
         berth_guest_domain_started(guest);
     } else if (event == BERTH_DOMAIN_SUSPENDED) {
         berth_guest_domain_suspended(guest);
+        if (agent->meter != NULL)
+            berth_meter_check_states(agent->meter);
     } else if (event == BERTH_DOMAIN_RESUMED) {
         berth_guest_domain_resumed(guest);
     } else if (event == BERTH_DOMAIN_RESIZED) {

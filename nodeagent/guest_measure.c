@@ -93,6 +93,7 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
     berth_pace_looked(&guest->pace, now_usec);
     if (!berth_guest_has_domain(guest))
         return;
+    berth_console_bound(guest->console_path);
     if (guest->counters == NULL)
         guest->counters = berth_qemu_counters_new(guest->name);
     if (!berth_qemu_counters_read(guest->counters, &counts))

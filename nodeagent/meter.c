@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns when guests and node are measured. Three things are measured, each at its own price: what the kernel counts of
  * each QEMU and of the host, by reading small files from the loop, every interval, and of what is near a
- * limit more often; the domains' states, by one question to libvirt; and their traffic, for which libvirt
- * has to ask each QEMU, rarely. A libvirt that does not answer skips measurements; one question is
- * under way at a time. Guests' small duties hang on it (consoles are bounded, paused guests resumed), so
- * that it goes on whether or not a scheduler wants reports. */
+ * limit more often; the domains' traffic, for which libvirt has to ask each QEMU, rarely; and their states with it, and
+ * when one has stopped. A libvirt that does not answer skips measurements; one question is under way at a
+ * time. Guests' small duties hang on it (consoles are bounded, paused guests resumed), so that it goes
+ * on whether or not a scheduler wants reports. */
 #include <config.h>
 
 #include "nodeagent/meter.h"
@@ -13,7 +13,10 @@
 #include "nodeagent/host_usage.h"
 
 #define INTERVAL_MIN_MSEC 100u
-#define DUTY_MSEC         5000u
+/* As long as nobody asks for anything else. */
+#define INTERVAL_DEFAULT_MSEC 5000u
+/* After a domain has stopped, and again as long as it has: what it met may pass. */
+#define STATES_MSEC 5000u
 
 struct BerthMeter {
     grefcount refs;
@@ -24,12 +27,12 @@ struct BerthMeter {
     BerthMeterFunc func;
     gpointer user_data;
     BerthPaceIntervals intervals;
-    guint duty_source;
+    guint traffic_source;
+    guint states_source; /* 0: no domain is known to stand still */
     guint look_source;
-    gboolean is_asked;   /* somebody wants to be told */
-    gboolean is_busy;    /* libvirt was asked */
-    gint64 traffic_usec; /* when traffic was asked for last */
-    guint64 cpu_usec;    /* of all guests, since the meter was made */
+    gboolean is_asked; /* somebody wants to be told */
+    gboolean is_busy;  /* libvirt was asked */
+    guint64 cpu_usec;  /* of all guests, since the meter was made */
     BerthPace node;
     gint64 node_told_usec;
 };
@@ -48,6 +51,8 @@ static void take(BerthMeter *meter, const BerthDomainStats *stats)
     if (guest == NULL)
         return;
     berth_guest_measured(guest, stats);
+    if (stats->paused_by_io_error)
+        berth_meter_check_states(meter); /* it may not go on */
 }
 
 static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
@@ -66,24 +71,32 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
 }
 
 /* A question that is under way is as good as a new one. */
-static void ask_libvirt(BerthMeter *meter)
+static void ask_libvirt(BerthMeter *meter, gboolean with_traffic)
 {
-    gint64 now_usec = g_get_monotonic_time();
-    gint64 pause_usec = meter->config->traffic_interval_sec * (gint64)G_USEC_PER_SEC;
-    gboolean with_traffic = now_usec - meter->traffic_usec >= pause_usec;
     if (meter->is_busy)
         return;
     meter->is_busy = TRUE;
-    if (with_traffic)
-        meter->traffic_usec = now_usec;
     g_ref_count_inc(&meter->refs);
     berth_hypervisor_stats_async(meter->hypervisor, with_traffic, on_measured, meter);
 }
 
-static gboolean on_duty_due(gpointer data)
+static gboolean on_traffic_due(gpointer data)
 {
-    ask_libvirt(data);
+    ask_libvirt(data, TRUE);
     return G_SOURCE_CONTINUE;
+}
+
+static void on_states_due(gpointer data)
+{
+    BerthMeter *meter = data;
+    meter->states_source = 0;
+    ask_libvirt(meter, FALSE);
+}
+
+void berth_meter_check_states(BerthMeter *meter)
+{
+    if (meter->states_source == 0)
+        meter->states_source = g_timeout_add_once(STATES_MSEC, on_states_due, meter);
 }
 
 /* --- the node ------------------------------------------------------------------------------- */
@@ -198,10 +211,10 @@ BerthMeter *berth_meter_new(BerthGuestTable *table, BerthHypervisor *hypervisor,
     meter->func = func;
     meter->user_data = user_data;
     for (guint i = 0; i < BERTH_N_PACES; i++)
-        meter->intervals.msec[i] = DUTY_MSEC;
-    meter->traffic_usec = -(gint64)config->traffic_interval_sec * G_USEC_PER_SEC;
-    meter->duty_source = g_timeout_add(DUTY_MSEC, on_duty_due, meter);
-    ask_libvirt(meter);
+        meter->intervals.msec[i] = INTERVAL_DEFAULT_MSEC;
+    meter->traffic_source =
+        g_timeout_add(config->traffic_interval_sec * 1000, on_traffic_due, meter);
+    ask_libvirt(meter, TRUE);
     look(meter);
     return meter;
 }
@@ -211,7 +224,8 @@ void berth_meter_free(BerthMeter *meter)
     if (meter == NULL)
         return;
     meter->is_closed = TRUE;
-    g_clear_handle_id(&meter->duty_source, g_source_remove);
+    g_clear_handle_id(&meter->traffic_source, g_source_remove);
+    g_clear_handle_id(&meter->states_source, g_source_remove);
     g_clear_handle_id(&meter->look_source, g_source_remove);
     meter_unref(meter);
 }

@@ -11,7 +11,7 @@ typedef struct BerthMeter BerthMeter;
  * of the node, NULL: it need not be told now. */
 typedef void (*BerthMeterFunc)(const Berth__NodeUsage *node, gpointer user_data);
 
-/* Measures now and every five seconds, and tells nobody. TABLE, HYPERVISOR and CONFIG outlive the meter. */
+/* Measures now and from then on, and tells nobody. TABLE, HYPERVISOR and CONFIG outlive the meter. */
 BerthMeter *berth_meter_new(BerthGuestTable *table, BerthHypervisor *hypervisor,
                             const BerthNodeConfig *config, BerthMeterFunc func, gpointer user_data);
 void berth_meter_free(BerthMeter *meter);
@@ -19,6 +19,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMeter, berth_meter_free)
 
 /* A guest's vCPUs have used CPU_USEC more, whoever has measured it. */
 void berth_meter_count(BerthMeter *meter, guint64 cpu_usec);
+/* A domain has stopped, or may have: libvirt is asked why, soon. */
+void berth_meter_check_states(BerthMeter *meter);
 /* GUEST has come near a limit: it is measured and told of now. */
 void berth_meter_press(BerthMeter *meter, BerthGuest *guest);
 /* Tells from now on, first now; INTERVALS are at least 100 ms. Of them that of what is calm is for telling of the node

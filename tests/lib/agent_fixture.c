@@ -38,7 +38,7 @@ static void configure(AgentFixture *fixture)
     config->allow_emulation = TRUE;
     config->probe_deadline_sec = 1;
     config->pace = (BerthPaceLimits){15, 5, 20, 10};
-    config->traffic_interval_sec = 30;
+    config->traffic_interval_sec = 5;
     config->guest_stall_msec = 100;
     config->storage.kind = g_strdup("dir");
     config->storage.path = path_of(fixture, "storage");

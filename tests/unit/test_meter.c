@@ -108,17 +108,23 @@ static void guest_without_work_is_left_alone_and_asked_when_it_wakes(void **stat
     assert_int_equal(guest->usage.cpu_milli, 800);
 }
 
-static void traffic_is_asked_for_rarely(void **state)
+/* Of libvirt nothing is asked in between, but when a domain stops. */
+static void traffic_is_asked_for_rarely_and_states_when_one_stops(void **state)
 {
     AgentFixture *fixture = *state;
     Heard heard = {0};
     agent_fixture_start_running(fixture);
+    g_clear_pointer(&fixture->agent->meter, berth_meter_free);
+    fixture->config.traffic_interval_sec = 3600;
     guint stats = fixture->hypervisor->stats;
     guint traffic = fixture->hypervisor->traffic_stats;
-    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
-                                                  &fixture->config, on_measured, &heard);
+    fixture->agent->meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
+                                            &fixture->config, on_measured, &heard);
     assert_int_equal(fixture->hypervisor->traffic_stats, traffic + 1);
-    run_until(fixture->hypervisor->stats >= stats + 2);
+    agent_fixture_pass(6000);
+    assert_int_equal(fixture->hypervisor->stats, stats + 1);
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_SUSPENDED);
+    run_until(fixture->hypervisor->stats == stats + 2);
     assert_int_equal(fixture->hypervisor->traffic_stats, traffic + 1);
 }
 
@@ -150,7 +156,7 @@ int main(void)
         TEST(guest_is_looked_at_often_when_it_is_near_its_limit),
         TEST(guest_that_grows_on_its_host_is_asked),
         TEST(guest_without_work_is_left_alone_and_asked_when_it_wakes),
-        TEST(traffic_is_asked_for_rarely),
+        TEST(traffic_is_asked_for_rarely_and_states_when_one_stops),
         TEST(guest_with_more_vcpus_is_looked_at_anew),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
