@@ -2,6 +2,7 @@
 /* Owns the story of one job: what the core did with it, and why it waited. */
 #include "config.h"
 
+#include "common/words.h"
 #include "scheduler/sim/state.h"
 #include "scheduler/sim/words.h"
 
@@ -48,7 +49,7 @@ void sim_explain_waiting(Sim *sim, SimRun *run)
     if (reason == BERTH_REASON_NONE)
         return;
     g_autofree char *text =
-        sim_waiting_text(reason, berth_core_planned_usec(sim->core, run->job.id), sim->now_usec);
+        berth_words_waiting(reason, berth_core_planned_usec(sim->core, run->job.id), sim->now_usec);
     sim_explain(sim, &run->job, "%s", text);
 }
 
@@ -65,7 +66,7 @@ char *sim_explain_ending(const BerthCoreTask *task)
         reason = BERTH_REASON_NODE_LOST;
     gboolean killed = task->state == BERTH_JOB_TIMEOUT || task->state == BERTH_JOB_OUT_OF_MEMORY ||
                       reason == BERTH_REASON_SIGNAL;
-    return g_strdup_printf("%s: %s", killed ? "killed" : "ended", sim_reason_text(reason));
+    return g_strdup_printf("%s: %s", killed ? "killed" : "ended", berth_words_reason(reason));
 }
 
 static double seconds(gint64 usec)

@@ -6,6 +6,7 @@
 #include "scheduler/sim/replay.h"
 
 #include "common/error.h"
+#include "common/words.h"
 #include "scheduler/core/journal.h"
 #include "scheduler/sim/input.h"
 #include "scheduler/sim/story.h"
@@ -41,7 +42,7 @@ static void append_word(GString *out, const char *word)
         if (g_str_has_prefix(word, "kind="))
             verb = sim_action_verb((guint)number);
         else if (g_str_has_prefix(word, "reason="))
-            reason = sim_reason_name((guint)number);
+            reason = berth_words_reason_name((guint)number);
     }
     g_autofree char *name = verb != NULL ? g_ascii_strup(verb, -1) : NULL;
     g_string_append_printf(out, " %s%s", reason != NULL ? "reason=" : "",

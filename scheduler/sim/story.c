@@ -5,6 +5,7 @@
 
 #include "scheduler/sim/story.h"
 
+#include "common/words.h"
 #include "scheduler/core/key_heap.h"
 #include "scheduler/sim/words.h"
 
@@ -107,7 +108,7 @@ static void tell_result(SimStory *story, const BerthCoreEvent *event, const char
         tell(story, event->guest.task, "guest %u was %s", event->guest.guest, done);
     else
         tell(story, event->guest.task, "guest %u was not %s: %s", event->guest.guest, done,
-             sim_reason_text(event->result.reason));
+             berth_words_reason(event->result.reason));
 }
 
 /* What a node or a person said of the job. Answers that only confirm are left out. */
@@ -140,11 +141,11 @@ static void tell_event(SimStory *story, const BerthCoreEvent *event)
         tell_exit(story, event);
         break;
     case BERTH_EVENT_GUEST_GONE:
-        tell(story, task, "guest %u is gone: %s", guest, sim_reason_text(event->gone.reason));
+        tell(story, task, "guest %u is gone: %s", guest, berth_words_reason(event->gone.reason));
         break;
     case BERTH_EVENT_START_FAILED:
         tell(story, task, "guest %u did not start: %s", guest,
-             sim_reason_text(event->start_failed.reason));
+             berth_words_reason(event->start_failed.reason));
         break;
     case BERTH_EVENT_GUEST_MIGRATED:
         tell_result(story, event, "moved");
@@ -183,8 +184,8 @@ static void tell_actions(SimStory *story, const BerthCoreEffects *effects)
 static void tell_end(SimStory *story, guint32 index, const BerthCoreTask *task)
 {
     gboolean is_told = task->reason != BERTH_REASON_NONE;
-    tell(story, index, "%s%s%s", sim_state_name(task->state), is_told ? ": " : "",
-         is_told ? sim_reason_text(task->reason) : "");
+    tell(story, index, "%s%s%s", berth_words_state(task->state), is_told ? ": " : "",
+         is_told ? berth_words_reason(task->reason) : "");
 }
 
 /* One that has ended is told of when its guests are gone too. */
@@ -237,7 +238,7 @@ static void tell_waiting(SimStory *story, BerthCore *core)
     if (reason == BERTH_REASON_NONE)
         return;
     g_autofree char *text =
-        sim_waiting_text(reason, berth_core_planned_usec(core, story->job), story->now_usec);
+        berth_words_waiting(reason, berth_core_planned_usec(core, story->job), story->now_usec);
     tell(story, i, "%s", text);
 }
 
