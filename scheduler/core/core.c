@@ -487,6 +487,8 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .is_frozen = guest->is_frozen,
         .predicted_milli = guest->needs.cpu_milli,
         .predicted_mib = guest->needs.memory_mib,
+        .used_milli = guest->used.cpu_milli,
+        .starved_permille = guest->starved_permille,
     };
     return TRUE;
 }
@@ -506,6 +508,10 @@ gboolean berth_core_get_node(BerthCore *core, guint32 handle, BerthCoreNode *out
         .opportunistic = {.vcpus = node->slack.vcpus, .memory_mib = node->slack.memory_mib},
         .predicted_milli = core_predict_node(node).cpu_milli,
         .predicted_mib = core_predict_node(node).memory_mib,
+        .used_milli = node->used.cpu_milli,
+        .used_mib = node->used.memory_mib,
+        .pressed_until_usec =
+            node->pressed_until_usec > core->now_usec ? node->pressed_until_usec : 0,
         .admission = node->admission,
         .is_empty = core_node_is_empty(node),
         .cannot_start = node->cannot_start,

@@ -92,7 +92,8 @@ typedef struct {
     gboolean checkpoint_stops;     /* its guest stands still after that, to be released */
     gint64 checkpoint_usec; /* when the latest of the present run was begun; 0 = there was none */
     gint64
-        checkpoint_missed_usec; /* when one was last due for which there was no space; 0 = never */
+        checkpoint_missed_usec; /* when one was last due, or its time limit came, and there was no
+                                    * space for it; 0 = never */
     gint64 ran_usec;            /* of its time limit, before the present run */
     gint64 starved_usec;        /* of the present run: lost because its node gave it less than it
                                * wanted, and not charged to its time limit */
@@ -126,6 +127,9 @@ typedef struct {
     gboolean is_opportunistic_there; /* where it is being moved */
     guint64 balloon_mib;             /* of its memory, that its balloon keeps from it; ... */
     guint64 to_balloon_mib;          /* ... and that it is to keep when RESIZE_TO is done */
+    gint64
+        short_usec; /* since when it stalls for want of memory, can get no more, and goes on all the same;
+                        * 0 = it does not, or nobody knows yet */
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
@@ -233,6 +237,10 @@ typedef struct {
     BerthResources opportunistic; /* reserved by the guests that run in slack */
     guint32 predicted_milli;      /* vCPUs that its guests are predicted to use, in 1/1000 */
     guint64 predicted_mib;
+    guint32 used_milli; /* that they were reported to use last */
+    guint64 used_mib;
+    gint64
+        pressed_until_usec; /* it was short of memory: nobody comes into its slack; 0 = it was not */
     BerthNodeAdmission admission;
     gboolean is_empty; /* no guest is there, on its way there, or to be removed there */
     /* Why it gets no new guests although it is UP. */
@@ -274,6 +282,9 @@ typedef struct {
     gboolean is_frozen;
     guint32 predicted_milli;
     guint64 predicted_mib;
+    guint32 used_milli; /* as reported last */
+    guint32
+        starved_permille; /* of the time before that: lost, as its node gave it less than it wanted */
     guint32
         cells; /* of NODE in which it is counted, bit I for cell I; 0 = in slack, or it has none.
                     * Restored with 0: those that suit it best then */

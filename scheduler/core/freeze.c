@@ -112,6 +112,7 @@ static void set_frozen(BerthCore *core, CoreGuest *guest, gboolean is_frozen)
     BerthCoreTask *record = &guest->task->record;
     BerthReason was_for = record->reason;
     guest->is_frozen = is_frozen;
+    record->short_usec = 0;
     record->state = is_frozen ? BERTH_JOB_SUSPENDED : BERTH_JOB_RUNNING;
     record->reason = record->freeze_reason;
     if (is_frozen)

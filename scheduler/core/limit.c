@@ -10,6 +10,7 @@
 
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
@@ -166,25 +167,38 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
     return is_held_back ? MIN(best, WAITS) : best;
 }
 
+void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short)
+{
+    if ((task->record.short_usec != 0) == is_short || task->n_guests > 1)
+        return; /* of a gang the guests differ */
+    task->record.short_usec = is_short ? core->now_usec : 0;
+    core_emit_changed(core, task);
+}
+
+/* It stalls, and there is no more for it. */
+static void at_limit(BerthCore *core, CoreGuest *guest)
+{
+    BerthOnLimit on_limit = guest->task->job->class->shape.on_limit;
+    gboolean can_freeze = (core->config.features & BERTH_FEATURE_FREEZING) != 0;
+    if (on_limit == BERTH_ON_LIMIT_KILL)
+        core_task_stop(core, guest->task, BERTH_REASON_MEMORY_LIMIT);
+    else if (on_limit == BERTH_ON_LIMIT_FREEZE && can_freeze)
+        core_freeze_want(core, guest, BERTH_REASON_AT_LIMIT);
+    else
+        core_limit_set_short(core, guest->task, TRUE);
+}
+
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     gboolean memory = is_near_memory_limit(core, usage);
     if (core_balloon_check(core, guest, memory))
         return;
     gboolean vcpus = lacks_vcpus(core, usage);
+    if (!memory)
+        core_limit_set_short(core, guest->task, FALSE);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
         grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
         core->now_usec < guest->limit_rest_usec)
         return;
-    switch (guest->task->job->class->shape.on_limit) {
-    case BERTH_ON_LIMIT_FREEZE:
-        if (core->config.features & BERTH_FEATURE_FREEZING)
-            core_freeze_want(core, guest, BERTH_REASON_AT_LIMIT);
-        break;
-    case BERTH_ON_LIMIT_KILL:
-        core_task_stop(core, guest->task, BERTH_REASON_MEMORY_LIMIT);
-        break;
-    case BERTH_ON_LIMIT_NOTIFY:
-        break;
-    }
+    at_limit(core, guest);
 }

@@ -5,6 +5,8 @@
 
 /* What becomes of a guest that needs more than it has. */
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* TASK is, or is no longer, one that stalls and goes on all the same. */
+void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short);
 /* A node, other than its own, that can back GUEST with SIZE for as long as it is thought to run, beside the
  * planned starts before HEEDS: the first below its caps of moves; else one that is not. NULL = none. */
 CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size,

@@ -12,6 +12,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
@@ -485,6 +486,7 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
     if (!core_size_equal(guest->goal, guest->size))
         set_size(core, guest, guest->goal);
+    core_limit_set_short(core, guest->task, FALSE);
     guest->balloon_mib = guest->to_balloon_mib;
     if (guest->balloon_mib == 0)
         return;

@@ -75,6 +75,14 @@ static void on_running_while_stopping(BerthCore *core, CoreTask *task, CoreGuest
         note_start(core, task, input->start_usec);
 }
 
+/* It WANTED_SPACE for a checkpoint: that there was none is told. */
+static void end_at_time_limit(BerthCore *core, CoreTask *task, gboolean wanted_space)
+{
+    if (wanted_space)
+        task->record.checkpoint_missed_usec = core->now_usec;
+    core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
+}
+
 /* While it is checkpointed it stands still, and its time too; what is to be saved at its limit waits
  * for what is being done to it. After that there is a timer again. */
 static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
@@ -93,7 +101,7 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
     else if (saves && core_checkpoint_keep_space(core, task))
         core_freeze_at_time_limit(core, only);
     else
-        core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
+        end_at_time_limit(core, task, saves);
 }
 
 static void on_cancel_guest(BerthCore *core, CoreTask *task, CoreGuest *guest,

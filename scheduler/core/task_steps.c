@@ -25,7 +25,7 @@ void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint
     record->not_before_usec = 0;
     record->freeze_reason = BERTH_REASON_NONE;
     record->freeze_to_disk = FALSE;
-    record->frozen_usec = 0;
+    record->frozen_usec = record->short_usec = 0;
     record->end_usec =
         end_usec > 0 ? CLAMP(end_usec, MIN(record->start_usec, core->now_usec), core->now_usec)
                      : core->now_usec;
@@ -117,6 +117,7 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
     record->start_usec = 0;
     record->end_usec = 0;
     record->frozen_usec = stands_still ? core->now_usec : 0;
+    record->short_usec = 0;
     if (record->freeze_reason == BERTH_REASON_AT_LIMIT) /* it begins below its limit */
         record->freeze_reason = BERTH_REASON_NONE;
     core_charge_clear(task);

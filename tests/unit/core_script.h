@@ -22,6 +22,11 @@
  *   missed JOB SECONDS        when a checkpoint was last due for which there was no space
  *   needs JOB MIB             of memory, that its guest is predicted to need
  *   holds JOB VCPUS MIB       what is held for its guest
+ *   short JOB SECONDS|never   since when it lacks memory, and goes on all the same
+ *   waits JOB WHAT...         for what it waits: need=VCPUS/MIB, before=N:JOB,JOB, open=N, nearest=NODE:VCPUS/MIB,
+ *                             plan=SECONDS@NODE,NODE, leaves=JOB@SECONDS,JOB@SECONDS, slack=no-room: all of these
+ *                             that are not 0, and in this order
+ *   looks SECONDS|never       when room is looked for next, whoever comes or goes
  *
  * Events: node ID VCPUS MEMORY [cells=N] [rack=] [fabric=] (made known if new, and joins, without
  *   guests; it has N equal cells), left ID,

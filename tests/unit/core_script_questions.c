@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "scheduler/core/look.h"
 #include "tests/unit/core_script_internal.h"
 
 #include <string.h>
@@ -123,6 +124,83 @@ static void ask_holds(Script *script)
                  guest.resources.memory_mib);
 }
 
+static void ask_short(Script *script)
+{
+    const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
+    gint64 expected =
+        g_str_equal(script->words[2], "never")
+            ? 0
+            : SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
+    if (told->short_usec != expected)
+        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, told->short_usec);
+}
+
+static gint64 second(gint64 usec)
+{
+    return (usec - SECOND_0_USEC) / G_USEC_PER_SEC;
+}
+
+static void describe_plan(const BerthCoreWait *wait, GString *text)
+{
+    for (guint i = 0; i < wait->n_planned_nodes; i++) {
+        if (i == 0)
+            g_string_append_printf(text, " plan=%" G_GINT64_FORMAT, second(wait->planned_usec));
+        g_string_append_printf(text, "%s%u", i > 0 ? "," : "@", wait->planned_nodes[i]);
+    }
+    for (guint i = 0; i < wait->n_leavings; i++)
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT "@%" G_GINT64_FORMAT,
+                               i > 0 ? "," : " leaves=", wait->leavings[i].job,
+                               second(wait->leavings[i].time_usec));
+}
+
+/* All that it says, as in a script. (transfer full) */
+static char *describe_wait(const Script *script, const BerthCoreWait *wait)
+{
+    static const char *const slack[] = {[BERTH_SLACK_OFF] = "off",
+                                        [BERTH_SLACK_NOT_WANTED] = "not-wanted",
+                                        [BERTH_SLACK_CANNOT_LEAVE] = "cannot-leave",
+                                        [BERTH_SLACK_NO_SPACE] = "no-space",
+                                        [BERTH_SLACK_WANTS_BACKING] = "wants-backing",
+                                        [BERTH_SLACK_NO_ROOM] = "no-room",
+                                        [BERTH_SLACK_ROOM] = "room"};
+    GString *text = g_string_new(NULL);
+    g_string_append_printf(text, "waits %s need=%u/%" G_GUINT64_FORMAT, script->words[1],
+                           wait->need_vcpus, wait->need_mib);
+    for (guint i = 0; i < wait->n_before; i++) {
+        if (i == 0)
+            g_string_append_printf(text, " before=%u", wait->jobs_before);
+        g_string_append_printf(text, "%s%" G_GUINT64_FORMAT, i > 0 ? "," : ":", wait->before[i]);
+    }
+    if (wait->nearest != 0)
+        g_string_append_printf(text, " open=%u nearest=%u:%u/%" G_GUINT64_FORMAT, wait->nodes_open,
+                               wait->nearest, wait->nearest_vcpus, wait->nearest_mib);
+    describe_plan(wait, text);
+    g_string_append_printf(text, " slack=%s", slack[wait->slack]);
+    return g_string_free(text, FALSE);
+}
+
+static void ask_waits(Script *script)
+{
+    BerthCoreWait wait;
+    if (!berth_core_get_wait(script->core, core_script_number(script, script->words[1]), 0, &wait))
+        fail_msg("%s: it does not wait", script->line);
+    g_autofree char *said = describe_wait(script, &wait);
+    g_autofree char *expected = g_strjoinv(" ", script->words);
+    if (!g_str_equal(said, expected))
+        fail_msg("%s: it is %s", script->line, said);
+}
+
+static void ask_looks(Script *script)
+{
+    gint64 usec = berth_core_next_look_usec(script->core);
+    gint64 expected =
+        g_str_equal(script->words[1], "never")
+            ? 0
+            : SECOND_0_USEC + (gint64)core_script_number(script, script->words[1]) * G_USEC_PER_SEC;
+    if (usec != expected)
+        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, usec);
+}
+
 static void ask_admits(Script *script)
 {
     static const char *const words[] = {[BERTH_ADMISSION_OPEN] = "open",
@@ -169,7 +247,8 @@ gboolean core_script_ask(Script *script)
         {"?", ask_record},        {"why", ask_why},     {"next", ask_next},
         {"planned", ask_planned}, {"peak", ask_peak},   {"needs", ask_needs},
         {"admits", ask_admits},   {"leave", ask_leave}, {"saved", ask_saved},
-        {"missed", ask_missed},   {"holds", ask_holds},
+        {"missed", ask_missed},   {"holds", ask_holds}, {"short", ask_short},
+        {"waits", ask_waits},     {"looks", ask_looks},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

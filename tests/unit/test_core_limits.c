@@ -237,14 +237,60 @@ static void on_limit_is_what_the_job_says(void **state)
         "running 2.1\n"
         "report 1.1 mem=390 left=10 psi=99\n"
         "report 1.1 mem=390 left=10 psi=100 -> STOP 1.1@1\n"
+        "at 5\n"
         "report 2.1 mem=390 left=10 psi=100\n"
+        "short 2 5\n"
+        "short 1 never\n"
         "exited 1.1 signal=15 -> RELEASE 1.1@1\n"
         "? 1 OUT_OF_MEMORY memory-limit releasing\n");
     run_with(BERTH_FEATURE_ALL & ~(BERTH_FEATURE_FREEZING | BERTH_FEATURE_GROWTH),
              "node 1 4 1000\n"
              "submit 1 m=400 mmax=800 -> START 1.1@1\n"
              "running 1.1\n"
-             "report 1.1 mem=390 left=10 psi=100\n");
+             "report 1.1 mem=390 left=10 psi=100\n"
+             "short 1 0\n");
+}
+
+static void shortage_is_told_until_there_is_more(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 mmax=600 notify -> START 1.1@1\n"
+        "submit 2 m=600 limit=100 -> START 2.1@1\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 5\n"
+        "report 1.1 mem=390 left=10 psi=99\n" /* is near its limit, and does not stall */
+        "short 1 never\n"
+        "report 1.1 mem=390 left=10 psi=100\n" /* no room to grow */
+        "short 1 5\n"
+        "at 6\n"
+        "report 1.1 mem=390 left=10 psi=100\n"
+        "report 1.1 mem=390 left=10 psi=0\n" /* as near as before */
+        "short 1 5\n"
+        "restart\n"
+        "join 1 1.1:running 2.1:running\n"
+        "short 1 5\n"
+        "report 1.1 mem=200 left=200\n"
+        "short 1 never\n"
+        "at 7\n"
+        "report 1.1 mem=390 left=10 psi=100\n"
+        "short 1 7\n"
+        "exited 2.1 -> RELEASE 2.1@1\n"
+        "released 2.1\n"
+        "report 1.1 mem=390 left=10 psi=100 -> RESIZE 1.1@1\n"
+        "short 1 7\n"
+        "resized 1.1\n"
+        "short 1 never\n"
+        "report 1.1 mem=490 left=10 psi=100 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 mem=590 left=10 psi=100\n" /* perhaps of what it had */
+        "short 1 never\n"
+        "at 40\n"
+        "report 1.1 mem=590 left=10 psi=100\n" /* has all that it may have */
+        "short 1 40\n"
+        "freeze 1 -> FREEZE 1.1@1\n"
+        "frozen 1.1\n"
+        "short 1 never\n");
 }
 
 int main(void)
@@ -260,6 +306,7 @@ int main(void)
         cmocka_unit_test(guest_grows_in_what_there_is_room_for),
         cmocka_unit_test(guest_that_will_have_room_waits_for_it),
         cmocka_unit_test(on_limit_is_what_the_job_says),
+        cmocka_unit_test(shortage_is_told_until_there_is_more),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -35,7 +35,8 @@ static void time_limit_saves_what_may_be_saved(void **state)
                           "submit 1 limit=100 save may-checkpoint -> START 1.1@1\n"
                           "running 1.1\n"
                           "at 100\n"
-                          "timer -> STOP 1.1@1\n");
+                          "timer -> STOP 1.1@1\n"
+                          "missed 1 100\n");
 }
 
 static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+
+/* What people ask of the core, and what decides nothing: nothing here changes anything. */
+
+/* May a task that waits start in slack now? */
+typedef enum {
+    BERTH_SLACK_OFF = 1,       /* nobody may */
+    BERTH_SLACK_NOT_WANTED,    /* its job does not want to */
+    BERTH_SLACK_CANNOT_LEAVE,  /* it could neither be moved nor checkpointed */
+    BERTH_SLACK_NO_SPACE,      /* of checkpoint storage, for all of its memory */
+    BERTH_SLACK_WANTS_BACKING, /* it has starved in slack */
+    BERTH_SLACK_NO_ROOM,       /* on any node */
+    BERTH_SLACK_ROOM,          /* it fits somewhere, and has not been looked at since */
+} BerthCoreSlackAnswer;
+
+#define BERTH_WAIT_BEFORE_MAX   8u
+#define BERTH_WAIT_LEAVINGS_MAX 16u
+#define BERTH_WAIT_NODES_MAX    16u
+
+typedef struct {
+    guint64 job;
+    guint32 task;
+    guint32 node;     /* handle */
+    gint64 time_usec; /* when its time limit has passed */
+} BerthCoreLeaving;
+
+/* Why a task waits. Memory is with the host's overhead. */
+typedef struct {
+    BerthReason reason;                          /* as berth_core_pending_reason() */
+    gint64 not_before_usec;                      /* it backs off until then; 0 = it does not */
+    gint64 planned_usec;                         /* 0 = it is not planned */
+    guint32 planned_nodes[BERTH_WAIT_NODES_MAX]; /* handles, each once */
+    guint n_planned_nodes;
+    BerthCoreLeaving leavings[BERTH_WAIT_LEAVINGS_MAX]; /* from these until then, by time */
+    guint n_leavings;
+    guint32 guests; /* that it has, of the size: */
+    guint32 need_vcpus;
+    guint64 need_mib;
+    guint32 nodes_open; /* that it may use, are large enough, and take guests */
+    guint32 nearest;    /* handle of the one of these that lacks least; 0 = there is none */
+    guint32 nearest_vcpus;
+    guint64 nearest_mib; /* that it has free */
+    guint64 before[BERTH_WAIT_BEFORE_MAX];
+    guint n_before;
+    guint32 jobs_before;      /* of which those are the first */
+    gboolean has_more_before; /* not all were counted */
+    BerthCoreSlackAnswer slack;
+    guint32 slack_need_milli; /* what it would be taken at there */
+    guint64 slack_need_mib;
+} BerthCoreWait;
+
+/* FALSE: it does not wait. Looks at each node once, and at a bounded number of jobs. */
+gboolean berth_core_get_wait(BerthCore *core, guint64 job, guint32 task, BerthCoreWait *out_wait);
+/* When the core next looks for room although nobody has come or gone; 0 = it will not. */
+gint64 berth_core_next_look_usec(BerthCore *core);
+/* Appends the guests (BerthGuestId) that are on NODE, or may be there. */
+void berth_core_add_guests_of(BerthCore *core, guint32 node, GArray *guests);
+/* Jobs that could start, if there were room and it were their turn. Costs O(shapes of jobs). */
+guint64 berth_core_n_waiting(BerthCore *core);
+/* When the time limit of a running task has passed, if it loses no more time to others on its node;
+ * G_MAXINT64 = it has none, or does not run. */
+gint64 berth_core_limit_usec(BerthCore *core, guint64 job, guint32 task);

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the core answers to who asks why a job waits. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_slack_script.h"
+
+static void wait_names_need_nearest_node_and_plan(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 2 1000\n"
+        "node 3 8 1000\n"
+        "submit 1 v=3 m=600 limit=100 -> START 1.1@1\n"
+        "submit 2 v=7 m=600 limit=300 -> START 2.1@3\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "submit 3 v=3 m=500 limit=50\n"
+        "why 3 resources\n"
+        /* node 2 never has 3 vCPUs; it lacks less memory, and 2 vCPUs, of node 1 than of node 3 */
+        "waits 3 need=3/500 open=2 nearest=1:1/400 plan=100@1 leaves=1@100 slack=not-wanted\n"
+        "cordon 3\n"
+        "waits 3 need=3/500 open=1 nearest=1:1/400 plan=100@1 leaves=1@100 slack=not-wanted\n"
+        "cordon 1\n"
+        "waits 3 need=3/500 slack=not-wanted\n");
+}
+
+static void wait_names_who_is_before_it(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 limit=100 -> START 1.1@1\n"
+        "submit 2 v=2 limit=50\n"
+        "submit 3 v=3 limit=50\n"
+        "submit 4 v=2 limit=50\n"
+        "submit 5 v=2 limit=50 p=1\n"
+        "submit 6 v=2 limit=50 held\n"
+        "submit 7 v=1 limit=50\n"
+        "waits 5 need=2/100 open=1 nearest=1:0/900 plan=100@1 leaves=1@100 slack=not-wanted\n"
+        "waits 2 need=2/100 before=1:5 open=1 nearest=1:0/900 slack=not-wanted\n"
+        "waits 4 need=2/100 before=3:5,2,3 open=1 nearest=1:0/900 slack=not-wanted\n"
+        "why 6 held-by-user\n"
+        "waits 6 need=2/100 open=1 nearest=1:0/900 slack=not-wanted\n");
+}
+
+static void wait_names_eight_before_it_at_most(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 limit=100 -> START 1.1@1\n"
+        "submit 2 v=4\nsubmit 3 v=4\nsubmit 4 v=3\nsubmit 5 v=4\nsubmit 6 v=4\n"
+        "submit 7 v=4\nsubmit 8 v=3\nsubmit 9 v=4\nsubmit 10 v=4\nsubmit 11 v=4\n"
+        "cancel 4\n"
+        "waits 11 need=4/100 before=8:2,3,5,6,7,8,9,10 open=1 nearest=1:0/900 slack=not-wanted\n"
+        "submit 12 v=4\n"
+        "waits 12 need=4/100 before=9:2,3,5,6,7,8,9,10 open=1 nearest=1:0/900 "
+        "slack=not-wanted\n");
+}
+
+static void wait_says_why_not_in_slack(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_OPPORTUNISTIC,
+             IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n"
+                       "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+                       "slack=off\n");
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_CHECKPOINT,
+             IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n"
+                       "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+                       "slack=cannot-leave\n");
+    run(IDLE_NODE "submit 2 v=4 m=800 slack may-checkpoint\n"
+                  "waits 2 need=4/800 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+                  "slack=no-room\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 100,
+                          IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n"
+                                    "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 "
+                                    "leaves=1@10000 slack=no-space\n");
+}
+
+/* Reports make room that is looked for with the next round only. */
+static void wait_says_when_room_is_looked_for_next(void **state)
+{
+    run("looks never\n"
+        "node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "looks 60\n"
+        "at 9\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "submit 2 v=2 m=500 slack may-checkpoint\n"
+        "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 slack=no-room\n"
+        "at 11\n"
+        "report 1.1 cpu=1000 mem=300\n"
+        "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 slack=room\n"
+        "looks 60\n"
+        "at 60\n"
+        "timer -> START 2.1@1~\n"
+        "looks 120\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wait_names_need_nearest_node_and_plan),
+        cmocka_unit_test(wait_names_who_is_before_it),
+        cmocka_unit_test(wait_names_eight_before_it_at_most),
+        cmocka_unit_test(wait_says_why_not_in_slack),
+        cmocka_unit_test(wait_says_when_room_is_looked_for_next),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
