@@ -14,6 +14,7 @@
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/sessions.h"
+#include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_records.h"
 
 #define RETRY_MIN_MSEC 250u
@@ -360,6 +361,8 @@ static void tell_failure(Saving *saving, const char *why)
     g_message("%s on %s was not checkpointed: %s", guest, node, why);
     berth_event_op_failed(action, node, why, &failure);
     berth_turn_log(turn, &failure);
+    if (action->reason == BERTH_REASON_TIME_LIMIT)
+        berth_told_unsaved(find_entry(daemon, &action->guest), why);
     tell(saving, turn, 0, why);
 }
 

@@ -13,8 +13,11 @@ static void set_reason_text(const Berth__Job *job, Berth__Task *task, const Bert
         .reason = task->reason,
         .exit = task->exit,
         .vcpus = job->vcpus,
-        .memory_mib = job->memory_mib,
+        .memory_mib = task->memory_mib != 0 ? task->memory_mib : job->memory_mib,
+        .memory_max_mib = MAX(job->memory_max_mib, job->memory_mib),
         .time_limit_sec = job->time_limit_sec,
+        .is_suspended = task->state == BERTH__JOB_STATE__SUSPENDED,
+        .unsaved = task->unsaved_text,
         .requeues = task->requeues,
         .start_failures = entry ? entry->stored->start_failures : 0,
         .node = task->node,
@@ -57,11 +60,22 @@ static void refresh_size(Berth__Task *task, const Berth__Task *now)
     task->resize = now->resize ? berth_pb_dup(&now->resize->base) : NULL;
 }
 
-static void refresh_usage(Berth__Task *task, const BerthTaskEntry *entry)
+void berth_job_view_measure(BerthDaemon *daemon, guint32 guest_index, Berth__Task *task)
+{
+    BerthCoreGuest guest;
+    if (!berth_core_get_guest(daemon->core, task->job, task->index, guest_index, &guest))
+        return;
+    task->used_milli = guest.used_milli;
+    task->predicted_milli = guest.predicted_milli;
+    task->predicted_mib = guest.predicted_mib;
+}
+
+static void refresh_usage(BerthDaemon *daemon, Berth__Task *task, const BerthTaskEntry *entry)
 {
     const Berth__Usage *usage = entry->stored->task->usage;
     const Berth__MigrationProgress *migration = entry->stored->task->migration;
     refresh_size(task, entry->stored->task);
+    berth_job_view_measure(daemon, 0, task);
     if (task->migration)
         berth__migration_progress__free_unpacked(task->migration, NULL);
     task->migration = migration ? berth_pb_dup(&migration->base) : NULL;
@@ -86,9 +100,9 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             job->reason = task->reason;
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
             refresh_stop(job, task, entry);
-            refresh_usage(task, entry);
+            refresh_usage(daemon, task, entry);
         } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
-            refresh_usage(task, entry);
+            refresh_usage(daemon, task, entry);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
             /* Once more for what an older release has stored. */
             task->output_pending |= berth_job_table_find(daemon->jobs, task->job)->wants_output;
@@ -99,6 +113,7 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
 static void hide_details(const Berth__Job *job, Berth__Task *task)
 {
     berth_pb_set_string(&task->console_tail, NULL);
+    berth_pb_set_string(&task->unsaved_text, NULL);
     if (task->exit)
         berth_pb_set_string(&task->exit->error, NULL);
     set_reason_text(job, task, NULL);

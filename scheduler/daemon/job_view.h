@@ -8,6 +8,8 @@
  * waits now, and the newest usage of a running one. A task that has moved on since it was read is
  * left alone: the caller sees one moment. */
 void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job);
+/* Fills in what the core was told and predicts of the guest GUEST of TASK. */
+void berth_job_view_measure(BerthDaemon *daemon, guint32 guest, Berth__Task *task);
 /* Takes away what WHO may not see of somebody else's job: its specification, what its guest wrote,
  * and what names its files or command. */
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job);

@@ -4,6 +4,7 @@
 
 #include "scheduler/daemon/services.h"
 
+#include "scheduler/daemon/explain.h"
 #include "scheduler/daemon/job_change.h"
 #include "scheduler/daemon/job_list.h"
 #include "scheduler/daemon/logs.h"
@@ -124,6 +125,12 @@ static void jobs_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *
                        Berth__Event_Closure closure, void *closure_data)
 {
     berth_watch_stream(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void jobs_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
+                         Berth__Explanation_Closure closure, void *closure_data)
+{
+    berth_explain_answer(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_jobs_service_new(BerthDaemon *daemon)

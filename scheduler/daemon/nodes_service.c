@@ -7,7 +7,9 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/node_change.h"
+#include "scheduler/daemon/node_view.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/top.h"
 
 #include <string.h>
 
@@ -19,62 +21,6 @@ typedef BERTH_SERVICE(Berth__Nodes_Service) NodesService;
 static BerthDaemon *daemon_of(Berth__Nodes_Service *service)
 {
     return ((NodesService *)(void *)service)->daemon;
-}
-
-/* Why it gets no new guests although it is UP. (transfer full) */
-static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
-                           const BerthCoreNode *node)
-{
-    if (node->state != BERTH_NODE_UP)
-        return g_strdup("");
-    if (entry->admission)
-        return g_strdup_printf("%s by %s: %s",
-                               berth_node_entry_is_draining(entry) ? "drained" : "cordoned",
-                               entry->admission->user, entry->admission->reason);
-    if (node->cannot_start)
-        return g_strdup(entry->info->cannot_start);
-    if (node->closed_until_usec > 0) {
-        gint64 left_usec = node->closed_until_usec - berth_engine_now_usec(daemon->engine);
-        return g_strdup_printf("starts fail on it, one is tried again in %" G_GINT64_FORMAT
-                               " s; the latest: %s",
-                               (MAX(left_usec, 0) + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC,
-                               entry->start_error ? entry->start_error : "unknown");
-    }
-    if (node->strays > 0) {
-        return g_strdup_printf("%u guest%s that nobody wants any more %s being removed from it",
-                               node->strays, node->strays == 1 ? "" : "s",
-                               node->strays == 1 ? "is" : "are");
-    }
-    if (node->is_oversubscribed)
-        return g_strdup("the guests that run on it have reserved more than it offers now");
-    return g_strdup("");
-}
-
-/* Strings and messages of OUT_NODE are ENTRY's, but for closed_reason: see clear_node(). */
-static void fill_node(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__Node *out_node)
-{
-    BerthCoreNode node = {0};
-    berth__node__init(out_node);
-    out_node->info = entry->info;
-    out_node->usage = entry->usage;
-    out_node->admission = entry->admission;
-    out_node->last_report_usec = (guint64)entry->heard_usec;
-    if (entry->address)
-        out_node->address = entry->address;
-    if (berth_core_get_node(daemon->core, entry->handle, &node)) {
-        out_node->state = (Berth__NodeState)node.state;
-        out_node->since_usec = (guint64)node.since_usec;
-        out_node->vcpus_reserved = node.reserved.vcpus;
-        out_node->memory_reserved_mib = node.reserved.memory_mib;
-        out_node->guests = node.guests;
-        out_node->closed_reason = closed_reason(daemon, entry, &node);
-    }
-}
-
-static void clear_node(Berth__Node *node)
-{
-    if (node->closed_reason != protobuf_c_empty_string)
-        g_free(node->closed_reason);
 }
 
 /* The nodes of one page: those after REQUEST->after, up to its limit and to what one answer holds.
@@ -95,7 +41,7 @@ static guint fill_page(BerthDaemon *daemon, const Berth__ListNodesRequest *reque
             *out_more = TRUE;
             continue;
         }
-        fill_node(daemon, entry, &nodes[n]);
+        berth_node_view_fill(daemon, entry, &nodes[n]);
         size += berth__node__get_packed_size(&nodes[n++]);
     }
     return n;
@@ -119,7 +65,7 @@ static void nodes_list(Berth__Nodes_Service *service, const Berth__ListNodesRequ
         reply.next_after = nodes[n - 1].info->name;
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
     for (guint i = 0; i < n; i++)
-        clear_node(&nodes[i]);
+        berth_node_view_clear(&nodes[i]);
 }
 
 static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest *request,
@@ -137,9 +83,9 @@ static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest
         return;
     }
     Berth__Node node;
-    fill_node(daemon, entry, &node);
+    berth_node_view_fill(daemon, entry, &node);
     berth_rpc_call_reply(call, &node.base);
-    clear_node(&node);
+    berth_node_view_clear(&node);
 }
 
 static void nodes_cordon(Berth__Nodes_Service *service, const Berth__ChangeNodesRequest *request,
@@ -188,6 +134,12 @@ static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__PlanDra
                              Berth__DrainPlan_Closure closure, void *closure_data)
 {
     berth_node_plan_drain(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
+static void nodes_top(Berth__Nodes_Service *service, const Berth__TopRequest *request,
+                      Berth__TopReply_Closure closure, void *closure_data)
+{
+    berth_top_answer(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon)

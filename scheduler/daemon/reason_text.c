@@ -58,6 +58,11 @@ static char *time_text(const BerthReasonFacts *facts)
             "it has used its time limit of %s, and stands still as a checkpoint; "
             "berth extend gives it more, and it goes on where there is room",
             limit);
+    if (facts->unsaved && *facts->unsaved)
+        return g_strdup_printf(
+            "it reached its time limit of %s, and could not be checkpointed: %s; "
+            "ask for more with --time",
+            limit, facts->unsaved);
     return g_strdup_printf("it reached its time limit of %s; ask for more with --time", limit);
 }
 

@@ -201,6 +201,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->freeze_reason = (Berth__Reason)task->freeze_reason;
     stored->freeze_is_open = task->freeze_is_open;
     stored->wants_backing = task->wants_backing;
+    stored->task->short_usec = (guint64)task->short_usec;
     set_migration(stored->task, task, to_name);
     set_size(stored->task, task);
     stored->task->opportunistic = task->is_opportunistic;
@@ -262,6 +263,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .is_opportunistic_there = stored->opportunistic_there,
         .balloon_mib = stored->task->balloon_mib,
         .to_balloon_mib = stored->to_balloon_mib,
+        .short_usec = (gint64)stored->task->short_usec,
     };
     if (resize)
         out_task->resize_to =
@@ -374,6 +376,7 @@ void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task)
         .memory_max_mib = MAX(job->job->memory_max_mib, job->job->memory_mib),
         .time_limit_sec = job->job->time_limit_sec,
         .is_suspended = record->state == BERTH__JOB_STATE__SUSPENDED,
+        .unsaved = record->unsaved_text,
         .requeues = record->requeues,
         .start_failures = task->stored->start_failures,
         .node = record->node,

@@ -13,6 +13,7 @@
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
+#include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_internal.h"
 
 /* --- tasks ------------------------------------------------------------------------------------- */
@@ -60,19 +61,39 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failu
         berth_job_table_remove(engine->jobs, number);
 }
 
-/* It was due. */
-static void log_missed(BerthTurn *turn, const Berth__Task *task)
+static void log_of_guest(BerthTurn *turn, const Berth__Task *task, Berth__Event__Kind kind,
+                         Berth__Reason reason, const char *text)
 {
     Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED;
+    event.kind = kind;
     event.job = task->job;
     event.task = task->index;
     event.epoch = task->epoch;
     event.node = task->node;
-    event.reason = BERTH__REASON__REASON_CHECKPOINT_DUE;
-    event.text = (char *)"it was due, and there is not so much space left for checkpoints "
-                         "(checkpoint_space_mib of berthd.conf); it is tried again in its turn";
+    event.reason = reason;
+    event.text = (char *)text;
     berth_turn_log(turn, &event);
+}
+
+/* Of TASK as it was before. */
+static void log_missed(BerthTurn *turn, const Berth__Task *task, const BerthNews *news)
+{
+    if (news->is_missed)
+        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+                     BERTH__REASON__REASON_CHECKPOINT_DUE,
+                     "it was due, and there is not so much space left for checkpoints "
+                     "(checkpoint_space_mib of berthd.conf); it is tried again in its turn");
+    if (news->is_unsaved)
+        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+                     BERTH__REASON__REASON_TIME_LIMIT,
+                     "it was to be checkpointed at its time limit, and there is not so much space "
+                     "left for checkpoints (checkpoint_space_mib of berthd.conf): it ends");
+}
+
+static void log_short(BerthTurn *turn, const BerthJobEntry *job, const Berth__Task *task)
+{
+    g_autofree char *text = berth_told_short(job->job, task);
+    log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_SHORT, BERTH__REASON__REASON_AT_LIMIT, text);
 }
 
 /* Since when a task is being ended is nothing that the core needs to know. */
@@ -98,13 +119,17 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
     Berth__Task *record = entry->stored->task;
     gboolean is_new_state = record->state != (Berth__JobState)task.state ||
                             record->reason != (Berth__Reason)task.reason;
-    if (task.checkpoint_missed_usec > (gint64)entry->stored->checkpoint_missed_usec)
-        log_missed(turn, record);
+    BerthNews news;
+    berth_told_take(job->job, entry, &task, berth_node_table_name(engine->nodes, task.node),
+                    engine->now_usec, &news);
+    log_missed(turn, record, &news);
     if (task.epoch > record->epoch)
         entry->started_at_usec = engine->now_usec;
     berth_record_from_core(entry, &task, berth_node_table_name(engine->nodes, task.node),
                            berth_node_table_name(engine->nodes, task.migrate_to));
     note_stop(engine, record, &task);
+    if (news.is_short)
+        log_short(turn, job, record);
     Berth__JobState old_state = job->job->state;
     Berth__Reason old_reason = job->job->reason;
     berth_record_roll_up(job);
@@ -212,6 +237,8 @@ static void write_action(BerthTurn *turn, const BerthCoreAction *action)
     Berth__Event event = BERTH__EVENT__INIT;
     const char *node = berth_node_table_name(turn->engine->nodes, action->node);
     g_autofree char *text = text_of_action(turn, action);
+    g_autofree char *place = berth_told_place(turn->engine->core, action);
+    event.place = place;
     if (berth_event_action(action, node, text, &event))
         berth_turn_log(turn, &event);
     g_array_append_val(turn->actions, *action);

@@ -20,7 +20,8 @@ typedef struct {
     guint64 job; /* runs on the first node */
 } Test;
 
-static int setup(void **state)
+/* MORE: further lines of the configuration. */
+static int setup_with(void **state, const char *more)
 {
     static const Berth__Usage usage = {.base = PROTOBUF_C_MESSAGE_INIT(&berth__usage__descriptor),
                                        .cpu_usec = 5000000,
@@ -29,8 +30,8 @@ static int setup(void **state)
     BerthStorageConfig config = cluster_config();
     g_autoptr(GError) error = NULL;
     g_autofree char *lines = g_strdup_printf(
-        "kind = rbd\nceph_conf = %s\nkeyring = %s\nop_timeout_sec = 5\ncheck_interval = 1s\n",
-        config.ceph_conf, config.keyring);
+        "kind = rbd\nceph_conf = %s\nkeyring = %s\nop_timeout_sec = 5\ncheck_interval = 1s\n%s",
+        config.ceph_conf, config.keyring, more);
     BerthStorage *storage = cluster_open(10, &error);
     assert_no_error(error);
     test->berthd = berthd_fixture_new_on("node_timeout = 2s\n", lines, storage);
@@ -46,6 +47,17 @@ static int setup(void **state)
     fake_agent_set_saves(test->second, &(FakeSaves){.memory_bytes = 30 * MIB, .disk_bytes = MIB});
     *state = test;
     return 0;
+}
+
+static int setup(void **state)
+{
+    return setup_with(state, "");
+}
+
+/* A job's memory is 64 MiB, and 64 more are kept beside it. */
+static int setup_without_space(void **state)
+{
+    return setup_with(state, "[policy]\ncheckpoint_space_mib = 100\n");
 }
 
 static int teardown(void **state)
@@ -252,6 +264,10 @@ static void lost_node_s_job_goes_on_elsewhere(void **state)
     fake_agent_cut(test->first);
     wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
     assert_restored_on(test, test->second, "n2", 1);
+    g_autoptr(Berth__Job) record = get(test);
+    assert_string_equal(berthd_test_task(record)->moved->from, "n1");
+    assert_int_equal(berthd_test_task(record)->moved->reason, BERTH__REASON__REASON_REQUEUED);
+    assert_true(berthd_test_task(record)->moved->from_checkpoint);
     assert_false(berth_storage_log_write(agent, "of-the-agent", 0, "x", 1, NULL));
     berth_storage_free(agent);
     /* What comes back is released, and its disk is not removed: it is the job's. */
@@ -484,6 +500,39 @@ static void job_at_its_time_limit_goes_on_when_it_is_extended(void **state)
     assert_int_equal(runs->time_limit_sec, 600);
 }
 
+static void job_without_space_at_its_time_limit_says_so(void **state)
+{
+    Test *test = *state;
+    begin_another(test, 2);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__TIMEOUT);
+    const Berth__Event *failed = event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED);
+    assert_int_equal(failed->reason, BERTH__REASON__REASON_TIME_LIMIT);
+    assert_non_null(strstr(failed->text, "not so much space left for checkpoints"));
+    g_autoptr(Berth__Job) ended = get(test);
+    assert_non_null(strstr(berthd_test_task(ended)->reason_text,
+                           "and could not be checkpointed: there was not so much space left for "
+                           "checkpoints (checkpoint_space_mib of berthd.conf"));
+    /* For teardown. */
+    test->job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
+}
+
+static void job_whose_checkpoint_fails_at_its_time_limit_says_why(void **state)
+{
+    Test *test = *state;
+    const FakeSaves saves = {.error = "the pool is full"};
+    fake_agent_set_saves(test->first, &saves);
+    fake_agent_set_saves(test->second, &saves);
+    begin_another(test, 2);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__TIMEOUT);
+    g_autoptr(Berth__Job) ended = get(test);
+    assert_non_null(strstr(berthd_test_task(ended)->reason_text,
+                           "it reached its time limit of 2 s, and could not be checkpointed: "));
+    assert_non_null(strstr(berthd_test_task(ended)->reason_text, "the pool is full"));
+    test->job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -500,6 +549,9 @@ int main(void)
         TEST(freeze_to_disk_releases_the_node),
         TEST(job_on_disk_can_be_cancelled),
         TEST(job_at_its_time_limit_goes_on_when_it_is_extended),
+        TEST(job_whose_checkpoint_fails_at_its_time_limit_says_why),
+        cmocka_unit_test_setup_teardown(job_without_space_at_its_time_limit_says_so,
+                                        setup_without_space, teardown),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cluster_run("checkpoint", tests, G_N_ELEMENTS(tests));

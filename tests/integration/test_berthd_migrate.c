@@ -122,6 +122,14 @@ static void migrate_moves_a_guest_and_says_so(void **state)
     assert_string_equal(begun->node, "n1");
     assert_string_equal(begun->text, "n2");
     assert_int_equal(begun->reason, BERTH__REASON__REASON_MOVED_BY_USER);
+    assert_true(g_str_has_prefix(begun->place, "backed: "));
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, test->job);
+    const Berth__Move *moved = berthd_test_task(record)->moved;
+    assert_string_equal(moved->from, "n1");
+    assert_string_equal(moved->to, "n2");
+    assert_int_equal(moved->reason, BERTH__REASON__REASON_MOVED_BY_USER);
+    assert_false(moved->from_checkpoint);
+    assert_true(moved->time_usec >= begun->time_usec);
 }
 
 /* What its QEMU there counts from 0 is added to what it had used here. */

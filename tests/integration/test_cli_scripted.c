@@ -257,6 +257,12 @@ static void on_remove_checkpoint(Berth__Jobs_Service *service,
     fail_msg("RemoveCheckpoint was not expected");
 }
 
+static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
+                       Berth__Explanation_Closure closure, void *closure_data)
+{
+    fail_msg("Explain was not expected");
+}
+
 static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
                     Berth__ServerInfo_Closure closure, void *closure_data)
 {

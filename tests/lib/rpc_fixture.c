@@ -186,6 +186,12 @@ static void jobs_remove_checkpoint(Berth__Jobs_Service *service,
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
+                         Berth__Explanation_Closure closure, void *closure_data)
+{
+    fail_msg("Explain was not expected");
+}
+
 RpcFixture *rpc_fixture_new(void)
 {
     static const Berth__Jobs_Service jobs = BERTH__JOBS__INIT(jobs_);

@@ -85,7 +85,8 @@ static const BerthCoreTask core_tasks[] = {
      .is_opportunistic = TRUE,
      .is_opportunistic_there = TRUE,
      .balloon_mib = 128,
-     .to_balloon_mib = 64},
+     .to_balloon_mib = 64,
+     .short_usec = 11},
     {.job = 7,
      .state = BERTH_JOB_PENDING,
      .reason = BERTH_REASON_STARTING_LATER,
@@ -153,6 +154,7 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->checkpoint_stops, b->checkpoint_stops);
     assert_int_equal(a->checkpoint_usec, b->checkpoint_usec);
     assert_int_equal(a->checkpoint_missed_usec, b->checkpoint_missed_usec);
+    assert_int_equal(a->short_usec, b->short_usec);
 }
 
 static void from_core_and_back_is_the_same(void **state)

@@ -88,6 +88,11 @@ static const ReasonCase reasons[] = {
      "it reached its time limit of 1:02:05; ask for more with --time"},
     {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5},
      "it reached its time limit of 5 s; ask for more with --time"},
+    {{.reason = BERTH__REASON__REASON_TIME_LIMIT,
+      .time_limit_sec = 5,
+      .unsaved = "there was no space"},
+     "it reached its time limit of 5 s, and could not be checkpointed: there was no space; ask for "
+     "more with --time"},
     {{.reason = BERTH__REASON__REASON_TIME_LIMIT, .time_limit_sec = 5, .is_suspended = TRUE},
      "it has used its time limit of 5 s, and stands still as a checkpoint; berth extend gives it "
      "more, and it goes on where there is room"},

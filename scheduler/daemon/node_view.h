@@ -1,0 +1,8 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/daemon.h"
+
+/* Strings and messages of OUT_NODE are ENTRY's, but for what berth_node_view_clear() frees. */
+void berth_node_view_fill(BerthDaemon *daemon, const BerthNodeEntry *entry, Berth__Node *out_node);
+void berth_node_view_clear(Berth__Node *node);

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+#include "scheduler/daemon/job_table.h"
+
+/* What a task's record says for people of what was decided about it, and decides nothing. */
+
+typedef struct {
+    gboolean
+        is_unsaved; /* it was to be checkpointed at its time limit, for which there is no space */
+    gboolean is_missed; /* likewise one that was due */
+    gboolean is_short;  /* it stalls for want of memory, gets no more, and goes on */
+} BerthNews;
+
+/* Before the record of ENTRY, a task of JOB, becomes what TASK says, which is as of NOW_USEC: notes the latest move, and that a job
+ * is short of memory. NODE: the name of TASK's. What is to be told of it in the event log is in *OUT_NEWS. */
+void berth_told_take(const Berth__Job *job, BerthTaskEntry *entry, const BerthCoreTask *task,
+                     const char *node, gint64 now_usec, BerthNews *out_news);
+/* The checkpoint at the end of the time limit of ENTRY's guest came to nothing. */
+void berth_told_unsaved(BerthTaskEntry *entry, const char *why);
+
+/* What a guest that ACTION starts, restores or moves has of the node that it goes to: "backed; 2 vCPUs, 512M stay
+ * free", "in slack; ...". "" for other actions. (transfer full) */
+char *berth_told_place(BerthCore *core, const BerthCoreAction *action);
+/* Why JOB, whose guest has so much memory, gets no more. (transfer full) */
+char *berth_told_short(const Berth__Job *job, const Berth__Task *task);
