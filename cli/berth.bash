@@ -63,6 +63,16 @@ _berth_list() { # ls
     esac
 }
 
+_berth_top() {
+    case $prev in
+    --sort | -s) _berth_words cpu memory pressure time move name ;;
+    --node | -n) _berth_words $(_berth_names node ls) ;;
+    --user | -u) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
+    --interval | -i) ;;
+    *) _berth_words --interval --sort --node --user --once --json --help ;;
+    esac
+}
+
 _berth_image() { # SUBCOMMAND, "" while it is being typed
     case $1 in
     "") _berth_words import ls show rm --help ;;
@@ -80,7 +90,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
+    "") _berth_words submit run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
     node) _berth_words ls show cordon uncordon drain undrain down up exec roll ;;
     image) _berth_words import ls show rm ;;
     checkpoint) _berth_words ls rm ;;
@@ -93,6 +103,8 @@ _berth_verb() { # VERB [SUBCOMMAND]
     submit | run) _berth_submission ;;
     ls) _berth_list ;;
     show) _berth_words $(_berth_names ls --all) --json --help ;;
+    why) _berth_words $(_berth_names ls --all) --json --help ;;
+    top) _berth_top ;;
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
     cancel | hold | release) _berth_words $(_berth_names ls) --json --help ;;
     exec) _berth_words $(_berth_names ls) --tty --no-input --guest --help ;;
@@ -150,7 +162,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit run ls show logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
+        _berth_words submit run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

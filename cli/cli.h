@@ -92,6 +92,8 @@ gboolean berth_cli_submit(BerthCli *cli, int argc, char **argv, int *out_status,
 gboolean berth_cli_run(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_top(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_wait(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

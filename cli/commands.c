@@ -9,6 +9,8 @@ static const BerthCommand commands[] = {
     {"run", "Submit, follow the output, exit with the job's status", berth_cli_run},
     {"ls", "List jobs", berth_cli_ls},
     {"show", "Show all that is known of a job", berth_cli_show},
+    {"why", "Say why a job waits, or runs where it does, and what was done with it", berth_cli_why},
+    {"top", "Show what nodes and guests reserve, need and use now", berth_cli_top},
     {"logs", "Print what a job has written", berth_cli_logs},
     {"wait", "Wait until jobs have ended", berth_cli_wait},
     {"events", "Print what has happened, and what happens", berth_cli_events},

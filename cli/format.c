@@ -50,6 +50,18 @@ const char *berth_node_state_name(Berth__NodeState state)
     return words(enum_name(&berth__node_state__descriptor, (int)state), "NODE_");
 }
 
+const char *berth_node_condition_name(const Berth__Node *node)
+{
+    const Berth__NodeAdmission *admission = node->admission;
+    if (node->state != BERTH__NODE_STATE__NODE_UP)
+        return berth_node_state_name(node->state);
+    if (admission == NULL)
+        return *node->closed_reason ? "closed" : berth_node_state_name(node->state);
+    if (admission->kind != BERTH__NODE_ADMISSION__KIND__DRAINING)
+        return "cordoned";
+    return admission->empty_usec != 0 ? "drained" : "draining";
+}
+
 guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec)
 {
     gboolean stands_free = task->state == BERTH__JOB_STATE__SUSPENDED && task->frozen_usec != 0 &&

@@ -14,6 +14,8 @@ const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
 /* "resources: no node has enough left"; "" if there is none, and the text alone where only that is. */
 char *berth_reason_format(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
+/* "draining"; "closed": for a reason that lies in the node. Else its state. */
+const char *berth_node_condition_name(const Berth__Node *node);
 /* What counts against its time limit: what it ran before, up to the checkpoint that it went on from, and since, less what
  * it is not charged for. */
 guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec);

@@ -68,26 +68,13 @@ static char *note(const Berth__Node *node)
     return absent;
 }
 
-/* "closed": for a reason that lies in the node. */
-static const char *state_name(const Berth__Node *node)
-{
-    const Berth__NodeAdmission *admission = node->admission;
-    if (node->state != BERTH__NODE_STATE__NODE_UP)
-        return berth_node_state_name(node->state);
-    if (admission == NULL)
-        return *node->closed_reason ? "closed" : berth_node_state_name(node->state);
-    if (admission->kind != BERTH__NODE_ADMISSION__KIND__DRAINING)
-        return "cordoned";
-    return admission->empty_usec != 0 ? "drained" : "draining";
-}
-
 static void add_row(BerthTable *table, const ProtobufCMessage *item)
 {
     const Berth__Node *node = (const Berth__Node *)item;
     g_autofree char *reserved = berth_format_size_mib(node->memory_reserved_mib);
     g_autofree char *memory = berth_format_size_mib(node->info->guest_memory_mib);
     berth_table_add(table, g_strdup(node->info->name));
-    berth_table_add(table, g_strdup(state_name(node)));
+    berth_table_add(table, g_strdup(berth_node_condition_name(node)));
     berth_table_add(table, g_strdup_printf("%u", node->guests));
     berth_table_add(table, g_strdup_printf("%u/%u", node->vcpus_reserved, node->info->vcpus));
     berth_table_add(table, g_strdup_printf("%s/%s", reserved, memory));
@@ -200,6 +187,19 @@ static void print_usage(const Berth__NodeUsage *usage)
                            usage->psi_io_some / 100.0);
 }
 
+/* Memory with what the host needs for guests, as what is reserved. */
+static void print_amounts(const Berth__Node *node)
+{
+    g_autofree char *slack = berth_format_size_mib(node->memory_slack_mib);
+    g_autofree char *predicted = berth_format_size_mib(node->predicted_mib);
+    if (node->memory_slack_mib > 0)
+        berth_print_fieldf("In slack", "%u vCPU%s and %s memory reserved besides",
+                           node->vcpus_slack, node->vcpus_slack == 1 ? "" : "s", slack);
+    if (node->guests > 0)
+        berth_print_fieldf("Predicted use", "at most %.1f vCPUs, %s memory",
+                           node->predicted_milli / 1000.0, predicted);
+}
+
 static void print_node(const Berth__Node *node)
 {
     g_autofree char *since = berth_format_time(node->since_usec);
@@ -218,6 +218,7 @@ static void print_node(const Berth__Node *node)
     berth_print_field("Last report", reported);
     berth_print_fieldf("Guests", "%u, with %u vCPU%s and %s memory reserved", node->guests,
                        node->vcpus_reserved, node->vcpus_reserved == 1 ? "" : "s", reserved);
+    print_amounts(node);
     if (node->usage != NULL)
         print_usage(node->usage);
     print_info(node->info);

@@ -5,6 +5,7 @@
 #include "cli/format.h"
 #include "common/id.h"
 #include "common/units.h"
+#include "common/words.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -206,6 +207,23 @@ static void print_checkpoints(const Berth__Task *task)
         berth_print_fieldf("Goes on from", "checkpoint %u", task->restores_from);
 }
 
+/* It goes on all the same. */
+static void print_short(const Berth__Task *task)
+{
+    g_autofree char *since = berth_format_time(task->short_usec);
+    if (since != NULL)
+        berth_print_fieldf("Lacks memory", "since %s, can get no more now, and is slow", since);
+}
+
+static void print_move(const Berth__Move *move)
+{
+    g_autofree char *time = move != NULL ? berth_format_time(move->time_usec) : NULL;
+    if (time != NULL)
+        berth_print_fieldf("Moved", "from %s to %s at %s%s: %s", move->from, move->to, time,
+                           move->from_checkpoint ? ", from a checkpoint" : "",
+                           berth_words_reason((BerthReason)move->reason));
+}
+
 static void print_task(const Berth__Task *task)
 {
     g_autofree char *start = berth_format_time(task->start_usec);
@@ -222,6 +240,8 @@ static void print_task(const Berth__Task *task)
         print_migration(task->migration);
     print_size(task);
     print_slack(task);
+    print_short(task);
+    print_move(task->moved);
     berth_print_field("Started", start);
     if (frozen != NULL)
         berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");

@@ -154,8 +154,7 @@ static guint *fit(BerthTable *table, guint width)
     }
 }
 
-/* TEXT up to WIDTH columns. */
-static char *cut(const char *text, guint width)
+char *berth_text_cut(const char *text, guint width)
 {
     const char *end = text;
     for (guint left = width; *end != '\0' && char_width(g_utf8_get_char(end)) <= left;
@@ -166,7 +165,7 @@ static char *cut(const char *text, guint width)
 
 static void append_cell(GString *line, const BerthColumn *column, const char *text, guint width)
 {
-    g_autofree char *head = berth_text_width(text) > width ? cut(text, width - 1) : NULL;
+    g_autofree char *head = berth_text_width(text) > width ? berth_text_cut(text, width - 1) : NULL;
     g_autofree char *shown = head ? g_strconcat(head, "…", NULL) : g_strdup(text);
     guint pad = width - berth_text_width(shown);
     if (line->len > 0)
@@ -178,22 +177,31 @@ static void append_cell(GString *line, const BerthColumn *column, const char *te
 }
 
 /* One line of the table, of TEXTS or, if that is NULL, of the titles. */
-static void print_line(BerthTable *table, FILE *stream, const guint *widths, char *const *texts)
+static char *format_line(BerthTable *table, const guint *widths, char *const *texts)
 {
-    g_autoptr(GString) line = g_string_new(NULL);
+    GString *line = g_string_new(NULL);
     for (guint c = 0; c < table->n_columns; c++) {
         if (widths[c] > 0)
             append_cell(line, &table->columns[c], texts ? texts[c] : table->columns[c].title,
                         widths[c]);
     }
-    fprintf(stream, "%s\n", g_strchomp(line->str));
+    return g_strchomp(g_string_free(line, FALSE));
+}
+
+GPtrArray *berth_table_lines(BerthTable *table, guint width)
+{
+    g_assert(table->cells->len % table->n_columns == 0);
+    g_autofree guint *widths = fit(table, width);
+    GPtrArray *lines = g_ptr_array_new_with_free_func(g_free);
+    g_ptr_array_add(lines, format_line(table, widths, NULL));
+    for (guint i = 0; i < table->cells->len; i += table->n_columns)
+        g_ptr_array_add(lines, format_line(table, widths, (char *const *)&table->cells->pdata[i]));
+    return lines;
 }
 
 void berth_table_print(BerthTable *table, FILE *stream, guint width)
 {
-    g_assert(table->cells->len % table->n_columns == 0);
-    g_autofree guint *widths = fit(table, width);
-    print_line(table, stream, widths, NULL);
-    for (guint i = 0; i < table->cells->len; i += table->n_columns)
-        print_line(table, stream, widths, (char *const *)&table->cells->pdata[i]);
+    g_autoptr(GPtrArray) lines = berth_table_lines(table, width);
+    for (guint i = 0; i < lines->len; i++)
+        fprintf(stream, "%s\n", (const char *)g_ptr_array_index(lines, i));
 }

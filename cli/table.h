@@ -26,13 +26,17 @@ void berth_table_add(BerthTable *table, char *cell);
  * never dropped do not fit. */
 void berth_table_print(BerthTable *table, FILE *stream, guint width);
 
+/* Likewise, as lines without their ends (char *, transfer full). */
+GPtrArray *berth_table_lines(BerthTable *table, guint width);
+
 /* Columns of the terminal that STREAM is, 0 if it is none. COLUMNS in the environment overrides. */
 guint berth_terminal_width(FILE *stream);
 
 /* TEXT (UTF-8), or its beginning and its end with an ellipsis between them, of WIDTH columns at most; the
  * end is the longer one, as that of a path says more. (transfer full) */
 char *berth_shorten_middle(const char *text, guint width);
-guint berth_text_width(const char *text); /* in columns */
+guint berth_text_width(const char *text);            /* in columns */
+char *berth_text_cut(const char *text, guint width); /* its beginning (transfer full) */
 
 /* Text without what plays with a terminal: control characters, those that change the direction of
  * text, and invalid UTF-8 are replaced. (transfer full) */

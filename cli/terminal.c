@@ -4,22 +4,31 @@
 #include "cli/terminal.h"
 
 #include "common/error.h"
+#include "common/write.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 static struct termios before;
 static gboolean is_raw;
+static volatile sig_atomic_t has_screen;
+
+/* The alternate screen of xterm, which all terminals of today know, and no cursor; and back. */
+#define SCREEN_ENTER "\033[?1049h\033[?25l\033[H\033[2J"
+#define SCREEN_LEAVE "\033[?25h\033[?1049l"
 
 /* Of those that end this program, and of which the loop does not know: it is ended by it all the same. */
 static const int deadly[] = {SIGQUIT, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGPIPE, SIGXCPU};
 
 static void on_deadly(int number)
 {
+    if (has_screen)
+        (void)!write(STDOUT_FILENO, SCREEN_LEAVE, strlen(SCREEN_LEAVE));
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &before);
     (void)raise(number); /* when this returns, and as by default */
 }
@@ -53,8 +62,40 @@ gboolean berth_terminal_make_raw(GError **error)
     return FALSE;
 }
 
+gboolean berth_terminal_open_screen(void)
+{
+    const char *type = g_getenv("TERM");
+    if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO) || type == NULL ||
+        g_str_equal(type, "dumb") || tcgetattr(STDIN_FILENO, &before) != 0)
+        return FALSE;
+    struct termios keys = before;
+    keys.c_lflag &= ~(tcflag_t)(ICANON | ECHO);
+    keys.c_cc[VMIN] = 1;
+    keys.c_cc[VTIME] = 0;
+    keys.c_cc[VSUSP] = keys.c_cc[VQUIT] = _POSIX_VDISABLE; /* ^Z is this program's own affair */
+    catch_deadly();
+    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &keys) != 0)
+        return FALSE;
+    is_raw = has_screen = TRUE;
+    return berth_write_all(STDOUT_FILENO, SCREEN_ENTER, strlen(SCREEN_ENTER));
+}
+
+/* In one piece, over what is there: nothing flickers. */
+gboolean berth_terminal_draw(const GPtrArray *lines)
+{
+    g_autoptr(GString) screen = g_string_new("\033[H");
+    for (guint i = 0; i < lines->len; i++)
+        g_string_append_printf(screen, "%s%s\033[K", i > 0 ? "\r\n" : "",
+                               (const char *)g_ptr_array_index(lines, i));
+    g_string_append(screen, "\033[J");
+    return berth_write_all(STDOUT_FILENO, screen->str, screen->len);
+}
+
 void berth_terminal_restore(void)
 {
+    if (has_screen)
+        (void)berth_write_all(STDOUT_FILENO, SCREEN_LEAVE, strlen(SCREEN_LEAVE));
+    has_screen = FALSE;
     if (is_raw)
         (void)tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
     is_raw = FALSE;

@@ -9,6 +9,11 @@
 /* Standard input and output become raw: each key is passed on, none is acted on. FAILED_PRECONDITION: they
  * are no terminal. */
 gboolean berth_terminal_make_raw(GError **error);
+/* A screen of this program's own, which leaves what was there as it was; keys are read as they are typed, and are not
+ * shown, but ^C still interrupts. FALSE: standard input and output are no terminal that can do that. */
+gboolean berth_terminal_open_screen(void);
+/* LINES (char *) are what it shows. FALSE: it cannot be written to any more. */
+gboolean berth_terminal_draw(const GPtrArray *lines);
 /* As it was. Nothing to do: nothing is done. */
 void berth_terminal_restore(void);
 /* Its size, and TERM as its type (transfer none); what is not known stays 0 or "". */

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* berth why: why a job is as it is, in sentences: what the scheduler knows of it now, then what happened to it, from
+ * the event log. */
+#include "cli/cli.h"
+
+#include "cli/follow.h"
+#include "cli/format.h"
+#include "cli/table.h"
+#include "cli/why_words.h"
+#include "common/error.h"
+
+#include <stdio.h>
+
+typedef struct {
+    guint64 job;
+    guint64 after_seq, until_seq;
+    GArray *states; /* Berth__JobState, by task */
+    gboolean has_tasks;
+} History;
+
+/* --- what happened ------------------------------------------------------------------------------ */
+
+static Berth__JobState *state_of(History *history, guint32 task)
+{
+    if (task >= history->states->len)
+        g_array_set_size(history->states, task + 1);
+    return &g_array_index(history->states, Berth__JobState, task);
+}
+
+static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)(const void *)item;
+    History *history = user_data;
+    history->after_seq = event->seq;
+    g_autofree char *text = berth_why_event(event, state_of(history, event->task));
+    g_autofree char *time = berth_format_time(event->time_usec);
+    if (text != NULL) {
+        g_autofree char *printable = berth_printable(text);
+        g_autofree char *index =
+            history->has_tasks ? g_strdup_printf("[%u] ", event->task) : g_strdup("");
+        printf("  %s  %s%s\n", time != NULL ? time : "-", index, printable);
+    }
+    return !ferror(stdout) && event->seq < history->until_seq;
+}
+
+/* All of it by now. */
+static gboolean print_history(BerthCli *cli, gpointer user_data, GError **error)
+{
+    History *history = user_data;
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    if (history->after_seq >= history->until_seq)
+        return TRUE;
+    request.after_seq = history->after_seq;
+    request.until_seq = history->until_seq;
+    request.job = history->job;
+    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                 print_event, history, error);
+}
+
+static gboolean tell_history(BerthCli *cli, const Berth__Job *job, GError **error)
+{
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    History history = {.job = job->id,
+                       .until_seq = info->last_seq,
+                       .has_tasks = job->n_tasks > 1,
+                       .states = g_array_new(FALSE, TRUE, sizeof(Berth__JobState))};
+    berth__server_info__free_unpacked(info, NULL);
+    puts("What happened:");
+    gboolean ok = berth_cli_persist(cli, FALSE, print_history, &history, error);
+    g_array_unref(history.states);
+    return ok;
+}
+
+/* --- now ---------------------------------------------------------------------------------------- */
+
+/* *OUT_WHY NULL: there is nothing to be told, as the task has ended meanwhile or the daemon is of a release that knows
+ * of none. FALSE: it could not be asked. */
+static gboolean explain(BerthCli *cli, const Berth__Task *task, Berth__Explanation **out_why,
+                        GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    Berth__ExplainRequest request = BERTH__EXPLAIN_REQUEST__INIT;
+    request.job = task->job;
+    request.task = task->index;
+    *out_why = NULL;
+    if (task->state > BERTH__JOB_STATE__SUSPENDED)
+        return TRUE;
+    *out_why = (Berth__Explanation *)berth_cli_call(cli, &berth__jobs__descriptor, "Explain",
+                                                    &request.base, &local);
+    if (*out_why != NULL || g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) ||
+        g_error_matches(local, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED))
+        return TRUE;
+    g_propagate_error(error, g_steal_pointer(&local));
+    return FALSE;
+}
+
+static void print_now(const Berth__Job *job, const Berth__Task *task, const Berth__Explanation *why)
+{
+    g_autoptr(GPtrArray) lines = berth_why_now(job, task, why);
+    if (job->n_tasks > 1)
+        printf("Task %u:\n", task->index);
+    for (guint i = 0; i < lines->len; i++) {
+        g_autofree char *printable = berth_printable(g_ptr_array_index(lines, i));
+        printf("  %s\n", printable);
+    }
+}
+
+static gboolean tell_now(BerthCli *cli, const Berth__Job *job, GError **error)
+{
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        Berth__Explanation *why = NULL;
+        if (!explain(cli, job->tasks[i], &why, error))
+            return FALSE;
+        if (!cli->json)
+            print_now(job, job->tasks[i], why);
+        else if (why != NULL)
+            berth_cli_print_json(&why->base);
+        if (why != NULL)
+            berth__explanation__free_unpacked(why, NULL);
+    }
+    return TRUE;
+}
+
+static gboolean tell_job(BerthCli *cli, guint64 number, GError **error)
+{
+    Berth__Job *job = berth_get_job(cli, number, error);
+    if (job == NULL)
+        return FALSE;
+    if (!cli->json) {
+        g_autofree char *name = berth_printable(job->name);
+        printf("Job %" G_GUINT64_FORMAT "%s%s%s of %s: %s\n", job->id, *name != '\0' ? " (" : "",
+               name, *name != '\0' ? ")" : "", job->user, berth_job_state_name(job->state));
+    }
+    gboolean ok = tell_now(cli, job, error) && (cli->json || tell_history(cli, job, error));
+    berth__job__free_unpacked(job, NULL);
+    return ok;
+}
+
+/* --- the verb ----------------------------------------------------------------------------------- */
+
+gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
+{
+    const GOptionEntry entries[] = {
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
+         "What the scheduler knows of unfinished tasks now, one JSON object per line", NULL},
+        {NULL}};
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB...",
+                         "Says why jobs wait, and for what; why they run where they do; and why "
+                         "they were moved,\nfrozen, checkpointed, given more or ended.",
+                         NULL, out_status, error))
+        return FALSE;
+    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    if (jobs == NULL)
+        return FALSE;
+    for (guint i = 0; i < jobs->len; i++) {
+        g_autoptr(GError) local = NULL;
+        if (!berth_cli_connect(cli, error))
+            return FALSE;
+        if (i > 0 && !cli->json)
+            putchar('\n');
+        if (!tell_job(cli, g_array_index(jobs, guint64, i), &local))
+            berth_cli_report(local, out_status);
+    }
+    return TRUE;
+}

@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the sentences that tell people why a job waits, runs where it does, or was moved. */
+#include "cli/why_words.h"
+
+#include "cli/format.h"
+#include "common/units.h"
+#include "common/words.h"
+
+#include <string.h>
+
+typedef struct {
+    GPtrArray *lines;
+    const Berth__Explanation *why; /* or NULL */
+} Story;
+
+static void tell(Story *story, const char *format, ...) G_GNUC_PRINTF(2, 3);
+static void tell(Story *story, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    g_ptr_array_add(story->lines, g_strdup_vprintf(format, arguments));
+    va_end(arguments);
+}
+
+static const char *plural(guint64 n)
+{
+    return n == 1 ? "" : "s";
+}
+
+/* "12:30:05", and the day if that is another one than that of NOW_USEC. (transfer full) */
+static char *clock_text(guint64 usec, guint64 now_usec)
+{
+    g_autofree char *time = berth_format_time(usec);
+    g_autofree char *now = berth_format_time(now_usec);
+    gsize day = strlen("2026-03-01 ");
+    if (time != NULL && now != NULL && strncmp(time, now, day) == 0)
+        return g_strdup(time + day);
+    return time != NULL ? g_steal_pointer(&time) : g_strdup("?");
+}
+
+/* "12:30:05, in 00:02:00". (transfer full) */
+static char *then_text(guint64 usec, guint64 now_usec)
+{
+    g_autofree char *clock = clock_text(usec, now_usec);
+    if (usec <= now_usec)
+        return g_steal_pointer(&clock);
+    g_autofree char *in =
+        berth_format_duration_sec((usec - now_usec + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC);
+    return g_strdup_printf("%s, in %s", clock, in);
+}
+
+/* --- it waits --------------------------------------------------------------------------------- */
+
+static void tell_before(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    g_autoptr(GString) names = g_string_new(NULL);
+    if (why->jobs_before == 0)
+        return;
+    for (size_t i = 0; i < why->n_before; i++)
+        g_string_append_printf(names, "%s%" G_GUINT64_FORMAT, i > 0 ? ", " : "", why->before[i]);
+    if (why->n_before < why->jobs_before)
+        g_string_append(names, ", and others");
+    tell(story, "%s%u job%s before it in the order: %s.", why->has_more_before ? "More than " : "",
+         why->jobs_before, why->jobs_before == 1 ? " is" : "s are", names->str);
+}
+
+static void tell_need(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    g_autofree char *need = berth_format_size_mib(why->need_mib);
+    g_autofree char *has = berth_format_size_mib(why->nearest_mib);
+    g_autofree char *guests = why->guests > 1
+                                  ? g_strdup_printf(", for each of its %u guests,", why->guests)
+                                  : g_strdup("");
+    if (why->nodes_open == 0) {
+        tell(story,
+             "It needs%s %u vCPU%s and %s of a node, and none that it may use, and that is large "
+             "enough, takes guests now.",
+             guests, why->need_vcpus, plural(why->need_vcpus), need);
+        return;
+    }
+    tell(story,
+         "It needs%s %u vCPU%s and %s free on one of %u node%s; of these %s comes nearest, with "
+         "%u vCPU%s and %s free.",
+         guests, why->need_vcpus, plural(why->need_vcpus), need, why->nodes_open,
+         plural(why->nodes_open), why->nearest, why->nearest_vcpus, plural(why->nearest_vcpus),
+         has);
+}
+
+static void tell_leavings(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    for (size_t i = 0; i < why->n_leavings; i++) {
+        const Berth__Explanation__Leaving *leaving = why->leavings[i];
+        g_autofree char *then = clock_text(leaving->time_usec, why->now_usec);
+        tell(story, "By then job %" G_GUINT64_FORMAT " leaves %s: %s at the latest.", leaving->job,
+             leaving->node, then);
+    }
+}
+
+static void tell_plan(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    g_autoptr(GString) nodes = g_string_new(NULL);
+    if (why->planned_usec <= why->now_usec)
+        return;
+    for (size_t i = 0; i < why->n_planned_nodes; i++)
+        g_string_append_printf(nodes, "%s%s", i > 0 ? ", " : "", why->planned_nodes[i]);
+    g_autofree char *then = then_text(why->planned_usec, why->now_usec);
+    tell(story, "It is planned to start on %s at %s, at the latest, if nobody comes before it.",
+         nodes->str, then);
+    tell_leavings(story);
+}
+
+static void tell_no_room(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    g_autofree char *need = berth_format_size_mib(why->slack_need_mib);
+    tell(story,
+         "In slack, too, there is no room: no node is predicted to leave idle what it is thought "
+         "to need, %.1f vCPUs and %s.",
+         why->slack_need_milli / 1000.0, need);
+}
+
+static void tell_slack(Story *story)
+{
+    switch (story->why->slack) {
+    case BERTH__EXPLANATION__SLACK__SLACK_OFF:
+        tell(story, "Jobs do not start in slack here (opportunistic of berthd.conf).");
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_NOT_WANTED:
+        tell(story, "It does not start in slack, as it was asked not to (--guaranteed).");
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_CANNOT_LEAVE:
+        tell(story, "It does not start in slack: it could neither be moved nor checkpointed when "
+                    "others need the room.");
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_NO_SPACE:
+        tell(story, "It does not start in slack: there is not so much space left for checkpoints "
+                    "(checkpoint_space_mib of berthd.conf).");
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_WANTS_BACKING:
+        tell(story, "It does not start in slack: it hardly got any CPU there, and waits for its "
+                    "whole reservation.");
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_NO_ROOM:
+        tell_no_room(story);
+        break;
+    case BERTH__EXPLANATION__SLACK__SLACK_ROOM:
+        tell(story, "There is room for it in slack by now, which has not been looked for since.");
+        break;
+    default:
+        break;
+    }
+}
+
+static void tell_next_look(Story *story)
+{
+    const Berth__Explanation *why = story->why;
+    g_autofree char *then = then_text(why->next_look_usec, why->now_usec);
+    if (why->next_look_usec > why->now_usec)
+        tell(story,
+             "Room is looked for whenever a job or a node comes or goes, and at %s, in any "
+             "case.",
+             then);
+    else
+        tell(story, "Room is looked for whenever a job or a node comes or goes.");
+}
+
+/* Of those it would not help to know what is free. */
+static gboolean waits_for_room(Berth__Reason reason)
+{
+    switch (reason) {
+    case BERTH__REASON__REASON_HELD_BY_USER:
+    case BERTH__REASON__REASON_HELD_BY_OPERATOR:
+    case BERTH__REASON__REASON_STORAGE_UNAVAILABLE:
+    case BERTH__REASON__REASON_DEPENDENCY:
+    case BERTH__REASON__REASON_ACCOUNT_LIMIT:
+    case BERTH__REASON__REASON_ARRAY_THROTTLE:
+        return FALSE;
+    default:
+        return TRUE;
+    }
+}
+
+static void tell_waiting(Story *story, const Berth__Task *task)
+{
+    const Berth__Explanation *why = story->why;
+    Berth__Reason reason = why != NULL ? why->reason : task->reason;
+    g_autofree char *text = berth_words_waiting((BerthReason)reason, 0, 0);
+    const char *more = *task->reason_text != '\0' ? task->reason_text : NULL;
+    tell(story, "It %s%s%s.", text, more != NULL ? ". That is: " : "", more != NULL ? more : "");
+    if (why == NULL)
+        return;
+    if (why->not_before_usec > why->now_usec) {
+        g_autofree char *then = then_text(why->not_before_usec, why->now_usec);
+        tell(story, "It is not tried again before %s.", then);
+    }
+    if (!waits_for_room(reason))
+        return;
+    tell_before(story);
+    tell_need(story);
+    tell_plan(story);
+    tell_slack(story);
+    tell_next_look(story);
+}
+
+/* --- it runs ---------------------------------------------------------------------------------- */
+
+static void tell_move(Story *story, const Berth__Move *move, guint64 now_usec)
+{
+    g_autofree char *then = clock_text(move->time_usec, now_usec);
+    if (move->from_checkpoint)
+        tell(story, "It was on %s before, was checkpointed, and put back on %s at %s: %s.",
+             move->from, move->to, then, berth_words_reason((BerthReason)move->reason));
+    else
+        tell(story, "It was moved from %s to %s while it ran, at %s: %s.", move->from, move->to,
+             then, berth_words_reason((BerthReason)move->reason));
+}
+
+static void tell_place(Story *story, const Berth__Task *task)
+{
+    if (task->booting)
+        tell(story, "It is being %s on %s.", task->restoring ? "put back" : "started", task->node);
+    else if (!task->opportunistic)
+        tell(story, "It runs on %s, and all that it reserves is kept for it there.", task->node);
+    else
+        tell(story,
+             "It runs on %s in slack: in what other jobs have reserved there and do not "
+             "use. It leaves when they need it, and gets a place of its own where one comes "
+             "free.",
+             task->node);
+    if (task->opportunistic && story->why != NULL)
+        tell_next_look(story);
+}
+
+static void tell_running(Story *story, const Berth__Job *job, const Berth__Task *task,
+                         guint64 now_usec)
+{
+    g_autofree char *since = clock_text(task->short_usec, now_usec);
+    g_autofree char *memory =
+        berth_format_size_mib(task->memory_mib != 0 ? task->memory_mib : job->memory_mib);
+    tell_place(story, task);
+    if (task->migration != NULL)
+        tell(story, "It is being moved to %s: %s.", task->migration->to,
+             berth_words_reason((BerthReason)task->migration->reason));
+    if (task->short_usec != 0)
+        tell(story,
+             "It is slow: since %s its %s of memory are too little, and it can get no more "
+             "now%s.",
+             since, memory,
+             job->memory_max_mib > MAX(task->memory_mib, job->memory_mib)
+                 ? ", as no node has room for that"
+                 : " (--memory-max)");
+    if (task->stop_usec != 0)
+        tell(story, "It is being ended: %s.",
+             *task->reason_text != '\0' ? task->reason_text
+                                        : berth_words_reason((BerthReason)task->reason));
+    if (task->moved != NULL)
+        tell_move(story, task->moved, now_usec);
+}
+
+/* --- it stands still, or has ended ------------------------------------------------------------ */
+
+static void tell_still(Story *story, const Berth__Task *task, guint64 now_usec)
+{
+    g_autofree char *since = clock_text(task->frozen_usec, now_usec);
+    const char *text = *task->reason_text != '\0' ? task->reason_text
+                                                  : berth_words_reason((BerthReason)task->reason);
+    tell(story, "It stands still since %s%s: %s.", since,
+         task->to_disk ? ", as a checkpoint, without a node" : "", text);
+}
+
+static void tell_end(Story *story, const Berth__Task *task)
+{
+    g_autofree char *end = berth_format_time(task->end_usec);
+    tell(story, "It ended as %s%s%s%s%s.", berth_job_state_name(task->state),
+         end != NULL ? " at " : "", end != NULL ? end : "", *task->reason_text != '\0' ? ": " : "",
+         task->reason_text);
+}
+
+GPtrArray *berth_why_now(const Berth__Job *job, const Berth__Task *task,
+                         const Berth__Explanation *why)
+{
+    Story story = {g_ptr_array_new_with_free_func(g_free), why};
+    guint64 now_usec = why != NULL ? why->now_usec : 0;
+    if (task->state == BERTH__JOB_STATE__PENDING)
+        tell_waiting(&story, task);
+    else if (task->state == BERTH__JOB_STATE__RUNNING)
+        tell_running(&story, job, task, now_usec);
+    else if (task->state == BERTH__JOB_STATE__SUSPENDED)
+        tell_still(&story, task, now_usec);
+    else
+        tell_end(&story, task);
+    return story.lines;
+}
+
+/* --- what happened ---------------------------------------------------------------------------- */
+
+static char *with_text(const char *what, const Berth__Event *event)
+{
+    gsize length = strcspn(event->text, "\n");
+    if (length == 0)
+        return g_strdup(what);
+    return g_strdup_printf("%s: %.*s", what, (int)length, event->text);
+}
+
+/* "to be frozen, says alice". */
+static char *wish(const char *what, const Berth__Event *event)
+{
+    const char *user = *event->user != '\0' ? event->user : "somebody";
+    return g_strdup_printf("%s%s%s, says %s", what, *event->text != '\0' ? " " : "", event->text,
+                           user);
+}
+
+static char *deed(const char *what, const Berth__Event *event, const char *to)
+{
+    g_autofree char *text =
+        berth_words_deed(what, event->node, to, FALSE, (BerthReason)event->reason);
+    if (*event->place == '\0')
+        return g_steal_pointer(&text);
+    return g_strdup_printf("%s; %s", text, event->place);
+}
+
+/* A start, a move, a checkpoint, another size, an end: what the scheduler has done. */
+static char *deed_text(const Berth__Event *event)
+{
+    g_autofree char *what = NULL;
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__GUEST_START:
+        return deed("started", event, NULL);
+    case BERTH__EVENT__KIND__GUEST_RESTORE:
+        what = g_strdup_printf("put back to checkpoint %s", event->text);
+        return deed(what, event, NULL);
+    case BERTH__EVENT__KIND__GUEST_MIGRATE:
+        return deed("to be moved", event, event->text);
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINT:
+        what = g_strdup_printf("checkpointed, as number %s,", event->text);
+        return deed(what, event, NULL);
+    case BERTH__EVENT__KIND__GUEST_RESIZE:
+        what = event->reason == BERTH__REASON__REASON_PROMOTION
+                   ? g_strdup("to be backed")
+                   : g_strdup_printf("to have %s", event->text);
+        return deed(what, event, NULL);
+    case BERTH__EVENT__KIND__GUEST_STOP:
+        return deed("ended", event, NULL);
+    default:
+        return NULL;
+    }
+}
+
+static char *result_text(const Berth__Event *event)
+{
+    g_autofree char *gone = NULL;
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__GUEST_RUNNING:
+        return g_strdup_printf("its command runs on %s", event->node);
+    case BERTH__EVENT__KIND__GUEST_EXITED:
+        if (event->reason == BERTH__REASON__REASON_NONE)
+            return g_strdup("its command has ended");
+        gone = g_strdup_printf("its guest is gone: %s",
+                               berth_words_reason((BerthReason)event->reason));
+        return with_text(gone, event);
+    case BERTH__EVENT__KIND__GUEST_START_FAILED:
+        gone = g_strdup_printf("did not start on %s", event->node);
+        return with_text(gone, event);
+    case BERTH__EVENT__KIND__GUEST_FENCED:
+        return g_strdup_printf("cut off from storage on %s, which was lost", event->node);
+    case BERTH__EVENT__KIND__GUEST_MIGRATED:
+        return g_strdup_printf("runs on %s now", event->node);
+    case BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED:
+        gone = g_strdup_printf("was not moved, and stays on %s", event->node);
+        return with_text(gone, event);
+    case BERTH__EVENT__KIND__GUEST_RESIZED:
+        return g_strdup_printf("has %s now", event->text);
+    case BERTH__EVENT__KIND__GUEST_RESIZE_FAILED:
+        return with_text("was not resized", event);
+    case BERTH__EVENT__KIND__GUEST_FREEZE_FAILED:
+        return with_text("was not frozen", event);
+    case BERTH__EVENT__KIND__GUEST_THAW_FAILED:
+        return with_text("was not thawed", event);
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINTED:
+        return with_text("was checkpointed", event);
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
+        return with_text("was not checkpointed", event);
+    case BERTH__EVENT__KIND__CHECKPOINT_REMOVED:
+        return with_text("a checkpoint was removed", event);
+    case BERTH__EVENT__KIND__GUEST_SHORT:
+        return with_text("short of memory", event);
+    default:
+        return NULL;
+    }
+}
+
+static char *wish_text(const Berth__Event *event)
+{
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__JOB_SUBMITTED:
+        return g_strdup_printf("submitted by %s", event->user);
+    case BERTH__EVENT__KIND__JOB_HELD:
+        return wish("not to start", event);
+    case BERTH__EVENT__KIND__JOB_RELEASED:
+        return wish("free to start", event);
+    case BERTH__EVENT__KIND__JOB_CANCEL_REQUESTED:
+        return wish("to be ended", event);
+    case BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED:
+        return wish("to stand still", event);
+    case BERTH__EVENT__KIND__JOB_THAW_REQUESTED:
+        return wish("to go on", event);
+    case BERTH__EVENT__KIND__JOB_MIGRATE_REQUESTED:
+        return wish("to be moved", event);
+    case BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED:
+        return wish("not to be moved", event);
+    case BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED:
+        return wish("to have", event);
+    case BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED:
+        return wish("to have a time limit of", event);
+    case BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED:
+        return wish("to be checkpointed", event);
+    case BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED:
+        return wish("to go on from checkpoint", event);
+    default:
+        return NULL;
+    }
+}
+
+/* That it runs is said by its start, but where it stood still. */
+static char *state_text(const Berth__Event *event, Berth__JobState before)
+{
+    g_autofree char *text = NULL;
+    switch (event->state) {
+    case BERTH__JOB_STATE__RUNNING:
+        return before == BERTH__JOB_STATE__SUSPENDED ? g_strdup("goes on") : NULL;
+    case BERTH__JOB_STATE__PENDING:
+        return berth_words_waiting((BerthReason)event->reason, 0, 0);
+    case BERTH__JOB_STATE__SUSPENDED:
+        text = g_strdup_printf("stands still: %s", berth_words_reason((BerthReason)event->reason));
+        return *event->text != '\0' ? with_text("stands still", event) : g_steal_pointer(&text);
+    default:
+        return with_text(berth_job_state_name(event->state), event);
+    }
+}
+
+char *berth_why_event(const Berth__Event *event, Berth__JobState *state)
+{
+    Berth__JobState before = *state;
+    char *text = NULL;
+    if (event->kind == BERTH__EVENT__KIND__TASK_STATE) {
+        *state = event->state;
+        return state_text(event, before);
+    }
+    if ((text = deed_text(event)) == NULL && (text = result_text(event)) == NULL)
+        text = wish_text(event);
+    return text;
+}

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The sentences of `berth why`. */
+#include "cli/why_words.h"
+
+#include "tests/lib/assert.h"
+
+#include <string.h>
+
+#define NOW_USEC (G_GUINT64_CONSTANT(1772366405) * G_USEC_PER_SEC) /* 2026-03-01 12:00:05 UTC */
+#define SEC      ((guint64)G_USEC_PER_SEC)
+
+static char *now_text(const Berth__Job *job, const Berth__Task *task, const Berth__Explanation *why)
+{
+    g_autoptr(GPtrArray) lines = berth_why_now(job, task, why);
+    g_ptr_array_add(lines, NULL);
+    return g_strjoinv("\n", (char **)lines->pdata);
+}
+
+static void waiting_job_is_told_what_it_waits_for(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    Berth__Explanation__Leaving leaving = BERTH__EXPLANATION__LEAVING__INIT;
+    Berth__Explanation__Leaving *leavings[] = {&leaving};
+    char *nodes[] = {(char *)"n2"};
+    guint64 before[] = {4, 7};
+    task.state = BERTH__JOB_STATE__PENDING;
+    why.now_usec = NOW_USEC;
+    why.reason = BERTH__REASON__REASON_RESOURCES;
+    why.guests = 1;
+    why.need_vcpus = 1;
+    why.need_mib = 2048;
+    why.nodes_open = 2;
+    why.nearest = (char *)"n1";
+    why.nearest_vcpus = 3;
+    why.nearest_mib = 512;
+    why.jobs_before = 3;
+    why.before = before;
+    why.n_before = 2;
+    why.planned_usec = NOW_USEC + 120 * SEC;
+    why.planned_nodes = nodes;
+    why.n_planned_nodes = 1;
+    leaving.job = 3;
+    leaving.node = (char *)"n2";
+    leaving.time_usec = NOW_USEC + 119 * SEC;
+    why.leavings = leavings;
+    why.n_leavings = 1;
+    why.slack = BERTH__EXPLANATION__SLACK__SLACK_NO_ROOM;
+    why.slack_need_milli = 1500;
+    why.slack_need_mib = 700;
+    why.next_look_usec = NOW_USEC + 30 * SEC;
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_string_equal(
+        text,
+        "It waits: no node has room for it now.\n"
+        "3 jobs are before it in the order: 4, 7, and others.\n"
+        "It needs 1 vCPU and 2G free on one of 2 nodes; of these n1 comes nearest, with 3 vCPUs "
+        "and "
+        "512M free.\n"
+        "It is planned to start on n2 at 12:02:05, in 00:02:00, at the latest, if nobody comes "
+        "before it.\n"
+        "By then job 3 leaves n2: 12:02:04 at the latest.\n"
+        "In slack, too, there is no room: no node is predicted to leave idle what it is thought to "
+        "need, 1.5 vCPUs and 700M.\n"
+        "Room is looked for whenever a job or a node comes or goes, and at 12:00:35, in 00:00:30, "
+        "in "
+        "any case.");
+}
+
+static void held_job_is_not_told_of_room(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    task.state = BERTH__JOB_STATE__PENDING;
+    task.reason_text = (char *)"held by its user; berth release lets it go";
+    why.reason = BERTH__REASON__REASON_HELD_BY_USER;
+    why.slack = BERTH__EXPLANATION__SLACK__SLACK_ROOM;
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_string_equal(text, "It waits: its user holds it. That is: held by its user; berth "
+                              "release lets it go.");
+}
+
+static void each_answer_about_slack_has_a_sentence(void **state)
+{
+    const ProtobufCEnumDescriptor *all = &berth__explanation__slack__descriptor;
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (guint i = 0; i < all->n_values; i++) {
+        Berth__Job job = BERTH__JOB__INIT;
+        Berth__Task task = BERTH__TASK__INIT;
+        Berth__Explanation why = BERTH__EXPLANATION__INIT;
+        task.state = BERTH__JOB_STATE__PENDING;
+        why.reason = BERTH__REASON__REASON_RESOURCES;
+        why.slack = (Berth__Explanation__Slack)all->values[i].value;
+        assert_true(g_hash_table_add(seen, now_text(&job, &task, &why)));
+    }
+}
+
+static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    Berth__Move move = BERTH__MOVE__INIT;
+    why.now_usec = NOW_USEC;
+    job.memory_mib = job.memory_max_mib = 512;
+    task.state = BERTH__JOB_STATE__RUNNING;
+    task.node = (char *)"n1";
+    task.opportunistic = TRUE;
+    task.short_usec = NOW_USEC - 60 * SEC;
+    move.from = (char *)"n2";
+    move.to = (char *)"n1";
+    move.reason = BERTH__REASON__REASON_PRESSURE;
+    move.time_usec = NOW_USEC - 3600 * SEC * 24;
+    task.moved = &move;
+    g_autofree char *text = now_text(&job, &task, &why);
+    assert_string_equal(
+        text,
+        "It runs on n1 in slack: in what other jobs have reserved there and do not use. It "
+        "leaves when they need it, and gets a place of its own where one comes free.\n"
+        "Room is looked for whenever a job or a node comes or goes.\n"
+        "It is slow: since 11:59:05 its 512M of memory are too little, and it can get no more "
+        "now (--memory-max).\n"
+        "It was moved from n2 to n1 while it ran, at 2026-02-28 12:00:05: its node is short "
+        "of memory or CPU.");
+    job.memory_max_mib = 1024;
+    task.opportunistic = FALSE;
+    task.moved = NULL;
+    g_autofree char *backed = now_text(&job, &task, &why);
+    assert_string_equal(backed, "It runs on n1, and all that it reserves is kept for it there.\n"
+                                "It is slow: since 11:59:05 its 512M of memory are too little, and "
+                                "it can get no more now, as no node has room for that.");
+}
+
+static void job_that_stands_still_or_has_ended_is_told_why(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    task.state = BERTH__JOB_STATE__SUSPENDED;
+    task.reason = BERTH__REASON__REASON_FROZEN_BY_USER;
+    task.frozen_usec = NOW_USEC;
+    task.to_disk = TRUE;
+    g_autofree char *still = now_text(&job, &task, NULL);
+    assert_string_equal(still,
+                        "It stands still since 2026-03-01 12:00:05, as a checkpoint, without "
+                        "a node: its user froze it.");
+    task.state = BERTH__JOB_STATE__TIMEOUT;
+    task.end_usec = NOW_USEC;
+    task.reason_text = (char *)"it reached its time limit";
+    g_autofree char *end = now_text(&job, &task, NULL);
+    assert_string_equal(end,
+                        "It ended as TIMEOUT at 2026-03-01 12:00:05: it reached its time limit.");
+}
+
+typedef struct {
+    Berth__Event__Kind kind;
+    Berth__JobState state;
+    Berth__Reason reason;
+    const char *node, *text, *place;
+    const char *said; /* NULL: nothing */
+} EventCase;
+
+#define KIND(name)   BERTH__EVENT__KIND__##name
+#define STATE(name)  BERTH__JOB_STATE__##name
+#define REASON(name) BERTH__REASON__REASON_##name
+
+/* The story of a job, in order. */
+static const EventCase story[] = {
+    {KIND(JOB_SUBMITTED), 0, 0, "", "", "", "submitted by alice"},
+    {KIND(TASK_STATE), STATE(RUNNING), 0, "n1", "", "", NULL},
+    {KIND(GUEST_START), 0, 0, "n1", "", "in slack: there is room",
+     "started on node n1; in slack: "
+     "there is room"},
+    {KIND(GUEST_RUNNING), 0, 0, "n1", "", "", "its command runs on n1"},
+    {KIND(GUEST_MIGRATE), 0, REASON(PRESSURE), "n1", "n2", "backed: all of it",
+     "to be moved from node n1 to node n2: its node is short of memory or CPU; backed: all of it"},
+    {KIND(GUEST_MIGRATE_FAILED), 0, 0, "n1", "it writes too fast", "",
+     "was not moved, and stays on n1: it writes too fast"},
+    {KIND(GUEST_MIGRATED), 0, 0, "n2", "", "", "runs on n2 now"},
+    {KIND(GUEST_RESIZE), 0, REASON(PROMOTION), "n2", "2 vCPUs, 512M", "",
+     "to be backed on node n2: its whole reservation is backed there"},
+    {KIND(GUEST_RESIZE), 0, REASON(AT_LIMIT), "n2", "2 vCPUs, 768M", "",
+     "to have 2 vCPUs, 768M on node n2: it is at its limit"},
+    {KIND(GUEST_RESIZED), 0, 0, "n2", "2 vCPUs, 768M", "", "has 2 vCPUs, 768M now"},
+    {KIND(GUEST_SHORT), 0, REASON(AT_LIMIT), "n2", "768M are too little", "",
+     "short of memory: 768M are too little"},
+    {KIND(JOB_FREEZE_REQUESTED), 0, 0, "", "to disk", "", "to stand still to disk, says alice"},
+    {KIND(GUEST_CHECKPOINT), 0, REASON(FROZEN_BY_USER), "n2", "3", "",
+     "checkpointed, as number 3, on node n2: its user froze it"},
+    {KIND(TASK_STATE), STATE(SUSPENDED), REASON(FROZEN_BY_USER), "n2", "frozen by its user", "",
+     "stands still: frozen by its user"},
+    {KIND(GUEST_RELEASED), 0, 0, "n2", "", "", NULL},
+    {KIND(JOB_THAW_REQUESTED), 0, 0, "", "", "", "to go on, says alice"},
+    {KIND(TASK_STATE), STATE(PENDING), REASON(RESTORING), "n2", "", "",
+     "waits: it goes on from a checkpoint where there is room"},
+    {KIND(GUEST_RESTORE), 0, 0, "n1", "3", "backed: all of it",
+     "put back to checkpoint 3 on node n1; backed: all of it"},
+    {KIND(EXEC_BEGUN), 0, 0, "", "sh", "", NULL},
+    {KIND(TASK_STATE), STATE(SUSPENDED), REASON(AT_LIMIT), "n1", "", "",
+     "stands still: it is at its limit"},
+    {KIND(TASK_STATE), STATE(RUNNING), 0, "n1", "", "", "goes on"},
+    {KIND(GUEST_CHECKPOINT_FAILED), 0, REASON(TIME_LIMIT), "n1", "no space", "",
+     "was not checkpointed: no space"},
+    {KIND(GUEST_STOP), 0, REASON(TIME_LIMIT), "n1", "", "", "ended on node n1: its time limit"},
+    {KIND(GUEST_EXITED), 0, 0, "n1", "", "", "its command has ended"},
+    {KIND(GUEST_EXITED), 0, REASON(GUEST_CRASHED), "n1", "kernel panic\nregisters", "",
+     "its guest is gone: its guest ended itself: kernel panic"},
+    {KIND(TASK_STATE), STATE(TIMEOUT), REASON(TIME_LIMIT), "n1", "it reached its limit", "",
+     "TIMEOUT: it reached its limit"},
+};
+
+static void events_are_told_in_sentences(void **state)
+{
+    Berth__JobState before = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(story); i++) {
+        Berth__Event event = BERTH__EVENT__INIT;
+        event.kind = story[i].kind;
+        event.state = story[i].state;
+        event.reason = story[i].reason;
+        event.node = (char *)story[i].node;
+        event.text = (char *)story[i].text;
+        event.place = (char *)story[i].place;
+        event.user = (char *)"alice";
+        g_autofree char *said = berth_why_event(&event, &before);
+        if (g_strcmp0(said, story[i].said) != 0)
+            fail_msg("event %u: \"%s\"", i, said != NULL ? said : "(nothing)");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
+        cmocka_unit_test(held_job_is_not_told_of_room),
+        cmocka_unit_test(each_answer_about_slack_has_a_sentence),
+        cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
+        cmocka_unit_test(job_that_stands_still_or_has_ended_is_told_why),
+        cmocka_unit_test(events_are_told_in_sentences),
+    };
+    g_setenv("TZ", "UTC", TRUE);
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
