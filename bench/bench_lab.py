@@ -73,8 +73,8 @@ class Lab:
         """The same; what it prints."""
         return self.lab(*arguments, stdout=subprocess.PIPE).stdout.decode()
 
-    def berth(self, *arguments):
-        return subprocess.run([self.berth_program, *arguments], check=True, stdout=subprocess.PIPE,
+    def berth(self, *arguments, check=True):
+        return subprocess.run([self.berth_program, *arguments], check=check, stdout=subprocess.PIPE,
                               env=self.environment, timeout=300).stdout.decode()
 
     def node(self):
