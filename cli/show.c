@@ -176,6 +176,15 @@ static void print_size(const Berth__Task *task)
                        task->resize->vcpus == 1 ? "" : "s", wanted);
 }
 
+/* For a moment, by its node itself. */
+static void print_held_back(const Berth__Task *task)
+{
+    g_autofree char *since = berth_format_time(task->held_back_usec);
+    if (since != NULL && task->state == BERTH__JOB_STATE__RUNNING)
+        berth_print_fieldf("Held back",
+                           "since %s: its node is short of memory, and it runs in slack", since);
+}
+
 /* In what it is, if that is not its own. */
 static void print_slack(const Berth__Task *task)
 {
@@ -240,6 +249,7 @@ static void print_task(const Berth__Task *task)
         print_migration(task->migration);
     print_size(task);
     print_slack(task);
+    print_held_back(task);
     print_short(task);
     print_move(task->moved);
     berth_print_field("Started", start);

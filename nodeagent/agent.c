@@ -169,6 +169,13 @@ static void on_measured(const Berth__NodeUsage *node, gpointer data)
         berth_session_report(agent->session, node);
 }
 
+static void on_memory_short(gpointer data)
+{
+    BerthAgent *agent = data;
+    if (agent->meter != NULL)
+        berth_meter_report(agent->meter);
+}
+
 static void start_session(BerthAgent *agent)
 {
     BerthSessionConfig config = {
@@ -214,6 +221,8 @@ static void check_known(BerthAgent *agent)
 static void on_guest_changed(BerthGuest *guest, gpointer data)
 {
     BerthAgent *agent = data;
+    if (agent->backstop != NULL)
+        berth_backstop_guest_changed(agent->backstop);
     if (agent->session != NULL)
         berth_session_guest_changed(agent->session, guest);
 }
@@ -268,8 +277,11 @@ void berth_agent_become_ready(BerthAgent *agent)
     agent->is_ready = TRUE;
     berth_agent_sweep(agent);
     g_message("%u guests run on here", guests->len);
-    agent->meter =
-        berth_meter_new(agent->table, agent->hypervisor, agent->config, on_measured, agent);
+    BerthBackstopLimits limits =
+        berth_backstop_limits(agent->config, berth_node_offered_mib(agent->config, agent->host));
+    agent->backstop = berth_backstop_new(&limits, agent->table, "/proc", on_memory_short, agent);
+    agent->meter = berth_meter_new(agent->table, agent->hypervisor, agent->config, agent->backstop,
+                                   on_measured, agent);
     agent->known_source = g_timeout_add_once(KNOWN_WAIT_MSEC, on_known_wait_over, agent);
     check_known(agent);
     agent->funcs.ready(agent->funcs.user_data);
@@ -444,6 +456,7 @@ void berth_agent_free(BerthAgent *agent)
     if (agent->execs != NULL)
         berth_exec_service_end(agent->execs);
     g_clear_pointer(&agent->session, berth_session_free);
+    g_clear_pointer(&agent->backstop, berth_backstop_free);
     g_clear_pointer(&agent->meter, berth_meter_free);
     g_clear_pointer(&agent->table, berth_guest_table_free);
     g_clear_pointer(&agent->probe, berth_probe_free);

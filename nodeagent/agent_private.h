@@ -4,6 +4,7 @@
 /* Within agent.c, adoption.c, agent_moves.c, agent_service.c and node_info.c only. */
 
 #include "nodeagent/agent.h"
+#include "nodeagent/backstop.h"
 #include "nodeagent/exec_service.h"
 #include "nodeagent/meter.h"
 #include "nodeagent/probe.h"
@@ -25,6 +26,7 @@ struct BerthAgent {
     ProtobufCService *services[3];
     BerthExecService *execs;
     BerthMeter *meter;
+    BerthBackstop *backstop;
     BerthSession *session; /* NULL until all guests are known */
     gboolean is_ready;     /* guests were adopted */
     gboolean has_failed;
@@ -62,6 +64,8 @@ void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id, gboolean 
 
 /* --- node_info.c --- */
 
+/* To guests. */
+guint64 berth_node_offered_mib(const BerthNodeConfig *config, const BerthHost *host);
 /* (transfer full) To be freed with berth_message_free(). */
 Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthHost *host,
                                      const BerthProbeResult *acceleration, const char *cpu_model,

@@ -444,6 +444,7 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
     guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
+    guest->hold_is_unknown = TRUE;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);
     berth_guest_follow_move(guest);
@@ -453,6 +454,7 @@ gboolean berth_guest_stop(BerthGuest *guest, guint grace_msec)
 {
     berth_guest_stay(guest);
     berth_guest_checkpoint_not(guest);
+    berth_guest_hold_back(guest, FALSE);
     berth_guest_thaw_to_end(guest);
     switch (guest->phase) {
     case BERTH_PHASE_PREPARING:

@@ -131,6 +131,13 @@ void berth_guest_thaw_with_resize(BerthGuest *guest);
 /* The answer is that it neither went along nor back: what it has now. */
 gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
                                  guint64 *out_memory_mib);
+/* It gets next to no CPU from now on, as its node is short of memory, or what it may have again. In time: libvirt is
+ * asked when nothing else is under way; ask again until it is so. */
+void berth_guest_hold_back(BerthGuest *guest, gboolean holds);
+/* Since when it is held back, by the host's clock; 0: it is not. */
+gint64 berth_guest_held_usec(const BerthGuest *guest);
+/* It runs in what others have reserved and do not use. */
+gboolean berth_guest_is_in_slack(const BerthGuest *guest);
 /* The end of it all, also for a new guest of which only a name is known. DISK_ID may be NULL where it
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,

@@ -109,6 +109,13 @@ struct BerthGuest {
     gboolean has_settled;   /* ... and came of it */
     GArray *resize_answers; /* Answer */
 
+    /* guest_hold.c */
+    gint64 held_usec;         /* since when it is held back, by the host's clock; 0 = it is not */
+    gboolean hold_is_unknown; /* an agent before us may have held it back */
+    gboolean hold_wanted;
+    gboolean hold_asked; /* of libvirt, the last time ... */
+    gboolean asks_hold;  /* ... which has not answered */
+
     /* The conversation. */
     BerthLogWriter *writer;
     BerthGuestChannel *channel;

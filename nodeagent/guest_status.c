@@ -118,6 +118,7 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     status.phase = phase_to_tell(guest, lasting_phase(guest));
     status.start_usec = guest->start_usec;
     status.usage = &usage;
+    status.held_back_usec = (guint64)guest->held_usec;
     status.storage_clients = guest->storage_clients;
     status.n_storage_clients =
         guest->storage_clients == NULL ? 0 : g_strv_length(guest->storage_clients);

@@ -24,6 +24,7 @@ struct BerthMeter {
     BerthGuestTable *table;
     BerthHypervisor *hypervisor;
     const BerthNodeConfig *config;
+    const BerthBackstop *backstop;
     BerthMeterFunc func;
     gpointer user_data;
     BerthPaceIntervals intervals;
@@ -111,6 +112,19 @@ static void add_guest(Berth__NodeUsage *usage, const BerthGuest *guest)
     usage->guests_used_mib += of_guest->memory_total_mib - of_guest->memory_available_mib;
 }
 
+/* Of what is offered, so much is left for guests, whatever else the host has. */
+static BerthPaceKind pace_of_node(const BerthMeter *meter, Berth__NodeUsage *usage)
+{
+    guint64 offered_mib, free_mib;
+    Berth__NodeUsage offered = *usage;
+    if (berth_backstop_free_mib(meter->backstop, &offered_mib, &free_mib)) {
+        usage->memory_free_mib = MIN(usage->memory_free_mib, MAX(free_mib, 1));
+        offered.memory_total_mib = offered_mib;
+        offered.memory_free_mib = usage->memory_free_mib;
+    }
+    return berth_pace_of_node(&offered, &meter->config->pace);
+}
+
 static void measure_node(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec,
                          Berth__NodeUsage *usage)
 {
@@ -119,7 +133,7 @@ static void measure_node(BerthMeter *meter, const GPtrArray *guests, gint64 now_
         add_guest(usage, g_ptr_array_index(guests, i));
     berth_host_usage_measure("/proc", usage);
     berth_pace_looked(&meter->node, now_usec);
-    berth_pace_set(&meter->node, berth_pace_of_node(usage, &meter->config->pace), now_usec);
+    berth_pace_set(&meter->node, pace_of_node(meter, usage), now_usec);
 }
 
 static gboolean is_node_to_tell(const BerthMeter *meter, gint64 now_usec)
@@ -201,13 +215,15 @@ static void arm(BerthMeter *meter, const GPtrArray *guests, gint64 now_usec)
 /* --- life ----------------------------------------------------------------------------------- */
 
 BerthMeter *berth_meter_new(BerthGuestTable *table, BerthHypervisor *hypervisor,
-                            const BerthNodeConfig *config, BerthMeterFunc func, gpointer user_data)
+                            const BerthNodeConfig *config, const BerthBackstop *backstop,
+                            BerthMeterFunc func, gpointer user_data)
 {
     BerthMeter *meter = g_new0(BerthMeter, 1);
     g_ref_count_init(&meter->refs);
     meter->table = table;
     meter->hypervisor = hypervisor;
     meter->config = config;
+    meter->backstop = backstop;
     meter->func = func;
     meter->user_data = user_data;
     for (guint i = 0; i < BERTH_N_PACES; i++)
@@ -228,6 +244,13 @@ void berth_meter_free(BerthMeter *meter)
     g_clear_handle_id(&meter->states_source, g_source_remove);
     g_clear_handle_id(&meter->look_source, g_source_remove);
     meter_unref(meter);
+}
+
+void berth_meter_report(BerthMeter *meter)
+{
+    meter->node_told_usec = 0;
+    meter->node.looked_usec = 0;
+    look(meter);
 }
 
 void berth_meter_count(BerthMeter *meter, guint64 cpu_usec)

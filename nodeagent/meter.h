@@ -3,7 +3,7 @@
 
 /* Measures the guests and the node, each as often as its need is (nodeagent/pace.h), from the host's side. */
 
-#include "nodeagent/guest_table.h"
+#include "nodeagent/backstop.h"
 
 typedef struct BerthMeter BerthMeter;
 
@@ -11,12 +11,16 @@ typedef struct BerthMeter BerthMeter;
  * of the node, NULL: it need not be told now. */
 typedef void (*BerthMeterFunc)(const Berth__NodeUsage *node, gpointer user_data);
 
-/* Measures now and from then on, and tells nobody. TABLE, HYPERVISOR and CONFIG outlive the meter. */
+/* Measures now and from then on, and tells nobody. TABLE, HYPERVISOR, CONFIG and BACKSTOP, which says what is left of the
+ * memory that guests are offered, outlive the meter. */
 BerthMeter *berth_meter_new(BerthGuestTable *table, BerthHypervisor *hypervisor,
-                            const BerthNodeConfig *config, BerthMeterFunc func, gpointer user_data);
+                            const BerthNodeConfig *config, const BerthBackstop *backstop,
+                            BerthMeterFunc func, gpointer user_data);
 void berth_meter_free(BerthMeter *meter);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMeter, berth_meter_free)
 
+/* Measures the node now, and tells of it. */
+void berth_meter_report(BerthMeter *meter);
 /* A guest's vCPUs have used CPU_USEC more, whoever has measured it. */
 void berth_meter_count(BerthMeter *meter, guint64 cpu_usec);
 /* A domain has stopped, or may have: libvirt is asked why, soon. */

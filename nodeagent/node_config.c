@@ -86,6 +86,14 @@ static const BerthConfigOption options[] = {
     {MEMBER(reserve_mib), .group = "guests", .key = "memory_reserve", .type = BERTH_CONFIG_SIZE_MIB,
      .min = 0, .max = 1u << 30, .default_value = "1G",
      .doc = "memory that the host keeps for itself"},
+    {MEMBER(limit_mib), .group = "guests", .key = "memory_limit", .type = BERTH_CONFIG_SIZE_MIB,
+     .min = 0, .max = 1u << 30, .default_value = "0",
+     .doc = "memory that all guests and what runs them never exceed together: the kernel ends one "
+            "first, in slack if there is one; 0: what is offered and a quarter of memory_reserve"},
+    {MEMBER(margin_mib), .group = "guests", .key = "memory_margin", .type = BERTH_CONFIG_SIZE_MIB,
+     .min = 0, .max = 1u << 30, .default_value = "0",
+     .doc = "with less of the memory that is offered left, guests in slack are held back until the "
+            "scheduler has made room; 0: a 32nd of what is offered, 64M at least"},
     {MEMBER(kernel), .group = "guests", .key = "kernel", .type = BERTH_CONFIG_PATH,
      .default_value = BERTH_GUESTDIR "/vmlinux", .doc = "kernel that guests boot"},
     {MEMBER(initramfs), .group = "guests", .key = "initramfs", .type = BERTH_CONFIG_PATH,

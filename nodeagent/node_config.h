@@ -33,6 +33,10 @@ typedef struct {
     guint vcpus;        /* offered; 0 = the host's CPUs */
     guint64 memory_mib; /* offered; 0 = the host's less the reserve */
     guint64 reserve_mib;
+    guint64
+        limit_mib; /* of all guests together; 0 = what is offered, and a quarter of the reserve */
+    guint64
+        margin_mib; /* with less of it free, guests in slack are held back; 0 = by what is offered */
     char *kernel;
     char *initramfs;
     char *extra_cmdline;

@@ -23,7 +23,7 @@ static Berth__NumaCell **cells_new(const BerthHost *host)
     return cells;
 }
 
-static guint64 offered_memory_mib(const BerthNodeConfig *config, const BerthHost *host)
+guint64 berth_node_offered_mib(const BerthNodeConfig *config, const BerthHost *host)
 {
     if (config->memory_mib != 0)
         return config->memory_mib;
@@ -57,7 +57,7 @@ Berth__NodeInfo *berth_node_info_new(const BerthNodeConfig *config, const BerthH
     info.cpus = host->cpus;
     info.memory_mib = host->memory_mib;
     info.vcpus = config->vcpus != 0 ? config->vcpus : host->cpus;
-    info.guest_memory_mib = offered_memory_mib(config, host);
+    info.guest_memory_mib = berth_node_offered_mib(config, host);
     info.cells = cells_new(host);
     info.n_cells = host->cells->len;
     info.hypervisor = hypervisor;

@@ -277,6 +277,15 @@ void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name
 gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
                                         GError **error);
 
+/* HOLDS: the domain gets a hundredth of each of its vCPUs, until it is told otherwise, moved or restored. What it
+ * may have in all stays as it is (berth_hypervisor_resize_async()). */
+void berth_hypervisor_hold_back_async(BerthHypervisor *hypervisor, const char *name, gboolean holds,
+                                      GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_hold_back_finish(GAsyncResult *result, GError **error);
+
+/* The process of the running domain NAME, by what libvirt has written; 0: not known. */
+guint64 berth_hypervisor_pid(const char *name);
+
 /* --- its memory to a pipe, and from one ---------------------------------------------------- */
 
 /* Writes the domain's memory into the FIFO PATH, which takes as long as who reads it. It runs meanwhile, and stands

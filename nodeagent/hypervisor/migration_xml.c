@@ -109,7 +109,7 @@ static gboolean set_secret(xmlNode *root, const char *uuid, GError **error)
     return uuid == NULL || set_attribute(root, path, "uuid", uuid, error);
 }
 
-/* Its CPU weight, which its metadata say, too. */
+/* Its CPU weight, which its metadata say, too. The host that it leaves may have held it back. */
 static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **error)
 {
     xmlNode *node = berth_domain_metadata_find(root);
@@ -123,7 +123,8 @@ static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **er
     g_autofree char *shares = g_strdup_printf(
         "%" G_GUINT64_FORMAT, berth_domain_shares(metadata.limits.vcpus, is_opportunistic));
     berth_domain_metadata_clear(&metadata);
-    if (!ok || !set_text(root, "/domain/cputune/shares", shares, error))
+    if (!ok || !set_text(root, "/domain/cputune/shares", shares, error) ||
+        !set_text(root, "/domain/cputune/quota", G_STRINGIFY(BERTH_CPU_PERIOD_USEC), error))
         return FALSE;
     berth_domain_metadata_set_weight(node, is_opportunistic);
     return TRUE;

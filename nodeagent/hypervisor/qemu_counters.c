@@ -233,3 +233,9 @@ gboolean berth_qemu_counters_read(BerthQemuCounters *counters, BerthQemuUsage *o
     berth_qemu_counters_find(counters);
     return read_all(counters, out_usage);
 }
+
+guint64 berth_hypervisor_pid(const char *name)
+{
+    g_autofree char *path = g_strdup_printf(LIBVIRT_RUN_DIR "/%s.pid", name);
+    return read_pid(path);
+}

@@ -78,6 +78,28 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     }
 }
 
+/* What its node does by itself; the core learns of the node's memory, and that is what it heeds. */
+static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entry,
+                           const Berth__GuestStatus *status)
+{
+    Berth__Task *task = entry->stored->task;
+    gboolean is_held = status->held_back_usec != 0;
+    if (is_held == (task->held_back_usec != 0))
+        return;
+    task->held_back_usec =
+        is_held ? (guint64)believable_usec(daemon, entry, status->held_back_usec) : 0;
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = is_held ? BERTH__EVENT__KIND__GUEST_HELD_BACK : BERTH__EVENT__KIND__GUEST_LET_GO;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    event.node = task->node;
+    event.text = is_held ? (char *)"the node is short of memory, and the job runs in slack" //
+                         : (char *)"";
+    berth_turn_log(turn, &event);
+    berth_turn_put_task(turn, task->job, task->index);
+}
+
 /* Takes what STATUS of NODE says into the record, unless the guest's outcome is decided. What the node that it
  * comes to measures counts when it is known to be there. */
 static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, const BerthGuestId *id,
@@ -92,6 +114,8 @@ static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, cons
     if (status->phase == BERTH__GUEST_STATUS__PHASE__ACTIVE && entry->stored->task->booting &&
         entry->stored->task->restores_from != 0)
         berth_checkpoints_restored(daemon->checkpoints, turn, entry);
+    if (task->node == node)
+        take_held_back(daemon, turn, entry, status);
     guint64 stdout_bytes = entry->stdout_bytes;
     guint64 stderr_bytes = entry->stderr_bytes;
     if (berth_record_take_status(entry, &said))

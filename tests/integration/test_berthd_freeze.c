@@ -221,6 +221,49 @@ static void frozen_job_is_cancelled_as_any_other(void **state)
     assert_int_equal(fake_agent_n_stops(test->agent), 1);
 }
 
+static guint count_of(BerthdTest *test, Berth__Event__Kind kind)
+{
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    guint n = 0;
+    for (guint i = 0; i < events->len; i++)
+        n += ((const Berth__Event *)g_ptr_array_index(events, i))->kind == kind;
+    return n;
+}
+
+static void say_held(BerthdTest *test, guint64 job, guint64 since_usec)
+{
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    id.job = job;
+    id.epoch = 1;
+    status.id = &id;
+    status.phase = BERTH__GUEST_STATUS__PHASE__ACTIVE;
+    status.held_back_usec = since_usec;
+    fake_agent_say(test->agent, &status);
+}
+
+static guint64 held_since(BerthdTest *test, guint64 job)
+{
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    return berthd_test_task(record)->held_back_usec;
+}
+
+/* The node does it by itself; that it says it again changes nothing, and its clock is not believed. */
+static void guest_that_its_node_holds_back_is_shown(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = submit_running(test);
+    say_held(test, job, G_MAXINT64);
+    assert_string_equal(event_of(test, BERTH__EVENT__KIND__GUEST_HELD_BACK, job)->node, "n1");
+    guint64 since = held_since(test, job);
+    assert_true(since > 0 && since <= (guint64)g_get_real_time());
+    say_held(test, job, 1);
+    say_held(test, job, 0);
+    event_of(test, BERTH__EVENT__KIND__GUEST_LET_GO, job);
+    assert_int_equal(held_since(test, job), 0);
+    assert_int_equal(count_of(test, BERTH__EVENT__KIND__GUEST_HELD_BACK), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, berthd_test_teardown)
 
 int main(void)
@@ -234,6 +277,7 @@ int main(void)
         TEST(thaw_that_came_before_an_answer_outlives_berthd),
         TEST(freeze_is_for_its_user_and_for_operators),
         TEST(frozen_job_is_cancelled_as_any_other),
+        TEST(guest_that_its_node_holds_back_is_shown),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -291,6 +291,32 @@ void berth_hypervisor_suspend_async(BerthHypervisor *fake, const char *name,
     answer_later(fake, callback, user_data, error, NULL, NULL);
 }
 
+void berth_hypervisor_hold_back_async(BerthHypervisor *fake, const char *name, gboolean holds,
+                                      GAsyncReadyCallback callback, gpointer user_data)
+{
+    GError *error = NULL;
+    if (fake->failing_holds > 0) {
+        fake->failing_holds--;
+        error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the domain is busy");
+    } else if (holds) {
+        fake->holds++;
+    } else {
+        fake->lets_go++;
+    }
+    answer_later(fake, callback, user_data, error, NULL, NULL);
+}
+
+gboolean berth_hypervisor_hold_back_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
+/* One that no process has. */
+guint64 berth_hypervisor_pid(const char *name)
+{
+    return FAKE_HYPERVISOR_PID;
+}
+
 gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)
 {
     return finish_empty(result, error);

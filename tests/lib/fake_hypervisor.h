@@ -7,6 +7,9 @@
 
 #include "nodeagent/hypervisor/hypervisor.h"
 
+/* Of every domain; larger than the kernel gives to a process. */
+#define FAKE_HYPERVISOR_PID 2000000000u
+
 struct BerthHypervisor {
     const BerthHypervisorFuncs *funcs;
     gpointer user_data;
@@ -25,6 +28,8 @@ struct BerthHypervisor {
     const char *restore_fails; /* why the next does; NULL: it comes about */
     gboolean holds_saves;      /* until the save is made to fail */
     GTask *held_save;
+    guint holds, lets_go;        /* how often a domain was held back, and let go */
+    guint failing_holds;         /* this many more fail with UNAVAILABLE */
     guint failing_suspends;      /* this many more fail with UNAVAILABLE ... */
     gboolean knows_no_suspended; /* ... or with NOT_FOUND */
     char *destroyed;             /* name of the domain that was to be destroyed last */

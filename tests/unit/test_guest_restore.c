@@ -18,7 +18,8 @@ static const char saved_xml[] =
     "<domain type='qemu'><name>" NAME "</name><metadata><berth:guest xmlns:berth='" //
     BERTH_DOMAIN_XMLNS
     "' job='1' task='0' guest='0' epoch='1' vcpus='1' memory-mib='64' disk-mib='16' "
-    "disk='disk-1-0-0-1' log='" LOG_ID "'/></metadata><cputune><shares>1024</shares></cputune>"
+    "disk='disk-1-0-0-1' log='" LOG_ID
+    "'/></metadata><cputune><shares>1024</shares><quota>1000</quota></cputune>"
     "<os><kernel>/k</kernel><initrd>/i</initrd></os><devices>"
     "<disk type='network'><source protocol='rbd' name='p/d'/></disk>"
     "<channel type='unix'><source path='/c'/><target name='" BERTH_CHANNEL_PORT "'/></channel>"

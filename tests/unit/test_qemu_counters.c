@@ -4,18 +4,11 @@
 
 #include "nodeagent/hypervisor/private.h"
 #include "tests/lib/assert.h"
+#include "tests/lib/files.h"
 #include "tests/lib/tempdir.h"
 
 #include <glib/gstdio.h>
 #include <unistd.h>
-
-static void put(const char *dir, const char *name, const char *text)
-{
-    g_autofree char *path = g_build_filename(dir, name, NULL);
-    g_autofree char *parent = g_path_get_dirname(path);
-    assert_int_equal(g_mkdir_with_parents(parent, 0700), 0);
-    assert_true(g_file_set_contents(path, text, -1, NULL));
-}
 
 static void drop(const char *dir, const char *name)
 {
@@ -38,13 +31,13 @@ static gboolean is_known(const char *dir)
 
 static void put_qemu(const char *dir)
 {
-    put(dir, "berth-1-0-0-1.pid", "42\n");
-    put(dir, "42/task/42/comm", "qemu-system-x86\n");
-    put(dir, "42/task/42/schedstat", "1 999999999 1\n");
-    put(dir, "42/task/43/comm", "CPU 0/KVM\n");
-    put(dir, "42/task/43/schedstat", "3000000 5000000 1587\n");
-    put(dir, "42/task/44/comm", "CPU 1/KVM\n");
-    put(dir, "42/task/44/schedstat", "1000999 7000999 1587\n");
+    put_file(dir, "berth-1-0-0-1.pid", "42\n");
+    put_file(dir, "42/task/42/comm", "qemu-system-x86\n");
+    put_file(dir, "42/task/42/schedstat", "1 999999999 1\n");
+    put_file(dir, "42/task/43/comm", "CPU 0/KVM\n");
+    put_file(dir, "42/task/43/schedstat", "3000000 5000000 1587\n");
+    put_file(dir, "42/task/44/comm", "CPU 1/KVM\n");
+    put_file(dir, "42/task/44/schedstat", "1000999 7000999 1587\n");
 }
 
 static void vcpus_use_in_all_and_the_one_that_waited_most_counts(void **state)
@@ -54,7 +47,7 @@ static void vcpus_use_in_all_and_the_one_that_waited_most_counts(void **state)
         g_strdup_printf("999999 %ld 3 4 5\n", (100L << 20) / sysconf(_SC_PAGESIZE));
     BerthQemuUsage usage;
     put_qemu(dir);
-    put(dir, "42/statm", statm);
+    put_file(dir, "42/statm", statm);
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.cpu_usec, 4000);
@@ -70,13 +63,13 @@ static void quotas_of_vcpus_and_of_their_domain_count_in_version_1(void **state)
     const char *dir = *state;
     BerthQemuUsage usage;
     put_qemu(dir);
-    put(dir, "42/task/43/cgroup", of_43);
-    put(dir, "42/task/44/cgroup", of_44);
-    put(dir, "cgroup/cpu/machine/guest/cpu.stat",
+    put_file(dir, "42/task/43/cgroup", of_43);
+    put_file(dir, "42/task/44/cgroup", of_44);
+    put_file(dir, "cgroup/cpu/machine/guest/cpu.stat",
         "nr_periods 1\nnr_throttled 1\nthrottled_time 100999\n");
-    put(dir, "cgroup/cpu/machine/guest/vcpu0/cpu.stat",
+    put_file(dir, "cgroup/cpu/machine/guest/vcpu0/cpu.stat",
         "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n");
-    put(dir, "cgroup/cpu/machine/guest/vcpu1/cpu.stat",
+    put_file(dir, "cgroup/cpu/machine/guest/vcpu1/cpu.stat",
         "nr_periods 1\nnr_throttled 1\nthrottled_time 3000\n");
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
@@ -88,12 +81,12 @@ static void quotas_of_vcpus_and_of_their_scope_count_in_version_2(void **state)
     const char *dir = *state;
     BerthQemuUsage usage;
     put_qemu(dir);
-    put(dir, "42/task/43/cgroup", "0::/m.slice/g.scope/libvirt/vcpu0\n");
-    put(dir, "42/task/44/cgroup", "0::/m.slice/g.scope/libvirt/vcpu1\n");
-    put(dir, "cgroup/m.slice/g.scope/cpu.stat",
+    put_file(dir, "42/task/43/cgroup", "0::/m.slice/g.scope/libvirt/vcpu0\n");
+    put_file(dir, "42/task/44/cgroup", "0::/m.slice/g.scope/libvirt/vcpu1\n");
+    put_file(dir, "cgroup/m.slice/g.scope/cpu.stat",
         "usage_usec 1\nnr_throttled 1\nthrottled_usec 100\n");
-    put(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat", "usage_usec 9\nthrottled_usec 20\n");
-    put(dir, "cgroup/m.slice/g.scope/libvirt/vcpu1/cpu.stat", "usage_usec 9\nthrottled_usec 3\n");
+    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat", "usage_usec 9\nthrottled_usec 20\n");
+    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu1/cpu.stat", "usage_usec 9\nthrottled_usec 3\n");
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.throttled_usec, 123);
@@ -108,13 +101,13 @@ static void other_qemu_and_new_vcpus_are_found(void **state)
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
     drop(dir, "42/task/44/schedstat");
-    put(dir, "berth-1-0-0-1.pid", "50");
-    put(dir, "50/task/51/comm", "CPU 0/TCG\n");
-    put(dir, "50/task/51/schedstat", "9000 8000 1\n");
+    put_file(dir, "berth-1-0-0-1.pid", "50");
+    put_file(dir, "50/task/51/comm", "CPU 0/TCG\n");
+    put_file(dir, "50/task/51/schedstat", "9000 8000 1\n");
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.cpu_usec, 9);
-    put(dir, "50/task/52/comm", "CPU 1/TCG\n");
-    put(dir, "50/task/52/schedstat", "1000 0 1\n");
+    put_file(dir, "50/task/52/comm", "CPU 1/TCG\n");
+    put_file(dir, "50/task/52/schedstat", "1000 0 1\n");
     berth_qemu_counters_find(counters);
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.cpu_usec, 10);
@@ -124,15 +117,15 @@ static void what_cannot_be_read_is_not_known(void **state)
 {
     const char *dir = *state;
     assert_false(is_known(dir));
-    put(dir, "berth-1-0-0-1.pid", "../42\n");
+    put_file(dir, "berth-1-0-0-1.pid", "../42\n");
     assert_false(is_known(dir));
-    put(dir, "berth-1-0-0-1.pid", "42");
+    put_file(dir, "berth-1-0-0-1.pid", "42");
     assert_false(is_known(dir)); /* it has ended */
-    put(dir, "42/task/43/comm", "CPU 0/KVM\n");
+    put_file(dir, "42/task/43/comm", "CPU 0/KVM\n");
     assert_false(is_known(dir));
-    put(dir, "42/task/43/schedstat", "");
+    put_file(dir, "42/task/43/schedstat", "");
     assert_false(is_known(dir));
-    put(dir, "42/task/43/schedstat", "1 2 3\n");
+    put_file(dir, "42/task/43/schedstat", "1 2 3\n");
     assert_true(is_known(dir));
 }
 

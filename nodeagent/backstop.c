@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is done on the node itself when guests take too much of its memory. It looks at their control group, often
+ * enough for the fastest growth to be seen before the margin is used up, and only while somebody is in slack: what is
+ * reserved is within what is offered. */
+#include <config.h>
+
+#include "nodeagent/backstop.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "common/error.h"
+#include "common/log.h"
+#include "common/write.h"
+#include "nodeagent/guests_group.h"
+
+/* Faster than a guest's processes can take memory that its host must clear first: some GiB/s. */
+#define GROWTH_MIB_PER_SEC 8192u
+#define LOOK_MIN_MSEC      100u
+/* The limit is set anew where somebody else has changed it: systemd does so when it is reloaded. */
+#define LOOK_MAX_MSEC 5000u
+/* Until what one who was let go takes is seen. */
+#define EASE_USEC (2 * G_USEC_PER_SEC)
+
+#define MARGIN_PART    32u
+#define MARGIN_MIN_MIB 64u
+#define LIMIT_PART     4u
+
+/* For the kernel's choice when the limit is reached: one in slack before any other, and neither before what else runs on the
+ * host (proc(5), oom_score_adj). */
+#define OOM_IN_SLACK "800"
+#define OOM_RESERVED "300"
+
+struct BerthBackstop {
+    BerthBackstopLimits limits;
+    BerthGuestTable *table;
+    char *proc;
+    BerthBackstopFunc changed;
+    gpointer user_data;
+    BerthGuestsGroup *group; /* NULL: not found yet */
+    gboolean is_unsupported; /* it was said */
+    gboolean is_known;       /* FREE_MIB is */
+    gboolean is_short;
+    guint64 free_mib;
+    gint64 changed_usec; /* monotonic: when one was last held back or let go */
+    guint source;
+    GHashTable *marked; /* name of a guest's domain -> OOM_IN_SLACK or OOM_RESERVED */
+};
+
+/* --- policy --------------------------------------------------------------------------------- */
+
+BerthBackstopLimits berth_backstop_limits(const BerthNodeConfig *config, guint64 offered_mib)
+{
+    guint64 margin = MAX(offered_mib / MARGIN_PART, MARGIN_MIN_MIB);
+    guint64 limit = offered_mib + config->reserve_mib / LIMIT_PART;
+    return (BerthBackstopLimits){
+        .offered_mib = offered_mib,
+        .limit_mib = config->limit_mib != 0 ? config->limit_mib : limit,
+        .margin_mib = config->margin_mib != 0 ? config->margin_mib : margin,
+    };
+}
+
+BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64 free_mib,
+                                      gint64 eased_usec)
+{
+    if (free_mib < limits->margin_mib)
+        return BERTH_BACKSTOP_HOLD_ALL;
+    if (free_mib >= 2 * limits->margin_mib && eased_usec >= EASE_USEC)
+        return BERTH_BACKSTOP_LET_ONE_GO;
+    return BERTH_BACKSTOP_NOTHING;
+}
+
+guint berth_backstop_next_msec(const BerthBackstopLimits *limits, guint64 free_mib)
+{
+    guint64 beyond_mib = free_mib - MIN(free_mib, limits->margin_mib);
+    return (guint)CLAMP(beyond_mib * 1000 / GROWTH_MIB_PER_SEC, LOOK_MIN_MSEC, LOOK_MAX_MSEC);
+}
+
+/* --- the kernel's choice -------------------------------------------------------------------- */
+
+static gboolean write_score(const BerthBackstop *backstop, guint64 pid, const char *score)
+{
+    g_autofree char *path =
+        g_strdup_printf("%s/%" G_GUINT64_FORMAT "/oom_score_adj", backstop->proc, pid);
+    int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+    gboolean ok = fd >= 0 && berth_write_all(fd, score, strlen(score));
+    if (!ok)
+        g_debug("%s: %s", path, g_strerror(errno));
+    if (fd >= 0)
+        close(fd);
+    return ok;
+}
+
+static void mark(BerthBackstop *backstop, const BerthGuest *guest)
+{
+    const char *name = berth_guest_name(guest);
+    const char *score = berth_guest_is_in_slack(guest) ? OOM_IN_SLACK : OOM_RESERVED;
+    if (g_hash_table_lookup(backstop->marked, name) == score)
+        return;
+    guint64 pid = berth_hypervisor_pid(name);
+    if (pid != 0 && write_score(backstop, pid, score))
+        g_hash_table_insert(backstop->marked, g_strdup(name), (gpointer)score);
+}
+
+static gboolean is_gone(gpointer name, gpointer score, gpointer data)
+{
+    return berth_guest_table_find_name(((const BerthBackstop *)data)->table, name) == NULL;
+}
+
+/* --- the group ------------------------------------------------------------------------------ */
+
+static void say_unsupported(BerthBackstop *backstop, const GError *error)
+{
+    if (!backstop->is_unsupported)
+        g_warning("nothing but berthd's reckoning keeps guests from taking all of this host's "
+                  "memory: %s",
+                  error->message);
+    backstop->is_unsupported = TRUE;
+}
+
+static void find_group(BerthBackstop *backstop, const GPtrArray *guests)
+{
+    for (guint i = 0; i < guests->len && backstop->group == NULL; i++) {
+        g_autoptr(GError) error = NULL;
+        guint64 pid = berth_hypervisor_pid(berth_guest_name(g_ptr_array_index(guests, i)));
+        if (pid == 0)
+            continue;
+        backstop->group = berth_guests_group_find(backstop->proc, pid, &error);
+        if (backstop->group != NULL)
+            g_message("guests take at most %" G_GUINT64_FORMAT " MiB together, in %s",
+                      backstop->limits.limit_mib, berth_guests_group_path(backstop->group));
+        else if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED))
+            say_unsupported(backstop, error);
+    }
+}
+
+/* What they use already is beyond the limit: version 1 refuses it then, and 2 ends one. It is tried again. */
+static void keep_limit(BerthBackstop *backstop)
+{
+    static BerthLogLimit limit;
+    g_autoptr(GError) error = NULL;
+    if (berth_guests_group_limit(backstop->group, backstop->limits.limit_mib, &error))
+        return;
+    if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+        g_clear_pointer(&backstop->group, berth_guests_group_free);
+    else
+        berth_log_warning_limited(&limit, "%s", error->message);
+}
+
+static void measure(BerthBackstop *backstop)
+{
+    guint64 used_mib;
+    g_autoptr(GError) error = NULL;
+    backstop->is_known =
+        backstop->group != NULL && berth_guests_group_used(backstop->group, &used_mib, &error);
+    if (backstop->is_known)
+        backstop->free_mib =
+            backstop->limits.offered_mib - MIN(backstop->limits.offered_mib, used_mib);
+    else if (error != NULL)
+        g_debug("the guests' memory: %s", error->message);
+}
+
+/* --- holding back --------------------------------------------------------------------------- */
+
+static void hold_all(BerthBackstop *backstop, const GPtrArray *guests)
+{
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (!berth_guest_is_in_slack(guest))
+            continue;
+        berth_guest_hold_back(guest, TRUE);
+        backstop->changed_usec = g_get_monotonic_time();
+    }
+}
+
+/* The one that was held back first. */
+static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
+{
+    BerthGuest *first = NULL;
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (berth_guest_is_in_slack(guest) && berth_guest_held_usec(guest) != 0 &&
+            (first == NULL || berth_guest_held_usec(guest) < berth_guest_held_usec(first)))
+            first = guest;
+    }
+    if (first == NULL)
+        return;
+    g_message("%s goes on: %" G_GUINT64_FORMAT " MiB are free", berth_guest_name(first),
+              backstop->free_mib);
+    berth_guest_hold_back(first, FALSE);
+    backstop->changed_usec = g_get_monotonic_time();
+}
+
+/* Who is in slack no more is owed what he has reserved. */
+static void let_reserved_go(const GPtrArray *guests)
+{
+    for (guint i = 0; i < guests->len; i++)
+        if (!berth_guest_is_in_slack(g_ptr_array_index(guests, i)))
+            berth_guest_hold_back(g_ptr_array_index(guests, i), FALSE);
+}
+
+static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
+{
+    gint64 eased_usec = g_get_monotonic_time() - backstop->changed_usec;
+    BerthBackstopStep step =
+        backstop->is_known ? berth_backstop_step(&backstop->limits, backstop->free_mib, eased_usec)
+                           : BERTH_BACKSTOP_LET_ONE_GO; /* nobody is held for what nobody knows */
+    gboolean is_short = step == BERTH_BACKSTOP_HOLD_ALL;
+    if (is_short && !backstop->is_short)
+        g_message("only %" G_GUINT64_FORMAT
+                  " MiB of the guests' memory are free: those in slack are "
+                  "held back",
+                  backstop->free_mib);
+    if (is_short)
+        hold_all(backstop, guests);
+    else if (step == BERTH_BACKSTOP_LET_ONE_GO)
+        let_one_go(backstop, guests);
+    if (is_short != backstop->is_short) {
+        backstop->is_short = is_short;
+        backstop->changed(backstop->user_data);
+    }
+}
+
+/* --- looking -------------------------------------------------------------------------------- */
+
+static gboolean is_any_in_slack(const GPtrArray *guests)
+{
+    for (guint i = 0; i < guests->len; i++)
+        if (berth_guest_is_in_slack(g_ptr_array_index(guests, i)))
+            return TRUE;
+    return FALSE;
+}
+
+/* Those with a domain here (transfer container). */
+static GPtrArray *list_running(BerthBackstop *backstop)
+{
+    GPtrArray *guests = berth_guest_table_list(backstop->table);
+    for (guint i = guests->len; i > 0; i--)
+        if (!berth_guest_has_domain(g_ptr_array_index(guests, i - 1)))
+            g_ptr_array_remove_index_fast(guests, i - 1);
+    return guests;
+}
+
+static void on_due(gpointer data);
+
+static void look_in(BerthBackstop *backstop, guint msec)
+{
+    g_clear_handle_id(&backstop->source, g_source_remove);
+    backstop->source = g_timeout_add_once(msec, on_due, backstop);
+}
+
+static void look(BerthBackstop *backstop)
+{
+    g_autoptr(GPtrArray) guests = list_running(backstop);
+    guint next_msec = LOOK_MAX_MSEC;
+    g_hash_table_foreach_remove(backstop->marked, is_gone, backstop);
+    for (guint i = 0; i < guests->len; i++)
+        mark(backstop, g_ptr_array_index(guests, i));
+    if (backstop->group == NULL)
+        find_group(backstop, guests);
+    if (backstop->group != NULL)
+        keep_limit(backstop);
+    measure(backstop);
+    let_reserved_go(guests);
+    if (is_any_in_slack(guests)) {
+        take_step(backstop, guests);
+        if (backstop->is_known)
+            next_msec = berth_backstop_next_msec(&backstop->limits, backstop->free_mib);
+    } else {
+        backstop->is_short = FALSE;
+    }
+    look_in(backstop, next_msec);
+}
+
+static void on_due(gpointer data)
+{
+    BerthBackstop *backstop = data;
+    backstop->source = 0;
+    look(backstop);
+}
+
+void berth_backstop_guest_changed(BerthBackstop *backstop)
+{
+    look_in(backstop, LOOK_MIN_MSEC);
+}
+
+gboolean berth_backstop_free_mib(const BerthBackstop *backstop, guint64 *out_offered_mib,
+                                 guint64 *out_free_mib)
+{
+    *out_offered_mib = backstop->limits.offered_mib;
+    *out_free_mib = backstop->free_mib;
+    return backstop->is_known;
+}
+
+BerthBackstop *berth_backstop_new(const BerthBackstopLimits *limits, BerthGuestTable *table,
+                                  const char *proc, BerthBackstopFunc changed, gpointer user_data)
+{
+    BerthBackstop *backstop = g_new0(BerthBackstop, 1);
+    backstop->limits = *limits;
+    backstop->table = table;
+    backstop->proc = g_strdup(proc);
+    backstop->changed = changed;
+    backstop->user_data = user_data;
+    backstop->marked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    look_in(backstop, 0);
+    return backstop;
+}
+
+void berth_backstop_free(BerthBackstop *backstop)
+{
+    if (backstop == NULL)
+        return;
+    g_clear_handle_id(&backstop->source, g_source_remove);
+    g_clear_pointer(&backstop->group, berth_guests_group_free);
+    g_hash_table_unref(backstop->marked);
+    g_free(backstop->proc);
+    g_free(backstop);
+}

@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* The control group in which libvirt has all guests of this node (its "partition"), as far as it counts and limits
+ * memory. libvirt has no calls for it; where it is follows from where the QEMU of one of them is. */
+
+#include <glib.h>
+
+typedef struct BerthGuestsGroup BerthGuestsGroup;
+
+/* That above the group of the process PID, which is a QEMU. PROC: "/proc". NOT_FOUND: PID is not there, or in no group
+ * that libvirt has made; UNSUPPORTED: the host has no memory controller. */
+BerthGuestsGroup *berth_guests_group_find(const char *proc, guint64 pid, GError **error);
+void berth_guests_group_free(BerthGuestsGroup *group);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuestsGroup, berth_guests_group_free)
+
+/* (transfer none) */
+const char *berth_guests_group_path(const BerthGuestsGroup *group);
+/* All that is in it never has more. Nothing is written if that is so already. NOT_FOUND: the group is gone, as its
+ * last guest is; errno codes. */
+gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error);
+/* What is in it uses, without what its kernel would drop for others (page cache of files). Errors as above. */
+gboolean berth_guests_group_used(const BerthGuestsGroup *group, guint64 *out_mib, GError **error);

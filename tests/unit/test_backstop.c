@@ -1,0 +1,234 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is done on a node that is short of memory: when, to whom, and for how long. The kernel's files are the test's. */
+#include <config.h>
+
+#include "common/message.h"
+#include "nodeagent/backstop.h"
+#include "nodeagent/guest_private.h"
+#include "tests/lib/agent_fixture.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/files.h"
+
+#define MIB         (G_GUINT64_CONSTANT(1) << 20)
+#define OFFERED_MIB 4096u
+#define MARGIN_MIB  128u
+#define LIMIT_BYTES "4563402752" /* 4096 MiB and a quarter of 1 GiB */
+
+static BerthBackstopLimits limits(void)
+{
+    const BerthNodeConfig config = {.reserve_mib = 1024};
+    return berth_backstop_limits(&config, OFFERED_MIB);
+}
+
+/* --- policy --------------------------------------------------------------------------------- */
+
+static void limits_are_by_what_is_offered(void **state)
+{
+    const BerthNodeConfig set = {.reserve_mib = 1024, .limit_mib = 5000, .margin_mib = 10};
+    const BerthNodeConfig none = {.reserve_mib = 1024};
+    assert_int_equal(limits().margin_mib, MARGIN_MIB);
+    assert_int_equal(limits().limit_mib, OFFERED_MIB + 256);
+    assert_int_equal(berth_backstop_limits(&none, 512).margin_mib, 64);
+    assert_int_equal(berth_backstop_limits(&set, OFFERED_MIB).limit_mib, 5000);
+    assert_int_equal(berth_backstop_limits(&set, OFFERED_MIB).margin_mib, 10);
+}
+
+static void steps_follow_what_is_free(void **state)
+{
+    BerthBackstopLimits all = limits();
+    gint64 long_usec = 60 * (gint64)G_USEC_PER_SEC;
+    assert_int_equal(berth_backstop_step(&all, MARGIN_MIB - 1, 0), BERTH_BACKSTOP_HOLD_ALL);
+    assert_int_equal(berth_backstop_step(&all, MARGIN_MIB, long_usec), BERTH_BACKSTOP_NOTHING);
+    assert_int_equal(berth_backstop_step(&all, 2 * MARGIN_MIB - 1, long_usec),
+                     BERTH_BACKSTOP_NOTHING);
+    assert_int_equal(berth_backstop_step(&all, 2 * MARGIN_MIB, long_usec),
+                     BERTH_BACKSTOP_LET_ONE_GO);
+    /* The last one has not had the time to show what it takes. */
+    assert_int_equal(berth_backstop_step(&all, OFFERED_MIB, 1000), BERTH_BACKSTOP_NOTHING);
+}
+
+static void looks_are_as_often_as_growth_may_be_fast(void **state)
+{
+    BerthBackstopLimits all = limits();
+    BerthBackstopLimits large = {.offered_mib = 1u << 20, .margin_mib = 1u << 15};
+    assert_int_equal(berth_backstop_next_msec(&all, 0), 100);
+    assert_int_equal(berth_backstop_next_msec(&all, MARGIN_MIB), 100);
+    assert_int_equal(berth_backstop_next_msec(&large, (1u << 15) + 2 * 8192), 2000);
+    assert_int_equal(berth_backstop_next_msec(&large, 1u << 20), 5000);
+}
+
+/* --- on a node ------------------------------------------------------------------------------ */
+
+typedef struct {
+    AgentFixture *agent;
+    guint told; /* that it is short, or no more */
+} Node;
+
+static char *process_file(const char *name)
+{
+    return g_strdup_printf("proc/%u/%s", FAKE_HYPERVISOR_PID, name);
+}
+
+static void put_used(const Node *node, guint64 used_mib)
+{
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT "\n", used_mib * MIB);
+    put_file(node->agent->dir, "cgroup/machine/memory.usage_in_bytes", text);
+}
+
+static void on_changed(gpointer user_data)
+{
+    ((Node *)user_data)->told++;
+}
+
+static void put_kernel_files(const char *dir)
+{
+    g_autofree char *process = process_file("cgroup");
+    g_autofree char *score = process_file("oom_score_adj");
+    g_autofree char *mounts =
+        g_strdup_printf("31 22 0:27 / %s/cgroup rw - cgroup cgroup rw,memory\n", dir);
+    put_file(dir, "proc/self/mountinfo", mounts);
+    put_file(dir, process, "4:memory:/machine/qemu-1-b.libvirt-qemu\n");
+    put_file(dir, score, "0\n");
+    put_file(dir, "cgroup/machine/memory.limit_in_bytes", "9223372036854771712\n");
+    put_file(dir, "cgroup/machine/memory.stat", "total_cache 0\ntotal_shmem 0\n");
+}
+
+/* With one guest, in slack; the agent's own backstop makes way for one with the test's files. */
+static void begin(Node *node, AgentFixture *agent)
+{
+    BerthBackstopLimits all = limits();
+    *node = (Node){agent, 0};
+    put_kernel_files(agent->dir);
+    put_used(node, 100);
+    agent_fixture_start_running(agent);
+    agent_fixture_guest(agent)->is_opportunistic = TRUE;
+    g_autofree char *proc = g_build_filename(agent->dir, "proc", NULL);
+    g_clear_pointer(&agent->agent->meter, berth_meter_free); /* it looks at the other one */
+    g_clear_pointer(&agent->agent->backstop, berth_backstop_free);
+    agent->agent->backstop = berth_backstop_new(&all, agent->agent->table, proc, on_changed, node);
+}
+
+static gboolean is_limited(const Node *node)
+{
+    g_autofree char *path =
+        g_build_filename(node->agent->dir, "cgroup/machine/memory.limit_in_bytes", NULL);
+    g_autofree char *text = NULL;
+    return g_file_get_contents(path, &text, NULL, NULL) && g_str_equal(text, LIMIT_BYTES);
+}
+
+static void assert_score(const Node *node, const char *text)
+{
+    g_autofree char *name = process_file("oom_score_adj");
+    assert_file(node->agent->dir, name, text);
+}
+
+static void all_guests_are_limited(void **state)
+{
+    Node node;
+    guint64 offered_mib, free_mib;
+    begin(&node, *state);
+    run_until(is_limited(&node));
+    assert_true(berth_backstop_free_mib(node.agent->agent->backstop, &offered_mib, &free_mib));
+    assert_int_equal(free_mib, OFFERED_MIB - 100);
+    /* Somebody else has changed it. */
+    put_file(node.agent->dir, "cgroup/machine/memory.limit_in_bytes", "1\n");
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(is_limited(&node));
+}
+
+static void kernel_ends_one_in_slack_first(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    run_until(is_limited(&node));
+    assert_score(&node, "800");
+    agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
+    put_file(node.agent->dir, "cgroup/machine/memory.limit_in_bytes", "1\n");
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(is_limited(&node));
+    assert_score(&node, "300");
+}
+
+static void one_in_slack_is_held_back_until_there_is_enough(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    put_used(&node, OFFERED_MIB - MARGIN_MIB + 1);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    assert_int_equal(node.agent->hypervisor->holds, 1);
+    assert_int_equal(node.told, 1);
+    Berth__GuestStatus *status = agent_fixture_status(node.agent);
+    assert_int_equal(status->held_back_usec,
+                     berth_guest_held_usec(agent_fixture_guest(node.agent)));
+    berth_message_free(&status->base);
+    put_used(&node, OFFERED_MIB - 2 * MARGIN_MIB);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) == 0);
+    assert_int_equal(node.told, 2);
+}
+
+static void one_with_a_reservation_is_not(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    put_used(&node, OFFERED_MIB);
+    run_until(node.agent->hypervisor->holds == 1);
+    /* He has become one. */
+    agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) == 0);
+    assert_int_equal(node.agent->hypervisor->holds, 1);
+}
+
+static void what_libvirt_does_not_take_is_asked_again(void **state)
+{
+    Node node;
+    AgentFixture *agent = *state;
+    begin(&node, agent);
+    run_until(is_limited(&node));
+    agent->hypervisor->failing_holds = 2;
+    put_used(&node, OFFERED_MIB);
+    run_until(agent->hypervisor->holds == 1);
+    assert_int_equal(agent->hypervisor->failing_holds, 0);
+}
+
+static void one_that_is_to_end_is_let_go(void **state)
+{
+    Node node;
+    AgentFixture *agent = *state;
+    begin(&node, agent);
+    put_used(&node, OFFERED_MIB);
+    run_until(berth_guest_held_usec(agent_fixture_guest(agent)) != 0);
+    berth_guest_stop(agent_fixture_guest(agent), 60000);
+    run_until(berth_guest_held_usec(agent_fixture_guest(agent)) == 0);
+    agent_fixture_pass(300); /* three looks */
+    assert_int_equal(agent->hypervisor->holds, 1);
+}
+
+/* Whether an agent before it has held it back is in no metadata. */
+static void adopted_one_is_let_go(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
+    run_until(node.agent->hypervisor->lets_go > 0);
+}
+
+#define TEST(name)                                                                                 \
+    cmocka_unit_test_setup_teardown(name, agent_fixture_setup, agent_fixture_teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(limits_are_by_what_is_offered),
+        cmocka_unit_test(steps_follow_what_is_free),
+        cmocka_unit_test(looks_are_as_often_as_growth_may_be_fast),
+        TEST(all_guests_are_limited),
+        TEST(kernel_ends_one_in_slack_first),
+        TEST(one_in_slack_is_held_back_until_there_is_enough),
+        TEST(one_with_a_reservation_is_not),
+        TEST(what_libvirt_does_not_take_is_asked_again),
+        TEST(one_that_is_to_end_is_let_go),
+        TEST(adopted_one_is_let_go),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where libvirt's groups are, and what their files say, in both versions of the kernel's control groups. */
+#include <config.h>
+
+#include <glib/gstdio.h>
+
+#include "nodeagent/guests_group.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/files.h"
+#include "tests/lib/tempdir.h"
+
+#define V1_PROCESS                                                                                 \
+    "5:cpu,cpuacct:/machine/qemu-1-berth-1-0-0-1.libvirt-qemu/emulator\n"                          \
+    "4:memory:/machine/qemu-1-berth-1-0-0-1.libvirt-qemu\n"                                        \
+    "0::/\n"
+#define V2_PROCESS "0::/machine.slice/machine-qemu\\x2d1\\x2dberth.scope/libvirt/emulator\n"
+
+/* Mounted in the test's directory. */
+static void put_mount(const char *dir, const char *format)
+{
+    g_auto(GStrv) parts = g_strsplit(format, "@", 2);
+    g_autofree char *text =
+        g_strconcat("22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", parts[0], dir, parts[1], NULL);
+    put_file(dir, "proc/self/mountinfo", text);
+}
+
+static void put_v1(const char *dir)
+{
+    put_mount(dir, "31 22 0:27 / @/memory rw,nosuid shared:9 - cgroup cgroup rw,memory\n");
+    put_file(dir, "proc/7/cgroup", V1_PROCESS);
+    put_file(dir, "memory/machine/memory.limit_in_bytes", "9223372036854771712\n");
+    put_file(dir, "memory/machine/memory.usage_in_bytes", "314572800\n");
+    put_file(dir, "memory/machine/memory.stat",
+             "cache 1\ntotal_cache 104857600\ntotal_rss 1\ntotal_shmem 10485760\n");
+}
+
+static void put_v2(const char *dir)
+{
+    put_mount(dir, "31 22 0:27 / @/unified rw,nosuid shared:9 - cgroup2 cgroup2 rw\n");
+    put_file(dir, "proc/7/cgroup", V2_PROCESS);
+    put_file(dir, "unified/machine.slice/memory.max", "max\n");
+    put_file(dir, "unified/machine.slice/memory.current", "314572800\n");
+    put_file(dir, "unified/machine.slice/memory.stat",
+             "anon 200000000\nfile 104857600\nfile_mapped 5\nshmem 10485760\n");
+}
+
+static BerthGuestsGroup *find(const char *dir, GError **error)
+{
+    g_autofree char *proc = g_build_filename(dir, "proc", NULL);
+    return berth_guests_group_find(proc, 7, error);
+}
+
+static void check_use_and_limit(const char *dir, const char *limit_file)
+{
+    guint64 used_mib;
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_non_null(group);
+    assert_true(berth_guests_group_used(group, &used_mib, NULL));
+    assert_int_equal(used_mib, 300 - 90);
+    assert_true(berth_guests_group_limit(group, 1024, NULL));
+    assert_file(dir, limit_file, "1073741824");
+}
+
+static void in_version_1(void **state)
+{
+    put_v1(*state);
+    check_use_and_limit(*state, "memory/machine/memory.limit_in_bytes");
+}
+
+static void in_version_2(void **state)
+{
+    put_v2(*state);
+    check_use_and_limit(*state, "unified/machine.slice/memory.max");
+}
+
+static void limit_that_is_so_already_is_left_alone(void **state)
+{
+    put_v1(*state);
+    put_file(*state, "memory/machine/memory.limit_in_bytes", "1073741824\n");
+    g_autoptr(BerthGuestsGroup) group = find(*state, NULL);
+    assert_true(berth_guests_group_limit(group, 1024, NULL));
+    assert_file(*state, "memory/machine/memory.limit_in_bytes", "1073741824\n");
+}
+
+/* As in a container: the mount shows a part of the hierarchy. */
+static void mount_of_a_part(void **state)
+{
+    const char *dir = *state;
+    put_v1(dir);
+    put_mount(dir, "31 22 0:27 /part @/memory rw - cgroup cgroup rw,memory\n");
+    put_file(dir, "proc/7/cgroup", "4:memory:/part/machine/qemu-1-b.libvirt-qemu/emulator\n");
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    assert_non_null(group);
+    assert_true(g_str_has_suffix(berth_guests_group_path(group), "/memory/machine"));
+}
+
+static void what_is_not_there_is_told(void **state)
+{
+    const char *dir = *state;
+    g_autoptr(GError) no_process = NULL, no_guest = NULL, no_controller = NULL, gone = NULL;
+    assert_null(find(dir, &no_process));
+    assert_berth_error(no_process, BERTH_ERROR_NOT_FOUND, "proc/7/cgroup");
+    put_v1(dir);
+    put_file(dir, "proc/7/cgroup", "4:memory:/user.slice\n");
+    assert_null(find(dir, &no_guest));
+    assert_berth_error(no_guest, BERTH_ERROR_NOT_FOUND, "no control group");
+    put_file(dir, "proc/7/cgroup", V2_PROCESS); /* and only version 1 is mounted */
+    assert_null(find(dir, &no_controller));
+    assert_berth_error(no_controller, BERTH_ERROR_UNSUPPORTED, "memory controller");
+    put_v1(dir);
+    g_autoptr(BerthGuestsGroup) group = find(dir, NULL);
+    g_autofree char *limit = g_build_filename(dir, "memory/machine/memory.limit_in_bytes", NULL);
+    assert_int_equal(g_unlink(limit), 0);
+    assert_false(berth_guests_group_limit(group, 1, &gone));
+    assert_berth_error(gone, BERTH_ERROR_NOT_FOUND, "memory.limit_in_bytes");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(in_version_1),
+        TEST(in_version_2),
+        TEST(limit_that_is_so_already_is_left_alone),
+        TEST(mount_of_a_part),
+        TEST(what_is_not_there_is_told),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
