@@ -193,12 +193,16 @@ static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
     backstop->changed_usec = g_get_monotonic_time();
 }
 
-/* Who is in slack no more is owed what he has reserved. */
-static void let_reserved_go(const GPtrArray *guests)
+/* Who is in slack no more is owed what he has reserved; of whom it is not known, an agent before this one has held him
+ * back for a need that was another. */
+static void let_others_go(const BerthBackstop *backstop, const GPtrArray *guests)
 {
-    for (guint i = 0; i < guests->len; i++)
-        if (!berth_guest_is_in_slack(g_ptr_array_index(guests, i)))
-            berth_guest_hold_back(g_ptr_array_index(guests, i), FALSE);
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (!berth_guest_is_in_slack(guest) ||
+            (!backstop->is_short && !berth_guest_hold_is_known(guest)))
+            berth_guest_hold_back(guest, FALSE);
+    }
 }
 
 static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
@@ -263,7 +267,6 @@ static void look(BerthBackstop *backstop)
     if (backstop->group != NULL)
         keep_limit(backstop);
     measure(backstop);
-    let_reserved_go(guests);
     if (is_any_in_slack(guests)) {
         take_step(backstop, guests);
         if (backstop->is_known)
@@ -271,6 +274,7 @@ static void look(BerthBackstop *backstop)
     } else {
         backstop->is_short = FALSE;
     }
+    let_others_go(backstop, guests);
     look_in(backstop, next_msec);
 }
 

@@ -61,6 +61,11 @@ void berth_guest_hold_back(BerthGuest *guest, gboolean holds)
         ask(guest);
 }
 
+gboolean berth_guest_hold_is_known(const BerthGuest *guest)
+{
+    return !guest->hold_is_unknown;
+}
+
 gint64 berth_guest_held_usec(const BerthGuest *guest)
 {
     return guest->held_usec;

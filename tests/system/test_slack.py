@@ -2,61 +2,10 @@
 """The founding scenario: a job reserves much and uses little, another one starts in what it leaves, the first grows to its
 reservation and gets it, and the other one goes on elsewhere, or later. Both have results that are verified."""
 
-import contextlib
-
-from counting import *
+from scenario import *
 
 LARGE_MIB, GROWS_TO_MIB = 2200, 1700
 FILLED_MIB = 700
-# What takes minutes in a cluster takes seconds here.
-TUNINGS = {"settle_usec": 3000000, "slack_plan_interval_usec": 1000000, "balance_interval_usec": 3000000,
-           "cooldown_usec": 1000000, "cpu_headroom_permille": 0, "starved_permille": 1000}
-
-# In what it has filled there are blocks, here and there, that it verifies in the end.
-GROWING = f"""
-mount -o remount,size=95% /dev/shm
-blocks() {{
-    for i in 0 1 2 3 4 5 6 7; do
-        dd if=/dev/shm/data bs=64k count=1 skip=$((i * {GROWS_TO_MIB} * 2 - i)) 2>/dev/null
-    done | sha256sum
-}}
-echo small
-while [ ! -e /dev/shm/grow ]; do usleep 100000; done
-dd if=/dev/zero of=/dev/shm/data bs=1M count={GROWS_TO_MIB} 2>/dev/null
-for i in 0 1 2 3 4 5 6 7; do
-    dd if=/dev/urandom of=/dev/shm/data bs=64k count=1 seek=$((i * {GROWS_TO_MIB} * 2 - i)) conv=notrunc 2>/dev/null
-done
-before=$(blocks)
-echo large
-while [ ! -e /dev/shm/stop ]; do usleep 100000; done
-[ "$(blocks)" = "$before" ] || {{ echo "memory is damaged"; exit 9; }}
-echo whole
-"""
-
-
-@contextlib.contextmanager
-def tuned(**tunings):
-    """berthd has these in its configuration, until the block ends."""
-    path = os.path.join(LAB_DATA, "etc", "berthd.conf")
-    with open(path) as file:
-        text = file.read()
-
-    def restart(with_text):
-        with open(path, "w") as file:
-            file.write(with_text)
-        lab("restart", "berthd")
-        await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
-        await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 60)
-    lines = "".join(f"{name}={value}\n" for name, value in tunings.items())
-    try:
-        restart(text.replace("[policy]\n", f"[policy]\n{lines}"))
-        yield
-    finally:
-        restart(text)
-
-
-def is_in_slack(job):
-    return task(show(job)).get("opportunistic", False)
 
 
 def cpu_weight(job):
@@ -70,9 +19,7 @@ def cpu_weight(job):
 
 
 def start_large(node):
-    job = sh(GROWING, "--memory", f"{LARGE_MIB}M", "--vcpus", "3", "--guaranteed", "--node", node)
-    await_running(job)
-    return job
+    return start_growing(GROWS_TO_MIB, LARGE_MIB, "--vcpus", "3", "--guaranteed", "--node", node)
 
 
 def start_in_slack(large):
@@ -88,16 +35,13 @@ def start_in_slack(large):
 
 
 def grow(job):
-    in_guest(job, "touch /dev/shm/grow")
-    await_true("it has grown", lambda: output(job)[0] == b"small\nlarge\n", 180)
+    begin_to_grow(job)
+    await_grown(job)
 
 
 def end(job):
-    """One that has grown."""
-    in_guest(job, "touch /dev/shm/stop")
-    ended = wait_one(job)
-    check_equal([ended["state"], output(job)[0]], ["COMPLETED", b"small\nlarge\nwhole\n"], "how it has ended")
-    check_equal(number(task(ended), "epoch"), 1, "how often it was started")
+    """One that has grown, and was never moved out of its reservation."""
+    check_equal(number(task(end_grown(job)), "epoch"), 1, "how often it was started")
 
 
 @test("a job in another's slack is moved into that of a third when the other takes what it has reserved")
@@ -127,21 +71,19 @@ def moved():
 
 @test("without room anywhere it is checkpointed, and goes on when there is, with nothing lost")
 def saved():
-    with tuned(**TUNINGS):
-        berth("node", "cordon", "node2", "--reason", "there is to be no room")
+    with tuned(**TUNINGS), cordoned("node2"):
         large = {"node1": start_large("node1")}
         job = start_in_slack(large)
         before = count(job)
         grow(large["node1"])
         await_true("it waits", lambda: show(job)["state"] == "PENDING", 120)
-        check_equal(reason(show(job)), "REASON_EVICTED", "why")
+        check_in(": evicted", berth("events", str(job)), "why")
         end(large["node1"])
         await_running(job, 120)
         await_more(job)
         check(count(job) >= before, "it has gone on with what it had")
         stop(job)
         check_whole(job, 2, lines=100000, was_stopped=True)
-        berth("node", "uncordon", "node2")
 
 
 main()

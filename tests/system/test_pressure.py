@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node whose guests want all of it at once, and jobs that do all they can to their neighbours: nobody on it comes to
+harm, and the node stays up. (What neighbours lose of their rate is for bench/neighbours: it is a ratio.)"""
+
+from scenario import *
+
+BACKED_MIB, BACKED_GROWS_TO_MIB = 1200, 900
+IN_SLACK_MIB, IN_SLACK_GROWS_TO_MIB = 700, 500
+LINES_BESIDE = by_size(5, 15, 100)
+
+# As fast as they can; FILL is what their guest has, nearly.
+TAKE = "mount -o remount,size=95% /dev/shm\n"
+ADVERSARIES = {
+    "takes memory and gives it back": TAKE + "while :; do dd if=/dev/zero of=/dev/shm/a bs=1M count=200; rm /dev/shm/a; done",
+    "dirties memory": TAKE + "while :; do dd if=/dev/zero of=/dev/shm/a bs=1M count=200 conv=notrunc; done",
+    "takes more than it has": TAKE + "while :; do sh -c 'dd if=/dev/zero bs=300M count=1 | tail -c 1'; done",
+    "forks without end": "bomb() { bomb | bomb & }; bomb; while :; do :; done",
+    "floods its output": "yes 'all work and no play'",
+    "floods its channel": "while :; do echo x; done",
+}
+# Over what its guest's init reads: it has all memory of the world, and uses none.
+LIE = """
+printf 'MemTotal: 99999999999 kB\\nMemFree: 99999999999 kB\\nMemAvailable: 99999999999 kB\\n' >/dev/shm/meminfo
+printf 'some avg10=0.00 avg60=0.00 avg300=0.00 total=0\\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=0\\n' >/dev/shm/pressure
+mount --bind /dev/shm/meminfo /proc/meminfo
+for what in memory cpu io; do mount --bind /dev/shm/pressure /proc/pressure/$what; done
+"""
+
+
+def held_back_and_let_go(job):
+    said = berth("events", str(job))
+    return said.count("held back"), said.count("let go")
+
+
+@test("all guests of a node grow at once: those that are backed get all, those in slack leave or wait, and all finish")
+def at_once():
+    with tuned(**TUNINGS):
+        backed = [start_growing(BACKED_GROWS_TO_MIB, BACKED_MIB, "--guaranteed", "--node", "node1") for _ in range(2)]
+        with cordoned("node2"):
+            in_slack = [start_growing(IN_SLACK_GROWS_TO_MIB, IN_SLACK_MIB, "--time", "1h") for _ in range(2)]
+            check(all(map(is_in_slack, in_slack)), "they run in slack")
+        for job in backed + in_slack:
+            begin_to_grow(job)
+        for job in backed:
+            await_grown(job)
+            ended = task(end_grown(job))
+            check_equal([ended["node"], number(ended, "epoch")], ["node1", 1], "where it ran, and how often it was started")
+            check_equal(held_back_and_let_go(job), (0, 0), "how often it was held back")
+        for job in in_slack:
+            await_grown(job)
+            end_grown(job)
+            held, let_go = held_back_and_let_go(job)
+            check(held - let_go in (0, 1), "it was let go again, or has left before that")
+        check(all(map(node_is_up, nodes())), "all nodes are up")
+
+
+@test("jobs that take, dirty, fork and flood all they can harm neither a job beside them nor their node")
+def adversaries():
+    with cordoned("node2"):
+        victim = start(8, lines=100000, memory="192M")
+        for what, script in ADVERSARIES.items():
+            before = count(victim)
+            other = sh(script, "--memory", "320M", "--vcpus", "2", "--node", "node1")
+            await_running(other)
+            await_true(f"the job beside one that {what} goes on", lambda: count(victim) >= before + LINES_BESIDE, 180)
+            berth("cancel", str(other))
+            check_equal(wait_one(other)["state"], "CANCELLED", f"how the one that {what} has ended")
+            check(node_is_up("node1"), f"the node of one that {what} is up")
+        stop(victim)
+        check_whole(victim, 1, lines=100000, was_stopped=True)
+
+
+@test("a job in slack that lies about what it uses costs nobody what he has reserved")
+def liar():
+    with tuned(**TUNINGS), cordoned("node2"):
+        large = start_growing(1700, 2200, "--guaranteed", "--node", "node1", "--vcpus", "3")
+        other = sh(TAKE + LIE + "echo small\ndd if=/dev/zero of=/dev/shm/a bs=1M count=1000 2>/dev/null\necho large\n"
+                   "while :; do :; done", "--memory", "1300M", "--time", "1h")
+        await_running(other)
+        check(is_in_slack(other), "it runs in slack")
+        await_true("it has taken what it denies", lambda: output(other)[0] == b"small\nlarge\n", 180)
+        begin_to_grow(large)
+        await_grown(large)
+        ended = task(end_grown(large))
+        check_equal([ended["node"], number(ended, "epoch")], ["node1", 1], "where it ran, and how often it was started")
+        check(node_is_up("node1"), "the node is up")
+        # Who denies what he uses is asked to give it: it is his own memory that he lacks then.
+        run("cancel", str(other))
+        check_in(wait_one(other)["state"], ["CANCELLED", "OUT_OF_MEMORY"], "how the liar has ended")
+
+
+def quota_usec(job):
+    """Of each of its vCPUs, in 100 ms."""
+    shown = task(show(job))
+    for line in lab_exec(shown["node"], "virsh", "schedinfo", f"berth-{job}-0-0-1").splitlines():
+        if line.startswith("vcpu_quota"):
+            return int(line.split(":")[1])
+    raise Failed(f"job {job} has no quota")
+
+
+@test("a job in slack is held back while its node is short of memory, says so, and goes on after that")
+def held_back():
+    with tuned(**TUNINGS), cordoned("node2"):
+        large = start_growing(1700, 2200, "--guaranteed", "--node", "node1", "--vcpus", "3")
+        job = start(8, "--time", "1h", lines=100000, memory="1200M")
+        check(is_in_slack(job), "it runs in slack")
+        with node_tuned("node1", "memory_margin=3000M"):
+            await_true("it is held back", lambda: number(task(show(job)), "heldBackUsec") > 0, 60)
+            check_equal([quota_usec(job), quota_usec(large)], [1000, 100000], "what their vCPUs get")
+            check_in("Held back", berth("show", str(job)), "what is said of it")
+        await_true("it is let go", lambda: quota_usec(job) == 100000, 60)
+        await_true("that is said", lambda: number(task(show(job)), "heldBackUsec") == 0, 60)
+        await_more(job)
+        check_equal(held_back_and_let_go(job), (1, 1), "what the event log says")
+        check_equal(held_back_and_let_go(large), (0, 0), "what it says of the other one")
+        stop(job)
+        check_whole(job, 1, lines=100000, was_stopped=True)
+        begin_to_grow(large)
+        await_grown(large)
+        end_grown(large)
+
+
+main()
