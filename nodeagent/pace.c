@@ -9,7 +9,7 @@
 /* Nothing to do for so long, then it is calm: a job that waits for its disk or for another is not. */
 #define CALM_AFTER_USEC (30 * G_USEC_PER_SEC)
 
-/* A guest that runs nothing takes about 3 thousandths of a CPU for its timers, emulated about 10. */
+/* Above what a guest that runs nothing takes for its timers, also where it is emulated. */
 #define CALM_CPU_MILLI 20u
 /* Of the time, in hundredths of a percent. */
 #define CALM_PSI 100u

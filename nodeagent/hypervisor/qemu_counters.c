@@ -2,9 +2,8 @@
 /* Owns what the host's kernel counts of one guest's QEMU: the CPU time of its vCPUs, how long they waited
  * for a CPU, how long their quota kept them from one, and the host memory that QEMU occupies.
  *
- * All of it is in files of a few bytes, which are read here without asking libvirt or QEMU: for a
- * guest of one vCPU that takes some 20 us, where libvirt and QEMU together take 50 times as long
- * (bench/measure), and a QEMU that is busy is not disturbed. Which threads are its vCPUs, and which
+ * All of it is in files of a few bytes, which are read here without asking libvirt or QEMU: a QEMU that is busy is not
+ * disturbed, and a libvirt that does not answer is not waited for. Which threads are its vCPUs, and which
  * control groups they are in, is looked up rarely: when QEMU is another, on demand, and when a file is
  * not there any more. libvirt (9.0, vcpu.N.delay) looks for the waiting under names that Linux 6.1 does not use, in a
  * file that has it only while all of the scheduler's statistics are on; the one that is read here

@@ -155,8 +155,10 @@ static guint32 features_of(const BerthDaemonConfig *config)
         return features;
     features |= BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;
     if (config->slack)
-        features |= BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_PROMOTION |
-                    BERTH_FEATURE_BALANCING | BERTH_FEATURE_BALLOON;
+        features |=
+            BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_PROMOTION | BERTH_FEATURE_BALANCING;
+    if (config->slack && config->balloons)
+        features |= BERTH_FEATURE_BALLOON;
     return features;
 }
 

@@ -137,6 +137,8 @@ static const BerthConfigOption options[] = {
      .doc = "memory of the host that each guest takes beside its own"},
     {MEMBER(slack), .group = "guests", .key = "slack", .type = BERTH_CONFIG_BOOL,
      .default_value = "yes", .doc = "jobs start in what others reserved and do not use"},
+    {MEMBER(balloons), .group = "guests", .key = "balloons", .type = BERTH_CONFIG_BOOL,
+     .default_value = "no", .doc = "such jobs give memory back that they do not need"},
 
     {MEMBER(input_file_max_mib), .group = "limits", .key = "input_file_max",
      .type = BERTH_CONFIG_SIZE_MIB, .min = 1, .max = 1u << 24, .default_value = "1G",

@@ -44,6 +44,7 @@ typedef struct {
     guint start_backoff_sec;
     guint64 guest_overhead_mib;
     gboolean slack;
+    gboolean balloons;
     /* [limits] */
     guint64 input_file_max_mib;
     guint64 inputs_max_mib; /* of one job, together */
