@@ -155,8 +155,7 @@ static guint32 features_of(const BerthDaemonConfig *config)
         return features;
     features |= BERTH_FEATURE_MIGRATION | BERTH_FEATURE_CHECKPOINT;
     if (config->slack)
-        features |=
-            BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_PROMOTION | BERTH_FEATURE_BALANCING;
+        features |= BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_PROMOTION | BERTH_FEATURE_BALANCING;
     if (config->slack && config->balloons)
         features |= BERTH_FEATURE_BALLOON;
     return features;

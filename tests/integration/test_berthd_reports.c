@@ -161,6 +161,33 @@ static void guest_of_nobody_is_neither_taken_nor_asked_for(void **state)
     assert_usage(test, job, 40, 300, 0);
 }
 
+/* It was never measured before, and nothing is taken of it any more. */
+static void guest_that_is_to_go_while_it_boots_is_no_matter(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.boot_msec = 3600000};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    run_until(fake_agent_n_guests(test->agent) == 1);
+    fake_agent_set_delay(test->agent, 3600000); /* it is being released, and that is not answered */
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    id.job = job;
+    id.epoch = 1;
+    status.id = &id;
+    status.phase = BERTH__GUEST_STATUS__PHASE__GONE;
+    status.reason = BERTH__REASON__REASON_BOOT_DEADLINE;
+    guint n = fake_agent_n_answers(test->agent);
+    fake_agent_say(test->agent, &status);
+    run_until(fake_agent_n_answers(test->agent) == n + 1);
+    Words words;
+    begin(&words, job);
+    words.change.whole = TRUE;
+    words.change.usage = &words.usage;
+    words.usage.memory_total_mib = 64;
+    assert_int_equal(report(test, &words)->n_unknown, 0);
+    assert_int_equal(report(test, &words)->n_unknown, 0);
+}
+
 static void node_is_shown_as_it_was_told(void **state)
 {
     BerthdTest *test = *state;
@@ -192,6 +219,7 @@ int main(void)
         TEST(change_of_what_was_never_said_is_asked_for_wholly),
         TEST(restarted_daemon_asks_for_all_of_it),
         TEST(guest_of_nobody_is_neither_taken_nor_asked_for),
+        TEST(guest_that_is_to_go_while_it_boots_is_no_matter),
         TEST(node_is_shown_as_it_was_told),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));

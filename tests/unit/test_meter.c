@@ -40,9 +40,9 @@ static void node_is_told_of_with_the_sum_of_its_guests(void **state)
     agent_fixture_start_running(fixture);
     say_available(fixture, 40);
     fixture->hypervisor->counts.host_memory_mib = 77;
-    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
-                                                  &fixture->config, fixture->agent->backstop, on_measured,
-                                                  &heard);
+    g_autoptr(BerthMeter) meter =
+        berth_meter_new(fixture->agent->table, fixture->hypervisor, &fixture->config,
+                        fixture->agent->backstop, on_measured, &heard);
     assert_int_equal(heard.told, 0); /* nobody has asked */
     berth_meter_set_intervals(meter, &quick);
     assert_int_equal(heard.nodes, 1);
@@ -60,9 +60,9 @@ static void guest_is_looked_at_often_when_it_is_near_its_limit(void **state)
     say_available(fixture, 40);
     const BerthGuest *guest = agent_fixture_guest(fixture);
     assert_true(guest->pace.kind != BERTH_PACE_NEAR);
-    g_autoptr(BerthMeter) meter = berth_meter_new(fixture->agent->table, fixture->hypervisor,
-                                                  &fixture->config, fixture->agent->backstop, on_measured,
-                                                  &heard);
+    g_autoptr(BerthMeter) meter =
+        berth_meter_new(fixture->agent->table, fixture->hypervisor, &fixture->config,
+                        fixture->agent->backstop, on_measured, &heard);
     guint measures = fixture->peer->measures;
     say_available(fixture, 5);
     assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);

@@ -66,11 +66,11 @@ static void quotas_of_vcpus_and_of_their_domain_count_in_version_1(void **state)
     put_file(dir, "42/task/43/cgroup", of_43);
     put_file(dir, "42/task/44/cgroup", of_44);
     put_file(dir, "cgroup/cpu/machine/guest/cpu.stat",
-        "nr_periods 1\nnr_throttled 1\nthrottled_time 100999\n");
+             "nr_periods 1\nnr_throttled 1\nthrottled_time 100999\n");
     put_file(dir, "cgroup/cpu/machine/guest/vcpu0/cpu.stat",
-        "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n");
+             "nr_periods 1\nnr_throttled 1\nthrottled_time 2000\n");
     put_file(dir, "cgroup/cpu/machine/guest/vcpu1/cpu.stat",
-        "nr_periods 1\nnr_throttled 1\nthrottled_time 3000\n");
+             "nr_periods 1\nnr_throttled 1\nthrottled_time 3000\n");
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.throttled_usec, 105);
@@ -84,9 +84,11 @@ static void quotas_of_vcpus_and_of_their_scope_count_in_version_2(void **state)
     put_file(dir, "42/task/43/cgroup", "0::/m.slice/g.scope/libvirt/vcpu0\n");
     put_file(dir, "42/task/44/cgroup", "0::/m.slice/g.scope/libvirt/vcpu1\n");
     put_file(dir, "cgroup/m.slice/g.scope/cpu.stat",
-        "usage_usec 1\nnr_throttled 1\nthrottled_usec 100\n");
-    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat", "usage_usec 9\nthrottled_usec 20\n");
-    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu1/cpu.stat", "usage_usec 9\nthrottled_usec 3\n");
+             "usage_usec 1\nnr_throttled 1\nthrottled_usec 100\n");
+    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat",
+             "usage_usec 9\nthrottled_usec 20\n");
+    put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu1/cpu.stat",
+             "usage_usec 9\nthrottled_usec 3\n");
     g_autoptr(BerthQemuCounters) counters = counters_in(dir);
     assert_true(berth_qemu_counters_read(counters, &usage));
     assert_int_equal(usage.throttled_usec, 123);
