@@ -78,13 +78,14 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     }
 }
 
-/* What its node does by itself; the core learns of the node's memory, and that is what it heeds. */
-static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entry,
+/* What its node does by itself, of which reports say nothing; the core learns of the node's memory, and that is what it heeds. */
+static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                           const BerthCoreTask *known, BerthTaskEntry *entry,
                            const Berth__GuestStatus *status)
 {
     Berth__Task *task = entry->stored->task;
     gboolean is_held = status->held_back_usec != 0;
-    if (is_held == (task->held_back_usec != 0))
+    if (known->node != node || is_held == (task->held_back_usec != 0))
         return;
     task->held_back_usec =
         is_held ? (guint64)believable_usec(daemon, entry, status->held_back_usec) : 0;
@@ -114,8 +115,6 @@ static void take_status(BerthDaemon *daemon, BerthTurn *turn, guint32 node, cons
     if (status->phase == BERTH__GUEST_STATUS__PHASE__ACTIVE && entry->stored->task->booting &&
         entry->stored->task->restores_from != 0)
         berth_checkpoints_restored(daemon->checkpoints, turn, entry);
-    if (task->node == node)
-        take_held_back(daemon, turn, entry, status);
     guint64 stdout_bytes = entry->stdout_bytes;
     guint64 stderr_bytes = entry->stderr_bytes;
     if (berth_record_take_status(entry, &said))
@@ -205,8 +204,10 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         (has_left && !was_here(daemon, turn, node, &guest.id, TRUE)))
         return;
     BerthTaskEntry *entry = find_entry(daemon, node, &guest.id, &task);
-    if (entry && status->phase != BERTH__GUEST_STATUS__PHASE__ARRIVING)
+    if (entry && status->phase != BERTH__GUEST_STATUS__PHASE__ARRIVING) {
         take_status(daemon, turn, node, &guest.id, &task, entry, status);
+        take_held_back(daemon, turn, node, &task, entry, status);
+    }
     if (has_left && is_moved(daemon, &guest.id))
         return; /* it is missing, and who moves it looks for it */
     guest.start_usec = start_usec(daemon, entry, status->start_usec);
@@ -360,6 +361,7 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
         return;
     }
     take_status(daemon, turn, node, &event.guest, &task, entry, status);
+    take_held_back(daemon, turn, node, &task, entry, status);
     if (change_event(daemon, entry, status, &event))
         give_to_core(turn, &event);
     berth_logs_wake(daemon->log_followers, event.guest.job, event.guest.task);

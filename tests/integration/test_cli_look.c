@@ -199,7 +199,7 @@ static void terminal_is_as_it_was_after(BerthdTest *test, int number, const char
 static void top_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was(void **state)
 {
     terminal_is_as_it_was_after(*state, SIGTERM, "status 0");
-    terminal_is_as_it_was_after(*state, SIGSEGV, "status 139");
+    terminal_is_as_it_was_after(*state, SIGABRT, "status 134");
 }
 
 /* --- why ---------------------------------------------------------------------------------------- */
