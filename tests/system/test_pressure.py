@@ -6,7 +6,7 @@ from scenario import *
 
 BACKED_MIB, BACKED_GROWS_TO_MIB = 1200, 900
 IN_SLACK_MIB, IN_SLACK_GROWS_TO_MIB = 700, 500
-LINES_BESIDE = by_size(5, 15, 100)
+LINES_BESIDE = by_size(20, 100, 400)
 
 # As fast as they can; FILL is what their guest has, nearly.
 TAKE = "mount -o remount,size=95% /dev/shm\n"
@@ -29,7 +29,7 @@ for what in memory cpu io; do mount --bind /dev/shm/pressure /proc/pressure/$wha
 
 def held_back_and_let_go(job):
     said = berth("events", str(job))
-    return said.count("held back"), said.count("let go")
+    return said.count("guest-held-back"), said.count("guest-let-go")
 
 
 @test("all guests of a node grow at once: those that are backed get all, those in slack leave or wait, and all finish")
