@@ -131,6 +131,8 @@ static gboolean rbd_fence(BerthStorage *storage, const char *const *addresses, G
             continue;
         g_autofree char *address = g_strdup(*addresses);
         int result = rados_blocklist_add(self->cluster, address, FENCE_SEC);
+        if (result >= 0)
+            berth_rbd_removals_cut_off(self->removals, address);
         if (result == -EINVAL) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "cannot fence '%s': it is no address of a Ceph client (IP:PORT/NONCE)",
@@ -170,6 +172,7 @@ static void rbd_free(BerthStorage *storage)
     g_free(self->secret_uuid);
     g_free(self->is_fenced);
     g_free(self->is_worn);
+    berth_rbd_removals_free(self->removals);
     g_free(self);
 }
 
@@ -358,6 +361,7 @@ BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError
     self->op_timeout_sec = config->op_timeout_sec;
     self->is_fenced = g_new0(gint, 1);
     self->is_worn = g_new0(gint, 1);
+    self->removals = berth_rbd_removals_new();
     if (!check_readable("Ceph's configuration", self->ceph_conf, error) ||
         (config->keyring != NULL && !check_readable("keyring", config->keyring, error)))
         return NULL;

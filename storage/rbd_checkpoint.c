@@ -220,7 +220,7 @@ int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name)
         result = remove_snapshot(self, disk_id, name);
     /* Also the rest of a removal that was interrupted, which has no header any more. */
     if (result >= 0 || result == -ENOENT)
-        result = berth_rbd_watched(self, rbd_remove(self->images, name));
+        result = berth_rbd_remove(self, name);
     return result;
 }
 

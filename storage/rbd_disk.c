@@ -106,11 +106,6 @@ static int finish_disk(BerthRbdStorage *self, const char *name, guint64 size_byt
     return berth_rbd_watched(self, result);
 }
 
-static int remove_disk(BerthRbdStorage *self, const char *name)
-{
-    return berth_rbd_watched(self, rbd_remove(self->images, name));
-}
-
 /* -EEXIST: a disk of that name is made. */
 static int make_disk(BerthRbdStorage *self, const char *image_id, const char *name,
                      guint64 size_bytes)
@@ -122,7 +117,7 @@ static int make_disk(BerthRbdStorage *self, const char *image_id, const char *na
         if (result >= 0 && made)
             return -EEXIST;
         if (result >= 0)
-            result = remove_disk(self, name);
+            result = berth_rbd_remove(self, name);
         if (result >= 0)
             result = clone_image(self, image_id, name);
     }
@@ -130,7 +125,7 @@ static int make_disk(BerthRbdStorage *self, const char *image_id, const char *na
         return result;
     result = finish_disk(self, name, size_bytes);
     if (result < 0)
-        remove_disk(self, name);
+        berth_rbd_remove(self, name);
     return result;
 }
 
@@ -185,11 +180,11 @@ static void look_for_own_watch(BerthRbdStorage *self, const char *name)
 static int remove_all(BerthRbdStorage *self, const char *name, gboolean with_checkpoints,
                       char **out_kept)
 {
-    int result = remove_disk(self, name);
+    int result = berth_rbd_remove_claimed(self, name);
     if (result != -ENOTEMPTY)
         return result;
     result = berth_rbd_checkpoint_discard_all(self, name, with_checkpoints, out_kept);
-    return result < 0 || *out_kept != NULL ? result : remove_disk(self, name);
+    return result < 0 || *out_kept != NULL ? result : berth_rbd_remove_claimed(self, name);
 }
 
 gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
@@ -198,7 +193,11 @@ gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *name = disk_name(disk_id);
     g_autofree char *kept = NULL;
-    int result = remove_all(self, name, with_checkpoints, &kept);
+    int result = berth_rbd_claim(self, name);
+    if (result >= 0) {
+        result = remove_all(self, name, with_checkpoints, &kept);
+        berth_rbd_give_up_claim(self, name);
+    }
     if ((result >= 0 && kept == NULL) || result == -ENOENT)
         return TRUE;
     if (result == -EBUSY)
@@ -208,8 +207,8 @@ gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
                     "disk %s is needed by checkpoint %s: remove that first", disk_id, kept);
     else if (result == -EBUSY)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "disk %s is in use: stop its guest first (30 s after a crash Ceph forgets a "
-                    "client)",
+                    "disk %s is in use, or another client removes it: stop its guest first (30 s "
+                    "after a crash Ceph forgets a client)",
                     disk_id);
     else
         berth_rbd_set_error(self, result, error, "cannot remove disk %s", disk_id);
@@ -221,6 +220,17 @@ gboolean berth_rbd_disk_list(BerthStorage *storage, GPtrArray *names, GError **e
     return berth_rbd_list_images((BerthRbdStorage *)storage, "disk-", names, error);
 }
 
+/* Who removes it, or has begun to, if he does not have it open. */
+static int add_claimer(BerthRbdStorage *self, const char *name, GPtrArray *clients)
+{
+    g_autofree char *claimer = NULL;
+    int result = berth_rbd_claimer(self, name, &claimer);
+    if (result >= 0 && *claimer != '\0' &&
+        !g_ptr_array_find_with_equal_func(clients, claimer, g_str_equal, NULL))
+        g_ptr_array_add(clients, g_steal_pointer(&claimer));
+    return result;
+}
+
 char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
@@ -230,6 +240,8 @@ char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError
     int result = rbd_open_read_only(self->images, name, &image, NULL);
     if (result >= 0)
         result = berth_rbd_watchers(image, clients);
+    if (result >= 0)
+        result = add_claimer(self, name, clients);
     if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot see the clients of disk %s", disk_id);
         return NULL;

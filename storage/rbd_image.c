@@ -201,7 +201,7 @@ void berth_rbd_image_writer_free(BerthImageWriter *base)
     if (!base->is_committed) {
         berth_rbd_watched(self, drop_snapshot(writer->image));
         berth_rbd_close_watched(self, &writer->image);
-        berth_rbd_watched(self, rbd_remove(self->images, writer->name));
+        berth_rbd_remove(self, writer->name);
     }
     g_free(writer->name);
     g_free(writer);
@@ -259,7 +259,7 @@ static int remove_unused(BerthRbdStorage *self, const char *name)
     }
     /* Without a header it is the rest of a removal that was interrupted. */
     if (result >= 0 || result == -ENOENT)
-        result = rbd_remove(self->images, name);
+        result = berth_rbd_remove(self, name);
     return berth_rbd_watched(self, result);
 }
 

@@ -26,6 +26,8 @@
 
 #define BERTH_RBD_CHUNK_BYTES ((guint64)4 * 1024 * 1024)
 
+typedef struct BerthRbdRemovals BerthRbdRemovals;
+
 typedef struct {
     BerthStorage base;
     char *ceph_conf;
@@ -35,6 +37,7 @@ typedef struct {
     guint op_timeout_sec;
     gint *is_fenced; /* atomic: an operation was refused because this client is blocklisted */
     gint *is_worn;   /* atomic: berth_storage_is_worn() */
+    BerthRbdRemovals *removals;
     rados_t cluster;
     rados_ioctx_t images; /* RBD images, in the default namespace */
     rados_ioctx_t blobs;
@@ -84,6 +87,24 @@ gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrAr
                                GError **error);
 /* Addresses of the clients that have it open for writing (transfer full). Result below 0: failed. */
 int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses);
+/* --- removing RBD images (rbd_removal.c) ------------------------------------------------------ */
+
+BerthRbdRemovals *berth_rbd_removals_new(void);
+void berth_rbd_removals_free(BerthRbdRemovals *removals);
+/* Notes that the client at ADDRESS was fenced: what it was removing others may remove. */
+void berth_rbd_removals_cut_off(BerthRbdRemovals *removals, const char *address);
+/* Nobody but this thread removes the image NAME from now on, until it is gone or the claim is given up. -EBUSY: another
+ * one, here or another client's, is removing it. 0 also where there is no such image. */
+int berth_rbd_claim(BerthRbdStorage *self, const char *name);
+/* To be called for each claim, also when the image is gone. */
+void berth_rbd_give_up_claim(BerthRbdStorage *self, const char *name);
+/* rbd_remove() of an image that was claimed. */
+int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name);
+/* All three. */
+int berth_rbd_remove(BerthRbdStorage *self, const char *name);
+/* Who removes the image NAME, or was interrupted in it: *OUT_ADDRESS (transfer full), "" for nobody. */
+int berth_rbd_claimer(BerthRbdStorage *self, const char *name, char **out_address);
+
 /* --- byte streams in chunks ------------------------------------------------------------------ */
 
 /* One stream: chunk N is object NAME(STREAM, N). */

@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Removal of one disk by several clients of a real Ceph cluster: an agent and berthd's collector may be at it at once. */
+#include "tests/lib/storage_cluster.h"
+#include "tests/lib/storage_conformance.h"
+
+#define MIB     ((gsize)1024 * 1024)
+#define DISKS   4
+#define CLIENTS 3
+
+static void make_disk(const char *disk_id, gsize bytes)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, disk_id, "base", bytes, &error);
+    assert_no_error(error);
+    assert_non_null(disk);
+}
+
+static int make_image(void **state)
+{
+    conformance_image(conformance_storage, "base", MIB, (const guint8 *)"b", 1);
+    return 0;
+}
+
+static int remove_image(void **state)
+{
+    return berth_storage_image_remove(conformance_storage, "base", NULL) ? 0 : -1;
+}
+
+typedef struct {
+    BerthStorage *storage;
+    const char *disk_id;
+    gint *is_wrong; /* atomic */
+} Remover;
+
+/* Until it is gone. Somebody else's being at it is what it may be told meanwhile. */
+static gpointer remove_at_once(gpointer data)
+{
+    const Remover *remover = data;
+    gint64 deadline = g_get_monotonic_time() + 120 * G_USEC_PER_SEC;
+    for (;;) {
+        g_autoptr(GError) error = NULL;
+        if (berth_storage_disk_remove(remover->storage, remover->disk_id, &error))
+            return NULL;
+        if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION) &&
+            g_get_monotonic_time() < deadline)
+            continue;
+        g_printerr("%s: %s\n", remover->disk_id, error->message);
+        g_atomic_int_set(remover->is_wrong, TRUE);
+        return NULL;
+    }
+}
+
+/* With many objects, as it takes librbd a while to remove them one after the other. */
+static void disk_that_several_clients_remove_goes_once(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    BerthStorage *storages[CLIENTS];
+    gint is_wrong = FALSE;
+    for (guint i = 0; i < CLIENTS; i++) {
+        storages[i] = cluster_open(30, &error);
+        assert_no_error(error);
+    }
+    for (guint n = 0; n < DISKS; n++) {
+        g_autofree char *disk_id = g_strdup_printf("many-%u", n);
+        make_disk(disk_id, 1024 * MIB);
+        g_free(cluster_admin(
+            "rbd bench --io-type write --io-size 4096 --io-total 1M --io-pattern rand "
+            "berth/disk-%s",
+            disk_id));
+        Remover removers[2 * CLIENTS]; /* each client by two threads */
+        GThread *threads[2 * CLIENTS];
+        for (guint i = 0; i < G_N_ELEMENTS(threads); i++) {
+            removers[i] = (Remover){storages[i % CLIENTS], disk_id, &is_wrong};
+            threads[i] = g_thread_new("remover", remove_at_once, &removers[i]);
+        }
+        for (guint i = 0; i < G_N_ELEMENTS(threads); i++)
+            g_thread_join(threads[i]);
+    }
+    for (guint i = 0; i < CLIENTS; i++)
+        berth_storage_free(storages[i]);
+    assert_false(is_wrong);
+    g_auto(GStrv) left = berth_storage_disk_list(conformance_storage, &error);
+    assert_no_error(error);
+    assert_int_equal(g_strv_length(left), 0);
+}
+
+static void removal_that_another_client_has_begun_waits_for_it(void **state)
+{
+    static const char other[] = "127.0.0.1:0/4242";
+    g_autoptr(GError) error = NULL;
+    make_disk("begun", MIB);
+    g_free(cluster_admin("rados -p berth setxattr rbd_id.disk-begun berth.removed-by %s", other));
+    assert_false(berth_storage_disk_remove(conformance_storage, "begun", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
+    g_clear_error(&error);
+    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "begun", &error);
+    assert_no_error(error);
+    assert_int_equal(g_strv_length(clients), 1);
+    assert_string_equal(clients[0], other);
+
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
+    assert_true(berth_storage_disk_remove(conformance_storage, "begun", &error));
+    assert_no_error(error);
+}
+
+/* A connection that broke in the midst of it. */
+static void removal_that_this_client_has_begun_goes_on(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *own = berth_storage_client_address(conformance_storage);
+    make_disk("own", MIB);
+    g_free(cluster_admin("rados -p berth setxattr rbd_id.disk-own berth.removed-by %s", own));
+    assert_true(berth_storage_disk_remove(conformance_storage, "own", &error));
+    assert_no_error(error);
+}
+
+static void removal_that_is_refused_leaves_the_disk_to_others(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) other = cluster_open(30, &error);
+    assert_no_error(error);
+    make_disk("open", MIB);
+    cluster_leave_dead_watch("open");
+    assert_false(berth_storage_disk_remove(conformance_storage, "open", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "in use");
+    g_clear_error(&error);
+    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "open", &error);
+    assert_no_error(error);
+    assert_int_equal(g_strv_length(clients), 1);
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
+    assert_true(berth_storage_disk_remove(other, "open", &error));
+    assert_no_error(error);
+}
+
+int main(void)
+{
+    static const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(disk_that_several_clients_remove_goes_once, make_image,
+                                        remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_another_client_has_begun_waits_for_it,
+                                        make_image, remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_this_client_has_begun_goes_on, make_image,
+                                        remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_is_refused_leaves_the_disk_to_others,
+                                        make_image, remove_image),
+    };
+    return cluster_run("storage_removal", tests, G_N_ELEMENTS(tests));
+}
