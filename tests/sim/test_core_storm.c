@@ -12,7 +12,7 @@
 #include "tests/sim/storm.h"
 
 #ifdef __SANITIZE_ADDRESS__ /* ten times slower, and the plain build runs them all */
-#define N_SEEDS 2
+#define N_SEEDS 1
 #else
 #define N_SEEDS 8
 #endif
