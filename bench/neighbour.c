@@ -3,7 +3,8 @@
  *
  *   neighbour rate            works in pieces of a fixed size for ever, and prints "MICROSECONDS PIECES" of the guest's clock four
  *                             times a second
- *   neighbour grow MIB        the same, and when the file /dev/shm/grow appears it first takes MIB, and keeps and changes it
+ *   neighbour grow MIB CPUS   the same, and when the file /dev/shm/grow appears it takes MIB, which it keeps and changes, and
+ *                             works with CPUS processes
  *   neighbour allocate MIB    takes MIB as fast as it can, gives it back, and so on
  *   neighbour dirty MIB       takes MIB, and writes into each page of it, round and round
  *   neighbour flood           writes to standard output as fast as it can
@@ -12,12 +13,15 @@
  * What they do to memory is verified: a page that is not what was written last ends the program with 9. */
 #include <fcntl.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -105,10 +109,36 @@ static void memory_fill(Memory *memory)
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-/* MIB: to be taken when GROW_FILE appears; 0 = never. */
-static void work(size_t mib)
+/* What other processes of this job have worked, each for itself. */
+static _Atomic uint64_t *others_pieces(void)
+{
+    void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (shared == MAP_FAILED)
+        die("mmap");
+    return shared;
+}
+
+static void work_beside(_Atomic uint64_t *pieces)
+{
+    pid_t parent = getpid();
+    pid_t child = fork();
+    if (child < 0)
+        die("fork");
+    if (child > 0)
+        return;
+    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
+    while (getppid() == parent) {
+        work_a_piece();
+        atomic_fetch_add(pieces, 1);
+    }
+    _exit(1);
+}
+
+/* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. */
+static void work(size_t mib, unsigned cpus)
 {
     Memory memory = {.pages = NULL};
+    _Atomic uint64_t *others = others_pieces();
     int64_t told_usec = 0;
     for (uint64_t pieces = 0;; pieces++) {
         work_a_piece();
@@ -117,11 +147,13 @@ static void work(size_t mib)
         int64_t now = now_usec();
         if (now - told_usec < TELL_USEC)
             continue;
-        printf("%" PRId64 " %" PRIu64 "\n", now, pieces);
+        printf("%" PRId64 " %" PRIu64 "\n", now, pieces + atomic_load(others));
         fflush(stdout);
         told_usec = now;
         if (mib == 0 || memory.pages != NULL || access(GROW_FILE, F_OK) != 0)
             continue;
+        for (unsigned i = 1; i < cpus; i++)
+            work_beside(others);
         memory = memory_take(mib);
         memory_fill(&memory);
         puts("grown");
@@ -187,10 +219,11 @@ int main(int argc, char **argv)
 {
     const char *what = argc > 1 ? argv[1] : "";
     size_t mib = argc > 2 ? (size_t)strtoul(argv[2], NULL, 10) : 0;
+    unsigned cpus = argc > 3 ? (unsigned)strtoul(argv[3], NULL, 10) : 0;
     if (strcmp(what, "rate") == 0)
-        work(0);
-    else if (strcmp(what, "grow") == 0 && mib > 0)
-        work(mib);
+        work(0, 0);
+    else if (strcmp(what, "grow") == 0 && mib > 0 && cpus > 0)
+        work(mib, cpus);
     else if (strcmp(what, "allocate") == 0 && mib > 0)
         allocate(mib);
     else if (strcmp(what, "dirty") == 0 && mib > 0)
@@ -199,6 +232,6 @@ int main(int argc, char **argv)
         flood();
     else if (strcmp(what, "lie") == 0 && mib > 0)
         lie(mib);
-    fputs("usage: neighbour rate|grow MIB|allocate MIB|dirty MIB|flood|lie MIB\n", stderr);
+    fputs("usage: neighbour rate|grow MIB CPUS|allocate MIB|dirty MIB|flood|lie MIB\n", stderr);
     return 2;
 }
