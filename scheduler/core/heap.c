@@ -77,6 +77,21 @@ CoreHeapLink *core_heap_first(const CoreHeap *heap)
     return heap->n > 0 ? heap->links[1] : NULL;
 }
 
+/* Of those at PLACE and below. */
+static guint count_before(const CoreHeap *heap, guint place, const CoreHeapLink *link, guint most)
+{
+    guint n = 1;
+    if (most == 0 || place > heap->n || heap->compare(heap->links[place], link) >= 0)
+        return 0; /* nor does any below it come before */
+    n += count_before(heap, 2 * place, link, most - n);
+    return n + count_before(heap, 2 * place + 1, link, most - n);
+}
+
+guint core_heap_count_before(const CoreHeap *heap, const CoreHeapLink *link, guint most)
+{
+    return count_before(heap, 1, link, most);
+}
+
 void core_heap_walk_begin(CoreHeapWalk *walk, const CoreHeap *heap)
 {
     guint root = 1;

@@ -27,6 +27,8 @@ void core_heap_remove(CoreHeap *heap, CoreHeapLink *link);
 void core_heap_moved(CoreHeap *heap, CoreHeapLink *link);
 /* NULL if empty. */
 CoreHeapLink *core_heap_first(const CoreHeap *heap);
+/* So many come out before LINK, but MOST at most. Looks at those, and at what is right below them. */
+guint core_heap_count_before(const CoreHeap *heap, const CoreHeapLink *link, guint most);
 
 static inline gboolean core_heap_has(const CoreHeapLink *link)
 {

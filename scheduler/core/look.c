@@ -24,16 +24,8 @@
 /* Jobs of CLASS that come before JOB, which has the same rank. *LEFT: so many more may be looked at. */
 static guint32 count_elder(const CoreClass *class, const CoreJob *job, guint32 *left)
 {
-    CoreHeapWalk walk;
-    CoreHeapLink *link;
-    guint32 n = 0;
-    core_heap_walk_begin(&walk, &class->waiting);
-    while (*left > 0 && (link = core_heap_walk_next(&walk)) != NULL &&
-           CORE_CONTAINER_OF(link, CoreJob, waiting)->id < job->id) {
-        n++;
-        (*left)--;
-    }
-    core_heap_walk_end(&walk);
+    guint32 n = core_heap_count_before(&class->waiting, &job->waiting, *left);
+    *left -= n;
     return n;
 }
 

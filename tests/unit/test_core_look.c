@@ -7,6 +7,7 @@
 
 #include <cmocka.h>
 
+#include "scheduler/core/heap.h"
 #include "tests/unit/core_slack_script.h"
 
 static void wait_names_need_nearest_node_and_plan(void **state)
@@ -58,6 +59,44 @@ static void wait_names_eight_before_it_at_most(void **state)
         "slack=not-wanted\n");
 }
 
+#define N_MANY 10000u
+
+typedef struct {
+    CoreHeapLink link;
+    guint rank;
+} Ranked;
+
+static guint n_compared;
+
+static int compare_counted(const CoreHeapLink *a, const CoreHeapLink *b)
+{
+    n_compared++;
+    return (int)CORE_CONTAINER_OF(a, const Ranked, link)->rank -
+           (int)CORE_CONTAINER_OF(b, const Ranked, link)->rank;
+}
+
+/* However many there are: who asks why a job waits must not stop the scheduler for that. */
+static void elder_ones_are_counted_by_looking_at_each_once(void **state)
+{
+    static Ranked all[N_MANY];
+    CoreHeap heap;
+    core_heap_init(&heap, compare_counted);
+    for (guint i = 0; i < N_MANY; i++) {
+        guint at = i * 7919 % N_MANY; /* a prime: each once, in no order */
+        all[at].rank = at;
+        core_heap_push(&heap, &all[at].link);
+    }
+    for (guint rank = 0; rank < N_MANY; rank += 1111) {
+        n_compared = 0;
+        assert_int_equal(core_heap_count_before(&heap, &all[rank].link, N_MANY), rank);
+        assert_true(n_compared <= 2 * rank + 1);
+    }
+    n_compared = 0;
+    assert_int_equal(core_heap_count_before(&heap, &all[N_MANY - 1].link, 100), 100);
+    assert_true(n_compared <= 2 * 100 + 1);
+    core_heap_clear(&heap);
+}
+
 static void wait_says_why_not_in_slack(void **state)
 {
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_OPPORTUNISTIC,
@@ -104,6 +143,7 @@ int main(void)
         cmocka_unit_test(wait_names_need_nearest_node_and_plan),
         cmocka_unit_test(wait_names_who_is_before_it),
         cmocka_unit_test(wait_names_eight_before_it_at_most),
+        cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
         cmocka_unit_test(wait_says_why_not_in_slack),
         cmocka_unit_test(wait_says_when_room_is_looked_for_next),
     };
