@@ -338,6 +338,7 @@ static void check_classes(const BerthCore *core)
     GHashTableIter iter;
     gpointer key;
     guint waiting = 0;
+    guint64 jobs_waiting = 0;
     guint references = 0;
     g_hash_table_iter_init(&iter, core->classes);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
@@ -346,10 +347,12 @@ static void check_classes(const BerthCore *core)
         CHECK(class->is_ordered == (class->waiting.n > 0 && class->parked == NULL),
               "class of %u vCPUs", class->shape.size.vcpus);
         waiting += class->is_ordered;
+        jobs_waiting += class->waiting.n;
         references += class->n_jobs;
     }
     CHECK(core->unsuited->len == 0, "%u jobs in no class that suits them", core->unsuited->len);
     CHECK(waiting == core_order_n(core), "%u classes wait", waiting);
+    CHECK(jobs_waiting == core->n_waiting, "%" G_GUINT64_FORMAT " jobs wait", core->n_waiting);
     CHECK(references == g_hash_table_size(core->jobs), "%u jobs in classes", references);
 }
 

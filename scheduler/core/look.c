@@ -226,13 +226,7 @@ void berth_core_add_guests_of(BerthCore *core, guint32 handle, GArray *guests)
 
 guint64 berth_core_n_waiting(BerthCore *core)
 {
-    guint64 n = 0;
-    GHashTableIter iter;
-    gpointer class;
-    g_hash_table_iter_init(&iter, core->classes);
-    while (g_hash_table_iter_next(&iter, &class, NULL))
-        n += ((const CoreClass *)class)->waiting.n;
-    return n;
+    return core->n_waiting;
 }
 
 gint64 berth_core_limit_usec(BerthCore *core, guint64 number, guint32 index)

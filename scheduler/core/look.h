@@ -58,7 +58,7 @@ gboolean berth_core_get_wait(BerthCore *core, guint64 job, guint32 task, BerthCo
 gint64 berth_core_next_look_usec(BerthCore *core);
 /* Appends the guests (BerthGuestId) that are on NODE, or may be there. */
 void berth_core_add_guests_of(BerthCore *core, guint32 node, GArray *guests);
-/* Jobs that could start, if there were room and it were their turn. Costs O(shapes of jobs). */
+/* Jobs that could start, if there were room and it were their turn. */
 guint64 berth_core_n_waiting(BerthCore *core);
 /* When the time limit of a running task has passed, if it loses no more time to others on its node;
  * G_MAXINT64 = it has none, or does not run. */

@@ -70,6 +70,18 @@ static void put_class(BerthCore *core, CoreClass *class)
     core_order_tree_add(core, class);
 }
 
+static void begin_waiting(BerthCore *core, CoreJob *job)
+{
+    core_heap_push(&job->class->waiting, &job->waiting);
+    core->n_waiting++;
+}
+
+static void end_waiting(BerthCore *core, CoreJob *job)
+{
+    core_heap_remove(&job->class->waiting, &job->waiting);
+    core->n_waiting--;
+}
+
 static void want_to_try(BerthCore *core, CoreClass *class)
 {
     core->pass_wanted = TRUE;
@@ -108,9 +120,9 @@ void core_order_update(BerthCore *core, CoreJob *job)
     if (could_wait && !should_wait)
         g_array_append_val(core->unsuited, job->id);
     if (should_wait && !waits)
-        core_heap_push(&class->waiting, &job->waiting);
+        begin_waiting(core, job);
     if (!should_wait && waits)
-        core_heap_remove(&class->waiting, &job->waiting);
+        end_waiting(core, job);
     put_class(core, class);
     if (should_wait == waits)
         return;
@@ -131,7 +143,7 @@ static void leave_class(BerthCore *core, CoreJob *job)
     if (!core_heap_has(&job->waiting))
         return;
     gboolean was_head = core_class_head(class) == job;
-    core_heap_remove(&class->waiting, &job->waiting);
+    end_waiting(core, job);
     put_class(core, class);
     if (was_head && core_class_head(class) != NULL)
         want_to_try(core, class);

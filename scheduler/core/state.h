@@ -355,6 +355,7 @@ struct BerthCore {
     CoreNodes nodes;
     GHashTable *jobs;     /* CoreJob by id */
     GHashTable *classes;  /* CoreClass by shape */
+    guint64 n_waiting;    /* jobs in the heaps of these. order.c */
     GHashTable *owners;   /* owner.c */
     GHashTable *waited;   /* depend.c */
     GHashTable *families; /* likewise */
