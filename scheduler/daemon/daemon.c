@@ -23,6 +23,7 @@
 #include "scheduler/daemon/outputs.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/submit.h"
+#include "scheduler/daemon/top.h"
 #include "scheduler/daemon/watch.h"
 
 #include <string.h>
@@ -224,6 +225,7 @@ static void make_parts(BerthDaemon *daemon)
     daemon->submissions = berth_submissions_new(daemon);
     daemon->sessions = berth_sessions_new(daemon);
     daemon->execs = berth_execs_new(daemon);
+    daemon->top = berth_top_new(daemon);
     daemon->clients = berth_clients_new(daemon);
     daemon->collector = berth_collector_new(daemon);
     berth_engine_set_hooks(daemon->engine, &hooks, daemon);
@@ -275,6 +277,7 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->listeners, berth_listeners_free);
     g_clear_pointer(&daemon->collector, berth_collector_free);
     g_clear_pointer(&daemon->clients, berth_clients_free);
+    g_clear_pointer(&daemon->top, berth_top_free);
     g_clear_pointer(&daemon->execs, berth_execs_free);
     g_clear_pointer(&daemon->sessions, berth_sessions_free);
     g_clear_pointer(&daemon->submissions, berth_submissions_free);

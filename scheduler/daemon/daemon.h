@@ -23,6 +23,7 @@ typedef struct BerthSubmissions BerthSubmissions;
 typedef struct BerthLogFollowers BerthLogFollowers;
 typedef struct BerthWatchers BerthWatchers;
 typedef struct BerthExecs BerthExecs;
+typedef struct BerthTop BerthTop;
 typedef struct BerthCollector BerthCollector;
 typedef struct BerthOutputs BerthOutputs;
 typedef struct BerthListeners BerthListeners;
@@ -63,6 +64,7 @@ struct BerthDaemon {
     BerthSubmissions *submissions;
     BerthSessions *sessions;
     BerthExecs *execs;
+    BerthTop *top;
     BerthClients *clients;
     BerthCollector *collector;
     BerthListeners *listeners;

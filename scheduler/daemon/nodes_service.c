@@ -139,7 +139,7 @@ static void nodes_plan_drain(Berth__Nodes_Service *service, const Berth__PlanDra
 static void nodes_top(Berth__Nodes_Service *service, const Berth__TopRequest *request,
                       Berth__TopReply_Closure closure, void *closure_data)
 {
-    berth_top_answer(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+    berth_top_answer(daemon_of(service)->top, request, BERTH_RPC_CALL(closure_data));
 }
 
 ProtobufCService *berth_nodes_service_new(BerthDaemon *daemon)

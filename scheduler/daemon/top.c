@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the view at a glance: sums over the cluster, and the first of its nodes and guests in an order. Costs
- * O(nodes + guests) for looking, and no more than what is asked for to send. */
+/* Owns the view at a glance: sums over the cluster, and the first of its nodes and guests in an order. To look at all of
+ * them costs O(nodes + guests), and others wait meanwhile: the latest ranking serves whoever asks for the same soon
+ * after, however many do, and however many pages they ask for. What is shown is as it is when it is shown. */
 #include "config.h"
 
 #include "scheduler/daemon/top.h"
@@ -8,36 +9,41 @@
 #include "scheduler/core/look.h"
 #include "scheduler/daemon/job_view.h"
 #include "scheduler/daemon/node_view.h"
+#include "scheduler/daemon/ranking.h"
 
-#include <string.h>
+/* A ranking is as good as new for so long, and for so many times as long as it took. */
+#define FRESH_USEC  G_USEC_PER_SEC
+#define FRESH_TIMES 10
 
-typedef struct {
-    guint64 key; /* larger comes first */
-    const BerthNodeEntry *node;
-    BerthGuestId guest;
-    const BerthTaskEntry *task;
-} Ranked;
-
-typedef struct {
+struct BerthTop {
     BerthDaemon *daemon;
-    const Berth__TopRequest *request;
-    GArray *nodes;  /* Ranked */
-    GArray *guests; /* likewise */
-    Berth__TopReply reply;
-} Top;
+    Berth__TopRequest__Order order;
+    char *node, *user;            /* "" = all */
+    BerthRanking *nodes, *guests; /* NULL = there is none yet */
+    Berth__TopReply sums;         /* without nodes and guests */
+    gint64 ranked_usec;           /* monotonic */
+    gint64 cost_usec;
+};
 
-static int compare_ranked(gconstpointer a_data, gconstpointer b_data)
+BerthTop *berth_top_new(BerthDaemon *daemon)
 {
-    const Ranked *a = a_data, *b = b_data;
-    if (a->key != b->key)
-        return a->key > b->key ? -1 : 1;
-    if (a->task == NULL)
-        return strcmp(a->node->name, b->node->name);
-    if (a->guest.job != b->guest.job)
-        return a->guest.job < b->guest.job ? -1 : 1;
-    if (a->guest.task != b->guest.task)
-        return a->guest.task < b->guest.task ? -1 : 1;
-    return a->guest.guest < b->guest.guest ? -1 : a->guest.guest > b->guest.guest;
+    BerthTop *top = g_new0(BerthTop, 1);
+    top->daemon = daemon;
+    return top;
+}
+
+static void forget(BerthTop *top)
+{
+    g_clear_pointer(&top->nodes, berth_ranking_free);
+    g_clear_pointer(&top->guests, berth_ranking_free);
+    g_clear_pointer(&top->node, g_free);
+    g_clear_pointer(&top->user, g_free);
+}
+
+void berth_top_free(BerthTop *top)
+{
+    forget(top);
+    g_free(top);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------ */
@@ -91,12 +97,12 @@ static guint64 used_mib(const Berth__Usage *usage)
                : 0;
 }
 
-static guint64 key_of_guest(const Top *top, const BerthTaskEntry *entry,
+static guint64 key_of_guest(const BerthTop *top, const BerthTaskEntry *entry,
                             const BerthCoreGuest *guest)
 {
     const Berth__Task *task = entry->stored->task;
     gint64 limit_usec;
-    switch (top->request->order) {
+    switch (top->order) {
     case BERTH__TOP_REQUEST__ORDER__BY_CPU:
         return guest->used_milli;
     case BERTH__TOP_REQUEST__ORDER__BY_MEMORY:
@@ -113,58 +119,86 @@ static guint64 key_of_guest(const Top *top, const BerthTaskEntry *entry,
     }
 }
 
-static gboolean is_of_user(const Top *top, const BerthGuestId *id)
+static gboolean is_of_user(const BerthTop *top, const BerthGuestId *id)
 {
     const BerthJobEntry *job = berth_job_table_find(top->daemon->jobs, id->job);
-    return job && (!*top->request->user || g_str_equal(job->job->user, top->request->user));
+    return job && (!*top->user || g_str_equal(job->job->user, top->user));
 }
 
-static void add_guest(Top *top, const BerthNodeEntry *node, const BerthGuestId *id)
+static void rank_guest(BerthTop *top, const BerthNodeEntry *node, const BerthGuestId *id)
 {
     BerthCoreGuest guest;
     const BerthTaskEntry *entry = berth_job_table_find_task(top->daemon->jobs, id->job, id->task);
     if (!entry || !is_of_user(top, id) ||
         !berth_core_get_guest(top->daemon->core, id->job, id->task, id->guest, &guest))
         return;
-    Ranked ranked = {key_of_guest(top, entry, &guest), node, *id, entry};
-    g_array_append_val(top->guests, ranked);
-    top->reply.guests_total++;
-    top->reply.guests_slack += guest.is_opportunistic != 0;
-    top->reply.guests_moving += guest.op == BERTH_OP_MIGRATING;
+    BerthRanked ranked = {key_of_guest(top, entry, &guest), node->handle, node->name, *id};
+    berth_ranking_add(top->guests, &ranked);
+    top->sums.guests_total++;
+    top->sums.guests_slack += guest.is_opportunistic != 0;
+    top->sums.guests_moving += guest.op == BERTH_OP_MIGRATING;
 }
 
-static void add_node(Top *top, const BerthNodeEntry *entry, GArray *ids)
+static void rank_node(BerthTop *top, const BerthNodeEntry *entry, GArray *ids)
 {
     BerthCoreNode node;
-    if ((*top->request->node && !g_str_equal(entry->name, top->request->node)) ||
+    if ((*top->node && !g_str_equal(entry->name, top->node)) ||
         !berth_core_get_node(top->daemon->core, entry->handle, &node))
         return;
-    Ranked ranked = {.key = key_of_node(&node, entry->usage, top->request->order), .node = entry};
-    g_array_append_val(top->nodes, ranked);
-    add_sums(&top->reply, &node);
+    BerthRanked ranked = {.key = key_of_node(&node, entry->usage, top->order),
+                          .node = entry->handle,
+                          .name = entry->name};
+    berth_ranking_add(top->nodes, &ranked);
+    add_sums(&top->sums, &node);
     g_array_set_size(ids, 0);
     berth_core_add_guests_of(top->daemon->core, entry->handle, ids);
     for (guint i = 0; i < ids->len; i++)
-        add_guest(top, entry, &g_array_index(ids, BerthGuestId, i));
+        rank_guest(top, entry, &g_array_index(ids, BerthGuestId, i));
+}
+
+/* --- ranking ---------------------------------------------------------------------------------- */
+
+static gboolean is_fresh(const BerthTop *top, const Berth__TopRequest *request)
+{
+    gint64 age_usec = g_get_monotonic_time() - top->ranked_usec;
+    return top->nodes && top->order == request->order && g_str_equal(top->node, request->node) &&
+           g_str_equal(top->user, request->user) &&
+           age_usec < MAX(FRESH_USEC, FRESH_TIMES * top->cost_usec);
+}
+
+static void rank(BerthTop *top, const Berth__TopRequest *request)
+{
+    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
+    guint32 n = berth_core_n_nodes(top->daemon->core);
+    gint64 begin_usec = g_get_monotonic_time();
+    forget(top);
+    top->order = request->order;
+    top->node = g_strdup(request->node);
+    top->user = g_strdup(request->user);
+    top->nodes = berth_ranking_new();
+    top->guests = berth_ranking_new();
+    berth__top_reply__init(&top->sums);
+    for (guint32 handle = 1; handle <= n; handle++) {
+        const BerthNodeEntry *entry = berth_node_table_find(top->daemon->nodes, handle);
+        if (entry)
+            rank_node(top, entry, ids);
+    }
+    berth_ranking_at(top->nodes, 0); /* it takes as long as all that follow */
+    berth_ranking_at(top->guests, 0);
+    top->ranked_usec = g_get_monotonic_time();
+    top->cost_usec = top->ranked_usec - begin_usec;
 }
 
 /* --- what is shown ---------------------------------------------------------------------------- */
-
-/* Of RANKED those from SKIP on, LIMIT at most. */
-static guint n_shown(const Top *top, const GArray *ranked, guint32 skip, guint32 limit)
-{
-    guint left = ranked->len - MIN(skip, ranked->len);
-    return MIN(MIN(left, limit), top->daemon->config->page_size);
-}
 
 typedef struct {
     Berth__Node node;
     Berth__NodeInfo info; /* no more of it than is shown */
 } ShownNode;
 
-static void show_node(const Top *top, const Ranked *ranked, ShownNode *out)
+static void show_node(BerthDaemon *daemon, const BerthRanked *ranked, ShownNode *out)
 {
-    berth_node_view_fill(top->daemon, ranked->node, &out->node);
+    berth_node_view_fill(daemon, berth_node_table_find(daemon->nodes, ranked->node), &out->node);
     berth__node_info__init(&out->info);
     out->info.name = out->node.info->name;
     out->info.vcpus = out->node.info->vcpus;
@@ -178,79 +212,93 @@ typedef struct {
 } ShownGuest;
 
 /* What only its owner may read is left out, and what only berth show needs. */
-static void show_guest(const Top *top, const Ranked *ranked, ShownGuest *out)
+static void show_task(BerthDaemon *daemon, const BerthTaskEntry *entry, const BerthGuestId *id,
+                      guint32 node, Berth__Task *out)
 {
-    BerthDaemon *daemon = top->daemon;
-    const BerthGuestId *id = &ranked->guest;
-    const Berth__Job *job = berth_job_table_find(daemon->jobs, id->job)->job;
+    *out = *entry->stored->task;
+    out->reason_text = out->console_tail = out->unsaved_text = (char *)protobuf_c_empty_string;
+    out->exit = NULL;
+    out->checkpoints = NULL;
+    out->n_checkpoints = 0;
+    out->node = (char *)berth_node_table_name(daemon->nodes, node);
+    berth_job_view_measure(daemon, id->guest, out);
+}
+
+/* FALSE: it has gone since it was ranked. */
+static gboolean show_guest(BerthDaemon *daemon, const BerthGuestId *id, ShownGuest *out)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, id->job);
+    const BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, id->job, id->task);
     gint64 limit_usec = berth_core_limit_usec(daemon->core, id->job, id->task);
-    BerthCoreGuest guest = {0};
-    out->task = *ranked->task->stored->task;
-    out->task.reason_text = out->task.console_tail = out->task.unsaved_text =
-        (char *)protobuf_c_empty_string;
-    out->task.exit = NULL;
-    out->task.checkpoints = NULL;
-    out->task.n_checkpoints = 0;
-    out->task.node = ranked->node->name;
-    berth_job_view_measure(daemon, id->guest, &out->task);
-    berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest);
+    BerthCoreGuest guest;
+    if (!job || !entry ||
+        !berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) ||
+        guest.phase == BERTH_GUEST_NONE)
+        return FALSE;
+    show_task(daemon, entry, id, guest.node, &out->task);
     berth__top_guest__init(&out->guest);
     out->guest.task = &out->task;
-    out->guest.name = job->name;
-    out->guest.user = job->user;
+    out->guest.name = job->job->name;
+    out->guest.user = job->job->user;
     out->guest.vcpus = guest.resources.vcpus;
     out->guest.memory_mib = guest.resources.memory_mib;
     out->guest.limit_usec = limit_usec == G_MAXINT64 ? 0 : (guint64)limit_usec;
     out->guest.starved_permille = guest.starved_permille;
     out->guest.guest = id->guest;
+    return TRUE;
 }
 
-static void reply(Top *top, BerthRpcCall *call)
+static guint show_nodes(BerthTop *top, guint32 skip, guint32 limit, ShownNode *shown)
 {
-    const Berth__TopRequest *request = top->request;
-    Berth__TopReply *out = &top->reply;
-    guint n_nodes = n_shown(top, top->nodes, request->node_skip, request->node_limit);
-    guint n_guests = n_shown(top, top->guests, request->guest_skip, request->guest_limit);
-    g_autofree ShownNode *nodes = g_new0(ShownNode, n_nodes + 1);
-    g_autofree ShownGuest *guests = g_new0(ShownGuest, n_guests + 1);
-    g_autofree Berth__Node **node_pointers = g_new0(Berth__Node *, n_nodes + 1);
-    g_autofree Berth__TopGuest **guest_pointers = g_new0(Berth__TopGuest *, n_guests + 1);
-    for (guint i = 0; i < n_nodes; i++) {
-        show_node(top, &g_array_index(top->nodes, Ranked, request->node_skip + i), &nodes[i]);
+    const BerthRanked *ranked;
+    guint n = 0;
+    for (guint32 at = skip; n < limit && (ranked = berth_ranking_at(top->nodes, at)); at++)
+        show_node(top->daemon, ranked, &shown[n++]);
+    return n;
+}
+
+/* In place of those that have gone there are more of those behind them. */
+static guint show_guests(BerthTop *top, guint32 skip, guint32 limit, ShownGuest *shown)
+{
+    const BerthRanked *ranked;
+    guint n = 0;
+    for (guint32 at = skip; n < limit && (ranked = berth_ranking_at(top->guests, at)); at++)
+        n += show_guest(top->daemon, &ranked->guest, &shown[n]) ? 1 : 0;
+    return n;
+}
+
+static guint32 most_of(const BerthTop *top, const BerthRanking *ranking, guint32 limit)
+{
+    return MIN(MIN(limit, top->daemon->config->page_size), berth_ranking_size(ranking));
+}
+
+static void reply(BerthTop *top, const Berth__TopRequest *request, BerthRpcCall *call)
+{
+    Berth__TopReply out = top->sums;
+    guint32 most_nodes = most_of(top, top->nodes, request->node_limit);
+    guint32 most_guests = most_of(top, top->guests, request->guest_limit);
+    g_autofree ShownNode *nodes = g_new0(ShownNode, most_nodes + 1);
+    g_autofree ShownGuest *guests = g_new0(ShownGuest, most_guests + 1);
+    g_autofree Berth__Node **node_pointers = g_new0(Berth__Node *, most_nodes + 1);
+    g_autofree Berth__TopGuest **guest_pointers = g_new0(Berth__TopGuest *, most_guests + 1);
+    out.n_nodes = show_nodes(top, request->node_skip, most_nodes, nodes);
+    out.n_guests = show_guests(top, request->guest_skip, most_guests, guests);
+    for (gsize i = 0; i < out.n_nodes; i++)
         node_pointers[i] = &nodes[i].node;
-    }
-    for (guint i = 0; i < n_guests; i++) {
-        show_guest(top, &g_array_index(top->guests, Ranked, request->guest_skip + i), &guests[i]);
+    for (gsize i = 0; i < out.n_guests; i++)
         guest_pointers[i] = &guests[i].guest;
-    }
-    out->nodes = node_pointers;
-    out->n_nodes = n_nodes;
-    out->guests = guest_pointers;
-    out->n_guests = n_guests;
-    berth_rpc_call_reply(call, &out->base);
-    for (guint i = 0; i < n_nodes; i++)
+    out.nodes = node_pointers;
+    out.guests = guest_pointers;
+    out.now_usec = (guint64)berth_engine_now_usec(top->daemon->engine);
+    out.jobs_waiting = berth_core_n_waiting(top->daemon->core);
+    berth_rpc_call_reply(call, &out.base);
+    for (gsize i = 0; i < out.n_nodes; i++)
         berth_node_view_clear(&nodes[i].node);
 }
 
-void berth_top_answer(BerthDaemon *daemon, const Berth__TopRequest *request, BerthRpcCall *call)
+void berth_top_answer(BerthTop *top, const Berth__TopRequest *request, BerthRpcCall *call)
 {
-    Top top = {.daemon = daemon,
-               .request = request,
-               .nodes = g_array_new(FALSE, FALSE, sizeof(Ranked)),
-               .guests = g_array_new(FALSE, FALSE, sizeof(Ranked)),
-               .reply = BERTH__TOP_REPLY__INIT};
-    g_autoptr(GArray) ids = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
-    guint32 n = berth_core_n_nodes(daemon->core);
-    for (guint32 handle = 1; handle <= n; handle++) {
-        const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, handle);
-        if (entry)
-            add_node(&top, entry, ids);
-    }
-    top.reply.now_usec = (guint64)berth_engine_now_usec(daemon->engine);
-    top.reply.jobs_waiting = berth_core_n_waiting(daemon->core);
-    g_array_sort(top.nodes, compare_ranked);
-    g_array_sort(top.guests, compare_ranked);
-    reply(&top, call);
-    g_array_unref(top.nodes);
-    g_array_unref(top.guests);
+    if (!is_fresh(top, request))
+        rank(top, request);
+    reply(top, request, call);
 }

@@ -18,6 +18,15 @@ static Berth__Node *get_node(BerthdTest *test, const char *name)
     return berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Get", &request.base);
 }
 
+/* By name: one of each, after SKIP guests. */
+static Berth__TopReply *get_top(BerthdTest *test, guint32 skip)
+{
+    Berth__TopRequest request = BERTH__TOP_REQUEST__INIT;
+    request.node_limit = request.guest_limit = 1;
+    request.guest_skip = skip;
+    return berthd_fixture_call(test->berthd, &berth__nodes__descriptor, "Top", &request.base);
+}
+
 static void wait_running(BerthdTest *test, guint64 job)
 {
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
@@ -55,6 +64,33 @@ static void connection_lost_job_runs_on(void **state)
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
     assert_int_equal(berthd_test_task(record)->exit->status, 7);
     assert_int_equal(berthd_test_task(record)->epoch, 1);
+}
+
+/* Whether or not the ranking is that of before. */
+static void top_shows_no_guest_that_has_gone_since_it_looked(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 goes = berthd_fixture_submit_plain(test->berthd);
+    guint64 stays = berthd_fixture_submit_plain(test->berthd);
+    wait_running(test, goes);
+    wait_running(test, stays);
+    Berth__TopReply *both = get_top(test, 0);
+    assert_int_equal(both->guests_total, 2);
+    assert_int_equal(both->n_nodes, 1);
+    assert_int_equal(both->n_guests, 1);
+    assert_int_equal(both->guests[0]->task->job, goes);
+    assert_string_equal(both->guests[0]->task->node, "n1");
+    berth_message_free(&both->base);
+    assert_true(fake_agent_end(test->agent, goes, 0));
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, goes);
+    Berth__TopReply *one = get_top(test, 0);
+    assert_int_equal(one->n_guests, 1);
+    assert_int_equal(one->guests[0]->task->job, stays);
+    berth_message_free(&one->base);
+    Berth__TopReply *none = get_top(test, 2);
+    assert_int_equal(none->n_guests, 0);
+    berth_message_free(&none->base);
 }
 
 /* Who waits for it to run reads the event log. */
@@ -502,6 +538,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         BERTHD_TEST(node_shows_what_runs_on_it),
+        BERTHD_TEST(top_shows_no_guest_that_has_gone_since_it_looked),
         BERTHD_TEST(connection_lost_job_runs_on),
         BERTHD_TEST(guest_that_runs_when_its_node_joins_again_is_said_to_run),
         BERTHD_TEST(connection_lost_before_the_answer_start_goes_on),
