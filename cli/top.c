@@ -6,6 +6,7 @@
 
 #include "cli/table.h"
 #include "cli/terminal.h"
+#include "cli/top_order.h"
 #include "cli/top_view.h"
 #include "common/error.h"
 
@@ -63,39 +64,31 @@ static void free_reply(Berth__TopReply *reply)
 static Berth__TopReply *ask(const Top *top, guint32 node_skip, guint32 guest_skip, GError **error)
 {
     Berth__TopRequest request = request_of(top, PAGE, PAGE);
+    request.order = BERTH__TOP_REQUEST__ORDER__BY_NAME; /* any other changes between two pages */
     request.node_skip = node_skip;
     request.guest_skip = guest_skip;
     return (Berth__TopReply *)berth_cli_call(top->cli, &berth__nodes__descriptor, "Top",
                                              &request.base, error);
 }
 
-static void append(gpointer **items, gsize *n_items, gpointer *more, gsize *n_more)
-{
-    *items = g_realloc(*items, (*n_items + *n_more) * sizeof(gpointer));
-    if (*n_more > 0)
-        memcpy(*items + *n_items, more, *n_more * sizeof(gpointer));
-    *n_items += *n_more;
-    *n_more = 0;
-}
-
-/* All nodes and guests, page by page; what comes and goes meanwhile may be missing, or be there twice. */
+/* All nodes and guests, page by page; what comes and goes meanwhile may be missing. */
 static Berth__TopReply *ask_for_all(const Top *top, GError **error)
 {
     Berth__TopReply *all = ask(top, 0, 0, error);
-    while (all != NULL && (all->n_nodes < all->nodes_total || all->n_guests < all->guests_total)) {
-        Berth__TopReply *page = ask(top, (guint32)all->n_nodes, (guint32)all->n_guests, error);
-        gboolean is_over = page == NULL || page->n_nodes + page->n_guests == 0;
-        if (page != NULL) {
-            append((gpointer **)(gpointer)&all->nodes, &all->n_nodes,
-                   (gpointer *)(gpointer)page->nodes, &page->n_nodes);
-            append((gpointer **)(gpointer)&all->guests, &all->n_guests,
-                   (gpointer *)(gpointer)page->guests, &page->n_guests);
-            berth__top_reply__free_unpacked(page, NULL);
-        } else {
+    guint32 nodes = all != NULL ? (guint32)all->n_nodes : 0;
+    guint32 guests = all != NULL ? (guint32)all->n_guests : 0;
+    gboolean is_over = FALSE;
+    while (all != NULL && !is_over && (nodes < all->nodes_total || guests < all->guests_total)) {
+        Berth__TopReply *page = ask(top, nodes, guests, error);
+        if (page == NULL) {
             g_clear_pointer(&all, free_reply);
-        }
-        if (is_over)
             break;
+        }
+        is_over = page->n_nodes + page->n_guests == 0;
+        nodes += (guint32)page->n_nodes;
+        guests += (guint32)page->n_guests;
+        berth_top_add_page(all, page);
+        free_reply(page);
     }
     return all;
 }
@@ -105,6 +98,7 @@ static gboolean print_once(Top *top, GError **error)
     top->reply = ask_for_all(top, error);
     if (top->reply == NULL)
         return FALSE;
+    berth_top_put_in_order(top->reply, top->look.order);
     if (top->cli->json) {
         berth_cli_print_json(&top->reply->base);
         return TRUE;

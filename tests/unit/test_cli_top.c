@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What `berth top` makes of a snapshot, for screens of all sizes. */
+#include "cli/top_order.h"
 #include "cli/top_view.h"
 
 #include "cli/table.h"
@@ -267,6 +268,70 @@ static void orders_have_names_and_keys(void **state)
     assert_int_equal(order, BERTH__TOP_REQUEST__ORDER__BY_CPU);
 }
 
+static void assert_order(const Snapshot *snapshot, const char *nodes, const char *jobs)
+{
+    const Berth__TopReply *reply = &snapshot->reply;
+    g_autoptr(GString) got_nodes = g_string_new(NULL);
+    g_autoptr(GString) got_jobs = g_string_new(NULL);
+    for (gsize i = 0; i < reply->n_nodes; i++)
+        g_string_append_printf(got_nodes, "%s ", reply->nodes[i]->info->name);
+    for (gsize i = 0; i < reply->n_guests; i++)
+        g_string_append_printf(got_jobs, "%u ", (guint)reply->guests[i]->task->job);
+    assert_string_equal(got_nodes->str, nodes);
+    assert_string_equal(got_jobs->str, jobs);
+}
+
+static void all_of_it_is_put_in_the_order_that_is_wanted(void **state)
+{
+    static const struct {
+        Berth__TopRequest__Order order;
+        const char *nodes, *jobs;
+    } cases[] = {
+        {BERTH__TOP_REQUEST__ORDER__BY_NAME, "n1 n2 ", "7 8 9 10 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_CPU, "n2 n1 ", "9 7 8 10 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_MEMORY, "n1 n2 ", "8 7 9 10 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_PRESSURE, "n1 n2 ", "8 9 7 10 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_TIME_LEFT, "n1 n2 ", "10 7 8 9 "},
+        {BERTH__TOP_REQUEST__ORDER__BY_MOVE, "n1 n2 ", "8 10 7 9 "},
+    };
+    Snapshot *snapshot = *state;
+    Berth__Node *const nodes[] = {&snapshot->nodes[0], &snapshot->nodes[1]};
+    snapshot->nodes[1].used_milli = 4000;
+    snapshot->tasks[2].used_milli = 1500;
+    snapshot->usages[1].memory_available_mib = 1;
+    snapshot->guests[3].limit_usec = NOW_USEC;
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        for (guint at = 0; at < N_NODES; at++)
+            snapshot->reply.nodes[at] = nodes[at];
+        for (guint at = 0; at < N_GUESTS; at++)
+            snapshot->reply.guests[at] = &snapshot->guests[at];
+        berth_top_put_in_order(&snapshot->reply, cases[i].order);
+        assert_order(snapshot, cases[i].nodes, cases[i].jobs);
+    }
+}
+
+/* Between them two guests have gone: those behind them come a second time. */
+static void pages_show_each_once(void **state)
+{
+    Snapshot *snapshot = *state;
+    Snapshot all = {.reply = BERTH__TOP_REPLY__INIT};
+    Berth__TopReply page = BERTH__TOP_REPLY__INIT;
+    page.nodes = snapshot->node_pointers;
+    page.guests = snapshot->guest_pointers;
+    page.n_nodes = 1;
+    page.n_guests = 2;
+    berth_top_add_page(&all.reply, &page);
+    assert_int_equal(page.n_nodes + page.n_guests, 0);
+    page.n_nodes = N_NODES;
+    page.n_guests = N_GUESTS;
+    berth_top_add_page(&all.reply, &page);
+    assert_order(&all, "n1 n2 ", "7 8 9 10 ");
+    assert_int_equal(page.n_nodes, 1); /* to be freed with it */
+    assert_int_equal(page.n_guests, 2);
+    g_free(all.reply.nodes);
+    g_free(all.reply.guests);
+}
+
 #define OF_SNAPSHOT(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -276,6 +341,8 @@ int main(void)
         OF_SNAPSHOT(lines_fit_any_screen),
         OF_SNAPSHOT(narrow_screen_keeps_what_says_most),
         OF_SNAPSHOT(end_of_the_screen_tells_order_and_keys),
+        OF_SNAPSHOT(all_of_it_is_put_in_the_order_that_is_wanted),
+        OF_SNAPSHOT(pages_show_each_once),
         cmocka_unit_test(nodes_and_guests_share_the_screen),
         cmocka_unit_test(orders_have_names_and_keys),
     };
