@@ -19,8 +19,10 @@
 
 #define INTERVAL_MIN_SEC 0.5
 #define INTERVAL_MAX_SEC 3600.0
-/* Between two listings, however much happens. */
+/* Between two listings, however much happens, it is so many times as long as the last one took; within these. */
+#define GAP_TIMES    10
 #define GAP_MSEC     500u
+#define GAP_MAX_MSEC 10000u
 #define TIMEOUT_MSEC 30000u
 #define PAGE         500u
 
@@ -35,6 +37,7 @@ typedef struct {
     guint tick;             /* the source that asks next, 0 = none */
     gboolean is_asking;
     gint64 asked_usec;         /* monotonic */
+    gint64 took_usec;          /* until the last answer came */
     GCancellable *cancellable; /* of the watch, and of what is asked */
     BerthRpcPeer *watched;     /* where the watch is; its own reference */
     GError *error;             /* the end of it all */
@@ -143,12 +146,18 @@ static void ask_in(Top *top, guint msec)
     top->tick = g_timeout_add(msec, on_tick, top);
 }
 
+static guint gap_msec(const Top *top)
+{
+    return (guint)CLAMP(GAP_TIMES * top->took_usec / 1000, GAP_MSEC, GAP_MAX_MSEC);
+}
+
 /* At once, unless it was asked just now. */
 static void ask_soon(Top *top)
 {
     gint64 passed_msec = (g_get_monotonic_time() - top->asked_usec) / 1000;
+    guint gap = gap_msec(top);
     if (!top->is_asking)
-        ask_in(top, passed_msec >= GAP_MSEC ? 0 : GAP_MSEC - (guint)passed_msec);
+        ask_in(top, passed_msec >= gap ? 0 : gap - (guint)passed_msec);
 }
 
 static void take_reply(Top *top, Berth__TopReply *reply)
@@ -169,6 +178,7 @@ static void on_reply(GObject *source, GAsyncResult *result, gpointer user_data)
     ProtobufCMessage *reply = berth_rpc_peer_call_finish(result, &error);
     top->is_asking = FALSE;
     if (reply != NULL) {
+        top->took_usec = g_get_monotonic_time() - top->asked_usec;
         take_reply(top, (Berth__TopReply *)(void *)reply);
     } else if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
                g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED)) {
@@ -180,7 +190,7 @@ static void on_reply(GObject *source, GAsyncResult *result, gpointer user_data)
     }
     draw(top);
     if (top->tick == 0)
-        ask_in(top, top->interval_msec);
+        ask_in(top, MAX(top->interval_msec, gap_msec(top)));
 }
 
 /* --- what happens ------------------------------------------------------------------------------- */
