@@ -85,7 +85,8 @@ static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
 {
     Berth__Task *task = entry->stored->task;
     gboolean is_held = status->held_back_usec != 0;
-    if (known->node != node || is_held == (task->held_back_usec != 0))
+    if (known->node != node || known->phase >= BERTH_GUEST_RELEASING ||
+        is_held == (task->held_back_usec != 0))
         return;
     task->held_back_usec =
         is_held ? (guint64)believable_usec(daemon, entry, status->held_back_usec) : 0;

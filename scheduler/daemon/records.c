@@ -68,6 +68,7 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
     entry->said = NULL;
     entry->starved_seen_usec = 0;
     entry->measured_usec = 0;
+    stored->task->held_back_usec = 0;
     if (checkpoint && checkpoint->usage)
         begin_with(entry, checkpoint->usage);
 }
@@ -202,6 +203,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->freeze_is_open = task->freeze_is_open;
     stored->wants_backing = task->wants_backing;
     stored->task->short_usec = (guint64)task->short_usec;
+    if (task->phase == BERTH_GUEST_NONE || task->phase >= BERTH_GUEST_RELEASING)
+        stored->task->held_back_usec = 0; /* there is nothing to hold any more */
     set_migration(stored->task, task, to_name);
     set_size(stored->task, task);
     stored->task->opportunistic = task->is_opportunistic;
@@ -500,6 +503,7 @@ void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, cha
     Berth__StoredTask *stored = entry->stored;
     replace_usage(&stored->moved_usage, used);
     replace_usage(&stored->task->usage, used);
+    stored->task->held_back_usec = 0; /* it was so by the node that it has left */
     berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, clients,
                          MIN(n_clients, STORAGE_CLIENTS_MAX));
 }

@@ -208,6 +208,36 @@ static void from_core_new_epoch_drops_the_last_life(void **state)
     berth_job_table_free(table);
 }
 
+static void held_back_is_the_guest_on_its_node_alone(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    BerthCoreTask task = core_tasks[4];
+    berth_record_from_core(entry, &task, "n3", "");
+    entry->stored->task->held_back_usec = 9;
+    berth_record_from_core(entry, &task, "n3", "");
+    assert_int_equal(entry->stored->task->held_back_usec, 9);
+    task.phase = BERTH_GUEST_STOPPING; /* it may still hold it */
+    berth_record_from_core(entry, &task, "n3", "");
+    assert_int_equal(entry->stored->task->held_back_usec, 9);
+    berth_record_take_move(entry, NULL, NULL, 0);
+    assert_int_equal(entry->stored->task->held_back_usec, 0);
+    static const BerthGuestPhase gone[] = {BERTH_GUEST_NONE, BERTH_GUEST_RELEASING,
+                                           BERTH_GUEST_FENCING};
+    for (gsize i = 0; i < G_N_ELEMENTS(gone); i++) {
+        task.phase = gone[i];
+        entry->stored->task->held_back_usec = 9;
+        berth_record_from_core(entry, &task, "n3", "");
+        assert_int_equal(entry->stored->task->held_back_usec, 0);
+    }
+    task.phase = BERTH_GUEST_STARTING;
+    task.epoch++;
+    entry->stored->task->held_back_usec = 9;
+    berth_record_from_core(entry, &task, "n4", "");
+    assert_int_equal(entry->stored->task->held_back_usec, 0);
+    berth_job_table_free(table);
+}
+
 static void take_status_again_needs_no_storing(void **state)
 {
     BerthJobTable *table = table_with_job();
@@ -597,6 +627,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_core_and_back_is_the_same),
         cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
+        cmocka_unit_test(held_back_is_the_guest_on_its_node_alone),
         cmocka_unit_test(take_status_again_needs_no_storing),
         cmocka_unit_test(take_status_bounds_and_mends_texts),
         cmocka_unit_test(usage_and_clients_of_a_moved_guest_are_its_own),
