@@ -26,12 +26,15 @@ static const Berth__Checkpoint *find_checkpoint(const Berth__Task *task, guint32
     return NULL;
 }
 
-/* What it goes on from had used this. */
+/* What it goes on from had used this. Nobody has measured what it does now. */
 static void begin_with(BerthTaskEntry *entry, const Berth__Usage *usage)
 {
     Berth__StoredTask *stored = entry->stored;
+    Berth__Usage *now = berth_pb_dup(&usage->base);
+    now->psi_cpu_some = now->psi_memory_some = now->psi_memory_full = now->psi_io_some = 0;
+    now->cpu_milli = now->starved_permille = now->throttled_permille = now->rate_msec = 0;
     stored->moved_usage = berth_pb_dup(&usage->base);
-    stored->task->usage = berth_pb_dup(&usage->base);
+    stored->task->usage = now;
     entry->starved_seen_usec = usage->starved_usec;
 }
 

@@ -610,6 +610,31 @@ static void starvation_goes_into_the_record_with_the_core_s_sum(void **state)
     berth_job_table_free(table);
 }
 
+/* What it has used is its own; how it did then is not how it does now. */
+static void restored_guest_has_the_sums_of_its_checkpoint_and_no_rates(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    Berth__Usage usage = counted(9000000, 700000);
+    Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    usage.psi_memory_some = 5000;
+    usage.cpu_milli = 900;
+    usage.starved_permille = 100;
+    usage.rate_msec = 10000;
+    checkpoint.serial = 3;
+    checkpoint.usage = &usage;
+    Berth__Task *record = entry->stored->task;
+    record->checkpoints = g_new(Berth__Checkpoint *, 1);
+    record->checkpoints[record->n_checkpoints++] = berth_pb_dup(&checkpoint.base);
+    berth_record_from_core(entry, &core_tasks[5], "n2", "");
+    assert_int_equal(record->usage->cpu_usec, 9000000);
+    assert_int_equal(record->usage->psi_memory_some, 0);
+    assert_int_equal(record->usage->cpu_milli, 0);
+    assert_int_equal(record->usage->starved_permille, 0);
+    assert_int_equal(record->usage->rate_msec, 0);
+    berth_job_table_free(table);
+}
+
 static void family_is_the_name_s_in_every_release(void **state)
 {
     Berth__Job job = BERTH__JOB__INIT;
@@ -643,6 +668,7 @@ int main(void)
         cmocka_unit_test(usage_after_a_restart_has_all_starvation_once),
         cmocka_unit_test(usage_that_goes_back_is_begun_anew),
         cmocka_unit_test(starvation_goes_into_the_record_with_the_core_s_sum),
+        cmocka_unit_test(restored_guest_has_the_sums_of_its_checkpoint_and_no_rates),
         cmocka_unit_test(family_is_the_name_s_in_every_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
