@@ -127,7 +127,9 @@ static void tell_slack(Story *story)
 {
     switch (story->why->slack) {
     case BERTH__EXPLANATION__SLACK__SLACK_OFF:
-        tell(story, "Jobs do not start in slack here (opportunistic of berthd.conf).");
+        tell(story,
+             "Jobs do not start in slack here: that takes slack = yes in [guests] and kind = rbd "
+             "in [storage] of berthd.conf.");
         break;
     case BERTH__EXPLANATION__SLACK__SLACK_NOT_WANTED:
         tell(story, "It does not start in slack, as it was asked not to (--guaranteed).");

@@ -93,7 +93,10 @@ static void each_answer_about_slack_has_a_sentence(void **state)
         task.state = BERTH__JOB_STATE__PENDING;
         why.reason = BERTH__REASON__REASON_RESOURCES;
         why.slack = (Berth__Explanation__Slack)all->values[i].value;
-        assert_true(g_hash_table_add(seen, now_text(&job, &task, &why)));
+        g_autofree char *text = now_text(&job, &task, &why);
+        if (why.slack == BERTH__EXPLANATION__SLACK__SLACK_OFF)
+            assert_non_null(strstr(text, "slack = yes in [guests] and kind = rbd in [storage]"));
+        assert_true(g_hash_table_add(seen, g_steal_pointer(&text)));
     }
 }
 
