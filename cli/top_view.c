@@ -195,6 +195,8 @@ static char *place_text(const Berth__Task *task)
         return g_strdup("frozen");
     if (berth_job_state_name(task->state) != NULL && task->state > BERTH__JOB_STATE__SUSPENDED)
         return g_strdup("leaving");
+    if (task->held_back_usec != 0)
+        return g_strdup("held");
     return g_strdup(task->opportunistic ? "slack" : "backed");
 }
 

@@ -237,6 +237,17 @@ static void tell_place(Story *story, const Berth__Task *task)
         tell_next_look(story);
 }
 
+/* For a moment, by its node itself. */
+static void tell_held_back(Story *story, const Berth__Task *task, guint64 now_usec)
+{
+    g_autofree char *since = clock_text(task->held_back_usec, now_usec);
+    if (task->held_back_usec != 0)
+        tell(story,
+             "It gets next to no CPU since %s: %s is short of memory, and holds back who runs in "
+             "slack until there is enough.",
+             since, task->node);
+}
+
 static void tell_running(Story *story, const Berth__Job *job, const Berth__Task *task,
                          guint64 now_usec)
 {
@@ -255,6 +266,7 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
              job->memory_max_mib > MAX(task->memory_mib, job->memory_mib)
                  ? ", as no node has room for that"
                  : " (--memory-max)");
+    tell_held_back(story, task, now_usec);
     if (task->stop_usec != 0)
         tell(story, "It is being ended: %s.",
              *task->reason_text != '\0' ? task->reason_text
@@ -352,46 +364,60 @@ static char *deed_text(const Berth__Event *event)
     }
 }
 
-static char *result_text(const Berth__Event *event)
+static char *failure_text(const Berth__Event *event)
 {
-    g_autofree char *gone = NULL;
+    g_autofree char *what = NULL;
     switch (event->kind) {
-    case BERTH__EVENT__KIND__GUEST_RUNNING:
-        return g_strdup_printf("its command runs on %s", event->node);
-    case BERTH__EVENT__KIND__GUEST_EXITED:
-        if (event->reason == BERTH__REASON__REASON_NONE)
-            return g_strdup("its command has ended");
-        gone = g_strdup_printf("its guest is gone: %s",
-                               berth_words_reason((BerthReason)event->reason));
-        return with_text(gone, event);
     case BERTH__EVENT__KIND__GUEST_START_FAILED:
-        gone = g_strdup_printf("did not start on %s", event->node);
-        return with_text(gone, event);
-    case BERTH__EVENT__KIND__GUEST_FENCED:
-        return g_strdup_printf("cut off from storage on %s, which was lost", event->node);
-    case BERTH__EVENT__KIND__GUEST_MIGRATED:
-        return g_strdup_printf("runs on %s now", event->node);
+        what = g_strdup_printf("did not start on %s", event->node);
+        return with_text(what, event);
     case BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED:
-        gone = g_strdup_printf("was not moved, and stays on %s", event->node);
-        return with_text(gone, event);
-    case BERTH__EVENT__KIND__GUEST_RESIZED:
-        return g_strdup_printf("has %s now", event->text);
+        what = g_strdup_printf("was not moved, and stays on %s", event->node);
+        return with_text(what, event);
     case BERTH__EVENT__KIND__GUEST_RESIZE_FAILED:
         return with_text("was not resized", event);
     case BERTH__EVENT__KIND__GUEST_FREEZE_FAILED:
         return with_text("was not frozen", event);
     case BERTH__EVENT__KIND__GUEST_THAW_FAILED:
         return with_text("was not thawed", event);
-    case BERTH__EVENT__KIND__GUEST_CHECKPOINTED:
-        return with_text("was checkpointed", event);
     case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
         return with_text("was not checkpointed", event);
+    default:
+        return NULL;
+    }
+}
+
+static char *result_text(const Berth__Event *event)
+{
+    g_autofree char *what = NULL;
+    switch (event->kind) {
+    case BERTH__EVENT__KIND__GUEST_RUNNING:
+        return g_strdup_printf("its command runs on %s", event->node);
+    case BERTH__EVENT__KIND__GUEST_EXITED:
+        if (event->reason == BERTH__REASON__REASON_NONE)
+            return g_strdup("its command has ended");
+        what = g_strdup_printf("its guest is gone: %s",
+                               berth_words_reason((BerthReason)event->reason));
+        return with_text(what, event);
+    case BERTH__EVENT__KIND__GUEST_FENCED:
+        return g_strdup_printf("cut off from storage on %s, which was lost", event->node);
+    case BERTH__EVENT__KIND__GUEST_MIGRATED:
+        return g_strdup_printf("runs on %s now", event->node);
+    case BERTH__EVENT__KIND__GUEST_RESIZED:
+        return g_strdup_printf("has %s now", event->text);
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINTED:
+        return with_text("was checkpointed", event);
     case BERTH__EVENT__KIND__CHECKPOINT_REMOVED:
         return with_text("a checkpoint was removed", event);
     case BERTH__EVENT__KIND__GUEST_SHORT:
         return with_text("short of memory", event);
+    case BERTH__EVENT__KIND__GUEST_HELD_BACK:
+        what = g_strdup_printf("held back on %s, with next to no CPU", event->node);
+        return with_text(what, event);
+    case BERTH__EVENT__KIND__GUEST_LET_GO:
+        return g_strdup_printf("gets CPU on %s again", event->node);
     default:
-        return NULL;
+        return failure_text(event);
     }
 }
 

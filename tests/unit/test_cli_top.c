@@ -194,6 +194,15 @@ static void all_of_it_is_shown_without_a_terminal(void **state)
         "            -  evicted 1d01h ago, restored, was on n2");
 }
 
+static void guest_that_is_held_back_is_in_no_ordinary_place(void **state)
+{
+    Snapshot *snapshot = *state;
+    snapshot->tasks[1].held_back_usec = NOW_USEC;
+    g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
+    assert_contains(text, "  n1    held        2 ");
+    assert_null(strstr(text, "  n1    slack "));
+}
+
 /* However small it is. */
 static void lines_fit_any_screen(void **state)
 {
@@ -338,6 +347,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         OF_SNAPSHOT(all_of_it_is_shown_without_a_terminal),
+        OF_SNAPSHOT(guest_that_is_held_back_is_in_no_ordinary_place),
         OF_SNAPSHOT(lines_fit_any_screen),
         OF_SNAPSHOT(narrow_screen_keeps_what_says_most),
         OF_SNAPSHOT(end_of_the_screen_tells_order_and_keys),

@@ -127,6 +127,14 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
         "now (--memory-max).\n"
         "It was moved from n2 to n1 while it ran, at 2026-02-28 12:00:05: its node is short "
         "of memory or CPU.");
+    task.moved = NULL;
+    task.short_usec = 0;
+    task.held_back_usec = NOW_USEC - 5 * SEC;
+    g_autofree char *held = now_text(&job, &task, &why);
+    assert_non_null(strstr(held, "\nIt gets next to no CPU since 12:00:00: n1 is short of memory, "
+                                 "and holds back who runs in slack until there is enough."));
+    task.held_back_usec = 0;
+    task.short_usec = NOW_USEC - 60 * SEC;
     job.memory_max_mib = 1024;
     task.opportunistic = FALSE;
     task.moved = NULL;
@@ -188,6 +196,9 @@ static const EventCase story[] = {
     {KIND(GUEST_RESIZED), 0, 0, "n2", "2 vCPUs, 768M", "", "has 2 vCPUs, 768M now"},
     {KIND(GUEST_SHORT), 0, REASON(AT_LIMIT), "n2", "768M are too little", "",
      "short of memory: 768M are too little"},
+    {KIND(GUEST_HELD_BACK), 0, 0, "n2", "the node is short of memory", "",
+     "held back on n2, with next to no CPU: the node is short of memory"},
+    {KIND(GUEST_LET_GO), 0, 0, "n2", "", "", "gets CPU on n2 again"},
     {KIND(JOB_FREEZE_REQUESTED), 0, 0, "", "to disk", "", "to stand still to disk, says alice"},
     {KIND(GUEST_CHECKPOINT), 0, REASON(FROZEN_BY_USER), "n2", "3", "",
      "checkpointed, as number 3, on node n2: its user froze it"},
