@@ -372,7 +372,10 @@ static char *failure_text(const Berth__Event *event)
         what = g_strdup_printf("did not start on %s", event->node);
         return with_text(what, event);
     case BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED:
-        what = g_strdup_printf("was not moved, and stays on %s", event->node);
+        what = g_strdup_printf(event->reason == BERTH__REASON__REASON_GUEST_VANISHED
+                                   ? "was to be moved from %s"
+                                   : "was not moved, and stays on %s",
+                               event->node);
         return with_text(what, event);
     case BERTH__EVENT__KIND__GUEST_RESIZE_FAILED:
         return with_text("was not resized", event);
