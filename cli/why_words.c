@@ -264,7 +264,8 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
              "now%s.",
              since, memory,
              job->memory_max_mib > MAX(task->memory_mib, job->memory_mib)
-                 ? ", as no node has room for that"
+                 ? ": there is no room for more where it is, nor on another node that it could "
+                   "be moved to"
                  : " (--memory-max)");
     tell_held_back(story, task, now_usec);
     if (task->stop_usec != 0)

@@ -67,9 +67,9 @@ char *berth_told_short(const Berth__Job *job, const Berth__Task *task)
                                "(--memory-max): it goes on, slowly",
                                has);
     return g_strdup_printf(
-        "its %s of memory are too little, and no node has room to give it more, "
-        "of the %s that it may have: it goes on, slowly, and is grown as soon as "
-        "one has",
+        "its %s of memory are too little; of the %s that it may have there is no "
+        "room for more where it is, nor on another node that it could be moved "
+        "to: it goes on, slowly, and is grown as soon as there is",
         has, most);
 }
 

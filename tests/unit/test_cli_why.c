@@ -139,9 +139,11 @@ static void running_job_is_told_where_it_is_and_what_it_lacks(void **state)
     task.opportunistic = FALSE;
     task.moved = NULL;
     g_autofree char *backed = now_text(&job, &task, &why);
-    assert_string_equal(backed, "It runs on n1, and all that it reserves is kept for it there.\n"
-                                "It is slow: since 11:59:05 its 512M of memory are too little, and "
-                                "it can get no more now, as no node has room for that.");
+    assert_string_equal(backed,
+                        "It runs on n1, and all that it reserves is kept for it there.\n"
+                        "It is slow: since 11:59:05 its 512M of memory are too little, and "
+                        "it can get no more now: there is no room for more where it is, nor "
+                        "on another node that it could be moved to.");
 }
 
 static void job_that_stands_still_or_has_ended_is_told_why(void **state)

@@ -132,9 +132,10 @@ static void short_job_is_told_why_it_gets_no_more(void **state)
     job.memory_max_mib = 2048;
     task.memory_mib = 1024;
     g_autofree char *full = berth_told_short(&job, &task);
-    assert_string_equal(full, "its 1G of memory are too little, and no node has room to give it "
-                              "more, of the 2G that it may have: it goes on, slowly, and is grown "
-                              "as soon as one has");
+    assert_string_equal(
+        full, "its 1G of memory are too little; of the 2G that it may have there is no room "
+              "for more where it is, nor on another node that it could be moved to: it goes "
+              "on, slowly, and is grown as soon as there is");
 }
 
 static void missed_checkpoint_is_told_by_what_it_was_for(void **state)
