@@ -329,6 +329,19 @@ static char *wish(const char *what, const Berth__Event *event)
                            user);
 }
 
+/* SOMETHING where the text is left out, as it is of another's job. */
+static char *wish_for(const char *what, const char *something, const Berth__Event *event)
+{
+    return wish(*event->text != '\0' ? what : something, event);
+}
+
+/* The text between BEFORE and AFTER, or UNNAMED where it is left out. (transfer full) */
+static char *named(const char *before, const char *after, const char *unnamed,
+                   const Berth__Event *event)
+{
+    return *event->text != '\0' ? g_strconcat(before, event->text, after, NULL) : g_strdup(unnamed);
+}
+
 static char *deed(const char *what, const Berth__Event *event, const char *to)
 {
     g_autofree char *text =
@@ -346,17 +359,19 @@ static char *deed_text(const Berth__Event *event)
     case BERTH__EVENT__KIND__GUEST_START:
         return deed("started", event, NULL);
     case BERTH__EVENT__KIND__GUEST_RESTORE:
-        what = g_strdup_printf("put back to checkpoint %s", event->text);
+        what = named("put back to checkpoint ", "", "put back to a checkpoint", event);
         return deed(what, event, NULL);
     case BERTH__EVENT__KIND__GUEST_MIGRATE:
+        if (*event->text == '\0')
+            return deed("to be moved to another node; it is", event, NULL);
         return deed("to be moved", event, event->text);
     case BERTH__EVENT__KIND__GUEST_CHECKPOINT:
-        what = g_strdup_printf("checkpointed, as number %s,", event->text);
+        what = named("checkpointed, as number ", ",", "checkpointed", event);
         return deed(what, event, NULL);
     case BERTH__EVENT__KIND__GUEST_RESIZE:
         what = event->reason == BERTH__REASON__REASON_PROMOTION
                    ? g_strdup("to be backed")
-                   : g_strdup_printf("to have %s", event->text);
+                   : named("to have ", "", "to have another size", event);
         return deed(what, event, NULL);
     case BERTH__EVENT__KIND__GUEST_STOP:
         return deed("ended", event, NULL);
@@ -408,7 +423,7 @@ static char *result_text(const Berth__Event *event)
     case BERTH__EVENT__KIND__GUEST_MIGRATED:
         return g_strdup_printf("runs on %s now", event->node);
     case BERTH__EVENT__KIND__GUEST_RESIZED:
-        return g_strdup_printf("has %s now", event->text);
+        return named("has ", " now", "has another size now", event);
     case BERTH__EVENT__KIND__GUEST_CHECKPOINTED:
         return with_text("was checkpointed", event);
     case BERTH__EVENT__KIND__CHECKPOINT_REMOVED:
@@ -445,13 +460,13 @@ static char *wish_text(const Berth__Event *event)
     case BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED:
         return wish("not to be moved", event);
     case BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED:
-        return wish("to have", event);
+        return wish_for("to have", "to have another size", event);
     case BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED:
-        return wish("to have a time limit of", event);
+        return wish_for("to have a time limit of", "to have another time limit", event);
     case BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED:
         return wish("to be checkpointed", event);
     case BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED:
-        return wish("to go on from checkpoint", event);
+        return wish_for("to go on from checkpoint", "to go on from a checkpoint", event);
     default:
         return NULL;
     }
