@@ -119,7 +119,8 @@ static void tell_no_room(Story *story)
     g_autofree char *need = berth_format_size_mib(why->slack_need_mib);
     tell(story,
          "In slack, too, there is no room: no node is predicted to leave idle what it is thought "
-         "to need, %.1f vCPUs and %s.",
+         "to need, %.1f vCPUs and %s; or those that are were short of memory lately, or may take "
+         "no more into slack.",
          why->slack_need_milli / 1000.0, need);
 }
 

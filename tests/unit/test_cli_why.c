@@ -62,7 +62,8 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
         "before it.\n"
         "By then job 3 leaves n2: 12:02:04 at the latest.\n"
         "In slack, too, there is no room: no node is predicted to leave idle what it is thought to "
-        "need, 1.5 vCPUs and 700M.\n"
+        "need, 1.5 vCPUs and 700M; or those that are were short of memory lately, or may take no "
+        "more into slack.\n"
         "Room is looked for whenever a job or a node comes or goes, and at 12:00:35, in 00:00:30, "
         "in "
         "any case.");
