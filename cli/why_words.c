@@ -108,8 +108,13 @@ static void tell_plan(Story *story)
     for (size_t i = 0; i < why->n_planned_nodes; i++)
         g_string_append_printf(nodes, "%s%s", i > 0 ? ", " : "", why->planned_nodes[i]);
     g_autofree char *then = then_text(why->planned_usec, why->now_usec);
-    tell(story, "It is planned to start on %s at %s, at the latest, if nobody comes before it.",
-         nodes->str, then);
+    if (why->plan_may_be_put_off)
+        tell(story,
+             "It is planned to start on %s at %s; jobs that cannot run in slack may put that off.",
+             nodes->str, then);
+    else
+        tell(story, "It is planned to start on %s at %s, at the latest, if nobody comes before it.",
+             nodes->str, then);
     tell_leavings(story);
 }
 

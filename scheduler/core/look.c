@@ -94,13 +94,12 @@ static void find_nearest(BerthCore *core, const CoreClass *class, BerthCoreWait 
 
 /* --- its planned start ----------------------------------------------------------------------- */
 
-static const CorePlanned *planned_of(const CorePlan *plan, const CoreJob *job)
+static const CorePlanned *planned_in(const CorePlan *plan, CorePlanPart part, const CoreJob *job)
 {
     const CorePlanned *planned;
-    for (guint part = 0; part < CORE_PLAN_N_PARTS; part++)
-        for (guint i = 0; (planned = core_plan_at(plan, (CorePlanPart)part, i)) != NULL; i++)
-            if (planned->job == job->id)
-                return planned;
+    for (guint i = 0; (planned = core_plan_at(plan, part, i)) != NULL; i++)
+        if (planned->job == job->id)
+            return planned;
     return NULL;
 }
 
@@ -143,7 +142,11 @@ static void add_leavings(BerthCoreWait *wait, const CoreNode *node)
 
 static void look_at_plan(BerthCore *core, const CoreJob *job, BerthCoreWait *wait)
 {
-    const CorePlanned *planned = planned_of(core->plan, job);
+    const CorePlanned *planned = planned_in(core->plan, CORE_PLAN_FIRM, job);
+    if (planned == NULL) {
+        planned = planned_in(core->plan, CORE_PLAN_GATHERED, job);
+        wait->is_gathered = planned != NULL;
+    }
     if (planned == NULL)
         return;
     wait->planned_usec = planned->start_usec;

@@ -34,6 +34,7 @@ typedef struct {
     gint64 planned_usec;                         /* 0 = it is not planned */
     guint32 planned_nodes[BERTH_WAIT_NODES_MAX]; /* handles, each once */
     guint n_planned_nodes;
+    gboolean is_gathered; /* that start may be put off, by who cannot run in slack */
     BerthCoreLeaving leavings[BERTH_WAIT_LEAVINGS_MAX]; /* from these until then, by time */
     guint n_leavings;
     guint32 guests; /* that it has, of the size: */

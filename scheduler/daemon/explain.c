@@ -24,6 +24,7 @@ static void tell_plan(BerthDaemon *daemon, const BerthCoreWait *wait, Answer *an
 {
     Berth__Explanation *message = &answer->message;
     message->planned_usec = (guint64)wait->planned_usec;
+    message->plan_may_be_put_off = wait->is_gathered;
     for (guint i = 0; i < wait->n_planned_nodes; i++)
         answer->nodes[i] = name_of(daemon, wait->planned_nodes[i]);
     message->planned_nodes = answer->nodes;

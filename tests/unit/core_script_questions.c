@@ -144,7 +144,8 @@ static void describe_plan(const BerthCoreWait *wait, GString *text)
 {
     for (guint i = 0; i < wait->n_planned_nodes; i++) {
         if (i == 0)
-            g_string_append_printf(text, " plan=%" G_GINT64_FORMAT, second(wait->planned_usec));
+            g_string_append_printf(text, " plan=%s%" G_GINT64_FORMAT, wait->is_gathered ? "~" : "",
+                                   second(wait->planned_usec));
         g_string_append_printf(text, "%s%u", i > 0 ? "," : "@", wait->planned_nodes[i]);
     }
     for (guint i = 0; i < wait->n_leavings; i++)

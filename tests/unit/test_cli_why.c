@@ -67,6 +67,11 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
         "Room is looked for whenever a job or a node comes or goes, and at 12:00:35, in 00:00:30, "
         "in "
         "any case.");
+    why.plan_may_be_put_off = TRUE;
+    g_autofree char *gathered = now_text(&job, &task, &why);
+    assert_non_null(strstr(gathered,
+                           "\nIt is planned to start on n2 at 12:02:05, in 00:02:00; jobs "
+                           "that cannot run in slack may put that off.\n"));
 }
 
 static void held_job_is_not_told_of_room(void **state)

@@ -116,6 +116,29 @@ static void wait_says_why_not_in_slack(void **state)
                                     "leaves=1@10000 slack=no-space\n");
 }
 
+/* 2 has the firm start, on node 2; for 3 node 1 is gathered, as soon as somebody comes who could be in slack. */
+static void wait_says_whether_a_plan_may_be_put_off(void **state)
+{
+    core_script_run_tuned(
+        BERTH_FEATURE_ALL, BERTH_TUNING_PLAN_DEPTH, 1,
+        "node 1 10 1000\n"
+        "node 2 10 1000\n"
+        "submit 1 v=4 m=500 nodes=1 limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 9 v=10 m=1000 nodes=2 limit=100000 -> START 9.1@2\n"
+        "running 9.1\n"
+        "at 20\n"
+        "report 1.1 cpu=4000 mem=500\n"
+        "report 9.1 cpu=10000 mem=1000\n"
+        "submit 2 v=10 m=1000 nodes=2 limit=1000\n"
+        "submit 3 v=10 m=1000 nodes=1 limit=1000\n"
+        "submit 4 v=1 m=100 limit=100 may-checkpoint slack nodes=1 -> START 4.1@1~\n"
+        "waits 2 need=10/1000 open=1 nearest=2:0/0 plan=100000@2 leaves=9@100000 "
+        "slack=not-wanted\n"
+        "waits 3 need=10/1000 before=1:2 open=1 nearest=1:6/500 plan=~100000@1 leaves=1@100000 "
+        "slack=not-wanted\n");
+}
+
 /* Reports make room that is looked for with the next round only. */
 static void wait_says_when_room_is_looked_for_next(void **state)
 {
@@ -145,6 +168,7 @@ int main(void)
         cmocka_unit_test(wait_names_eight_before_it_at_most),
         cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
         cmocka_unit_test(wait_says_why_not_in_slack),
+        cmocka_unit_test(wait_says_whether_a_plan_may_be_put_off),
         cmocka_unit_test(wait_says_when_room_is_looked_for_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
