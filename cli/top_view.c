@@ -296,7 +296,7 @@ static void add_sums(GPtrArray *lines, const BerthTopLook *look, const Berth__To
               reply->jobs_waiting, reply->jobs_waiting == 1 ? "" : "s",
               reply->jobs_waiting == 1 ? "s" : "");
     add_linef(lines, look, "vCPUs   %u: %s reserved, %.1f predicted, %.1f used", reply->vcpus,
-              vcpus, reply->predicted_milli / 1000.0, reply->used_milli / 1000.0);
+              vcpus, (double)reply->predicted_milli / 1000, (double)reply->used_milli / 1000);
     add_linef(lines, look, "memory  %s: %s reserved, %s predicted, %s used", memory_all, memory,
               memory_predicted, memory_used);
 }

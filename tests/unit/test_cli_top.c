@@ -203,6 +203,15 @@ static void guest_that_is_held_back_is_in_no_ordinary_place(void **state)
     assert_null(strstr(text, "  n1    slack "));
 }
 
+static void sums_of_a_large_cluster_are_shown(void **state)
+{
+    Snapshot *snapshot = *state;
+    snapshot->reply.used_milli = G_GUINT64_CONSTANT(5000000000);
+    snapshot->reply.predicted_milli = G_GUINT64_CONSTANT(6000000000);
+    g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
+    assert_contains(text, " reserved, 6000000.0 predicted, 5000000.0 used\n");
+}
+
 /* However small it is. */
 static void lines_fit_any_screen(void **state)
 {
@@ -348,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_SNAPSHOT(all_of_it_is_shown_without_a_terminal),
         OF_SNAPSHOT(guest_that_is_held_back_is_in_no_ordinary_place),
+        OF_SNAPSHOT(sums_of_a_large_cluster_are_shown),
         OF_SNAPSHOT(lines_fit_any_screen),
         OF_SNAPSHOT(narrow_screen_keeps_what_says_most),
         OF_SNAPSHOT(end_of_the_screen_tells_order_and_keys),
