@@ -20,6 +20,10 @@
 #include "scheduler/core/search.h"
 #include "scheduler/core/task.h"
 
+/* One that lacks memory is said to do so until it has not for so long: what it uses goes up and down from one report to
+ * the next, and each change is written and told. */
+#define SHORT_FORGOTTEN_USEC (60 * (gint64)G_USEC_PER_SEC)
+
 static gboolean stalls_for_memory(const BerthCore *core, const BerthCoreUsage *usage)
 {
     return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE];
@@ -175,6 +179,13 @@ void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short)
     core_emit_changed(core, task);
 }
 
+static void forget_short(BerthCore *core, const CoreGuest *guest)
+{
+    gint64 since_usec = MAX(guest->near_limit_usec, guest->task->record.short_usec);
+    if (core->now_usec - since_usec >= SHORT_FORGOTTEN_USEC)
+        core_limit_set_short(core, guest->task, FALSE);
+}
+
 /* It stalls, and there is no more for it. */
 static void at_limit(BerthCore *core, CoreGuest *guest)
 {
@@ -194,8 +205,10 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
     if (core_balloon_check(core, guest, memory))
         return;
     gboolean vcpus = lacks_vcpus(core, usage);
-    if (!memory)
-        core_limit_set_short(core, guest->task, FALSE);
+    if (memory)
+        guest->near_limit_usec = core->now_usec;
+    else
+        forget_short(core, guest);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
         grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
         core->now_usec < guest->limit_rest_usec)

@@ -486,7 +486,8 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
     if (!core_size_equal(guest->goal, guest->size))
         set_size(core, guest, guest->goal);
-    core_limit_set_short(core, guest->task, FALSE);
+    if (guest->goal.memory_mib > guest->old_size.memory_mib)
+        core_limit_set_short(core, guest->task, FALSE);
     guest->balloon_mib = guest->to_balloon_mib;
     if (guest->balloon_mib == 0)
         return;

@@ -219,6 +219,7 @@ struct CoreGuest {
     gint64 limit_rest_usec;   /* nor stopped at its limit: it was let go on as it is, or resized */
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
+    gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */
     /* charge.c */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */
     gint64 told_usec;         /* up to this one its losses are in its gang's */

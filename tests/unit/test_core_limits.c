@@ -270,15 +270,10 @@ static void shortage_is_told_until_there_is_more(void **state)
         "restart\n"
         "join 1 1.1:running 2.1:running\n"
         "short 1 5\n"
-        "report 1.1 mem=200 left=200\n"
-        "short 1 never\n"
-        "at 7\n"
-        "report 1.1 mem=390 left=10 psi=100\n"
-        "short 1 7\n"
         "exited 2.1 -> RELEASE 2.1@1\n"
         "released 2.1\n"
         "report 1.1 mem=390 left=10 psi=100 -> RESIZE 1.1@1\n"
-        "short 1 7\n"
+        "short 1 5\n"
         "resized 1.1\n"
         "short 1 never\n"
         "report 1.1 mem=490 left=10 psi=100 -> RESIZE 1.1@1\n"
@@ -290,6 +285,51 @@ static void shortage_is_told_until_there_is_more(void **state)
         "short 1 40\n"
         "freeze 1 -> FREEZE 1.1@1\n"
         "frozen 1.1\n"
+        "short 1 never\n");
+}
+
+/* Each change of it is written and told. */
+static void shortage_that_comes_and_goes_is_one(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 notify -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 5\n"
+        "report 1.1 mem=390 left=10 psi=100\n"
+        "at 15\n"
+        "report 1.1 mem=200 left=200\n"
+        "short 1 5\n"
+        "at 60\n"
+        "report 1.1 mem=390 left=10\n" /* near it again, though it does not stall */
+        "at 119\n"
+        "report 1.1 mem=200 left=200\n"
+        "short 1 5\n"
+        "restart\n"
+        "join 1 1.1:running\n"
+        "at 120\n"
+        "report 1.1 mem=200 left=200\n"
+        "short 1 never\n"
+        "report 1.1 mem=390 left=10 psi=100\n"
+        "short 1 120\n");
+}
+
+/* More vCPUs, or less memory, are no remedy. */
+static void shortage_ends_with_more_memory_alone(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 m=400 mmax=1000 vmax=2 notify -> START 1.1@1\n"
+        "submit 2 m=600 -> START 2.1@1\n"
+        "running 1.1\n"
+        "report 1.1 mem=390 left=10 psi=100\n"
+        "short 1 0\n"
+        "resize 1 v=2 -> RESIZE 1.1@1=2/400\n"
+        "resized 1.1\n"
+        "short 1 0\n"
+        "resize 1 m=300 -> RESIZE 1.1@1=2/300\n"
+        "resized 1.1\n"
+        "short 1 0\n"
+        "resize 1 m=400 -> RESIZE 1.1@1=2/400\n"
+        "resized 1.1\n"
         "short 1 never\n");
 }
 
@@ -307,6 +347,8 @@ int main(void)
         cmocka_unit_test(guest_that_will_have_room_waits_for_it),
         cmocka_unit_test(on_limit_is_what_the_job_says),
         cmocka_unit_test(shortage_is_told_until_there_is_more),
+        cmocka_unit_test(shortage_that_comes_and_goes_is_one),
+        cmocka_unit_test(shortage_ends_with_more_memory_alone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
