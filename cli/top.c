@@ -9,6 +9,7 @@
 #include "cli/top_order.h"
 #include "cli/top_view.h"
 #include "common/error.h"
+#include "common/message.h"
 
 #include <errno.h>
 #include <glib-unix.h>
@@ -177,6 +178,10 @@ static void on_reply(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GError) error = NULL;
     ProtobufCMessage *reply = berth_rpc_peer_call_finish(result, &error);
     top->is_asking = FALSE;
+    if (g_cancellable_is_cancelled(top->cancellable)) { /* it ends: nobody wants to know any more */
+        g_clear_pointer(&reply, berth_message_free);
+        return;
+    }
     if (reply != NULL) {
         top->took_usec = g_get_monotonic_time() - top->asked_usec;
         take_reply(top, (Berth__TopReply *)(void *)reply);

@@ -184,6 +184,26 @@ static void top_on_a_terminal_outlives_the_daemon(void **state)
     terminal_clear(&terminal);
 }
 
+/* Another question is under way when this returns: berthd does not answer any more. */
+static void stop_answering(BerthdTest *test)
+{
+    gint64 end_usec = g_get_monotonic_time() + 1200 * 1000; /* more than two intervals */
+    berthd_fixture_signal(test->berthd, SIGSTOP);
+    run_until(g_get_monotonic_time() > end_usec);
+}
+
+static void top_that_is_left_while_it_asks_ends_well(void **state)
+{
+    BerthdTest *test = *state;
+    Terminal terminal = on_terminal(test);
+    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
+    stop_answering(test);
+    type(&terminal, "q");
+    assert_ended(&terminal, "status 0");
+    berthd_fixture_signal(test->berthd, SIGCONT);
+    terminal_clear(&terminal);
+}
+
 static void terminal_is_as_it_was_after(BerthdTest *test, int number, const char *status)
 {
     Terminal terminal = on_terminal(test);
@@ -376,6 +396,7 @@ int main(void)
         TEST(top_refuses_what_it_cannot_do),
         TEST(top_on_a_terminal_follows_until_q),
         TEST(top_on_a_terminal_outlives_the_daemon),
+        TEST(top_that_is_left_while_it_asks_ends_well),
         TEST(top_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was),
         TEST(why_of_a_waiting_job_names_what_it_waits_for),
         TEST(why_of_others_tells_how_they_came_there),
