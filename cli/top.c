@@ -23,7 +23,7 @@
 /* Between two listings, however much happens, it is so many times as long as the last one took; within these. */
 #define GAP_TIMES    10
 #define GAP_MSEC     500u
-#define GAP_MAX_MSEC 10000u
+#define GAP_MAX_MSEC 5000u
 #define TIMEOUT_MSEC 30000u
 #define PAGE         500u
 
@@ -37,6 +37,7 @@ typedef struct {
     char *note;             /* why there is none newer, or NULL */
     guint tick;             /* the source that asks next, 0 = none */
     gboolean is_asking;
+    gboolean asks_again;       /* something has changed since it was asked */
     gint64 asked_usec;         /* monotonic */
     gint64 took_usec;          /* until the last answer came */
     GCancellable *cancellable; /* of the watch, and of what is asked */
@@ -157,7 +158,9 @@ static void ask_soon(Top *top)
 {
     gint64 passed_msec = (g_get_monotonic_time() - top->asked_usec) / 1000;
     guint gap = gap_msec(top);
-    if (!top->is_asking)
+    if (top->is_asking)
+        top->asks_again = TRUE;
+    else
         ask_in(top, passed_msec >= gap ? 0 : gap - (guint)passed_msec);
 }
 
@@ -194,6 +197,8 @@ static void on_reply(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     }
     draw(top);
+    if (reply != NULL && top->asks_again)
+        ask_soon(top);
     if (top->tick == 0)
         ask_in(top, MAX(top->interval_msec, gap_msec(top)));
 }
@@ -236,6 +241,7 @@ static gboolean on_tick(gpointer user_data)
     if (top->is_asking)
         return G_SOURCE_REMOVE;
     top->is_asking = TRUE; /* what is pressed while it connects waits */
+    top->asks_again = FALSE;
     top->asked_usec = g_get_monotonic_time();
     if (!berth_cli_connect(top->cli, &error)) {
         top->is_asking = FALSE;

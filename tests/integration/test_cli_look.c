@@ -108,22 +108,30 @@ typedef struct {
     char *dir;
 } Terminal;
 
-/* `berth top` on a terminal of 30 lines; when it has ended, its status follows, if the terminal is as it was. */
-static Terminal on_terminal(BerthdTest *test)
+/* `berth top` on a terminal of 30 lines, which asks every INTERVAL seconds; when it has ended, its status follows, if the
+ * terminal is as it was. */
+static Terminal on_terminal_every(BerthdTest *test, const char *interval)
 {
+    g_autofree char *script =
+        g_strdup_printf("cat >inner <<'EOF'\n"
+                        "ulimit -c 0; export TERM=xterm; stty rows 30 cols 120; stty -g >before\n"
+                        "sh -c 'echo $$ >pid; exec \"$BERTH\" top --interval %s'\n"
+                        "s=$?; stty -g >after; cmp before after && echo \"status $s\"\nEOF\n"
+                        "script -qc 'sh inner' /dev/null <keys",
+                        interval);
     Terminal terminal = {.dir = g_path_get_dirname(berthd_fixture_socket(test->berthd))};
     g_autofree char *keys = g_build_filename(terminal.dir, "keys", NULL);
     g_unlink(keys);
     assert_int_equal(mkfifo(keys, 0600), 0);
     terminal.keys = open(keys, O_RDWR | O_CLOEXEC);
     assert_true(terminal.keys >= 0);
-    terminal.cli = CLI_SHELL(
-        test->berthd, "cat >inner <<'EOF'\n"
-                      "ulimit -c 0; export TERM=xterm; stty rows 30 cols 120; stty -g >before\n"
-                      "sh -c 'echo $$ >pid; exec \"$BERTH\" top --interval 0.5'\n"
-                      "s=$?; stty -g >after; cmp before after && echo \"status $s\"\nEOF\n"
-                      "script -qc 'sh inner' /dev/null <keys");
+    terminal.cli = CLI_SHELL(test->berthd, script);
     return terminal;
+}
+
+static Terminal on_terminal(BerthdTest *test)
+{
+    return on_terminal_every(test, "0.5");
 }
 
 static void type(const Terminal *terminal, const char *keys)
@@ -190,6 +198,34 @@ static void stop_answering(BerthdTest *test)
     gint64 end_usec = g_get_monotonic_time() + 1200 * 1000; /* more than two intervals */
     berthd_fixture_signal(test->berthd, SIGSTOP);
     run_until(g_get_monotonic_time() > end_usec);
+}
+
+static guint n_screens(Terminal *terminal)
+{
+    guint n = 0;
+    for (const char *at = cli_out(terminal->cli); (at = strstr(at, "\033[H")) != NULL; at++)
+        n++;
+    return n;
+}
+
+/* The answer that comes then is of before. */
+static void top_asks_again_for_what_is_pressed_while_it_asks(void **state)
+{
+    BerthdTest *test = *state;
+    Terminal terminal = on_terminal_every(test, "3600");
+    run_until(strstr(newest_screen(&terminal), "keys:") != NULL);
+    berthd_fixture_signal(test->berthd, SIGSTOP);
+    type(&terminal, "m");
+    stop_answering(test);
+    guint before = n_screens(&terminal);
+    type(&terminal, "p");
+    stop_answering(test); /* until it has seen that */
+    berthd_fixture_signal(test->berthd, SIGCONT);
+    run_until(n_screens(&terminal) >= before + 2);
+    assert_contains(newest_screen(&terminal), "by pressure");
+    type(&terminal, "q");
+    assert_ended(&terminal, "status 0");
+    terminal_clear(&terminal);
 }
 
 static void top_that_is_left_while_it_asks_ends_well(void **state)
@@ -396,6 +432,7 @@ int main(void)
         TEST(top_refuses_what_it_cannot_do),
         TEST(top_on_a_terminal_follows_until_q),
         TEST(top_on_a_terminal_outlives_the_daemon),
+        TEST(top_asks_again_for_what_is_pressed_while_it_asks),
         TEST(top_that_is_left_while_it_asks_ends_well),
         TEST(top_that_is_ended_by_a_signal_leaves_the_terminal_as_it_was),
         TEST(why_of_a_waiting_job_names_what_it_waits_for),
