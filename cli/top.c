@@ -285,9 +285,10 @@ static void suspend(Top *top)
 {
     berth_terminal_restore();
     raise(SIGTSTP);
-    if (!berth_terminal_open_screen())
+    if (berth_terminal_open_screen())
+        draw(top);
+    else
         leave(top, NULL);
-    draw(top);
 }
 
 static void take_key(Top *top, const char *key)
