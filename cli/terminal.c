@@ -113,6 +113,20 @@ void berth_terminal_describe(Berth__Terminal *out_terminal)
         out_terminal->type = (char *)type;
 }
 
+/* Sequences as ECMA-48 has them: ESC [, then parameters and one byte from @ on; and ESC O and one byte. */
+gsize berth_key_length(const char *keys, gsize length)
+{
+    if (length < 2 || keys[0] != '\033' || (keys[1] != '[' && keys[1] != 'O'))
+        return MIN(length, 1);
+    gsize end = 2;
+    while (keys[1] == '[' && end < MIN(length, BERTH_KEY_MAX) && keys[end] >= ' ' &&
+           keys[end] < '@')
+        end++;
+    if (end == BERTH_KEY_MAX)
+        return end;
+    return end < length ? end + 1 : 0;
+}
+
 gboolean berth_escape_take(BerthEscape *escape, const guint8 *typed, gsize length, guint8 *out,
                            gsize *out_length)
 {

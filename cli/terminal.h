@@ -19,6 +19,11 @@ void berth_terminal_restore(void);
 /* Its size, and TERM as its type (transfer none); what is not known stays 0 or "". */
 void berth_terminal_describe(Berth__Terminal *out_terminal);
 
+/* Of the bytes that a terminal sends, so many of the LENGTH at KEYS are its first key: one, or a sequence that begins with
+ * ESC, BERTH_KEY_MAX at most. 0: more of it is to come, or there is none. ESC by itself, and before what begins no sequence, is a key. */
+#define BERTH_KEY_MAX 16u
+gsize berth_key_length(const char *keys, gsize length);
+
 /* The keys that are not passed on: "~." after Enter, or first of all, is to leave. "~~" there is "~"; "~" and
  * anything else is both. Zeroed but for `at_start`, which is TRUE, at first. */
 typedef struct {

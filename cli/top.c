@@ -32,6 +32,8 @@ typedef struct {
     BerthTopLook look;
     char *node, *user; /* or NULL */
     guint interval_msec;
+    char keys[4 * BERTH_KEY_MAX]; /* that were typed, and not taken yet */
+    gsize n_keys;
     GMainLoop *loop;
     Berth__TopReply *reply; /* newest, or NULL */
     char *note;             /* why there is none newer, or NULL */
@@ -313,26 +315,32 @@ static void take_key(Top *top, const char *key)
     }
 }
 
-/* Those that a terminal sends for one key come in one piece, as good as always. */
+static void take_keys(Top *top)
+{
+    gsize length = 0, taken = 0;
+    while ((length = berth_key_length(top->keys + taken, top->n_keys - taken)) > 0) {
+        char key[BERTH_KEY_MAX + 1] = {0};
+        memcpy(key, top->keys + taken, length);
+        taken += length;
+        take_key(top, key);
+    }
+    top->n_keys -= taken;
+    memmove(top->keys, top->keys + taken, top->n_keys);
+}
+
+/* Several may come in one piece, and the last of them without its end. */
 static gboolean on_keys(gint fd, GIOCondition condition, gpointer user_data)
 {
     Top *top = user_data;
-    char keys[16] = {0};
-    gssize n = read(fd, keys, sizeof keys - 1);
+    gssize n = read(fd, top->keys + top->n_keys, sizeof top->keys - top->n_keys);
     if (n < 0 && (errno == EAGAIN || errno == EINTR))
         return G_SOURCE_CONTINUE;
     if (n <= 0) {
         leave(top, NULL); /* its terminal is gone */
         return G_SOURCE_REMOVE;
     }
-    if (keys[0] == '\033') {
-        take_key(top, keys);
-        return G_SOURCE_CONTINUE;
-    }
-    for (gssize i = 0; i < n; i++) {
-        char key[2] = {keys[i], '\0'};
-        take_key(top, key);
-    }
+    top->n_keys += (gsize)n;
+    take_keys(top);
     return G_SOURCE_CONTINUE;
 }
 

@@ -170,7 +170,7 @@ static void top_on_a_terminal_follows_until_q(void **state)
     assert_contains(newest_screen(&terminal), "by cpu; keys:");
     type(&terminal, "p");
     run_until(strstr(newest_screen(&terminal), "by pressure; keys:") != NULL);
-    type(&terminal, "q");
+    type(&terminal, "\033[B\033[Aq"); /* in one piece */
     assert_ended(&terminal, "status 0");
     terminal_clear(&terminal);
 }

@@ -42,10 +42,42 @@ static void escape_in_pieces_is_as_in_one(void **state)
     }
 }
 
+static void keys_that_come_together_are_taken_one_by_one(void **state)
+{
+    static const struct {
+        const char *typed;
+        gsize lengths[6]; /* 0: more is to come */
+    } keys[] = {
+        {"q", {1, 0}},
+        {"cmp", {1, 1, 1, 0}},
+        {"\033[A\033[B\033OAq", {3, 3, 3, 1, 0}},
+        {"\033[5~\033[6~", {4, 4, 0}},
+        {"\033[1;5A\033[", {6, 0}},
+        {"c\033[5", {1, 0}},
+        {"\033O", {0}},
+        {"\033", {1, 0}},
+        {"\033\033[A", {1, 3, 0}},
+        {"\033qc", {1, 1, 1, 0}},
+        {"\033[00000000000000000000A", {16, 1, 1, 1, 1, 1}},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(keys); i++) {
+        const char *at = keys[i].typed;
+        for (guint key = 0; key < G_N_ELEMENTS(keys[i].lengths); key++) {
+            gsize length = berth_key_length(at, strlen(at));
+            if (length != keys[i].lengths[key])
+                fail_msg("keys %u: key %u has %zu bytes", i, key, length);
+            if (length == 0)
+                break;
+            at += length;
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(escape_in_pieces_is_as_in_one),
+        cmocka_unit_test(keys_that_come_together_are_taken_one_by_one),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
