@@ -11,6 +11,7 @@
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
+#include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/slack.h"
@@ -175,7 +176,7 @@ static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreJob *job, co
     if (class->shape.memory_mib > core_checkpoint_space_left_mib(core))
         return BERTH_SLACK_NO_SPACE;
     CoreLodger lodger = {class, class->shape.start, needs, core_predict_held_mib(task), TRUE};
-    return core_slack_find(core, &lodger, task != NULL ? task->record.node : 0) != NULL
+    return core_slack_find(core, &lodger, core_placement_avoid_for(task)) != NULL
                ? BERTH_SLACK_ROOM
                : BERTH_SLACK_NO_ROOM;
 }

@@ -21,12 +21,16 @@ CoreTask *core_placement_next(const CoreJob *job)
 }
 
 /* After a failed start another node is better than the same one, whether it counted or not. */
-guint32 core_placement_avoid(const CoreClass *class)
+guint32 core_placement_avoid_for(const CoreTask *task)
 {
-    const CoreTask *task = core_placement_next(core_class_head(class));
     gboolean has_failed = task != NULL && (task->record.start_failures > 0 ||
                                            task->record.reason == BERTH_REASON_STARTING_LATER);
     return has_failed ? task->record.node : 0;
+}
+
+guint32 core_placement_avoid(const CoreClass *class)
+{
+    return core_placement_avoid_for(core_placement_next(core_class_head(class)));
 }
 
 gboolean core_placement_park(BerthCore *core, CoreClass *class)

@@ -15,5 +15,7 @@ void core_placement_start(BerthCore *core, CoreClass *class, const guint32 *node
 void core_placement_start_in_slack(BerthCore *core, CoreClass *class, guint32 node);
 /* The task of JOB that is started next, if it has been started before; NULL = a new one. */
 CoreTask *core_placement_next(const CoreJob *job);
+/* The node on which TASK failed to start, or 0; also for NULL. */
+guint32 core_placement_avoid_for(const CoreTask *task);
 /* The node on which the first task of CLASS failed to start, or 0. */
 guint32 core_placement_avoid(const CoreClass *class);

@@ -139,6 +139,22 @@ static void wait_says_whether_a_plan_may_be_put_off(void **state)
         "slack=not-wanted\n");
 }
 
+/* Its guest was lost there, and may start there again. */
+static void room_in_slack_may_be_where_it_was(void **state)
+{
+    run(IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "gone 2.1 guest-vanished -> RELEASE 2.1@1\n"
+                  "pressed 1\n"
+                  "released 2.1\n"
+                  "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+                  "slack=no-room\n"
+                  "at 500\n"
+                  "report 1.1 cpu=1000 mem=300\n"
+                  "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+                  "slack=room\n");
+}
+
 /* Reports make room that is looked for with the next round only. */
 static void wait_says_when_room_is_looked_for_next(void **state)
 {
@@ -169,6 +185,7 @@ int main(void)
         cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
         cmocka_unit_test(wait_says_why_not_in_slack),
         cmocka_unit_test(wait_says_whether_a_plan_may_be_put_off),
+        cmocka_unit_test(room_in_slack_may_be_where_it_was),
         cmocka_unit_test(wait_says_when_room_is_looked_for_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
