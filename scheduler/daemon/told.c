@@ -10,33 +10,58 @@
 
 /* --- the latest move -------------------------------------------------------------------------- */
 
-static void set_move(Berth__Task *record, const char *to, Berth__Reason reason, gint64 now_usec,
-                     gboolean from_checkpoint)
+static void set_move(Berth__Task *record, const Berth__Move *move)
+{
+    Berth__Move *copy = berth_pb_dup(&move->base);
+    if (record->moved)
+        berth__move__free_unpacked(record->moved, NULL);
+    record->moved = copy;
+}
+
+static void note_move(Berth__Task *record, const char *to, Berth__Reason reason, gint64 now_usec)
 {
     Berth__Move move = BERTH__MOVE__INIT;
     move.from = record->node;
     move.to = (char *)to;
     move.reason = reason;
     move.time_usec = (guint64)now_usec;
-    move.from_checkpoint = from_checkpoint;
-    Berth__Move *copy = berth_pb_dup(&move.base);
-    if (record->moved)
-        berth__move__free_unpacked(record->moved, NULL);
-    record->moved = copy;
+    set_move(record, &move);
+}
+
+/* The latest start of it has failed. */
+static gboolean is_tried_again(const Berth__StoredTask *stored)
+{
+    return stored->start_failures > 0 ||
+           stored->task->reason == BERTH__REASON__REASON_STARTING_LATER;
+}
+
+/* One that is tried again, elsewhere perhaps, was never where it did not start, and is put back for the same reason. */
+static void note_restore(Berth__StoredTask *stored, const char *to, gint64 now_usec)
+{
+    const Berth__Move *before = stored->task->moved;
+    Berth__Move move = BERTH__MOVE__INIT;
+    gboolean is_again = is_tried_again(stored) && before && before->from_checkpoint;
+    move.from = is_again ? before->from : stored->task->node;
+    move.to = (char *)to;
+    move.reason = is_again ? before->reason : stored->task->reason;
+    move.time_usec = (guint64)now_usec;
+    move.from_checkpoint = TRUE;
+    set_move(stored->task, &move);
 }
 
 /* One that begins anew was never moved. */
-static void take_move(Berth__Task *record, const BerthCoreTask *task, const char *node,
+static void take_move(Berth__StoredTask *stored, const BerthCoreTask *task, const char *node,
                       gint64 now_usec)
 {
+    Berth__Task *record = stored->task;
     if (task->epoch > record->epoch && task->checkpoint_epoch != 0) {
-        set_move(record, node, record->reason, now_usec, TRUE);
+        note_restore(stored, node, now_usec);
     } else if (task->epoch > record->epoch && record->moved) {
         berth__move__free_unpacked(record->moved, NULL);
         record->moved = NULL;
     } else if (task->epoch == record->epoch && task->node != 0 && record->migration &&
                g_str_equal(node, record->migration->to)) {
-        set_move(record, node, record->migration->reason, now_usec, FALSE);
+        note_move(record, node, record->migration->reason, now_usec);
     }
 }
 
@@ -99,10 +124,9 @@ static void take_unsaved(BerthTaskEntry *entry, const BerthCoreTask *task, Berth
 void berth_told_take(const Berth__Job *job, BerthTaskEntry *entry, const BerthCoreTask *task,
                      const char *node, gint64 now_usec, BerthNews *out_news)
 {
-    Berth__Task *record = entry->stored->task;
     guint64 has_mib = task->resources.memory_mib;
     *out_news = (BerthNews){0};
-    take_move(record, task, node, now_usec);
+    take_move(entry->stored, task, node, now_usec);
     take_unsaved(entry, task, out_news);
     out_news->is_short = take_short(entry, task, has_mib != 0 ? has_mib : job->memory_mib);
 }

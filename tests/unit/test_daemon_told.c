@@ -98,6 +98,25 @@ static void restore_is_a_move_and_a_new_start_is_none(void **state)
     assert_null(record_of(told)->moved);
 }
 
+static void restore_that_is_tried_again_is_the_same_move(void **state)
+{
+    Told *told = *state;
+    record_of(told)->reason = BERTH__REASON__REASON_EVICTED;
+    told->task.epoch = 2;
+    told->task.checkpoint_epoch = 1;
+    take(told, "n3");
+    record_of(told)->reason = BERTH__REASON__REASON_STARTING_LATER;
+    told->entry.stored->start_failures = 1;
+    told->task.epoch = 3;
+    take(told, "n4");
+    assert_moved(told, "n1", "n4", BERTH__REASON__REASON_EVICTED, TRUE);
+    record_of(told)->reason = BERTH__REASON__REASON_EVICTED; /* it has run there */
+    told->entry.stored->start_failures = 0;
+    told->task.epoch = 4;
+    take(told, "n5");
+    assert_moved(told, "n4", "n5", BERTH__REASON__REASON_EVICTED, TRUE);
+}
+
 static void shortage_is_news_once_for_each_size(void **state)
 {
     static const struct {
@@ -170,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TOLD(move_is_noted_when_it_is_done),
         TOLD(restore_is_a_move_and_a_new_start_is_none),
+        TOLD(restore_that_is_tried_again_is_the_same_move),
         TOLD(shortage_is_news_once_for_each_size),
         cmocka_unit_test(short_job_is_told_why_it_gets_no_more),
         TOLD(missed_checkpoint_is_told_by_what_it_was_for),
