@@ -20,6 +20,8 @@
 
 #include <string.h>
 
+#define HELD_TOLD_EVERY_USEC (60 * (gint64)G_USEC_PER_SEC)
+
 static BerthGuestId guest_id(const Berth__GuestId *id)
 {
     return (BerthGuestId){.job = id->job, .task = id->task, .guest = id->guest, .epoch = id->epoch};
@@ -78,6 +80,32 @@ static BerthReason gone_reason(const Berth__GuestStatus *status)
     }
 }
 
+/* A node may hold a guest back and let it go again for as long as it is short: the event log has no more of that than
+ * this, and of each that it has both. */
+static gboolean is_held_told(BerthTaskEntry *entry, gboolean is_held, gint64 now_usec)
+{
+    if (!is_held)
+        return !entry->holds_untold;
+    entry->holds_untold =
+        entry->held_told_usec != 0 && now_usec - entry->held_told_usec < HELD_TOLD_EVERY_USEC;
+    if (!entry->holds_untold)
+        entry->held_told_usec = now_usec;
+    return !entry->holds_untold;
+}
+
+static void log_held_back(BerthTurn *turn, const Berth__Task *task, gboolean is_held)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = is_held ? BERTH__EVENT__KIND__GUEST_HELD_BACK : BERTH__EVENT__KIND__GUEST_LET_GO;
+    event.job = task->job;
+    event.task = task->index;
+    event.epoch = task->epoch;
+    event.node = task->node;
+    event.text = is_held ? (char *)"the node is short of memory, and the job runs in slack" //
+                         : (char *)"";
+    berth_turn_log(turn, &event);
+}
+
 /* What its node does by itself, of which reports say nothing; the core learns of the node's memory, and that is what it heeds. */
 static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                            const BerthCoreTask *known, BerthTaskEntry *entry,
@@ -90,15 +118,8 @@ static void take_held_back(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         return;
     task->held_back_usec =
         is_held ? (guint64)believable_usec(daemon, entry, status->held_back_usec) : 0;
-    Berth__Event event = BERTH__EVENT__INIT;
-    event.kind = is_held ? BERTH__EVENT__KIND__GUEST_HELD_BACK : BERTH__EVENT__KIND__GUEST_LET_GO;
-    event.job = task->job;
-    event.task = task->index;
-    event.epoch = task->epoch;
-    event.node = task->node;
-    event.text = is_held ? (char *)"the node is short of memory, and the job runs in slack" //
-                         : (char *)"";
-    berth_turn_log(turn, &event);
+    if (is_held_told(entry, is_held, berth_engine_now_usec(daemon->engine)))
+        log_held_back(turn, task, is_held);
     berth_turn_put_task(turn, task->job, task->index);
 }
 

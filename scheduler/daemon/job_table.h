@@ -22,6 +22,9 @@ typedef struct {
     /* Its Usage.starved_usec up to which the core has charged it. The record has that which goes
      * with the core's sum in it, so that neither a restart nor a repetition counts any twice. */
     guint64 starved_seen_usec;
+    gint64
+        held_told_usec; /* when the event log was last told that it is held back; 0 = not since a restart */
+    gboolean holds_untold;  /* it was not told that it is so now */
     gint64 started_at_usec; /* when START of the newest epoch was decided; 0 = before a restart */
 } BerthTaskEntry;
 

@@ -264,6 +264,24 @@ static void guest_that_its_node_holds_back_is_shown(void **state)
     assert_int_equal(count_of(test, BERTH__EVENT__KIND__GUEST_HELD_BACK), 1);
 }
 
+/* The record is as it is; the event log has the first of them. */
+static void guest_that_is_held_back_again_and_again_is_told_of_once(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = submit_running(test);
+    for (guint i = 0; i < 5; i++) {
+        say_held(test, job, 1);
+        run_until(held_since(test, job) != 0);
+        say_held(test, job, 0);
+        run_until(held_since(test, job) == 0);
+    }
+    assert_int_equal(count_of(test, BERTH__EVENT__KIND__GUEST_HELD_BACK), 1);
+    assert_int_equal(count_of(test, BERTH__EVENT__KIND__GUEST_LET_GO), 1);
+    freeze(test, job); /* what is told of later is told */
+    assert_suspended(test, job, BERTH__REASON__REASON_FROZEN_BY_USER);
+    assert_int_equal(count_of(test, BERTH__EVENT__KIND__GUEST_HELD_BACK), 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, berthd_test_teardown)
 
 int main(void)
@@ -278,6 +296,7 @@ int main(void)
         TEST(freeze_is_for_its_user_and_for_operators),
         TEST(frozen_job_is_cancelled_as_any_other),
         TEST(guest_that_its_node_holds_back_is_shown),
+        TEST(guest_that_is_held_back_again_and_again_is_told_of_once),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
