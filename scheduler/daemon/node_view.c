@@ -4,6 +4,18 @@
 
 #include "scheduler/daemon/node_view.h"
 
+#include "common/error.h"
+
+const BerthNodeEntry *berth_node_view_find(BerthDaemon *daemon, const char *name, GError **error)
+{
+    const BerthNodeEntry *entry =
+        berth_node_table_find(daemon->nodes, berth_core_find_node(daemon->core, name));
+    if (!entry)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "there is no node \"%s\"; berth node ls shows those that there are", name);
+    return entry;
+}
+
 /* Why it gets no new guests although it is UP. (transfer full) */
 static char *closed_reason(BerthDaemon *daemon, const BerthNodeEntry *entry,
                            const BerthCoreNode *node)

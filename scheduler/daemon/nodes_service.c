@@ -5,7 +5,6 @@
 
 #include "scheduler/daemon/services.h"
 
-#include "common/error.h"
 #include "scheduler/daemon/node_change.h"
 #include "scheduler/daemon/node_view.h"
 #include "scheduler/daemon/pb.h"
@@ -73,12 +72,9 @@ static void nodes_get(Berth__Nodes_Service *service, const Berth__GetNodeRequest
 {
     BerthDaemon *daemon = daemon_of(service);
     BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
-    guint32 handle = berth_core_find_node(daemon->core, request->name);
-    const BerthNodeEntry *entry = berth_node_table_find(daemon->nodes, handle);
+    g_autoptr(GError) error = NULL;
+    const BerthNodeEntry *entry = berth_node_view_find(daemon, request->name, &error);
     if (!entry) {
-        g_autoptr(GError) error = g_error_new(
-            BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
-            "there is no node \"%s\"; berth node ls shows those that there are", request->name);
         berth_rpc_call_fail(call, error);
         return;
     }

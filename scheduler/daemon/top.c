@@ -298,6 +298,11 @@ static void reply(BerthTop *top, const Berth__TopRequest *request, BerthRpcCall 
 
 void berth_top_answer(BerthTop *top, const Berth__TopRequest *request, BerthRpcCall *call)
 {
+    g_autoptr(GError) error = NULL;
+    if (*request->node && !berth_node_view_find(top->daemon, request->node, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
     if (!is_fresh(top, request))
         rank(top, request);
     reply(top, request, call);

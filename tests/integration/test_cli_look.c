@@ -61,8 +61,9 @@ static void top_without_a_terminal_shows_all_once(void **state)
     assert_true(g_str_has_suffix(json, "}\n"));
     g_autofree char *others = cli_output_of(CLI(test->berthd, "top", "--user", "nobody"));
     assert_contains(others, "1 of 1 node up, 0 guests");
-    g_autofree char *nowhere = cli_output_of(CLI(test->berthd, "top", "--node", "n9", "--once"));
-    assert_contains(nowhere, "0 of 0 nodes up, 0 guests");
+    g_autoptr(CliProcess) nowhere = CLI(test->berthd, "top", "--node", "n9", "--once");
+    assert_cli_status(nowhere, 1);
+    assert_contains(cli_err(nowhere), "there is no node \"n9\"; berth node ls");
 }
 
 /* More than one page of them; each once. */
