@@ -9,8 +9,11 @@ static guint32 worst_of(guint32 a, guint32 b, guint32 c)
     return MAX(MAX(a, b), c);
 }
 
+/* One that is away uses nothing. */
 static guint64 key_of_node(const Berth__Node *node, Berth__TopRequest__Order order)
 {
+    if (node->state != BERTH__NODE_STATE__NODE_UP)
+        return 0;
     switch (order) {
     case BERTH__TOP_REQUEST__ORDER__BY_CPU:
         return node->used_milli;

@@ -144,19 +144,21 @@ static char *node_pressure_text(const Berth__NodeUsage *usage)
     return pressure_text(pressures, G_N_ELEMENTS(pressures));
 }
 
+/* What one that is away did last says nothing of now. */
 static void add_node(BerthTable *table, const Berth__Node *node, guint64 now_usec)
 {
+    gboolean is_up = node->state == BERTH__NODE_STATE__NODE_UP;
     berth_table_add(table, g_strdup(node->info->name));
     berth_table_add(table, g_strdup(node_state_name(node, now_usec)));
     berth_table_add(table, g_strdup_printf("%u", node->info->vcpus));
     berth_table_add(table, reserved_vcpus_text(node->vcpus_reserved, node->vcpus_slack));
     berth_table_add(table, vcpus_text(node->predicted_milli));
-    berth_table_add(table, vcpus_text(node->used_milli));
+    berth_table_add(table, is_up ? vcpus_text(node->used_milli) : NULL);
     berth_table_add(table, memory_text(node->info->guest_memory_mib));
     berth_table_add(table, reserved_memory_text(node->memory_reserved_mib, node->memory_slack_mib));
     berth_table_add(table, memory_text(node->predicted_mib));
-    berth_table_add(table, memory_text(node->used_mib));
-    berth_table_add(table, node_pressure_text(node->usage));
+    berth_table_add(table, is_up ? memory_text(node->used_mib) : NULL);
+    berth_table_add(table, is_up ? node_pressure_text(node->usage) : NULL);
     berth_table_add(table, g_strdup_printf("%u", node->guests));
 }
 

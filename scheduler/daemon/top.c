@@ -48,9 +48,12 @@ void berth_top_free(BerthTop *top)
 
 /* --- nodes ------------------------------------------------------------------------------------ */
 
+/* One that is away uses nothing. */
 static guint64 key_of_node(const BerthCoreNode *node, const Berth__NodeUsage *usage,
                            Berth__TopRequest__Order order)
 {
+    if (node->state != BERTH_NODE_UP)
+        return 0;
     switch (order) {
     case BERTH__TOP_REQUEST__ORDER__BY_CPU:
         return node->used_milli;

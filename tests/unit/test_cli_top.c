@@ -203,6 +203,18 @@ static void guest_that_is_held_back_is_in_no_ordinary_place(void **state)
     assert_null(strstr(text, "  n1    slack "));
 }
 
+static void node_that_is_away_does_nothing_now(void **state)
+{
+    Snapshot *snapshot = *state;
+    snapshot->nodes[0].state = BERTH__NODE_STATE__NODE_DOWN;
+    g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
+    assert_contains(text, "\nn1    down          4   4+2   2.5     -      8G  4G+2G  1100M     -  -"
+                          "              3\n");
+    snapshot->nodes[1].used_milli = 1;
+    berth_top_put_in_order(&snapshot->reply, BERTH__TOP_REQUEST__ORDER__BY_CPU);
+    assert_ptr_equal(snapshot->reply.nodes[0], &snapshot->nodes[1]);
+}
+
 static void sums_of_a_large_cluster_are_shown(void **state)
 {
     Snapshot *snapshot = *state;
@@ -357,6 +369,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_SNAPSHOT(all_of_it_is_shown_without_a_terminal),
         OF_SNAPSHOT(guest_that_is_held_back_is_in_no_ordinary_place),
+        OF_SNAPSHOT(node_that_is_away_does_nothing_now),
         OF_SNAPSHOT(sums_of_a_large_cluster_are_shown),
         OF_SNAPSHOT(lines_fit_any_screen),
         OF_SNAPSHOT(narrow_screen_keeps_what_says_most),
