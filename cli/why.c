@@ -96,45 +96,105 @@ static gboolean explain(BerthCli *cli, const Berth__Task *task, Berth__Explanati
     return FALSE;
 }
 
-static void print_now(const Berth__Job *job, const Berth__Task *task, const Berth__Explanation *why)
+/* What is known of a job. */
+typedef struct {
+    Berth__Job *job;
+    Berth__Explanation **whys; /* by task; NULL: there is nothing to be told */
+} Known;
+
+static void free_why(Berth__Explanation *why)
 {
-    g_autoptr(GPtrArray) lines = berth_why_now(job, task, why);
-    if (job->n_tasks > 1)
-        printf("Task %u:\n", task->index);
-    for (guint i = 0; i < lines->len; i++) {
-        g_autofree char *printable = berth_printable(g_ptr_array_index(lines, i));
-        printf("  %s\n", printable);
-    }
+    berth__explanation__free_unpacked(why, NULL);
 }
 
-static gboolean tell_now(BerthCli *cli, const Berth__Job *job, GError **error)
+static void known_clear(Known *known)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        Berth__Explanation *why = NULL;
-        if (!explain(cli, job->tasks[i], &why, error))
+    for (size_t i = 0; known->job != NULL && i < known->job->n_tasks; i++)
+        g_clear_pointer(&known->whys[i], free_why);
+    g_clear_pointer(&known->whys, g_free);
+    if (known->job != NULL)
+        berth__job__free_unpacked(known->job, NULL);
+    known->job = NULL;
+}
+
+static gboolean agrees(const Known *known, size_t i)
+{
+    return known->whys[i] == NULL || known->whys[i]->state == known->job->tasks[i]->state;
+}
+
+/* *OUT_AGREES FALSE: a task has gone on between the two questions. */
+static gboolean ask(BerthCli *cli, guint64 number, Known *known, gboolean *out_agrees,
+                    GError **error)
+{
+    *out_agrees = TRUE;
+    known->job = berth_get_job(cli, number, error);
+    if (known->job == NULL)
+        return FALSE;
+    known->whys = g_new0(Berth__Explanation *, known->job->n_tasks + 1);
+    for (size_t i = 0; i < known->job->n_tasks; i++) {
+        if (!explain(cli, known->job->tasks[i], &known->whys[i], error))
             return FALSE;
-        if (!cli->json)
-            print_now(job, job->tasks[i], why);
-        else if (why != NULL)
-            berth_cli_print_json(&why->base);
-        if (why != NULL)
-            berth__explanation__free_unpacked(why, NULL);
+        *out_agrees = *out_agrees && agrees(known, i);
     }
     return TRUE;
 }
 
+/* Why it waits is no answer for one that has started meanwhile: it is asked for again once, and then left out. */
+static gboolean ask_of_one_moment(BerthCli *cli, guint64 number, Known *known, GError **error)
+{
+    gboolean is_one = FALSE;
+    if (!ask(cli, number, known, &is_one, error))
+        return FALSE;
+    if (is_one)
+        return TRUE;
+    known_clear(known);
+    if (!ask(cli, number, known, &is_one, error))
+        return FALSE;
+    for (size_t i = 0; i < known->job->n_tasks; i++)
+        if (!agrees(known, i))
+            g_clear_pointer(&known->whys[i], free_why);
+    return TRUE;
+}
+
+static void print_task(const Known *known, size_t i)
+{
+    const Berth__Task *task = known->job->tasks[i];
+    g_autoptr(GPtrArray) lines = berth_why_now(known->job, task, known->whys[i]);
+    if (known->job->n_tasks > 1)
+        printf("Task %u:\n", task->index);
+    for (guint line = 0; line < lines->len; line++) {
+        g_autofree char *printable = berth_printable(g_ptr_array_index(lines, line));
+        printf("  %s\n", printable);
+    }
+}
+
+static void print_now(const Known *known)
+{
+    const Berth__Job *job = known->job;
+    g_autofree char *name = berth_printable(job->name);
+    printf("Job %" G_GUINT64_FORMAT "%s%s%s of %s: %s\n", job->id, *name != '\0' ? " (" : "", name,
+           *name != '\0' ? ")" : "", job->user, berth_job_state_name(job->state));
+    for (size_t i = 0; i < job->n_tasks; i++)
+        print_task(known, i);
+}
+
+static void print_now_as_json(const Known *known)
+{
+    for (size_t i = 0; i < known->job->n_tasks; i++)
+        if (known->whys[i] != NULL)
+            berth_cli_print_json(&known->whys[i]->base);
+}
+
 static gboolean tell_job(BerthCli *cli, guint64 number, GError **error)
 {
-    Berth__Job *job = berth_get_job(cli, number, error);
-    if (job == NULL)
-        return FALSE;
-    if (!cli->json) {
-        g_autofree char *name = berth_printable(job->name);
-        printf("Job %" G_GUINT64_FORMAT "%s%s%s of %s: %s\n", job->id, *name != '\0' ? " (" : "",
-               name, *name != '\0' ? ")" : "", job->user, berth_job_state_name(job->state));
-    }
-    gboolean ok = tell_now(cli, job, error) && (cli->json || tell_history(cli, job, error));
-    berth__job__free_unpacked(job, NULL);
+    Known known = {0};
+    gboolean ok = ask_of_one_moment(cli, number, &known, error);
+    if (ok && cli->json)
+        print_now_as_json(&known);
+    else if (ok)
+        print_now(&known);
+    ok = ok && (cli->json || tell_history(cli, known.job, error));
+    known_clear(&known);
     return ok;
 }
 

@@ -37,6 +37,8 @@ typedef struct {
     gboolean is_put_back;  /* its job is, while its first Logs is read */
     Berth__JobState state;
     gboolean output_pending; /* until it is watched */
+    guint n_explained;
+    Berth__JobState explains; /* that Explain says, whatever it is; 0 = what it is */
 } Script;
 
 static Script *script_of(Berth__Jobs_Service *service)
@@ -88,6 +90,7 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     job.id = request->job;
     job.state = script_of(service)->state;
     Berth__Task task = BERTH__TASK__INIT, *tasks[] = {&task};
+    task.state = job.state;
     task.output_pending = script_of(service)->output_pending;
     job.n_tasks = 1;
     job.tasks = tasks;
@@ -260,7 +263,13 @@ static void on_remove_checkpoint(Berth__Jobs_Service *service,
 static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
                        Berth__Explanation_Closure closure, void *closure_data)
 {
-    fail_msg("Explain was not expected");
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    Script *script = script_of(service);
+    script->n_explained++;
+    if (script->state == BERTH__JOB_STATE__PENDING)
+        script->state = BERTH__JOB_STATE__RUNNING; /* since it was asked for */
+    why.state = script->explains ? script->explains : script->state;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
 }
 
 static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
@@ -476,6 +485,25 @@ static void wait_for_ended_job_waits_for_its_output(void **state)
     assert_int_equal(script->n_watches, 1);
 }
 
+/* --- explaining --------------------------------------------------------------------------------- */
+
+static void why_of_a_job_that_starts_meanwhile_is_of_one_moment(void **state)
+{
+    static const Berth__JobState explains[] = {0, BERTH__JOB_STATE__SUSPENDED};
+    Script *script = *state;
+    for (gsize i = 0; i < G_N_ELEMENTS(explains); i++) {
+        script->state = BERTH__JOB_STATE__PENDING;
+        script->explains = explains[i];
+        script->n_explained = 0;
+        g_autoptr(CliProcess) cli =
+            cli_start(script->socket, (const char *const[]){"why", "42", NULL}, NULL);
+        assert_cli_status(cli, 0);
+        assert_contains(cli_out(cli), ": RUNNING\n  It runs on ");
+        assert_null(strstr(cli_out(cli), "It waits"));
+        assert_int_equal(script->n_explained, 2);
+    }
+}
+
 #define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -490,6 +518,7 @@ int main(void)
         SCRIPTED(run_goes_back_where_its_job_does),
         SCRIPTED(logs_refused_for_now_is_an_error),
         SCRIPTED(wait_for_ended_job_waits_for_its_output),
+        SCRIPTED(why_of_a_job_that_starts_meanwhile_is_of_one_moment),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
