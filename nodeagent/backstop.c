@@ -193,8 +193,8 @@ static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
     backstop->changed_usec = g_get_monotonic_time();
 }
 
-/* Who is in slack no more is owed what he has reserved; of whom it is not known, an agent before this one has held him
- * back for a need that was another. */
+/* Who is in slack no more is owed what he has reserved; of whom it is not known, an agent before this one, or a question
+ * that nobody waits for any more, has held him back for a need that was another. */
 static void let_others_go(const BerthBackstop *backstop, const GPtrArray *guests)
 {
     for (guint i = 0; i < guests->len; i++) {

@@ -2,10 +2,13 @@
 /* Owns whether a guest is held back because its node is short of memory. What was wanted last counts; one question to
  * libvirt at a time, and one that fails is asked again by the next who wants something.
  *
- * Invariant: HELD_USEC is not 0 only if libvirt was told to hold it back, and has not been told to let it go. */
+ * Invariants: HELD_USEC is not 0 only if libvirt was told to hold it back, and has not been told to let it go; what
+ * may take effect after it has failed leaves HOLD_IS_UNKNOWN. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
+
+#include "common/error.h"
 
 static void ask(BerthGuest *guest);
 
@@ -28,6 +31,14 @@ static void note(BerthGuest *guest, gboolean holds)
         berth_guest_touch(guest);
 }
 
+/* libvirt may do yet what nobody waits for any more, or may have done a part of it. */
+static void note_failure(BerthGuest *guest, const GError *error)
+{
+    g_debug("%s: %s", guest->name, error->message);
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+        guest->hold_is_unknown = TRUE;
+}
+
 static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -39,7 +50,7 @@ static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
     if (ok)
         note(guest, guest->hold_asked);
     else
-        g_debug("%s: %s", guest->name, error->message);
+        note_failure(guest, error);
     if (ok && guest->hold_wanted != guest->hold_asked && can_be_asked(guest))
         ask(guest);
 }

@@ -111,7 +111,7 @@ struct BerthGuest {
 
     /* guest_hold.c */
     gint64 held_usec;         /* since when it is held back, by the host's clock; 0 = it is not */
-    gboolean hold_is_unknown; /* an agent before us may have held it back */
+    gboolean hold_is_unknown; /* an agent before us, or what has failed, may have held it back */
     gboolean hold_wanted;
     gboolean hold_asked; /* of libvirt, the last time ... */
     gboolean asks_hold;  /* ... which has not answered */

@@ -191,6 +191,21 @@ static void what_libvirt_does_not_take_is_asked_again(void **state)
     assert_int_equal(agent->hypervisor->failing_holds, 0);
 }
 
+/* libvirt does it in the end, when nobody waits for it, or is short, any more. */
+static void one_that_may_be_held_back_after_all_is_let_go(void **state)
+{
+    Node node;
+    AgentFixture *agent = *state;
+    begin(&node, agent);
+    run_until(agent->hypervisor->lets_go == 1); /* it was adopted */
+    agent->hypervisor->failing_holds = 1;
+    put_used(&node, OFFERED_MIB);
+    run_until(agent->hypervisor->failing_holds == 0);
+    put_used(&node, 100);
+    run_until(agent->hypervisor->lets_go == 2);
+    assert_int_equal(agent->hypervisor->holds, 0);
+}
+
 static void one_that_is_to_end_is_let_go(void **state)
 {
     Node node;
@@ -228,6 +243,7 @@ int main(void)
         TEST(one_in_slack_is_held_back_until_there_is_enough),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
+        TEST(one_that_may_be_held_back_after_all_is_let_go),
         TEST(one_that_is_to_end_is_let_go),
         TEST(adopted_one_is_let_go),
     };
