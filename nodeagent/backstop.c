@@ -46,6 +46,7 @@ struct BerthBackstop {
     guint64 free_mib;
     gint64 changed_usec; /* monotonic: when one was last held back or let go */
     guint source;
+    gint64 due_usec;    /* monotonic: when SOURCE is */
     GHashTable *marked; /* name of a guest's domain -> OOM_IN_SLACK or OOM_RESERVED */
 };
 
@@ -249,9 +250,14 @@ static GPtrArray *list_running(BerthBackstop *backstop)
 
 static void on_due(gpointer data);
 
+/* Or sooner: whoever asks for a look puts off none that is due. */
 static void look_in(BerthBackstop *backstop, guint msec)
 {
+    gint64 due_usec = g_get_monotonic_time() + (gint64)msec * 1000;
+    if (backstop->source != 0 && backstop->due_usec <= due_usec)
+        return;
     g_clear_handle_id(&backstop->source, g_source_remove);
+    backstop->due_usec = due_usec;
     backstop->source = g_timeout_add_once(msec, on_due, backstop);
 }
 

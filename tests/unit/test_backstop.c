@@ -166,6 +166,18 @@ static void one_in_slack_is_held_back_until_there_is_enough(void **state)
     assert_int_equal(node.told, 2);
 }
 
+static void guests_that_change_all_the_time_put_off_no_look(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    put_used(&node, OFFERED_MIB);
+    for (guint i = 0; i < 50 && node.told == 0; i++) {
+        berth_backstop_guest_changed(node.agent->agent->backstop);
+        agent_fixture_pass(20);
+    }
+    assert_int_equal(node.told, 1);
+}
+
 static void one_with_a_reservation_is_not(void **state)
 {
     Node node;
@@ -241,6 +253,7 @@ int main(void)
         TEST(all_guests_are_limited),
         TEST(kernel_ends_one_in_slack_first),
         TEST(one_in_slack_is_held_back_until_there_is_enough),
+        TEST(guests_that_change_all_the_time_put_off_no_look),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
