@@ -4,9 +4,9 @@
 /* Keeps the host and its agent safe from the memory of all guests together, and what guests have reserved safe from those
  * in slack:
  *  - a limit for all of them, which the kernel keeps: beyond it a QEMU is ended, one in slack first;
- *  - with less left than a margin, those in slack are held back at once, on the node itself, until the scheduler, who is
- *    told, has made room by balloons, moves and checkpoints. It begins that earlier (memory_headroom_permille of
- *    berthd.conf(5)); this is for what grows faster than reports come. */
+ *  - with less left than a margin, those in slack that do not boot are held back at once, on the node itself, until the
+ *    scheduler, who is told, has made room by balloons, moves and checkpoints. It begins that earlier
+ *    (memory_headroom_permille of berthd.conf(5)); this is for what grows faster than reports come. */
 
 #include "nodeagent/guest_table.h"
 

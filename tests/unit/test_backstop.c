@@ -178,6 +178,20 @@ static void guests_that_change_all_the_time_put_off_no_look(void **state)
     assert_int_equal(node.told, 1);
 }
 
+static void one_that_boots_is_not(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    BerthGuest *guest = agent_fixture_guest(node.agent);
+    guest->phase = BERTH_PHASE_BOOTING;
+    put_used(&node, OFFERED_MIB);
+    run_until(node.told == 1);
+    agent_fixture_pass(300); /* three looks */
+    assert_int_equal(node.agent->hypervisor->holds, 0);
+    guest->phase = BERTH_PHASE_RUNNING;
+    run_until(berth_guest_held_usec(guest) != 0);
+}
+
 static void one_with_a_reservation_is_not(void **state)
 {
     Node node;
@@ -254,6 +268,7 @@ int main(void)
         TEST(kernel_ends_one_in_slack_first),
         TEST(one_in_slack_is_held_back_until_there_is_enough),
         TEST(guests_that_change_all_the_time_put_off_no_look),
+        TEST(one_that_boots_is_not),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
