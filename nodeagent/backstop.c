@@ -177,13 +177,13 @@ static void hold_all(BerthBackstop *backstop, const GPtrArray *guests)
     }
 }
 
-/* The one that was held back first. */
+/* The one that was held back first, of those that can go on now. */
 static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
 {
     BerthGuest *first = NULL;
     for (guint i = 0; i < guests->len; i++) {
         BerthGuest *guest = g_ptr_array_index(guests, i);
-        if (berth_guest_is_in_slack(guest) && berth_guest_held_usec(guest) != 0 &&
+        if (berth_guest_is_in_slack(guest) && berth_guest_can_be_let_go(guest) &&
             (first == NULL || berth_guest_held_usec(guest) < berth_guest_held_usec(first)))
             first = guest;
     }

@@ -134,6 +134,8 @@ gboolean berth_guest_has_settled(const BerthGuest *guest, guint32 *out_vcpus,
 /* It gets next to no CPU from now on, as its node is short of memory, or what it may have again. In time: libvirt is
  * asked when nothing else is under way; ask again until it is so. */
 void berth_guest_hold_back(BerthGuest *guest, gboolean holds);
+/* FALSE: it is not held back; or libvirt cannot be asked now, as it is on its way, say. */
+gboolean berth_guest_can_be_let_go(const BerthGuest *guest);
 /* FALSE: an agent before this one, or a question that failed, may have held it back; libvirt has taken nothing since. */
 gboolean berth_guest_hold_is_known(const BerthGuest *guest);
 /* Since when it is held back, by the host's clock; 0: it is not. */

@@ -72,6 +72,11 @@ void berth_guest_hold_back(BerthGuest *guest, gboolean holds)
         ask(guest);
 }
 
+gboolean berth_guest_can_be_let_go(const BerthGuest *guest)
+{
+    return guest->held_usec != 0 && can_be_asked(guest);
+}
+
 gboolean berth_guest_hold_is_known(const BerthGuest *guest)
 {
     return !guest->hold_is_unknown;

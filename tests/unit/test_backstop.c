@@ -192,6 +192,33 @@ static void one_that_boots_is_not(void **state)
     run_until(berth_guest_held_usec(guest) != 0);
 }
 
+/* A second one in slack. */
+static BerthGuest *add_other(const Node *node)
+{
+    static const BerthGuestId id = {.job = 2, .epoch = 1};
+    BerthGuest *guest = berth_guest_new(&node->agent->agent->context, &id);
+    guest->phase = BERTH_PHASE_RUNNING;
+    guest->domain_is_up = guest->is_opportunistic = TRUE;
+    berth_guest_table_add(node->agent->agent->table, guest);
+    return guest;
+}
+
+static void one_that_cannot_be_let_go_keeps_no_other_back(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    BerthGuest *first = agent_fixture_guest(node.agent);
+    BerthGuest *other = add_other(&node);
+    first->hold_is_unknown = other->hold_is_unknown = FALSE;
+    first->held_usec = 1;
+    other->held_usec = 2;
+    first->is_leaving = TRUE;
+    run_until(other->held_usec == 0);
+    assert_int_equal(first->held_usec, 1);
+    first->is_leaving = FALSE; /* it has stayed */
+    run_until(first->held_usec == 0);
+}
+
 static void one_with_a_reservation_is_not(void **state)
 {
     Node node;
@@ -269,11 +296,13 @@ int main(void)
         TEST(one_in_slack_is_held_back_until_there_is_enough),
         TEST(guests_that_change_all_the_time_put_off_no_look),
         TEST(one_that_boots_is_not),
+        TEST(one_that_cannot_be_let_go_keeps_no_other_back),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
         TEST(one_that_is_to_end_is_let_go),
         TEST(adopted_one_is_let_go),
     };
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
