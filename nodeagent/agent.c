@@ -114,6 +114,11 @@ void berth_agent_fail(BerthAgent *agent, const GError *error)
     agent->funcs.failed(error, agent->funcs.user_data);
 }
 
+BerthGuest *berth_agent_find_guest(const BerthAgent *agent, const BerthGuestId *id)
+{
+    return agent->table == NULL ? NULL : berth_guest_table_find(agent->table, id);
+}
+
 /* --- the session ---------------------------------------------------------------------------- */
 
 static void set_usage_intervals(BerthAgent *agent, const BerthPaceIntervals *intervals)

@@ -85,10 +85,14 @@ static void on_disk_found(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(Move) move = data;
     g_autoptr(GError) error = NULL;
-    if (berth_work_finish_empty(result, &error)) {
+    gboolean ok = berth_work_finish_empty(result, &error);
+    if (ok && move->agent->table != NULL) {
         answer_receive(move->agent, &move->id, move->call);
         return;
     }
+    if (ok)
+        g_set_error_literal(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                            "the agent of the node ends");
     if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
         fail(move->call, BERTH_ERROR_FAILED_PRECONDITION, &move->id,
              "cannot come here: this node does not see its disk");
@@ -121,7 +125,7 @@ static void answer_take(BerthFault fault, const GError *error, gpointer data)
 {
     g_autoptr(Move) move = data;
     Berth__TakeGuestReply reply = BERTH__TAKE_GUEST_REPLY__INIT;
-    const BerthGuest *guest = berth_guest_table_find(move->agent->table, &move->id);
+    const BerthGuest *guest = berth_agent_find_guest(move->agent, &move->id);
     if (error != NULL) {
         berth_rpc_call_fail(move->call, error);
         return;
@@ -148,7 +152,7 @@ static void answer_migrate(BerthFault fault, const GError *error, gpointer data)
 {
     g_autoptr(Move) move = data;
     Berth__MigrateGuestReply reply = BERTH__MIGRATE_GUEST_REPLY__INIT;
-    const BerthGuest *guest = berth_guest_table_find(move->agent->table, &move->id);
+    const BerthGuest *guest = berth_agent_find_guest(move->agent, &move->id);
     if (error != NULL) {
         berth_rpc_call_fail(move->call, error);
         return;

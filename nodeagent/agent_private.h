@@ -22,7 +22,7 @@ struct BerthAgent {
     BerthProbeResult *acceleration;
     char *cmdline;
     BerthGuestContext context;
-    BerthGuestTable *table;
+    BerthGuestTable *table; /* NULL: it ends, and its guests are given up */
     ProtobufCService *services[3];
     BerthExecService *execs;
     BerthMeter *meter;
@@ -48,6 +48,8 @@ void berth_agent_become_ready(BerthAgent *agent);
 /* Why no guest can be started now; NULL: one can. (transfer full) In agent.c. */
 char *berth_agent_cannot_start(const BerthAgent *agent);
 void berth_agent_fail(BerthAgent *agent, const GError *error);
+/* NULL: there is none, or the agent ends and has none any more. In agent.c. */
+BerthGuest *berth_agent_find_guest(const BerthAgent *agent, const BerthGuestId *id);
 
 /* --- agent_service.c --- */
 

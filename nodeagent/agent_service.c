@@ -249,7 +249,7 @@ typedef struct {
 static void answer_resize(BerthFault fault, const GError *error, gpointer user_data)
 {
     g_autofree Resize *resize = user_data;
-    const BerthGuest *guest = berth_guest_table_find(resize->agent->table, &resize->id);
+    const BerthGuest *guest = berth_agent_find_guest(resize->agent, &resize->id);
     Berth__ResizeGuestReply reply = BERTH__RESIZE_GUEST_REPLY__INIT;
     Berth__Error why = BERTH__ERROR__INIT;
     if (error != NULL && guest != NULL &&

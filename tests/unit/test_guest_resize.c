@@ -16,6 +16,14 @@ guint __wrap_g_timeout_add_once(guint msec, GSourceOnceFunc func, gpointer data)
     return __real_g_timeout_add_once(msec == 3000 ? 1 : msec, func, data);
 }
 
+void __wrap_berth_rpc_call_fail(BerthRpcCall *call, const GError *error);
+
+/* CALL is the test's. */
+void __wrap_berth_rpc_call_fail(BerthRpcCall *call, const GError *error)
+{
+    *(int *)(void *)call = error->code;
+}
+
 typedef struct {
     gboolean is_given;
     int code; /* 0 = yes */
@@ -258,6 +266,31 @@ static void guest_that_ends_meanwhile_is_not_found(void **state)
     assert_int_equal(resize(fixture, 1, 64, 0), BERTH_ERROR_NOT_FOUND);
 }
 
+static void no_answer(const Berth__ResizeGuestReply *reply, void *call)
+{
+    fail_msg("the call was answered");
+}
+
+static void agent_that_ends_says_so(void **state)
+{
+    AgentFixture *fixture = running(state);
+    Berth__ResizeGuestRequest request = BERTH__RESIZE_GUEST_REQUEST__INIT;
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    ProtobufCService *service = fixture->agent->services[0];
+    int code = 0;
+    id.job = agent_fixture_id.job;
+    id.epoch = agent_fixture_id.epoch;
+    request.id = &id;
+    request.vcpus = 1;
+    request.memory_mib = 128;
+    fixture->hypervisor->most_mib = 64;
+    ((Berth__Agent_Service *)(void *)service)
+        ->resize_guest((Berth__Agent_Service *)(void *)service, &request, no_answer, &code);
+    run_until(fixture->hypervisor->resizes > 0);
+    g_clear_pointer(&fixture->agent, berth_agent_free);
+    assert_int_equal(code, BERTH_ERROR_UNAVAILABLE);
+}
+
 /* The agent before it was killed between two blocks: what it had counts until all of it is done. */
 static void adopted_guest_has_what_was_settled(void **state)
 {
@@ -294,6 +327,7 @@ int main(void)
         TEST(last_wish_counts),
         TEST(memory_that_changes_by_itself_is_set_right),
         TEST(guest_that_ends_meanwhile_is_not_found),
+        TEST(agent_that_ends_says_so),
         TEST(adopted_guest_has_what_was_settled),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
