@@ -121,13 +121,12 @@ static void add_quota(BerthQemuCounters *counters, const char *group)
         g_ptr_array_add(counters->quotas, g_steal_pointer(&path));
 }
 
-/* The quota for all threads of the domain; in version 2 its groups are in one called "libvirt". */
+/* The quota for all threads of the domain is that of the group which those of its threads are in: in version 2, under
+ * systemd, the one called "libvirt" in the domain's scope (virCgroupSetCpuCfsQuota(), src/util/vircgroup.c of libvirt). */
 static void add_domain_quota(BerthQemuCounters *counters, const char *vcpu_group)
 {
     g_autofree char *parent = g_path_get_dirname(vcpu_group);
-    g_autofree char *name = g_path_get_basename(parent);
-    g_autofree char *scope = g_path_get_dirname(parent);
-    add_quota(counters, g_str_equal(name, "libvirt") ? scope : parent);
+    add_quota(counters, parent);
 }
 
 /* libvirt gives each vCPU a group with a quota of its own, within that of the domain, which may have one

@@ -76,7 +76,7 @@ static void quotas_of_vcpus_and_of_their_domain_count_in_version_1(void **state)
     assert_int_equal(usage.throttled_usec, 105);
 }
 
-static void quotas_of_vcpus_and_of_their_scope_count_in_version_2(void **state)
+static void quotas_of_vcpus_and_of_their_domain_count_in_version_2(void **state)
 {
     const char *dir = *state;
     BerthQemuUsage usage;
@@ -84,6 +84,8 @@ static void quotas_of_vcpus_and_of_their_scope_count_in_version_2(void **state)
     put_file(dir, "42/task/43/cgroup", "0::/m.slice/g.scope/libvirt/vcpu0\n");
     put_file(dir, "42/task/44/cgroup", "0::/m.slice/g.scope/libvirt/vcpu1\n");
     put_file(dir, "cgroup/m.slice/g.scope/cpu.stat",
+             "usage_usec 1\nnr_throttled 0\nthrottled_usec 0\n");
+    put_file(dir, "cgroup/m.slice/g.scope/libvirt/cpu.stat",
              "usage_usec 1\nnr_throttled 1\nthrottled_usec 100\n");
     put_file(dir, "cgroup/m.slice/g.scope/libvirt/vcpu0/cpu.stat",
              "usage_usec 9\nthrottled_usec 20\n");
@@ -138,7 +140,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(vcpus_use_in_all_and_the_one_that_waited_most_counts),
         TEST(quotas_of_vcpus_and_of_their_domain_count_in_version_1),
-        TEST(quotas_of_vcpus_and_of_their_scope_count_in_version_2),
+        TEST(quotas_of_vcpus_and_of_their_domain_count_in_version_2),
         TEST(other_qemu_and_new_vcpus_are_found),
         TEST(what_cannot_be_read_is_not_known),
     };
