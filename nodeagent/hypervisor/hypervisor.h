@@ -319,7 +319,7 @@ GPtrArray *berth_hypervisor_list_finish(GAsyncResult *result, GError **error);
 /* What the host's kernel counts of a domain's QEMU, since that began. 0: not known. */
 typedef struct {
     guint64 cpu_usec;        /* of its vCPUs */
-    guint64 starved_usec;    /* for which the vCPU that waited most was ready and had no CPU */
+    guint64 starved_usec;    /* for which its host left the vCPU that waited most without a CPU */
     guint64 throttled_usec;  /* for which vCPUs were ready, and had used up their CPU quota */
     guint64 host_memory_mib; /* that QEMU occupies now */
 } BerthQemuUsage;

@@ -7,7 +7,11 @@
  * control groups they are in, is looked up rarely: when QEMU is another, on demand, and when a file is
  * not there any more. libvirt (9.0, vcpu.N.delay) looks for the waiting under names that Linux 6.1 does not use, in a
  * file that has it only while all of the scheduler's statistics are on; the one that is read here
- * always has it. */
+ * always has it.
+ *
+ * To the kernel a thread waits for a CPU also when its quota is used up. What the domain's quota keeps its vCPUs from is
+ * not its host's fault, and taken off. A vCPU's own is no such limit: it is a whole CPU, unless the host holds the
+ * guest back. */
 #include <config.h>
 
 #include "nodeagent/hypervisor/private.h"
@@ -20,6 +24,14 @@
 /* Of qemu:///system. */
 #define LIBVIRT_RUN_DIR "/run/libvirt/qemu"
 
+/* How long vCPUs were ready without a CPU. */
+typedef struct {
+    guint64 longest_usec;   /* the one that waited most */
+    guint64 throttled_usec; /* all together, because of the domain's quota */
+    gint64 left_usec;       /* of the first, without its share of the second ... */
+    guint64 starved_usec;   /* ... at most: a counter does not fall */
+} Waits;
+
 struct BerthQemuCounters {
     char *pid_path;
     char *proc_dir;
@@ -27,6 +39,9 @@ struct BerthQemuCounters {
     char *memory_path;    /* of statm; NULL: its threads are not known */
     GPtrArray *schedules; /* path of schedstat of each vCPU */
     GPtrArray *quotas;    /* path of cpu.stat of each control group whose quota holds for vCPUs */
+    char *domain_quota;   /* the one of them for all vCPUs; NULL: there is none */
+    guint64 pid;          /* whose ... */
+    Waits waits;          /* ... these are */
 };
 
 BerthQemuCounters *berth_qemu_counters_new_at(const char *run_dir, const char *proc_dir,
@@ -53,6 +68,7 @@ void berth_qemu_counters_free(BerthQemuCounters *counters)
         return;
     g_ptr_array_unref(counters->schedules);
     g_ptr_array_unref(counters->quotas);
+    g_free(counters->domain_quota);
     g_free(counters->memory_path);
     g_free(counters->cgroup_dir);
     g_free(counters->proc_dir);
@@ -127,6 +143,8 @@ static void add_domain_quota(BerthQemuCounters *counters, const char *vcpu_group
 {
     g_autofree char *parent = g_path_get_dirname(vcpu_group);
     add_quota(counters, parent);
+    g_free(counters->domain_quota);
+    counters->domain_quota = g_build_filename(parent, "cpu.stat", NULL);
 }
 
 /* libvirt gives each vCPU a group with a quota of its own, within that of the domain, which may have one
@@ -149,6 +167,14 @@ static void add_quotas(BerthQemuCounters *counters, const char *task_dir)
     }
 }
 
+static void forget_all(BerthQemuCounters *counters)
+{
+    g_ptr_array_set_size(counters->schedules, 0);
+    g_ptr_array_set_size(counters->quotas, 0);
+    g_clear_pointer(&counters->domain_quota, g_free);
+    g_clear_pointer(&counters->memory_path, g_free);
+}
+
 void berth_qemu_counters_find(BerthQemuCounters *counters)
 {
     guint64 pid = read_pid(counters->pid_path);
@@ -156,9 +182,10 @@ void berth_qemu_counters_find(BerthQemuCounters *counters)
     g_autofree char *tasks = g_build_filename(process, "task", NULL);
     g_autoptr(GDir) dir = pid == 0 ? NULL : g_dir_open(tasks, 0, NULL);
     const char *task;
-    g_ptr_array_set_size(counters->schedules, 0);
-    g_ptr_array_set_size(counters->quotas, 0);
-    g_clear_pointer(&counters->memory_path, g_free);
+    forget_all(counters);
+    if (pid != counters->pid)
+        counters->waits = (Waits){0};
+    counters->pid = pid;
     while (dir != NULL && (task = g_dir_read_name(dir)) != NULL) {
         g_autofree char *task_dir = g_build_filename(tasks, task, NULL);
         if (!is_vcpu(task_dir))
@@ -208,20 +235,39 @@ static guint64 resident_mib(const char *path)
     return g_ascii_strtoull(end, NULL, 10) * (guint64)sysconf(_SC_PAGESIZE) >> 20;
 }
 
-static gboolean read_all(const BerthQemuCounters *counters, BerthQemuUsage *out_usage)
+/* For how long the host left that vCPU without a CPU which has waited most, LONGEST_USEC: without its share of what the
+ * domain's quota kept all of them from. That is taken to be the mean, and the one that waits most has waited no less. */
+static guint64 starved_usec(BerthQemuCounters *counters, guint64 longest_usec)
+{
+    Waits *waits = &counters->waits;
+    guint64 quota_usec =
+        counters->domain_quota == NULL ? 0 : throttled_usec(counters->domain_quota);
+    guint64 longest_now_usec = MAX(longest_usec, waits->longest_usec);
+    guint64 throttled_now_usec = MAX(quota_usec, waits->throttled_usec);
+    guint64 share_usec = (throttled_now_usec - waits->throttled_usec) / counters->schedules->len;
+    waits->left_usec += (gint64)(longest_now_usec - waits->longest_usec) - (gint64)share_usec;
+    waits->longest_usec = longest_now_usec;
+    waits->throttled_usec = throttled_now_usec;
+    waits->starved_usec = MAX(waits->starved_usec, (guint64)MAX(waits->left_usec, 0));
+    return waits->starved_usec;
+}
+
+static gboolean read_all(BerthQemuCounters *counters, BerthQemuUsage *out_usage)
 {
     BerthQemuUsage usage = {0};
     guint64 cpu_nsec = 0, longest_nsec = 0;
+    if (counters->schedules->len == 0)
+        return FALSE;
     for (guint i = 0; i < counters->schedules->len; i++)
         if (!add_schedule(g_ptr_array_index(counters->schedules, i), &cpu_nsec, &longest_nsec))
             return FALSE;
     for (guint i = 0; i < counters->quotas->len; i++)
         usage.throttled_usec += throttled_usec(g_ptr_array_index(counters->quotas, i));
     usage.cpu_usec = cpu_nsec / 1000;
-    usage.starved_usec = longest_nsec / 1000;
+    usage.starved_usec = starved_usec(counters, longest_nsec / 1000);
     usage.host_memory_mib = resident_mib(counters->memory_path);
     *out_usage = usage;
-    return counters->schedules->len > 0;
+    return TRUE;
 }
 
 gboolean berth_qemu_counters_read(BerthQemuCounters *counters, BerthQemuUsage *out_usage)

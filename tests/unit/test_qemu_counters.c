@@ -96,6 +96,44 @@ static void quotas_of_vcpus_and_of_their_domain_count_in_version_2(void **state)
     assert_int_equal(usage.throttled_usec, 123);
 }
 
+static void put_throttled(const char *dir, const char *group, guint64 usec)
+{
+    g_autofree char *name = g_strdup_printf("cgroup/cpu/machine/guest%s/cpu.stat", group);
+    g_autofree char *text = g_strdup_printf(
+        "nr_periods 1\nnr_throttled 1\nthrottled_time %" G_GUINT64_FORMAT "\n", usec * 1000);
+    put_file(dir, name, text);
+}
+
+static guint64 starved(BerthQemuCounters *counters)
+{
+    BerthQemuUsage usage;
+    assert_true(berth_qemu_counters_read(counters, &usage));
+    return usage.starved_usec;
+}
+
+/* A guest that was given less CPU is not starved by its host; one that its host holds back is. */
+static void what_the_quota_of_the_domain_takes_is_not_starved(void **state)
+{
+    const char *dir = *state;
+    put_qemu(dir);
+    put_file(dir, "42/task/43/cgroup", "5:cpu,cpuacct:/machine/guest/vcpu0\n");
+    put_file(dir, "42/task/44/cgroup", "5:cpu,cpuacct:/machine/guest/vcpu1\n");
+    put_throttled(dir, "", 8000);
+    put_throttled(dir, "/vcpu0", 0);
+    put_throttled(dir, "/vcpu1", 6000);
+    g_autoptr(BerthQemuCounters) counters = counters_in(dir);
+    assert_int_equal(starved(counters), 7000 - 8000 / 2);
+    put_throttled(dir, "", 12000); /* the other one's */
+    assert_int_equal(starved(counters), 3000);
+    put_file(dir, "42/task/43/schedstat", "1000999 12000999 1587\n");
+    assert_int_equal(starved(counters), 12000 - 12000 / 2);
+    /* It grows, and has more of them. */
+    put_file(dir, "42/task/45/comm", "CPU 2/KVM\n");
+    put_file(dir, "42/task/45/schedstat", "0 0 0\n");
+    berth_qemu_counters_find(counters);
+    assert_int_equal(starved(counters), 6000);
+}
+
 /* It has ended, and another has its name; and that has got a vCPU. */
 static void other_qemu_and_new_vcpus_are_found(void **state)
 {
@@ -141,6 +179,7 @@ int main(void)
         TEST(vcpus_use_in_all_and_the_one_that_waited_most_counts),
         TEST(quotas_of_vcpus_and_of_their_domain_count_in_version_1),
         TEST(quotas_of_vcpus_and_of_their_domain_count_in_version_2),
+        TEST(what_the_quota_of_the_domain_takes_is_not_starved),
         TEST(other_qemu_and_new_vcpus_are_found),
         TEST(what_cannot_be_read_is_not_known),
     };
