@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what is done on the node itself when guests take too much of its memory. It looks at their control group, often
  * enough for the fastest growth to be seen before the margin is used up, and only while somebody is in slack: what is
- * reserved is within what is offered. */
+ * reserved is within what is offered. Their limit is set by a worker, as the kernel may first take back what is beyond it;
+ * all else is read and written in the loop, and does not block. */
 #include <config.h>
 
 #include "nodeagent/backstop.h"
@@ -13,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/work.h"
 #include "common/write.h"
 #include "nodeagent/guests_group.h"
 
@@ -34,6 +36,10 @@
 #define OOM_RESERVED "300"
 
 struct BerthBackstop {
+    grefcount refs;         /* the owner's, and that of a limit that is being set */
+    GCancellable *stopping; /* triggered by its owner: what ends then changes nothing */
+    BerthWorkPool *pool;    /* one thread, which sets the limit */
+    gboolean is_limiting;   /* ... and does so now */
     BerthBackstopLimits limits;
     BerthGuestTable *table;
     char *proc;
@@ -49,6 +55,17 @@ struct BerthBackstop {
     gint64 due_usec;    /* monotonic: when SOURCE is */
     GHashTable *marked; /* name of a guest's domain -> OOM_IN_SLACK or OOM_RESERVED */
 };
+
+static void backstop_unref(BerthBackstop *backstop)
+{
+    if (!g_ref_count_dec(&backstop->refs))
+        return;
+    g_clear_pointer(&backstop->group, berth_guests_group_free);
+    g_hash_table_unref(backstop->marked);
+    g_object_unref(backstop->stopping);
+    g_free(backstop->proc);
+    g_free(backstop);
+}
 
 /* --- policy --------------------------------------------------------------------------------- */
 
@@ -137,17 +154,63 @@ static void find_group(BerthBackstop *backstop, const GPtrArray *guests)
     }
 }
 
-/* What they use already is beyond the limit: version 1 refuses it then, and 2 ends one. It is tried again. */
-static void keep_limit(BerthBackstop *backstop)
+typedef struct {
+    BerthGuestsGroup *group;
+    guint64 limit_mib;
+} LimitInput;
+
+static void limit_input_free(gpointer data)
+{
+    LimitInput *input = data;
+    berth_guests_group_free(input->group);
+    g_free(input);
+}
+
+/* On a worker: what is used already may be beyond it. */
+static gpointer set_limit(gconstpointer data, GCancellable *cancellable, GError **error)
+{
+    const LimitInput *input = data;
+    berth_guests_group_limit(input->group, input->limit_mib, error);
+    return NULL;
+}
+
+/* Where they use more already, version 1 may refuse it. It is tried again. */
+static void take_limit_error(BerthBackstop *backstop, const GError *error)
 {
     static BerthLogLimit limit;
-    g_autoptr(GError) error = NULL;
-    if (berth_guests_group_limit(backstop->group, backstop->limits.limit_mib, &error))
-        return;
     if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
         g_clear_pointer(&backstop->group, berth_guests_group_free);
     else
         berth_log_warning_limited(&limit, "%s", error->message);
+}
+
+static void on_limited(GObject *source, GAsyncResult *result, gpointer data)
+{
+    BerthBackstop *backstop = data;
+    g_autoptr(GError) error = NULL;
+    backstop->is_limiting = FALSE;
+    if (!berth_work_finish_empty(result, &error) && !g_cancellable_is_cancelled(backstop->stopping))
+        take_limit_error(backstop, error);
+    backstop_unref(backstop);
+}
+
+static void keep_limit(BerthBackstop *backstop)
+{
+    gboolean has_limit;
+    g_autoptr(GError) error = NULL;
+    guint64 limit_mib = backstop->limits.limit_mib;
+    if (!berth_guests_group_has_limit(backstop->group, limit_mib, &has_limit, &error)) {
+        take_limit_error(backstop, error);
+        return;
+    }
+    if (has_limit || backstop->is_limiting)
+        return;
+    LimitInput *input = g_new(LimitInput, 1);
+    *input = (LimitInput){berth_guests_group_copy(backstop->group), limit_mib};
+    backstop->is_limiting = TRUE;
+    g_ref_count_inc(&backstop->refs);
+    berth_work_pool_run(backstop->pool, "limit the guests' memory", set_limit, input,
+                        limit_input_free, NULL, 0, backstop->stopping, on_limited, backstop);
 }
 
 static void measure(BerthBackstop *backstop)
@@ -309,6 +372,9 @@ BerthBackstop *berth_backstop_new(const BerthBackstopLimits *limits, BerthGuestT
                                   const char *proc, BerthBackstopFunc changed, gpointer user_data)
 {
     BerthBackstop *backstop = g_new0(BerthBackstop, 1);
+    g_ref_count_init(&backstop->refs);
+    backstop->stopping = g_cancellable_new();
+    backstop->pool = berth_work_pool_new("the guests' memory", 1, 1);
     backstop->limits = *limits;
     backstop->table = table;
     backstop->proc = g_strdup(proc);
@@ -324,8 +390,7 @@ void berth_backstop_free(BerthBackstop *backstop)
     if (backstop == NULL)
         return;
     g_clear_handle_id(&backstop->source, g_source_remove);
-    g_clear_pointer(&backstop->group, berth_guests_group_free);
-    g_hash_table_unref(backstop->marked);
-    g_free(backstop->proc);
-    g_free(backstop);
+    g_cancellable_cancel(backstop->stopping);
+    berth_work_pool_abandon(g_steal_pointer(&backstop->pool));
+    backstop_unref(backstop);
 }

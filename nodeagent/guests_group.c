@@ -163,6 +163,14 @@ BerthGuestsGroup *berth_guests_group_find(const char *proc, guint64 pid, GError 
     return mountinfo == NULL ? NULL : group_new(mountinfo, of_process, error);
 }
 
+BerthGuestsGroup *berth_guests_group_copy(const BerthGuestsGroup *group)
+{
+    BerthGuestsGroup *copy = g_new0(BerthGuestsGroup, 1);
+    copy->names = group->names;
+    copy->path = g_strdup(group->path);
+    return copy;
+}
+
 void berth_guests_group_free(BerthGuestsGroup *group)
 {
     if (group == NULL)
@@ -193,10 +201,20 @@ static gboolean read_number(const BerthGuestsGroup *group, const char *name, gui
     return berth_parse_uint64(text, 0, G_MAXUINT64, out_value, error);
 }
 
-static gboolean write_limit(const BerthGuestsGroup *group, guint64 bytes, GError **error)
+gboolean berth_guests_group_has_limit(const BerthGuestsGroup *group, guint64 limit_mib,
+                                      gboolean *out_has, GError **error)
+{
+    guint64 bytes;
+    if (!read_number(group, group->names->limit, &bytes, error))
+        return FALSE;
+    *out_has = bytes == limit_mib * BYTES_PER_MIB;
+    return TRUE;
+}
+
+gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error)
 {
     g_autofree char *path = g_build_filename(group->path, group->names->limit, NULL);
-    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, bytes);
+    g_autofree char *text = g_strdup_printf("%" G_GUINT64_FORMAT, limit_mib * BYTES_PER_MIB);
     int fd = g_open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
     gboolean ok = fd >= 0 && berth_write_all(fd, text, strlen(text));
     if (!ok)
@@ -204,17 +222,6 @@ static gboolean write_limit(const BerthGuestsGroup *group, guint64 bytes, GError
     if (fd >= 0)
         close(fd);
     return ok;
-}
-
-gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error)
-{
-    guint64 now_bytes;
-    guint64 bytes = limit_mib * BYTES_PER_MIB;
-    if (!read_number(group, group->names->limit, &now_bytes, error))
-        return FALSE;
-    if (now_bytes == bytes)
-        return TRUE;
-    return write_limit(group, bytes, error);
 }
 
 /* The value of the line "NAME VALUE"; 0: there is no such line. */

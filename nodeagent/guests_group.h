@@ -16,8 +16,13 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthGuestsGroup, berth_guests_group_free)
 
 /* (transfer none) */
 const char *berth_guests_group_path(const BerthGuestsGroup *group);
-/* All that is in it never has more. Nothing is written if that is so already. NOT_FOUND: the group is gone, as its
- * last guest is; errno codes. */
+/* (transfer full) For another thread. */
+BerthGuestsGroup *berth_guests_group_copy(const BerthGuestsGroup *group);
+/* Has all that is in it this limit? NOT_FOUND: the group is gone, as its last guest is; errno codes. */
+gboolean berth_guests_group_has_limit(const BerthGuestsGroup *group, guint64 limit_mib,
+                                      gboolean *out_has, GError **error);
+/* All that is in it never has more. Errors as above. Blocks where it has more already: the kernel takes that back first, for
+ * seconds, and may end a process for it. */
 gboolean berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib, GError **error);
 /* What is in it uses, without what its kernel would drop for others (page cache of files). Errors as above. */
 gboolean berth_guests_group_used(const BerthGuestsGroup *group, guint64 *out_mib, GError **error);

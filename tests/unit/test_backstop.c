@@ -5,6 +5,7 @@
 #include "common/message.h"
 #include "nodeagent/backstop.h"
 #include "nodeagent/guest_private.h"
+#include "nodeagent/guests_group.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/assert.h"
 #include "tests/lib/files.h"
@@ -55,6 +56,28 @@ static void looks_are_as_often_as_growth_may_be_fast(void **state)
     assert_int_equal(berth_backstop_next_msec(&all, MARGIN_MIB), 100);
     assert_int_equal(berth_backstop_next_msec(&large, (1u << 15) + 2 * 8192), 2000);
     assert_int_equal(berth_backstop_next_msec(&large, 1u << 20), 5000);
+}
+
+/* --- the kernel ----------------------------------------------------------------------------- */
+
+#define SLOW_MSEC 5000u
+
+static gint is_slow;  /* atomic: it takes back what is beyond a limit, ... */
+static gint n_limits; /* ... of which it has been given so many */
+
+gboolean __real_berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib,
+                                         GError **error);
+gboolean __wrap_berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib,
+                                         GError **error);
+
+gboolean __wrap_berth_guests_group_limit(const BerthGuestsGroup *group, guint64 limit_mib,
+                                         GError **error)
+{
+    g_atomic_int_inc(&n_limits);
+    for (guint i = 0; i < SLOW_MSEC && g_atomic_int_get(&is_slow); i++)
+        g_usleep(1000);
+    g_atomic_int_set(&is_slow, FALSE);
+    return __real_berth_guests_group_limit(group, limit_mib, error);
 }
 
 /* --- on a node ------------------------------------------------------------------------------ */
@@ -133,6 +156,21 @@ static void all_guests_are_limited(void **state)
     /* Somebody else has changed it. */
     put_file(node.agent->dir, "cgroup/machine/memory.limit_in_bytes", "1\n");
     berth_backstop_guest_changed(node.agent->agent->backstop);
+    run_until(is_limited(&node));
+}
+
+static void limit_that_takes_its_time_keeps_nobody_from_looking(void **state)
+{
+    Node node;
+    g_atomic_int_set(&n_limits, 0);
+    g_atomic_int_set(&is_slow, TRUE);
+    begin(&node, *state);
+    put_used(&node, OFFERED_MIB);
+    run_until(node.agent->hypervisor->holds == 1);
+    agent_fixture_pass(300); /* three looks */
+    assert_true(g_atomic_int_get(&is_slow));
+    assert_int_equal(g_atomic_int_get(&n_limits), 1);
+    g_atomic_int_set(&is_slow, FALSE);
     run_until(is_limited(&node));
 }
 
@@ -292,6 +330,7 @@ int main(void)
         cmocka_unit_test(steps_follow_what_is_free),
         cmocka_unit_test(looks_are_as_often_as_growth_may_be_fast),
         TEST(all_guests_are_limited),
+        TEST(limit_that_takes_its_time_keeps_nobody_from_looking),
         TEST(kernel_ends_one_in_slack_first),
         TEST(one_in_slack_is_held_back_until_there_is_enough),
         TEST(guests_that_change_all_the_time_put_off_no_look),

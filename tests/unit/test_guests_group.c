@@ -73,13 +73,16 @@ static void in_version_2(void **state)
     check_use_and_limit(*state, "unified/machine.slice/memory.max");
 }
 
-static void limit_that_is_so_already_is_left_alone(void **state)
+static void limit_that_is_so_already_is_seen(void **state)
 {
+    gboolean has_limit;
     put_v1(*state);
     put_file(*state, "memory/machine/memory.limit_in_bytes", "1073741824\n");
     g_autoptr(BerthGuestsGroup) group = find(*state, NULL);
-    assert_true(berth_guests_group_limit(group, 1024, NULL));
-    assert_file(*state, "memory/machine/memory.limit_in_bytes", "1073741824\n");
+    assert_true(berth_guests_group_has_limit(group, 1024, &has_limit, NULL));
+    assert_true(has_limit);
+    assert_true(berth_guests_group_has_limit(group, 1025, &has_limit, NULL));
+    assert_false(has_limit);
 }
 
 /* As in a container: the mount shows a part of the hierarchy. */
@@ -97,7 +100,9 @@ static void mount_of_a_part(void **state)
 static void what_is_not_there_is_told(void **state)
 {
     const char *dir = *state;
+    gboolean has_limit;
     g_autoptr(GError) no_process = NULL, no_guest = NULL, no_controller = NULL, gone = NULL;
+    g_autoptr(GError) unread = NULL;
     assert_null(find(dir, &no_process));
     assert_berth_error(no_process, BERTH_ERROR_NOT_FOUND, "proc/7/cgroup");
     put_v1(dir);
@@ -113,6 +118,8 @@ static void what_is_not_there_is_told(void **state)
     assert_int_equal(g_unlink(limit), 0);
     assert_false(berth_guests_group_limit(group, 1, &gone));
     assert_berth_error(gone, BERTH_ERROR_NOT_FOUND, "memory.limit_in_bytes");
+    assert_false(berth_guests_group_has_limit(group, 1, &has_limit, &unread));
+    assert_berth_error(unread, BERTH_ERROR_NOT_FOUND, "memory.limit_in_bytes");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
@@ -122,7 +129,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         TEST(in_version_1),
         TEST(in_version_2),
-        TEST(limit_that_is_so_already_is_left_alone),
+        TEST(limit_that_is_so_already_is_seen),
         TEST(mount_of_a_part),
         TEST(what_is_not_there_is_told),
     };
