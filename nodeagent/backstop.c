@@ -35,6 +35,12 @@
 #define OOM_IN_SLACK "800"
 #define OOM_RESERVED "300"
 
+/* Of a guest. */
+typedef struct {
+    guint64 pid; /* of its QEMU: another one begins without */
+    const char *score;
+} Mark;
+
 struct BerthBackstop {
     grefcount refs;         /* the owner's, and that of a limit that is being set */
     GCancellable *stopping; /* triggered by its owner: what ends then changes nothing */
@@ -53,7 +59,7 @@ struct BerthBackstop {
     gint64 changed_usec; /* monotonic: when one was last held back or let go */
     guint source;
     gint64 due_usec;    /* monotonic: when SOURCE is */
-    GHashTable *marked; /* name of a guest's domain -> OOM_IN_SLACK or OOM_RESERVED */
+    GHashTable *marked; /* name of a guest's domain -> Mark */
 };
 
 static void backstop_unref(BerthBackstop *backstop)
@@ -115,14 +121,18 @@ static void mark(BerthBackstop *backstop, const BerthGuest *guest)
 {
     const char *name = berth_guest_name(guest);
     const char *score = berth_guest_is_in_slack(guest) ? OOM_IN_SLACK : OOM_RESERVED;
-    if (g_hash_table_lookup(backstop->marked, name) == score)
-        return;
+    const Mark *has = g_hash_table_lookup(backstop->marked, name);
     guint64 pid = berth_hypervisor_pid(name);
-    if (pid != 0 && write_score(backstop, pid, score))
-        g_hash_table_insert(backstop->marked, g_strdup(name), (gpointer)score);
+    if (pid == 0 || (has != NULL && has->pid == pid && has->score == score))
+        return;
+    if (!write_score(backstop, pid, score))
+        return;
+    Mark *made = g_new(Mark, 1);
+    *made = (Mark){pid, score};
+    g_hash_table_insert(backstop->marked, g_strdup(name), made);
 }
 
-static gboolean is_gone(gpointer name, gpointer score, gpointer data)
+static gboolean is_gone(gpointer name, gpointer of_it, gpointer data)
 {
     return berth_guest_table_find_name(((const BerthBackstop *)data)->table, name) == NULL;
 }
@@ -380,7 +390,7 @@ BerthBackstop *berth_backstop_new(const BerthBackstopLimits *limits, BerthGuestT
     backstop->proc = g_strdup(proc);
     backstop->changed = changed;
     backstop->user_data = user_data;
-    backstop->marked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    backstop->marked = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     look_in(backstop, 0);
     return backstop;
 }

@@ -128,6 +128,7 @@ BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFunc
     fake->domains = g_hash_table_new_full(g_str_hash, g_str_equal, NULL, free_domain);
     g_queue_init(&fake->answers);
     g_idle_add(on_connect_due, fake);
+    fake->pid = FAKE_HYPERVISOR_PID;
     newest = fake;
     return fake;
 }
@@ -311,10 +312,9 @@ gboolean berth_hypervisor_hold_back_finish(GAsyncResult *result, GError **error)
     return finish_empty(result, error);
 }
 
-/* One that no process has. */
 guint64 berth_hypervisor_pid(const char *name)
 {
-    return FAKE_HYPERVISOR_PID;
+    return newest->pid;
 }
 
 gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)

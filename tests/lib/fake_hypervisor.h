@@ -7,7 +7,7 @@
 
 #include "nodeagent/hypervisor/hypervisor.h"
 
-/* Of every domain; larger than the kernel gives to a process. */
+/* Of every domain, as long as the test says nothing else; larger than the kernel gives to a process. */
 #define FAKE_HYPERVISOR_PID 2000000000u
 
 struct BerthHypervisor {
@@ -59,6 +59,7 @@ struct BerthHypervisor {
     guint busy_looks;              /* ... and so many times more libvirt still moves it */
     /* What is measured of every domain. */
     BerthQemuUsage counts;       /* of each domain's QEMU */
+    guint64 pid;                 /* of each as well */
     gboolean paused_by_io_error; /* until it is resumed */
 };
 

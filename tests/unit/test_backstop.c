@@ -187,6 +187,21 @@ static void kernel_ends_one_in_slack_first(void **state)
     assert_score(&node, "300");
 }
 
+/* It has left this node, and has come back. */
+static void other_qemu_of_the_same_guest_is_marked(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    run_until(is_limited(&node));
+    assert_score(&node, "800");
+    node.agent->hypervisor->pid = FAKE_HYPERVISOR_PID + 1;
+    g_autofree char *name = g_strdup_printf("proc/%u/oom_score_adj", FAKE_HYPERVISOR_PID + 1);
+    put_file(node.agent->dir, name, "0\n");
+    berth_backstop_guest_changed(node.agent->agent->backstop);
+    agent_fixture_pass(300); /* a look, at least */
+    assert_file(node.agent->dir, name, "800");
+}
+
 static void one_in_slack_is_held_back_until_there_is_enough(void **state)
 {
     Node node;
@@ -332,6 +347,7 @@ int main(void)
         TEST(all_guests_are_limited),
         TEST(limit_that_takes_its_time_keeps_nobody_from_looking),
         TEST(kernel_ends_one_in_slack_first),
+        TEST(other_qemu_of_the_same_guest_is_marked),
         TEST(one_in_slack_is_held_back_until_there_is_enough),
         TEST(guests_that_change_all_the_time_put_off_no_look),
         TEST(one_that_boots_is_not),
