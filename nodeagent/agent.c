@@ -276,15 +276,24 @@ static void on_storage_changed(gpointer data)
 
 /* --- coming up ------------------------------------------------------------------------------ */
 
+static void start_backstop(BerthAgent *agent)
+{
+    BerthBackstopLimits limits =
+        berth_backstop_limits(agent->config, berth_node_offered_mib(agent->config, agent->host));
+    if (agent->config->partition == NULL)
+        g_message("other virtual machines of this host count as guests, and are under their memory "
+                  "limit, unless partition in [libvirt] of berth-node.conf gives guests a cgroup "
+                  "of their own");
+    agent->backstop = berth_backstop_new(&limits, agent->table, "/proc", on_memory_short, agent);
+}
+
 void berth_agent_become_ready(BerthAgent *agent)
 {
     g_autoptr(GPtrArray) guests = berth_guest_table_list(agent->table);
     agent->is_ready = TRUE;
     berth_agent_sweep(agent);
     g_message("%u guests run on here", guests->len);
-    BerthBackstopLimits limits =
-        berth_backstop_limits(agent->config, berth_node_offered_mib(agent->config, agent->host));
-    agent->backstop = berth_backstop_new(&limits, agent->table, "/proc", on_memory_short, agent);
+    start_backstop(agent);
     agent->meter = berth_meter_new(agent->table, agent->hypervisor, agent->config, agent->backstop,
                                    on_measured, agent);
     agent->known_source = g_timeout_add_once(KNOWN_WAIT_MSEC, on_known_wait_over, agent);
