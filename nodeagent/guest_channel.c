@@ -50,6 +50,7 @@ struct BerthGuestChannel {
     guint64 acked_max[BERTH_N_STREAMS];
     gboolean may_be_cut; /* a frame of ours, or of an agent before us, may lie there unfinished */
     guint usage_interval_msec;
+    gboolean is_measure_due; /* the guest was not told of that yet */
     guint stall_msec;
     const BerthGuestChannelFuncs *funcs;
     gpointer user_data;
@@ -115,6 +116,20 @@ static void send_ack(BerthGuestChannel *channel)
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;
     message.body_case = BERTH__TO_GUEST__BODY_ACK;
     message.ack = &ack;
+    send_message(channel, &message);
+}
+
+/* As an acknowledgement: when there is room. */
+static void send_measure(BerthGuestChannel *channel)
+{
+    if (!channel->is_measure_due || !channel->is_open || !has_room(channel))
+        return;
+    Berth__ToGuest__Measure body = BERTH__TO_GUEST__MEASURE__INIT;
+    body.interval_msec = channel->usage_interval_msec;
+    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
+    message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
+    message.measure = &body;
+    channel->is_measure_due = FALSE;
     send_message(channel, &message);
 }
 
@@ -197,6 +212,7 @@ static void say_hello(BerthGuestChannel *channel)
     message.body_case = BERTH__TO_GUEST__BODY_HELLO;
     message.hello = &hello;
     send_message(channel, &message);
+    channel->is_measure_due = FALSE;
     channel->hellos++;
     channel->hello_usec = g_get_monotonic_time();
     channel->hello_source = g_timeout_add_once(channel->hello_msec, on_hello_due, channel);
@@ -238,6 +254,7 @@ static void open_session(BerthGuestChannel *channel, const Berth__FromGuest__Sta
     }
     channel->was_open = TRUE;
     send_ack(channel);
+    send_measure(channel); /* it was asked for after Hello */
     renew_signal(channel, state->signal);
     channel->funcs->answered(channel->user_data);
 }
@@ -418,6 +435,7 @@ static void on_drained(gpointer data)
     BerthGuestChannel *channel = data;
     if (channel->is_open)
         send_ack(channel);
+    send_measure(channel);
     berth_task_sender_go_on(channel->sender);
     berth_guest_execs_go_on(channel->execs);
 }
@@ -561,13 +579,9 @@ gboolean berth_guest_channel_signal_command(BerthGuestChannel *channel, guint si
 
 void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interval_msec)
 {
-    Berth__ToGuest__Measure body = BERTH__TO_GUEST__MEASURE__INIT;
-    body.interval_msec = channel->usage_interval_msec = usage_interval_msec;
-    Berth__ToGuest message = BERTH__TO_GUEST__INIT;
-    message.body_case = BERTH__TO_GUEST__BODY_MEASURE;
-    message.measure = &body;
-    if (channel->is_open && has_room(channel))
-        send_message(channel, &message);
+    channel->usage_interval_msec = usage_interval_msec;
+    channel->is_measure_due = TRUE;
+    send_measure(channel);
 }
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)

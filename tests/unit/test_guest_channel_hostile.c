@@ -232,6 +232,26 @@ static void channel_clocks_for_a_guest_that_does_not_read_do_not_pile_up(void **
     assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
 }
 
+static gboolean is_last_measure(const Berth__ToGuest *message)
+{
+    assert_int_equal(message->body_case, BERTH__TO_GUEST__BODY_MEASURE);
+    return message->measure->interval_msec == 7;
+}
+
+/* What finds no room is said when there is some. */
+static void channel_last_measure_for_a_guest_that_does_not_read_is_not_lost(void **state)
+{
+    ChannelFixture *fixture = *state;
+    channel_fixture_start_running(fixture);
+    for (guint i = 0; i < QUESTIONS; i++) {
+        berth_guest_channel_measure(fixture->channel, 1000);
+        while (g_main_context_iteration(NULL, FALSE))
+            ;
+    }
+    berth_guest_channel_measure(fixture->channel, 7);
+    assert_in_range(hear_up_to(fixture, is_last_measure), 1, QUESTIONS * 10);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, channel_fixture_make, channel_fixture_free)
 
 int main(void)
@@ -247,7 +267,9 @@ int main(void)
         TEST(channel_tasks_for_a_guest_that_does_not_read_do_not_pile_up),
         TEST(channel_acks_for_a_guest_that_does_not_read_do_not_pile_up),
         TEST(channel_clocks_for_a_guest_that_does_not_read_do_not_pile_up),
+        TEST(channel_last_measure_for_a_guest_that_does_not_read_is_not_lost),
     };
     signal(SIGPIPE, SIG_IGN);
+    cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
