@@ -65,13 +65,15 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
     if (!meter->is_closed) {
         for (guint i = 0; all != NULL && i < all->len; i++)
             take(meter, g_ptr_array_index(all, i));
-        if (error != NULL)
+        if (error != NULL) {
             g_debug("no measurement: %s", error->message);
+            berth_meter_check_states(meter);
+        }
     }
     meter_unref(meter);
 }
 
-/* A question that is under way is as good as a new one. */
+/* A question that is under way is as good as a new one about traffic. */
 static void ask_libvirt(BerthMeter *meter, gboolean with_traffic)
 {
     if (meter->is_busy)
@@ -91,7 +93,10 @@ static void on_states_due(gpointer data)
 {
     BerthMeter *meter = data;
     meter->states_source = 0;
-    ask_libvirt(meter, FALSE);
+    if (meter->is_busy)
+        berth_meter_check_states(meter); /* it may have looked at a domain before that stopped */
+    else
+        ask_libvirt(meter, FALSE);
 }
 
 void berth_meter_check_states(BerthMeter *meter)

@@ -131,6 +131,29 @@ static void traffic_is_asked_for_rarely_and_states_when_one_stops(void **state)
     assert_int_equal(fixture->hypervisor->traffic_stats, traffic + 1);
 }
 
+static void states_that_were_not_learnt_are_asked_for_again(void **state)
+{
+    AgentFixture *fixture = *state;
+    Heard heard = {0};
+    agent_fixture_start_running(fixture);
+    g_clear_pointer(&fixture->agent->meter, berth_meter_free);
+    fixture->config.traffic_interval_sec = 3600;
+    fixture->hypervisor->is_slow = TRUE;
+    fixture->agent->meter =
+        berth_meter_new(fixture->agent->table, fixture->hypervisor, &fixture->config,
+                        fixture->agent->backstop, on_measured, &heard);
+    guint stats = fixture->hypervisor->stats;
+    /* It stops while libvirt is being asked, and then libvirt does not answer. */
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_SUSPENDED);
+    agent_fixture_pass(5500);
+    assert_int_equal(fixture->hypervisor->stats, stats);
+    fake_hypervisor_be_quick(fixture->hypervisor);
+    fixture->hypervisor->is_connected = FALSE;
+    run_until(fixture->hypervisor->stats == stats + 1);
+    fixture->hypervisor->is_connected = TRUE;
+    run_until(fixture->hypervisor->stats == stats + 2);
+}
+
 static void on_answer(BerthFault fault, const GError *error, gpointer user_data)
 {
     assert_null(error);
@@ -160,6 +183,7 @@ int main(void)
         TEST(guest_that_grows_on_its_host_is_asked),
         TEST(guest_without_work_is_left_alone_and_asked_when_it_wakes),
         TEST(traffic_is_asked_for_rarely_and_states_when_one_stops),
+        TEST(states_that_were_not_learnt_are_asked_for_again),
         TEST(guest_with_more_vcpus_is_looked_at_anew),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
