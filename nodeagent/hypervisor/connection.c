@@ -2,6 +2,11 @@
 /* Owns the connection to libvirt: it is made, watched and made again. Does not own what is done
  * over it (domains.c).
  *
+ * It is two connections, which are made and lost together. The client of libvirt (9.0; CVE-2024-4418) may use the
+ * stack of a thread that is gone when a ping, which asks whether the other end is alive, is interrupted by a call of
+ * another thread over the same connection. So the one that is watched is used by nobody else; the workers call over
+ * one that is not. While a libvirtd does not answer, but lives, they wait, and those who wait for them have deadlines.
+ *
  * `link` is touched in the loop only; a worker gets a reference to the connection of its own.
  * libvirt's event loop is the default main context. That a connection was closed may be noticed
  * on any thread, and is handed over to the loop. libvirt holds references to the hypervisor for as
@@ -26,13 +31,14 @@
 /* What is told of domains: their lives, and what they have of their memory. */
 #define N_EVENTS 3
 
-/* A connection with the callbacks that are registered on it. */
+/* The connections with the callbacks that are registered on them. */
 typedef struct {
-    gatomicrefcount refs; /* the owner's, and the close callback's */
+    gatomicrefcount refs; /* the owner's, and the close callbacks' */
     BerthHypervisor *hypervisor;
-    virConnectPtr connection;
-    int events[N_EVENTS]; /* ids; -1: none */
-    gboolean has_close_callback;
+    virConnectPtr watched;               /* kept alive, and told of domains */
+    virConnectPtr calls;                 /* of workers; NULL: not made yet */
+    int events[N_EVENTS];                /* ids; -1: none */
+    gboolean watched_tells, calls_tells; /* that it is closed */
     GError *broken; /* the loop's: why it was closed by libvirtd; NULL: it was not */
 } Link;
 
@@ -46,6 +52,7 @@ struct BerthHypervisor {
     GCancellable *stopping;
     Link *link;              /* NULL while there is none */
     GHashTable *told_to_end; /* names of domains whose QEMU was told to end, and has not yet */
+    gboolean hangs;          /* libvirtd did not answer: workers may wait for it */
     guint retry_msec;
     guint retry_source;
 };
@@ -105,16 +112,21 @@ static void closed_free(gpointer data)
     g_free(closed);
 }
 
-/* By its owner. On a worker: libvirt may wait for its answers. */
+/* By its owner. On a worker: libvirt may wait for its answers. No ping is to come between them. */
 static void link_free(gpointer data)
 {
     Link *link = data;
+    virConnectSetKeepAlive(link->watched, 0, 0);
     for (guint i = 0; i < N_EVENTS; i++)
         if (link->events[i] >= 0)
-            virConnectDomainEventDeregisterAny(link->connection, link->events[i]);
-    if (link->has_close_callback)
-        virConnectUnregisterCloseCallback(link->connection, on_closed);
-    virConnectClose(link->connection);
+            virConnectDomainEventDeregisterAny(link->watched, link->events[i]);
+    if (link->watched_tells)
+        virConnectUnregisterCloseCallback(link->watched, on_closed);
+    if (link->calls_tells)
+        virConnectUnregisterCloseCallback(link->calls, on_closed);
+    virConnectClose(link->watched);
+    if (link->calls != NULL)
+        virConnectClose(link->calls);
     link_unref(link);
 }
 
@@ -160,8 +172,10 @@ static gboolean on_closed_in_loop(gpointer data)
         link->broken =
             g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "lost libvirt at %s: %s",
                         hypervisor->uri, known ? reasons[closed->reason] : "for an unknown reason");
-    if (hypervisor->link == link) /* else on_open_done() finds it so, or it is lost already */
+    if (hypervisor->link == link) { /* else on_open_done() finds it so, or it is lost already */
+        hypervisor->hangs = closed->reason == VIR_CONNECT_CLOSE_REASON_KEEPALIVE;
         lose(hypervisor, link->broken);
+    }
     return G_SOURCE_REMOVE;
 }
 
@@ -265,7 +279,7 @@ static gboolean register_events(Link *link, BerthHypervisor *hypervisor)
     };
     for (guint i = 0; i < N_EVENTS; i++) {
         link->events[i] =
-            virConnectDomainEventRegisterAny(link->connection, NULL, events[i].id, events[i].func,
+            virConnectDomainEventRegisterAny(link->watched, NULL, events[i].id, events[i].func,
                                              hypervisor_ref(hypervisor), hypervisor_unref);
         if (link->events[i] < 0) {
             hypervisor_unref(hypervisor);
@@ -275,25 +289,29 @@ static gboolean register_events(Link *link, BerthHypervisor *hypervisor)
     return TRUE;
 }
 
+static gboolean register_close_callback(Link *link, virConnectPtr connection, gboolean *out_tells)
+{
+    *out_tells =
+        virConnectRegisterCloseCallback(connection, on_closed, link_ref(link), link_unref) == 0;
+    if (!*out_tells)
+        link_unref(link);
+    return *out_tells;
+}
+
 static gboolean register_callbacks(Link *link, BerthHypervisor *hypervisor, GError **error)
 {
-    if (virConnectSetKeepAlive(link->connection, ALIVE_SEC, ALIVE_MISSED) < 0) {
+    if (virConnectSetKeepAlive(link->watched, ALIVE_SEC, ALIVE_MISSED) < 0 ||
+        !register_close_callback(link, link->watched, &link->watched_tells) ||
+        !register_close_callback(link, link->calls, &link->calls_tells)) {
         berth_set_error_libvirt(error, "cannot watch the connection to libvirt");
         return FALSE;
     }
-    if (virConnectRegisterCloseCallback(link->connection, on_closed, link_ref(link), link_unref) <
-        0) {
-        link_unref(link);
-        berth_set_error_libvirt(error, "cannot watch the connection to libvirt");
-        return FALSE;
-    }
-    link->has_close_callback = TRUE;
     if (!register_events(link, hypervisor)) {
         berth_set_error_libvirt(error, "cannot watch libvirt's domains");
         return FALSE;
     }
     /* Last: what is closed from now on is told of. */
-    if (virConnectIsAlive(link->connection) != 1) {
+    if (virConnectIsAlive(link->watched) != 1 || virConnectIsAlive(link->calls) != 1) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                     "lost libvirt at %s while it was being watched", hypervisor->uri);
         return FALSE;
@@ -301,23 +319,32 @@ static gboolean register_callbacks(Link *link, BerthHypervisor *hypervisor, GErr
     return TRUE;
 }
 
+/* NULL with ERROR. */
+static virConnectPtr connect_to(const char *uri, GError **error)
+{
+    virConnectPtr connection = virConnectOpen(uri);
+    if (connection == NULL) {
+        berth_set_error_libvirt(error, "cannot connect to libvirt at %s", uri);
+        g_prefix_error(error, "is libvirtd running (systemctl start libvirtd)? ");
+    }
+    return connection;
+}
+
 /* On a worker. */
 static gpointer open_link(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     BerthHypervisor *hypervisor = (BerthHypervisor *)input;
-    virConnectPtr connection = virConnectOpen(hypervisor->uri);
-    if (connection == NULL) {
-        berth_set_error_libvirt(error, "cannot connect to libvirt at %s", hypervisor->uri);
-        g_prefix_error(error, "is libvirtd running (systemctl start libvirtd)? ");
+    virConnectPtr watched = connect_to(hypervisor->uri, error);
+    if (watched == NULL)
         return NULL;
-    }
     Link *link = g_new0(Link, 1);
     g_atomic_ref_count_init(&link->refs);
     link->hypervisor = hypervisor_ref(hypervisor);
-    link->connection = connection;
+    link->watched = watched;
     for (guint i = 0; i < N_EVENTS; i++)
         link->events[i] = -1;
-    if (register_callbacks(link, hypervisor, error))
+    link->calls = connect_to(hypervisor->uri, error);
+    if (link->calls != NULL && register_callbacks(link, hypervisor, error))
         return link;
     link_free(link);
     return NULL;
@@ -337,6 +364,7 @@ static void on_open_done(GObject *source, GAsyncResult *result, gpointer data)
         lose(hypervisor, link->broken);
     } else {
         hypervisor->link = link;
+        hypervisor->hangs = FALSE;
         hypervisor->retry_msec = RETRY_MSEC;
         hypervisor->funcs->connected(hypervisor->user_data);
     }
@@ -385,7 +413,10 @@ void berth_hypervisor_free(BerthHypervisor *hypervisor)
     g_cancellable_cancel(hypervisor->stopping);
     g_clear_handle_id(&hypervisor->retry_source, g_source_remove);
     berth_work_pool_abandon(g_steal_pointer(&hypervisor->movers));
-    berth_work_pool_free(g_steal_pointer(&hypervisor->pool));
+    if (hypervisor->hangs)
+        berth_work_pool_abandon(g_steal_pointer(&hypervisor->pool));
+    else
+        berth_work_pool_free(g_steal_pointer(&hypervisor->pool));
     g_clear_pointer(&hypervisor->link, link_free);
     hypervisor_unref(hypervisor);
 }
@@ -425,7 +456,7 @@ void berth_hypervisor_run(BerthHypervisor *hypervisor, const char *what, BerthWo
     operation->data = data;
     operation->data_free = data_free;
     if (hypervisor->link != NULL) {
-        operation->connection = hypervisor->link->connection;
+        operation->connection = hypervisor->link->calls;
         virConnectRef(operation->connection);
     }
     berth_work_pool_run(hypervisor->pool, what, func, operation, operation_free, result_free,

@@ -146,7 +146,7 @@ typedef struct {
  * loop. FUNCS must stay valid. */
 BerthHypervisor *berth_hypervisor_new(const char *uri, const BerthHypervisorFuncs *funcs,
                                       gpointer user_data);
-/* Waits for operations that run, but for moves; no callback arrives after that. */
+/* Waits for operations that run, but for moves, unless libvirtd does not answer; no callback arrives after that. */
 void berth_hypervisor_free(BerthHypervisor *hypervisor);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthHypervisor, berth_hypervisor_free)
 

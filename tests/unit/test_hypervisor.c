@@ -43,6 +43,7 @@ static virErrorPtr failure; /* that libvirt says it had; NULL: what it had */
 static gint closes;  /* atomic: so many connections more are closed as soon as they are watched */
 static gint dead;    /* atomic: so many connections more are dead without anybody being told */
 static gint creates; /* atomic: begun */
+static gint watched_calls; /* atomic: made over a connection that is kept alive */
 static const char *broken; /* name of the domain that libvirt cannot be asked about */
 static const char *ending; /* ... that ends when it is asked about */
 
@@ -100,15 +101,36 @@ virErrorPtr __wrap_virGetLastError(void)
     return failure != NULL ? failure : __real_virGetLastError();
 }
 
+static GMutex kept_lock;
+static GHashTable *kept; /* connections that are kept alive */
+
+static gboolean is_kept(virConnectPtr connection)
+{
+    g_mutex_lock(&kept_lock);
+    gboolean is = kept != NULL && g_hash_table_contains(kept, connection);
+    g_mutex_unlock(&kept_lock);
+    return is;
+}
+
 /* The test driver has nobody to keep alive. */
 int __wrap_virConnectSetKeepAlive(virConnectPtr connection, int interval, unsigned int count)
 {
+    g_mutex_lock(&kept_lock);
+    if (kept == NULL)
+        kept = g_hash_table_new(NULL, NULL);
+    if (interval > 0)
+        g_hash_table_add(kept, connection);
+    else
+        g_hash_table_remove(kept, connection);
+    g_mutex_unlock(&kept_lock);
     return 0;
 }
 
 char *__wrap_virDomainGetXMLDesc(virDomainPtr domain, unsigned int flags)
 {
     const char *name = virDomainGetName(domain);
+    if (is_kept(virDomainGetConnect(domain)))
+        g_atomic_int_inc(&watched_calls);
     if (g_strcmp0(name, broken) == 0)
         return __real_virDomainGetXMLDesc(domain, ~0u); /* which it refuses */
     if (g_strcmp0(name, ending) == 0)
@@ -124,6 +146,7 @@ char *__wrap_virDomainGetXMLDesc(virDomainPtr domain, unsigned int flags)
 /* The test driver takes such callbacks and forgets them, so who watches which connection is kept
  * here. */
 typedef struct {
+    virConnectCloseFunc callback;
     void *opaque;
     virFreeCallback free_opaque;
 } Watcher;
@@ -135,7 +158,7 @@ int __wrap_virConnectRegisterCloseCallback(virConnectPtr connection, virConnectC
                                            void *opaque, virFreeCallback free_opaque)
 {
     Watcher *watcher = g_new(Watcher, 1);
-    *watcher = (Watcher){opaque, free_opaque};
+    *watcher = (Watcher){callback, opaque, free_opaque};
     g_mutex_lock(&watchers_lock);
     if (watchers == NULL)
         watchers = g_hash_table_new_full(NULL, NULL, NULL, g_free);
@@ -166,6 +189,26 @@ int __wrap_virConnectIsAlive(virConnectPtr connection)
         return __real_virConnectIsAlive(connection);
     g_atomic_int_add(&dead, -1);
     return 0;
+}
+
+/* That over which workers call. */
+static void close_calls(void)
+{
+    GHashTableIter iter;
+    gpointer connection, watcher;
+    Watcher found = {0};
+    virConnectPtr calls = NULL;
+    g_mutex_lock(&watchers_lock);
+    g_hash_table_iter_init(&iter, watchers);
+    while (g_hash_table_iter_next(&iter, &connection, &watcher)) {
+        if (!is_kept(connection)) {
+            calls = connection;
+            found = *(Watcher *)watcher;
+        }
+    }
+    g_mutex_unlock(&watchers_lock);
+    assert_non_null(calls);
+    found.callback(calls, VIR_CONNECT_CLOSE_REASON_EOF, found.opaque);
 }
 
 /* What the test driver can take instead of a domain for QEMU. */
@@ -302,6 +345,35 @@ static void list_has_our_domains_and_no_others(void **state)
     const BerthDomain *domain = g_ptr_array_index(found, 0);
     assert_string_equal(domain->name, OURS);
     assert_int_equal(domain->metadata.limits.memory_mib, 64);
+}
+
+/* libvirt's client does not outlive that for long. */
+static void connection_that_is_kept_alive_is_not_called_over(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    g_atomic_int_set(&watched_calls, 0);
+    g_autoptr(GPtrArray) found = list(fixture, &error);
+    assert_no_error(error);
+    assert_int_equal(found->len, 1);
+    assert_int_equal(g_hash_table_size(kept), 1);
+    assert_int_equal(g_atomic_int_get(&watched_calls), 0);
+}
+
+static void connections_are_made_again_together(void **state)
+{
+    Fixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_auto(BerthVirDomain) ours = define(fixture, OURS);
+    close_calls();
+    run_until(fixture->connected == 2);
+    assert_int_equal(fixture->lost, 1);
+    run_until(g_hash_table_size(watchers) == 2);
+    assert_int_equal(g_hash_table_size(kept), 1);
+    g_autoptr(GPtrArray) found = list(fixture, &error);
+    assert_no_error(error);
+    assert_int_equal(found->len, 1);
 }
 
 static void list_domain_that_ends_meanwhile_is_left_out(void **state)
@@ -507,6 +579,8 @@ int main(void)
         {"connection_that_is_dead_before_it_is_watched_is_made_again",
          connection_that_is_dead_at_once_is_made_again, setup_dead, teardown, NULL},
         TEST(list_has_our_domains_and_no_others),
+        TEST(connection_that_is_kept_alive_is_not_called_over),
+        TEST(connections_are_made_again_together),
         TEST(list_domain_that_ends_meanwhile_is_left_out),
         TEST(list_domain_that_cannot_be_asked_about_fails_it_all),
         TEST(event_of_a_resumed_domain_is_told),
