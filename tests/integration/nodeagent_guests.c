@@ -263,6 +263,24 @@ static void libvirtd_away_closes_the_node_until_it_is_back(void **state)
     node_fixture_wait_no_domains();
 }
 
+/* Calls that are under way then are not lost: they wait for it. */
+static void libvirtd_that_stands_still_is_waited_for(void **state)
+{
+    NodeFixture *node = *state;
+    guint64 id = node_fixture_submit(node, COUNT, 96);
+    node_fixture_wait_output(node, id, "line 10\n");
+    node_fixture_signal_libvirtd(SIGSTOP);
+    guint64 later = node_fixture_submit(node, "echo later", 96);
+    run_until(is_closed(node, "does not reach libvirt"));
+    node_fixture_signal_libvirtd(SIGCONT);
+    assert_count(node, id);
+    g_autoptr(ProtobufCMessage) job = &node_fixture_wait(node, later)->base;
+    assert_ended((Berth__Job *)(void *)job, BERTH__JOB_STATE__COMPLETED,
+                 BERTH__REASON__REASON_NONE);
+    assert_output(node, later, FALSE, "later\n");
+    node_fixture_wait_no_domains();
+}
+
 static guint epoch_of(NodeFixture *node, guint64 id)
 {
     g_autoptr(ProtobufCMessage) message = &berthd_fixture_get(node->berthd, id)->base;
@@ -454,6 +472,7 @@ int main(void)
         TEST(agent_killed_during_starts_runs_each_job_once),
         TEST(libvirtd_killed_while_a_job_runs_is_survived),
         TEST(libvirtd_away_closes_the_node_until_it_is_back),
+        TEST(libvirtd_that_stands_still_is_waited_for),
         TEST(guest_that_its_host_ends_is_started_again),
         TEST(guest_that_ends_itself_fails_the_job),
         TEST_STOPPED(start_what_is_wrong_is_said),

@@ -286,11 +286,16 @@ static gboolean libvirtd_answers(void)
     return g_str_has_prefix(uri, "qemu:");
 }
 
-void node_fixture_kill_libvirtd(void)
+void node_fixture_signal_libvirtd(int signal)
 {
     g_autofree char *text = NULL;
     assert_true(g_file_get_contents("/run/libvirtd.pid", &text, NULL, NULL));
-    assert_int_equal(kill((pid_t)g_ascii_strtoll(text, NULL, 10), SIGKILL), 0);
+    assert_int_equal(kill((pid_t)g_ascii_strtoll(text, NULL, 10), signal), 0);
+}
+
+void node_fixture_kill_libvirtd(void)
+{
+    node_fixture_signal_libvirtd(SIGKILL);
     run_until(!libvirtd_answers());
 }
 

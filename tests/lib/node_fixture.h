@@ -47,6 +47,7 @@ void node_fixture_wait_output(NodeFixture *node, guint64 job, const char *text);
 char *node_fixture_virsh(const char *command, const char *argument);
 /* Waits until no domain runs. */
 void node_fixture_wait_no_domains(void);
+void node_fixture_signal_libvirtd(int signal);
 /* Kills libvirtd, and starts it again. */
 void node_fixture_kill_libvirtd(void);
 void node_fixture_start_libvirtd(void);
