@@ -352,7 +352,6 @@ typedef struct {
     guint64 memory_available_mib;     /* 0 with USED 0 = not told; without what a balloon keeps */
     guint32 cpu_pressure_permille;    /* "some" of /proc/pressure/cpu in the guest */
     guint32 memory_pressure_permille; /* likewise memory */
-    guint32 throttled_permille;       /* of the time it wanted to run and its quota was used up */
     guint32 dirty_mib_per_sec;        /* 0 = not told */
     gint64 starved_usec;              /* of the time since then: lost because its node gave it less
                                        * than it wanted. Of a vCPU: waiting for a CPU (steal);

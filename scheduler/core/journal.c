@@ -121,7 +121,6 @@ static const Member usage_members[] = {E(usage.cpu_milli, U32),
                                        E(usage.memory_available_mib, U64),
                                        E(usage.cpu_pressure_permille, U32),
                                        E(usage.memory_pressure_permille, U32),
-                                       E(usage.throttled_permille, U32),
                                        E(usage.dirty_mib_per_sec, U32),
                                        E(usage.starved_usec, I64),
                                        E(usage.touched_mib, U64)};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, at the limit: a guest that is near the limit of its memory, or whose vCPUs are used up, is
+/* DECIDE, at the limit: a guest that is near the limit of its memory, or lacks vCPUs, is
  * grown towards its ceiling by a step, as its user's and accounts' limits let it: on the spot where its node can back that, else on a node that
  * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
@@ -36,9 +36,26 @@ static gboolean is_near_memory_limit(const BerthCore *core, const BerthCoreUsage
     return stalls_for_memory(core, usage) || usage->memory_available_mib * 1000 < total_mib * least;
 }
 
-static gboolean lacks_vcpus(const BerthCore *core, const BerthCoreUsage *usage)
+/* It has more to run than vCPUs, as its own kernel says, and uses nearly all of these: one that its node starves, or
+ * holds back, does not, and would get nothing of more. Its quota says nothing, which is what its vCPUs can use. */
+static gboolean uses_up_vcpus(const BerthCore *core, const CoreGuest *guest,
+                              const BerthCoreUsage *usage)
 {
-    return usage->throttled_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE];
+    guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_CPU_USED_PERMILLE];
+    return usage->cpu_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_CPU_PSI_PERMILLE] &&
+           usage->cpu_milli >= guest->size.vcpus * least;
+}
+
+/* For so long on end: a vCPU is not taken back, and what has more to run for a moment waits for no longer than that.
+ * What it was told while it was given more is of what it had. */
+static gboolean lacks_vcpus(const BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
+{
+    if (!uses_up_vcpus(core, guest, usage) || !core_move_is_at_rest(guest))
+        guest->vcpus_short_usec = 0;
+    else if (guest->vcpus_short_usec == 0)
+        guest->vcpus_short_usec = core->now_usec;
+    return guest->vcpus_short_usec != 0 &&
+           core->now_usec - guest->vcpus_short_usec >= core->tunings[BERTH_TUNING_LIMIT_CPU_USEC];
 }
 
 /* A step up from NOW, at least 1, to MOST at most. */
@@ -202,9 +219,9 @@ static void at_limit(BerthCore *core, CoreGuest *guest)
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     gboolean memory = is_near_memory_limit(core, usage);
+    gboolean vcpus = lacks_vcpus(core, guest, usage);
     if (core_balloon_check(core, guest, memory))
         return;
-    gboolean vcpus = lacks_vcpus(core, usage);
     if (memory)
         guest->near_limit_usec = core->now_usec;
     else

@@ -203,13 +203,29 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "for which a guest of a drained node waits for room elsewhere before it is checkpointed",
          "about as long as other guests take to move out of the way; who must not be put back into "
          "the queue by a drain sets it to a year"},
-    [BERTH_TUNING_LIMIT_PSI_PERMILLE] =
-        {"limit_psi_permille", "permille", 100, 1, 1000,
-         "memory pressure or throttling of a guest that is at its limit", "as for nodes"},
+    [BERTH_TUNING_LIMIT_PSI_PERMILLE] = {"limit_psi_permille", "permille", 100, 1, 1000,
+                                         "memory pressure of a guest that is at its limit",
+                                         "as for nodes"},
     [BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE] =
         {"limit_available_permille", "permille", 50, 0, 1000,
          "available memory below which a guest is at its limit",
          "the kernel's own reserves and reclaim begin at a few percent"},
+    [BERTH_TUNING_LIMIT_CPU_PSI_PERMILLE] =
+        {"limit_cpu_psi_permille", "permille", 250, 1, 1000,
+         "CPU pressure of a guest that lacks vCPUs, if it also uses those that it has",
+         "as grow_step: a guest says for which part of its vCPUs something else is ready, and with "
+         "less than a step of it part of what it would be given stood idle"},
+    [BERTH_TUNING_LIMIT_CPU_USED_PERMILLE] =
+        {"limit_cpu_used_permille", "permille", 800, 1, 1000,
+         "of its vCPUs that such a guest is measured to use at least",
+         "our choice: one that gets less is kept from CPUs by its node, or waits for something "
+         "else; the rest is for what a busy host takes"},
+    [BERTH_TUNING_LIMIT_CPU_USEC] =
+        {"limit_cpu_usec", "us", 30 * SECOND_USEC, 0, DAY_USEC,
+         "on end a guest lacks vCPUs before it is grown for that",
+         "our choice: a vCPU is not taken back, and slow work does no harm for so long; pressure "
+         "is "
+         "an average of 10 s, and after three times that nothing is left of one burst"},
     [BERTH_TUNING_GROW_STEP_PERMILLE] = {"grow_step_permille", "permille", 250, 1, 10000,
                                          "of its present size by which a guest is grown",
                                          "a quarter: 4 steps more than double it"},

@@ -20,6 +20,14 @@ static int setup(void **state)
     return status;
 }
 
+/* Who lacks vCPUs is grown after a second. */
+static int setup_hasty(void **state)
+{
+    int status = berthd_test_setup_with(state, "[policy]\nlimit_cpu_usec=1000000\n");
+    ((BerthdTest *)*state)->plan = (FakePlan){.runs_on = TRUE};
+    return status;
+}
+
 static Berth__JobSpec spec_with_ceiling(void)
 {
     Berth__JobSpec spec = berthd_fixture_spec();
@@ -359,6 +367,24 @@ static void job_near_its_limit_is_grown(void **state)
     assert_false(fake_agent_size(test->agent, job)->thaw);
 }
 
+static void job_that_lacks_vcpus_is_grown(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__Usage usage = stalled;
+    usage.memory_available_mib = 40;
+    usage.psi_memory_some = 0;
+    usage.psi_cpu_some = 9000;
+    usage.cpu_milli = 950;
+    usage.rate_msec = 5000;
+    test->plan.usage = &usage;
+    guint64 job = submit_running(test);
+    run_until((fake_agent_report(test->agent), fake_agent_size(test->agent, job) != NULL));
+    assert_int_equal(fake_agent_size(test->agent, job)->vcpus, 2);
+    assert_int_equal(fake_agent_size(test->agent, job)->memory_mib, 64);
+    const Berth__Event *grown = event_of(test, BERTH__EVENT__KIND__GUEST_RESIZE, job);
+    assert_int_equal(grown->reason, BERTH__REASON__REASON_AT_LIMIT);
+}
+
 static void job_at_its_limit_stands_still_or_is_ended(void **state)
 {
     BerthdTest *test = *state;
@@ -416,6 +442,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(limit_of_what_runs_is_put_off_by_operators_only, setup,
                                         berthd_test_teardown),
         cmocka_unit_test_setup_teardown(job_near_its_limit_is_grown, setup, berthd_test_teardown),
+        cmocka_unit_test_setup_teardown(job_that_lacks_vcpus_is_grown, setup_hasty,
+                                        berthd_test_teardown),
         cmocka_unit_test_setup_teardown(job_at_its_limit_stands_still_or_is_ended, setup,
                                         berthd_test_teardown),
         cmocka_unit_test_setup_teardown(

@@ -400,7 +400,7 @@ void agents_report_usage(World *world)
         .memory_used_mib = used_mib,
         .memory_available_mib = most_mib - used_mib,
         .memory_pressure_permille = percent == 100 ? 300 : 0,
-        .throttled_permille = world_chance(world, 10) ? 300 : 0,
+        .cpu_pressure_permille = world_chance(world, 10) ? 300 : 0,
         .starved_usec = world_chance(world, 20) ? world_pick(world, 500000) : 0,
         .touched_mib = caches ? most_mib : used_mib,
     };

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Jobs that come to a limit: of memory, they are grown where they are, grown by a move, or stand still until their user
-gives them more; of time, they stand still as a checkpoint until they are extended. None of them loses what it has
+gives them more; of vCPUs, they are grown; of time, they stand still as a checkpoint until they are extended. None of them loses what it has
 done."""
 
 import hashlib
@@ -156,6 +156,28 @@ def killed():
     check_equal(ended["state"], "OUT_OF_MEMORY", f"state ({log_of(job)})")
     check_equal(reason(ended), "REASON_MEMORY_LIMIT", "reason")
     check_in("--on-limit=kill", task(ended)["reasonText"], "the reason in words")
+
+
+# Two that want a vCPU each, until both have one.
+SPINS = """
+while :; do :; done &
+while :; do :; done &
+while [ $(nproc) -lt 2 ]; do sleep 1; done
+echo "$(nproc) vCPUs"
+kill %1 %2
+"""
+
+
+@test("a job whose vCPU does not do for what it runs is grown where it is, and uses what it has got")
+def grown_by_a_vcpu():
+    job = sh(SPINS, "--memory", "128M", "--vcpus", "1", "--vcpus-max", "2", "--time", "30m")
+    ended = wait_one(job, timeout=600)
+    log = log_of(job)
+    check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]}; {log})")
+    check_equal(output(job)[0], b"2 vCPUs\n", "what it sees")
+    check_equal(number(task(ended), "epoch"), 1, "its epoch: it was never started again")
+    check("guest-migrate" not in log, f"it was not moved: {log}")
+    check_in("at-limit", log, "why")
 
 
 @test("a job at its time limit is checkpointed, leaves its node, and goes on when it is extended, twice")

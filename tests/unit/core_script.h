@@ -43,7 +43,7 @@
  *   taken|running|released|fenced|fence-failed JOB.EPOCH, exited JOB.EPOCH [status=] [signal=] [oom=]
  *   [full] [not-started], gone JOB.EPOCH REASON, start-failed JOB.EPOCH [permanent] [storage]
  *   (with on=NODE: that node says so, whoever runs it),
- *   report JOB.EPOCH cpu= mem= left= touched= throttled= psi= starved=SECONDS, frozen|thawed|migrated|resized JOB.EPOCH [failed],
+ *   report JOB.EPOCH cpu= mem= left= touched= cpu-psi= psi= starved=SECONDS, frozen|thawed|migrated|resized JOB.EPOCH [failed],
  *   checkpointed JOB.EPOCH [stored=] [paused=SECONDS] [failed],
  *   cordon|drain|undrain|give-up|pressed NODE, storage up|down, timer, changed ID can|cannot [v=] [cells=] [rack=] (start guests)
  *   at SECONDS (moves the clock; no event), restart (a new core, restored from the records that

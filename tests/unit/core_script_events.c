@@ -296,7 +296,7 @@ static void on_guest(Script *script, BerthEventKind kind)
             .memory_pressure_permille = (guint32)core_script_option(script, "psi=", 0),
             .starved_usec =
                 (gint64)core_script_option(script, "starved=", 0) * (gint64)G_USEC_PER_SEC,
-            .throttled_permille = (guint32)core_script_option(script, "throttled=", 0),
+            .cpu_pressure_permille = (guint32)core_script_option(script, "cpu-psi=", 0),
             .touched_mib = core_script_option(script, "touched=", 0)};
     if (kind >= BERTH_EVENT_GUEST_MIGRATED && kind <= BERTH_EVENT_GUEST_RESIZED)
         event.result.ok = !core_script_has(script, "failed");

@@ -9,6 +9,12 @@
 
 #include "tests/unit/core_slack_script.h"
 
+/* Who lacks vCPUs gets them with the first report that says so. */
+static void run_at_once(const char *script)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_LIMIT_CPU_USEC, 0, script);
+}
+
 static void guest_with_nothing_available_is_grown(void **state)
 {
     run("node 1 4 1000\n"
@@ -20,7 +26,8 @@ static void guest_with_nothing_available_is_grown(void **state)
 
 static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
 {
-    run("node 1 4 1000\n"
+    run_at_once(
+        "node 1 4 1000\n"
         "submit 1 v=2 m=400 mmax=550 vmax=3 -> START 1.1@1\n"
         "running 1.1\n"
         "report 1.1 cpu=1000 mem=300 left=100\n"
@@ -39,12 +46,12 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
         "thaw 1 -> THAW 1.1@1\n"
         "thawed 1.1\n"
         "? 1 RUNNING - running\n"
-        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
+        "report 1.1 cpu=2000 mem=390 left=10 cpu-psi=500 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
         "report 1.1 cpu=2000 mem=490 left=10 -> RESIZE 1.1@1\n"
         "resized 1.1\n"
-        "report 1.1 cpu=2000 mem=540 left=10 throttled=500\n" /* small, and does not stall */
-        "report 1.1 cpu=2000 mem=540 left=10 psi=100\n"       /* perhaps of what it had */
+        "report 1.1 cpu=2000 mem=540 left=10 cpu-psi=500\n" /* small, and does not stall */
+        "report 1.1 cpu=2000 mem=540 left=10 psi=100\n"     /* perhaps of what it had */
         "at 30\n"
         "report 1.1 cpu=2000 mem=540 left=10 psi=100 -> FREEZE 1.1@1\n"
         "cancel 1 -> STOP 1.1@1\n"
@@ -53,18 +60,18 @@ static void guest_near_its_limit_is_grown_up_to_its_ceiling(void **state)
 
 static void guest_grows_as_far_as_its_user_may_go(void **state)
 {
-    run("node 1 4 1000\n"
-        "user 1000 m=450 v=2\n"
-        "submit 1 v=2 m=400 mmax=800 vmax=4 -> START 1.1@1\n"
-        "running 1.1\n"
-        "report 1.1 cpu=2000 mem=390 left=10 throttled=500 -> RESIZE 1.1@1\n"
-        "holds 1 2 450\n"
-        "resized 1.1\n"
-        "report 1.1 cpu=2000 mem=440 left=10 throttled=500\n"
-        "report 1.1 cpu=1000 mem=440 left=10 psi=100\n" /* others of his may give it back */
-        "user 1000\n"
-        "report 1.1 cpu=1000 mem=440 left=10 psi=100 -> RESIZE 1.1@1\n"
-        "holds 1 2 562\n");
+    run_at_once("node 1 4 1000\n"
+                "user 1000 m=450 v=2\n"
+                "submit 1 v=2 m=400 mmax=800 vmax=4 -> START 1.1@1\n"
+                "running 1.1\n"
+                "report 1.1 cpu=2000 mem=390 left=10 cpu-psi=500 -> RESIZE 1.1@1\n"
+                "holds 1 2 450\n"
+                "resized 1.1\n"
+                "report 1.1 cpu=2000 mem=440 left=10 cpu-psi=500\n"
+                "report 1.1 cpu=1000 mem=440 left=10 psi=100\n" /* others of his may give it back */
+                "user 1000\n"
+                "report 1.1 cpu=1000 mem=440 left=10 psi=100 -> RESIZE 1.1@1\n"
+                "holds 1 2 562\n");
 }
 
 static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
@@ -95,6 +102,63 @@ static void guest_that_cannot_grow_where_it_is_moves_to_grow(void **state)
     run(moves);
     run(stays);
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_GROWTH, stays);
+}
+
+static void guest_that_lacks_vcpus_for_long_is_grown_up_to_its_ceiling(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 vmax=3 m=400 limit=9000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=250\n"
+        "at 29\n"
+        "report 1.1 cpu=800 mem=100 left=300 cpu-psi=250\n"
+        "at 30\n"
+        "report 1.1 cpu=800 mem=100 left=300 cpu-psi=250 -> RESIZE 1.1@1\n"
+        "at 61\n"
+        "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=900\n" /* it is not there yet */
+        "resized 1.1\n"
+        "report 1.1 cpu=1599 mem=100 left=300 cpu-psi=900\n"
+        "at 100\n"
+        "report 1.1 cpu=1600 mem=100 left=300 cpu-psi=900\n"
+        "at 130\n"
+        "report 1.1 cpu=1600 mem=100 left=300 cpu-psi=900 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "holds 1 3 400\n"
+        "at 140\n"
+        "report 1.1 cpu=3000 mem=100 left=300 cpu-psi=900\n"
+        "at 200\n"
+        "report 1.1 cpu=3000 mem=100 left=300 cpu-psi=900\n"); /* has all that it may have */
+}
+
+static void guest_whose_vcpus_do_not_all_work_is_not_grown(void **state)
+{
+    const char *one = "node 1 4 1000\n"
+                      "submit 1 v=1 vmax=2 m=400 limit=9000 -> START 1.1@1\n"
+                      "running 1.1\n"
+                      "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=900\n"
+                      "at 29\n";
+    g_autofree char *burst = g_strconcat(one,
+                                         "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=249\n"
+                                         "at 58\n"
+                                         "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=900\n"
+                                         "at 87\n"
+                                         "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=900\n",
+                                         NULL);
+    /* By its node, or because that holds it back. */
+    g_autofree char *starved =
+        g_strconcat(one,
+                    "report 1.1 cpu=799 mem=100 left=300 cpu-psi=900 starved=6\n"
+                    "at 60\n"
+                    "report 1.1 cpu=10 mem=100 left=300 cpu-psi=900\n"
+                    "at 90\n"
+                    "report 1.1 cpu=10 mem=100 left=300 cpu-psi=900\n"
+                    "at 91\n"
+                    "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=900\n" /* of before */
+                    "at 96\n"
+                    "report 1.1 cpu=1000 mem=100 left=300 cpu-psi=100\n",
+                    NULL);
+    run(burst);
+    run(starved);
 }
 
 /* It takes nobody in, and what is left of it is left for those who are there. */
@@ -155,23 +219,23 @@ static void guest_in_slack_is_backed_to_grow(void **state)
 /* 2 has grown from 1 vCPU to 2: node 2 has room for one, and 3 is none of its nodes. */
 static void grown_guest_is_drained_to_where_all_of_it_has_room(void **state)
 {
-    run("node 1 4 4000\n"
-        "node 2 4 4000\n"
-        "node 3 4 4000\n"
-        "submit 1 v=3 nodes=1 limit=10000 -> START 1.1@1\n"
-        "submit 2 v=1 vmax=2 may-move nodes=1,2 limit=10000 -> START 2.1@1\n"
-        "running 2.1\n"
-        "submit 3 v=3 nodes=2 limit=10000 -> START 3.1@2\n"
-        "exited 1.1 -> RELEASE 1.1@1\n"
-        "released 1.1\n"
-        "report 2.1 cpu=1000 mem=10 left=90 throttled=500 -> RESIZE 2.1@1\n"
-        "resized 2.1\n"
-        "drain 1\n"
-        "exited 3.1 -> RELEASE 3.1@2\n"
-        "released 3.1\n"
-        "undrain 1\n"
-        "drain 1 -> MIGRATE 2.1@1>2\n"
-        "migrated 2.1\n");
+    run_at_once("node 1 4 4000\n"
+                "node 2 4 4000\n"
+                "node 3 4 4000\n"
+                "submit 1 v=3 nodes=1 limit=10000 -> START 1.1@1\n"
+                "submit 2 v=1 vmax=2 may-move nodes=1,2 limit=10000 -> START 2.1@1\n"
+                "running 2.1\n"
+                "submit 3 v=3 nodes=2 limit=10000 -> START 3.1@2\n"
+                "exited 1.1 -> RELEASE 1.1@1\n"
+                "released 1.1\n"
+                "report 2.1 cpu=1000 mem=10 left=90 cpu-psi=500 -> RESIZE 2.1@1\n"
+                "resized 2.1\n"
+                "drain 1\n"
+                "exited 3.1 -> RELEASE 3.1@2\n"
+                "released 3.1\n"
+                "undrain 1\n"
+                "drain 1 -> MIGRATE 2.1@1>2\n"
+                "migrated 2.1\n");
 }
 
 static void guest_grows_in_what_there_is_room_for(void **state)
@@ -180,7 +244,7 @@ static void guest_grows_in_what_there_is_room_for(void **state)
                            "submit 1 v=2 m=400 mmax=800 vmax=4 kill -> START 1.1@1\n"
                            "submit 2 v=2 m=100 -> START 2.1@1\n"
                            "running 1.1\n"
-                           "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                           "report 1.1 cpu=2000 mem=390 left=10 psi=500 cpu-psi=500 "
                            "-> RESIZE 1.1@1\n"
                            "submit 3 v=1 m=400 limit=1\n"
                            "exited 2.1 -> RELEASE 2.1@1\n"
@@ -189,14 +253,14 @@ static void guest_grows_in_what_there_is_room_for(void **state)
                             "submit 1 v=2 m=400 mmax=800 vmax=3 kill -> START 1.1@1\n"
                             "submit 2 v=1 m=600 -> START 2.1@1\n"
                             "running 1.1\n"
-                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 cpu-psi=500 "
                             "-> RESIZE 1.1@1\n"
                             "resized 1.1\n"
                             "at 30\n"
-                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 throttled=500 "
+                            "report 1.1 cpu=2000 mem=390 left=10 psi=500 cpu-psi=500 "
                             "-> STOP 1.1@1\n";
-    run(no_vcpus);
-    run(no_memory);
+    run_at_once(no_vcpus);
+    run_at_once(no_memory);
 }
 
 static void guest_that_will_have_room_waits_for_it(void **state)
@@ -340,6 +404,8 @@ int main(void)
         cmocka_unit_test(guest_near_its_limit_is_grown_up_to_its_ceiling),
         cmocka_unit_test(guest_grows_as_far_as_its_user_may_go),
         cmocka_unit_test(guest_that_cannot_grow_where_it_is_moves_to_grow),
+        cmocka_unit_test(guest_that_lacks_vcpus_for_long_is_grown_up_to_its_ceiling),
+        cmocka_unit_test(guest_whose_vcpus_do_not_all_work_is_not_grown),
         cmocka_unit_test(guest_on_a_cordoned_node_is_grown_there),
         cmocka_unit_test(guest_in_slack_is_backed_to_grow),
         cmocka_unit_test(grown_guest_is_drained_to_where_all_of_it_has_room),

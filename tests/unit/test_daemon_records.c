@@ -498,6 +498,26 @@ static void usage_is_what_came_since_the_last_report(void **state)
     assert_int_equal(out.starved_usec, 0);
 }
 
+/* The core asks for both: how much its own kernel has ready, and how much of its vCPUs it got. */
+static void usage_of_a_guest_that_lacks_vcpus_says_so(void **state)
+{
+    BerthTaskEntry entry = {0};
+    BerthCoreUsage out;
+    Berth__Usage usage = counted(1000000, 0);
+    usage.psi_cpu_some = 2599;
+    assert_false(berth_usage_to_core(&entry, TRUE, &usage, 10 * SECOND_USEC, &out));
+    usage.cpu_usec = 5800000;
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 15 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_pressure_permille, 259);
+    assert_int_equal(out.cpu_milli, 960);
+    usage.rate_msec = 5000; /* held back by its node */
+    usage.cpu_milli = 10;
+    usage.throttled_permille = 990;
+    assert_true(berth_usage_to_core(&entry, TRUE, &usage, 20 * SECOND_USEC, &out));
+    assert_int_equal(out.cpu_pressure_permille, 259);
+    assert_int_equal(out.cpu_milli, 10);
+}
+
 /* The mean since the last report says little of now where that was long ago. */
 static void usage_of_a_node_that_knows_its_rates_is_as_it_says(void **state)
 {
@@ -662,6 +682,7 @@ int main(void)
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
+        cmocka_unit_test(usage_of_a_guest_that_lacks_vcpus_says_so),
         cmocka_unit_test(node_usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_node_that_knows_its_rates_is_as_it_says),
         cmocka_unit_test(node_usage_of_one_that_tells_of_changes_is_as_it_says),
