@@ -70,6 +70,7 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
         berth__usage__free_unpacked(entry->said, NULL);
     entry->said = NULL;
     entry->starved_seen_usec = 0;
+    entry->dirty_bytes_per_sec = 0;
     entry->measured_usec = 0;
     stored->task->held_back_usec = 0;
     if (checkpoint && checkpoint->usage)
@@ -511,10 +512,20 @@ void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, cha
                          MIN(n_clients, STORAGE_CLIENTS_MAX));
 }
 
-static void take_progress(Berth__MigrationProgress *known, const Berth__MigrationProgress *said)
+/* One that is slowed down to be moved writes less than it would. */
+static void take_dirty_rate(BerthTaskEntry *entry, const Berth__MigrationProgress *said)
 {
+    gboolean is_same = entry->stored->task->migration->since_usec == said->since_usec;
+    entry->dirty_bytes_per_sec =
+        MAX(is_same ? entry->dirty_bytes_per_sec : 0, said->dirty_bytes_per_sec);
+}
+
+static void take_progress(BerthTaskEntry *entry, const Berth__MigrationProgress *said)
+{
+    Berth__MigrationProgress *known = entry->stored->task->migration;
     if (!known || !said)
         return;
+    take_dirty_rate(entry, said);
     known->since_usec = said->since_usec;
     known->memory_left_bytes = said->memory_left_bytes;
     known->bytes_per_sec = said->bytes_per_sec;
@@ -527,7 +538,7 @@ gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatu
     Berth__Task *task = entry->stored->task;
     if (status->usage)
         take_usage(entry, status->usage);
-    take_progress(task->migration, status->migration);
+    take_progress(entry, status->migration);
     if (status->exit && status->phase == BERTH__GUEST_STATUS__PHASE__ENDED)
         take_exit(task, status->exit);
     if (*status->console_tail)

@@ -48,6 +48,7 @@ gboolean berth_usage_to_core(BerthTaskEntry *entry, gboolean runs, const Berth__
         .memory_available_mib = available_mib,
         .cpu_pressure_permille = permille(usage->psi_cpu_some),
         .memory_pressure_permille = permille(usage->psi_memory_some),
+        .dirty_mib_per_sec = (guint32)MIN(entry->dirty_bytes_per_sec >> 20, G_MAXINT32),
         .starved_usec = usage->starved_usec > entry->starved_seen_usec
                             ? (gint64)(usage->starved_usec - entry->starved_seen_usec)
                             : 0,

@@ -518,6 +518,41 @@ static void usage_of_a_guest_that_lacks_vcpus_says_so(void **state)
     assert_int_equal(out.cpu_milli, 10);
 }
 
+/* Nothing else measures it, and while it is slowed down it is less than it was. */
+static void dirty_rate_is_the_most_that_the_latest_move_showed(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    const guint64 shown[][3] = {/* since, of which MIB a second; known then */
+                                {5, 0, 0},
+                                {5, 300, 300},
+                                {5, 200, 300},
+                                {9, 0, 0},
+                                {9, 70, 70}};
+    Berth__MigrationProgress progress = BERTH__MIGRATION_PROGRESS__INIT;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    Berth__Usage usage = counted(1000000, 0);
+    BerthCoreUsage out;
+    berth_usage_to_core(entry, TRUE, &usage, SECOND_USEC, &out);
+    entry->stored->task->migration = berth_pb_dup(&progress.base);
+    status.migration = &progress;
+    for (guint i = 0; i < G_N_ELEMENTS(shown); i++) {
+        progress.since_usec = shown[i][0];
+        progress.dirty_bytes_per_sec = shown[i][1] << 20;
+        berth_record_take_status(entry, &status);
+        assert_true(berth_usage_to_core(entry, TRUE, &usage, (2 + i) * SECOND_USEC, &out));
+        assert_int_equal(out.dirty_mib_per_sec, shown[i][2]);
+    }
+    berth__migration_progress__free_unpacked(entry->stored->task->migration, NULL);
+    entry->stored->task->migration = NULL; /* it has come */
+    assert_true(berth_usage_to_core(entry, TRUE, &usage, 10 * SECOND_USEC, &out));
+    assert_int_equal(out.dirty_mib_per_sec, 70);
+    BerthCoreTask task = core_tasks[2];
+    task.epoch++;
+    berth_record_from_core(entry, &task, "n3", "");
+    assert_int_equal(entry->dirty_bytes_per_sec, 0);
+}
+
 /* The mean since the last report says little of now where that was long ago. */
 static void usage_of_a_node_that_knows_its_rates_is_as_it_says(void **state)
 {
@@ -683,6 +718,7 @@ int main(void)
         cmocka_unit_test(job_table_counts_until_finished),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_guest_that_lacks_vcpus_says_so),
+        cmocka_unit_test(dirty_rate_is_the_most_that_the_latest_move_showed),
         cmocka_unit_test(node_usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_node_that_knows_its_rates_is_as_it_says),
         cmocka_unit_test(node_usage_of_one_that_tells_of_changes_is_as_it_says),
