@@ -245,22 +245,10 @@ typedef struct {
     gboolean is_empty; /* no guest is there, on its way there, or to be removed there */
     /* Why it gets no new guests although it is UP. */
     gboolean cannot_start;
-    gint64 closed_until_usec;   /* starts failed on it, see BERTH_NODE_FAILURES_MAX; 0 = open */
+    gint64 closed_until_usec;   /* starts failed on it, BERTH_TUNING_NODE_FAILURES_MAX; 0 = open */
     guint32 strays;             /* guests that are to be removed first */
     gboolean is_oversubscribed; /* it came back smaller than what runs on it */
 } BerthCoreNode;
-
-/* After so many failed starts in a row, of different jobs, a node that is not shut off from storage
- * together with all others gets no new guests for a pause (eight start_backoffs; twice as long each
- * time, up to 64), and then one chance more. A start that works makes it good again, and so does a
- * new session. Three: two could be the same bad luck, and each costs a job a backoff. */
-#define BERTH_NODE_FAILURES_MAX 3u
-
-/* A guest that is gone before its command began, or did not boot in time, is tried again so often, elsewhere
- * if possible, and no oftener than start_retries_max; starts that failed in a row before it count as well.
- * Two: a kernel that crashes now and then does not do so thrice, nor are three nodes too slow; and one that
- * always does should not keep its job waiting. */
-#define BERTH_BOOT_RETRIES_MAX 2u
 
 /* One guest of a task that has any; a plain task's is guest 0 and says what its task says. */
 typedef struct {
@@ -460,7 +448,7 @@ typedef struct {
             BerthReason reason;
             gboolean not_begun; /* its command has certainly not begun: BOOT_DEADLINE, GUEST_CRASHED
                                  * and GUEST_VANISHED are a passing start failure,
-                                 * BERTH_BOOT_RETRIES_MAX times in a row at most, and not of a gang */
+                                 * BERTH_TUNING_BOOT_RETRIES_MAX times in a row at most, and not of a gang */
             gboolean has_left;  /* nobody knows for where: it is fenced before it is released */
         } gone;
         struct {

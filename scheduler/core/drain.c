@@ -21,9 +21,6 @@
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
-/* A guest that has failed to move so often is checkpointed. */
-#define MOVES_FAILED_MAX 3u
-
 /* Where all that GUEST has now can be backed. NULL = nowhere. */
 static CoreNode *find_best(BerthCore *core, const CoreGuest *guest)
 {
@@ -72,9 +69,8 @@ static gboolean save_away(BerthCore *core, CoreGuest *guest)
 /* Room may come: that is waited for for a while. Where moves do not work out, both are tried by turns. */
 static void empty_of(BerthCore *core, CoreGuest *guest)
 {
-    guint32 n_failed = guest->moves_failed;
-    if (n_failed >= MOVES_FAILED_MAX && (n_failed - MOVES_FAILED_MAX) % 2 == 0 &&
-        save_away(core, guest))
+    gint64 too_many = guest->moves_failed - core->tunings[BERTH_TUNING_DRAIN_FAILURES_MAX];
+    if (too_many >= 0 && too_many % 2 == 0 && save_away(core, guest))
         return;
     if (core_move_may_migrate(core, guest) && move_away(core, guest)) {
         guest->stuck_usec = 0;

@@ -45,6 +45,10 @@ typedef enum {
     BERTH_TUNING_AGE_MAX_USEC,
     BERTH_TUNING_HALF_LIFE_USEC,
     BERTH_TUNING_RANK_INTERVAL_USEC,
+    /* starts that fail */
+    BERTH_TUNING_START_DOUBLINGS_MAX,
+    BERTH_TUNING_BOOT_RETRIES_MAX,
+    BERTH_TUNING_NODE_FAILURES_MAX,
     /* prediction */
     BERTH_TUNING_SETTLE_USEC,
     BERTH_TUNING_DECAY_HALF_LIFE_USEC,
@@ -64,6 +68,8 @@ typedef enum {
     BERTH_TUNING_EVACUATION_MAX_USEC,
     /* pressure */
     BERTH_TUNING_PRESSURE_PSI_PERMILLE,
+    BERTH_TUNING_PRESSED_PERMILLE,
+    BERTH_TUNING_WELL_PERMILLE,
     BERTH_TUNING_STARVED_PERMILLE,
     BERTH_TUNING_STARVED_MAX_USEC,
     BERTH_TUNING_BALLOON_SPARE_PERMILLE,
@@ -79,10 +85,12 @@ typedef enum {
     /* balancing */
     BERTH_TUNING_BALANCE_INTERVAL_USEC,
     BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE,
+    BERTH_TUNING_MOVE_WORTH_PERMILLE,
     BERTH_TUNING_BACKOFF_DOUBLINGS_MAX,
     BERTH_TUNING_MOVES_PER_NODE,
     BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE,
     BERTH_TUNING_DRAIN_PATIENCE_USEC,
+    BERTH_TUNING_DRAIN_FAILURES_MAX,
     /* limits */
     BERTH_TUNING_LIMIT_PSI_PERMILLE,
     BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE,
@@ -113,7 +121,7 @@ typedef struct {
                                  * ends the task FAILED/START_FAILED. STORAGE_UNAVAILABLE does
                                  * not count: an outage ends no job. */
     gint64 start_backoff_usec;  /* pause after the first passing start failure, or after a failed
-                                 * FENCE; doubles with each counted failure, up to 64 times */
+                                 * FENCE; doubles with each counted failure */
     gboolean can_fence;         /* storage can cut a lost node's guests off (rbd) */
     BerthCorePolicy policy;     /* FCFS unless said otherwise */
     guint32 features;           /* BerthCoreFeature that are on */

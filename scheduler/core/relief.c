@@ -259,14 +259,21 @@ static guint64 headroom_mib(const BerthCore *core, const CoreNode *node)
 
 guint64 core_relief_well_mib(const BerthCore *core, const CoreNode *node)
 {
-    return headroom_mib(core, node) * 3 / 2;
+    guint64 well = (guint64)core->tunings[BERTH_TUNING_WELL_PERMILLE];
+    return MIN(headroom_mib(core, node) * well / 1000, node->capacity.memory_mib);
+}
+
+/* So much of its headroom is left when it is pressed. */
+static guint64 pressed_mib(const BerthCore *core, const CoreNode *node)
+{
+    return headroom_mib(core, node) * (guint64)core->tunings[BERTH_TUNING_PRESSED_PERMILLE] / 1000;
 }
 
 static gboolean is_pressed(const BerthCore *core, const CoreNode *node,
                            const BerthCoreNodeUsage *usage)
 {
-    gboolean is_short = usage->memory_available_mib > 0 &&
-                        usage->memory_available_mib < headroom_mib(core, node) / 2;
+    gboolean is_short =
+        usage->memory_available_mib > 0 && usage->memory_available_mib < pressed_mib(core, node);
     return is_short ||
            usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_PRESSURE_PSI_PERMILLE];
 }
@@ -289,17 +296,18 @@ static guint64 lacking_mib(const BerthCore *core, const CoreNode *node)
     guint64 headroom = headroom_mib(core, node);
     guint64 lacking = node->available_mib > 0 && node->available_mib < headroom
                           ? headroom - node->available_mib
-                          : headroom / 2;
+                          : pressed_mib(core, node);
     return lacking - MIN(lacking, leaving_mib(node));
 }
 
-/* Begins when half of the headroom is used up, and ends when all of it is there again; balloons, which
- * cost little and take their time, begin when any of it is used up. */
+/* Begins when so much of the headroom is used up that its node is pressed, and ends when all of it is there again;
+ * balloons, which cost little and take their time, begin when any of it is used up. */
 static void check(BerthCore *core, CoreNode *node, gboolean pressed)
 {
     guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
     guint64 safe_mib = node->capacity.memory_mib * (1000 - headroom) / 1000;
-    guint64 half_mib = node->capacity.memory_mib * (2000 - headroom) / 2000;
+    guint64 left = headroom * (guint64)core->tunings[BERTH_TUNING_PRESSED_PERMILLE];
+    guint64 pressed_at_mib = node->capacity.memory_mib * (1000000 - left) / 1000000;
     if (node->slack.memory_mib == 0)
         return;
     /* What a guest that was put back uses is not known: it is taken at the most that it used. */
@@ -310,7 +318,7 @@ static void check(BerthCore *core, CoreNode *node, gboolean pressed)
         core_relief_taken_mib(node) > safe_mib && (pressed || !is_settling_anew(core, node));
     if (is_full)
         ask_balloons(core, node, node->capacity.memory_mib - core_relief_well_mib(core, node));
-    if (is_full && core_relief_taken_mib(node) > half_mib)
+    if (is_full && core_relief_taken_mib(node) > pressed_at_mib)
         evict_until(core, node, safe_mib, BERTH_REASON_PRESSURE);
     else if (pressed && !is_relieved && leaving_mib(node) == 0)
         evict_until(core, node, core_relief_taken_mib(node) - core_balloon_under_way_mib(node) - 1,

@@ -46,12 +46,20 @@ void core_arm_round_for_drain(BerthCore *core)
                   BERTH_FEATURE_CHECKPOINT);
 }
 
+/* It has as much time left as makes a move worth while. */
+static gboolean has_time_to_move(const BerthCore *core, const CoreGuest *guest, gint64 left_usec)
+{
+    gint64 worth = core->tunings[BERTH_TUNING_MOVE_WORTH_PERMILLE];
+    return worth == 0 ||
+           core_move_migrate_usec(core, guest) <= MIN(left_usec, G_MAXINT64 / 1000) * 1000 / worth;
+}
+
 static gboolean is_movable_now(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 left_usec = guest->task->planned_end_usec - core->now_usec;
     return core_move_may_migrate(core, guest) && guest->cooldown_usec <= core->now_usec &&
            left_usec >= core->tunings[BERTH_TUNING_NEAR_END_USEC] &&
-           left_usec / 2 >= core_move_migrate_usec(core, guest);
+           has_time_to_move(core, guest, left_usec);
 }
 
 /* The second round in a row that wants GUEST on TO moves it there. TRUE: it has. */

@@ -16,6 +16,10 @@
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
+/* The first pause of a node on which starts have failed is eight start_backoffs, as a job's after four failures: those
+ * that failed there have been tried elsewhere by then. */
+#define CLOSED_AS_AFTER 3u
+
 /* --- strays --------------------------------------------------------------------------------- */
 
 static gboolean guest_id_equal(const BerthGuestId *a, const BerthGuestId *b)
@@ -82,18 +86,20 @@ void core_session_start_worked(CoreNode *node)
         forgive(node);
 }
 
+/* After so many failed starts in a row, of different jobs, a node that is not shut off from storage
+ * together with all others gets no new guests for a pause, and then one chance more. A start that works makes it
+ * good again, and so does a new session. */
 void core_session_start_failed(BerthCore *core, CoreNode *node, guint64 job)
 {
     if (core->storage_down || node->state != BERTH_NODE_UP || node->is_closed ||
         node->failed_job == job)
         return;
     node->failed_job = job;
-    if (++node->start_failures < BERTH_NODE_FAILURES_MAX)
+    if (++node->start_failures < core->tunings[BERTH_TUNING_NODE_FAILURES_MAX])
         return;
     node->is_closed = TRUE;
     node->closings++;
-    core_timer_set(core, &node->timer,
-                   core_backoff_end(core, BERTH_NODE_FAILURES_MAX + node->closings));
+    core_timer_set(core, &node->timer, core_backoff_end(core, CLOSED_AS_AFTER + node->closings));
     core_nodes_changed(&core->nodes, node);
     core->pass_wanted = core->plan_wanted = TRUE;
 }
@@ -102,7 +108,7 @@ void core_session_start_failed(BerthCore *core, CoreNode *node, guint64 job)
 static void reopen(BerthCore *core, CoreNode *node)
 {
     node->is_closed = FALSE;
-    node->start_failures = BERTH_NODE_FAILURES_MAX - 1;
+    node->start_failures = (guint32)core->tunings[BERTH_TUNING_NODE_FAILURES_MAX] - 1;
     node->failed_job = 0;
     core_nodes_changed(&core->nodes, node);
     core_nodes_fresh(&core->nodes, node);

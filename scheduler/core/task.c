@@ -192,7 +192,7 @@ void core_on_gone(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreT
         core_step_release(core, task);
 }
 
-/* Nothing of the job has run: that its guest crashed, or did not boot in time on a node that may be slow, is
+/* Elsewhere if possible. Nothing of the job has run: that its guest crashed, or did not boot in time on a node that may be slow, is
  * none of its own, unless that happens again and again. The commands of a gang begin each by itself. */
 static gboolean may_boot_again(const BerthCore *core, const CoreTask *task,
                                const CoreTaskInput *input)
@@ -200,10 +200,10 @@ static gboolean may_boot_again(const BerthCore *core, const CoreTask *task,
     gboolean may_pass = input->reason == BERTH_REASON_GUEST_CRASHED ||
                         input->reason == BERTH_REASON_GUEST_VANISHED ||
                         input->reason == BERTH_REASON_BOOT_DEADLINE;
+    gint64 most =
+        MIN((gint64)core->config.start_retries_max, core->tunings[BERTH_TUNING_BOOT_RETRIES_MAX]);
     return input->not_begun && may_pass && task->n_guests == 1 &&
-           task->record.stop_reason == BERTH_REASON_NONE &&
-           task->record.start_failures <
-               MIN(core->config.start_retries_max, BERTH_BOOT_RETRIES_MAX);
+           task->record.stop_reason == BERTH_REASON_NONE && task->record.start_failures < most;
 }
 
 static void on_gone_while_starting(BerthCore *core, CoreTask *task, CoreGuest *guest,

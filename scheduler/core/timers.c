@@ -4,8 +4,6 @@
  * not depend on history. */
 #include "scheduler/core/timers.h"
 
-#define BACKOFF_DOUBLINGS_MAX 6u
-
 static guint64 owner_of(const CoreTimer *timer)
 {
     switch (timer->kind) {
@@ -83,7 +81,8 @@ gint64 core_time_add(gint64 a_usec, gint64 b_usec)
 
 gint64 core_backoff_end(const BerthCore *core, guint32 failures)
 {
-    guint doublings = failures > 0 ? MIN(failures - 1, BACKOFF_DOUBLINGS_MAX) : 0;
+    guint32 most = (guint32)core->tunings[BERTH_TUNING_START_DOUBLINGS_MAX];
+    guint doublings = failures > 0 ? MIN(failures - 1, most) : 0;
     gint64 pause = core->config.start_backoff_usec;
     for (guint i = 0; i < doublings; i++)
         pause = core_time_add(pause, pause);

@@ -55,6 +55,23 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"rank_interval_usec", "us", 60 * SECOND_USEC, SECOND_USEC, HOUR_USEC,
          "after which fair share and age are counted anew",
          "a minute changes a factor with half-life of days by less than 0.01 %"},
+    [BERTH_TUNING_START_DOUBLINGS_MAX] = {"start_doublings_max", "", 6, 0, 16,
+                                          "of start_backoff, one per start that fails in a row",
+                                          "our choice: 64 times the default of 5 s is five "
+                                          "minutes: what made starts fail has passed "
+                                          "by then, or takes somebody to look at it"},
+    [BERTH_TUNING_BOOT_RETRIES_MAX] =
+        {"boot_retries_max", "", 2, 0, 1000,
+         "times in a row a guest is tried again that is gone before its command began, or did not "
+         "boot in "
+         "time; no oftener than start_retries_max",
+         "our choice: a kernel that crashes now and then does not do so thrice, nor are three "
+         "nodes "
+         "too slow; and one that always does should not keep its job waiting"},
+    [BERTH_TUNING_NODE_FAILURES_MAX] =
+        {"node_failures_max", "", 3, 1, 1000,
+         "starts of different jobs that fail in a row before a node gets no new guests for a pause",
+         "our choice: two could be the same bad luck, and each costs a job a backoff"},
     [BERTH_TUNING_SETTLE_USEC] =
         {"settle_usec", "us", 300 * SECOND_USEC, 0, DAY_USEC,
          "a guest without a prior is taken at its reservation for this long",
@@ -128,6 +145,18 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "memory pressure of a node from which guests have to leave",
          "systemd-oomd acts at 60 % for services; guests that stall a tenth of their time are "
          "visibly slow, and relief must come before harm"},
+    [BERTH_TUNING_PRESSED_PERMILLE] =
+        {"pressed_permille", "permille", 500, 0, 1000,
+         "of its headroom that a node has left when guests begin to leave it for memory",
+         "our choice: half of it is for what predictions miss from day to day, the other half for "
+         "what "
+         "comes while they leave"},
+    [BERTH_TUNING_WELL_PERMILLE] =
+        {"well_permille", "permille", 1500, 1000, 10000,
+         "of its headroom that a node has left when its guests have got back what balloons took",
+         "our choice: half as much again as when they are asked for it, so that giving it back "
+         "does "
+         "not make it pressed"},
     [BERTH_TUNING_STARVED_PERMILLE] =
         {"starved_permille", "permille", 800, 1, 1000,
          "of its time lost for want of CPU, from which a guest in slack moves to where CPU is free",
@@ -187,6 +216,11 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
         {"balance_gain_min_permille", "permille", 250, 1, 1000,
          "difference of load between two nodes that is worth a move",
          "Linux's imbalance_pct for NUMA domains: 125, halves of the difference move"},
+    [BERTH_TUNING_MOVE_WORTH_PERMILLE] =
+        {"move_worth_permille", "permille", 2000, 0, 100000,
+         "of the time of its migration, that a guest has left when it is moved for promotion or "
+         "balance",
+         "our choice: at least as long again as the move takes, to make use of it"},
     [BERTH_TUNING_BACKOFF_DOUBLINGS_MAX] =
         {"backoff_doublings_max", "", 6, 0, 16,
          "of a guest's cooldown, one per move for balance or the evacuation bound",
@@ -203,6 +237,10 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "for which a guest of a drained node waits for room elsewhere before it is checkpointed",
          "about as long as other guests take to move out of the way; who must not be put back into "
          "the queue by a drain sets it to a year"},
+    [BERTH_TUNING_DRAIN_FAILURES_MAX] =
+        {"drain_failures_max", "", 3, 1, 1000,
+         "moves of a guest that fail in a row before a drain checkpoints it",
+         "our choice: other nodes were tried by then, so that it is more likely the guest"},
     [BERTH_TUNING_LIMIT_PSI_PERMILLE] = {"limit_psi_permille", "permille", 100, 1, 1000,
                                          "memory pressure of a guest that is at its limit",
                                          "as for nodes"},

@@ -28,6 +28,9 @@ static gboolean is_of_all(BerthCoreTuning tuning)
     case BERTH_TUNING_AGE_MAX_USEC:
     case BERTH_TUNING_HALF_LIFE_USEC:
     case BERTH_TUNING_RANK_INTERVAL_USEC:
+    case BERTH_TUNING_START_DOUBLINGS_MAX:
+    case BERTH_TUNING_BOOT_RETRIES_MAX:
+    case BERTH_TUNING_NODE_FAILURES_MAX:
     case BERTH_TUNING_BACKOFF_DOUBLINGS_MAX:
         return TRUE;
     default:

@@ -157,6 +157,18 @@ static void balloon_of_a_node_that_is_well_is_given_back(void **state)
                   "pressed 1 left=264\n");
 }
 
+static void node_is_pressed_and_well_where_the_site_says(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_PRESSED_PERMILLE, 400,
+                          CACHING "pressed 1 left=40\n"
+                                  "pressed 1 left=39 -> RESIZE 2.1@1(114)~\n");
+    /* With 100 MiB that are left then. */
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_WELL_PERMILLE, 1000,
+                          BALLOONED "at 340\n"
+                                    "pressed 1 left=213\n"
+                                    "pressed 1 left=214 -> RESIZE 2.1@1~\n");
+}
+
 static void balloon_that_fails_is_asked_again_later_each_time(void **state)
 {
     run(IDLE_NODE "submit 2 v=2 m=500 limit=10000 may-move slack -> START 2.1@1~\n"
@@ -347,6 +359,7 @@ int main(void)
         cmocka_unit_test(balloon_of_a_guest_that_grows_is_given_back),
         cmocka_unit_test(balloon_that_leaves_less_than_predicted_is_given_back),
         cmocka_unit_test(balloon_of_a_node_that_is_well_is_given_back),
+        cmocka_unit_test(node_is_pressed_and_well_where_the_site_says),
         cmocka_unit_test(balloon_that_fails_is_asked_again_later_each_time),
         cmocka_unit_test(balloon_in_a_restart_is_not_forgotten),
         cmocka_unit_test(backed_start_after_a_restart_waits_for_reports),

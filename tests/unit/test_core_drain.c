@@ -183,6 +183,19 @@ static void drained_guest_that_fails_to_move_is_checkpointed(void **state)
                "timer -> CHECKPOINT 1.1@1\n");
 }
 
+static void drained_guest_is_checkpointed_after_as_many_failures_as_the_site_says(void **state)
+{
+    core_script_run_tuned(FEATURES, BERTH_TUNING_DRAIN_FAILURES_MAX, 1,
+                          "node 1 4 1000\n"
+                          "submit 1 v=2 limit=50000 may-move may-checkpoint -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "node 2 4 1000\n"
+                          "drain 1 -> MIGRATE 1.1@1>2\n"
+                          "migrated 1.1 failed\n"
+                          "at 60\n"
+                          "timer -> CHECKPOINT 1.1@1\n");
+}
+
 static void drained_guest_that_may_only_be_there_is_checkpointed(void **state)
 {
     run_moving("node 1 4 1000\n"
@@ -429,6 +442,7 @@ int main(void)
         cmocka_unit_test(drained_guest_without_a_place_is_checkpointed),
         cmocka_unit_test(drained_guest_waits_for_a_place_first),
         cmocka_unit_test(drained_guest_that_fails_to_move_is_checkpointed),
+        cmocka_unit_test(drained_guest_is_checkpointed_after_as_many_failures_as_the_site_says),
         cmocka_unit_test(drained_guest_that_may_only_be_there_is_checkpointed),
         cmocka_unit_test(drained_node_is_told_to_be_empty_when_its_last_guest_is_removed),
         cmocka_unit_test(drained_empty_node_is_told_so_at_once),

@@ -100,6 +100,22 @@ static void promotion_moves_to_where_there_is_room(void **state)
                   "timer\n");
 }
 
+/* It takes 2.5 s, and 200 s are left in the second round. */
+static void promotion_is_for_who_has_time_left_for_it(void **state)
+{
+    const char *two_rounds =
+        IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=300 -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "node 2 4 1000\n"
+                  "at 60\n"
+                  "timer\n"
+                  "at 120\n";
+    g_autofree char *moves = g_strconcat(two_rounds, "timer -> MIGRATE 2.1@1>2\n", NULL);
+    g_autofree char *stays = g_strconcat(two_rounds, "timer\n", NULL);
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVE_WORTH_PERMILLE, 80000, moves);
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVE_WORTH_PERMILLE, 80001, stays);
+}
+
 /* 2 is in slack, and could not be backed in the instant in which all other room became free. */
 #define BOOTED_MEANWHILE                                                                           \
     IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"                     \
@@ -430,6 +446,7 @@ int main(void)
         cmocka_unit_test(migration_to_a_node_that_got_lost_ends_there),
         cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
+        cmocka_unit_test(promotion_is_for_who_has_time_left_for_it),
         cmocka_unit_test(promotion_in_place_is_made_up_for_in_the_next_round),
         cmocka_unit_test(promotion_in_a_restart_stays_one),
         cmocka_unit_test(promotion_delays_no_planned_start),

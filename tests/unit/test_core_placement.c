@@ -152,6 +152,22 @@ static void node_where_starts_fail_is_closed_for_a_while(void **state)
                        "next never\n");
 }
 
+static void node_is_closed_after_as_many_failures_as_the_site_says(void **state)
+{
+    core_script_run_tuned(0, BERTH_TUNING_NODE_FAILURES_MAX, 1,
+                          "node 1 8 1000\n"
+                          "submit 1 -> START 1.1@1\n"
+                          "start-failed 1.1 -> RELEASE 1.1@1\n"
+                          "released 1.1\n"
+                          "submit 2\n"
+                          "why 2 node-unavailable\n"
+                          "at 4\n"
+                          "timer\n"
+                          "next 32\n"
+                          "at 32\n"
+                          "timer -> START 1.2@1 START 2.1@1\n");
+}
+
 static void node_where_starts_fail_again_is_closed_for_longer(void **state)
 {
     run(THREE_FAILURES "at 32\n"
@@ -337,6 +353,7 @@ int main(void)
         cmocka_unit_test(placement_held_and_backing_off_jobs_block_nobody),
         cmocka_unit_test(placement_on_absent_nodes_waits_for_them),
         cmocka_unit_test(node_where_starts_fail_is_closed_for_a_while),
+        cmocka_unit_test(node_is_closed_after_as_many_failures_as_the_site_says),
         cmocka_unit_test(node_where_starts_fail_again_is_closed_for_longer),
         cmocka_unit_test(node_where_a_start_works_is_trusted_again),
         cmocka_unit_test(node_where_starts_failed_is_open_after_a_new_session),

@@ -342,6 +342,26 @@ static void task_gone_before_its_command_starts_again_twice(void **state)
         "? 1 FAILED guest-crashed releasing\n");
 }
 
+static void task_starts_again_as_often_and_as_late_as_the_site_says(void **state)
+{
+    core_script_run_tuned(0, BERTH_TUNING_BOOT_RETRIES_MAX, 0,
+                          "node 1 4 1000\n"
+                          "submit 1 -> START 1.1@1\n"
+                          "gone 1.1 guest-crashed not-begun -> RELEASE 1.1@1\n"
+                          "? 1 FAILED guest-crashed releasing\n");
+    core_script_run_tuned(0, BERTH_TUNING_START_DOUBLINGS_MAX, 0,
+                          "node 1 4 1000\n"
+                          "submit 1 -> START 1.1@1\n"
+                          "start-failed 1.1 -> RELEASE 1.1@1\n"
+                          "released 1.1\n"
+                          "next 4\n"
+                          "at 4\n"
+                          "timer -> START 1.2@1\n"
+                          "start-failed 1.2 -> RELEASE 1.2@1\n"
+                          "released 1.2\n"
+                          "next 8\n");
+}
+
 static void task_gone_before_its_command_is_found_so_by_a_join(void **state)
 {
     run("node 1 4 1000\n"
@@ -510,6 +530,7 @@ int main(void)
         cmocka_unit_test(task_permanent_start_failure_fails),
         cmocka_unit_test(task_gone_while_starting_counts_as_start_failure),
         cmocka_unit_test(task_gone_before_its_command_starts_again_twice),
+        cmocka_unit_test(task_starts_again_as_often_and_as_late_as_the_site_says),
         cmocka_unit_test(task_gone_before_its_command_is_found_so_by_a_join),
         cmocka_unit_test(task_that_does_not_boot_in_time_starts_again_twice),
         cmocka_unit_test(task_gone_is_its_own_unless_it_has_not_begun),
