@@ -28,6 +28,13 @@ guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
            (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_MARGIN_MIB];
 }
 
+void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
+{
+    guint64 space_mib = guest->is_opportunistic ? core_guest_resources(guest).memory_mib : 0;
+    core->space_mib += space_mib - guest->space_mib;
+    guest->space_mib = space_mib;
+}
+
 guint64 core_checkpoint_space_left_mib(const BerthCore *core)
 {
     guint64 all_mib = (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];

@@ -8,6 +8,9 @@
 /* That GUEST's memory, as large as it is now, may take: each page with its header (9 bytes of 4096: QEMU's
  * docs/devel/migration.rst; counted as 1/256), and the devices. */
 guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest);
+/* What GUEST may need of it without being asked, which is as much as it has memory while it is in slack: to be called
+ * whenever either has changed. */
+void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest);
 /* That is still left for checkpoints, of what guests in slack may not need. */
 guint64 core_checkpoint_space_left_mib(const BerthCore *core);
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What

@@ -152,3 +152,9 @@ gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class)
     gint64 limit_usec = class->shape.time_limit_usec;
     return limit_usec > 0 ? limit_usec : core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
 }
+
+guint64 core_class_start_memory_mib(const CoreClass *class)
+{
+    const CoreShape *shape = &class->shape;
+    return shape->start.memory_mib - (shape->size.memory_mib - shape->memory_mib);
+}

@@ -19,6 +19,8 @@ gboolean core_class_can_move(const BerthCore *core, const CoreClass *class);
 gboolean core_class_may_be_in_slack(const BerthCore *core, const CoreClass *class);
 /* How long a task of it is planned for. */
 gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class);
+/* Memory of the guest that its next task starts with, without the host's overhead. */
+guint64 core_class_start_memory_mib(const CoreClass *class);
 /* NODES, rising, each once; NULL = none. (transfer full) */
 guint32 *core_class_node_set(const guint32 *nodes, gsize n_nodes, guint32 *out_n);
 /* NODE is one of such a set. */

@@ -173,7 +173,7 @@ static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreJob *job, co
         return BERTH_SLACK_CANNOT_LEAVE;
     if (task != NULL && task->record.wants_backing)
         return BERTH_SLACK_WANTS_BACKING;
-    if (class->shape.memory_mib > core_checkpoint_space_left_mib(core))
+    if (core_class_start_memory_mib(class) > core_checkpoint_space_left_mib(core))
         return BERTH_SLACK_NO_SPACE;
     CoreLodger lodger = {class, class->shape.start, needs, core_predict_held_mib(task), TRUE};
     return core_slack_find(core, &lodger, core_placement_avoid_for(task)) != NULL

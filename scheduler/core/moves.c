@@ -28,7 +28,7 @@
 
 static guint64 to_copy_mib(const CoreGuest *guest)
 {
-    guint64 all_mib = guest->task->job->class->shape.memory_mib;
+    guint64 all_mib = core_guest_resources(guest).memory_mib;
     return guest->touched_mib > 0 ? MIN(guest->touched_mib, all_mib) : all_mib;
 }
 
@@ -220,10 +220,9 @@ void core_move_checkpoint(BerthCore *core, CoreGuest *guest, gboolean stops, Ber
 static void set_backed(BerthCore *core, CoreGuest *guest, gboolean is_backed)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
-    guint64 space_mib = guest->task->job->class->shape.memory_mib;
     core_nodes_unreserve(&core->nodes, node, guest);
     guest->is_opportunistic = !is_backed;
-    core->space_mib += is_backed ? 0 - space_mib : space_mib;
+    core_checkpoint_count_slack(core, guest);
     core_nodes_reserve(&core->nodes, node, guest);
 }
 
@@ -242,6 +241,7 @@ static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
     core_nodes_unreserve(&core->nodes, node, guest);
     guest->size = size;
     guest->cells = core_cells_fit(node, cells, size) ? cells : 0;
+    core_checkpoint_count_slack(core, guest);
     core_nodes_reserve(&core->nodes, node, guest);
     core_owner_recount(core, guest->task);
 }
@@ -513,9 +513,8 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     core_charge_feed(guest);
     core_charge_plan(core, guest->task);
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
-    if (guest->is_opportunistic && !guest->is_opportunistic_there)
-        core->space_mib -= guest->task->job->class->shape.memory_mib;
     guest->is_opportunistic = guest->is_opportunistic_there;
+    core_checkpoint_count_slack(core, guest);
     guest->cells = guest->to_cells;
     core_nodes_reserve(&core->nodes, to, guest);
     guest->task->record.node = to->handle;

@@ -20,8 +20,8 @@
 
 static guint64 copy_mib(const CoreGuest *guest)
 {
-    return MAX(
-        guest->touched_mib > 0 ? guest->touched_mib : guest->task->job->class->shape.memory_mib, 1);
+    return MAX(guest->touched_mib > 0 ? guest->touched_mib : core_guest_resources(guest).memory_mib,
+               1);
 }
 
 /* Of its node's memory: what it is predicted to need, and what it occupies beyond that. */

@@ -50,6 +50,7 @@ static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, Ber
         resources->vcpus > 0 ? core_size_of(core, resources) : guest->task->job->class->shape.size;
     guest->phase = phase;
     core_predict_restore(core, guest);
+    core_checkpoint_count_slack(core, guest);
     if (phase != BERTH_GUEST_NONE)
         core_nodes_reserve(&core->nodes, node, guest);
 }
@@ -64,26 +65,21 @@ void berth_core_restore_guest(BerthCore *core, const BerthCoreGuest *source)
         return;
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     core_nodes_unreserve(&core->nodes, node, guest);
-    if (guest->is_opportunistic)
-        core->space_mib -= guest->task->job->class->shape.memory_mib;
     guest->cells = source->is_opportunistic ? 0 : source->cells;
     guest->is_opportunistic = source->is_opportunistic;
     guest->is_frozen = source->is_frozen;
     guest->balloon_mib = source->balloon_mib;
     core_predict_restore(core, guest);
-    if (guest->is_opportunistic)
-        core->space_mib += guest->task->job->class->shape.memory_mib;
+    core_checkpoint_count_slack(core, guest);
     core_nodes_reserve(&core->nodes, node, guest);
     core_move_restore(core, guest, source);
     core_owner_recount(core, guest->task);
 }
 
-static void restore_slack(BerthCore *core, CoreGuest *guest, const BerthCoreTask *source)
+static void restore_slack(CoreGuest *guest, const BerthCoreTask *source)
 {
     guest->is_opportunistic = source->is_opportunistic;
     guest->balloon_mib = guest->to_balloon_mib = source->balloon_mib;
-    if (guest->is_opportunistic)
-        core->space_mib += guest->task->job->class->shape.memory_mib;
 }
 
 static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *source)
@@ -94,7 +90,7 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     core_checkpoint_restored(core, task);
     if (source->phase != BERTH_GUEST_NONE) {
         if (task->n_guests == 1)
-            restore_slack(core, &task->guests[0], source);
+            restore_slack(&task->guests[0], source);
         for (guint32 i = 0; i < task->n_guests; i++)
             restore_guest(core, &task->guests[i], source->node, source->phase, &source->resources);
         task->guests[0].is_frozen =

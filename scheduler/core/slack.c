@@ -136,7 +136,7 @@ CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 exc
 
 static gboolean has_space(const BerthCore *core, const CoreClass *class)
 {
-    return class->shape.memory_mib <= core_checkpoint_space_left_mib(core);
+    return core_class_start_memory_mib(class) <= core_checkpoint_space_left_mib(core);
 }
 
 static gboolean wants_backing(const CoreTask *task)

@@ -220,6 +220,7 @@ struct CoreGuest {
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
     gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */
+    guint64 space_mib;          /* of it in the core's. checkpoint.c */
     gint64 vcpus_short_usec;    /* since then it lacks vCPUs; 0 = it does not. limit.c */
     /* charge.c */
     gint64 charged_usec;      /* up to this instant that is known: its latest report */

@@ -3,6 +3,7 @@
 #include "scheduler/core/task_steps.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
@@ -190,9 +191,8 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     CoreNode *node = core_step_node_of(core, guest);
     core_move_drop_op(core, guest);
     core_nodes_unreserve(&core->nodes, node, guest);
-    if (guest->is_opportunistic)
-        core->space_mib -= guest->task->job->class->shape.memory_mib;
     guest->is_opportunistic = guest->waits_for_room = FALSE;
+    core_checkpoint_count_slack(core, guest);
     core->pass_wanted = TRUE;
     guest->phase = BERTH_GUEST_NONE;
     guest->has_left = FALSE;
@@ -291,8 +291,7 @@ static void place_guest(BerthCore *core, CoreGuest *guest, guint32 node, gboolea
     guest->move_rest_usec = guest->save_rest_usec = guest->stuck_usec = guest->limit_rest_usec = 0;
     guest->vcpus_short_usec = 0;
     guest->is_opportunistic = is_opportunistic;
-    if (is_opportunistic)
-        core->space_mib += guest->task->job->class->shape.memory_mib;
+    core_checkpoint_count_slack(core, guest);
     core_predict_begin(core, guest);
     core_nodes_reserve(&core->nodes, core_nodes_get(&core->nodes, node), guest);
 }

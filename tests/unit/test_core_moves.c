@@ -116,6 +116,61 @@ static void promotion_is_for_who_has_time_left_for_it(void **state)
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVE_WORTH_PERMILLE, 80001, stays);
 }
 
+/* 2 has grown from 100 to 500 MiB, was saved with them, and has them in the slack of 1. */
+#define LARGER_IN_SLACK                                                                            \
+    "node 1 4 1000\n"                                                                              \
+    "submit 2 v=1 m=100 mmax=500 limit=560 slack may-move may-checkpoint -> START 2.1@1\n"         \
+    "running 2.1\n"                                                                                \
+    "resize 2 m=500 -> RESIZE 2.1@1=1/500\n"                                                       \
+    "resized 2.1\n"                                                                                \
+    "freeze 2 disk -> CHECKPOINT 2.1@1\n"                                                          \
+    "checkpointed 2.1 stored=30 -> RELEASE 2.1@1\n"                                                \
+    "released 2.1\n"                                                                               \
+    "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"                                             \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=1000 mem=300\n"                                                                \
+    "thaw 2 -> RESTORE 2.2@1~\n"                                                                   \
+    "running 2.2\n"
+
+/* It takes 2.45 s, and 220 s are left in the second round after its cooldown. */
+static void promotion_of_a_grown_guest_copies_all_that_it_has(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVE_WORTH_PERMILLE, 90000,
+                          LARGER_IN_SLACK "report 2.2 cpu=1000 mem=400 left=100 touched=450\n"
+                                          "node 2 4 1000\n"
+                                          "at 300\n"
+                                          "timer\n"
+                                          "at 360\n"
+                                          "timer\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVE_WORTH_PERMILLE, 80000,
+                          LARGER_IN_SLACK "report 2.2 cpu=1000 mem=400 left=100 touched=450\n"
+                                          "node 2 4 1000\n"
+                                          "at 300\n"
+                                          "timer\n"
+                                          "at 360\n"
+                                          "timer -> MIGRATE 2.2@1>2\n");
+}
+
+/* Of 600 MiB 30 are taken, and it may need 500. */
+static void slack_of_a_grown_guest_keeps_space_for_all_that_it_has(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 600,
+                          LARGER_IN_SLACK "submit 3 v=1 m=71 slack may-checkpoint\n"
+                                          "submit 4 v=1 m=70 slack may-checkpoint -> START 4.1@1~\n"
+                                          "exited 2.2 -> RELEASE 2.2@1\n"
+                                          "released 2.2 -> START 3.1@1~\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 600,
+                          LARGER_IN_SLACK
+                          "restart\n"
+                          "join 1 1.1:running 2.2:running\n"
+                          "at 40\n"
+                          "report 1.1 cpu=1000 mem=300\n"
+                          "report 2.2 cpu=1000 mem=100 left=400\n"
+                          "submit 3 v=1 m=71 slack may-checkpoint\n"
+                          "submit 4 v=1 m=70 slack may-checkpoint -> START 4.1@1~\n");
+}
+
 /* 2 is in slack, and could not be backed in the instant in which all other room became free. */
 #define BOOTED_MEANWHILE                                                                           \
     IDLE_NODE "submit 2 v=2 m=500 slack may-move limit=9000 -> START 2.1@1~\n"                     \
@@ -447,6 +502,8 @@ int main(void)
         cmocka_unit_test(cancel_during_migration_stops_where_it_arrives),
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
         cmocka_unit_test(promotion_is_for_who_has_time_left_for_it),
+        cmocka_unit_test(promotion_of_a_grown_guest_copies_all_that_it_has),
+        cmocka_unit_test(slack_of_a_grown_guest_keeps_space_for_all_that_it_has),
         cmocka_unit_test(promotion_in_place_is_made_up_for_in_the_next_round),
         cmocka_unit_test(promotion_in_a_restart_stays_one),
         cmocka_unit_test(promotion_delays_no_planned_start),
