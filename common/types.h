@@ -23,6 +23,12 @@ typedef struct {
  * kernel does not live. */
 #define BERTH_MEMORY_LEFT_MIN_PART 4u
 
+/* CPU weight of each vCPU. cgroup v2 allows 1..10000 per guest, and its default is 100. One in slack yields
+ * at once: it gets a fiftieth of what a backed one does where both want the same CPU. Two are the fewest
+ * that cgroup v1 knows. */
+#define BERTH_CPU_SHARES          100u
+#define BERTH_CPU_SHARES_IN_SLACK 2u
+
 /* The values of the schema's JobState. */
 typedef enum {
     BERTH_JOB_PENDING = 1,

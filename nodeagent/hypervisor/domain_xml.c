@@ -10,12 +10,8 @@
 #include "common/channel.h"
 #include "common/id.h"
 
-/* CPU weight per vCPU; cgroup v2 allows 1..10000 per guest, and its default is 100. One in slack yields
- * at once: it gets a fiftieth of what a backed one does where both want the same CPU. Two are the fewest
- * that cgroup v1 knows. */
-#define SHARES_PER_VCPU          100u
-#define SHARES_PER_VCPU_IN_SLACK 2u
-#define SHARES_MAX               10000u
+/* CPU weight of a guest, that cgroup v2 allows. */
+#define SHARES_MAX 10000u
 
 /* Of libvirt's, for what it says to QEMU. */
 #define QEMU_XMLNS "http://libvirt.org/schemas/domain/qemu/1.0"
@@ -95,7 +91,7 @@ void berth_domain_metadata_set_weight(xmlNode *node, gboolean is_opportunistic)
 
 guint64 berth_domain_shares(guint32 vcpus, gboolean is_opportunistic)
 {
-    guint64 each = is_opportunistic ? SHARES_PER_VCPU_IN_SLACK : SHARES_PER_VCPU;
+    guint64 each = is_opportunistic ? BERTH_CPU_SHARES_IN_SLACK : BERTH_CPU_SHARES;
     return MIN(each * vcpus, SHARES_MAX);
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the truth of the nodes: which guests are on them, what these want, and what they get.
  *
- * CPU: weighted max-min fairness. A guest's weight is its vCPUs, times 100 if it is guaranteed:
- * libvirt's cpu shares, 100 to 1. A guest that gets less than it wants is slower by as much.
+ * CPU: weighted max-min fairness. A guest's weight is its vCPUs, times 50 if it is guaranteed, as
+ * nodes have it. A guest that gets less than it wants is slower by as much.
  * Memory: guests hold what they want while it fits. When it does not, nobody loses what he holds;
  * what is left goes to guaranteed guests that want more, in order of their arrival on the node,
  * then to the others. A guest that does not get all the memory that it wants stands still; so does
@@ -18,7 +18,7 @@
 
 #include "scheduler/sim/state.h"
 
-#define GUARANTEED_WEIGHT 100u
+#define GUARANTEED_WEIGHT (BERTH_CPU_SHARES / BERTH_CPU_SHARES_IN_SLACK)
 #define PPM               1000000u
 
 static guint64 capacity_milli(const Sim *sim)
