@@ -28,6 +28,7 @@ POLICY = {
     "balance_interval_usec": 3000000, "cooldown_usec": 10000000, "near_end_usec": 10000000,
     "decay_half_life_usec": 720000000, "cpu_decay_half_life_usec": 10000000, "evacuation_max_usec": 60000000,
     "starved_permille": 1000, "migrate_mib_per_sec": 100, "checkpoint_mib_per_sec": 50}
+BALLOONS = False  # berthd.conf(5), guests.balloons
 DISK = "8M"
 REHEARSED, REHEARSAL_MIB, REHEARSAL_HELD_MIB, REHEARSAL_STEPS = 6, 256, 64, 2000
 # Of who is measured, and of the first two, who are handled when all have been.
@@ -82,7 +83,8 @@ class DayLab(Lab):
         """berthd is started anew, with the day's constants and those of POLICY; until all nodes have joined it."""
         lines = "".join(f"{name}={value}\n" for name, value in {**POLICY, **policy}.items())
         text = self.original.replace("[policy]\n", f"[policy]\n{lines}")
-        text = text.replace("[guests]\n", f"[guests]\nslack={'yes' if slack else 'no'}\noverhead={OVERHEAD_MIB}M\n")
+        text = text.replace("[guests]\n", f"[guests]\nslack={'yes' if slack else 'no'}\nballoons={'yes' if BALLOONS else 'no'}\n"
+                            f"overhead={OVERHEAD_MIB}M\n")
         self.restart(text)
 
     def restart(self, text):
