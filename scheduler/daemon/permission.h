@@ -3,7 +3,7 @@
 
 #include "common/rpc.h"
 
-/* Who may do what. Users act on their own jobs, operators on all, and on images. Operators are
+/* Who may do what. Users act on their own jobs, operators on all, on images and on nodes. Operators are
  * root and the members of one group. */
 
 typedef struct {
