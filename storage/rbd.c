@@ -131,8 +131,6 @@ static gboolean rbd_fence(BerthStorage *storage, const char *const *addresses, G
             continue;
         g_autofree char *address = g_strdup(*addresses);
         int result = rados_blocklist_add(self->cluster, address, FENCE_SEC);
-        if (result >= 0)
-            berth_rbd_removals_cut_off(self->removals, address);
         if (result == -EINVAL) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "cannot fence '%s': it is no address of a Ceph client (IP:PORT/NONCE)",

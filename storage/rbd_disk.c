@@ -196,7 +196,7 @@ gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
     int result = berth_rbd_claim(self, name);
     if (result >= 0) {
         result = remove_all(self, name, with_checkpoints, &kept);
-        berth_rbd_give_up_claim(self, name);
+        berth_rbd_end_claim(self, name, result >= 0 && kept == NULL);
     }
     if ((result >= 0 && kept == NULL) || result == -ENOENT)
         return TRUE;
@@ -220,17 +220,6 @@ gboolean berth_rbd_disk_list(BerthStorage *storage, GPtrArray *names, GError **e
     return berth_rbd_list_images((BerthRbdStorage *)storage, "disk-", names, error);
 }
 
-/* Who removes it, or has begun to, if he does not have it open. */
-static int add_claimer(BerthRbdStorage *self, const char *name, GPtrArray *clients)
-{
-    g_autofree char *claimer = NULL;
-    int result = berth_rbd_claimer(self, name, &claimer);
-    if (result >= 0 && *claimer != '\0' &&
-        !g_ptr_array_find_with_equal_func(clients, claimer, g_str_equal, NULL))
-        g_ptr_array_add(clients, g_steal_pointer(&claimer));
-    return result;
-}
-
 char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
@@ -240,8 +229,6 @@ char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError
     int result = rbd_open_read_only(self->images, name, &image, NULL);
     if (result >= 0)
         result = berth_rbd_watchers(image, clients);
-    if (result >= 0)
-        result = add_claimer(self, name, clients);
     if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot see the clients of disk %s", disk_id);
         return NULL;

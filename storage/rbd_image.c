@@ -277,7 +277,11 @@ gboolean berth_rbd_image_remove(BerthStorage *storage, const char *image_id, GEr
     int result = remove_unused(self, name);
     if (result >= 0)
         return TRUE;
-    berth_rbd_set_error(self, result, error, "cannot remove image %s", image_id);
+    if (result == -EBUSY)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "image %s is in use, or another client removes it", image_id);
+    else
+        berth_rbd_set_error(self, result, error, "cannot remove image %s", image_id);
     return FALSE;
 }
 

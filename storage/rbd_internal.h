@@ -91,19 +91,15 @@ int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses);
 
 BerthRbdRemovals *berth_rbd_removals_new(void);
 void berth_rbd_removals_free(BerthRbdRemovals *removals);
-/* Notes that the client at ADDRESS was fenced: what it was removing others may remove. */
-void berth_rbd_removals_cut_off(BerthRbdRemovals *removals, const char *address);
 /* Nobody but this thread removes the image NAME from now on, until it is gone or the claim is given up. -EBUSY: another
  * one, here or another client's, is removing it. 0 also where there is no such image. */
 int berth_rbd_claim(BerthRbdStorage *self, const char *name);
-/* To be called for each claim, also when the image is gone. */
-void berth_rbd_give_up_claim(BerthRbdStorage *self, const char *name);
+/* To be called for each claim. IS_GONE: the image is; otherwise others may claim it at once. */
+void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, gboolean is_gone);
 /* rbd_remove() of an image that was claimed. */
 int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name);
 /* All three. */
 int berth_rbd_remove(BerthRbdStorage *self, const char *name);
-/* Who removes the image NAME, or was interrupted in it: *OUT_ADDRESS (transfer full), "" for nobody. */
-int berth_rbd_claimer(BerthRbdStorage *self, const char *name, char **out_address);
 
 /* --- byte streams in chunks ------------------------------------------------------------------ */
 

@@ -1,29 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns that an RBD image is removed by one at a time. librbd gives up the lock under which it removes an image when
- * another client asks for it, as one does that is to remove the same image, and then aborts its process: it asserts that
- * it has the lock with each object that it trims (librbd/operation/TrimRequest.cc in Ceph 16). An agent and berthd's
- * collector may well be after the same disk.
+/* Owns that an RBD image is removed by one at a time. librbd moves an image to RBD's trash and removes it there, and goes on
+ * with one that another client has in the trash for that. Of two that remove an image at the same time one takes its header
+ * or its lock away from the other, which aborts its process: it asserts that it has the lock with each object that it trims
+ * (librbd/operation/TrimRequest.cc in Ceph 16). An agent and berthd's collector may well be after the same disk.
  *
- * So who removes an image claims it first: in an attribute of the object that RBD keeps of its name, written only where
- * nobody else's is. It goes with the image, so that a removal that has ended leaves nothing. Of one that was interrupted
- * it tells which client it was; that one is reported with the image's other clients, and once it has been cut off from
- * here its claim is void. Threads of one client have one address: they keep out of each other's way by a set of names. */
+ * So who removes an image claims it first: in an attribute of its header, which is there for as long as there is anything to
+ * trim, and goes with it. A claim holds until a time at which its client has the image open, or has given up. From then on it
+ * holds for as long as the client has it open, so that what a client leaves that dies, or whose claim was written when it had
+ * given up, is removed by others. Threads of one client have one address: they keep out of each other's way by a set of
+ * names. Clocks of clients are to agree to within a few seconds, as they do where certificates are to be valid. */
 #include <errno.h>
 #include <string.h>
+#include <time.h>
 
 #include "storage/rbd_internal.h"
 #include "storage/storage.h"
 
-#define CLAIM            "berth.removed-by"
+#define CLAIM            "berth.removed-by" /* "UNTIL,ADDRESS", UNTIL in seconds since 1970 */
 #define CLAIM_BYTES_MAX  1024u
-#define ID_OBJECT_PREFIX "rbd_id." /* librbd: RBD_ID_PREFIX */
-#define NOBODY           ""
-#define TAKE_OVER_TRIES  3
+#define ID_OBJECT_PREFIX "rbd_id." /* librbd: RBD_ID_PREFIX; holds a length of 4 bytes and the id */
+#define HEADER_PREFIX    "rbd_header." /* librbd: RBD_HEADER_PREFIX */
+#define ID_BYTES_MAX     64u
+#define LENGTH_BYTES     4u
+#define TAKE_OVER_TRIES  3u
+/* Operations between a claim and the image's being open, each of which may take as long as one may. */
+#define OPERATIONS 3u
 
 struct BerthRbdRemovals {
     GMutex lock;
-    GHashTable *names;   /* of images that a thread is removing */
-    GHashTable *cut_off; /* addresses of clients that this one has fenced */
+    GHashTable *names; /* of images that a thread is removing */
 };
 
 BerthRbdRemovals *berth_rbd_removals_new(void)
@@ -31,7 +36,6 @@ BerthRbdRemovals *berth_rbd_removals_new(void)
     BerthRbdRemovals *removals = g_new0(BerthRbdRemovals, 1);
     g_mutex_init(&removals->lock);
     removals->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
-    removals->cut_off = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
     return removals;
 }
 
@@ -40,21 +44,8 @@ void berth_rbd_removals_free(BerthRbdRemovals *removals)
     if (removals == NULL)
         return;
     g_hash_table_unref(removals->names);
-    g_hash_table_unref(removals->cut_off);
     g_mutex_clear(&removals->lock);
     g_free(removals);
-}
-
-void berth_rbd_removals_cut_off(BerthRbdRemovals *removals, const char *address)
-{
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
-    g_hash_table_add(removals->cut_off, g_strdup(address));
-}
-
-static gboolean is_cut_off(BerthRbdRemovals *removals, const char *address)
-{
-    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
-    return g_hash_table_contains(removals->cut_off, address);
 }
 
 static gboolean begin(BerthRbdRemovals *removals, const char *name)
@@ -69,83 +60,165 @@ static void end(BerthRbdRemovals *removals, const char *name)
     g_hash_table_remove(removals->names, name);
 }
 
-static char *id_object(const char *name)
+/* --- which image ------------------------------------------------------------------------------ */
+
+static int read_id(BerthRbdStorage *self, const char *name, char **out_id)
 {
-    return g_strconcat(ID_OBJECT_PREFIX, name, NULL);
+    g_autofree char *object = g_strconcat(ID_OBJECT_PREFIX, name, NULL);
+    char content[LENGTH_BYTES + ID_BYTES_MAX];
+    int result = rados_read(self->images, object, content, sizeof content, 0);
+    if (result < 0)
+        return result;
+    if ((gsize)result <= LENGTH_BYTES)
+        return -ENOENT; /* being made */
+    *out_id = g_strndup(content + LENGTH_BYTES, (gsize)result - LENGTH_BYTES);
+    return 0;
 }
 
-/* -ECANCELED: the claim is not EXPECTED. -ENOENT: there is no such image, or the rest of one. */
-static int replace_claim(BerthRbdStorage *self, const char *name, const char *expected,
+/* Of an image that somebody was removing. */
+static int find_in_trash(BerthRbdStorage *self, const char *name, char **out_id)
+{
+    size_t count = 64;
+    int result = -ERANGE;
+    g_autofree rbd_trash_image_info_t *entries = NULL;
+    while (result == -ERANGE) {
+        entries = g_renew(rbd_trash_image_info_t, entries, count);
+        result = rbd_trash_list(self->images, entries, &count);
+    }
+    if (result < 0)
+        return result;
+    for (size_t i = 0; i < count; i++)
+        if (*out_id == NULL && entries[i].source == RBD_TRASH_IMAGE_SOURCE_REMOVING &&
+            g_str_equal(entries[i].name, name))
+            *out_id = g_strdup(entries[i].id);
+    rbd_trash_list_cleanup(entries, count);
+    return *out_id != NULL ? 0 : -ENOENT;
+}
+
+/* The object of NAME's header (transfer full). -ENOENT: there is no such image. */
+static int find_header(BerthRbdStorage *self, const char *name, char **out_header)
+{
+    g_autofree char *id = NULL;
+    int result = read_id(self, name, &id);
+    if (result == -ENOENT)
+        result = find_in_trash(self, name, &id);
+    if (result >= 0)
+        *out_header = g_strconcat(HEADER_PREFIX, id, NULL);
+    return result;
+}
+
+/* --- claims ----------------------------------------------------------------------------------- */
+
+/* -ECANCELED: the claim is not EXPECTED; "": there is none. */
+static int replace_claim(BerthRbdStorage *self, const char *header, const char *expected,
                          const char *claim)
 {
-    g_autofree char *object = id_object(name);
     rados_write_op_t op = rados_create_write_op();
     rados_write_op_assert_exists(op);
     rados_write_op_cmpxattr(op, CLAIM, LIBRADOS_CMPXATTR_OP_EQ, expected, strlen(expected));
     rados_write_op_setxattr(op, CLAIM, claim, strlen(claim));
-    int result = rados_write_op_operate(op, self->images, object, NULL, 0);
+    int result = rados_write_op_operate(op, self->images, header, NULL, 0);
     rados_release_write_op(op);
     return result;
 }
 
-int berth_rbd_claimer(BerthRbdStorage *self, const char *name, char **out_address)
+/* *OUT_CLAIM (transfer full): "" for none. */
+static int read_claim(BerthRbdStorage *self, const char *header, char **out_claim)
 {
-    g_autofree char *object = id_object(name);
     char claim[CLAIM_BYTES_MAX];
-    int result = rados_getxattr(self->images, object, CLAIM, claim, sizeof claim);
+    int result = rados_getxattr(self->images, header, CLAIM, claim, sizeof claim);
     if (result == -ENODATA)
         result = 0;
     if (result < 0)
         return result;
-    *out_address = g_strndup(claim, (gsize)result);
+    *out_claim = g_strndup(claim, (gsize)result);
     return 0;
 }
 
-/* Another's claim, if it has one: of a client that is gone, or a removal of our own that did not get that far. */
-static int take_over(BerthRbdStorage *self, const char *name, const char *own)
-{
-    g_autofree char *claimer = NULL;
-    int result = berth_rbd_claimer(self, name, &claimer);
-    if (result < 0)
-        return result;
-    if (*claimer != '\0' && !g_str_equal(claimer, own) && !is_cut_off(self->removals, claimer))
-        return -EBUSY;
-    return replace_claim(self, name, claimer, own);
-}
-
-static int claim(BerthRbdStorage *self, const char *name)
+static char *claim_new(BerthRbdStorage *self)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
-    int result = replace_claim(self, name, NOBODY, own);
-    for (guint i = 0; result == -ECANCELED && i < TAKE_OVER_TRIES; i++)
-        result = take_over(self, name, own);
-    if (result == -ECANCELED)
+    gint64 until_sec = (gint64)time(NULL) + OPERATIONS * self->op_timeout_sec;
+    return g_strdup_printf("%" G_GINT64_FORMAT ",%s", until_sec, own);
+}
+
+/* Is the client at ADDRESS at it? */
+static int check_watched_by(BerthRbdStorage *self, const char *header, const char *address)
+{
+    g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
+    BERTH_RBD_AUTO_IMAGE image = NULL;
+    int result =
+        rbd_open_by_id_read_only(self->images, header + strlen(HEADER_PREFIX), &image, NULL);
+    if (result >= 0)
+        result = berth_rbd_watchers(image, clients);
+    if (result < 0)
+        return result;
+    return g_ptr_array_find_with_equal_func(clients, address, g_str_equal, NULL) ? -EBUSY : 0;
+}
+
+/* -EBUSY: CLAIM holds. Our own does not, as no thread of ours is at it. */
+static int check_void(BerthRbdStorage *self, const char *header, const char *claim)
+{
+    g_autofree char *own = berth_storage_client_address(&self->base);
+    const char *comma = strchr(claim, ',');
+    if (comma == NULL || g_str_equal(comma + 1, own))
+        return 0;
+    if (g_ascii_strtoll(claim, NULL, 10) > (gint64)time(NULL))
         return -EBUSY;
-    return result == -ENOENT ? 0
-                             : result; /* there may be a rest, of which the name's object is gone */
+    return check_watched_by(self, header, comma + 1);
+}
+
+static int claim_header(BerthRbdStorage *self, const char *header)
+{
+    g_autofree char *claim = claim_new(self);
+    int result = -ECANCELED;
+    for (guint i = 0; result == -ECANCELED && i < TAKE_OVER_TRIES; i++) {
+        g_autofree char *before = NULL;
+        result = read_claim(self, header, &before);
+        if (result >= 0)
+            result = check_void(self, header, before);
+        if (result >= 0)
+            result = replace_claim(self, header, before, claim);
+    }
+    return result == -ECANCELED ? -EBUSY : result;
 }
 
 int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 {
+    g_autofree char *header = NULL;
     if (!begin(self->removals, name))
         return -EBUSY;
-    int result = claim(self, name);
+    int result = find_header(self, name, &header);
+    if (result >= 0)
+        result = claim_header(self, header);
+    if (result == -ENOENT)
+        return 0; /* there may be a rest without a header, of which there is nothing to trim */
     if (result < 0)
         end(self->removals, name);
     return result;
 }
 
-void berth_rbd_give_up_claim(BerthRbdStorage *self, const char *name)
+static void give_up(BerthRbdStorage *self, const char *name)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
-    replace_claim(self, name, own, NOBODY);
+    g_autofree char *header = NULL;
+    g_autofree char *claim = NULL;
+    if (find_header(self, name, &header) >= 0 && read_claim(self, header, &claim) >= 0 &&
+        g_str_has_suffix(claim, own))
+        replace_claim(self, header, claim, "");
+}
+
+void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, gboolean is_gone)
+{
+    if (!is_gone)
+        give_up(self, name);
     end(self->removals, name);
 }
 
 int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name)
 {
     int result = berth_rbd_watched(self, rbd_remove(self->images, name));
-    return result == -ESTALE ? -EBUSY : result; /* another client has removed it but for its name */
+    return result == -ESTALE ? -EBUSY : result; /* another client removes the rest of it */
 }
 
 int berth_rbd_remove(BerthRbdStorage *self, const char *name)
@@ -154,6 +227,6 @@ int berth_rbd_remove(BerthRbdStorage *self, const char *name)
     if (result < 0)
         return result;
     result = berth_rbd_remove_claimed(self, name);
-    berth_rbd_give_up_claim(self, name);
+    berth_rbd_end_claim(self, name, result >= 0);
     return result;
 }

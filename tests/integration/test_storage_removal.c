@@ -4,7 +4,7 @@
 #include "tests/lib/storage_conformance.h"
 
 #define MIB     ((gsize)1024 * 1024)
-#define DISKS   4
+#define DISKS   6
 #define CLIENTS 3
 
 static void make_disk(const char *disk_id, gsize bytes)
@@ -85,22 +85,53 @@ static void disk_that_several_clients_remove_goes_once(void **state)
     assert_int_equal(g_strv_length(left), 0);
 }
 
+/* The object that has it (transfer full). */
+static char *header_of(const char *disk_id)
+{
+    g_autofree char *info = cluster_admin("rbd info --format json berth/disk-%s", disk_id);
+    const char *id = strstr(info, "\"id\":\"");
+    assert_non_null(id);
+    id += strlen("\"id\":\"");
+    g_autofree char *copy = g_strndup(id, strcspn(id, "\""));
+    return g_strconcat("rbd_header.", copy, NULL);
+}
+
+/* As CLIENT has claimed it until SECONDS from now. */
+static void claim(const char *disk_id, const char *client, gint64 seconds)
+{
+    g_autofree char *header = header_of(disk_id);
+    g_free(cluster_admin("rados -p berth setxattr %s berth.removed-by %" G_GINT64_FORMAT ",%s",
+                         header, g_get_real_time() / G_USEC_PER_SEC + seconds, client));
+}
+
 static void removal_that_another_client_has_begun_waits_for_it(void **state)
 {
-    static const char other[] = "127.0.0.1:0/4242";
     g_autoptr(GError) error = NULL;
     make_disk("begun", MIB);
-    g_free(cluster_admin("rados -p berth setxattr rbd_id.disk-begun berth.removed-by %s", other));
+    claim("begun", "127.0.0.1:0/4242", 3600);
     assert_false(berth_storage_disk_remove(conformance_storage, "begun", &error));
     assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
     g_clear_error(&error);
-    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "begun", &error);
+    claim("begun", "127.0.0.1:0/4242", -1); /* it does not have it open, and would by now */
+    assert_true(berth_storage_disk_remove(conformance_storage, "begun", &error));
+    assert_no_error(error);
+}
+
+/* However long it takes. */
+static void removal_that_another_client_is_at_is_left_to_it(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    make_disk("at", MIB);
+    cluster_leave_dead_watch("at");
+    g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, "at", &error);
     assert_no_error(error);
     assert_int_equal(g_strv_length(clients), 1);
-    assert_string_equal(clients[0], other);
-
+    claim("at", clients[0], -1);
+    assert_false(berth_storage_disk_remove(conformance_storage, "at", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
+    g_clear_error(&error);
     assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
-    assert_true(berth_storage_disk_remove(conformance_storage, "begun", &error));
+    assert_true(berth_storage_disk_remove(conformance_storage, "at", &error));
     assert_no_error(error);
 }
 
@@ -110,7 +141,7 @@ static void removal_that_this_client_has_begun_goes_on(void **state)
     g_autoptr(GError) error = NULL;
     g_autofree char *own = berth_storage_client_address(conformance_storage);
     make_disk("own", MIB);
-    g_free(cluster_admin("rados -p berth setxattr rbd_id.disk-own berth.removed-by %s", own));
+    claim("own", own, 3600);
     assert_true(berth_storage_disk_remove(conformance_storage, "own", &error));
     assert_no_error(error);
 }
@@ -140,6 +171,8 @@ int main(void)
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_another_client_has_begun_waits_for_it,
                                         make_image, remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_another_client_is_at_is_left_to_it, make_image,
+                                        remove_image),
         cmocka_unit_test_setup_teardown(removal_that_this_client_has_begun_goes_on, make_image,
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_is_refused_leaves_the_disk_to_others,
