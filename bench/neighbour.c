@@ -4,7 +4,7 @@
  *   neighbour rate            works in pieces of a fixed size for ever, and prints "MICROSECONDS PIECES" of the guest's clock four
  *                             times a second
  *   neighbour grow MIB CPUS   the same, and when the file /dev/shm/grow appears it takes MIB, which it keeps and changes, and
- *                             works with CPUS processes
+ *                             works with CPUS threads
  *   neighbour allocate MIB    takes MIB as fast as it can, gives it back, and so on
  *   neighbour dirty MIB       takes MIB, and writes into each page of it, round and round
  *   neighbour flood           writes to standard output as fast as it can
@@ -13,7 +13,7 @@
  * What they do to memory is verified: a page that is not what was written last ends the program with 9. */
 #include <fcntl.h>
 #include <inttypes.h>
-#include <signal.h>
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -21,7 +21,6 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
-#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -34,7 +33,7 @@
 #define FLOOD_BYTES   65536u
 #define CHANGED_PAGES 64u /* of a piece of work with memory */
 
-static volatile uint64_t sink;
+static _Thread_local volatile uint64_t sink;
 
 static void die(const char *what)
 {
@@ -109,36 +108,22 @@ static void memory_fill(Memory *memory)
 
 /* --- jobs ------------------------------------------------------------------------------------- */
 
-/* What other processes of this job have worked, each for itself. */
-static _Atomic uint64_t *others_pieces(void)
-{
-    void *shared = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    if (shared == MAP_FAILED)
-        die("mmap");
-    return shared;
-}
+/* What the other threads of this job have worked. */
+static _Atomic uint64_t others_pieces;
 
-static void work_beside(_Atomic uint64_t *pieces)
+static void *work_beside(void *unused)
 {
-    pid_t parent = getpid();
-    pid_t child = fork();
-    if (child < 0)
-        die("fork");
-    if (child > 0)
-        return;
-    (void)prctl(PR_SET_PDEATHSIG, SIGKILL);
-    while (getppid() == parent) {
+    for (;;) {
         work_a_piece();
-        atomic_fetch_add(pieces, 1);
+        atomic_fetch_add(&others_pieces, 1);
     }
-    _exit(1);
+    return unused;
 }
 
 /* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. */
 static void work(size_t mib, unsigned cpus)
 {
     Memory memory = {.pages = NULL};
-    _Atomic uint64_t *others = others_pieces();
     int64_t told_usec = 0;
     for (uint64_t pieces = 0;; pieces++) {
         work_a_piece();
@@ -147,13 +132,16 @@ static void work(size_t mib, unsigned cpus)
         int64_t now = now_usec();
         if (now - told_usec < TELL_USEC)
             continue;
-        printf("%" PRId64 " %" PRIu64 "\n", now, pieces + atomic_load(others));
+        printf("%" PRId64 " %" PRIu64 "\n", now, pieces + atomic_load(&others_pieces));
         fflush(stdout);
         told_usec = now;
         if (mib == 0 || memory.pages != NULL || access(GROW_FILE, F_OK) != 0)
             continue;
-        for (unsigned i = 1; i < cpus; i++)
-            work_beside(others);
+        for (unsigned i = 1; i < cpus; i++) {
+            pthread_t thread;
+            if (pthread_create(&thread, NULL, work_beside, NULL) != 0)
+                die("pthread_create");
+        }
         memory = memory_take(mib);
         memory_fill(&memory);
         puts("grown");

@@ -24,7 +24,7 @@ typedef struct {
     guint64 starved_seen_usec;
     gint64
         held_told_usec; /* when the event log was last told that it is held back; 0 = not since a restart */
-    gboolean holds_untold;  /* it was not told that it is so now */
+    gboolean holds_untold; /* it was not told that it is so now */
     /* As the latest migration of its guest has shown it at most; 0 = there was none since berthd was started. */
     guint64 dirty_bytes_per_sec;
     gint64 started_at_usec; /* when START of the newest epoch was decided; 0 = before a restart */
