@@ -11,6 +11,8 @@ PROGRESS_DIR=
 PROGRESS_STATUS=0
 # Of the step that runs, else empty.
 PROGRESS_PID=
+# A command that says in a line how far the step is; its caller may know one.
+PROGRESS_DETAIL=(true)
 
 # progress_begin TOTAL DIR: DIR gets a log for each step. Another run with the same logs is waited for.
 progress_begin() {
@@ -94,7 +96,8 @@ progress_line() {
     printf '%-56s %-7s %12s' "$head" "$3" "$(format_duration $(($(now_usec) - $2)))"
 }
 
-# On a terminal the line and the newest word of the log, renewed each second; else a line a minute.
+# On a terminal the line and the newest word of the log, renewed each second; else a line a minute,
+# with the detail.
 progress_show() {
     local text=$1 start=$2 pid=$3 next=60 seconds
     while ! process_ended "$pid"; do
@@ -105,7 +108,7 @@ progress_show() {
             seconds=$((($(now_usec) - start) / 1000000))
             if ((seconds >= next)); then
                 progress_line "$text" "$start" runs
-                printf '\n'
+                printf '  %s\n' "$("${PROGRESS_DETAIL[@]}")"
                 next=$((next + 60))
             fi
         fi

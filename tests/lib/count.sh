@@ -48,12 +48,17 @@ lacks_traces() {
 }
 
 # show_failed_programs DIR: of each program below DIR that failed, the cases that failed and why, or
-# the end of its log if it names none.
+# the end of its log if it names none. One that was killed at its deadline has where it stood there.
 show_failed_programs() {
     local trs log why
     while read -r trs; do
         log=${trs%.trs}.log
         printf -- '--- %s failed:\n' "${trs%.trs}"
+        if grep -q '^run-test: .* is killed' "$log"; then
+            grep '^\[ RUN  ' "$log" | tail -n 1 || true
+            sed -n '/^run-test: .* is killed/,$p' "$log" | head -n 400
+            continue
+        fi
         why=$(grep -B 8 '^\[  FAILED  \] [^0-9]' "$log" | sed '/^\[       OK \]/d' | head -n 80) || true
         printf '%s\n' "${why:-$(tail -n 40 "$log")}"
     done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
@@ -62,6 +67,21 @@ show_failed_programs() {
 # show_failed_lines FILE: the "not ok" lines, each with the remarks around it.
 show_failed_lines() {
     grep -B 12 -A 25 '^not ok ' "$1" | head -n 160 || true
+}
+
+# show_running_programs DIR: how many programs below DIR have ended, and which run.
+show_running_programs() {
+    local log ended=0
+    local -a running=()
+    while read -r log; do
+        if [[ -e ${log%.log}.trs ]]; then
+            ended=$((ended + 1))
+        else
+            log=${log##*/}
+            running+=("${log%.log}")
+        fi
+    done < <(find "$1" -name '*.log' | sort)
+    printf '%d ended%s\n' "$ended" "${running:+; ${running[*]} run}"
 }
 
 # count_lines FILE: prints "PASSED FAILED SKIPPED" of its "ok" and "not ok" lines.
