@@ -22,6 +22,7 @@
 #include "common/backoff.h"
 #include "common/channel.h"
 #include "common/error.h"
+#include "nodeagent/allowance.h"
 #include "nodeagent/guest_link.h"
 #include "nodeagent/task_sender.h"
 
@@ -38,9 +39,15 @@
 #define SEND_WINDOW_BYTES (256u * 1024u)
 /* What a guest may send beside output: this much at once, and so much per second. Each message
  * costs some work beside its bytes. */
-#define NOISE_MAX_BYTES     (8u << 20)
+#define NOISE_BURST_BYTES   (8u << 20)
 #define NOISE_BYTES_PER_SEC (256u << 10)
 #define NOISE_PER_MESSAGE   256u
+/* Of output it may send at once what it may send in so long. */
+#define OUTPUT_BURST_SEC 2u
+/* One that has sent more than it may is not read from for so long at least, so that it costs nothing to hold it up ... */
+#define OUTPUT_REST_MSEC_MIN 50u
+/* ... and at most, so that what else it has to say comes in time. */
+#define OUTPUT_REST_MSEC_MAX 500u
 /* A session that held for so long was a good one: the next connection is made at once. */
 #define GOOD_SESSION_USEC (10 * G_USEC_PER_SEC)
 
@@ -77,8 +84,10 @@ struct BerthGuestChannel {
     gboolean was_open;       /* in any session: the writer's streams have their start */
     guint64 expected[BERTH_N_STREAMS];
     guint64 acked[BERTH_N_STREAMS];
-    guint64 noise_bytes;
-    gint64 noise_usec;
+    BerthAllowance noise;
+    BerthAllowance output;
+    gboolean is_output_limited;
+    guint rest_source; /* it has sent more than it may */
 };
 
 static void connect_later(BerthGuestChannel *channel);
@@ -293,16 +302,38 @@ static void handle_state(BerthGuestChannel *channel, const Berth__FromGuest__Sta
 /* Accounts for BYTES that are no output. FALSE: too much, the session was ended. */
 static gboolean account_noise(BerthGuestChannel *channel, gsize bytes)
 {
-    gint64 now = g_get_monotonic_time();
-    guint64 passed = (guint64)(now - channel->noise_usec) * NOISE_BYTES_PER_SEC / G_USEC_PER_SEC;
-    channel->noise_usec = now;
-    channel->noise_bytes -= MIN(channel->noise_bytes, passed);
-    channel->noise_bytes += bytes;
-    if (channel->noise_bytes <= NOISE_MAX_BYTES)
+    if (berth_allowance_use(&channel->noise, bytes, g_get_monotonic_time()) == 0)
         return TRUE;
-    channel->noise_bytes = 0;
+    channel->noise.used_bytes = 0;
     violate(channel, "it floods the channel");
     return FALSE;
+}
+
+/* Reads on, or does not: while there is no room for what it says, or it has said more than it may. */
+static void choose_reading(BerthGuestChannel *channel)
+{
+    if (channel->link != NULL)
+        berth_guest_link_set_paused(channel->link, channel->rest_source != 0 ||
+                                                       !berth_log_writer_has_room(channel->writer));
+}
+
+static void on_rest_over(gpointer data)
+{
+    BerthGuestChannel *channel = data;
+    channel->rest_source = 0;
+    choose_reading(channel);
+}
+
+/* Output costs work in the agent and in storage, which neighbours would have to do without. */
+static void account_output(BerthGuestChannel *channel, gsize bytes)
+{
+    if (!channel->is_output_limited)
+        return;
+    gint64 wait_usec = berth_allowance_use(&channel->output, bytes, g_get_monotonic_time());
+    if (wait_usec > 0 && channel->rest_source == 0)
+        channel->rest_source = g_timeout_add_once(
+            (guint)CLAMP(wait_usec / 1000 + 1, OUTPUT_REST_MSEC_MIN, OUTPUT_REST_MSEC_MAX),
+            on_rest_over, channel);
 }
 
 static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Output *output)
@@ -321,8 +352,8 @@ static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Ou
         berth_log_writer_append(channel->writer, stream, output->data.data + known,
                                 output->data.len - known);
     }
-    if (!berth_log_writer_has_room(channel->writer))
-        berth_guest_link_set_paused(channel->link, TRUE);
+    account_output(channel, output->data.len);
+    choose_reading(channel);
 }
 
 static void handle_started(BerthGuestChannel *channel, const Berth__FromGuest__Started *started)
@@ -536,6 +567,12 @@ BerthGuestChannel *berth_guest_channel_new(const BerthGuestChannelConfig *config
     channel->usage_interval_msec = config->usage_interval_msec;
     channel->stall_msec = config->stall_msec;
     channel->hello_msec = HELLO_MSEC;
+    channel->noise =
+        (BerthAllowance){.burst_bytes = NOISE_BURST_BYTES, .bytes_per_sec = NOISE_BYTES_PER_SEC};
+    channel->output =
+        (BerthAllowance){.burst_bytes = OUTPUT_BURST_SEC * config->output_bytes_per_sec,
+                         .bytes_per_sec = config->output_bytes_per_sec};
+    channel->is_output_limited = config->output_bytes_per_sec > 0;
     channel->funcs = funcs;
     channel->user_data = user_data;
     channel->connect_backoff = (BerthBackoff){.min_msec = 50, .max_msec = 5000};
@@ -551,6 +588,7 @@ void berth_guest_channel_free(BerthGuestChannel *channel)
         return;
     drop_link(channel, "the guest is not here any more: it has ended, or it was moved");
     g_clear_handle_id(&channel->connect_source, g_source_remove);
+    g_clear_handle_id(&channel->rest_source, g_source_remove);
     berth_task_sender_free(channel->sender);
     berth_guest_execs_free(channel->execs);
     g_free(channel->socket_path);
@@ -586,12 +624,9 @@ void berth_guest_channel_measure(BerthGuestChannel *channel, guint usage_interva
 
 void berth_guest_channel_log_progress(BerthGuestChannel *channel)
 {
-    if (channel->link == NULL)
-        return;
     if (channel->is_open)
         send_ack(channel);
-    if (berth_log_writer_has_room(channel->writer))
-        berth_guest_link_set_paused(channel->link, FALSE);
+    choose_reading(channel);
 }
 
 void berth_guest_channel_renew(BerthGuestChannel *channel)

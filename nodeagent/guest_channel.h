@@ -38,7 +38,8 @@ typedef struct {
     guint64 acked_max[BERTH_N_STREAMS]; /* what the logs had when it was made */
     gboolean is_adopted;                /* another process has talked to the guest */
     guint usage_interval_msec;
-    guint stall_msec; /* that makes it measure at once; 0 = none */
+    guint stall_msec;             /* that makes it measure at once; 0 = none */
+    guint64 output_bytes_per_sec; /* that it may send for long; 0 = as many as it can; up to 2^38 */
 } BerthGuestChannelConfig;
 
 /* Starts to connect. The callbacks must not free the channel. */

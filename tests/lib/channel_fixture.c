@@ -261,7 +261,8 @@ void channel_fixture_start(ChannelFixture *fixture, gboolean is_adopted, guint64
                                       .writer = fixture->writer,
                                       .acked_max = {stdout_max, stderr_max},
                                       .is_adopted = is_adopted,
-                                      .usage_interval_msec = 2000};
+                                      .usage_interval_msec = 2000,
+                                      .output_bytes_per_sec = fixture->output_bytes_per_sec};
     fixture->channel = berth_guest_channel_new(&config, &funcs, fixture);
 }
 

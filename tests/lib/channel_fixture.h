@@ -18,6 +18,7 @@ typedef struct {
     GByteArray *logs[BERTH_N_STREAMS];
     gboolean logs_are_down;
     BerthLogWriter *writer;
+    guint64 output_bytes_per_sec; /* before it is started; 0 = as many as it can */
     /* the channel and what it said */
     BerthGuestChannel *channel;
     guint answered, started, ended, usage, failed;
