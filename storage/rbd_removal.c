@@ -20,6 +20,9 @@
 #define CLAIM_BYTES_MAX  1024u
 #define ID_OBJECT_PREFIX "rbd_id." /* librbd: RBD_ID_PREFIX; holds a length of 4 bytes and the id */
 #define HEADER_PREFIX    "rbd_header." /* librbd: RBD_HEADER_PREFIX */
+#define TRASH_OBJECT     "rbd_trash" /* librbd: RBD_TRASH; has a key for each image in the trash */
+#define TRASH_KEY_PREFIX "id_"
+#define TRASH_KEYS_MAX   512u
 #define ID_BYTES_MAX     64u
 #define LENGTH_BYTES     4u
 #define TAKE_OVER_TRIES  3u
@@ -75,33 +78,71 @@ static int read_id(BerthRbdStorage *self, const char *name, char **out_id)
     return 0;
 }
 
-/* Of an image that somebody was removing. */
-static int find_in_trash(BerthRbdStorage *self, const char *name, char **out_id)
+/* Is the image ID in the trash because somebody removes it as NAME? 0 or 1. */
+static int check_trashed(BerthRbdStorage *self, const char *id, const char *name)
 {
-    size_t count = 64;
-    int result = -ERANGE;
-    g_autofree rbd_trash_image_info_t *entries = NULL;
-    while (result == -ERANGE) {
-        entries = g_renew(rbd_trash_image_info_t, entries, count);
-        result = rbd_trash_list(self->images, entries, &count);
-    }
+    rbd_trash_image_info_t info;
+    int result = rbd_trash_get(self->images, id, &info);
     if (result < 0)
-        return result;
-    for (size_t i = 0; i < count; i++)
-        if (*out_id == NULL && entries[i].source == RBD_TRASH_IMAGE_SOURCE_REMOVING &&
-            g_str_equal(entries[i].name, name))
-            *out_id = g_strdup(entries[i].id);
-    rbd_trash_list_cleanup(entries, count);
-    return *out_id != NULL ? 0 : -ENOENT;
+        return result == -ENOENT ? 0 : result; /* it has gone meanwhile */
+    gboolean is_it = info.source == RBD_TRASH_IMAGE_SOURCE_REMOVING && g_str_equal(info.name, name);
+    rbd_trash_get_cleanup(&info);
+    return is_it ? 1 : 0;
 }
 
-/* The object of NAME's header (transfer full). -ENOENT: there is no such image. */
+/* Appends the keys of the trash that follow AFTER, some of them. -ENOENT: there has never been anything in it. */
+static int list_trash(BerthRbdStorage *self, const char *after, GPtrArray *keys, gboolean *out_more)
+{
+    rados_omap_iter_t iterator = NULL;
+    unsigned char more = 0;
+    rados_read_op_t op = rados_create_read_op();
+    rados_read_op_omap_get_keys2(op, after, TRASH_KEYS_MAX, &iterator, &more, NULL);
+    int result = rados_read_op_operate(op, self->images, TRASH_OBJECT, 0);
+    while (result >= 0) {
+        char *key = NULL, *value = NULL;
+        size_t key_length = 0, value_length = 0;
+        result = rados_omap_get_next2(iterator, &key, &value, &key_length, &value_length);
+        if (key == NULL)
+            break;
+        g_ptr_array_add(keys, g_strndup(key, key_length));
+    }
+    if (iterator != NULL)
+        rados_omap_get_end(iterator);
+    rados_release_read_op(op);
+    *out_more = more != 0;
+    return result;
+}
+
+/* Of an image that somebody was removing. (rbd_trash_list() leaves out just those.) */
+static int find_in_trash(BerthRbdStorage *self, const char *name, char **out_id)
+{
+    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
+    int result = 0;
+    for (gboolean more = TRUE; more && result >= 0;) {
+        const char *after = keys->len > 0 ? g_ptr_array_index(keys, keys->len - 1) : "";
+        result = list_trash(self, after, keys, &more);
+    }
+    for (guint i = 0; result == 0 && i < keys->len; i++) {
+        const char *key = g_ptr_array_index(keys, i);
+        if (!g_str_has_prefix(key, TRASH_KEY_PREFIX))
+            continue;
+        result = check_trashed(self, key + strlen(TRASH_KEY_PREFIX), name);
+        if (result > 0)
+            *out_id = g_strdup(key + strlen(TRASH_KEY_PREFIX));
+    }
+    return result == 0 ? -ENOENT : MIN(result, 0);
+}
+
+/* The object of NAME's header (transfer full). -ENOENT: there is no such image. It is in the trash before its name is
+ * gone, and has its name again before it is out of the trash. */
 static int find_header(BerthRbdStorage *self, const char *name, char **out_header)
 {
     g_autofree char *id = NULL;
     int result = read_id(self, name, &id);
     if (result == -ENOENT)
         result = find_in_trash(self, name, &id);
+    if (result == -ENOENT)
+        result = read_id(self, name, &id); /* out of the trash again, as it could not be removed */
     if (result >= 0)
         *out_header = g_strconcat(HEADER_PREFIX, id, NULL);
     return result;
@@ -156,12 +197,18 @@ static int check_watched_by(BerthRbdStorage *self, const char *header, const cha
     return g_ptr_array_find_with_equal_func(clients, address, g_str_equal, NULL) ? -EBUSY : 0;
 }
 
-/* -EBUSY: CLAIM holds. Our own does not, as no thread of ours is at it. */
-static int check_void(BerthRbdStorage *self, const char *header, const char *claim)
+static gboolean is_own(BerthRbdStorage *self, const char *claim)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
     const char *comma = strchr(claim, ',');
-    if (comma == NULL || g_str_equal(comma + 1, own))
+    return comma != NULL && g_str_equal(comma + 1, own);
+}
+
+/* -EBUSY: CLAIM holds. Our own does not, as no thread of ours is at it. */
+static int check_void(BerthRbdStorage *self, const char *header, const char *claim)
+{
+    const char *comma = strchr(claim, ',');
+    if (comma == NULL || is_own(self, claim))
         return 0;
     if (g_ascii_strtoll(claim, NULL, 10) > (gint64)time(NULL))
         return -EBUSY;
@@ -200,11 +247,10 @@ int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 
 static void give_up(BerthRbdStorage *self, const char *name)
 {
-    g_autofree char *own = berth_storage_client_address(&self->base);
     g_autofree char *header = NULL;
     g_autofree char *claim = NULL;
     if (find_header(self, name, &header) >= 0 && read_claim(self, header, &claim) >= 0 &&
-        g_str_has_suffix(claim, own))
+        is_own(self, claim))
         replace_claim(self, header, claim, "");
 }
 

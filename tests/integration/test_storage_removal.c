@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removal of one disk by several clients of a real Ceph cluster: an agent and berthd's collector may be at it at once. */
+#include "tests/lib/child.h"
 #include "tests/lib/storage_cluster.h"
 #include "tests/lib/storage_conformance.h"
 
@@ -97,11 +98,16 @@ static char *header_of(const char *disk_id)
 }
 
 /* As CLIENT has claimed it until SECONDS from now. */
+static void claim_header(const char *header, const char *client, gint64 seconds)
+{
+    g_free(cluster_admin("rados -p berth setxattr %s berth.removed-by %" G_GINT64_FORMAT ",%s",
+                         header, g_get_real_time() / G_USEC_PER_SEC + seconds, client));
+}
+
 static void claim(const char *disk_id, const char *client, gint64 seconds)
 {
     g_autofree char *header = header_of(disk_id);
-    g_free(cluster_admin("rados -p berth setxattr %s berth.removed-by %" G_GINT64_FORMAT ",%s",
-                         header, g_get_real_time() / G_USEC_PER_SEC + seconds, client));
+    claim_header(header, client, seconds);
 }
 
 static void removal_that_another_client_has_begun_waits_for_it(void **state)
@@ -164,6 +170,60 @@ static void removal_that_is_refused_leaves_the_disk_to_others(void **state)
     assert_no_error(error);
 }
 
+/* Its removal by a client that is killed when it has begun, with so many objects that this takes seconds. */
+static void leave_removal_half_done(const char *disk_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *conf = g_build_filename(cluster_directory(), "ceph.conf", NULL);
+    g_autofree char *image = g_strconcat("berth/disk-", disk_id, NULL);
+    g_autofree char *id_object = g_strconcat("rbd_id.disk-", disk_id, "\n", NULL);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_PIPE);
+    char said[64];
+    child_bind(launcher);
+    g_autoptr(GSubprocess) remover = g_subprocess_launcher_spawn(
+        launcher, &error, "rbd", "-c", conf, "-n", "client.admin", "rm", image, NULL);
+    assert_no_error(error);
+    /* Of how far it is it tells when the image is in the trash. */
+    assert_true(g_input_stream_read(g_subprocess_get_stderr_pipe(remover), said, sizeof said, NULL,
+                                    NULL) > 0);
+    g_subprocess_force_exit(remover);
+    assert_true(g_subprocess_wait(remover, NULL, NULL));
+    g_autofree char *objects = cluster_admin("rados -p berth ls");
+    assert_null(strstr(objects, id_object));
+}
+
+/* The one client that watches HEADER (transfer full). */
+static char *watcher_of(const char *header)
+{
+    g_autofree char *watchers = cluster_admin("rados -p berth listwatchers %s", header);
+    assert_true(g_str_has_prefix(watchers, "watcher="));
+    const char *address = watchers + strlen("watcher=");
+    return g_strndup(address, strcspn(address, " "));
+}
+
+/* It is in RBD's trash, where its claim holds all the same. */
+static void removal_that_was_left_half_done_is_claimed(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_free(cluster_admin("rbd create --size 20G --object-size 64K berth/disk-half"));
+    g_autofree char *header = header_of("half");
+    leave_removal_half_done("half");
+    g_autofree char *dead = watcher_of(header);
+    const char *const clients[] = {dead, NULL};
+    assert_true(berth_storage_fence(conformance_storage, clients, &error));
+    assert_no_error(error);
+    claim_header(header, "127.0.0.1:0/4242", 3600);
+    assert_false(berth_storage_disk_remove(conformance_storage, "half", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
+    g_clear_error(&error);
+    claim_header(header, "127.0.0.1:0/4242", -1);
+    assert_true(berth_storage_disk_remove(conformance_storage, "half", &error));
+    assert_no_error(error);
+    g_autofree char *objects = cluster_admin("rados -p berth ls");
+    assert_null(strstr(objects, header));
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -174,6 +234,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(removal_that_another_client_is_at_is_left_to_it, make_image,
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_this_client_has_begun_goes_on, make_image,
+                                        remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_was_left_half_done_is_claimed, make_image,
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_is_refused_leaves_the_disk_to_others,
                                         make_image, remove_image),
