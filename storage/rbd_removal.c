@@ -7,8 +7,10 @@
  * So who removes an image claims it first: in an attribute of its header, which is there for as long as there is anything to
  * trim, and goes with it. A claim holds until a time at which its client has the image open, or has given up. From then on it
  * holds for as long as the client has it open, so that what a client leaves that dies, or whose claim was written when it had
- * given up, is removed by others. Threads of one client have one address: they keep out of each other's way by a set of
- * names. Clocks of clients are to agree to within a few seconds, as they do where certificates are to be valid. */
+ * given up, is removed by others. When the header is gone, only an entry in the trash is left to remove; who has removed
+ * the header is given as long for that as for a claim. Threads of one client have one address: they keep out of each
+ * other's way by a set of names. Clocks of clients are to agree to within a few seconds, as they do where certificates are
+ * to be valid. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -78,14 +80,27 @@ static int read_id(BerthRbdStorage *self, const char *name, char **out_id)
     return 0;
 }
 
+typedef struct {
+    char *id;
+    time_t trashed; /* when it came to the trash; 0: it is not there */
+} Image;
+
+static void image_clear(Image *image)
+{
+    g_free(image->id);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Image, image_clear)
+
 /* Is the image ID in the trash because somebody removes it as NAME? 0 or 1. */
-static int check_trashed(BerthRbdStorage *self, const char *id, const char *name)
+static int check_trashed(BerthRbdStorage *self, const char *id, const char *name, Image *out_image)
 {
     rbd_trash_image_info_t info;
     int result = rbd_trash_get(self->images, id, &info);
     if (result < 0)
         return result == -ENOENT ? 0 : result; /* it has gone meanwhile */
     gboolean is_it = info.source == RBD_TRASH_IMAGE_SOURCE_REMOVING && g_str_equal(info.name, name);
+    if (is_it)
+        *out_image = (Image){g_strdup(id), info.deletion_time};
     rbd_trash_get_cleanup(&info);
     return is_it ? 1 : 0;
 }
@@ -114,7 +129,7 @@ static int list_trash(BerthRbdStorage *self, const char *after, GPtrArray *keys,
 }
 
 /* Of an image that somebody was removing. (rbd_trash_list() leaves out just those.) */
-static int find_in_trash(BerthRbdStorage *self, const char *name, char **out_id)
+static int find_in_trash(BerthRbdStorage *self, const char *name, Image *out_image)
 {
     g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
     int result = 0;
@@ -126,25 +141,20 @@ static int find_in_trash(BerthRbdStorage *self, const char *name, char **out_id)
         const char *key = g_ptr_array_index(keys, i);
         if (!g_str_has_prefix(key, TRASH_KEY_PREFIX))
             continue;
-        result = check_trashed(self, key + strlen(TRASH_KEY_PREFIX), name);
-        if (result > 0)
-            *out_id = g_strdup(key + strlen(TRASH_KEY_PREFIX));
+        result = check_trashed(self, key + strlen(TRASH_KEY_PREFIX), name, out_image);
     }
     return result == 0 ? -ENOENT : MIN(result, 0);
 }
 
-/* The object of NAME's header (transfer full). -ENOENT: there is no such image. It is in the trash before its name is
- * gone, and has its name again before it is out of the trash. */
-static int find_header(BerthRbdStorage *self, const char *name, char **out_header)
+/* -ENOENT: there is no such image. It is in the trash before its name is gone, and has its name again before it is out of
+ * the trash. */
+static int find_image(BerthRbdStorage *self, const char *name, Image *out_image)
 {
-    g_autofree char *id = NULL;
-    int result = read_id(self, name, &id);
+    int result = read_id(self, name, &out_image->id);
     if (result == -ENOENT)
-        result = find_in_trash(self, name, &id);
+        result = find_in_trash(self, name, out_image);
     if (result == -ENOENT)
-        result = read_id(self, name, &id); /* out of the trash again, as it could not be removed */
-    if (result >= 0)
-        *out_header = g_strconcat(HEADER_PREFIX, id, NULL);
+        result = read_id(self, name, &out_image->id); /* it could not be removed */
     return result;
 }
 
@@ -215,8 +225,9 @@ static int check_void(BerthRbdStorage *self, const char *header, const char *cla
     return check_watched_by(self, header, comma + 1);
 }
 
-static int claim_header(BerthRbdStorage *self, const char *header)
+static int claim_header(BerthRbdStorage *self, const char *id)
 {
+    g_autofree char *header = g_strconcat(HEADER_PREFIX, id, NULL);
     g_autofree char *claim = claim_new(self);
     int result = -ECANCELED;
     for (guint i = 0; result == -ECANCELED && i < TAKE_OVER_TRIES; i++) {
@@ -230,14 +241,22 @@ static int claim_header(BerthRbdStorage *self, const char *header)
     return result == -ECANCELED ? -EBUSY : result;
 }
 
+/* There is no header any more on which it could be claimed. Who has removed that is about to take it out of the trash. */
+static gboolean is_left_to_another(BerthRbdStorage *self, const Image *image)
+{
+    return time(NULL) < image->trashed + (time_t)(OPERATIONS * self->op_timeout_sec);
+}
+
 int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 {
-    g_autofree char *header = NULL;
+    g_auto(Image) image = {NULL};
     if (!begin(self->removals, name))
         return -EBUSY;
-    int result = find_header(self, name, &header);
+    int result = find_image(self, name, &image);
     if (result >= 0)
-        result = claim_header(self, header);
+        result = claim_header(self, image.id);
+    if (result == -ENOENT && is_left_to_another(self, &image))
+        result = -EBUSY;
     if (result == -ENOENT)
         return 0; /* there may be a rest without a header, of which there is nothing to trim */
     if (result < 0)
@@ -247,10 +266,12 @@ int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 
 static void give_up(BerthRbdStorage *self, const char *name)
 {
-    g_autofree char *header = NULL;
+    g_auto(Image) image = {NULL};
     g_autofree char *claim = NULL;
-    if (find_header(self, name, &header) >= 0 && read_claim(self, header, &claim) >= 0 &&
-        is_own(self, claim))
+    if (find_image(self, name, &image) < 0)
+        return;
+    g_autofree char *header = g_strconcat(HEADER_PREFIX, image.id, NULL);
+    if (read_claim(self, header, &claim) >= 0 && is_own(self, claim))
         replace_claim(self, header, claim, "");
 }
 
