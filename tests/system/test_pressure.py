@@ -32,9 +32,28 @@ def held_back_and_let_go(job):
     return said.count("guest-held-back"), said.count("guest-let-go")
 
 
+BEGINS = {"GUEST_MIGRATE", "GUEST_CHECKPOINT"}
+ENDS = {"GUEST_MIGRATED", "GUEST_MIGRATE_FAILED", "GUEST_CHECKPOINTED", "GUEST_CHECKPOINT_FAILED", "GUEST_RELEASED"}
+
+
+def moves(jobs):
+    """(how many moves and checkpoints of them were begun, the most that were under way at once)"""
+    events = [json.loads(line) for job in jobs for line in berth("events", "--json", str(job)).splitlines()]
+    under_way, begun, most = set(), 0, 0
+    for event in sorted(events, key=lambda each: int(each["seq"])):
+        if event["kind"] in BEGINS:
+            under_way.add(event["job"])
+            begun += 1
+        elif event["kind"] in ENDS:
+            under_way.discard(event["job"])
+        most = max(most, len(under_way))
+    return begun, most
+
+
 @test("all guests of a node grow at once: those that are backed get all, those in slack leave or wait, and all finish")
 def at_once():
-    with tuned(**TUNINGS):
+    # Of two that should leave, one has to wait for the other.
+    with tuned(**TUNINGS, moves_per_node=1):
         backed = [start_growing(BACKED_GROWS_TO_MIB, BACKED_MIB, "--guaranteed", "--node", "node1") for _ in range(2)]
         with cordoned("node2"):
             in_slack = [start_growing(IN_SLACK_GROWS_TO_MIB, IN_SLACK_MIB, "--time", "1h") for _ in range(2)]
@@ -51,6 +70,9 @@ def at_once():
             end_grown(job)
             held, let_go = held_back_and_let_go(job)
             check(held - let_go in (0, 1), "it was let go again, or has left before that")
+        begun, most = moves(backed + in_slack)
+        say(f"{begun} moves and checkpoints, at most {most} at once")
+        check(begun >= 1 and most == 1, f"{begun} moves and checkpoints, {most} at once, where the cap is 1")
         check(all(map(node_is_up, nodes())), "all nodes are up")
 
 
