@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks with real guests share: a lab, and how a set of runs is summed up."""
 
+import glob
 import json
 import os
 import statistics
@@ -23,6 +24,11 @@ def spread(values):
     """Half the distance between the quartiles."""
     quartiles = statistics.quantiles(values, n=4) if len(values) > 1 else [values[0]] * 3
     return round((quartiles[2] - quartiles[0]) / 2, 4)
+
+
+def read(path):
+    with open(path) as file:
+        return file.read()
 
 
 class Lab:
@@ -76,6 +82,15 @@ class Lab:
     def berth(self, *arguments, check=True):
         return subprocess.run([self.berth_program, *arguments], check=check, stdout=subprocess.PIPE,
                               env=self.environment, timeout=300).stdout.decode()
+
+    def cpu_seconds(self, group):
+        """That the processes of a control group of this lab have used, with those that have ended; 0 if there is none.
+        GROUP may have wildcards."""
+        counted = glob.glob(f"/sys/fs/cgroup/cpuacct/berth-lab/{self.name}/{group}/cpuacct.usage")
+        if counted:
+            return sum(int(read(path)) for path in counted) / 1e9
+        counted = glob.glob(f"/sys/fs/cgroup/berth-lab/{self.name}/{group}/cpu.stat")
+        return sum(int(read(path).split()[1]) for path in counted) / 1e6
 
     def node(self):
         return json.loads(self.berth("node", "ls", "--json").splitlines()[0])
