@@ -95,7 +95,7 @@ static const BerthConfigOption options[] = {
      .doc = "with less of the memory that is offered left, guests in slack are held back until the "
             "scheduler has made room; 0: a 32nd of what is offered, 64M at least"},
     {MEMBER(output_rate_mib), .group = "guests", .key = "output_rate",
-     .type = BERTH_CONFIG_SIZE_MIB, .min = 0, .max = 1u << 18, .default_value = "8M",
+     .type = BERTH_CONFIG_SIZE_MIB, .min = 0, .max = 1u << 18, .default_value = "4M",
      .doc = "output of a job that is taken per second; one that writes more waits; 0: all"},
     {MEMBER(kernel), .group = "guests", .key = "kernel", .type = BERTH_CONFIG_PATH,
      .default_value = BERTH_GUESTDIR "/vmlinux", .doc = "kernel that guests boot"},

@@ -92,6 +92,51 @@ def adversaries():
         check_whole(victim, 1, lines=100000, was_stopped=True)
 
 
+LINK = "rate 100mbit burst 256kb latency 100ms".split()
+DIRTIES = TAKE + """
+for i in $(seq 100000); do
+    dd if=/dev/zero of=/dev/shm/a bs=1M count=200 conv=notrunc 2>/dev/null
+    echo $i
+done
+"""
+
+
+@contextlib.contextmanager
+def slow_link(node):
+    """What NODE sends, to the other ones and to Ceph."""
+    lab_exec(node, "tc", "qdisc", "add", "dev", "eth0", "root", "tbf", *LINK)
+    try:
+        yield
+    finally:
+        lab_exec(node, "tc", "qdisc", "del", "dev", "eth0", "root")
+
+
+@test("a job that dirties memory faster than the link carries it arrives, or stays and says why; its neighbour goes on")
+def faster_than_the_link():
+    with cordoned("node2"):
+        victim = start(8, lines=100000, memory="192M")
+        other = sh(DIRTIES, "--memory", "320M", "--vcpus", "2")
+        await_true("it dirties memory", lambda: len(output(other)[0].split()) > 2, 120)
+    before = count(victim)
+    with slow_link("node1"):
+        moved = run("migrate", str(other), "--wait", timeout=300)
+    check(count(victim) >= before + LINES_BESIDE, "the job beside it has gone on meanwhile")
+    said = (moved.stdout + moved.stderr).decode().strip()
+    say(said)
+    if moved.returncode != 0:
+        check_in("writes its memory faster", said, "why it stays")
+    shown = task(show(other))
+    check_equal([shown["node"], number(shown, "epoch")], ["node2" if moved.returncode == 0 else "node1", 1],
+                "where it runs, and how often it was started")
+    rounds = len(output(other)[0].split())
+    await_true("it goes on", lambda: len(output(other)[0].split()) > rounds + 2, 120)
+    berth("cancel", str(other))
+    wait_one(other)
+    check(all(map(node_is_up, nodes())), "all nodes are up")
+    stop(victim)
+    check_whole(victim, 1, lines=100000, was_stopped=True)
+
+
 @test("a job in slack that lies about what it uses costs nobody what he has reserved")
 def liar():
     with tuned(**TUNINGS), cordoned("node2"):
