@@ -187,12 +187,12 @@ static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **er
     return ok;
 }
 
-gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
+gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker,
                           GError **error)
 {
     if (!decide(turn, event, error))
         return FALSE;
-    turn_log_cause(turn, event, user);
+    turn_log_cause(turn, event, asker);
     if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED ||
         event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
         turn_write_job(turn, event->guest.job);
@@ -218,7 +218,7 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
     entry->wants_output = *spec->stdout_path || *spec->stderr_path;
     berth_store_batch_add_job(turn->batch, job, spec, idempotency_key);
     berth_store_batch_put_task(turn->batch, entry->tasks[0].stored, FALSE);
-    turn_log_cause(turn, event, job->user);
+    turn_log_cause(turn, event, &(BerthAsker){job->user, ""});
     turn_take_effects(turn);
     return TRUE;
 }

@@ -41,5 +41,5 @@ void turn_take_effects(BerthTurn *turn);
 /* Brings the holds of a job's record up to what the core says. */
 void turn_write_job(BerthTurn *turn, guint64 job);
 /* EVENT has been decided, and its effects are not taken yet: it is logged, if it had any or somebody asked
- * for it. USER: who, or NULL. */
-void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user);
+ * for it: ASKER, or NULL. */
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker);

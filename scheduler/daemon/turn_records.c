@@ -323,13 +323,13 @@ static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
 }
 
 /* What a node sends twice changes nothing, and is not worth an entry. */
-void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker)
 {
     Berth__Event cause = BERTH__EVENT__INIT;
     g_autofree char *text = text_of_cause(turn, event);
     cause.text = text;
     const char *node = berth_node_table_name(turn->engine->nodes, event->node);
-    if (berth_event_cause(event, node, user, &cause) &&
+    if (berth_event_cause(event, node, asker, &cause) &&
         (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))
         berth_turn_log(turn, &cause);
 }
