@@ -173,6 +173,7 @@ void berth_turn_log(BerthTurn *turn, Berth__Event *event)
     event->owner_uid = job ? job->job->uid : 0;
     berth_store_batch_add_event(turn->batch, event);
     g_ptr_array_add(turn->events, berth_pb_dup(&event->base));
+    turn_note_requests(turn, event);
 }
 
 /* --- decide ---------------------------------------------------------------------------------- */
@@ -197,6 +198,8 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const Be
         event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
         turn_write_job(turn, event->guest.job);
     turn_take_effects(turn);
+    if (berth_event_is_request(event->kind) || event->kind == BERTH_EVENT_GUEST_MIGRATED)
+        turn_settle_requests(turn, &event->guest);
     return TRUE;
 }
 

@@ -176,6 +176,8 @@ void berth_event_op_failed(const BerthCoreAction *action, const char *node, cons
     out_event->epoch = action->guest.epoch;
     out_event->node = (char *)node;
     out_event->text = (char *)why;
+    if (action->kind == BERTH_ACTION_CHECKPOINT)
+        out_event->reason = (Berth__Reason)action->reason;
 }
 
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event)

@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
@@ -273,6 +274,24 @@ void turn_write_job(BerthTurn *turn, guint64 number)
     entry->job->held_by_operator = job.held_by_operator;
     entry->job->time_limit_sec = (guint64)job.time_limit_usec / G_USEC_PER_SEC;
     berth_store_batch_update_job(turn->batch, entry->job);
+}
+
+void turn_note_requests(BerthTurn *turn, const Berth__Event *event)
+{
+    BerthJobTable *jobs = turn->engine->jobs;
+    const BerthJobEntry *job = berth_job_table_find(jobs, event->job);
+    const BerthTaskEntry *task = berth_job_table_find_task(jobs, event->job, event->task);
+    if (task && berth_job_requests_take(job->job, task->stored, event))
+        berth_store_batch_update_job(turn->batch, job->job);
+}
+
+void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest)
+{
+    BerthJobTable *jobs = turn->engine->jobs;
+    const BerthJobEntry *job = berth_job_table_find(jobs, guest->job);
+    const BerthTaskEntry *task = berth_job_table_find_task(jobs, guest->job, guest->task);
+    if (task && berth_job_requests_settle(job->job, task->stored))
+        berth_store_batch_update_job(turn->batch, job->job);
 }
 
 /* What its node says of a guest that is gone, and the end of its console: its record keeps them only
