@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What of a job's events is a request, and what came of it. */
+#include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/job_requests.h"
 
 #include "tests/lib/assert.h"
@@ -186,6 +187,25 @@ static void freeze_to_disk_is_done_when_it_is_saved(void **state)
     assert_settled(log, OUTCOME(DONE), 3);
 }
 
+/* Whose checkpoint it was that failed, its event says. */
+static void checkpoint_of_the_policy_that_fails_is_not_theirs(void **state)
+{
+    static const struct {
+        BerthReason reason;
+        Berth__JobRequest__Outcome outcome;
+    } failures[] = {{BERTH_REASON_CHECKPOINT_DUE, OUTCOME(OPEN)},
+                    {BERTH_REASON_CHECKPOINTED_BY_USER, OUTCOME(FAILED)}};
+    Log *log = *state;
+    ask(log, KIND(JOB_CHECKPOINT_REQUESTED));
+    for (gsize i = 0; i < G_N_ELEMENTS(failures); i++) {
+        BerthCoreAction action = {.kind = BERTH_ACTION_CHECKPOINT, .reason = failures[i].reason};
+        Berth__Event event = BERTH__EVENT__INIT;
+        berth_event_op_failed(&action, "n1", "no space", &event);
+        take(log, &event);
+        assert_int_equal(newest(log)->outcome, failures[i].outcome);
+    }
+}
+
 static void what_is_so_already_is_done_at_once(void **state)
 {
     Log *log = *state;
@@ -248,6 +268,7 @@ int main(void)
         LOG(some_are_done_when_they_are_asked_for),
         cmocka_unit_test(request_is_settled_by_what_comes_of_it),
         LOG(freeze_to_disk_is_done_when_it_is_saved),
+        LOG(checkpoint_of_the_policy_that_fails_is_not_theirs),
         LOG(what_is_so_already_is_done_at_once),
         LOG(thaw_of_what_is_being_frozen_is_open),
         LOG(resize_that_ends_with_a_move_has_failed),
