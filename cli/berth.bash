@@ -28,6 +28,13 @@ _berth_node_change() { # OPTION...
     esac
 }
 
+_berth_job_change() { # OPTION...: of verbs that change a job
+    case $prev in
+    --reason | -r) ;;
+    *) _berth_words $(_berth_names ls) --reason "$@" --json --help ;;
+    esac
+}
+
 _berth_files() {
     compopt -o filenames 2>/dev/null
     mapfile -t COMPREPLY < <(compgen -f -- "$cur")
@@ -106,25 +113,26 @@ _berth_verb() { # VERB [SUBCOMMAND]
     why) _berth_words $(_berth_names ls --all) --json --help ;;
     top) _berth_top ;;
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
-    cancel | hold | release) _berth_words $(_berth_names ls) --json --help ;;
+    cancel | hold | release) _berth_job_change ;;
     exec) _berth_words $(_berth_names ls) --tty --no-input --guest --help ;;
     attach) _berth_words $(_berth_names ls) --guest --help ;;
-    migrate) _berth_words $(_berth_names ls) --to --wait --cancel --json --help ;;
-    resize) _berth_words $(_berth_names ls) --vcpus --memory --wait --json --help ;;
-    extend) _berth_words $(_berth_names ls) --time --by --json --help ;;
-    freeze) _berth_words $(_berth_names ls) --to-disk --no-wait --json --help ;;
+    migrate) _berth_job_change --to --wait --cancel ;;
+    resize) _berth_job_change --vcpus --memory --wait ;;
+    extend) _berth_job_change --time --by ;;
+    freeze) _berth_job_change --to-disk --no-wait ;;
     thaw)
         case $prev in
         --to | -t) _berth_nodes ;;
-        *) _berth_words $(_berth_names ls) --to --no-wait --json --help ;;
+        *) _berth_job_change --to --no-wait ;;
         esac ;;
     checkpoint)
         case ${2-} in
-        "") _berth_words ls rm $(_berth_names ls) --wait --json --help ;;
-        ls | rm) _berth_words $(_berth_names ls) --json --help ;;
-        *) _berth_words $(_berth_names ls) --wait --json --help ;;
+        "") _berth_words ls rm $(_berth_names ls) --reason --wait --json --help ;;
+        ls) _berth_words $(_berth_names ls) --json --help ;;
+        rm) _berth_job_change ;;
+        *) _berth_job_change --wait ;;
         esac ;;
-    restore) _berth_words $(_berth_names ls) --wait --json --help ;;
+    restore) _berth_job_change --wait ;;
     events) _berth_words $(_berth_names ls --all) --follow --since --json --help ;;
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)

@@ -38,6 +38,8 @@ static Berth__JobReply *ask_to_save(const BerthJobOp *op, GError **error)
 {
     Berth__CheckpointRequest request = BERTH__CHECKPOINT_REQUEST__INIT;
     request.job = op->job;
+    if (op->reason != NULL)
+        request.reason = (char *)op->reason;
     return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Checkpoint",
                                              &request.base, error);
 }
@@ -47,6 +49,8 @@ static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
     Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
     request.job = op->job;
     request.checkpoint = ((const Save *)(const void *)op)->checkpoint;
+    if (op->reason != NULL)
+        request.reason = (char *)op->reason;
     return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Restore",
                                              &request.base, error);
 }
@@ -88,10 +92,12 @@ static gboolean save_one(Save *save, GError **error)
 
 gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
+    g_autofree char *reason = NULL;
     gboolean waits = FALSE;
     const GOptionEntry entries[] = {
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &waits, "Return when it is done, and say what it takes",
          NULL},
+        BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -110,7 +116,8 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
         Save save = {.op = {.class = &checkpoint_class,
                             .cli = cli,
                             .job = g_array_index(jobs, guint64, i),
-                            .waits = waits}};
+                            .waits = waits,
+                            .reason = reason}};
         if (!save_one(&save, &local))
             berth_cli_report(local, out_status);
     }
@@ -146,10 +153,12 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, guint6
 
 gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
+    g_autofree char *reason = NULL;
     Save save = {.op = {.class = &restore_class, .cli = cli}};
     const GOptionEntry entries[] = {
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &save.op.waits,
          "Return when it runs again, and say where", NULL},
+        BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -160,6 +169,7 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
             NULL, out_status, error) ||
         !read_arguments(argc, argv, FALSE, &save.op.job, &save.checkpoint, out_status, error))
         return FALSE;
+    save.op.reason = reason;
     return save_one(&save, error);
 }
 
@@ -230,9 +240,12 @@ gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_
 gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_status,
                                  GError **error)
 {
+    g_autofree char *reason = NULL;
     Berth__RemoveCheckpointRequest request = BERTH__REMOVE_CHECKPOINT_REQUEST__INIT;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL}, {NULL}};
+        BERTH_CLI_REASON(&reason),
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL},
+        {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB CHECKPOINT",
                          "Removes a checkpoint of a job. Those that a job has when it ends go with "
                          "it.",
@@ -240,6 +253,8 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
         !read_arguments(argc, argv, TRUE, &request.job, &request.checkpoint, out_status, error) ||
         !berth_cli_connect(cli, error))
         return FALSE;
+    if (reason != NULL)
+        request.reason = reason;
     Berth__JobReply *reply = (Berth__JobReply *)berth_cli_call(
         cli, &berth__jobs__descriptor, "RemoveCheckpoint", &request.base, error);
     if (reply == NULL)

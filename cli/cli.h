@@ -71,6 +71,13 @@ gboolean berth_cli_parse_command(int *argc, char ***argv, const GOptionEntry *en
                                  const char *synopsis, const char *description, int *out_status,
                                  GError **error);
 
+/* The entry of --reason, of verbs that change a job. TEXT: a char **. */
+#define BERTH_CLI_REASON(text)                                                                     \
+    {                                                                                              \
+        "reason", 'r', 0, G_OPTION_ARG_STRING, (text), "Why, for the job's owner and operators",   \
+            "TEXT"                                                                                 \
+    }
+
 /* The message of GOption's ERROR about options that are to be ENTRIES (may be NULL), with what may have
  * been meant by one that there is not. (transfer full) */
 char *berth_cli_option_error(const GError *error, const GOptionEntry *entries);

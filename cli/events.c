@@ -50,7 +50,7 @@ static void append_what(GString *line, const Berth__Event *event)
         g_string_append_printf(line, " on %s", event->node);
 }
 
-/* Who wanted it, and why; of several lines (a console) the first. */
+/* Who wanted it, and why; of several lines (a console) the first. The last is in their own words. */
 static void append_why(GString *line, const Berth__Event *event)
 {
     if (*event->user != '\0')
@@ -61,6 +61,8 @@ static void append_why(GString *line, const Berth__Event *event)
     if (length > 0)
         g_string_append_printf(line, ": %.*s%s", (int)length, event->text,
                                event->text[length] != '\0' ? " ..." : "");
+    if (*event->why != '\0')
+        g_string_append_printf(line, " (why: %s)", event->why);
 }
 
 static void print_event(const Berth__Event *event)

@@ -43,12 +43,13 @@ static gboolean extend_one(BerthCli *cli, Berth__ExtendRequest wanted, guint64 j
 
 gboolean berth_cli_extend(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    g_autofree char *time = NULL, *by = NULL;
+    g_autofree char *time = NULL, *by = NULL, *reason = NULL;
     Berth__ExtendRequest wanted = BERTH__EXTEND_REQUEST__INIT;
     const GOptionEntry entries[] = {
         {"time", 't', 0, G_OPTION_ARG_STRING, &time, "Time limit from now on, in all: 30m, 2h",
          "TIME"},
         {"by", 'b', 0, G_OPTION_ARG_STRING, &by, "So much more than it has now", "TIME"},
+        BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -66,6 +67,8 @@ gboolean berth_cli_extend(BerthCli *cli, int argc, char **argv, int *out_status,
     if (!read_duration("--time", time, &wanted.time_limit_sec, error) ||
         !read_duration("--by", by, &wanted.by_sec, error))
         return FALSE;
+    if (reason != NULL)
+        wanted.reason = reason;
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;

@@ -16,7 +16,8 @@ typedef struct {
     guint64 job;
     gboolean freezes;
     gboolean to_disk;
-    char *to; /* a node; NULL = not said */
+    char *to;     /* a node; NULL = not said */
+    char *reason; /* likewise */
     gboolean waits;
     gboolean boots; /* it goes on from disk */
     gboolean was_asked;
@@ -126,6 +127,8 @@ static Berth__JobReply *ask(BerthCli *cli, const Freeze *wanted, GError **error)
     freeze.to_disk = wanted->to_disk;
     if (wanted->to != NULL)
         thaw.node = wanted->to;
+    if (wanted->reason != NULL)
+        freeze.reason = thaw.reason = wanted->reason;
     return (Berth__JobReply *)(freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze",
                                                         &freeze.base, error)
                                        : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw",
@@ -232,6 +235,7 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, Freeze *wanted
     gboolean no_wait = FALSE;
     const GOptionEntry entries[] = {
         option,
+        BERTH_CLI_REASON(&wanted->reason),
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait,
          "Return when it is decided, not when it is done", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
@@ -263,7 +267,7 @@ gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status,
                             &wanted.to_disk,
                             "As a checkpoint in storage: the jobs' nodes are released",
                             NULL};
-    return freeze_each(
+    gboolean ok = freeze_each(
         cli, argc, argv, &wanted, to_disk,
         "The job's processes stop at once, in memory, where they are, and use no CPU; "
         "`berth thaw` lets them\ngo on. The job keeps its reservation, and its time "
@@ -273,6 +277,8 @@ gboolean berth_cli_freeze(BerthCli *cli, int argc, char **argv, int *out_status,
         "and "
         "it goes on\non whatever node has room.",
         out_status, error);
+    g_free(wanted.reason);
+    return ok;
 }
 
 gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -290,5 +296,6 @@ gboolean berth_cli_thaw(BerthCli *cli, int argc, char **argv, int *out_status, G
         "does.",
         out_status, error);
     g_free(wanted.to);
+    g_free(wanted.reason);
     return ok;
 }

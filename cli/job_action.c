@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-/* CancelRequest, HoldRequest and ReleaseRequest have one field, the job. */
+/* CancelRequest, HoldRequest and ReleaseRequest have the same fields. */
 typedef union {
     ProtobufCMessage base;
     Berth__CancelRequest cancel;
@@ -13,28 +13,31 @@ typedef union {
     Berth__ReleaseRequest release;
 } JobRequest;
 
-typedef void (*FillFunc)(JobRequest *request, guint64 job);
+typedef void (*FillFunc)(JobRequest *request, guint64 job, char *reason);
 
-static void fill_cancel(JobRequest *request, guint64 job)
+static void fill_cancel(JobRequest *request, guint64 job, char *reason)
 {
     berth__cancel_request__init(&request->cancel);
     request->cancel.job = job;
+    request->cancel.reason = reason;
 }
 
-static void fill_hold(JobRequest *request, guint64 job)
+static void fill_hold(JobRequest *request, guint64 job, char *reason)
 {
     berth__hold_request__init(&request->hold);
     request->hold.job = job;
+    request->hold.reason = reason;
 }
 
-static void fill_release(JobRequest *request, guint64 job)
+static void fill_release(JobRequest *request, guint64 job, char *reason)
 {
     berth__release_request__init(&request->release);
     request->release.job = job;
+    request->release.reason = reason;
 }
 
 static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, FillFunc fill,
-                         int *out_status, GError **error)
+                         char *reason, int *out_status, GError **error)
 {
     for (guint i = 0; i < jobs->len; i++) {
         guint64 job = g_array_index(jobs, guint64, i);
@@ -42,7 +45,7 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
         g_autoptr(GError) local = NULL;
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        fill(&request, job);
+        fill(&request, job, reason);
         Berth__JobReply *reply = (Berth__JobReply *)berth_cli_call(cli, &berth__jobs__descriptor,
                                                                    method, &request.base, &local);
         if (reply == NULL) {
@@ -59,12 +62,17 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
 static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *method, FillFunc fill,
                            const char *description, int *out_status, GError **error)
 {
+    g_autofree char *reason = NULL;
     const GOptionEntry entries[] = {
-        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL}, {NULL}};
+        BERTH_CLI_REASON(&reason),
+        {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
+        {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
-    return jobs != NULL && ask_each(cli, jobs, method, fill, out_status, error);
+    return jobs != NULL &&
+           ask_each(cli, jobs, method, fill,
+                    reason != NULL ? reason : (char *)protobuf_c_empty_string, out_status, error);
 }
 
 gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)

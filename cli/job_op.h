@@ -22,12 +22,13 @@ typedef struct {
     gboolean (*follow)(BerthJobOp *op, GError **error);
 } BerthJobOpClass;
 
-/* First member of a verb's own. Zeroed but for the first four. */
+/* First member of a verb's own. Zeroed but for the first five. */
 struct BerthJobOp {
     const BerthJobOpClass *class;
     BerthCli *cli;
     guint64 job;
-    gboolean waits; /* for its outcome */
+    gboolean waits;     /* for its outcome */
+    const char *reason; /* why it is wanted; NULL = not said */
     gboolean was_asked;
     gboolean is_over;
     gboolean is_lost; /* it is over, for its guest is no more: how its job goes on is asked for */

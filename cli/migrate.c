@@ -99,6 +99,8 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
     request.job = calls_off.job = op->job;
     if (migrate->to != NULL)
         request.node = (char *)migrate->to;
+    if (op->reason != NULL)
+        request.reason = calls_off.reason = (char *)op->reason;
     return (Berth__JobReply *)(migrate->calls_off
                                    ? berth_cli_call(op->cli, &berth__jobs__descriptor,
                                                     "CancelMigration", &calls_off.base, error)
@@ -135,13 +137,14 @@ static gboolean migrate_one(Migrate *migrate, GError **error)
 
 gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    g_autofree char *to = NULL;
+    g_autofree char *to = NULL, *reason = NULL;
     gboolean waits = FALSE, calls_off = FALSE;
     const GOptionEntry entries[] = {
         {"to", 't', 0, G_OPTION_ARG_STRING, &to, "The node (default: one that has room)", "NODE"},
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &waits,
          "Return when it runs there, and say how far it is", NULL},
         {"cancel", 0, 0, G_OPTION_ARG_NONE, &calls_off, "Call a move off that is under way", NULL},
+        BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -159,7 +162,7 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
         return FALSE;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
-        Migrate migrate = {.op = {&class, cli, g_array_index(jobs, guint64, i), waits},
+        Migrate migrate = {.op = {&class, cli, g_array_index(jobs, guint64, i), waits, reason},
                            .to = to,
                            .calls_off = calls_off};
         if (!berth_cli_connect(cli, error))

@@ -62,6 +62,8 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
     request.job = op->job;
     request.vcpus = resize->vcpus;
     request.memory_mib = resize->memory_mib;
+    if (op->reason != NULL)
+        request.reason = (char *)op->reason;
     return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Resize",
                                              &request.base, error);
 }
@@ -142,13 +144,14 @@ static gboolean read_size(Resize *resize, const char *vcpus, const char *memory,
 
 gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    g_autofree char *vcpus = NULL, *memory = NULL;
+    g_autofree char *vcpus = NULL, *memory = NULL, *reason = NULL;
     Resize wanted = {.op = {.class = &class, .cli = cli}};
     const GOptionEntry entries[] = {
         {"vcpus", 'c', 0, G_OPTION_ARG_STRING, &vcpus, "Virtual CPUs that it is to have", "N"},
         {"memory", 'm', 0, G_OPTION_ARG_STRING, &memory, "Memory that it is to have: 512M, 8G",
          "SIZE"},
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &wanted.op.waits, "Return when it has it", NULL},
+        BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -159,6 +162,7 @@ gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status,
             "cannot be had, or what the job does\nnot give back, leaves it as it is.",
             NULL, out_status, error))
         return FALSE;
+    wanted.op.reason = reason;
     if (!read_size(&wanted, vcpus, memory, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;

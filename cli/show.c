@@ -3,6 +3,8 @@
 #include "cli/cli.h"
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/requests.h"
+#include "cli/table.h"
 #include "common/id.h"
 #include "common/units.h"
 #include "common/words.h"
@@ -274,6 +276,15 @@ static void print_task(const Berth__Task *task)
     }
 }
 
+static void print_requests(const Berth__Job *job)
+{
+    g_autoptr(GPtrArray) lines = berth_request_lines(job, berth_terminal_width(stdout));
+    if (lines->len > 0)
+        puts("What was asked of it, the latest last:");
+    for (guint i = 0; i < lines->len; i++)
+        puts(g_ptr_array_index(lines, i));
+}
+
 /* A job that was cancelled while it was held has kept the mark. */
 static const char *hold_note(const Berth__Job *job)
 {
@@ -302,6 +313,7 @@ static void print_job(const Berth__Job *job)
         print_spec(job->spec, job->id);
     for (size_t i = 0; i < job->n_tasks; i++)
         print_task(job->tasks[i]);
+    print_requests(job);
 }
 
 /* A job that there is not does not keep the others from being shown. */

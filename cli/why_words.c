@@ -327,12 +327,12 @@ static char *with_text(const char *what, const Berth__Event *event)
     return g_strdup_printf("%s: %.*s", what, (int)length, event->text);
 }
 
-/* "to be frozen, says alice". */
+/* "to be frozen, says alice: it is too hot". */
 static char *wish(const char *what, const Berth__Event *event)
 {
     const char *user = *event->user != '\0' ? event->user : "somebody";
-    return g_strdup_printf("%s%s%s, says %s", what, *event->text != '\0' ? " " : "", event->text,
-                           user);
+    return g_strdup_printf("%s%s%s, says %s%s%s", what, *event->text != '\0' ? " " : "",
+                           event->text, user, *event->why != '\0' ? ": " : "", event->why);
 }
 
 /* SOMETHING where the text is left out, as it is of another's job. */

@@ -198,8 +198,8 @@ static void on_dropped(const GError *error, gpointer user_data)
                                NULL, on_removed_from_storage, NULL);
 }
 
-static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial, const char *user,
-                        const char *why)
+static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial,
+                        const BerthAsker *asker, const char *why)
 {
     Berth__Event event = BERTH__EVENT__INIT;
     g_autofree char *text = g_strdup_printf("%u: %s", serial, why);
@@ -208,18 +208,21 @@ static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial
     event.task = task->index;
     event.epoch = task->epoch;
     event.text = text;
-    event.user = (char *)user;
+    if (asker) {
+        event.user = (char *)asker->user;
+        event.why = (char *)asker->why;
+    }
     berth_turn_log(turn, &event);
 }
 
 /* The records are written when the core has been told what is left. */
 static void remove_in_turn(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task, guint32 serial,
-                           const char *user, const char *why)
+                           const BerthAsker *asker, const char *why)
 {
     Removal *removal = g_new(Removal, 1);
     *removal = (Removal){daemon, g_new0(char *, 2)};
     removal->ids[0] = berth_checkpoint_id_format(task->job, task->index, serial);
-    log_removed(turn, task, serial, user, why);
+    log_removed(turn, task, serial, asker, why);
     drop(task, serial);
     berth_turn_then(turn, on_dropped, removal);
 }
@@ -239,7 +242,8 @@ static void tell_what_is_left(BerthTurn *turn, const Berth__Task *task, guint32 
 }
 
 gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn, guint64 job,
-                                  guint32 index, guint32 serial, const char *user, GError **error)
+                                  guint32 index, guint32 serial, const BerthAsker *asker,
+                                  GError **error)
 {
     BerthDaemon *daemon = checkpoints->daemon;
     BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, job, index);
@@ -260,7 +264,7 @@ gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn
                     job, serial);
         return FALSE;
     }
-    remove_in_turn(daemon, turn, entry->stored->task, serial, user, "it is not wanted any more");
+    remove_in_turn(daemon, turn, entry->stored->task, serial, asker, "it is not wanted any more");
     tell_what_is_left(turn, entry->stored->task, task.checkpoint);
     return TRUE;
 }
@@ -275,7 +279,7 @@ gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGue
         !berth_core_get_task(daemon->core, guest->job, guest->task, &task) || task.checkpoint == 0)
         return FALSE;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    remove_in_turn(daemon, turn, entry->stored->task, task.checkpoint, "", why);
+    remove_in_turn(daemon, turn, entry->stored->task, task.checkpoint, NULL, why);
     tell_what_is_left(turn, entry->stored->task, 0);
     berth_turn_commit(turn);
     return TRUE;
@@ -291,7 +295,7 @@ void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
     for (gsize i = before; i > 0; i--) {
         guint32 serial = task->checkpoints[i - 1]->serial;
         if (serial > restored)
-            remove_in_turn(checkpoints->daemon, turn, task, serial, "", why);
+            remove_in_turn(checkpoints->daemon, turn, task, serial, NULL, why);
     }
     if (task->n_checkpoints < before)
         tell_what_is_left(turn, task, restored);
@@ -303,7 +307,8 @@ static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
     const BerthJobEntry *job = berth_job_table_find(daemon->jobs, task->job);
     guint32 keep = MAX(job->job->checkpoint_keep, 1);
     while (task->n_checkpoints > keep)
-        remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, "", "newer ones are kept");
+        remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, NULL,
+                       "newer ones are kept");
 }
 
 /* --- the end ------------------------------------------------------------------------------------ */

@@ -16,9 +16,10 @@ void berth_checkpoints_begin(BerthCheckpoints *checkpoints, const BerthCoreActio
  * done. Else the core has been told of the one before it. */
 gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGuestId *guest,
                                    const char *why);
-/* USER wants that of TASK called SERIAL to be removed: in TURN. */
+/* ASKER wants that of TASK called SERIAL to be removed: in TURN. */
 gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn, guint64 job,
-                                  guint32 task, guint32 serial, const char *user, GError **error);
+                                  guint32 task, guint32 serial, const BerthAsker *asker,
+                                  GError **error);
 
 /* The guest of ENTRY has gone on from what its task restores from: later ones are removed, in TURN. Their output was
  * cut off, and what is written now takes its place. */

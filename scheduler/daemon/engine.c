@@ -173,6 +173,7 @@ void berth_turn_log(BerthTurn *turn, Berth__Event *event)
     event->owner_uid = job ? job->job->uid : 0;
     berth_store_batch_add_event(turn->batch, event);
     g_ptr_array_add(turn->events, berth_pb_dup(&event->base));
+    turn_note_requests(turn, event);
 }
 
 /* --- decide ---------------------------------------------------------------------------------- */
@@ -187,16 +188,18 @@ static gboolean decide(BerthTurn *turn, const BerthCoreEvent *event, GError **er
     return ok;
 }
 
-gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
+gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker,
                           GError **error)
 {
     if (!decide(turn, event, error))
         return FALSE;
-    turn_log_cause(turn, event, user);
+    turn_log_cause(turn, event, asker);
     if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED ||
         event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
         turn_write_job(turn, event->guest.job);
     turn_take_effects(turn);
+    if (berth_event_is_request(event->kind) || event->kind == BERTH_EVENT_GUEST_MIGRATED)
+        turn_settle_requests(turn, &event->guest);
     return TRUE;
 }
 
@@ -218,7 +221,7 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
     entry->wants_output = *spec->stdout_path || *spec->stderr_path;
     berth_store_batch_add_job(turn->batch, job, spec, idempotency_key);
     berth_store_batch_put_task(turn->batch, entry->tasks[0].stored, FALSE);
-    turn_log_cause(turn, event, job->user);
+    turn_log_cause(turn, event, &(BerthAsker){job->user, ""});
     turn_take_effects(turn);
     return TRUE;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scheduler/core/core.h"
+#include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/job_table.h"
 #include "scheduler/daemon/journal_file.h"
 #include "scheduler/daemon/node_table.h"
@@ -58,8 +59,8 @@ guint64 berth_engine_last_seq(BerthEngine *engine);
 
 BerthTurn *berth_engine_begin(BerthEngine *engine);
 /* Takes EVENT to the core and writes what changed. FALSE: the core refused it (its error), and
- * nothing was added to the turn. USER: who asked, for the event log, or NULL. */
-gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const char *user,
+ * nothing was added to the turn. ASKER: who asked, for the event log, or NULL. */
+gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker,
                           GError **error);
 /* Likewise, of what the event log says in other words. */
 gboolean berth_turn_event_untold(BerthTurn *turn, const BerthCoreEvent *event, GError **error);

@@ -72,7 +72,7 @@ static guint64 job_of(const BerthCoreEvent *event)
     return event->kind == BERTH_EVENT_JOB_SUBMITTED ? event->submitted.id : event->guest.job;
 }
 
-gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const char *user,
+gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const BerthAsker *asker,
                            Berth__Event *out_event)
 {
     Berth__Event__Kind kind = cause_kind(event->kind);
@@ -85,8 +85,10 @@ gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const 
     out_event->task = event->guest.task;
     out_event->epoch = event->guest.epoch;
     out_event->node = (char *)node;
-    if (user)
-        out_event->user = (char *)user;
+    if (asker) {
+        out_event->user = (char *)asker->user;
+        out_event->why = (char *)asker->why;
+    }
     if (event->kind == BERTH_EVENT_GUEST_GONE)
         out_event->reason = (Berth__Reason)event->gone.reason;
     else if (event->kind == BERTH_EVENT_START_FAILED)
@@ -174,6 +176,8 @@ void berth_event_op_failed(const BerthCoreAction *action, const char *node, cons
     out_event->epoch = action->guest.epoch;
     out_event->node = (char *)node;
     out_event->text = (char *)why;
+    if (action->kind == BERTH_ACTION_CHECKPOINT)
+        out_event->reason = (Berth__Reason)action->reason;
 }
 
 void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_event)

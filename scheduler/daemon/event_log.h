@@ -7,8 +7,14 @@
 /* What is written into the event log for what came, what was decided and what changed. The
  * strings of OUT_EVENT are those of the arguments (transfer none). */
 
-/* FALSE: this kind of event has no entry of its own. NODE: name of event->node. */
-gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const char *user,
+/* A person who asks for something. */
+typedef struct {
+    const char *user;
+    const char *why; /* "" = not said */
+} BerthAsker;
+
+/* FALSE: this kind of event has no entry of its own. NODE: name of event->node. ASKER: NULL = nobody. */
+gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const BerthAsker *asker,
                            Berth__Event *out_event);
 /* Did a person ask for it? Such an event is logged also when it changed no task. */
 gboolean berth_event_is_request(BerthEventKind kind);

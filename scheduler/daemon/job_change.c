@@ -17,6 +17,7 @@ typedef struct {
     BerthRpcCall *call;
     BerthEventKind kind; /* CHECKPOINTS_CHANGED: CHECKPOINT is to be removed */
     guint64 job;
+    const char *why;          /* CALL's */
     guint32 node;             /* where it is to go; 0 = not said */
     BerthResources resources; /* what it is to have; 0 = likewise */
     gboolean to_disk;         /* JOB_FREEZE_WANTED */
@@ -135,10 +136,11 @@ static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry
 static gboolean apply(const Change *change, BerthTurn *turn, const BerthCoreEvent *event,
                       const char *user, GError **error)
 {
+    BerthAsker asker = {user, change->why};
     return change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED
                ? berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job, 0,
-                                          change->checkpoint, user, error)
-               : berth_turn_event(turn, event, user, error);
+                                          change->checkpoint, &asker, error)
+               : berth_turn_event(turn, event, &asker, error);
 }
 
 static gboolean decide(Change *change, const BerthJobEntry *entry, const char *user, GError **error)
@@ -195,11 +197,15 @@ static void begin(const Change *wanted)
     const BerthRpcIdentity *who = berth_rpc_call_identity(wanted->call);
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, wanted->job);
     Change *change = g_memdup2(wanted, sizeof *wanted);
+    g_autoptr(GError) error = NULL;
+    if (!berth_why_check(wanted->why, &error)) {
+        fail(change, error);
+        return;
+    }
     if (!entry) {
         look_up_ended(change);
         return;
     }
-    g_autoptr(GError) error = NULL;
     if (!berth_permission_check_job(&daemon->operators, who, wanted->job, entry->job->uid,
                                     &error)) {
         fail(change, error);
@@ -208,9 +214,10 @@ static void begin(const Change *wanted)
     berth_users_name(daemon->users, who->uid, on_user, change);
 }
 
-void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, BerthRpcCall *call)
+void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, const char *why,
+                      BerthRpcCall *call)
 {
-    begin(&(Change){.daemon = daemon, .call = call, .kind = kind, .job = job});
+    begin(&(Change){.daemon = daemon, .call = call, .kind = kind, .job = job, .why = why});
 }
 
 /* The handle of NAME; 0 = NAME is "". FALSE: there is no such node, and CALL is answered. */
@@ -233,7 +240,8 @@ void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request
     Change change = {.daemon = daemon,
                      .call = call,
                      .kind = BERTH_EVENT_JOB_MIGRATE_WANTED,
-                     .job = request->job};
+                     .job = request->job,
+                     .why = request->reason};
     if (find_node(daemon, request->node, call, &change.node))
         begin(&change);
 }
@@ -244,13 +252,17 @@ void berth_job_freeze(BerthDaemon *daemon, const Berth__FreezeRequest *request, 
                     .call = call,
                     .kind = BERTH_EVENT_JOB_FREEZE_WANTED,
                     .job = request->job,
+                    .why = request->reason,
                     .to_disk = request->to_disk});
 }
 
 void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, BerthRpcCall *call)
 {
-    Change change = {
-        .daemon = daemon, .call = call, .kind = BERTH_EVENT_JOB_THAW_WANTED, .job = request->job};
+    Change change = {.daemon = daemon,
+                     .call = call,
+                     .kind = BERTH_EVENT_JOB_THAW_WANTED,
+                     .job = request->job,
+                     .why = request->reason};
     if (find_node(daemon, request->node, call, &change.node))
         begin(&change);
 }
@@ -262,6 +274,7 @@ void berth_job_restore(BerthDaemon *daemon, const Berth__RestoreRequest *request
                     .call = call,
                     .kind = BERTH_EVENT_JOB_RESTORE_WANTED,
                     .job = request->job,
+                    .why = request->reason,
                     .checkpoint = request->checkpoint});
 }
 
@@ -272,6 +285,7 @@ void berth_job_remove_checkpoint(BerthDaemon *daemon, const Berth__RemoveCheckpo
                     .call = call,
                     .kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
                     .job = request->job,
+                    .why = request->reason,
                     .checkpoint = request->checkpoint});
 }
 
@@ -292,6 +306,7 @@ void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, 
                     .call = call,
                     .kind = BERTH_EVENT_JOB_RESIZE_WANTED,
                     .job = request->job,
+                    .why = request->reason,
                     .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}});
 }
 
@@ -309,6 +324,7 @@ void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, 
                     .call = call,
                     .kind = BERTH_EVENT_JOB_TIME_LIMIT_SET,
                     .job = request->job,
+                    .why = request->reason,
                     .time_limit_sec = request->time_limit_sec,
                     .more_sec = request->by_sec});
 }

@@ -5,6 +5,7 @@
 #include "scheduler/daemon/job_list.h"
 
 #include "common/error.h"
+#include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/job_view.h"
 
 #include <string.h>
@@ -148,6 +149,7 @@ static void fill_reply(const List *list, const Page *page, Berth__ListJobsReply 
         Berth__Job *job = g_ptr_array_index(page->jobs, i);
         berth_job_view_refresh(list->daemon, job);
         berth_job_view_hide(list->daemon, berth_rpc_call_identity(list->call), job);
+        berth_job_requests_drop(job);
         for (gsize t = 0; t < job->n_tasks; t++)
             berth_pb_set_string(&job->tasks[t]->console_tail, NULL);
         size += berth__job__get_packed_size(job);

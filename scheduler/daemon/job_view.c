@@ -4,6 +4,7 @@
 
 #include "scheduler/daemon/job_view.h"
 
+#include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 
 /* ENTRY is NULL where details are not to be told, or of a task that does not wait. */
@@ -127,6 +128,7 @@ void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth
         berth__job_spec__free_unpacked(job->spec, NULL);
         job->spec = NULL;
     }
+    berth_job_requests_drop(job);
     for (gsize i = 0; i < job->n_tasks; i++)
         hide_details(job, job->tasks[i]);
 }

@@ -11,5 +11,5 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job);
 /* Fills in what the core was told and predicts of the guest GUEST of TASK. */
 void berth_job_view_measure(BerthDaemon *daemon, guint32 guest, Berth__Task *task);
 /* Takes away what WHO may not see of somebody else's job: its specification, what its guest wrote,
- * and what names its files or command. */
+ * what names its files or command, and what was asked of it. */
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job);

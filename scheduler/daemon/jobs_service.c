@@ -39,21 +39,21 @@ static void jobs_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest
 static void jobs_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest *request,
                         Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CANCELLED, request->job,
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CANCELLED, request->job, request->reason,
                      BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job,
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job, request->reason,
                      BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest *request,
                          Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job,
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job, request->reason,
                      BERTH_RPC_CALL(closure_data));
 }
 
@@ -80,7 +80,7 @@ static void jobs_cancel_migration(Berth__Jobs_Service *service,
                                   Berth__JobReply_Closure closure, void *closure_data)
 {
     berth_job_change(daemon_of(service), BERTH_EVENT_JOB_MIGRATE_UNWANTED, request->job,
-                     BERTH_RPC_CALL(closure_data));
+                     request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
@@ -99,7 +99,7 @@ static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__Checkpoin
                             Berth__JobReply_Closure closure, void *closure_data)
 {
     berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CHECKPOINT_WANTED, request->job,
-                     BERTH_RPC_CALL(closure_data));
+                     request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,

@@ -15,8 +15,7 @@
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/turn_records.h"
 
-#define REASON_MAX_BYTES 1024u
-#define NAMES_MAX        100000u
+#define NAMES_MAX 100000u
 
 typedef struct {
     BerthDaemon *daemon;
@@ -49,7 +48,7 @@ static gboolean check_reason(const Change *change, GError **error)
 {
     const char *reason = change->request->reason;
     if (*reason || wanted_kind(change->kind) == BERTH__NODE_ADMISSION__KIND__OPEN)
-        return berth_text_check("the reason", reason, REASON_MAX_BYTES, error);
+        return berth_why_check(reason, error);
     g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "the request gives no reason; say why, so that others know");
     return FALSE;

@@ -18,6 +18,7 @@
 #define PATH_MAX_BYTES     4096u
 #define PART_MAX_BYTES     255u
 #define HOST_MAX_BYTES     253u
+#define WHY_MAX_BYTES      1024u
 #define NODES_MAX          10000u
 #define MEMORY_MAX_MIB     (16u << 20)
 #define DISK_MAX_MIB       (64u << 20) /* of a whole disk in storage */
@@ -94,6 +95,11 @@ gboolean berth_text_check(const char *what, const char *text, gsize max_bytes, G
         }
     }
     return TRUE;
+}
+
+gboolean berth_why_check(const char *why, GError **error)
+{
+    return berth_text_check("the reason", why, WHY_MAX_BYTES, error);
 }
 
 gboolean berth_image_name_check(const char *name, GError **error)

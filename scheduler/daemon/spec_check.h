@@ -35,6 +35,9 @@ gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, 
  * WHAT begins the message: "the reason". */
 gboolean berth_text_check(const char *what, const char *text, gsize max_bytes, GError **error);
 
+/* Likewise, of the words in which somebody says why; "" = not said. INVALID_ARGUMENT if not. */
+gboolean berth_why_check(const char *why, GError **error);
+
 /* NAME=VALUE entries, each ended by a NUL; names are not empty. */
 gboolean berth_environment_check(const guint8 *data, gsize length, GError **error);
 

@@ -40,6 +40,10 @@ struct BerthEngine {
 void turn_take_effects(BerthTurn *turn);
 /* Brings the holds of a job's record up to what the core says. */
 void turn_write_job(BerthTurn *turn, guint64 job);
+/* EVENT is in the log: it may be a request, or say what came of one. */
+void turn_note_requests(BerthTurn *turn, const Berth__Event *event);
+/* The effects of an event are taken: what was asked of the task of GUEST may be so by now. */
+void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest);
 /* EVENT has been decided, and its effects are not taken yet: it is logged, if it had any or somebody asked
- * for it. USER: who, or NULL. */
-void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user);
+ * for it: ASKER, or NULL. */
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker);

@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
@@ -275,6 +276,24 @@ void turn_write_job(BerthTurn *turn, guint64 number)
     berth_store_batch_update_job(turn->batch, entry->job);
 }
 
+void turn_note_requests(BerthTurn *turn, const Berth__Event *event)
+{
+    BerthJobTable *jobs = turn->engine->jobs;
+    const BerthJobEntry *job = berth_job_table_find(jobs, event->job);
+    const BerthTaskEntry *task = berth_job_table_find_task(jobs, event->job, event->task);
+    if (task && berth_job_requests_take(job->job, task->stored, event))
+        berth_store_batch_update_job(turn->batch, job->job);
+}
+
+void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest)
+{
+    BerthJobTable *jobs = turn->engine->jobs;
+    const BerthJobEntry *job = berth_job_table_find(jobs, guest->job);
+    const BerthTaskEntry *task = berth_job_table_find_task(jobs, guest->job, guest->task);
+    if (task && berth_job_requests_settle(job->job, task->stored))
+        berth_store_batch_update_job(turn->batch, job->job);
+}
+
 /* What its node says of a guest that is gone, and the end of its console: its record keeps them only
  * until the task starts again. (transfer full) */
 static char *text_of_gone(const BerthTurn *turn, const BerthCoreEvent *event)
@@ -323,13 +342,13 @@ static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
 }
 
 /* What a node sends twice changes nothing, and is not worth an entry. */
-void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const char *user)
+void turn_log_cause(BerthTurn *turn, const BerthCoreEvent *event, const BerthAsker *asker)
 {
     Berth__Event cause = BERTH__EVENT__INIT;
     g_autofree char *text = text_of_cause(turn, event);
     cause.text = text;
     const char *node = berth_node_table_name(turn->engine->nodes, event->node);
-    if (berth_event_cause(event, node, user, &cause) &&
+    if (berth_event_cause(event, node, asker, &cause) &&
         (has_effects(turn->engine->effects) || berth_event_is_request(event->kind)))
         berth_turn_log(turn, &cause);
 }

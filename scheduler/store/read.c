@@ -4,6 +4,7 @@
 #include "scheduler/store/read.h"
 
 #include "common/error.h"
+#include "scheduler/store/requests.h"
 #include "scheduler/store/tasks.h"
 
 #define LIMIT_MAX    10000u
@@ -56,7 +57,8 @@ static gboolean read_job(StoreDb *db, gpointer data, GError **error)
     Lookup *lookup = data;
     g_autoptr(StoreJob) job = read_record(db, "SELECT record FROM job WHERE id = ?1", lookup->job,
                                           "read a job", &berth__job__descriptor, error);
-    if (job == NULL || !store_tasks_attach(db, job, error))
+    if (job == NULL || !store_tasks_attach(db, job, error) ||
+        !store_requests_attach(db, job, error))
         return FALSE;
     Lookup spec = {.job = lookup->job};
     if (!read_spec(db, &spec, error))

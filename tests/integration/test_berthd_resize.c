@@ -364,7 +364,10 @@ static void job_near_its_limit_is_grown(void **state)
                                              fake_agent_size(test->agent, job)->memory_mib > 64));
     const Berth__Event *grown = event_of(test, BERTH__EVENT__KIND__GUEST_RESIZE, job);
     assert_int_equal(grown->reason, BERTH__REASON__REASON_AT_LIMIT);
+    assert_string_equal(grown->user, "");
     assert_false(fake_agent_size(test->agent, job)->thaw);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(record->n_requests, 0); /* nobody asked for it */
 }
 
 static void job_that_lacks_vcpus_is_grown(void **state)

@@ -136,6 +136,34 @@ static void events_of_others_have_no_words(void **state)
     assert_contains(theirs, " FAILED on n1: guest-crashed");
 }
 
+/* Who asked for what, and why; nobody else is told why. */
+static void events_say_who_wanted_what_and_why(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 number = berthd_fixture_submit_plain(test->berthd);
+    g_autofree char *job = cli_job(number);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, number);
+    g_free(cli_output_of(CLI(test->berthd, "freeze", "--reason", "it is too hot", job)));
+    g_free(cli_output_of(CLI(test->berthd, "thaw", job)));
+    g_free(cli_output_of(CLI(test->berthd, "extend", "-r", "slow", "-b", "1h", job)));
+    g_autofree char *text = cli_output_of(CLI(test->berthd, "events", job));
+    assert_contains(text, " job-freeze-requested by root (why: it is too hot)\n");
+    assert_contains(text, " job-thaw-requested by root\n");
+    assert_contains(text, " job-extend-requested by root: 02:00:00, before 01:00:00 (why: slow)\n");
+    g_autofree char *json = cli_output_of(CLI(test->berthd, "events", "--json", job));
+    assert_contains(json, "\"why\":\"it is too hot\"");
+    g_autofree char *theirs = cli_output_of(cli_start_as(
+        berthd_fixture_socket(test->berthd), NOBODY, (const char *[]){"events", job, NULL}));
+    assert_contains(theirs, " job-freeze-requested by root\n");
+    assert_null(strstr(theirs, "hot"));
+    g_autoptr(CliProcess) odd = CLI(test->berthd, "freeze", "--reason", "two\nlines", job);
+    assert_cli_status(odd, 1);
+    assert_contains(cli_err(odd), "the reason has a control character");
+    g_autofree char *after = cli_output_of(CLI(test->berthd, "events", job));
+    assert_string_equal(after, text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +173,7 @@ int main(void)
         BERTHD_TEST(events_that_are_followed_go_on_over_a_restart_each_once),
         BERTHD_TEST(events_that_are_followed_from_now_on_are_new_ones),
         BERTHD_TEST(events_of_others_have_no_words),
+        BERTHD_TEST(events_say_who_wanted_what_and_why),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,6 +39,8 @@ typedef struct {
     gboolean output_pending; /* until it is watched */
     guint n_explained;
     Berth__JobState explains; /* that Explain says, whatever it is; 0 = what it is */
+    gboolean takes_reasons;   /* of changes, which are refused then */
+    char *reason;             /* of the newest; NULL = there was none */
 } Script;
 
 static Script *script_of(Berth__Jobs_Service *service)
@@ -97,12 +99,30 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &job.base);
 }
 
+/* Of a change of a job: it is noted, and that is all. */
+static void take_reason(Berth__Jobs_Service *service, const char *method, const char *reason,
+                        BerthRpcCall *call)
+{
+    Script *script = script_of(service);
+    g_autoptr(GError) error =
+        g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "the reason was noted");
+    if (!script->takes_reasons)
+        fail_msg("%s was not expected", method);
+    g_free(script->reason);
+    script->reason = g_strdup(reason);
+    berth_rpc_call_fail(call, error);
+}
+
 static void on_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
     Script *script = script_of(service);
     Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
     assert_int_equal(request->job, JOB);
+    if (script->takes_reasons) {
+        take_reason(service, "Cancel", request->reason, BERTH_RPC_CALL(closure_data));
+        return;
+    }
     script->n_cancels++;
     if (take(script, &script->cancel, BERTH_RPC_CALL(closure_data))) {
         script->state = BERTH__JOB_STATE__CANCELLED;
@@ -185,7 +205,7 @@ static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *re
     berth_rpc_call_end(BERTH_RPC_CALL(closure_data));
 }
 
-/* Verbs of this test do not use these. */
+/* Verbs of this test do not use this one; of the next, the reason alone. */
 static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
                     Berth__ListJobsReply_Closure closure, void *closure_data)
 {
@@ -195,69 +215,69 @@ static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *
 static void on_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
                     Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Hold was not expected");
+    take_reason(service, "Hold", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Release was not expected");
+    take_reason(service, "Release", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Freeze was not expected");
+    take_reason(service, "Freeze", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                     Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Thaw was not expected");
+    take_reason(service, "Thaw", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_extend(Berth__Jobs_Service *service, const Berth__ExtendRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Extend was not expected");
+    take_reason(service, "Extend", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Migrate was not expected");
+    take_reason(service, "Migrate", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_cancel_migration(Berth__Jobs_Service *service,
                                 const Berth__CancelMigrationRequest *request,
                                 Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("CancelMigration was not expected");
+    take_reason(service, "CancelMigration", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Resize was not expected");
+    take_reason(service, "Resize", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
                           Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Checkpoint was not expected");
+    take_reason(service, "Checkpoint", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("Restore was not expected");
+    take_reason(service, "Restore", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_remove_checkpoint(Berth__Jobs_Service *service,
                                  const Berth__RemoveCheckpointRequest *request,
                                  Berth__JobReply_Closure closure, void *closure_data)
 {
-    fail_msg("RemoveCheckpoint was not expected");
+    take_reason(service, "RemoveCheckpoint", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
@@ -324,6 +344,7 @@ static int teardown(void **state)
     }
     g_rmdir(script->dir);
     g_ptr_array_unref(script->keys);
+    g_free(script->reason);
     g_free(script->dir);
     g_free(script->socket);
     g_free(script);
@@ -504,6 +525,42 @@ static void why_of_a_job_that_starts_meanwhile_is_of_one_moment(void **state)
     }
 }
 
+/* --- changing ----------------------------------------------------------------------------------- */
+
+static void every_change_says_why(void **state)
+{
+    static const char *const cases[][8] = {
+        {"cancel", "42"},
+        {"hold", "42"},
+        {"release", "42"},
+        {"freeze", "42"},
+        {"thaw", "42"},
+        {"extend", "--by", "1h", "42"},
+        {"migrate", "42"},
+        {"migrate", "--cancel", "42"},
+        {"resize", "--vcpus", "2", "42"},
+        {"checkpoint", "42"},
+        {"checkpoint", "rm", "42", "1"},
+        {"restore", "42"},
+    };
+    Script *script = *state;
+    script->takes_reasons = TRUE;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+        g_strv_builder_addv(builder, (const char **)cases[i]);
+        g_strv_builder_add_many(builder, "--reason", "it is too hot", NULL);
+        g_auto(GStrv) words = g_strv_builder_end(builder);
+        g_clear_pointer(&script->reason, g_free);
+        g_autoptr(CliProcess) cli = cli_start(script->socket, (const char *const *)words, NULL);
+        assert_cli_status(cli, 1);
+        assert_contains(cli_err(cli), "the reason was noted");
+        assert_string_equal(script->reason, "it is too hot");
+        g_autoptr(CliProcess) silent = cli_start(script->socket, cases[i], NULL);
+        assert_cli_status(silent, 1);
+        assert_string_equal(script->reason, "");
+    }
+}
+
 #define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -519,6 +576,7 @@ int main(void)
         SCRIPTED(logs_refused_for_now_is_an_error),
         SCRIPTED(wait_for_ended_job_waits_for_its_output),
         SCRIPTED(why_of_a_job_that_starts_meanwhile_is_of_one_moment),
+        SCRIPTED(every_change_says_why),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

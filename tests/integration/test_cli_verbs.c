@@ -161,6 +161,25 @@ static void show_says_all_of_a_job(void **state)
     assert_contains(cli_err(bad), "\"0x1\" is not a job");
 }
 
+static void show_tells_what_was_asked_of_a_job(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *job = cli_job(held_job(test, "held"));
+    g_autofree char *before = cli_output_of(CLI(test->berthd, "show", job));
+    assert_null(strstr(before, "What was asked of it"));
+    discard(CLI(test->berthd, "extend", "--by", "1h", "--reason", "it is slow", job));
+    discard(CLI(test->berthd, "cancel", "-r", "wrong data", job));
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", job));
+    assert_contains(shown, "\nWhat was asked of it, the latest last:\nWHEN ");
+    assert_contains(shown, "  root  extend: 02:00:00, before 01:00:00  done     it is slow\n");
+    assert_contains(shown, "  root  cancel                             done     wrong data\n");
+    g_autofree char *json = cli_output_of(CLI(test->berthd, "show", "--json", job));
+    assert_contains(json, "\"requests\":[{\"kind\":\"JOB_EXTEND_REQUESTED\"");
+    assert_contains(json, "\"why\":\"wrong data\"");
+    g_autofree char *listed = cli_output_of(CLI(test->berthd, "ls", "--json", job));
+    assert_contains(listed, "\"requests\":[]");
+}
+
 /* It succeeded, but not all of it is where its user looks for it. */
 static void show_completed_job_says_that_its_output_is_lost(void **state)
 {
@@ -500,6 +519,7 @@ int main(void)
         cmocka_unit_test(ls_many_pages_are_one_list),
         cmocka_unit_test(tables_fit_the_terminal),
         cmocka_unit_test(show_says_all_of_a_job),
+        cmocka_unit_test(show_tells_what_was_asked_of_a_job),
         cmocka_unit_test(show_completed_job_says_that_its_output_is_lost),
         cmocka_unit_test(show_console_is_harmless),
         cmocka_unit_test(logs_gives_the_streams_apart_or_one),

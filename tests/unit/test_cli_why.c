@@ -268,6 +268,17 @@ static void assert_said(const EventCase *cases, guint n)
     }
 }
 
+static void wish_is_told_with_its_reason(void **state)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    Berth__JobState before = 0;
+    event.kind = KIND(JOB_FREEZE_REQUESTED);
+    event.user = (char *)"alice";
+    event.why = (char *)"it is too hot";
+    g_autofree char *said = berth_why_event(&event, &before);
+    assert_string_equal(said, "to stand still, says alice: it is too hot");
+}
+
 static void events_are_told_in_sentences(void **state)
 {
     assert_said(story, G_N_ELEMENTS(story));
@@ -282,6 +293,7 @@ int main(void)
         cmocka_unit_test(each_answer_about_slack_has_a_sentence),
         cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
         cmocka_unit_test(job_that_stands_still_or_has_ended_is_told_why),
+        cmocka_unit_test(wish_is_told_with_its_reason),
         cmocka_unit_test(events_are_told_in_sentences),
     };
     g_setenv("TZ", "UTC", TRUE);

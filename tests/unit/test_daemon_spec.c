@@ -333,6 +333,33 @@ static void environment_check_entries(void **state)
     }
 }
 
+/* --- reasons ------------------------------------------------------------------------------------ */
+
+static void why_check_takes_a_line_of_text(void **state)
+{
+    g_autofree char *longest = g_strnfill(1024, 'y');
+    g_autofree char *longer = g_strnfill(1025, 'y');
+    const struct {
+        const char *why;
+        const char *refusal; /* NULL = it is good */
+    } cases[] = {
+        {"", NULL},
+        {"its disk is worn; see ticket 4711", NULL},
+        {"\303\251t\303\251", NULL},
+        {longest, NULL},
+        {longer, "the reason has 1025 bytes; at most 1024 are allowed"},
+        {"two\nlines", "the reason has a control character"},
+        {"\x1b[2J", "the reason has a control character"},
+        {"\xff", "the reason is not valid UTF-8"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_int_equal(berth_why_check(cases[i].why, &error), cases[i].refusal == NULL);
+        if (cases[i].refusal)
+            assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].refusal);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -347,6 +374,7 @@ int main(void)
         cmocka_unit_test(spec_check_size_bounded),
         cmocka_unit_test(spec_check_task_that_no_guest_takes_is_refused),
         cmocka_unit_test(environment_check_entries),
+        cmocka_unit_test(why_check_takes_a_line_of_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

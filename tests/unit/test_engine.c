@@ -57,7 +57,8 @@ static int setup(void **state)
                               .requeues_max = 5,
                               .start_retries_max = 5,
                               .start_backoff_usec = 1000,
-                              .can_fence = TRUE};
+                              .can_fence = TRUE,
+                              .features = BERTH_FEATURE_MIGRATION};
     Test *test = g_new0(Test, 1);
     test->files = store_fixture_new();
     test->store = store_open_ok(test->files->path);
@@ -149,6 +150,15 @@ static void take(Test *test, const BerthCoreEvent *event)
     berth_turn_commit(turn);
 }
 
+static void join(Test *test, guint32 node, const char *name)
+{
+    assert_int_equal(berth_core_add_node(test->core, name), node);
+    berth_node_table_add(test->nodes, node, name);
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_JOINED,
+                                 .node = node,
+                                 .joined = {.info = {.capacity = {4, 4096, 0}}}});
+}
+
 /* A job that needs all of node 2. */
 static void submit(Test *test, guint64 id)
 {
@@ -190,12 +200,8 @@ static guint32 reserved_vcpus(Test *test)
 static void engine_room_of_a_guest_is_given_away_after_the_commit(void **state)
 {
     Test *test = *state;
-    assert_int_equal(berth_core_add_node(test->core, "n2"), 2);
-    berth_node_table_add(test->nodes, 2, "n2");
     berth_engine_start(test->engine);
-    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_JOINED,
-                                 .node = 2,
-                                 .joined = {.info = {.capacity = {4, 4096, 0}}}});
+    join(test, 2, "n2");
     submit(test, 2);
     wait_action(test, BERTH_ACTION_START, 2);
     test->watched = 2;
@@ -221,6 +227,64 @@ static void engine_room_of_a_guest_is_given_away_after_the_commit(void **state)
     assert_int_equal(test->durable_phase, BERTH_GUEST_NONE);
 }
 
+/* ASKER: NULL = nobody. What comes of EVENT is durable. */
+static void take_durably(Test *test, const BerthCoreEvent *event, const BerthAsker *asker)
+{
+    g_autoptr(GError) error = NULL;
+    BerthTurn *turn = berth_engine_begin(test->engine);
+    assert_true(berth_turn_event(turn, event, asker, &error));
+    berth_turn_commit(turn);
+    while (berth_engine_committed_seq(test->engine) < berth_engine_last_seq(test->engine))
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/* The move that was begun last is done. */
+static void end_move(Test *test)
+{
+    const BerthCoreAction *move =
+        &g_array_index(test->actions, BerthCoreAction, test->actions->len - 1);
+    assert_int_equal(move->kind, BERTH_ACTION_MIGRATE);
+    take_durably(test,
+                 &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_MIGRATED,
+                                   .guest = move->guest,
+                                   .node = move->to,
+                                   .result = {.ok = TRUE, .serial = move->serial}},
+                 NULL);
+}
+
+/* The same done by the policy, for a drain, is nobody's. */
+static void engine_move_that_was_asked_for_is_told_apart(void **state)
+{
+    static const BerthAsker asker = {"alice", "its disk is worn"};
+    Test *test = *state;
+    g_autoptr(GError) error = NULL;
+    berth_engine_start(test->engine);
+    join(test, 2, "n2");
+    submit(test, 2);
+    wait_action(test, BERTH_ACTION_START, 2);
+    const BerthGuestId guest = {.job = 2, .epoch = 1};
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = 2});
+    join(test, 3, "n3");
+    take_durably(test, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_DRAINED, .node = 2}, NULL);
+    end_move(test);
+    take_durably(test, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_UNDRAINED, .node = 2}, NULL);
+    take_durably(
+        test,
+        &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_MIGRATE_WANTED, .guest = {.job = 2}, .node = 2},
+        &asker);
+    end_move(test);
+    g_autoptr(Berth__Job) job = berth_store_get_job(test->store, 2, &error);
+    assert_no_error(error);
+    assert_int_equal(job->n_requests, 1);
+    const Berth__JobRequest *request = job->requests[0];
+    assert_int_equal(request->kind, BERTH__EVENT__KIND__JOB_MIGRATE_REQUESTED);
+    assert_string_equal(request->asked->user, "alice");
+    assert_string_equal(request->asked->why, "its disk is worn");
+    assert_int_equal(request->outcome, BERTH__JOB_REQUEST__OUTCOME__DONE);
+    assert_int_equal(request->settled->kind, BERTH__EVENT__KIND__GUEST_MIGRATED);
+    assert_string_equal(request->settled->node, "n2");
+}
+
 #define ENGINE_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -229,6 +293,7 @@ int main(void)
         ENGINE_TEST(engine_start_while_fencing_sends_fence_again),
         ENGINE_TEST(engine_fence_that_failed_is_sent_until_it_works),
         ENGINE_TEST(engine_room_of_a_guest_is_given_away_after_the_commit),
+        ENGINE_TEST(engine_move_that_was_asked_for_is_told_apart),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

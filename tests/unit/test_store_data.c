@@ -86,6 +86,39 @@ static void update_job_keeps_spec_and_tasks(void **state)
     berth__job__free_unpacked(job, NULL);
 }
 
+/* Its record has numbers of events; one that is not there is left out. */
+static void get_job_has_the_events_of_its_requests(void **state)
+{
+    StoreEnv *env = *state;
+    store_env_add_samples(env, 1, 3, 1000);
+    g_autoptr(GError) error = NULL;
+    Berth__JobRequest done = BERTH__JOB_REQUEST__INIT, at_once = BERTH__JOB_REQUEST__INIT;
+    Berth__JobRequest lost = BERTH__JOB_REQUEST__INIT;
+    Berth__JobRequest *requests[] = {&done, &at_once, &lost};
+    done.asked_seq = at_once.asked_seq = at_once.settled_seq = 2;
+    done.settled_seq = 3;
+    lost.asked_seq = 99;
+    Berth__Job *bare = berth_store_get_job(env->store, 1, &error);
+    assert_non_null(bare);
+    Berth__Job changed = *bare;
+    changed.requests = requests;
+    changed.n_requests = G_N_ELEMENTS(requests);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    berth_store_batch_update_job(batch, &changed);
+    store_commit_ok(env->store, batch);
+    berth__job__free_unpacked(bare, NULL);
+    reopen(env);
+    Berth__Job *job = berth_store_get_job(env->store, 1, &error);
+    assert_non_null(job);
+    assert_int_equal(job->n_requests, 3);
+    assert_int_equal(job->requests[0]->asked->seq, 2);
+    assert_int_equal(job->requests[0]->settled->seq, 3);
+    assert_int_equal(job->requests[1]->asked->seq, 2);
+    assert_null(job->requests[1]->settled);
+    assert_null(job->requests[2]->asked);
+    berth__job__free_unpacked(job, NULL);
+}
+
 /* --- lists ---------------------------------------------------------------------------------- */
 
 /* Checks that QUERY gives the jobs EXPECTED (ended by 0). */
@@ -350,6 +383,7 @@ int main(void)
         STORE_ENV_BOTH(get_job_gives_what_was_added),
         STORE_ENV_BOTH(get_unknown_is_not_found),
         STORE_ENV_BOTH(update_job_keeps_spec_and_tasks),
+        STORE_ENV_BOTH(get_job_has_the_events_of_its_requests),
         STORE_ENV_BOTH(list_jobs_selects_and_pages),
         STORE_ENV_BOTH(list_events_resumes_after_seq),
         STORE_ENV_BOTH(find_event_is_the_last_one_before_a_time),

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns which events of a job are requests of people, and which say what came of them. The record of the job has their
+ * numbers; who asked, when, for what and why is in the events alone. Pure but for the record that it is told to change.
+ *
+ * A guest has one thing done to it at a time, and a request is refused or begun at once, or joins what is under way to
+ * the same end. So the next result of that kind is the request's; where the policy does the same and may come
+ * between, its reason tells.
+ *
+ * Invariants: what nobody asked for is no request; a job that has ended has none that is open. */
+#include "config.h"
+
+#include "scheduler/daemon/job_requests.h"
+
+#include "common/types.h"
+
+#define KIND(name)  BERTH__EVENT__KIND__##name
+#define STATE(name) BERTH__JOB_STATE__##name
+#define OPEN        BERTH__JOB_REQUEST__OUTCOME__OPEN
+#define DONE        BERTH__JOB_REQUEST__OUTCOME__DONE
+#define FAILED      BERTH__JOB_REQUEST__OUTCOME__FAILED
+#define OVERTAKEN   BERTH__JOB_REQUEST__OUTCOME__OVERTAKEN
+
+typedef Berth__JobRequest__Outcome Outcome;
+
+/* --- what came of each ------------------------------------------------------------------------- */
+
+/* What EVENT, which is not the end of the job, says of a request; OPEN: nothing. */
+typedef Outcome (*OutcomeFunc)(const Berth__StoredTask *stored, const Berth__Event *event);
+
+static gboolean is_state(const Berth__Event *event, Berth__JobState state)
+{
+    return event->kind == KIND(TASK_STATE) && event->state == state;
+}
+
+/* Its guest is no more, and nothing is done to it. */
+static Outcome if_lost(const Berth__Event *event)
+{
+    return is_state(event, STATE(PENDING)) ? FAILED : OPEN;
+}
+
+static gboolean is_freeze(Berth__Reason reason)
+{
+    return reason == BERTH__REASON__REASON_FROZEN_BY_USER ||
+           reason == BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
+}
+
+static gboolean is_checkpoint(Berth__Reason reason)
+{
+    return reason == BERTH__REASON__REASON_CHECKPOINTED_BY_USER ||
+           reason == BERTH__REASON__REASON_CHECKPOINTED_BY_OPERATOR;
+}
+
+/* To disk, it may stand still in memory before it is saved. */
+static gboolean is_frozen(const Berth__StoredTask *stored)
+{
+    const Berth__Task *task = stored->task;
+    return task->state == STATE(SUSPENDED) && is_freeze(task->reason) &&
+           (task->to_disk || !stored->freeze_to_disk);
+}
+
+/* One whose guest is lost is still to be frozen. */
+static Outcome of_freeze(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    switch (event->kind) {
+    case KIND(TASK_STATE):
+        return is_frozen(stored) ? DONE : OPEN;
+    case KIND(GUEST_CHECKPOINTED):
+        return is_freeze(event->reason) ? DONE : OPEN;
+    case KIND(GUEST_CHECKPOINT_FAILED):
+        return is_freeze(event->reason) ? FAILED : OPEN;
+    case KIND(GUEST_FREEZE_FAILED):
+        return FAILED;
+    case KIND(JOB_THAW_REQUESTED):
+        return OVERTAKEN;
+    default:
+        return OPEN;
+    }
+}
+
+/* One that was on disk may wait for room then: it is not frozen any more. */
+static Outcome of_thaw(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    switch (event->kind) {
+    case KIND(TASK_STATE):
+        return event->state == STATE(SUSPENDED) ? OPEN : DONE;
+    case KIND(GUEST_FREEZE_FAILED):
+        return DONE;
+    case KIND(GUEST_THAW_FAILED):
+        return FAILED;
+    case KIND(JOB_FREEZE_REQUESTED):
+        return OVERTAKEN;
+    default:
+        return OPEN;
+    }
+}
+
+static Outcome of_migrate(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    if (event->kind == KIND(GUEST_MIGRATED))
+        return DONE;
+    return event->kind == KIND(GUEST_MIGRATE_FAILED) ? FAILED : if_lost(event);
+}
+
+static Outcome of_call_off(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    gboolean is_gone = event->reason == BERTH__REASON__REASON_GUEST_VANISHED;
+    if (event->kind == KIND(GUEST_MIGRATED))
+        return FAILED;
+    if (event->kind == KIND(GUEST_MIGRATE_FAILED))
+        return is_gone ? FAILED : DONE;
+    return if_lost(event);
+}
+
+static Outcome of_resize(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    if (event->kind == KIND(GUEST_RESIZED))
+        return DONE;
+    return event->kind == KIND(GUEST_RESIZE_FAILED) || event->kind == KIND(GUEST_MIGRATE_FAILED)
+               ? FAILED
+               : if_lost(event);
+}
+
+static Outcome of_checkpoint(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    if (event->kind == KIND(GUEST_CHECKPOINTED) && is_checkpoint(event->reason))
+        return DONE;
+    return event->kind == KIND(GUEST_CHECKPOINT_FAILED) && is_checkpoint(event->reason)
+               ? FAILED
+               : if_lost(event);
+}
+
+static Outcome of_restore(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    return event->kind == KIND(GUEST_RUNNING) ? DONE : OPEN;
+}
+
+typedef struct {
+    Berth__Event__Kind kind;
+    gboolean is_at_once; /* it is done when it is asked for */
+    OutcomeFunc outcome; /* NULL: nothing but the end of the job */
+} Kind;
+
+static const Kind kinds[] = {
+    {KIND(JOB_HELD), TRUE, NULL},
+    {KIND(JOB_RELEASED), TRUE, NULL},
+    {KIND(JOB_EXTEND_REQUESTED), TRUE, NULL},
+    {KIND(CHECKPOINT_REMOVED), TRUE, NULL},
+    {KIND(JOB_CANCEL_REQUESTED), FALSE, NULL},
+    {KIND(JOB_FREEZE_REQUESTED), FALSE, of_freeze},
+    {KIND(JOB_THAW_REQUESTED), FALSE, of_thaw},
+    {KIND(JOB_MIGRATE_REQUESTED), FALSE, of_migrate},
+    {KIND(JOB_MIGRATE_CANCEL_REQUESTED), FALSE, of_call_off},
+    {KIND(JOB_RESIZE_REQUESTED), FALSE, of_resize},
+    {KIND(JOB_CHECKPOINT_REQUESTED), FALSE, of_checkpoint},
+    {KIND(JOB_RESTORE_REQUESTED), FALSE, of_restore},
+};
+
+/* NULL: it is no request. */
+static const Kind *find_kind(Berth__Event__Kind kind)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++)
+        if (kinds[i].kind == kind)
+            return &kinds[i];
+    return NULL;
+}
+
+static Outcome outcome_of(const Berth__JobRequest *request, const Berth__StoredTask *stored,
+                          const Berth__Event *event)
+{
+    const Kind *kind = find_kind(request->kind);
+    if (event->kind == KIND(TASK_STATE) && berth_job_state_is_final((BerthJobState)event->state))
+        return request->kind == KIND(JOB_CANCEL_REQUESTED) && event->state == STATE(CANCELLED)
+                   ? DONE
+                   : OVERTAKEN;
+    return kind && kind->outcome ? kind->outcome(stored, event) : OPEN;
+}
+
+/* --- the record --------------------------------------------------------------------------------- */
+
+static void request_free(Berth__JobRequest *request)
+{
+    berth__job_request__free_unpacked(request, NULL);
+}
+
+static void drop_oldest(Berth__Job *job)
+{
+    request_free(job->requests[0]);
+    job->n_requests--;
+    for (gsize i = 0; i < job->n_requests; i++)
+        job->requests[i] = job->requests[i + 1];
+}
+
+static void add(Berth__Job *job, const Berth__Event *event, gboolean is_done)
+{
+    Berth__JobRequest request = BERTH__JOB_REQUEST__INIT;
+    request.kind = event->kind;
+    request.asked_seq = event->seq;
+    request.outcome = is_done ? DONE : OPEN;
+    request.settled_seq = is_done ? event->seq : 0;
+    if (job->n_requests >= BERTH_JOB_REQUESTS_MAX)
+        drop_oldest(job);
+    job->requests = g_renew(Berth__JobRequest *, job->requests, job->n_requests + 1);
+    job->requests[job->n_requests++] = berth_pb_dup(&request.base);
+}
+
+/* It has been moved to where it is to be resized. */
+static gboolean is_half_done(const Berth__JobRequest *request, const Berth__Event *event)
+{
+    return request->kind == KIND(JOB_RESIZE_REQUESTED) && event->kind == KIND(GUEST_MIGRATED);
+}
+
+static gboolean settle_by(Berth__Job *job, const Berth__StoredTask *stored,
+                          const Berth__Event *event)
+{
+    gboolean is_changed = FALSE;
+    for (gsize i = 0; i < job->n_requests; i++) {
+        Berth__JobRequest *request = job->requests[i];
+        if (request->outcome != OPEN)
+            continue;
+        request->outcome = outcome_of(request, stored, event);
+        if (request->outcome == OPEN && !is_half_done(request, event))
+            continue;
+        request->settled_seq = event->seq;
+        is_changed = TRUE;
+    }
+    return is_changed;
+}
+
+gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *stored,
+                                 const Berth__Event *event)
+{
+    const Kind *kind = find_kind(event->kind);
+    gboolean is_changed = settle_by(job, stored, event);
+    if (!*event->user || !kind)
+        return is_changed;
+    add(job, event, kind->is_at_once);
+    return TRUE;
+}
+
+/* --- without an event --------------------------------------------------------------------------- */
+
+/* What REQUEST wants is so. */
+static gboolean is_so(const Berth__JobRequest *request, const Berth__StoredTask *stored)
+{
+    const Berth__Task *task = stored->task;
+    switch (request->kind) {
+    case KIND(JOB_FREEZE_REQUESTED):
+        return is_frozen(stored) && !stored->freeze_is_open;
+    case KIND(JOB_THAW_REQUESTED):
+        return task->state != STATE(SUSPENDED) && !stored->freeze_is_open;
+    case KIND(JOB_RESIZE_REQUESTED):
+        return !task->resize && !task->migration;
+    case KIND(JOB_RESTORE_REQUESTED):
+        return task->state == STATE(SUSPENDED) && task->to_disk;
+    default:
+        return FALSE;
+    }
+}
+
+gboolean berth_job_requests_settle(Berth__Job *job, const Berth__StoredTask *stored)
+{
+    gboolean is_changed = FALSE;
+    for (gsize i = 0; i < job->n_requests; i++) {
+        Berth__JobRequest *request = job->requests[i];
+        if (request->outcome != OPEN || !is_so(request, stored))
+            continue;
+        /* One that was half done goes no further: where it was moved there is no room any more. */
+        request->outcome = request->settled_seq != 0 ? FAILED : DONE;
+        if (request->settled_seq == 0)
+            request->settled_seq = request->asked_seq;
+        is_changed = TRUE;
+    }
+    return is_changed;
+}
+
+void berth_job_requests_drop(Berth__Job *job)
+{
+    for (gsize i = 0; i < job->n_requests; i++)
+        request_free(job->requests[i]);
+    g_clear_pointer(&job->requests, free);
+    job->n_requests = 0;
+}

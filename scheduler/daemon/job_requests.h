@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/daemon/pb.h"
+
+/* What people asked of a job, and what came of it. */
+
+/* So many are kept in a job's record, the latest. */
+#define BERTH_JOB_REQUESTS_MAX 16u
+
+/* EVENT, which has its number, is of JOB and of the task that STORED is: a request, perhaps, or what came of one.
+ * TRUE: the record of JOB has changed. */
+gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *stored,
+                                 const Berth__Event *event);
+
+/* All that came of the latest event is in STORED: what was asked for may be so by now without an event of its own.
+ * TRUE likewise. */
+gboolean berth_job_requests_settle(Berth__Job *job, const Berth__StoredTask *stored);
+
+/* JOB is to be shown without them. */
+void berth_job_requests_drop(Berth__Job *job);
