@@ -4,7 +4,7 @@
  *   neighbour rate            works in pieces of a fixed size for ever, and prints "MICROSECONDS PIECES" of the guest's clock four
  *                             times a second
  *   neighbour grow MIB CPUS   the same, and when the file /dev/shm/grow appears it takes MIB, which it keeps and changes, and
- *                             works with CPUS threads
+ *                             works with CPUS threads when it has it, and says how many microseconds it took
  *   neighbour allocate MIB    takes MIB as fast as it can, gives it back, and so on
  *   neighbour dirty MIB       takes MIB, and writes into each page of it, round and round
  *   neighbour flood           writes to standard output as fast as it can
@@ -15,6 +15,7 @@
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -120,32 +121,52 @@ static void *work_beside(void *unused)
     return unused;
 }
 
+static void start_others(unsigned cpus)
+{
+    for (unsigned i = 1; i < cpus; i++) {
+        pthread_t thread;
+        if (pthread_create(&thread, NULL, work_beside, NULL) != 0)
+            die("pthread_create");
+    }
+}
+
+typedef struct {
+    Memory memory;      /* pages NULL: there is nothing to be taken yet */
+    int64_t began_usec; /* to take it */
+    bool is_grown;
+} Growth;
+
+/* Some pages with each piece of work. Other CPUs come in when all of them are there: emulated vCPUs stand still together
+ * for each page that is mapped, so that memory would be taken at the pace at which the host's CPUs are given to all
+ * of them at a time. */
+static void grow_on(Growth *growth, unsigned cpus)
+{
+    for (unsigned i = 0; i < CHANGED_PAGES; i++)
+        memory_change_next(&growth->memory);
+    if (growth->is_grown || growth->memory.round == 1)
+        return;
+    growth->is_grown = true;
+    printf("grown after %" PRId64 "\n", now_usec() - growth->began_usec);
+    start_others(cpus);
+}
+
 /* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. */
 static void work(size_t mib, unsigned cpus)
 {
-    Memory memory = {.pages = NULL};
+    Growth growth = {.memory.pages = NULL};
     int64_t told_usec = 0;
     for (uint64_t pieces = 0;; pieces++) {
         work_a_piece();
-        for (unsigned i = 0; memory.pages != NULL && i < CHANGED_PAGES; i++)
-            memory_change_next(&memory);
+        if (growth.memory.pages != NULL)
+            grow_on(&growth, cpus);
         int64_t now = now_usec();
         if (now - told_usec < TELL_USEC)
             continue;
         printf("%" PRId64 " %" PRIu64 "\n", now, pieces + atomic_load(&others_pieces));
         fflush(stdout);
         told_usec = now;
-        if (mib == 0 || memory.pages != NULL || access(GROW_FILE, F_OK) != 0)
-            continue;
-        for (unsigned i = 1; i < cpus; i++) {
-            pthread_t thread;
-            if (pthread_create(&thread, NULL, work_beside, NULL) != 0)
-                die("pthread_create");
-        }
-        memory = memory_take(mib);
-        memory_fill(&memory);
-        puts("grown");
-        fflush(stdout);
+        if (mib > 0 && growth.memory.pages == NULL && access(GROW_FILE, F_OK) == 0)
+            growth = (Growth){memory_take(mib), now, false};
     }
 }
 
