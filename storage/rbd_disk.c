@@ -196,7 +196,7 @@ gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
     int result = berth_rbd_claim(self, name);
     if (result >= 0) {
         result = remove_all(self, name, with_checkpoints, &kept);
-        berth_rbd_end_claim(self, name, result >= 0 && kept == NULL);
+        berth_rbd_end_claim(self, name, kept != NULL ? -ENOTEMPTY : result);
     }
     if ((result >= 0 && kept == NULL) || result == -ENOENT)
         return TRUE;

@@ -89,13 +89,24 @@ gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrAr
 int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses);
 /* --- removing RBD images (rbd_removal.c) ------------------------------------------------------ */
 
+typedef struct {
+    char *id;
+    time_t trashed; /* when it came to RBD's trash, as it is being removed; 0: it is not there */
+} BerthRbdFound;
+
+void berth_rbd_found_clear(BerthRbdFound *found);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthRbdFound, berth_rbd_found_clear)
+/* The image NAME, also one of which the removal was interrupted. -ENOENT: there is none. */
+int berth_rbd_find(BerthRbdStorage *self, const char *name, BerthRbdFound *out_found);
+
 BerthRbdRemovals *berth_rbd_removals_new(void);
 void berth_rbd_removals_free(BerthRbdRemovals *removals);
 /* Nobody but this thread removes the image NAME from now on, until it is gone or the claim is given up. -EBUSY: another
  * one, here or another client's, is removing it. 0 also where there is no such image. */
 int berth_rbd_claim(BerthRbdStorage *self, const char *name);
-/* To be called for each claim. IS_GONE: the image is; otherwise others may claim it at once. */
-void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, gboolean is_gone);
+/* To be called for each claim. RESULT: of the removal; if it has failed, others may claim the image at once, unless what
+ * was asked of Ceph may still be under way (-ETIMEDOUT). */
+void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, int result);
 /* rbd_remove() of an image that was claimed. */
 int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name);
 /* All three. */

@@ -5,12 +5,11 @@
  * (librbd/operation/TrimRequest.cc in Ceph 16). An agent and berthd's collector may well be after the same disk.
  *
  * So who removes an image claims it first: in an attribute of its header, which is there for as long as there is anything to
- * trim, and goes with it. A claim holds until a time at which its client has the image open, or has given up. From then on it
- * holds for as long as the client has it open, so that what a client leaves that dies, or whose claim was written when it had
- * given up, is removed by others. When the header is gone, only an entry in the trash is left to remove; who has removed
- * the header is given as long for that as for a claim. Threads of one client have one address: they keep out of each
- * other's way by a set of names. Clocks of clients are to agree to within a few seconds, as they do where certificates are
- * to be valid. */
+ * trim, and goes with it. A claim holds until a time, which its client puts off while it trims; after that, for as long as the
+ * client has the image open. So what a client leaves that dies is removed by others. When the header is gone, only an entry
+ * in the trash is left to remove; one that came there a short time ago is left to who has put it there. Threads of one client
+ * have one address: they keep out of each other's way by a set of names. Clocks of clients are to agree to within a few
+ * seconds, as they do where certificates are to be valid. */
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -18,29 +17,46 @@
 #include "storage/rbd_internal.h"
 #include "storage/storage.h"
 
-#define CLAIM            "berth.removed-by" /* "UNTIL,ADDRESS", UNTIL in seconds since 1970 */
-#define CLAIM_BYTES_MAX  1024u
-#define ID_OBJECT_PREFIX "rbd_id." /* librbd: RBD_ID_PREFIX; holds a length of 4 bytes and the id */
-#define HEADER_PREFIX    "rbd_header." /* librbd: RBD_HEADER_PREFIX */
-#define TRASH_OBJECT     "rbd_trash" /* librbd: RBD_TRASH; has a key for each image in the trash */
-#define TRASH_KEY_PREFIX "id_"
-#define TRASH_KEYS_MAX   512u
-#define ID_BYTES_MAX     64u
-#define LENGTH_BYTES     4u
-#define TAKE_OVER_TRIES  3u
-/* Operations between a claim and the image's being open, each of which may take as long as one may. */
+#define CLAIM           "berth.removed-by" /* "UNTIL,ADDRESS", UNTIL in seconds since 1970 */
+#define CLAIM_BYTES_MAX 1024u
+#define HEADER_PREFIX   "rbd_header." /* librbd: RBD_HEADER_PREFIX */
+#define TAKE_OVER_TRIES 3u
+/* A claim holds for as long as so many operations may take. It takes more of them before librbd trims and tells of it, but only
+ * in a cluster that fails would each take as long. */
 #define OPERATIONS 3u
+
+/* Of one image. */
+typedef struct {
+    BerthRbdStorage *storage;
+    char *header; /* NULL: there is none on which it could be claimed */
+    char *text;
+    /* To put it off. Progress is told by threads of librbd. */
+    GMutex lock;
+    gint64 due_usec;
+    rados_completion_t writing; /* NEXT; NULL: nothing is */
+    char *next;
+} Claim;
 
 struct BerthRbdRemovals {
     GMutex lock;
-    GHashTable *names; /* of images that a thread is removing */
+    GHashTable *claims; /* of images that a thread is removing, by name */
 };
+
+static void claim_free(gpointer data)
+{
+    Claim *claim = data;
+    g_free(claim->header);
+    g_free(claim->text);
+    g_free(claim->next);
+    g_mutex_clear(&claim->lock);
+    g_free(claim);
+}
 
 BerthRbdRemovals *berth_rbd_removals_new(void)
 {
     BerthRbdRemovals *removals = g_new0(BerthRbdRemovals, 1);
     g_mutex_init(&removals->lock);
-    removals->names = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    removals->claims = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, claim_free);
     return removals;
 }
 
@@ -48,126 +64,54 @@ void berth_rbd_removals_free(BerthRbdRemovals *removals)
 {
     if (removals == NULL)
         return;
-    g_hash_table_unref(removals->names);
+    g_hash_table_unref(removals->claims);
     g_mutex_clear(&removals->lock);
     g_free(removals);
 }
 
-static gboolean begin(BerthRbdRemovals *removals, const char *name)
+/* (transfer none) NULL: a thread is removing NAME. */
+static Claim *begin(BerthRbdStorage *self, const char *name)
+{
+    BerthRbdRemovals *removals = self->removals;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
+    if (g_hash_table_contains(removals->claims, name))
+        return NULL;
+    Claim *claim = g_new0(Claim, 1);
+    claim->storage = self;
+    g_mutex_init(&claim->lock);
+    g_hash_table_insert(removals->claims, g_strdup(name), claim);
+    return claim;
+}
+
+/* That of this thread (transfer none). */
+static Claim *find(BerthRbdRemovals *removals, const char *name)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
-    return g_hash_table_add(removals->names, g_strdup(name));
+    return g_hash_table_lookup(removals->claims, name);
 }
 
 static void end(BerthRbdRemovals *removals, const char *name)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
-    g_hash_table_remove(removals->names, name);
-}
-
-/* --- which image ------------------------------------------------------------------------------ */
-
-static int read_id(BerthRbdStorage *self, const char *name, char **out_id)
-{
-    g_autofree char *object = g_strconcat(ID_OBJECT_PREFIX, name, NULL);
-    char content[LENGTH_BYTES + ID_BYTES_MAX];
-    int result = rados_read(self->images, object, content, sizeof content, 0);
-    if (result < 0)
-        return result;
-    if ((gsize)result <= LENGTH_BYTES)
-        return -ENOENT; /* being made */
-    *out_id = g_strndup(content + LENGTH_BYTES, (gsize)result - LENGTH_BYTES);
-    return 0;
-}
-
-typedef struct {
-    char *id;
-    time_t trashed; /* when it came to the trash; 0: it is not there */
-} Image;
-
-static void image_clear(Image *image)
-{
-    g_free(image->id);
-}
-G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Image, image_clear)
-
-/* Is the image ID in the trash because somebody removes it as NAME? 0 or 1. */
-static int check_trashed(BerthRbdStorage *self, const char *id, const char *name, Image *out_image)
-{
-    rbd_trash_image_info_t info;
-    int result = rbd_trash_get(self->images, id, &info);
-    if (result < 0)
-        return result == -ENOENT ? 0 : result; /* it has gone meanwhile */
-    gboolean is_it = info.source == RBD_TRASH_IMAGE_SOURCE_REMOVING && g_str_equal(info.name, name);
-    if (is_it)
-        *out_image = (Image){g_strdup(id), info.deletion_time};
-    rbd_trash_get_cleanup(&info);
-    return is_it ? 1 : 0;
-}
-
-/* Appends the keys of the trash that follow AFTER, some of them. -ENOENT: there has never been anything in it. */
-static int list_trash(BerthRbdStorage *self, const char *after, GPtrArray *keys, gboolean *out_more)
-{
-    rados_omap_iter_t iterator = NULL;
-    unsigned char more = 0;
-    rados_read_op_t op = rados_create_read_op();
-    rados_read_op_omap_get_keys2(op, after, TRASH_KEYS_MAX, &iterator, &more, NULL);
-    int result = rados_read_op_operate(op, self->images, TRASH_OBJECT, 0);
-    while (result >= 0) {
-        char *key = NULL, *value = NULL;
-        size_t key_length = 0, value_length = 0;
-        result = rados_omap_get_next2(iterator, &key, &value, &key_length, &value_length);
-        if (key == NULL)
-            break;
-        g_ptr_array_add(keys, g_strndup(key, key_length));
-    }
-    if (iterator != NULL)
-        rados_omap_get_end(iterator);
-    rados_release_read_op(op);
-    *out_more = more != 0;
-    return result;
-}
-
-/* Of an image that somebody was removing. (rbd_trash_list() leaves out just those.) */
-static int find_in_trash(BerthRbdStorage *self, const char *name, Image *out_image)
-{
-    g_autoptr(GPtrArray) keys = g_ptr_array_new_with_free_func(g_free);
-    int result = 0;
-    for (gboolean more = TRUE; more && result >= 0;) {
-        const char *after = keys->len > 0 ? g_ptr_array_index(keys, keys->len - 1) : "";
-        result = list_trash(self, after, keys, &more);
-    }
-    for (guint i = 0; result == 0 && i < keys->len; i++) {
-        const char *key = g_ptr_array_index(keys, i);
-        if (!g_str_has_prefix(key, TRASH_KEY_PREFIX))
-            continue;
-        result = check_trashed(self, key + strlen(TRASH_KEY_PREFIX), name, out_image);
-    }
-    return result == 0 ? -ENOENT : MIN(result, 0);
-}
-
-/* -ENOENT: there is no such image. It is in the trash before its name is gone, and has its name again before it is out of
- * the trash. */
-static int find_image(BerthRbdStorage *self, const char *name, Image *out_image)
-{
-    int result = read_id(self, name, &out_image->id);
-    if (result == -ENOENT)
-        result = find_in_trash(self, name, out_image);
-    if (result == -ENOENT)
-        result = read_id(self, name, &out_image->id); /* it could not be removed */
-    return result;
+    g_hash_table_remove(removals->claims, name);
 }
 
 /* --- claims ----------------------------------------------------------------------------------- */
 
 /* -ECANCELED: the claim is not EXPECTED; "": there is none. */
-static int replace_claim(BerthRbdStorage *self, const char *header, const char *expected,
-                         const char *claim)
+static rados_write_op_t new_replacement(const char *expected, const char *claim)
 {
     rados_write_op_t op = rados_create_write_op();
     rados_write_op_assert_exists(op);
     rados_write_op_cmpxattr(op, CLAIM, LIBRADOS_CMPXATTR_OP_EQ, expected, strlen(expected));
     rados_write_op_setxattr(op, CLAIM, claim, strlen(claim));
+    return op;
+}
+
+static int replace_claim(BerthRbdStorage *self, const char *header, const char *expected,
+                         const char *claim)
+{
+    rados_write_op_t op = new_replacement(expected, claim);
     int result = rados_write_op_operate(op, self->images, header, NULL, 0);
     rados_release_write_op(op);
     return result;
@@ -186,7 +130,8 @@ static int read_claim(BerthRbdStorage *self, const char *header, char **out_clai
     return 0;
 }
 
-static char *claim_new(BerthRbdStorage *self)
+/* From now on (transfer full). */
+static char *claim_text(BerthRbdStorage *self)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
     gint64 until_sec = (gint64)time(NULL) + OPERATIONS * self->op_timeout_sec;
@@ -225,66 +170,125 @@ static int check_void(BerthRbdStorage *self, const char *header, const char *cla
     return check_watched_by(self, header, comma + 1);
 }
 
-static int claim_header(BerthRbdStorage *self, const char *id)
+static int claim_header(Claim *claim)
 {
-    g_autofree char *header = g_strconcat(HEADER_PREFIX, id, NULL);
-    g_autofree char *claim = claim_new(self);
+    BerthRbdStorage *self = claim->storage;
     int result = -ECANCELED;
     for (guint i = 0; result == -ECANCELED && i < TAKE_OVER_TRIES; i++) {
         g_autofree char *before = NULL;
-        result = read_claim(self, header, &before);
+        result = read_claim(self, claim->header, &before);
         if (result >= 0)
-            result = check_void(self, header, before);
-        if (result >= 0)
-            result = replace_claim(self, header, before, claim);
+            result = check_void(self, claim->header, before);
+        if (result < 0)
+            return result;
+        g_free(claim->text);
+        claim->text = claim_text(self);
+        result = replace_claim(self, claim->header, before, claim->text);
     }
     return result == -ECANCELED ? -EBUSY : result;
 }
 
-/* There is no header any more on which it could be claimed. Who has removed that is about to take it out of the trash. */
-static gboolean is_left_to_another(BerthRbdStorage *self, const Image *image)
+/* There is no header on which it could be claimed, and nothing to trim: of an image that has come to the trash just now, the
+ * client that has put it there is about to remove the rest. */
+static int check_rest(BerthRbdStorage *self, const char *name)
 {
-    return time(NULL) < image->trashed + (time_t)(OPERATIONS * self->op_timeout_sec);
+    g_auto(BerthRbdFound) found = {NULL};
+    int result = berth_rbd_find(self, name, &found);
+    if (result < 0)
+        return result == -ENOENT ? 0 : result;
+    return time(NULL) < found.trashed + (time_t)(OPERATIONS * self->op_timeout_sec) ? -EBUSY : 0;
+}
+
+static int claim_image(Claim *claim, const char *name)
+{
+    g_auto(BerthRbdFound) found = {NULL};
+    int result = berth_rbd_find(claim->storage, name, &found);
+    if (result == -ENOENT)
+        return 0; /* its name may be left in RBD's directory, of an import that was interrupted */
+    if (result < 0)
+        return result;
+    claim->header = g_strconcat(HEADER_PREFIX, found.id, NULL);
+    result = claim_header(claim);
+    if (result != -ENOENT)
+        return result;
+    g_clear_pointer(&claim->header, g_free);
+    return check_rest(claim->storage, name);
 }
 
 int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 {
-    g_auto(Image) image = {NULL};
-    if (!begin(self->removals, name))
+    Claim *claim = begin(self, name);
+    if (claim == NULL)
         return -EBUSY;
-    int result = find_image(self, name, &image);
-    if (result >= 0)
-        result = claim_header(self, image.id);
-    if (result == -ENOENT && is_left_to_another(self, &image))
-        result = -EBUSY;
-    if (result == -ENOENT)
-        return 0; /* there may be a rest without a header, of which there is nothing to trim */
+    int result = claim_image(claim, name);
     if (result < 0)
         end(self->removals, name);
     return result;
 }
 
-static void give_up(BerthRbdStorage *self, const char *name)
+void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, int result)
 {
-    g_auto(Image) image = {NULL};
-    g_autofree char *claim = NULL;
-    if (find_image(self, name, &image) < 0)
-        return;
-    g_autofree char *header = g_strconcat(HEADER_PREFIX, image.id, NULL);
-    if (read_claim(self, header, &claim) >= 0 && is_own(self, claim))
-        replace_claim(self, header, claim, "");
+    const Claim *claim = find(self->removals, name);
+    /* What has timed out may still be done. */
+    if (result < 0 && result != -ETIMEDOUT && claim->header != NULL)
+        replace_claim(self, claim->header, claim->text, "");
+    end(self->removals, name);
 }
 
-void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, gboolean is_gone)
+/* --- the removal ------------------------------------------------------------------------------ */
+
+/* What is being written is written, or has failed: then TEXT stays, and is tried to be replaced again. */
+static void settle(Claim *claim)
 {
-    if (!is_gone)
-        give_up(self, name);
-    end(self->removals, name);
+    if (rados_aio_get_return_value(claim->writing) >= 0) {
+        g_free(claim->text);
+        claim->text = g_steal_pointer(&claim->next);
+    }
+    rados_aio_release(claim->writing);
+    claim->writing = NULL;
+}
+
+static void put_off(Claim *claim)
+{
+    BerthRbdStorage *self = claim->storage;
+    g_free(claim->next);
+    claim->next = claim_text(self);
+    rados_write_op_t op = new_replacement(claim->text, claim->next);
+    if (rados_aio_create_completion2(NULL, NULL, &claim->writing) >= 0 &&
+        rados_aio_write_op_operate(op, self->images, claim->writing, claim->header, NULL, 0) < 0) {
+        rados_aio_release(claim->writing);
+        claim->writing = NULL;
+    }
+    rados_release_write_op(op);
+}
+
+/* In a thread of librbd, which must not wait. */
+static int on_progress(uint64_t done, uint64_t all, void *data)
+{
+    Claim *claim = data;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
+    gint64 now_usec = g_get_monotonic_time();
+    if (claim->header == NULL || now_usec < claim->due_usec)
+        return 0;
+    if (claim->writing != NULL && !rados_aio_is_complete(claim->writing))
+        return 0;
+    if (claim->writing != NULL)
+        settle(claim);
+    put_off(claim);
+    claim->due_usec = now_usec + (gint64)claim->storage->op_timeout_sec * G_USEC_PER_SEC / 2;
+    return 0;
 }
 
 int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name)
 {
-    int result = berth_rbd_watched(self, rbd_remove(self->images, name));
+    Claim *claim = find(self->removals, name);
+    int result =
+        berth_rbd_watched(self, rbd_remove_with_progress(self->images, name, on_progress, claim));
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
+    if (claim->writing != NULL) {
+        rados_aio_wait_for_complete(claim->writing);
+        settle(claim);
+    }
     return result == -ESTALE ? -EBUSY : result; /* another client removes the rest of it */
 }
 
@@ -294,6 +298,6 @@ int berth_rbd_remove(BerthRbdStorage *self, const char *name)
     if (result < 0)
         return result;
     result = berth_rbd_remove_claimed(self, name);
-    berth_rbd_end_claim(self, name, result >= 0);
+    berth_rbd_end_claim(self, name, result);
     return result;
 }

@@ -209,6 +209,9 @@ static void removal_that_was_left_half_done_is_claimed(void **state)
     g_free(cluster_admin("rbd create --size 20G --object-size 64K berth/disk-half"));
     g_autofree char *header = header_of("half");
     leave_removal_half_done("half");
+    g_auto(GStrv) listed = berth_storage_disk_list(conformance_storage, &error);
+    assert_no_error(error);
+    assert_true(g_strv_contains((const char *const *)listed, "half"));
     g_autofree char *dead = watcher_of(header);
     const char *const clients[] = {dead, NULL};
     assert_true(berth_storage_fence(conformance_storage, clients, &error));
