@@ -37,7 +37,7 @@
 /* Task, files and acknowledgements are sent while less than this waits in the link: a guest that
  * does not read makes nothing grow, whatever it says meanwhile. */
 #define SEND_WINDOW_BYTES (256u * 1024u)
-/* What a guest may send beside output: this much at once, and so much per second. Each message
+/* What a guest may send beside output: this much at once, and so much per second. Each message, also of output,
  * costs some work beside its bytes. */
 #define NOISE_BURST_BYTES   (8u << 20)
 #define NOISE_BYTES_PER_SEC (256u << 10)
@@ -336,7 +336,9 @@ static void account_output(BerthGuestChannel *channel, gsize bytes)
             on_rest_over, channel);
 }
 
-static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Output *output)
+/* BYTES: of the whole message. */
+static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Output *output,
+                          gsize bytes)
 {
     guint stream = output->is_stderr ? BERTH_STREAM_STDERR : BERTH_STREAM_STDOUT;
     guint64 accepted = berth_log_writer_accepted(channel->writer, stream);
@@ -352,7 +354,7 @@ static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Ou
         berth_log_writer_append(channel->writer, stream, output->data.data + known,
                                 output->data.len - known);
     }
-    account_output(channel, output->data.len);
+    account_output(channel, bytes + NOISE_PER_MESSAGE);
     choose_reading(channel);
 }
 
@@ -394,11 +396,12 @@ static void answer_clock(BerthGuestChannel *channel, const Berth__FromGuest__Ask
     send_message(channel, &message);
 }
 
-static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest *message)
+static void handle_in_session(BerthGuestChannel *channel, const Berth__FromGuest *message,
+                              gsize bytes)
 {
     switch (message->body_case) {
     case BERTH__FROM_GUEST__BODY_OUTPUT:
-        handle_output(channel, message->output);
+        handle_output(channel, message->output, bytes);
         break;
     case BERTH__FROM_GUEST__BODY_STARTED:
         handle_started(channel, message->started);
@@ -453,7 +456,7 @@ static void on_message(const Berth__FromGuest *message, gsize bytes, gpointer da
     else if (message->body_case == BERTH__FROM_GUEST__BODY_ASK_CLOCK)
         answer_clock(channel, message->ask_clock);
     else if (channel->is_open)
-        handle_in_session(channel, message);
+        handle_in_session(channel, message, bytes);
 }
 
 static void on_noise(gsize bytes, gpointer data)

@@ -119,23 +119,34 @@ static void channel_flood_of_messages_ends_the_session(void **state)
 
 #define LIMITED_BYTES_PER_SEC (1u << 20)
 
-/* Its output comes whole, and no faster than it may: what it sends on top of the burst takes its time. */
-static void channel_flood_of_output_waits(void **state)
+/* Its output comes whole, in pieces of LENGTH that cost COST each, and no faster than it may: what it sends on top of the
+ * burst takes its time. */
+static void check_flood_waits(ChannelFixture *fixture, gsize length, gsize cost)
 {
-    ChannelFixture *fixture = *state;
-    g_autofree char *text = g_strnfill(1u << 16, 'x');
+    g_autofree char *text = g_strnfill(length, 'x');
     fixture->output_bytes_per_sec = LIMITED_BYTES_PER_SEC;
     channel_fixture_start_running(fixture);
     gint64 began = g_get_monotonic_time();
-    const guint64 pieces = 4 * LIMITED_BYTES_PER_SEC >> 16;
+    const guint64 pieces = 3 * LIMITED_BYTES_PER_SEC / cost;
     for (guint64 i = 0; i < pieces; i++)
-        guest_say_output(fixture, FALSE, i << 16, text, 1u << 16);
-    channel_fixture_wait_for_log(fixture, BERTH_STREAM_STDOUT, pieces << 16);
+        guest_say_output(fixture, FALSE, i * length, text, length);
+    channel_fixture_wait_for_log(fixture, BERTH_STREAM_STDOUT, pieces * length);
     /* Not a pace of the machine: earlier than this it may not be. The last piece may come while it may send no more. */
-    gint64 least = (gint64)(((pieces - 1) << 16) - 2 * LIMITED_BYTES_PER_SEC) * G_USEC_PER_SEC /
+    gint64 least = (gint64)((pieces - 1) * cost - 2 * LIMITED_BYTES_PER_SEC) * G_USEC_PER_SEC /
                    LIMITED_BYTES_PER_SEC;
     assert_true(g_get_monotonic_time() - began >= least);
     assert_int_equal(berth_guest_channel_violations(fixture->channel), 0);
+}
+
+static void channel_flood_of_output_waits(void **state)
+{
+    check_flood_waits(*state, 1u << 16, 1u << 16);
+}
+
+/* Each is work, however little it brings. */
+static void channel_flood_of_tiny_output_waits(void **state)
+{
+    check_flood_waits(*state, 1, 256);
 }
 
 /* --- guests that do not read ------------------------------------------------------------------ */
@@ -286,6 +297,7 @@ int main(void)
         TEST(channel_flood_ends_the_session),
         TEST(channel_flood_of_messages_ends_the_session),
         TEST(channel_flood_of_output_waits),
+        TEST(channel_flood_of_tiny_output_waits),
         TEST(channel_tasks_for_a_guest_that_does_not_read_do_not_pile_up),
         TEST(channel_acks_for_a_guest_that_does_not_read_do_not_pile_up),
         TEST(channel_clocks_for_a_guest_that_does_not_read_do_not_pile_up),
