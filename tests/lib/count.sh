@@ -56,7 +56,7 @@ show_failed_programs() {
         printf -- '--- %s failed:\n' "${trs%.trs}"
         if grep -q '^run-test: .* is killed' "$log"; then
             grep '^\[ RUN  ' "$log" | tail -n 1 || true
-            sed -n '/^run-test: .* is killed/,$p' "$log" | head -n 400
+            sed -n '/^run-test: .* is killed/,$p' "$log" | head -n 400 || true
             continue
         fi
         why=$(grep -B 8 '^\[  FAILED  \] [^0-9]' "$log" | sed '/^\[       OK \]/d' | head -n 80) || true
