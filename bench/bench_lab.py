@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the benchmarks with real guests share: a lab, and how a set of runs is summed up."""
 
+import contextlib
 import glob
 import json
 import os
@@ -84,13 +85,15 @@ class Lab:
                               env=self.environment, timeout=300).stdout.decode()
 
     def cpu_seconds(self, group):
-        """That the processes of a control group of this lab have used, with those that have ended; 0 if there is none.
-        GROUP may have wildcards."""
-        counted = glob.glob(f"/sys/fs/cgroup/cpuacct/berth-lab/{self.name}/{group}/cpuacct.usage")
-        if counted:
-            return sum(int(read(path)) for path in counted) / 1e9
-        counted = glob.glob(f"/sys/fs/cgroup/berth-lab/{self.name}/{group}/cpu.stat")
-        return sum(int(read(path).split()[1]) for path in counted) / 1e6
+        """Of each control group of this lab that GROUP means, which may have wildcards, by its path: what its processes
+        have used, with those that have ended."""
+        counted = {}
+        for path in (glob.glob(f"/sys/fs/cgroup/cpuacct/berth-lab/{self.name}/{group}/cpuacct.usage") or
+                     glob.glob(f"/sys/fs/cgroup/berth-lab/{self.name}/{group}/cpu.stat")):
+            with contextlib.suppress(OSError):  # it has gone meanwhile
+                words = read(path).split()
+                counted[path] = int(words[0]) / 1e9 if len(words) == 1 else int(words[1]) / 1e6
+        return counted
 
     def node(self):
         return json.loads(self.berth("node", "ls", "--json").splitlines()[0])
