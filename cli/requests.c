@@ -89,7 +89,9 @@ static char *failed_text(const Berth__JobRequest *request)
     if (settled->kind == KIND(TASK_STATE))
         return g_strdup_printf("failed: its guest is no more (%s)",
                                berth_reason_name(settled->reason));
-    return g_strdup_printf("failed: %.*s", (int)strcspn(settled->text, "\n"), settled->text);
+    return g_strdup_printf("failed: %s%.*s",
+                           settled->kind == KIND(CHECKPOINT_REMOVED) ? "checkpoint " : "",
+                           (int)strcspn(settled->text, "\n"), settled->text);
 }
 
 static char *overtaken_text(const Berth__Event *settled)

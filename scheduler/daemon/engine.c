@@ -198,7 +198,7 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const Be
         event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
         turn_write_job(turn, event->guest.job);
     turn_take_effects(turn);
-    if (berth_event_is_request(event->kind) || event->kind == BERTH_EVENT_GUEST_MIGRATED)
+    if (berth_event_is_request(event->kind)) /* it may have changed nothing */
         turn_settle_requests(turn, &event->guest);
     return TRUE;
 }

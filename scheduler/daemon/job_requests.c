@@ -3,8 +3,9 @@
  * numbers; who asked, when, for what and why is in the events alone. Pure but for the record that it is told to change.
  *
  * A guest has one thing done to it at a time, and a request is refused or begun at once, or joins what is under way to
- * the same end. So the next result of that kind is the request's; where the policy does the same and may come
- * between, its reason tells.
+ * the same end. So the next result of that kind is the request's, whatever that was begun for, unless it has failed
+ * and the request is still to be done. What becomes so without a result of its own, or cannot become so any more, is
+ * seen in the task's record.
  *
  * Invariants: what nobody asked for is no request; a job that has ended has none that is open. */
 #include "config.h"
@@ -42,12 +43,6 @@ static gboolean is_freeze(Berth__Reason reason)
 {
     return reason == BERTH__REASON__REASON_FROZEN_BY_USER ||
            reason == BERTH__REASON__REASON_FROZEN_BY_OPERATOR;
-}
-
-static gboolean is_checkpoint(Berth__Reason reason)
-{
-    return reason == BERTH__REASON__REASON_CHECKPOINTED_BY_USER ||
-           reason == BERTH__REASON__REASON_CHECKPOINTED_BY_OPERATOR;
 }
 
 /* To disk, it may stand still in memory before it is saved. */
@@ -120,18 +115,32 @@ static Outcome of_resize(const Berth__StoredTask *stored, const Berth__Event *ev
                : if_lost(event);
 }
 
+/* It joins one that was due, and is dropped with it. After one that was to stop the guest, and failed, its own turn
+ * comes: STORED still has which of them it was. */
 static Outcome of_checkpoint(const Berth__StoredTask *stored, const Berth__Event *event)
 {
-    if (event->kind == KIND(GUEST_CHECKPOINTED) && is_checkpoint(event->reason))
+    if (event->kind == KIND(GUEST_CHECKPOINTED))
         return DONE;
-    return event->kind == KIND(GUEST_CHECKPOINT_FAILED) && is_checkpoint(event->reason)
+    return event->kind == KIND(GUEST_CHECKPOINT_FAILED) && !stored->checkpoint_stops
                ? FAILED
                : if_lost(event);
 }
 
+/* What the task, which does not run, was to go on from; the text of EVENT begins with its serial. */
+static gboolean is_given_up(const Berth__StoredTask *stored, const Berth__Event *event)
+{
+    return event->kind == KIND(CHECKPOINT_REMOVED) && *event->user == '\0' &&
+           g_ascii_strtoull(event->text, NULL, 10) == stored->task->restores_from;
+}
+
+/* It goes on from another one then. */
 static Outcome of_restore(const Berth__StoredTask *stored, const Berth__Event *event)
 {
-    return event->kind == KIND(GUEST_RUNNING) ? DONE : OPEN;
+    if (event->kind == KIND(GUEST_RUNNING))
+        return DONE;
+    if (event->kind == KIND(JOB_RESTORE_REQUESTED))
+        return OVERTAKEN;
+    return is_given_up(stored, event) ? FAILED : OPEN;
 }
 
 typedef struct {
@@ -239,6 +248,15 @@ gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *store
 
 /* --- without an event --------------------------------------------------------------------------- */
 
+/* Without a guest, which has gone to disk, nothing is done to one any more. */
+static gboolean is_void(const Berth__JobRequest *request, const Berth__StoredTask *stored)
+{
+    return stored->task->to_disk && (request->kind == KIND(JOB_MIGRATE_REQUESTED) ||
+                                     request->kind == KIND(JOB_MIGRATE_CANCEL_REQUESTED) ||
+                                     request->kind == KIND(JOB_RESIZE_REQUESTED) ||
+                                     request->kind == KIND(JOB_CHECKPOINT_REQUESTED));
+}
+
 /* What REQUEST wants is so. */
 static gboolean is_so(const Berth__JobRequest *request, const Berth__StoredTask *stored)
 {
@@ -262,10 +280,11 @@ gboolean berth_job_requests_settle(Berth__Job *job, const Berth__StoredTask *sto
     gboolean is_changed = FALSE;
     for (gsize i = 0; i < job->n_requests; i++) {
         Berth__JobRequest *request = job->requests[i];
-        if (request->outcome != OPEN || !is_so(request, stored))
+        gboolean fails = is_void(request, stored);
+        if (request->outcome != OPEN || (!fails && !is_so(request, stored)))
             continue;
         /* One that was half done goes no further: where it was moved there is no room any more. */
-        request->outcome = request->settled_seq != 0 ? FAILED : DONE;
+        request->outcome = fails || request->settled_seq != 0 ? FAILED : DONE;
         if (request->settled_seq == 0)
             request->settled_seq = request->asked_seq;
         is_changed = TRUE;

@@ -13,8 +13,8 @@
 gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *stored,
                                  const Berth__Event *event);
 
-/* All that came of the latest event is in STORED: what was asked for may be so by now without an event of its own.
- * TRUE likewise. */
+/* All that came of the latest event is in STORED: what was asked for may be so by now without an event of its own, or
+ * may not become so any more. TRUE likewise. */
 gboolean berth_job_requests_settle(Berth__Job *job, const Berth__StoredTask *stored);
 
 /* JOB is to be shown without them. */

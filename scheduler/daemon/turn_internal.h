@@ -42,7 +42,7 @@ void turn_take_effects(BerthTurn *turn);
 void turn_write_job(BerthTurn *turn, guint64 job);
 /* EVENT is in the log: it may be a request, or say what came of one. */
 void turn_note_requests(BerthTurn *turn, const Berth__Event *event);
-/* The effects of an event are taken: what was asked of the task of GUEST may be so by now. */
+/* The record of the task of GUEST says what came of an event: what was asked of it may be so by now. */
 void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest);
 /* EVENT has been decided, and its effects are not taken yet: it is logged, if it had any or somebody asked
  * for it: ASKER, or NULL. */

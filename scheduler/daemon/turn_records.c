@@ -108,6 +108,12 @@ static void note_stop(const BerthEngine *engine, Berth__Task *record, const Bert
     }
 }
 
+static void settle_requests(BerthTurn *turn, const BerthJobEntry *job, const BerthTaskEntry *task)
+{
+    if (berth_job_requests_settle(job->job, task->stored))
+        berth_store_batch_update_job(turn->batch, job->job);
+}
+
 /* Brings the record of one task up to what the core says, and drops the job once it is done. */
 static void write_task(BerthTurn *turn, const BerthGuestId *id)
 {
@@ -145,6 +151,7 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
         berth_store_batch_update_job(turn->batch, job->job);
     if (is_new_state)
         log_task(turn, entry);
+    settle_requests(turn, job, entry);
     g_array_append_val(turn->changed, *id);
     if (is_final)
         berth_job_table_finished(engine->jobs, id->job);
@@ -290,8 +297,8 @@ void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest)
     BerthJobTable *jobs = turn->engine->jobs;
     const BerthJobEntry *job = berth_job_table_find(jobs, guest->job);
     const BerthTaskEntry *task = berth_job_table_find_task(jobs, guest->job, guest->task);
-    if (task && berth_job_requests_settle(job->job, task->stored))
-        berth_store_batch_update_job(turn->batch, job->job);
+    if (task)
+        settle_requests(turn, job, task);
 }
 
 /* What its node says of a guest that is gone, and the end of its console: its record keeps them only

@@ -311,6 +311,30 @@ static void restore_puts_a_job_back(void **state)
     assert_non_null(strstr(output, "here"));
 }
 
+/* The other one, from which it goes on, is not what was asked for. */
+static void restore_from_a_torn_checkpoint_is_told_as_failed(void **state)
+{
+    Test *test = *state;
+    Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
+    request.job = test->job;
+    request.checkpoint = 1;
+    for (guint i = 1; i <= 2; i++) {
+        checkpoint(test);
+        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
+    }
+    test->plan.refuse = BERTH__START_GUEST_REPLY__FAULT__JOB;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED, 1);
+    test->plan.refuse = BERTH__START_GUEST_REPLY__FAULT__FAULT_NONE;
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    g_autoptr(Berth__Job) job = get(test);
+    assert_int_equal(berthd_test_task(job)->restores_from, 2);
+    const Berth__JobRequest *restore = job->requests[job->n_requests - 1];
+    assert_int_equal(restore->kind, BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED);
+    assert_int_equal(restore->outcome, BERTH__JOB_REQUEST__OUTCOME__FAILED);
+    assert_string_equal(restore->settled->text, "1: the fake node refuses");
+}
+
 /* What a reader holds to be the output: what is void is taken back. */
 typedef struct {
     GString *text;
@@ -545,6 +569,7 @@ int main(void)
         TEST(checkpoint_is_for_its_user_and_for_operators),
         TEST(lost_node_s_job_goes_on_elsewhere),
         TEST(restore_puts_a_job_back),
+        TEST(restore_from_a_torn_checkpoint_is_told_as_failed),
         TEST(output_that_is_void_is_taken_back_from_its_readers),
         TEST(freeze_to_disk_releases_the_node),
         TEST(job_on_disk_can_be_cancelled),

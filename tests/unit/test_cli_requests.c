@@ -40,6 +40,8 @@ static const Case cases[] = {
      LINE("resize: 256M  failed: moved to n2, which has no room for it any more", "-")},
     {KIND(JOB_RESTORE_REQUESTED), "", "3", "", OUTCOME(DONE), KIND(GUEST_RUNNING), "n2", "",
      LINE("restore 3  done", "-")},
+    {KIND(JOB_RESTORE_REQUESTED), "", "3", "", OUTCOME(FAILED), KIND(CHECKPOINT_REMOVED), "",
+     "3: it is torn", LINE("restore 3  failed: checkpoint 3: it is torn", "-")},
     {KIND(CHECKPOINT_REMOVED), "", "3: it is not wanted any more", "", OUTCOME(DONE), 0, "", "",
      LINE("checkpoint rm 3  done", "-")},
     {KIND(JOB_CANCEL_REQUESTED), "", "", "wrong\x1b[2Jdata", OUTCOME(OVERTAKEN), KIND(TASK_STATE),

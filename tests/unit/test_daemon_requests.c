@@ -150,11 +150,15 @@ static const Case cases[] = {
     {KIND(JOB_CHECKPOINT_REQUESTED), KIND(GUEST_CHECKPOINTED), 0, REASON(CHECKPOINTED_BY_USER),
      OUTCOME(DONE)},
     {KIND(JOB_CHECKPOINT_REQUESTED), KIND(GUEST_CHECKPOINTED), 0, REASON(CHECKPOINT_DUE),
-     OUTCOME(OPEN)},
+     OUTCOME(DONE)},
+    {KIND(JOB_CHECKPOINT_REQUESTED), KIND(GUEST_CHECKPOINTED), 0, REASON(FROZEN_BY_USER),
+     OUTCOME(DONE)},
     {KIND(JOB_CHECKPOINT_REQUESTED), KIND(GUEST_CHECKPOINT_FAILED), 0,
      REASON(CHECKPOINTED_BY_OPERATOR), OUTCOME(FAILED)},
+    {KIND(JOB_CHECKPOINT_REQUESTED), 0, STATE(PENDING), REASON(REQUEUED), OUTCOME(FAILED)},
     {KIND(JOB_RESTORE_REQUESTED), 0, STATE(PENDING), REASON(RESTORING), OUTCOME(OPEN)},
     {KIND(JOB_RESTORE_REQUESTED), KIND(GUEST_RUNNING), 0, 0, OUTCOME(DONE)},
+    {KIND(JOB_RESTORE_REQUESTED), KIND(JOB_RESTORE_REQUESTED), 0, 0, OUTCOME(OVERTAKEN)},
 };
 
 static void request_is_settled_by_what_comes_of_it(void **state)
@@ -187,23 +191,71 @@ static void freeze_to_disk_is_done_when_it_is_saved(void **state)
     assert_settled(log, OUTCOME(DONE), 3);
 }
 
-/* Whose checkpoint it was that failed, its event says. */
-static void checkpoint_of_the_policy_that_fails_is_not_theirs(void **state)
+/* One that was to stop the guest leaves the one that was asked for to be done. */
+static void checkpoint_that_fails_is_theirs_if_they_joined_it(void **state)
 {
     static const struct {
         BerthReason reason;
+        gboolean stops;
         Berth__JobRequest__Outcome outcome;
-    } failures[] = {{BERTH_REASON_CHECKPOINT_DUE, OUTCOME(OPEN)},
-                    {BERTH_REASON_CHECKPOINTED_BY_USER, OUTCOME(FAILED)}};
+    } failures[] = {{BERTH_REASON_PRESSURE, TRUE, OUTCOME(OPEN)},
+                    {BERTH_REASON_FROZEN_BY_USER, TRUE, OUTCOME(OPEN)},
+                    {BERTH_REASON_CHECKPOINT_DUE, FALSE, OUTCOME(FAILED)}};
     Log *log = *state;
     ask(log, KIND(JOB_CHECKPOINT_REQUESTED));
     for (gsize i = 0; i < G_N_ELEMENTS(failures); i++) {
         BerthCoreAction action = {.kind = BERTH_ACTION_CHECKPOINT, .reason = failures[i].reason};
         Berth__Event event = BERTH__EVENT__INIT;
+        log->stored->checkpoint_stops = failures[i].stops;
         berth_event_op_failed(&action, "n1", "no space", &event);
         take(log, &event);
         assert_int_equal(newest(log)->outcome, failures[i].outcome);
     }
+}
+
+/* It went to disk with nothing new to tell, and what was being done to its guest is not done any more. */
+static void what_becomes_so_without_an_event_is_settled(void **state)
+{
+    static const Berth__Event__Kind of_guests[] = {
+        KIND(JOB_MIGRATE_REQUESTED), KIND(JOB_MIGRATE_CANCEL_REQUESTED), KIND(JOB_RESIZE_REQUESTED),
+        KIND(JOB_CHECKPOINT_REQUESTED)};
+    Log *log = *state;
+    Berth__Resize resize = BERTH__RESIZE__INIT;
+    log->stored->task->resize = berth_pb_dup(&resize.base);
+    log->stored->task->state = STATE(SUSPENDED);
+    log->stored->task->reason = REASON(FROZEN_BY_USER);
+    log->stored->freeze_to_disk = TRUE;
+    ask(log, KIND(JOB_FREEZE_REQUESTED));
+    for (gsize i = 0; i < G_N_ELEMENTS(of_guests); i++)
+        ask(log, of_guests[i]);
+    assert_false(berth_job_requests_settle(log->job, log->stored));
+    log->stored->task->to_disk = TRUE;
+    assert_true(berth_job_requests_settle(log->job, log->stored));
+    assert_int_equal(log->job->requests[0]->outcome, OUTCOME(DONE));
+    for (gsize i = 1; i < log->job->n_requests; i++)
+        assert_int_equal(log->job->requests[i]->outcome, OUTCOME(FAILED));
+}
+
+static gboolean removed(Log *log, const char *text)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = KIND(CHECKPOINT_REMOVED);
+    event.text = (char *)text;
+    return take(log, &event);
+}
+
+/* Which goes on from another one. */
+static void restore_from_what_is_given_up_has_failed(void **state)
+{
+    Log *log = *state;
+    log->stored->task->restores_from = 2;
+    ask(log, KIND(JOB_RESTORE_REQUESTED));
+    assert_false(removed(log, "23: it is torn"));
+    assert_false(removed(log, "3: the job was put back to 2"));
+    assert_true(removed(log, "2: it is torn"));
+    assert_settled(log, OUTCOME(FAILED), 4);
+    log->stored->task->restores_from = 1;
+    assert_false(happens(log, KIND(GUEST_RUNNING), 0));
 }
 
 static void what_is_so_already_is_done_at_once(void **state)
@@ -268,7 +320,9 @@ int main(void)
         LOG(some_are_done_when_they_are_asked_for),
         cmocka_unit_test(request_is_settled_by_what_comes_of_it),
         LOG(freeze_to_disk_is_done_when_it_is_saved),
-        LOG(checkpoint_of_the_policy_that_fails_is_not_theirs),
+        LOG(checkpoint_that_fails_is_theirs_if_they_joined_it),
+        LOG(what_becomes_so_without_an_event_is_settled),
+        LOG(restore_from_what_is_given_up_has_failed),
         LOG(what_is_so_already_is_done_at_once),
         LOG(thaw_of_what_is_being_frozen_is_open),
         LOG(resize_that_ends_with_a_move_has_failed),

@@ -3,6 +3,7 @@
 #include "tests/lib/assert.h"
 
 #include "scheduler/daemon/engine.h"
+#include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/records.h"
 #include "tests/unit/store_fixture.h"
 
@@ -58,7 +59,8 @@ static int setup(void **state)
                               .start_retries_max = 5,
                               .start_backoff_usec = 1000,
                               .can_fence = TRUE,
-                              .features = BERTH_FEATURE_MIGRATION};
+                              .features = BERTH_FEATURE_MIGRATION | BERTH_FEATURE_FREEZING |
+                                          BERTH_FEATURE_CHECKPOINT};
     Test *test = g_new0(Test, 1);
     test->files = store_fixture_new();
     test->store = store_open_ok(test->files->path);
@@ -159,20 +161,32 @@ static void join(Test *test, guint32 node, const char *name)
                                  .joined = {.info = {.capacity = {4, 4096, 0}}}});
 }
 
+typedef struct {
+    gint64 checkpoint_every_usec;
+    Berth__OnLimit on_limit;
+} Submission;
+
 /* A job that needs all of node 2. */
-static void submit(Test *test, guint64 id)
+static void submit_as(Test *test, guint64 id, const Submission *submission)
 {
     g_autoptr(GError) error = NULL;
     Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
     spec.vcpus = 4;
     spec.memory_mib = 64;
+    spec.on_limit = submission->on_limit;
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
     Berth__Job *job = berth_record_new_job(id, &spec, "user", 1000, 1000, 1);
     berth_record_job_to_core(job, &spec, NULL, 0, &event.submitted);
+    event.submitted.checkpoint_every_usec = submission->checkpoint_every_usec;
     BerthTurn *turn = berth_engine_begin(test->engine);
     assert_true(berth_turn_submit(turn, &event, job, &spec, NULL, &error));
     berth_turn_commit(turn);
     berth__job__free_unpacked(job, NULL);
+}
+
+static void submit(Test *test, guint64 id)
+{
+    submit_as(test, id, &(Submission){0});
 }
 
 static void wait_action(Test *test, BerthActionKind kind, guint64 job)
@@ -285,6 +299,149 @@ static void engine_move_that_was_asked_for_is_told_apart(void **state)
     assert_string_equal(request->settled->node, "n2");
 }
 
+/* --- requests and checkpoints ------------------------------------------------------------------- */
+
+static void run(Test *test)
+{
+    const BerthGuestId guest = {.job = 2, .epoch = 1};
+    wait_action(test, BERTH_ACTION_START, 2);
+    take(test, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = 2});
+}
+
+/* A checkpoint of job 2 that is later than BEFORE. */
+static BerthCoreAction wait_checkpoint(Test *test, guint32 before)
+{
+    guint deadline = g_timeout_add_seconds(DEADLINE_SEC, on_deadline, NULL);
+    for (;;) {
+        for (guint i = 0; i < test->actions->len; i++) {
+            const BerthCoreAction *action = &g_array_index(test->actions, BerthCoreAction, i);
+            if (action->kind != BERTH_ACTION_CHECKPOINT || action->checkpoint <= before)
+                continue;
+            g_source_remove(deadline);
+            return *action;
+        }
+        g_main_context_iteration(NULL, TRUE);
+    }
+}
+
+/* What CHECKPOINT, which was begun for its reason, has come to. */
+static void end_checkpoint(Test *test, const BerthCoreAction *checkpoint, gboolean ok)
+{
+    g_autoptr(GError) error = NULL;
+    BerthCoreEvent result = {.kind = BERTH_EVENT_GUEST_CHECKPOINTED,
+                             .guest = checkpoint->guest,
+                             .node = checkpoint->node,
+                             .result = {.ok = ok, .serial = checkpoint->serial}};
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_op_failed(checkpoint, "n2", "1", &event);
+    if (ok)
+        event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINTED;
+    BerthTurn *turn = berth_engine_begin(test->engine);
+    berth_turn_log(turn, &event);
+    assert_true(berth_turn_event(turn, &result, NULL, &error));
+    berth_turn_commit(turn);
+    while (berth_engine_committed_seq(test->engine) < berth_engine_last_seq(test->engine))
+        g_main_context_iteration(NULL, TRUE);
+}
+
+/* SETTLED 0: no event says it. */
+static void assert_newest_request(Test *test, Berth__JobRequest__Outcome outcome,
+                                  Berth__Event__Kind settled)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(Berth__Job) job = berth_store_get_job(test->store, 2, &error);
+    assert_no_error(error);
+    assert_true(job->n_requests > 0);
+    const Berth__JobRequest *request = job->requests[job->n_requests - 1];
+    assert_int_equal(request->outcome, outcome);
+    assert_int_equal(request->settled ? request->settled->kind : 0, settled);
+}
+
+/* The wish for it goes with that, whether it worked or not. */
+static void engine_checkpoint_that_is_asked_for_joins_one_that_was_due(void **state)
+{
+    static const BerthAsker asker = {"alice", ""};
+    const BerthCoreEvent wanted = {.kind = BERTH_EVENT_JOB_CHECKPOINT_WANTED, .guest = {.job = 2}};
+    Test *test = *state;
+    BerthCoreAction due = {0};
+    berth_engine_start(test->engine);
+    join(test, 2, "n2");
+    submit_as(test, 2, &(Submission){.checkpoint_every_usec = 1000});
+    run(test);
+    for (guint ok = 0; ok < 2; ok++) {
+        due = wait_checkpoint(test, due.checkpoint);
+        assert_int_equal(due.reason, BERTH_REASON_CHECKPOINT_DUE);
+        take_durably(test, &wanted, &asker);
+        assert_newest_request(test, BERTH__JOB_REQUEST__OUTCOME__OPEN, 0);
+        end_checkpoint(test, &due, ok == 1);
+        assert_newest_request(
+            test, ok ? BERTH__JOB_REQUEST__OUTCOME__DONE : BERTH__JOB_REQUEST__OUTCOME__FAILED,
+            ok ? BERTH__EVENT__KIND__GUEST_CHECKPOINTED
+               : BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED);
+    }
+}
+
+/* It is done after that, and while it is not it is still under way. */
+static void engine_checkpoint_that_is_asked_for_outlives_a_freeze_that_fails(void **state)
+{
+    static const BerthAsker asker = {"alice", ""};
+    Test *test = *state;
+    berth_engine_start(test->engine);
+    join(test, 2, "n2");
+    submit(test, 2);
+    run(test);
+    take_durably(test,
+                 &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_FREEZE_WANTED,
+                                   .guest = {.job = 2},
+                                   .request = {.to_disk = TRUE}},
+                 &asker);
+    BerthCoreAction freeze = wait_checkpoint(test, 0);
+    take_durably(test,
+                 &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_CHECKPOINT_WANTED, .guest = {.job = 2}},
+                 &asker);
+    end_checkpoint(test, &freeze, FALSE);
+    assert_newest_request(test, BERTH__JOB_REQUEST__OUTCOME__OPEN, 0);
+    BerthCoreAction theirs = wait_checkpoint(test, freeze.checkpoint);
+    assert_int_equal(theirs.reason, BERTH_REASON_CHECKPOINTED_BY_USER);
+    end_checkpoint(test, &theirs, TRUE);
+    assert_newest_request(test, BERTH__JOB_REQUEST__OUTCOME__DONE,
+                          BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+}
+
+/* It stands still for want of memory, and that is what its checkpoint is begun for: nothing is logged when it is on
+ * disk. */
+static void engine_freeze_to_disk_at_the_memory_limit_is_settled(void **state)
+{
+    static const BerthAsker asker = {"alice", ""};
+    const BerthGuestId guest = {.job = 2, .epoch = 1};
+    Test *test = *state;
+    berth_engine_start(test->engine);
+    join(test, 2, "n2");
+    submit_as(test, 2, &(Submission){.on_limit = BERTH__ON_LIMIT__ON_LIMIT_FREEZE});
+    run(test);
+    take(test,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_REPORTED,
+                           .guest = guest,
+                           .node = 2,
+                           .usage = {.memory_used_mib = 64, .memory_pressure_permille = 1000}});
+    wait_action(test, BERTH_ACTION_FREEZE, 2);
+    take_durably(
+        test,
+        &(BerthCoreEvent){
+            .kind = BERTH_EVENT_GUEST_FROZEN, .guest = guest, .node = 2, .result = {.ok = TRUE}},
+        NULL);
+    take_durably(test,
+                 &(BerthCoreEvent){.kind = BERTH_EVENT_JOB_FREEZE_WANTED,
+                                   .guest = {.job = 2},
+                                   .request = {.to_disk = TRUE}},
+                 &asker);
+    BerthCoreAction save = wait_checkpoint(test, 0);
+    assert_int_equal(save.reason, BERTH_REASON_AT_LIMIT);
+    assert_newest_request(test, BERTH__JOB_REQUEST__OUTCOME__OPEN, 0);
+    end_checkpoint(test, &save, TRUE);
+    assert_newest_request(test, BERTH__JOB_REQUEST__OUTCOME__DONE, 0);
+}
+
 #define ENGINE_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -294,6 +451,9 @@ int main(void)
         ENGINE_TEST(engine_fence_that_failed_is_sent_until_it_works),
         ENGINE_TEST(engine_room_of_a_guest_is_given_away_after_the_commit),
         ENGINE_TEST(engine_move_that_was_asked_for_is_told_apart),
+        ENGINE_TEST(engine_checkpoint_that_is_asked_for_joins_one_that_was_due),
+        ENGINE_TEST(engine_checkpoint_that_is_asked_for_outlives_a_freeze_that_fails),
+        ENGINE_TEST(engine_freeze_to_disk_at_the_memory_limit_is_settled),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
