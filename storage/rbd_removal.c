@@ -25,13 +25,23 @@
  * in a cluster that fails would each take as long. */
 #define OPERATIONS 3u
 
-/* Of one image. */
+/* A removal that has told of no progress for as long as so many operations may take is left to its thread. */
+#define OPERATIONS_STUCK 10u
+
+/* Of one image, and its removal. */
 typedef struct {
     BerthRbdStorage *storage;
+    char *name;
     char *header; /* NULL: there is none on which it could be claimed */
     char *text;
-    /* To put it off. Progress is told by threads of librbd. */
+    /* Of the removal's thread, who waits for it, and threads of librbd. */
     GMutex lock;
+    GCond ended;
+    gboolean has_ended;
+    gboolean is_left; /* nobody waits any more: the thread ends the claim */
+    int result;
+    gint64 progress_usec;
+    /* To put it off. */
     gint64 due_usec;
     rados_completion_t writing; /* NEXT; NULL: nothing is */
     char *next;
@@ -45,9 +55,11 @@ struct BerthRbdRemovals {
 static void claim_free(gpointer data)
 {
     Claim *claim = data;
+    g_free(claim->name);
     g_free(claim->header);
     g_free(claim->text);
     g_free(claim->next);
+    g_cond_clear(&claim->ended);
     g_mutex_clear(&claim->lock);
     g_free(claim);
 }
@@ -78,16 +90,19 @@ static Claim *begin(BerthRbdStorage *self, const char *name)
         return NULL;
     Claim *claim = g_new0(Claim, 1);
     claim->storage = self;
+    claim->name = g_strdup(name);
     g_mutex_init(&claim->lock);
+    g_cond_init(&claim->ended);
     g_hash_table_insert(removals->claims, g_strdup(name), claim);
     return claim;
 }
 
-/* That of this thread (transfer none). */
+/* That of this thread (transfer none). NULL: it was left to another one, which ends it, or has. */
 static Claim *find(BerthRbdRemovals *removals, const char *name)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
-    return g_hash_table_lookup(removals->claims, name);
+    Claim *claim = g_hash_table_lookup(removals->claims, name);
+    return claim != NULL && !claim->is_left ? claim : NULL;
 }
 
 static void end(BerthRbdRemovals *removals, const char *name)
@@ -199,10 +214,10 @@ static int check_rest(BerthRbdStorage *self, const char *name)
     return time(NULL) < found.trashed + (time_t)(OPERATIONS * self->op_timeout_sec) ? -EBUSY : 0;
 }
 
-static int claim_image(Claim *claim, const char *name)
+static int claim_image(Claim *claim)
 {
     g_auto(BerthRbdFound) found = {NULL};
-    int result = berth_rbd_find(claim->storage, name, &found);
+    int result = berth_rbd_find(claim->storage, claim->name, &found);
     if (result == -ENOENT)
         return 0; /* its name may be left in RBD's directory, of an import that was interrupted */
     if (result < 0)
@@ -212,7 +227,7 @@ static int claim_image(Claim *claim, const char *name)
     if (result != -ENOENT)
         return result;
     g_clear_pointer(&claim->header, g_free);
-    return check_rest(claim->storage, name);
+    return check_rest(claim->storage, claim->name);
 }
 
 int berth_rbd_claim(BerthRbdStorage *self, const char *name)
@@ -220,7 +235,7 @@ int berth_rbd_claim(BerthRbdStorage *self, const char *name)
     Claim *claim = begin(self, name);
     if (claim == NULL)
         return -EBUSY;
-    int result = claim_image(claim, name);
+    int result = claim_image(claim);
     if (result < 0)
         end(self->removals, name);
     return result;
@@ -229,6 +244,8 @@ int berth_rbd_claim(BerthRbdStorage *self, const char *name)
 void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, int result)
 {
     const Claim *claim = find(self->removals, name);
+    if (claim == NULL)
+        return;
     /* What has timed out may still be done. */
     if (result < 0 && result != -ETIMEDOUT && claim->header != NULL)
         replace_claim(self, claim->header, claim->text, "");
@@ -262,33 +279,87 @@ static void put_off(Claim *claim)
     rados_release_write_op(op);
 }
 
+static void put_off_if_due(Claim *claim, gint64 now_usec)
+{
+    if (claim->header == NULL || now_usec < claim->due_usec)
+        return;
+    if (claim->writing != NULL && !rados_aio_is_complete(claim->writing))
+        return;
+    if (claim->writing != NULL)
+        settle(claim);
+    put_off(claim);
+    claim->due_usec = now_usec + (gint64)claim->storage->op_timeout_sec * G_USEC_PER_SEC / 2;
+}
+
 /* In a thread of librbd, which must not wait. */
 static int on_progress(uint64_t done, uint64_t all, void *data)
 {
     Claim *claim = data;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
-    gint64 now_usec = g_get_monotonic_time();
-    if (claim->header == NULL || now_usec < claim->due_usec)
-        return 0;
-    if (claim->writing != NULL && !rados_aio_is_complete(claim->writing))
-        return 0;
-    if (claim->writing != NULL)
-        settle(claim);
-    put_off(claim);
-    claim->due_usec = now_usec + (gint64)claim->storage->op_timeout_sec * G_USEC_PER_SEC / 2;
+    claim->progress_usec = g_get_monotonic_time();
+    put_off_if_due(claim, claim->progress_usec);
     return 0;
 }
 
-int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name)
+/* TRUE: who has waited for it has left. */
+static gboolean end_removal(Claim *claim, int result)
 {
-    Claim *claim = find(self->removals, name);
-    int result =
-        berth_rbd_watched(self, rbd_remove_with_progress(self->images, name, on_progress, claim));
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
     if (claim->writing != NULL) {
         rados_aio_wait_for_complete(claim->writing);
         settle(claim);
     }
+    claim->result = result;
+    claim->has_ended = TRUE;
+    g_cond_signal(&claim->ended);
+    return claim->is_left;
+}
+
+/* With a reference to the storage. */
+static gpointer remove_image(gpointer data)
+{
+    Claim *claim = data;
+    BerthRbdStorage *self = claim->storage;
+    int result = rbd_remove_with_progress(self->images, claim->name, on_progress, claim);
+    if (end_removal(claim, result)) {
+        g_message("the removal of RBD image %s, which was given up, has ended", claim->name);
+        g_autofree char *name = g_strdup(claim->name);
+        end(self->removals, name);
+    }
+    berth_storage_free(&self->base);
+    return NULL;
+}
+
+/* FALSE: it tells of no progress any more. */
+static gboolean await_removal(Claim *claim)
+{
+    gint64 patience_usec =
+        (gint64)OPERATIONS_STUCK * claim->storage->op_timeout_sec * G_USEC_PER_SEC;
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
+    while (!claim->has_ended && g_get_monotonic_time() < claim->progress_usec + patience_usec)
+        g_cond_wait_until(&claim->ended, &claim->lock, claim->progress_usec + patience_usec);
+    claim->is_left = !claim->has_ended;
+    return claim->has_ended;
+}
+
+/* In a thread of its own: librbd may never come back. Who removes an image says so to the pool's trash, and librados
+ * (IoCtxImpl.cc in Ceph 16) waits for ever for the end of a notification that could not be sent in time. */
+int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name)
+{
+    Claim *claim = find(self->removals, name);
+    claim->has_ended = FALSE;
+    claim->progress_usec = g_get_monotonic_time();
+    berth_storage_ref(&self->base);
+    GThread *thread = g_thread_new("remove image", remove_image, claim);
+    if (!await_removal(claim)) {
+        g_thread_unref(thread);
+        g_warning("RBD image %s: librbd has removed nothing more of it for %u s, and is not waited "
+                  "for any more",
+                  name, OPERATIONS_STUCK * self->op_timeout_sec);
+        return berth_rbd_watched(self, -ETIMEDOUT);
+    }
+    g_thread_join(thread);
+    int result = berth_rbd_watched(self, claim->result);
     return result == -ESTALE ? -EBUSY : result; /* another client removes the rest of it */
 }
 

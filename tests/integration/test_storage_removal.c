@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Removal of one disk by several clients of a real Ceph cluster: an agent and berthd's collector may be at it at once. */
+#include <errno.h>
+
+#include <rbd/librbd.h>
+
 #include "tests/lib/child.h"
 #include "tests/lib/storage_cluster.h"
 #include "tests/lib/storage_conformance.h"
@@ -227,6 +231,68 @@ static void removal_that_was_left_half_done_is_claimed(void **state)
     assert_null(strstr(objects, header));
 }
 
+/* --- a removal that does not come back --------------------------------------------------------- */
+
+static struct {
+    GMutex lock;
+    GCond changed;
+    gboolean holds; /* whoever removes an image from now on */
+    guint held;
+} gate;
+
+int __real_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
+                                    void *data);
+int __wrap_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
+                                    void *data);
+
+/* One that was held has done nothing. */
+static gboolean was_held(void)
+{
+    g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&gate.lock);
+    if (!gate.holds)
+        return FALSE;
+    gate.held++;
+    while (gate.holds)
+        g_cond_wait(&gate.changed, &gate.lock);
+    gate.held--;
+    g_cond_signal(&gate.changed);
+    return TRUE;
+}
+
+int __wrap_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
+                                    void *data)
+{
+    return was_held() ? -ETIMEDOUT : __real_rbd_remove_with_progress(io, name, func, data);
+}
+
+static void hold_removals(gboolean holds)
+{
+    g_mutex_lock(&gate.lock);
+    gate.holds = holds;
+    g_cond_broadcast(&gate.changed);
+    while (!holds && gate.held > 0)
+        g_cond_wait(&gate.changed, &gate.lock);
+    g_mutex_unlock(&gate.lock);
+}
+
+static void removal_that_does_not_come_back_is_not_waited_for(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) stuck = cluster_open(1, &error);
+    assert_no_error(error);
+    make_disk("stuck", MIB);
+    hold_removals(TRUE);
+    assert_false(berth_storage_disk_remove(stuck, "stuck", &error));
+    assert_berth_error(error, BERTH_ERROR_DEADLINE_EXCEEDED, "stuck");
+    assert_true(berth_storage_is_worn(stuck));
+    g_clear_error(&error);
+    assert_false(berth_storage_disk_remove(stuck, "stuck", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
+    g_clear_error(&error);
+    hold_removals(FALSE);
+    cluster_remove_disk("stuck");
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -240,6 +306,8 @@ int main(void)
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_was_left_half_done_is_claimed, make_image,
                                         remove_image),
+        cmocka_unit_test_setup_teardown(removal_that_does_not_come_back_is_not_waited_for,
+                                        make_image, remove_image),
         cmocka_unit_test_setup_teardown(removal_that_is_refused_leaves_the_disk_to_others,
                                         make_image, remove_image),
     };
