@@ -52,7 +52,7 @@ def moves(jobs):
 
 @test("all guests of a node grow at once: those that are backed get all, those in slack leave or wait, and all finish")
 def at_once():
-    # Of two that should leave, one has to wait for the other.
+    # Of two that may have to leave, one has to wait for the other. Where the first makes room enough, it stays.
     with tuned(**TUNINGS, moves_per_node=1):
         backed = [start_growing(BACKED_GROWS_TO_MIB, BACKED_MIB, "--guaranteed", "--node", "node1") for _ in range(2)]
         with cordoned("node2"):
@@ -72,7 +72,7 @@ def at_once():
             check(held - let_go in (0, 1), "it was let go again, or has left before that")
         begun, most = moves(backed + in_slack)
         say(f"{begun} moves and checkpoints, at most {most} at once")
-        check(begun >= 2 and most == 1, f"{begun} moves and checkpoints, {most} at once, where the cap is 1")
+        check(begun >= 1 and most == 1, f"{begun} moves and checkpoints, {most} at once, where the cap is 1")
         check(all(map(node_is_up, nodes())), "all nodes are up")
 
 
@@ -120,7 +120,7 @@ def faster_than_the_link():
     before = count(victim)
     with slow_link("node1"):
         moved = run("migrate", str(other), "--wait", timeout=300)
-    check(count(victim) >= before + LINES_BESIDE, "the job beside it has gone on meanwhile")
+    await_true("the job beside it goes on", lambda: count(victim) >= before + LINES_BESIDE, 180)
     said = (moved.stdout + moved.stderr).decode().strip()
     say(said)
     if moved.returncode != 0:
