@@ -8,6 +8,7 @@ Environment, set by tests/system/run: BERTH (the CLI), BERTH_LAB_COMMAND and BER
 its command), BERTH_SOCKET, BERTH_SYSTEM_SIZE (quick, ci or full), BERTH_SYSTEM_SEED.
 """
 
+import glob
 import hashlib
 import json
 import os
@@ -278,6 +279,17 @@ def lab_daemon(name):
         return None
     # Before it becomes the daemon, the process is a shell.
     return pid if os.path.basename(program).startswith("berth") else None
+
+
+def starts(ended):
+    """Of a task that has ended: its epoch, less the starts at which QEMU 7.2 aborted by itself. It does so now and then, as an
+    emulated guest of several vCPUs boots and sets its interrupts up; Berth starts the guest again."""
+    logs = glob.glob(os.path.join(LAB_DATA, "nodes", "*", "var/log/libvirt/qemu", f"berth-{number(ended, 'job')}-*.log"))
+    aborted = 0
+    for path in logs:
+        with open(path, errors="replace") as file:
+            aborted += "msix_table_mmio_write: Assertion" in file.read()
+    return number(ended, "epoch") - aborted
 
 
 def lab_exec(place, *command, timeout=60):

@@ -41,7 +41,7 @@ def to_disk():
     berth("thaw", "--to", other(first), str(job))
     await_true("it goes on", lambda: show(job)["state"] == "RUNNING", 120)
     await_more(job)
-    check_whole(job, epoch=number(task(show(job)), "epoch"))
+    check_whole(job, epoch=starts(task(show(job))))
     await_empty(job)
 
 
@@ -56,7 +56,7 @@ def host_dies():
     try:
         await_true("it goes on elsewhere", lambda: node_of(job) == other(first)
                    and show(job)["state"] == "RUNNING", 240)
-        check_whole(job, epoch=number(task(show(job)), "epoch"))
+        check_whole(job, epoch=starts(task(show(job))))
     finally:
         lab("start", f"host/{first}")
         await_true("the node is back", lambda: node_is_up(first), 120)
@@ -70,7 +70,7 @@ def put_back():
     await_more(job)
     check_in("runs on", berth("restore", "--wait", str(job), "1"), "what it says")
     await_more(job)
-    check_whole(job, epoch=number(task(show(job)), "epoch"))
+    check_whole(job, epoch=starts(task(show(job))))
     await_empty(job)
 
 
