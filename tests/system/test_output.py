@@ -3,7 +3,8 @@
 
 import subprocess
 
-from scenario import *
+from harness import *
+from scenario import node_tuned
 
 STDOUT_MIB = by_size(32, 500, 500)
 STDERR_MIB = by_size(8, 100, 100)
