@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the connection of an "rbd" storage to its Ceph cluster, the errors that Ceph gives, and
+/* Owns what an "rbd" storage has open of its Ceph cluster, the errors that Ceph gives, and
  * fencing. Invariant: no call waits for Ceph without the deadline of op_timeout_sec; a call that
  * takes several steps may take it several times when storage goes away between them. */
 #include <errno.h>
@@ -167,6 +167,7 @@ static void rbd_free(BerthStorage *storage)
     g_free(self->ceph_conf);
     g_free(self->user);
     g_free(self->pool);
+    g_free(self->keyring);
     g_free(self->secret_uuid);
     g_free(self->is_fenced);
     g_free(self->is_worn);
@@ -240,78 +241,6 @@ static gboolean check_readable(const char *what, const char *path, GError **erro
     return FALSE;
 }
 
-/* An operation without an answer makes Ceph's client ask for a newer cluster map only after
- * objecter_timeout. Were that later than the deadline of the operation, it would never learn that
- * an OSD came back at another address. */
-static int set_timeouts(rados_t cluster, guint op_timeout_sec)
-{
-    const struct {
-        const char *option;
-        double seconds;
-    } options[] = {
-        {"rados_mon_op_timeout", op_timeout_sec},
-        {"rados_osd_op_timeout", op_timeout_sec},
-        {"client_mount_timeout", op_timeout_sec},
-        {"objecter_timeout", MIN(op_timeout_sec / 4.0, 5)},
-        {"objecter_tick_interval", MIN(op_timeout_sec / 8.0, 1)},
-    };
-    for (gsize i = 0; i < G_N_ELEMENTS(options); i++) {
-        char seconds[G_ASCII_DTOSTR_BUF_SIZE];
-        g_ascii_formatd(seconds, sizeof seconds, "%.3g", options[i].seconds);
-        int result = rados_conf_set(cluster, options[i].option, seconds);
-        if (result < 0)
-            return result;
-    }
-    return 0;
-}
-
-static gboolean configure(BerthRbdStorage *self, const char *keyring, GError **error)
-{
-    int result = rados_conf_read_file(self->cluster, self->ceph_conf);
-    if (result < 0) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "cannot use %s: %s: it must be a ceph.conf", self->ceph_conf,
-                    g_strerror(-result));
-        return FALSE;
-    }
-    result = set_timeouts(self->cluster, self->op_timeout_sec);
-    if (keyring != NULL && result >= 0)
-        result = rados_conf_set(self->cluster, "keyring", keyring);
-    if (result >= 0)
-        return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL, "cannot configure Ceph's client: %s",
-                g_strerror(-result));
-    return FALSE;
-}
-
-static gboolean connect_cluster(BerthRbdStorage *self, const char *keyring, GError **error)
-{
-    int result = rados_connect(self->cluster);
-    if (result >= 0)
-        return TRUE;
-    g_autofree char *from = keyring != NULL
-                                ? g_strdup_printf("keyring %s", keyring)
-                                : g_strdup_printf("the keyring that %s names", self->ceph_conf);
-    switch (-result) {
-    case ENOENT:
-    case EACCES:
-    case EPERM:
-    case EINVAL:
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
-                    "Ceph (%s) does not let client.%s in: %s: compare its key in %s with `ceph "
-                    "auth get client.%s`",
-                    self->ceph_conf, self->user, g_strerror(-result), from, self->user);
-        return FALSE;
-    default:
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-                    "cannot reach Ceph (%s, client.%s, %s) within %u s: %s: see `ceph -s -c %s -n "
-                    "client.%s`",
-                    self->ceph_conf, self->user, from, self->op_timeout_sec, g_strerror(-result),
-                    self->ceph_conf, self->user);
-        return FALSE;
-    }
-}
-
 static gboolean open_contexts(BerthRbdStorage *self, GError **error)
 {
     const struct {
@@ -355,6 +284,7 @@ BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError
     self->ceph_conf = g_strdup(config->ceph_conf);
     self->user = g_strdup(config->ceph_user);
     self->pool = g_strdup(config->pool);
+    self->keyring = g_strdup(config->keyring);
     self->secret_uuid = g_strdup(config->secret_uuid);
     self->op_timeout_sec = config->op_timeout_sec;
     self->is_fenced = g_new0(gint, 1);
@@ -363,16 +293,8 @@ BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError
     if (!check_readable("Ceph's configuration", self->ceph_conf, error) ||
         (config->keyring != NULL && !check_readable("keyring", config->keyring, error)))
         return NULL;
-
-    g_autofree char *name = g_strconcat("client.", self->user, NULL);
-    int result = rados_create2(&self->cluster, "ceph", name, 0);
-    if (result < 0) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL, "cannot start Ceph's client: %s",
-                    g_strerror(-result));
-        return NULL;
-    }
-    if (!configure(self, config->keyring, error) ||
-        !connect_cluster(self, config->keyring, error) || !open_contexts(self, error))
+    if (berth_rbd_connect(self, BERTH_RBD_THREADS, &self->cluster, error) < 0 ||
+        !open_contexts(self, error))
         return NULL;
     return g_steal_pointer(&storage);
 }

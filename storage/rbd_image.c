@@ -182,8 +182,7 @@ gboolean berth_rbd_image_is_committed(BerthStorage *storage, const char *image_i
 
 /* --- removal ---------------------------------------------------------------------------------- */
 
-/* Removes the snapshot, if there is one; IMAGE is open for writing. */
-static int drop_snapshot(rbd_image_t image)
+static int remove_snapshot(rbd_image_t image)
 {
     int flag = 0;
     int result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &flag);
@@ -194,13 +193,29 @@ static int drop_snapshot(rbd_image_t image)
     return result < 0 ? result : rbd_snap_remove(image, BERTH_RBD_SNAPSHOT);
 }
 
+/* Removes the snapshot, if there is one. librbd waits for Ceph as it unprotects it, in the thread that Ceph calls back
+ * (librbd/operation/SnapshotUnprotectRequest.cc in Ceph 16). */
+static int drop_snapshot(const BerthRbdStorage *self, const char *name)
+{
+    g_auto(BerthRbdSecond) second = {NULL};
+    rbd_image_t image = NULL;
+    int result = berth_rbd_second_open(self, &second);
+    if (result >= 0)
+        result = rbd_open(second.images, name, &image, NULL);
+    if (result >= 0)
+        result = remove_snapshot(image);
+    if (image != NULL)
+        rbd_close(image);
+    return result;
+}
+
 void berth_rbd_image_writer_free(BerthImageWriter *base)
 {
     RbdImageWriter *writer = (RbdImageWriter *)base;
     BerthRbdStorage *self = storage_of(base);
     if (!base->is_committed) {
-        berth_rbd_watched(self, drop_snapshot(writer->image));
         berth_rbd_close_watched(self, &writer->image);
+        drop_snapshot(self, writer->name);
         berth_rbd_remove(self, writer->name);
     }
     g_free(writer->name);
@@ -251,12 +266,7 @@ static gboolean refuse_watched(const BerthRbdStorage *self, rbd_image_t image, c
 /* A disk that is made meanwhile makes unprotect fail with -EBUSY. */
 static int remove_unused(BerthRbdStorage *self, const char *name)
 {
-    rbd_image_t image = NULL;
-    int result = rbd_open(self->images, name, &image, NULL);
-    if (result >= 0) {
-        result = drop_snapshot(image);
-        berth_rbd_close_watched(self, &image);
-    }
+    int result = drop_snapshot(self, name);
     /* Without a header it is the rest of a removal that was interrupted. */
     if (result >= 0 || result == -ENOENT)
         result = berth_rbd_remove(self, name);

@@ -33,6 +33,7 @@ typedef struct {
     char *ceph_conf;
     char *user;
     char *pool;
+    char *keyring; /* NULL: what ceph_conf names */
     char *secret_uuid;
     guint op_timeout_sec;
     gint *is_fenced; /* atomic: an operation was refused because this client is blocklisted */
@@ -50,6 +51,25 @@ typedef struct {
 
 void berth_rbd_set_error(const BerthRbdStorage *self, int result, GError **error,
                          const char *format, ...) G_GNUC_PRINTF(4, 5);
+
+/* --- connections (rbd_connection.c) ----------------------------------------------------------- */
+
+/* That call back what Ceph has done. One, unless it is of no use: see rbd_connection.c. */
+#define BERTH_RBD_THREADS 1u
+
+/* Another client of the cluster of SELF. *OUT_CLUSTER is NULL if that failed. Result below 0: failed, and ERROR says how. */
+int berth_rbd_connect(const BerthRbdStorage *self, guint threads, rados_t *out_cluster,
+                      GError **error);
+
+/* For what librbd waits for in the thread that Ceph calls back, which needs another one. */
+typedef struct {
+    rados_t cluster;
+    rados_ioctx_t images;
+} BerthRbdSecond;
+
+int berth_rbd_second_open(const BerthRbdStorage *self, BerthRbdSecond *second);
+void berth_rbd_second_clear(BerthRbdSecond *second);
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthRbdSecond, berth_rbd_second_clear)
 
 /* --- RBD images ------------------------------------------------------------------------------ */
 
