@@ -69,6 +69,22 @@ show_failed_lines() {
     grep -B 12 -A 25 '^not ok ' "$1" | head -n 160 || true
 }
 
+# why_programs_failed DIR, why_lines_failed FILE: the same in a few lines each.
+why_programs_failed() {
+    local trs log
+    while read -r trs; do
+        log=${trs%.trs}.log
+        printf '%s:\n' "${trs%.trs}"
+        { grep -B 3 '^\[  FAILED  \] [^0-9]' "$log" || tail -n 4 "$log"; } | head -n 12
+    done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
+}
+
+why_lines_failed() {
+    awk '/^#/ { said[n++] = $0; next }
+        /^not ok / { for (i = n > 4 ? n - 4 : 0; i < n; i++) print said[i]; print }
+        { n = 0 }' "$1"
+}
+
 # show_running_programs DIR: how many programs below DIR have ended, and which run.
 show_running_programs() {
     local log ended=0
