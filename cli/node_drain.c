@@ -37,6 +37,7 @@ static const BerthColumn columns[] = {
     {.title = "USER", .flexible = TRUE, .drop = 1},
     {.title = "STATE"},
     {.title = "WHAT"},
+    {.title = "TAKES", .right = TRUE},
     {.title = "TIME LIMIT"},
 };
 
@@ -45,11 +46,19 @@ typedef struct {
     guint n_guests, n_moved, n_saved; /* what is waited for is the rest */
     guint n_unknown;                  /* of which nobody knows when they end */
     guint64 limit_usec;
+    guint64 expected_usec; /* for all that leave */
 } Plan;
 
 static gboolean is_waited_for(const Berth__DrainStep *step)
 {
     return !step->moves && !step->checkpoints;
+}
+
+/* Begun seconds (transfer full); NULL for 0. */
+static char *format_takes(guint64 usec)
+{
+    return usec > 0 ? berth_format_duration_sec((usec + G_USEC_PER_SEC - 1) / G_USEC_PER_SEC)
+                    : NULL;
 }
 
 static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
@@ -62,6 +71,7 @@ static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
     berth_table_add(plan->table, g_strdup(step->moves         ? "is moved"
                                           : step->checkpoints ? "is checkpointed"
                                                               : "is waited for"));
+    berth_table_add(plan->table, format_takes(step->takes_usec));
     berth_table_add(plan->table, berth_format_time(step->limit_usec));
     plan->n_guests++;
     plan->n_moved += step->moves != FALSE;
@@ -89,6 +99,7 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **na
         return FALSE;
     for (size_t i = 0; i < reply->n_steps; i++)
         add_step(plan, node, reply->steps[i]);
+    plan->expected_usec = MAX(plan->expected_usec, reply->expected_usec);
     if (cli->json)
         berth_cli_print_json(&reply->base);
     berth__drain_plan__free_unpacked(reply, NULL);
@@ -98,6 +109,7 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **na
 static void print_plan(const Plan *plan)
 {
     g_autofree char *limit = berth_format_time(plan->limit_usec);
+    g_autofree char *expected = format_takes(plan->expected_usec);
     if (plan->n_guests == 0) {
         puts("nothing runs there");
         return;
@@ -110,6 +122,8 @@ static void print_plan(const Plan *plan)
         printf("%u of %u may run nowhere else: they are checkpointed, and go on when the node is "
                "open again\n",
                plan->n_saved, plan->n_guests);
+    if (expected != NULL)
+        printf("where there is room these are expected to have left in %s\n", expected);
     guint n_waited = plan->n_guests - plan->n_moved - plan->n_saved;
     if (plan->n_unknown > 0)
         printf("nobody knows when %u of %u end: they have no time limit, or an operator froze "
@@ -445,7 +459,9 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
     const GOptionEntry entries[] = {
         {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for everybody to see", "TEXT"},
         {"plan", 0, 0, G_OPTION_ARG_NONE, &plan,
-         "Only say what would be done with each job, and when it comes to its time limit", NULL},
+         "Only say what would be done with each job, how long that takes, and when it comes to its "
+         "time limit",
+         NULL},
         {"no-wait", 0, 0, G_OPTION_ARG_NONE, &no_wait, "Do not wait until the nodes are empty",
          NULL},
         {"deadline", 0, 0, G_OPTION_ARG_STRING, &deadline,

@@ -7,7 +7,6 @@
  * the node, and given back with it. */
 #include "scheduler/core/drain.h"
 
-#include "scheduler/core/charge.h"
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
@@ -157,70 +156,4 @@ void core_drain_tell_emptied(BerthCore *core)
             core_emit_node(core, node);
     }
     g_array_set_size(core->nodes.emptied, 0);
-}
-
-/* --- what it would do ----------------------------------------------------------------------- */
-
-/* A command that is being ended gets its grace and no more; one that boots has all of its time. */
-static gint64 limit_usec(const BerthCore *core, const CoreTask *task)
-{
-    const BerthCoreTask *record = &task->record;
-    gint64 grace_usec =
-        task->job->stop_grace_usec > 0 ? task->job->stop_grace_usec : core->config.stop_grace_usec;
-    if (record->phase == BERTH_GUEST_RELEASING || record->phase == BERTH_GUEST_FENCING)
-        return core->now_usec;
-    if (record->stop_reason != BERTH_REASON_NONE)
-        return core_time_add(core->now_usec, grace_usec);
-    if (task->job->class->shape.time_limit_usec == 0)
-        return G_MAXINT64;
-    if (record->phase == BERTH_GUEST_STARTING)
-        return core_time_add(core->now_usec,
-                             core_time_add(core_task_time_left_usec(core, task), grace_usec));
-    gint64 end_usec = core_charge_known_end_usec(core, task);
-    return end_usec == G_MAXINT64 ? end_usec
-                                  : core_time_add(MAX(end_usec, core->now_usec), grace_usec);
-}
-
-static gboolean is_among(const guint32 *handles, gsize n_handles, guint32 handle)
-{
-    gboolean found = FALSE;
-    for (gsize i = 0; i < n_handles && !found; i++)
-        found = handles[i] == handle;
-    return found;
-}
-
-/* Its user lets it be on other nodes, of which one is open, or away, and will not be drained WITH the one that it is on. */
-static gboolean may_be_elsewhere(const BerthCore *core, const CoreGuest *guest, const guint32 *with,
-                                 gsize n_with)
-{
-    const CoreClass *class = guest->task->job->class;
-    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
-        const CoreNode *node = core_nodes_get(&core->nodes, handle);
-        if (handle != guest->node && node->admission == BERTH_ADMISSION_OPEN &&
-            node->state != BERTH_NODE_LOST && !is_among(with, n_with, handle) &&
-            (class->shape.n_nodes == 0 ||
-             is_among(class->shape.nodes, class->shape.n_nodes, handle)))
-            return TRUE;
-    }
-    return FALSE;
-}
-
-GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *with, gsize n_with)
-{
-    const CoreNode *node = core_nodes_get(&core->nodes, handle);
-    if (node == NULL)
-        return NULL;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    GArray *steps = g_array_sized_new(FALSE, TRUE, sizeof(BerthCoreDrainStep), guests->len);
-    for (guint i = 0; i < guests->len; i++) {
-        const CoreGuest *guest = g_ptr_array_index(guests, i);
-        BerthCoreDrainStep step = {.guest = core_guest_id(guest),
-                                   .state = guest->task->record.state,
-                                   .moves = core_move_could_migrate(core, guest) &&
-                                            may_be_elsewhere(core, guest, with, n_with),
-                                   .checkpoints = core_move_could_checkpoint(core, guest),
-                                   .limit_usec = limit_usec(core, guest->task)};
-        g_array_append_val(steps, step);
-    }
-    return steps;
 }

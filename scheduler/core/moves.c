@@ -45,12 +45,24 @@ gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest)
     return core_time_add(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], copy_usec);
 }
 
+gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
+{
+    gint64 per_sec = core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
+    gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec, 1);
+    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
+}
+
+gint64 core_move_cluster_cap(const BerthCore *core)
+{
+    gint64 cap = (gint64)core->nodes.nodes->len *
+                 core->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
+    return MAX(cap, core->tunings[BERTH_TUNING_MOVES_PER_NODE]);
+}
+
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
 {
-    gint64 cluster = (gint64)core->nodes.nodes->len *
-                     core->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
     return node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
-           core->n_moves < MAX(cluster, core->tunings[BERTH_TUNING_MOVES_PER_NODE]);
+           core->n_moves < core_move_cluster_cap(core);
 }
 
 void core_move_back_off(BerthCore *core, CoreGuest *guest)

@@ -53,8 +53,9 @@ void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest);
 void core_move_unreopen(BerthCore *core, CoreGuest *guest);
 /* The move of GUEST that is under way is called off, as far as that is possible. */
 void core_move_call_off(BerthCore *core, CoreGuest *guest);
-/* How long moving GUEST takes. */
+/* How long moving GUEST takes, and how long a checkpoint of it. */
 gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest);
+gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
 /* GUEST could not be moved, or saved to leave: no drain and no relief moves it for a while, longer each time. */
 void core_move_rest(BerthCore *core, CoreGuest *guest);
 /* A checkpoint that was to make room has worked, or not: then the next is not begun before it has rested, likewise. */
@@ -63,5 +64,7 @@ void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok);
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */
 gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node);
+/* So many moves and checkpoints may be under way in the cluster at a time, where nobody waits for their room. */
+gint64 core_move_cluster_cap(const BerthCore *core);
 /* TRUE: one more may be under way at NODE, and in the cluster. */
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);

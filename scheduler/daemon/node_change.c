@@ -248,6 +248,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->state = (Berth__JobState)source->state;
     step->moves = source->moves;
     step->checkpoints = source->checkpoints;
+    step->takes_usec = (guint64)source->takes_usec;
     step->limit_usec = source->limit_usec == G_MAXINT64 ? 0 : (guint64)source->limit_usec;
     if (job) {
         step->job_name = job->job->name;
@@ -255,7 +256,9 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     }
 }
 
-static void reply_plan(BerthDaemon *daemon, const GArray *source, BerthRpcCall *call)
+/* With N_NODES drained at a time. */
+static void reply_plan(BerthDaemon *daemon, const GArray *source, guint32 n_nodes,
+                       BerthRpcCall *call)
 {
     g_autofree Berth__GuestId *ids = g_new0(Berth__GuestId, source->len + 1);
     g_autofree Berth__DrainStep *steps = g_new0(Berth__DrainStep, source->len + 1);
@@ -267,6 +270,7 @@ static void reply_plan(BerthDaemon *daemon, const GArray *source, BerthRpcCall *
     }
     plan.steps = pointers;
     plan.n_steps = source->len;
+    plan.expected_usec = (guint64)berth_core_drain_usec(daemon->core, source, n_nodes);
     berth_rpc_call_reply(call, &plan.base);
 }
 
@@ -301,5 +305,5 @@ void berth_node_plan_drain(BerthDaemon *daemon, const Berth__PlanDrainRequest *r
     }
     g_autoptr(GArray) steps = berth_core_plan_drain(
         daemon->core, entry->handle, (const guint32 *)(const void *)others->data, others->len);
-    reply_plan(daemon, steps, call);
+    reply_plan(daemon, steps, others->len, call);
 }

@@ -67,6 +67,7 @@ def drains():
         for job in jobs:
             check_in(f" {job} ", plan, "the plan")
         check_in("is checkpointed", plan, "the plan")
+        check_in("expected to have left in 00:", plan, "the plan")
         check_equal(admission(first), {}, "what a plan changes")
         command = follow(first, "--reason", "new firmware")
         await_true("it is drained", lambda: admission(first).get("kind") == "DRAINING")

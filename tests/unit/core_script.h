@@ -18,6 +18,7 @@
  *   peak JOB MILLI MIB        what was last told of its peak
  *   admits NODE open|cordoned|draining [empty]  what it is used for, as was told; empty: likewise
  *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
+ *   empties NODE N SECONDS    how long those who move or are saved take to leave it, N nodes being drained at a time
  *   saved JOB SERIAL [epoch=] [ran=SECONDS] [stored=] [kept=]  what it would go on from; MiB of storage
  *   missed JOB SECONDS        when a checkpoint was last due for which there was no space
  *   needs JOB MIB             of memory, that its guest is predicted to need

@@ -239,17 +239,26 @@ static void ask_leave(Script *script)
         fail_msg("%s: it is %s", script->line, text->str);
 }
 
+static void ask_empties(Script *script)
+{
+    guint32 node = (guint32)core_script_number(script, script->words[1]);
+    g_autoptr(GArray) steps = berth_core_plan_drain(script->core, node, NULL, 0);
+    gint64 usec = berth_core_drain_usec(script->core, steps,
+                                        (guint32)core_script_number(script, script->words[2]));
+    assert_int_equal(usec / G_USEC_PER_SEC, core_script_number(script, script->words[3]));
+}
+
 gboolean core_script_ask(Script *script)
 {
     static const struct {
         const char *word;
         void (*func)(Script *script);
     } questions[] = {
-        {"?", ask_record},        {"why", ask_why},     {"next", ask_next},
-        {"planned", ask_planned}, {"peak", ask_peak},   {"needs", ask_needs},
-        {"admits", ask_admits},   {"leave", ask_leave}, {"saved", ask_saved},
-        {"missed", ask_missed},   {"holds", ask_holds}, {"short", ask_short},
-        {"waits", ask_waits},     {"looks", ask_looks},
+        {"?", ask_record},        {"why", ask_why},       {"next", ask_next},
+        {"planned", ask_planned}, {"peak", ask_peak},     {"needs", ask_needs},
+        {"admits", ask_admits},   {"leave", ask_leave},   {"empties", ask_empties},
+        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds},
+        {"short", ask_short},     {"waits", ask_waits},   {"looks", ask_looks},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

@@ -411,6 +411,30 @@ static void plan_says_that_who_cannot_move_yet_moves(void **state)
                "leave 1 1.1:waits:10\n");
 }
 
+/* A move of theirs takes 2 s and 2 s more to copy 2000 MiB, a checkpoint 5 s and 5 s more, after the minute for which
+ * there might have been room. Two are under way at a time, at a node and in a small cluster. */
+static void plan_says_how_long_it_takes(void **state)
+{
+    run_moving("node 1 8 8000\n"
+               "node 2 1 1\n"
+               "empties 1 1 0\n"
+               "submit 1 m=2000 limit=500 may-move -> START 1.1@1\n"
+               "submit 2 m=2000 limit=500 may-move -> START 2.1@1\n"
+               "submit 3 m=2000 limit=500 -> START 3.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "running 3.1\n"
+               "empties 1 1 4\n"
+               "empties 1 2 8\n"
+               "submit 4 m=2000 limit=500 may-move -> START 4.1@1\n"
+               "running 4.1\n"
+               "empties 1 1 8\n"
+               "node 3 1 2000\n"
+               "submit 5 m=2000 limit=500 may-checkpoint -> START 5.1@3\n"
+               "running 5.1\n"
+               "empties 3 1 70\n");
+}
+
 /* That its last guest found no place for long is no haste for the next, which has just come to a node that is to be
  * emptied. */
 static void new_guest_has_all_of_the_patience(void **state)
@@ -456,6 +480,7 @@ int main(void)
         cmocka_unit_test(plan_says_what_moves_and_when_the_others_are_at_their_limits),
         cmocka_unit_test(plan_says_what_is_known_of_a_limit),
         cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
+        cmocka_unit_test(plan_says_how_long_it_takes),
         cmocka_unit_test(new_guest_has_all_of_the_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a drain would do with the guests of a node, and how long that would take. Changes nothing. */
+#include "scheduler/core/charge.h"
+#include "scheduler/core/drain.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/moves.h"
+#include "scheduler/core/nodes.h"
+#include "scheduler/core/task.h"
+#include "scheduler/core/timers.h"
+
+/* A command that is being ended gets its grace and no more; one that boots has all of its time. */
+static gint64 limit_usec(const BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    gint64 grace_usec =
+        task->job->stop_grace_usec > 0 ? task->job->stop_grace_usec : core->config.stop_grace_usec;
+    if (record->phase == BERTH_GUEST_RELEASING || record->phase == BERTH_GUEST_FENCING)
+        return core->now_usec;
+    if (record->stop_reason != BERTH_REASON_NONE)
+        return core_time_add(core->now_usec, grace_usec);
+    if (task->job->class->shape.time_limit_usec == 0)
+        return G_MAXINT64;
+    if (record->phase == BERTH_GUEST_STARTING)
+        return core_time_add(core->now_usec,
+                             core_time_add(core_task_time_left_usec(core, task), grace_usec));
+    gint64 end_usec = core_charge_known_end_usec(core, task);
+    return end_usec == G_MAXINT64 ? end_usec
+                                  : core_time_add(MAX(end_usec, core->now_usec), grace_usec);
+}
+
+static gboolean is_among(const guint32 *handles, gsize n_handles, guint32 handle)
+{
+    gboolean found = FALSE;
+    for (gsize i = 0; i < n_handles && !found; i++)
+        found = handles[i] == handle;
+    return found;
+}
+
+/* Its user lets it be on other nodes, of which one is open, or away, and will not be drained WITH the one that it is on. */
+static gboolean may_be_elsewhere(const BerthCore *core, const CoreGuest *guest, const guint32 *with,
+                                 gsize n_with)
+{
+    const CoreClass *class = guest->task->job->class;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        const CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (handle != guest->node && node->admission == BERTH_ADMISSION_OPEN &&
+            node->state != BERTH_NODE_LOST && !is_among(with, n_with, handle) &&
+            (class->shape.n_nodes == 0 ||
+             is_among(class->shape.nodes, class->shape.n_nodes, handle)))
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gint64 takes_usec(const BerthCore *core, const CoreGuest *guest,
+                         const BerthCoreDrainStep *step)
+{
+    if (step->moves)
+        return core_move_migrate_usec(core, guest);
+    return step->checkpoints ? core_move_checkpoint_usec(core, guest) : 0;
+}
+
+GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *with, gsize n_with)
+{
+    const CoreNode *node = core_nodes_get(&core->nodes, handle);
+    if (node == NULL)
+        return NULL;
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    GArray *steps = g_array_sized_new(FALSE, TRUE, sizeof(BerthCoreDrainStep), guests->len);
+    for (guint i = 0; i < guests->len; i++) {
+        const CoreGuest *guest = g_ptr_array_index(guests, i);
+        BerthCoreDrainStep step = {.guest = core_guest_id(guest),
+                                   .state = guest->task->record.state,
+                                   .moves = core_move_could_migrate(core, guest) &&
+                                            may_be_elsewhere(core, guest, with, n_with),
+                                   .checkpoints = core_move_could_checkpoint(core, guest),
+                                   .limit_usec = limit_usec(core, guest->task)};
+        step.takes_usec = takes_usec(core, guest, &step);
+        g_array_append_val(steps, step);
+    }
+    return steps;
+}
+
+/* --- how long it takes -------------------------------------------------------------------------- */
+
+/* As many are under way at a time as there are LANES, each the moment at which what is under way there ends. */
+static void take_turn(GArray *lanes, gint64 since_usec, gint64 takes_usec)
+{
+    gint64 *first = &g_array_index(lanes, gint64, 0);
+    for (guint i = 1; i < lanes->len; i++)
+        if (g_array_index(lanes, gint64, i) < *first)
+            first = &g_array_index(lanes, gint64, i);
+    *first = core_time_add(MAX(*first, since_usec), takes_usec);
+}
+
+static gint64 last_usec(const GArray *lanes)
+{
+    gint64 last = 0;
+    for (guint i = 0; i < lanes->len; i++)
+        last = MAX(last, g_array_index(lanes, gint64, i));
+    return last;
+}
+
+gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nodes)
+{
+    guint32 per_node = (guint32)core->tunings[BERTH_TUNING_MOVES_PER_NODE];
+    gint64 wanted = (gint64)per_node * MAX(n_nodes, 1);
+    gint64 all = MIN(wanted, core_move_cluster_cap(core));
+    g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
+    g_array_set_size(lanes, per_node);
+    for (guint i = 0; i < steps->len; i++) {
+        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
+        if (step->moves)
+            take_turn(lanes, 0, step->takes_usec);
+    }
+    for (guint i = 0; i < steps->len; i++) {
+        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
+        if (!step->moves && step->checkpoints)
+            take_turn(lanes, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC], step->takes_usec);
+    }
+    return last_usec(lanes) / all * wanted;
+}
