@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what an "rbd" storage has open of its Ceph cluster, the errors that Ceph gives, and
- * fencing. Invariant: no call waits for Ceph without the deadline of op_timeout_sec; a call that
- * takes several steps may take it several times when storage goes away between them. */
+ * fencing. Each operation on an object waits for Ceph for op_timeout_sec at most; a call that takes several steps may take it
+ * several times when storage goes away between them, and librbd waits for some things without a deadline (rbd_removal.c). */
 #include <errno.h>
 #include <unistd.h>
 
@@ -20,6 +20,8 @@ static BerthErrorCode code_of(int result)
     case ESHUTDOWN: /* blocklisted */
     case ENOTCONN:
         return BERTH_ERROR_UNAVAILABLE;
+    case ENXIO: /* berth_rbd_set_options() */
+        return BERTH_ERROR_FAILED_PRECONDITION;
     default:
         return berth_error_code_from_errno(-result);
     }
@@ -44,6 +46,10 @@ static char *advice_of(const BerthRbdStorage *self, int result)
     case EDQUOT:
         return g_strdup_printf("pool %s is full (see `ceph df`): remove images that no job needs, "
                                "or add OSDs",
+                               self->pool);
+    case ENXIO:
+        return g_strdup_printf("rbd_default_data_pool names a pool that does not exist (see `rbd "
+                               "config pool get %s rbd_default_data_pool`)",
                                self->pool);
     case EIO:
         return g_strdup("stored data is damaged (see `ceph health detail`)");

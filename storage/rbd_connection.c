@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how a client of a Ceph cluster is configured and connected. Invariant: no call to that cluster waits without the
- * deadline of op_timeout_sec. */
+/* Owns how a client of a Ceph cluster is configured and connected. Operations on objects wait for op_timeout_sec at most;
+ * what librbd makes of several may wait for longer (rbd_removal.c). */
 #include <errno.h>
 
 #include "common/error.h"
@@ -39,7 +39,19 @@ static int set_threads(rados_t cluster, guint threads)
 {
     char number[16];
     g_snprintf(number, sizeof number, "%u", threads);
-    return rados_conf_set(cluster, "librados_thread_count", number);
+    int result = rados_conf_set(cluster, "librados_thread_count", number);
+    /* librbd raises the former to this. */
+    return result < 0 ? result : rados_conf_set(cluster, "rbd_op_threads", number);
+}
+
+/* What is removed is to be gone, and not in RBD's trash, where it keeps its space, and its parent. Of two connections of one
+ * process none is to fence the other. */
+static int set_habits(rados_t cluster, gboolean is_second)
+{
+    int result = rados_conf_set(cluster, "rbd_move_to_trash_on_remove", "false");
+    if (result < 0 || !is_second)
+        return result;
+    return rados_conf_set(cluster, "rbd_blocklist_on_break_lock", "false");
 }
 
 static int configure(const BerthRbdStorage *self, guint threads, rados_t cluster, GError **error)
@@ -54,6 +66,8 @@ static int configure(const BerthRbdStorage *self, guint threads, rados_t cluster
     result = set_timeouts(cluster, self->op_timeout_sec);
     if (result >= 0)
         result = set_threads(cluster, threads);
+    if (result >= 0)
+        result = set_habits(cluster, threads != BERTH_RBD_THREADS);
     if (self->keyring != NULL && result >= 0)
         result = rados_conf_set(cluster, "keyring", self->keyring);
     if (result < 0)

@@ -85,10 +85,11 @@ static int clone_image(BerthRbdStorage *self, const char *image_id, const char *
     g_autofree char *parent = g_strconcat("img-", image_id, NULL);
     BERTH_RBD_AUTO_OPTIONS options = NULL;
     rbd_image_options_create(&options);
-    berth_rbd_set_options(options);
+    int result = berth_rbd_set_options(self, options);
     rbd_image_options_set_uint64(options, RBD_IMAGE_OPTION_CLONE_FORMAT, 1);
-    return berth_rbd_watched(
-        self, rbd_clone3(self->images, parent, BERTH_RBD_SNAPSHOT, self->images, name, options));
+    if (result >= 0)
+        result = rbd_clone3(self->images, parent, BERTH_RBD_SNAPSHOT, self->images, name, options);
+    return berth_rbd_watched(self, result);
 }
 
 static int finish_disk(BerthRbdStorage *self, const char *name, guint64 size_bytes)

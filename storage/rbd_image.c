@@ -32,11 +32,41 @@ static char *image_name(const char *image_id)
 
 /* --- common to images and disks --------------------------------------------------------------- */
 
-void berth_rbd_set_options(rbd_image_options_t options)
+static int check_pool(BerthRbdStorage *self, const char *pool)
+{
+    if (*pool == '\0')
+        return 0;
+    gint64 result = rados_pool_lookup(self->cluster, pool);
+    return result == -ENOENT ? -ENXIO : (int)MIN(result, 0);
+}
+
+/* Of a pool for data that is not there librbd learns in the thread that Ceph calls back, and waits there for a newer map
+ * from the same thread (librbd/image/CreateRequest.cc in Ceph 16: validate_data_pool). */
+static int check_data_pool(BerthRbdStorage *self)
+{
+    g_autofree rbd_config_option_t *found = NULL;
+    int capacity = 128, count = 0, result = 0;
+    do {
+        count = capacity;
+        found = g_renew(rbd_config_option_t, found, count);
+        result = rbd_config_pool_list(self->images, found, &count);
+        capacity = MAX(capacity * 2, count);
+    } while (result == -ERANGE);
+    if (result < 0)
+        return result;
+    for (int i = 0; i < count && result >= 0; i++)
+        if (g_str_equal(found[i].name, "rbd_default_data_pool"))
+            result = check_pool(self, found[i].value);
+    rbd_config_pool_list_cleanup(found, count);
+    return result;
+}
+
+int berth_rbd_set_options(BerthRbdStorage *self, rbd_image_options_t options)
 {
     rbd_image_options_set_uint64(options, RBD_IMAGE_OPTION_FORMAT, 2);
     rbd_image_options_set_uint64(options, RBD_IMAGE_OPTION_FEATURES, FEATURES);
     rbd_image_options_set_uint64(options, RBD_IMAGE_OPTION_ORDER, 22);
+    return check_data_pool(self);
 }
 
 gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrArray *ids,
@@ -88,8 +118,9 @@ BerthImageWriter *berth_rbd_image_create(BerthStorage *storage, const char *imag
     g_autofree char *name = image_name(image_id);
     BERTH_RBD_AUTO_OPTIONS options = NULL;
     rbd_image_options_create(&options);
-    berth_rbd_set_options(options);
-    int result = rbd_create4(self->images, name, size_bytes, options);
+    int result = berth_rbd_set_options(self, options);
+    if (result >= 0)
+        result = rbd_create4(self->images, name, size_bytes, options);
     if (result == -EEXIST) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS,
                     "storage has an image %s already, or what a crashed import left of it: remove "
@@ -193,13 +224,28 @@ static int remove_snapshot(rbd_image_t image)
     return result < 0 ? result : rbd_snap_remove(image, BERTH_RBD_SNAPSHOT);
 }
 
+/* 0 or 1; below 0: failed. */
+static int has_snapshot(const BerthRbdStorage *self, const char *name)
+{
+    BERTH_RBD_AUTO_IMAGE image = NULL;
+    int flag = 0;
+    int result = rbd_open_read_only(self->images, name, &image, NULL);
+    if (result < 0)
+        return result;
+    result = rbd_snap_is_protected(image, BERTH_RBD_SNAPSHOT, &flag);
+    return result == -ENOENT ? 0 : result < 0 ? result : 1;
+}
+
 /* Removes the snapshot, if there is one. librbd waits for Ceph as it unprotects it, in the thread that Ceph calls back
  * (librbd/operation/SnapshotUnprotectRequest.cc in Ceph 16). */
 static int drop_snapshot(const BerthRbdStorage *self, const char *name)
 {
     g_auto(BerthRbdSecond) second = {NULL};
     rbd_image_t image = NULL;
-    int result = berth_rbd_second_open(self, &second);
+    int result = has_snapshot(self, name);
+    if (result <= 0)
+        return result;
+    result = berth_rbd_second_open(self, &second);
     if (result >= 0)
         result = rbd_open(second.images, name, &image, NULL);
     if (result >= 0)

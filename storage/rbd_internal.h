@@ -54,7 +54,8 @@ void berth_rbd_set_error(const BerthRbdStorage *self, int result, GError **error
 
 /* --- connections (rbd_connection.c) ----------------------------------------------------------- */
 
-/* That call back what Ceph has done. One, unless it is of no use: see rbd_connection.c. */
+/* That call back what Ceph has done: rbd_connection.c says why. Another connection has two, for the one thing that librbd
+ * cannot do with one. */
 #define BERTH_RBD_THREADS 1u
 
 /* Another client of the cluster of SELF. *OUT_CLUSTER is NULL if that failed. Result below 0: failed, and ERROR says how. */
@@ -90,8 +91,8 @@ static inline void berth_rbd_destroy_options(rbd_image_options_t *options)
 
 #define BERTH_RBD_SNAPSHOT "berth"
 
-/* Options that images and disks have in common. */
-void berth_rbd_set_options(rbd_image_options_t options);
+/* Options that images and disks have in common. -ENXIO: Ceph is told to put their data into a pool that does not exist. */
+int berth_rbd_set_options(BerthRbdStorage *self, rbd_image_options_t options);
 /* Takes the RESULT of an operation that watches an image's header, and returns it: librbd has to give
  * up its watch, too, when it runs out of time, and that can fail. */
 int berth_rbd_watched(const BerthRbdStorage *self, int result);

@@ -109,8 +109,9 @@ static int make_memory(BerthRbdStorage *self, const char *name, guint64 space_by
 {
     BERTH_RBD_AUTO_OPTIONS options = NULL;
     rbd_image_options_create(&options);
-    berth_rbd_set_options(options);
-    int result = rbd_create4(self->images, name, space_bytes, options);
+    int result = berth_rbd_set_options(self, options);
+    if (result >= 0)
+        result = rbd_create4(self->images, name, space_bytes, options);
     rbd_image_t image = NULL;
     if (result >= 0)
         result = rbd_open(self->images, name, &image, NULL);

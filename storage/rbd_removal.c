@@ -34,6 +34,7 @@ typedef struct {
     char *name;
     char *header; /* NULL: there is none on which it could be claimed */
     char *text;
+    const GThread *owner; /* who has begun it */
     /* Of the removal's thread, who waits for it, and threads of librbd. */
     GMutex lock;
     GCond ended;
@@ -42,6 +43,7 @@ typedef struct {
     int result;
     gint64 progress_usec;
     /* To put it off. */
+    gboolean is_lost; /* it is another client's */
     gint64 due_usec;
     rados_completion_t writing; /* NEXT; NULL: nothing is */
     char *next;
@@ -91,18 +93,20 @@ static Claim *begin(BerthRbdStorage *self, const char *name)
     Claim *claim = g_new0(Claim, 1);
     claim->storage = self;
     claim->name = g_strdup(name);
+    claim->owner = g_thread_self();
     g_mutex_init(&claim->lock);
     g_cond_init(&claim->ended);
     g_hash_table_insert(removals->claims, g_strdup(name), claim);
     return claim;
 }
 
-/* That of this thread (transfer none). NULL: it was left to another one, which ends it, or has. */
+/* That of this thread (transfer none). NULL: it was left to the removal, which ends it, or has; the image may be claimed
+ * anew since then. */
 static Claim *find(BerthRbdRemovals *removals, const char *name)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&removals->lock);
     Claim *claim = g_hash_table_lookup(removals->claims, name);
-    return claim != NULL && !claim->is_left ? claim : NULL;
+    return claim != NULL && !claim->is_left && claim->owner == g_thread_self() ? claim : NULL;
 }
 
 static void end(BerthRbdRemovals *removals, const char *name)
@@ -257,10 +261,12 @@ void berth_rbd_end_claim(BerthRbdStorage *self, const char *name, int result)
 /* What is being written is written, or has failed: then TEXT stays, and is tried to be replaced again. */
 static void settle(Claim *claim)
 {
-    if (rados_aio_get_return_value(claim->writing) >= 0) {
+    int result = rados_aio_get_return_value(claim->writing);
+    if (result >= 0) {
         g_free(claim->text);
         claim->text = g_steal_pointer(&claim->next);
     }
+    claim->is_lost = claim->is_lost || result == -ECANCELED;
     rados_aio_release(claim->writing);
     claim->writing = NULL;
 }
@@ -291,14 +297,15 @@ static void put_off_if_due(Claim *claim, gint64 now_usec)
     claim->due_usec = now_usec + (gint64)claim->storage->op_timeout_sec * G_USEC_PER_SEC / 2;
 }
 
-/* In a thread of librbd, which must not wait. */
+/* In a thread of librbd, which must not wait; it removes no more when this fails. A removal that stood still for longer than
+ * its claim held may find another client at it. */
 static int on_progress(uint64_t done, uint64_t all, void *data)
 {
     Claim *claim = data;
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&claim->lock);
     claim->progress_usec = g_get_monotonic_time();
     put_off_if_due(claim, claim->progress_usec);
-    return 0;
+    return claim->is_lost ? -ESTALE : 0;
 }
 
 /* TRUE: who has waited for it has left. */
@@ -322,7 +329,7 @@ static gpointer remove_image(gpointer data)
     BerthRbdStorage *self = claim->storage;
     int result = rbd_remove_with_progress(self->images, claim->name, on_progress, claim);
     if (end_removal(claim, result)) {
-        g_message("the removal of RBD image %s, which was given up, has ended", claim->name);
+        g_debug("the removal of RBD image %s, which was given up, has ended", claim->name);
         g_autofree char *name = g_strdup(claim->name);
         end(self->removals, name);
     }
@@ -342,24 +349,48 @@ static gboolean await_removal(Claim *claim)
     return claim->has_ended;
 }
 
-/* In a thread of its own: librbd may never come back. Who removes an image says so to the pool's trash, and librados
- * (IoCtxImpl.cc in Ceph 16) waits for ever for the end of a notification that could not be sent in time. */
+/* Since it was claimed, or put off, a while may have passed. */
+static int renew(Claim *claim)
+{
+    if (claim->header == NULL)
+        return 0;
+    g_autofree char *text = claim_text(claim->storage);
+    int result = replace_claim(claim->storage, claim->header, claim->text, text);
+    if (result == -ENOENT) /* there is nothing left to trim */
+        return 0;
+    if (result < 0)
+        return result == -ECANCELED ? -EBUSY : result;
+    g_free(claim->text);
+    claim->text = g_steal_pointer(&text);
+    return 0;
+}
+
+/* In a thread of its own: librbd may stand still for as long as Ceph does, or longer. Who removes an image says so to the
+ * pool's trash, and librados (IoCtxImpl.cc in Ceph 16) waits without a deadline for the end of a notification that could not be
+ * sent in time. */
 int berth_rbd_remove_claimed(BerthRbdStorage *self, const char *name)
 {
     Claim *claim = find(self->removals, name);
+    int result = renew(claim);
+    if (result < 0)
+        return berth_rbd_watched(self, result);
     claim->has_ended = FALSE;
     claim->progress_usec = g_get_monotonic_time();
     berth_storage_ref(&self->base);
-    GThread *thread = g_thread_new("remove image", remove_image, claim);
+    GThread *thread = g_thread_try_new("remove image", remove_image, claim, NULL);
+    if (thread == NULL) {
+        berth_storage_free(&self->base);
+        return -EAGAIN;
+    }
     if (!await_removal(claim)) {
         g_thread_unref(thread);
-        g_warning("RBD image %s: librbd has removed nothing more of it for %u s, and is not waited "
-                  "for any more",
-                  name, OPERATIONS_STUCK * self->op_timeout_sec);
+        g_debug("RBD image %s: librbd has removed nothing more of it for %u s, and is not waited "
+                "for any more",
+                name, OPERATIONS_STUCK * self->op_timeout_sec);
         return berth_rbd_watched(self, -ETIMEDOUT);
     }
     g_thread_join(thread);
-    int result = berth_rbd_watched(self, claim->result);
+    result = berth_rbd_watched(self, claim->result);
     return result == -ESTALE ? -EBUSY : result; /* another client removes the rest of it */
 }
 

@@ -101,22 +101,28 @@ static gint64 last_usec(const GArray *lanes)
     return last;
 }
 
+static gint64 longer(gint64 usec, gint64 permille)
+{
+    return usec > G_MAXINT64 / permille ? G_MAXINT64 : usec * permille / 1000;
+}
+
 gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nodes)
 {
     guint32 per_node = (guint32)core->tunings[BERTH_TUNING_MOVES_PER_NODE];
     gint64 wanted = (gint64)per_node * MAX(n_nodes, 1);
-    gint64 all = MIN(wanted, core_move_cluster_cap(core));
+    gint64 times_permille = wanted * 1000 / MIN(wanted, core_move_cluster_cap(core));
     g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
     g_array_set_size(lanes, per_node);
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
         if (step->moves)
-            take_turn(lanes, 0, step->takes_usec);
+            take_turn(lanes, 0, longer(step->takes_usec, times_permille));
     }
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
         if (!step->moves && step->checkpoints)
-            take_turn(lanes, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC], step->takes_usec);
+            take_turn(lanes, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
+                      longer(step->takes_usec, times_permille));
     }
-    return last_usec(lanes) / all * wanted;
+    return last_usec(lanes);
 }

@@ -219,6 +219,28 @@ static void disk_of_crashed_creation_is_made_anew(void **state)
     assert_true(berth_storage_image_remove(conformance_storage, "parent", NULL));
 }
 
+/* librbd would wait for ever for a newer map in the one thread in which it would come. */
+static void data_pool_that_is_not_there_is_said(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    conformance_image(conformance_storage, "apart", MIB, (const guint8 *)"a", 1);
+    g_free(cluster_admin("rbd config pool set berth rbd_default_data_pool nowhere"));
+    assert_null(berth_storage_disk_create(conformance_storage, "a1", "apart", MIB, &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "rbd_default_data_pool");
+    g_clear_error(&error);
+    assert_null(berth_storage_image_create(conformance_storage, "apart2", MIB, &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "rbd_default_data_pool");
+    g_clear_error(&error);
+    g_free(cluster_admin("rbd config pool set berth rbd_default_data_pool berth"));
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "a1", "apart", MIB, &error);
+    assert_no_error(error);
+    assert_non_null(disk);
+    g_free(cluster_admin("rbd config pool remove berth rbd_default_data_pool"));
+    assert_true(berth_storage_disk_remove(conformance_storage, "a1", NULL));
+    assert_true(berth_storage_image_remove(conformance_storage, "apart", NULL));
+}
+
 static void disk_source_has_all_that_libvirt_needs(void **state)
 {
     conformance_image(conformance_storage, "source", MIB, (const guint8 *)"s", 1);
@@ -475,6 +497,7 @@ int main(void)
         cmocka_unit_test(image_remove_takes_one_whose_commit_was_cut_short),
         cmocka_unit_test(image_remove_that_cannot_is_no_success_and_not_not_found),
         cmocka_unit_test(disk_of_crashed_creation_is_made_anew),
+        cmocka_unit_test(data_pool_that_is_not_there_is_said),
         cmocka_unit_test(disk_source_has_all_that_libvirt_needs),
         cmocka_unit_test(fence_of_a_disks_client_makes_its_writes_fail),
         cmocka_unit_test(fence_of_an_agent_makes_its_writes_fail),

@@ -231,13 +231,16 @@ static void removal_that_was_left_half_done_is_claimed(void **state)
     assert_null(strstr(objects, header));
 }
 
-/* --- a removal that does not come back --------------------------------------------------------- */
+/* --- removals that find others at it, or do not come back ---------------------------------------- */
 
 static struct {
     GMutex lock;
     GCond changed;
     gboolean holds; /* whoever removes an image from now on */
     guint held;
+    const char *
+        taken; /* the header of the image that another client claims as soon as it is to be removed */
+    gboolean was_stopped;
 } gate;
 
 int __real_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
@@ -245,8 +248,20 @@ int __real_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_p
 int __wrap_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
                                     void *data);
 
+/* Whoever tells of progress is to stop when it has learnt that another client has claimed the image. */
+static gboolean is_stopped(librbd_progress_fn_t func, void *data)
+{
+    gint64 deadline = g_get_monotonic_time() + 20 * G_USEC_PER_SEC;
+    while (func(1, 2, data) == 0) {
+        if (g_get_monotonic_time() > deadline)
+            return FALSE;
+        g_usleep(50000);
+    }
+    return TRUE;
+}
+
 /* One that was held has done nothing. */
-static gboolean was_held(void)
+static gboolean was_held(librbd_progress_fn_t func, void *data)
 {
     g_autoptr(GMutexLocker) locker = g_mutex_locker_new(&gate.lock);
     if (!gate.holds)
@@ -254,6 +269,8 @@ static gboolean was_held(void)
     gate.held++;
     while (gate.holds)
         g_cond_wait(&gate.changed, &gate.lock);
+    if (gate.taken != NULL)
+        gate.was_stopped = is_stopped(func, data);
     gate.held--;
     g_cond_signal(&gate.changed);
     return TRUE;
@@ -262,7 +279,13 @@ static gboolean was_held(void)
 int __wrap_rbd_remove_with_progress(rados_ioctx_t io, const char *name, librbd_progress_fn_t func,
                                     void *data)
 {
-    return was_held() ? -ETIMEDOUT : __real_rbd_remove_with_progress(io, name, func, data);
+    if (was_held(func, data))
+        return -ETIMEDOUT;
+    if (gate.taken == NULL)
+        return __real_rbd_remove_with_progress(io, name, func, data);
+    assert_string_equal(name, "disk-lapsed");
+    claim_header(gate.taken, "127.0.0.1:0/4242", 3600);
+    return -ENOTEMPTY;
 }
 
 static void hold_removals(gboolean holds)
@@ -293,6 +316,43 @@ static void removal_that_does_not_come_back_is_not_waited_for(void **state)
     cluster_remove_disk("stuck");
 }
 
+/* Checkpoints of a disk go before it, which may take longer than its claim holds. */
+static void removal_whose_claim_has_lapsed_meanwhile_is_left_to_who_has_it(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    make_disk("lapsed", MIB);
+    g_autofree char *header = header_of("lapsed");
+    gate.taken = header;
+    assert_false(berth_storage_disk_remove(conformance_storage, "lapsed", &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "another client removes it");
+    g_clear_error(&error);
+    gate.taken = NULL;
+    claim_header(header, "127.0.0.1:0/4242", -1);
+    assert_true(berth_storage_disk_remove(conformance_storage, "lapsed", &error));
+    assert_no_error(error);
+}
+
+static void removal_that_comes_back_late_stops_where_another_client_is_at_it(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) late = cluster_open(1, &error);
+    assert_no_error(error);
+    make_disk("late", MIB);
+    g_autofree char *header = header_of("late");
+    hold_removals(TRUE);
+    assert_false(berth_storage_disk_remove(late, "late", &error));
+    assert_berth_error(error, BERTH_ERROR_DEADLINE_EXCEEDED, "late");
+    g_clear_error(&error);
+    claim_header(header, "127.0.0.1:0/4242", 3600);
+    gate.taken = header;
+    hold_removals(FALSE);
+    gate.taken = NULL;
+    assert_true(gate.was_stopped);
+    claim_header(header, "127.0.0.1:0/4242", -1);
+    assert_true(berth_storage_disk_remove(conformance_storage, "late", &error));
+    assert_no_error(error);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
@@ -308,6 +368,12 @@ int main(void)
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_does_not_come_back_is_not_waited_for,
                                         make_image, remove_image),
+        cmocka_unit_test_setup_teardown(
+            removal_whose_claim_has_lapsed_meanwhile_is_left_to_who_has_it, make_image,
+            remove_image),
+        cmocka_unit_test_setup_teardown(
+            removal_that_comes_back_late_stops_where_another_client_is_at_it, make_image,
+            remove_image),
         cmocka_unit_test_setup_teardown(removal_that_is_refused_leaves_the_disk_to_others,
                                         make_image, remove_image),
     };

@@ -137,13 +137,19 @@ static void destroy_domains(void)
     }
 }
 
+/* Of SIGTERM it ends only as long as it has not set out to take it: just after it was started. */
+static gboolean ended_well(GSubprocess *process)
+{
+    return g_subprocess_get_if_exited(process) ? g_subprocess_get_exit_status(process) == 0
+                                               : g_subprocess_get_term_sig(process) == SIGTERM;
+}
+
 /* An agent ends well when it is asked to, whatever it is doing. */
 static void terminate(NodeFixture *node)
 {
     g_subprocess_send_signal(node->process, SIGTERM);
     g_subprocess_wait(node->process, NULL, NULL);
-    gboolean is_good = g_subprocess_get_if_exited(node->process) &&
-                       g_subprocess_get_exit_status(node->process) == 0;
+    gboolean is_good = ended_well(node->process);
     g_clear_object(&node->process);
     g_autofree char *log = node_fixture_log(node);
     const char *defect = strstr(log, "Sanitizer");
