@@ -75,7 +75,7 @@ why_programs_failed() {
     while read -r trs; do
         log=${trs%.trs}.log
         printf '%s:\n' "${trs%.trs}"
-        { grep -B 3 '^\[  FAILED  \] [^0-9]' "$log" || tail -n 4 "$log"; } | head -n 12 || true
+        { grep -E -B 3 '^\[  (FAILED  |ERROR   )\] [^0-9]' "$log" || tail -n 4 "$log"; } | head -n 12 || true
     done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
 }
 
