@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-/* What a guest may cost its agent: so many bytes a second, and a burst on top of it. A leaky bucket that may be
+/* What a guest may cost its agent: so many bytes, or other units, a second, and a burst on top of it. A leaky bucket that may be
  * overdrawn, as the bytes are there when they are counted. Pure; times are monotonic. */
 
 #include <glib.h>
 
 typedef struct {
     guint64 burst_bytes;   /* up to 2^40 */
-    guint64 bytes_per_sec; /* 1 to 2^40 */
+    guint64 bytes_per_sec; /* 1 to 2^40; what is earned is rounded down each time that some are used */
     guint64 used_bytes;    /* 0 when new */
     gint64 usec;           /* as of when */
 } BerthAllowance;

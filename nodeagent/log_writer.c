@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the bytes between a guest's channel and its logs. Per stream one write is under way at a
- * time, so that durable bytes never have a gap; what arrives meanwhile makes the next batch.
+ * time, so that durable bytes never have a gap; what arrives meanwhile makes the next batch. A write costs storage and this
+ * node much the same however little it has: one who goes on writing little waits between writes.
  * durable <= durable + in flight + waiting == accepted, always. */
 #include <config.h>
 
@@ -8,7 +9,15 @@
 
 #include "common/backoff.h"
 #include "common/error.h"
+#include "nodeagent/allowance.h"
 #include "nodeagent/storage_lane.h"
+
+/* Small writes to a log, in a second and at once: what a short job puts out, and somebody who follows it, wait for nothing. */
+#define WRITES_PER_SEC 10u
+#define WRITES_AT_ONCE 20u
+#define PARTS          1000u /* of a write, in which they are reckoned */
+/* Of so many bytes the number of writes does not matter. */
+#define LARGE_BYTES (BERTH_LOG_WRITER_BATCH_MAX / 4)
 
 typedef struct {
     BerthLogWriter *writer;
@@ -19,6 +28,8 @@ typedef struct {
     GBytes *in_flight; /* NULL: no write is under way or to be tried again */
     guint retry_source;
     BerthBackoff backoff;
+    guint pause_source; /* until it may write little again */
+    BerthAllowance writes;
 } Stream;
 
 struct BerthLogWriter {
@@ -35,6 +46,7 @@ struct BerthLogWriter {
 static void stream_clear(Stream *stream)
 {
     g_clear_handle_id(&stream->retry_source, g_source_remove);
+    g_clear_handle_id(&stream->pause_source, g_source_remove);
     g_clear_pointer(&stream->waiting, g_byte_array_unref);
     g_clear_pointer(&stream->in_flight, g_bytes_unref);
     g_clear_pointer(&stream->log_id, g_free);
@@ -67,6 +79,8 @@ BerthLogWriter *berth_log_writer_new(const BerthLogStore *ops, gpointer store, c
         stream->log_id = g_strconcat(log_id, suffixes[i], NULL);
         stream->waiting = g_byte_array_new();
         stream->backoff = (BerthBackoff){.min_msec = 200, .max_msec = 5000};
+        stream->writes = (BerthAllowance){.burst_bytes = WRITES_AT_ONCE * PARTS,
+                                          .bytes_per_sec = WRITES_PER_SEC * PARTS};
     }
     return writer;
 }
@@ -76,8 +90,10 @@ void berth_log_writer_free(BerthLogWriter *writer)
     if (writer == NULL)
         return;
     g_cancellable_cancel(writer->closed);
-    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
         g_clear_handle_id(&writer->streams[i].retry_source, g_source_remove);
+        g_clear_handle_id(&writer->streams[i].pause_source, g_source_remove);
+    }
     writer_unref(writer);
 }
 
@@ -124,11 +140,31 @@ static void on_retry_due(gpointer data)
     write_in_flight(stream);
 }
 
+static void write_next(Stream *stream);
+
+static void on_pause_over(gpointer data)
+{
+    Stream *stream = data;
+    stream->pause_source = 0;
+    write_next(stream);
+}
+
+static void pause_if_often(Stream *stream)
+{
+    g_clear_handle_id(&stream->pause_source, g_source_remove);
+    gint64 wait_usec = berth_allowance_use(&stream->writes, PARTS, g_get_monotonic_time());
+    if (wait_usec > 0)
+        stream->pause_source =
+            g_timeout_add_once((guint)(wait_usec / 1000 + 1), on_pause_over, stream);
+}
+
 /* Takes the next batch, if no write is under way. */
 static void write_next(Stream *stream)
 {
-    if (stream->in_flight != NULL || stream->waiting->len == 0)
+    if (stream->in_flight != NULL || stream->waiting->len == 0 ||
+        (stream->pause_source != 0 && stream->waiting->len < LARGE_BYTES))
         return;
+    pause_if_often(stream);
     gsize length = MIN(stream->waiting->len, BERTH_LOG_WRITER_BATCH_MAX);
     if (length == stream->waiting->len) {
         stream->in_flight = g_byte_array_free_to_bytes(stream->waiting);
@@ -143,6 +179,7 @@ static void write_next(Stream *stream)
 static void drop_all(Stream *stream)
 {
     g_clear_handle_id(&stream->retry_source, g_source_remove);
+    g_clear_handle_id(&stream->pause_source, g_source_remove);
     g_clear_pointer(&stream->in_flight, g_bytes_unref);
     g_byte_array_set_size(stream->waiting, 0);
     stream->durable = stream->accepted;

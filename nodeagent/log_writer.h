@@ -2,7 +2,7 @@
 #pragma once
 
 /* One guest's output on its way to its two logs: taken in order, written in batches at explicit
- * offsets, reported when durable. While storage is down it is tried again for ever; what waits is
+ * offsets, reported when durable: within a tenth of a second, where there is little of it all the time. While storage is down it is tried again for ever; what waits is
  * bounded, so that the guest waits too and nothing is lost. */
 
 #include <gio/gio.h>

@@ -261,6 +261,47 @@ static void log_writer_that_drops_writes_no_more(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_store, free_store)
 
+/* Each costs storage the same. What comes meanwhile goes with the next one. */
+static void log_writer_that_writes_little_all_the_time_waits_between(void **state)
+{
+    Store *store = *state;
+    g_autoptr(BerthLogWriter) writer =
+        berth_log_writer_new(&store_ops, store, "log-1", on_progress, store);
+    guint n = 0;
+    do {
+        berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "x", 1);
+        if (store->writes->len > 0)
+            finish(store, 0, TRUE);
+        settle();
+    } while (berth_log_writer_is_idle(writer) && ++n < 1000);
+    assert_in_range(n, 20, 999); /* those at once, and some more if this was slow */
+    assert_int_equal(store->writes->len, 0);
+    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "yz", 2);
+    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "e", 1);
+    assert_int_equal(store->writes->len, 1); /* the other stream has not written much */
+    finish(store, 0, TRUE);
+    while (store->writes->len == 0)
+        g_main_context_iteration(NULL, TRUE);
+    finish(store, 0, TRUE);
+    settle();
+    assert_true(berth_log_writer_is_idle(writer));
+    assert_int_equal(store->logs[BERTH_STREAM_STDOUT]->len, n + 3);
+}
+
+static void log_writer_that_writes_much_waits_for_nothing(void **state)
+{
+    Store *store = *state;
+    g_autofree char *much = g_malloc0(BERTH_LOG_WRITER_BATCH_MAX / 4);
+    g_autoptr(BerthLogWriter) writer =
+        berth_log_writer_new(&store_ops, store, "log-1", on_progress, store);
+    for (guint n = 0; n < 100; n++) {
+        berth_log_writer_append(writer, BERTH_STREAM_STDOUT, much, BERTH_LOG_WRITER_BATCH_MAX / 4);
+        assert_int_equal(store->writes->len, 1);
+        finish(store, 0, TRUE);
+        settle();
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -271,6 +312,8 @@ int main(void)
         TEST(log_writer_adopted_continues_at_its_offset),
         TEST(log_writer_that_drops_writes_no_more),
         TEST(log_writer_freed_with_a_write_under_way_says_nothing),
+        TEST(log_writer_that_writes_little_all_the_time_waits_between),
+        TEST(log_writer_that_writes_much_waits_for_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
