@@ -7,10 +7,11 @@
 #include <glib.h>
 
 typedef struct {
-    guint64 burst_bytes;   /* up to 2^40 */
-    guint64 bytes_per_sec; /* 1 to 2^40; what is earned is rounded down each time that some are used */
-    guint64 used_bytes;    /* 0 when new */
-    gint64 usec;           /* as of when */
+    guint64 burst_bytes; /* up to 2^40 */
+    guint64
+        bytes_per_sec;  /* 1 to 2^40; what is earned is rounded down each time that some are used */
+    guint64 used_bytes; /* 0 when new */
+    gint64 usec;        /* as of when */
 } BerthAllowance;
 
 /* BYTES more were used at NOW_USEC. Microseconds until no more than the burst is in use; 0: it is not. */
