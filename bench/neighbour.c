@@ -3,8 +3,9 @@
  *
  *   neighbour rate            works in pieces of a fixed size for ever, and prints "MICROSECONDS PIECES" of the guest's clock four
  *                             times a second
- *   neighbour grow MIB CPUS   the same, and when the file /dev/shm/grow appears it takes MIB, which it keeps and changes, and
- *                             works with CPUS threads when it has it, and says how many microseconds it took
+ *   neighbour grow MIB CPUS   the same, but rests for three quarters of the time; when the file /dev/shm/grow appears it rests no
+ *                             more and takes MIB, which it keeps and changes, and works with CPUS threads when it has it,
+ *                             and says how many microseconds it took
  *   neighbour allocate MIB    takes MIB as fast as it can, gives it back, and so on
  *   neighbour dirty MIB       takes MIB, and writes into each page of it, round and round
  *   neighbour flood           writes to standard output as fast as it can
@@ -33,6 +34,8 @@
 #define GROW_FILE     "/dev/shm/grow"
 #define FLOOD_BYTES   65536u
 #define CHANGED_PAGES 64u /* of a piece of work with memory */
+#define WORK_USEC     10000
+#define REST_USEC     30000 /* after that */
 
 static _Thread_local volatile uint64_t sink;
 
@@ -150,16 +153,26 @@ static void grow_on(Growth *growth, unsigned cpus)
     start_others(cpus);
 }
 
+static void rest_if_due(int64_t *rested_usec, int64_t now)
+{
+    if (now - *rested_usec < WORK_USEC)
+        return;
+    (void)usleep(REST_USEC);
+    *rested_usec = now_usec();
+}
+
 /* MIB and CPUS: to be taken when GROW_FILE appears; 0 = never. */
 static void work(size_t mib, unsigned cpus)
 {
     Growth growth = {.memory.pages = NULL};
-    int64_t told_usec = 0;
+    int64_t told_usec = 0, rested_usec = 0;
     for (uint64_t pieces = 0;; pieces++) {
         work_a_piece();
         if (growth.memory.pages != NULL)
             grow_on(&growth, cpus);
         int64_t now = now_usec();
+        if (mib > 0 && growth.memory.pages == NULL)
+            rest_if_due(&rested_usec, now);
         if (now - told_usec < TELL_USEC)
             continue;
         printf("%" PRId64 " %" PRIu64 "\n", now, pieces + atomic_load(&others_pieces));
