@@ -3,6 +3,7 @@
 memory and clock as they were."""
 
 import hashlib
+import os
 import subprocess
 
 from harness import *
@@ -138,7 +139,15 @@ def settle(job):
         return shown["node"] if "migration" not in shown and has_it in ([shown["node"]], []) else None
     await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
     await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 60)
-    node = await_true("its move has come to an end, and it is on one node alone", settled, 120)
+    try:
+        node = await_true("its move has come to an end, and it is on one node alone", settled, 120)
+    except Failed:
+        say(f"guests: { {each: guests_on(each) for each in sorted(nodes())} }; the job: {show(job)}")
+        say(berth("events", str(job)))
+        for each in sorted(nodes()):
+            with open(os.path.join(LAB_DATA, "log", each, "berth-node.log")) as file:
+                say(f"the agent of {each}:\n{''.join(file.readlines()[-40:])}")
+        raise
     state = subprocess.run([*LAB, "exec", "--name", LAB_NAME, node, "virsh", "domstate", name],
                            capture_output=True, text=True)
     check(state.stdout.strip() in ("running", ""), f"its domain is {state.stdout} {state.stderr}")
