@@ -43,10 +43,15 @@ struct BerthLogWriter {
     gpointer user_data;
 };
 
-static void stream_clear(Stream *stream)
+static void stop_timers(Stream *stream)
 {
     g_clear_handle_id(&stream->retry_source, g_source_remove);
     g_clear_handle_id(&stream->pause_source, g_source_remove);
+}
+
+static void stream_clear(Stream *stream)
+{
+    stop_timers(stream);
     g_clear_pointer(&stream->waiting, g_byte_array_unref);
     g_clear_pointer(&stream->in_flight, g_bytes_unref);
     g_clear_pointer(&stream->log_id, g_free);
@@ -90,10 +95,8 @@ void berth_log_writer_free(BerthLogWriter *writer)
     if (writer == NULL)
         return;
     g_cancellable_cancel(writer->closed);
-    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        g_clear_handle_id(&writer->streams[i].retry_source, g_source_remove);
-        g_clear_handle_id(&writer->streams[i].pause_source, g_source_remove);
-    }
+    for (guint i = 0; i < BERTH_N_STREAMS; i++)
+        stop_timers(&writer->streams[i]);
     writer_unref(writer);
 }
 
@@ -178,8 +181,7 @@ static void write_next(Stream *stream)
 
 static void drop_all(Stream *stream)
 {
-    g_clear_handle_id(&stream->retry_source, g_source_remove);
-    g_clear_handle_id(&stream->pause_source, g_source_remove);
+    stop_timers(stream);
     g_clear_pointer(&stream->in_flight, g_bytes_unref);
     g_byte_array_set_size(stream->waiting, 0);
     stream->durable = stream->accepted;

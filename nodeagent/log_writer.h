@@ -2,8 +2,8 @@
 #pragma once
 
 /* One guest's output on its way to its two logs: taken in order, written in batches at explicit
- * offsets, reported when durable: within a tenth of a second, where there is little of it all the time. While storage is down it is tried again for ever; what waits is
- * bounded, so that the guest waits too and nothing is lost. */
+ * offsets, reported when durable. Where little comes all the time, it waits a tenth of a second for its batch. While
+ * storage is down it is tried again for ever; what waits is bounded, so that the guest waits too and nothing is lost. */
 
 #include <gio/gio.h>
 

@@ -106,6 +106,17 @@ static gint64 longer(gint64 usec, gint64 permille)
     return usec > G_MAXINT64 / permille ? G_MAXINT64 : usec * permille / 1000;
 }
 
+/* Those of STEPS that move, or those that are checkpointed instead. */
+static void take_turns(GArray *lanes, const GArray *steps, gboolean moves, gint64 since_usec,
+                       gint64 times_permille)
+{
+    for (guint i = 0; i < steps->len; i++) {
+        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
+        if (step->moves == moves && step->takes_usec > 0)
+            take_turn(lanes, since_usec, longer(step->takes_usec, times_permille));
+    }
+}
+
 gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nodes)
 {
     guint32 per_node = (guint32)core->tunings[BERTH_TUNING_MOVES_PER_NODE];
@@ -113,16 +124,8 @@ gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nod
     gint64 times_permille = wanted * 1000 / MIN(wanted, core_move_cluster_cap(core));
     g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
     g_array_set_size(lanes, per_node);
-    for (guint i = 0; i < steps->len; i++) {
-        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        if (step->moves)
-            take_turn(lanes, 0, longer(step->takes_usec, times_permille));
-    }
-    for (guint i = 0; i < steps->len; i++) {
-        const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        if (!step->moves && step->checkpoints)
-            take_turn(lanes, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
-                      longer(step->takes_usec, times_permille));
-    }
+    take_turns(lanes, steps, TRUE, 0, times_permille);
+    take_turns(lanes, steps, FALSE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
+               times_permille);
     return last_usec(lanes);
 }

@@ -238,8 +238,7 @@ static struct {
     GCond changed;
     gboolean holds; /* whoever removes an image from now on */
     guint held;
-    const char *
-        taken; /* the header of the image that another client claims as soon as it is to be removed */
+    const char *taken; /* the header of an image that another client claims when it is removed */
     gboolean was_stopped;
 } gate;
 

@@ -47,6 +47,11 @@ lacks_traces() {
     grep -q ': BERTH_TRACES names the directory of workload traces$' "$1"
 }
 
+# failed_programs DIR: results of those below DIR that failed.
+failed_programs() {
+    find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort
+}
+
 # show_failed_programs DIR: of each program below DIR that failed, the cases that failed and why, or
 # the end of its log if it names none. One that was killed at its deadline has where it stood there.
 show_failed_programs() {
@@ -61,7 +66,7 @@ show_failed_programs() {
         fi
         why=$(grep -B 8 '^\[  FAILED  \] [^0-9]' "$log" | sed '/^\[       OK \]/d' | head -n 80) || true
         printf '%s\n' "${why:-$(tail -n 40 "$log")}"
-    done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
+    done < <(failed_programs "$1")
 }
 
 # show_failed_lines FILE: the "not ok" lines, each with the remarks around it.
@@ -76,7 +81,7 @@ why_programs_failed() {
         log=${trs%.trs}.log
         printf '%s:\n' "${trs%.trs}"
         { grep -E -B 3 '^\[  (FAILED  |ERROR   )\] [^0-9]' "$log" || tail -n 4 "$log"; } | head -n 12 || true
-    done < <(find "$1" -name '*.trs' -exec grep -LE '^:global-test-result: (PASS|SKIP)$' {} + | sort)
+    done < <(failed_programs "$1")
 }
 
 why_lines_failed() {
