@@ -353,7 +353,6 @@ static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Ou
         gsize known = (gsize)(accepted - output->offset);
         berth_log_writer_append(channel->writer, stream, output->data.data + known,
                                 output->data.len - known);
-        send_ack(channel); /* what a log that is not the guest's any more drops */
     }
     account_output(channel, bytes + NOISE_PER_MESSAGE);
     choose_reading(channel);

@@ -38,7 +38,8 @@ struct BerthLogWriter {
     gpointer store;
     Stream streams[BERTH_N_STREAMS];
     GCancellable *closed;
-    gboolean drops; /* and writes nothing */
+    gboolean drops;       /* and writes nothing */
+    guint dropped_source; /* says that more was dropped */
     BerthLogProgressFunc func;
     gpointer user_data;
 };
@@ -95,6 +96,7 @@ void berth_log_writer_free(BerthLogWriter *writer)
     if (writer == NULL)
         return;
     g_cancellable_cancel(writer->closed);
+    g_clear_handle_id(&writer->dropped_source, g_source_remove);
     for (guint i = 0; i < BERTH_N_STREAMS; i++)
         stop_timers(&writer->streams[i]);
     writer_unref(writer);
@@ -225,12 +227,22 @@ static void write_in_flight(Stream *stream)
                        writer->closed, on_written, stream);
 }
 
+static void on_dropped(gpointer data)
+{
+    BerthLogWriter *writer = data;
+    writer->dropped_source = 0;
+    writer->func(writer->user_data);
+}
+
 void berth_log_writer_append(BerthLogWriter *writer, guint stream, const void *data, gsize length)
 {
     Stream *self = &writer->streams[stream];
     if (writer->drops) {
         self->accepted += length;
         self->durable = self->accepted;
+        if (writer->dropped_source ==
+            0) /* not from within: the caller is in the midst of its output */
+            writer->dropped_source = g_idle_add_once(on_dropped, writer);
         return;
     }
     g_byte_array_append(self->waiting, data, (guint)length);

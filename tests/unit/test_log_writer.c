@@ -248,8 +248,12 @@ static void log_writer_that_drops_writes_no_more(void **state)
     assert_true(berth_log_writer_is_idle(writer));
     finish(store, 0, FALSE);
     settle();
+    guint progress = store->progress;
     berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "jkl", 3);
     berth_log_writer_append(writer, BERTH_STREAM_STDERR, "mno", 3);
+    assert_int_equal(store->progress, progress);
+    settle();
+    assert_int_equal(store->progress, progress + 1);
     assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 9);
     assert_int_equal(berth_log_writer_accepted(writer, BERTH_STREAM_STDERR), 6);
     gint64 until = g_get_monotonic_time() + G_USEC_PER_SEC / 2; /* longer than until it is tried */
