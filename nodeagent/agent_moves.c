@@ -211,5 +211,5 @@ void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
         .secret_uuid = or_null(said->secret_uuid),
         .is_opportunistic = request->opportunistic,
     };
-    berth_guest_leave(guest, &target, request->frozen, answer_migrate, move);
+    berth_guest_leave(guest, &target, request->frozen, request->hurries, answer_migrate, move);
 }

@@ -88,9 +88,10 @@ void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFun
 BerthExec *berth_guest_exec(BerthGuest *guest, const Berth__ExecRequest *request,
                             const BerthExecFuncs *funcs, gpointer user_data, GError **error);
 /* It is to go on at TARGET, where it stands still until it is taken there. ANSWER when it has left, or with why
- * it runs on here (see Agent.MigrateGuest); FROZEN: it is to stand still here then. Idempotent. */
+ * it runs on here (see Agent.MigrateGuest); FROZEN: it is to stand still here then; HURRIES: its node needs what it has.
+ * Idempotent. */
 void berth_guest_leave(BerthGuest *guest, const BerthMigrationTarget *target, gboolean frozen,
-                       BerthGuestAnswerFunc answer, gpointer user_data);
+                       gboolean hurries, BerthGuestAnswerFunc answer, gpointer user_data);
 /* Takes a checkpoint of it: see Agent.CheckpointGuest. FUNC with the reply, or with why there is none. */
 typedef void (*BerthGuestCheckpointFunc)(const Berth__CheckpointGuestReply *reply,
                                          const GError *error, gpointer user_data);

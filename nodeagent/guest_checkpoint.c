@@ -37,9 +37,10 @@ struct BerthGuestCheckpoint {
     char *checkpoint_id;
     char *disk_id;
     guint64 space_bytes;
-    gboolean stops;  /* it is to stand still after it */
-    gboolean frozen; /* it stood still before, and is to */
-    guint32 signal;  /* to its command first; 0 = none, or it has got it */
+    gboolean stops;   /* it is to stand still after it */
+    gboolean frozen;  /* it stood still before, and is to */
+    gboolean hurries; /* its node needs what it has */
+    guint32 signal;   /* to its command first; 0 = none, or it has got it */
     guint32 signal_sec;
     GArray *answers; /* Answer */
     BerthMemoryPipe *pipe;
@@ -144,6 +145,7 @@ static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *re
     checkpoint_free(checkpoint);
     if (guest->is_closed)
         return;
+    berth_guest_hurry_no_more(guest);
     berth_guest_freeze_go_on(guest);
     if (guest->phase == BERTH_PHASE_CLEANING)
         berth_guest_enter_cleaning(guest); /* which has waited for this */
@@ -204,6 +206,8 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
     }
     end_pause(checkpoint);
     checkpoint->is_let_go = TRUE;
+    if (!guest->is_closed)
+        berth_guest_hurry_no_more(guest); /* though its record is still to be written */
     proceed(checkpoint);
 }
 
@@ -393,9 +397,9 @@ static void look_later(Checkpoint *checkpoint)
     checkpoint->source = g_timeout_add_once(LOOK_MSEC, on_look_due, checkpoint);
 }
 
-static void save(Checkpoint *checkpoint)
+static void save(BerthGuest *guest)
 {
-    BerthGuest *guest = checkpoint->guest;
+    Checkpoint *checkpoint = guest->checkpoint;
     if (!can_go_on(checkpoint)) {
         give_up(checkpoint, not_wanted(checkpoint));
         return;
@@ -409,6 +413,11 @@ static void save(Checkpoint *checkpoint)
     berth_guest_ref(guest);
 }
 
+static void hurry(Checkpoint *checkpoint)
+{
+    berth_guest_hurry(checkpoint->guest, checkpoint->hurries, save);
+}
+
 static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
 {
     Checkpoint *checkpoint = data;
@@ -417,7 +426,7 @@ static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
     gboolean ok = berth_hypervisor_suspend_finish(result, &error);
     guest->is_frozen = TRUE; /* it may have taken effect all the same */
     if (ok)
-        save(checkpoint);
+        hurry(checkpoint);
     else
         give_up(checkpoint, why_not_saved(checkpoint, error));
 }
@@ -433,7 +442,7 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
     checkpoint->usage = guest->usage;
     checkpoint->taken_usec = (guint64)g_get_real_time();
     if (guest->context->use_kvm || checkpoint->frozen || !can_go_on(checkpoint)) {
-        save(checkpoint);
+        hurry(checkpoint);
         return;
     }
     berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
@@ -591,6 +600,7 @@ void berth_guest_checkpoint(BerthGuest *guest, const Berth__CheckpointGuestReque
     checkpoint->space_bytes = request->space_bytes;
     checkpoint->stops = request->stop;
     checkpoint->frozen = request->frozen;
+    checkpoint->hurries = request->hurries;
     checkpoint->signal = request->signal;
     checkpoint->signal_sec = MIN(request->signal_sec, G_MAXUINT / 1000u);
     checkpoint->pipe = pipe;

@@ -1,9 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns whether a guest is held back because its node is short of memory. What was wanted last counts; one question to
- * libvirt at a time, and one that fails is asked again by the next who wants something.
+/* Owns how a guest gets its node's CPUs beside what its size gives it: whether it is held back because its node is short of
+ * memory, and whether it hurries, as its memory is being copied. The threads that copy it have the CPU weight of the guest: on
+ * a node whose CPUs are all used, one in slack would take many times as long to leave as its node can wait for it. So it
+ * has the weight of others meanwhile, and its vCPUs, which are not to gain by that, are held back.
  *
- * Invariants: HELD_USEC is not 0 only if libvirt was told to hold it back, and has not been told to let it go; what
- * may take effect after it has failed leaves HOLD_IS_UNKNOWN. */
+ * What was wanted last counts; one question to libvirt at a time, and one that fails is asked again by the next who wants
+ * something.
+ *
+ * Invariants: HELD_USEC is not 0 only if libvirt was told to hold it back for its node, and has not been told to let it go;
+ * what may take effect after it has failed leaves HOLD_IS_UNKNOWN; who hurries is asked for before his memory is copied,
+ * and not while it is. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
@@ -12,11 +18,13 @@
 
 static void ask(BerthGuest *guest);
 
-/* Of a guest that leaves, or whose vCPUs a checkpoint has, nothing is to be asked: libvirt would wait for the end. */
+/* Of a guest that leaves, or whose vCPUs a checkpoint has, nothing is to be asked, unless that waits for it: libvirt would wait
+ * for the end. */
 static gboolean can_be_asked(const BerthGuest *guest)
 {
-    return !guest->asks_hold && berth_guest_has_domain(guest) && !berth_guest_is_leaving(guest) &&
-           !berth_guest_vcpus_are_taken(guest);
+    gboolean is_taken = berth_guest_is_leaving(guest) || berth_guest_vcpus_are_taken(guest);
+    return !guest->asks_hold && berth_guest_has_domain(guest) &&
+           (!is_taken || guest->hurry_then != NULL);
 }
 
 static void note(BerthGuest *guest, gboolean holds)
@@ -39,27 +47,60 @@ static void note_failure(BerthGuest *guest, const GError *error)
         guest->hold_is_unknown = TRUE;
 }
 
+/* A resize that is under way sets the weight, too: both are to set the same. */
+static BerthDomainShare wanted_share(const BerthGuest *guest)
+{
+    gboolean in_slack =
+        guest->is_resizing ? guest->size_wanted.is_opportunistic : guest->is_opportunistic;
+    return (BerthDomainShare){
+        .is_held_back = guest->hold_wanted || guest->hurries,
+        .vcpus = guest->is_resizing ? guest->size_wanted.vcpus : guest->limits.vcpus,
+        .is_opportunistic = in_slack && !guest->hurries,
+    };
+}
+
+static gboolean was_asked(const BerthGuest *guest)
+{
+    BerthDomainShare share = wanted_share(guest);
+    return guest->hold_asked == guest->hold_wanted &&
+           guest->share_asked.is_held_back == share.is_held_back &&
+           guest->share_asked.vcpus == share.vcpus &&
+           guest->share_asked.is_opportunistic == share.is_opportunistic;
+}
+
+static void go_on(BerthGuest *guest)
+{
+    BerthGuestThen then = g_steal_pointer(&guest->hurry_then);
+    if (then != NULL)
+        then(guest);
+}
+
 static void on_asked(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
     g_autoptr(GError) error = NULL;
     gboolean ok = berth_hypervisor_hold_back_finish(result, &error);
     guest->asks_hold = FALSE;
-    if (guest->is_closed)
+    if (guest->is_closed) {
+        go_on(guest);
         return;
+    }
     if (ok)
         note(guest, guest->hold_asked);
     else
         note_failure(guest, error);
-    if (ok && guest->hold_wanted != guest->hold_asked && can_be_asked(guest))
+    if (!was_asked(guest) && can_be_asked(guest))
         ask(guest);
+    else
+        go_on(guest);
 }
 
 static void ask(BerthGuest *guest)
 {
     guest->asks_hold = TRUE;
     guest->hold_asked = guest->hold_wanted;
-    berth_hypervisor_hold_back_async(guest->context->hypervisor, guest->name, guest->hold_asked,
+    guest->share_asked = wanted_share(guest);
+    berth_hypervisor_hold_back_async(guest->context->hypervisor, guest->name, &guest->share_asked,
                                      on_asked, berth_guest_ref(guest));
 }
 
@@ -69,6 +110,27 @@ void berth_guest_hold_back(BerthGuest *guest, gboolean holds)
     gboolean is_so = !guest->hold_is_unknown && (guest->held_usec != 0) == holds;
     guest->hold_wanted = holds;
     if (!is_so && can_be_asked(guest))
+        ask(guest);
+}
+
+void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then)
+{
+    gboolean gains = guest->is_opportunistic && (asked || !guest->context->use_kvm);
+    if (!gains || guest->is_closed || !berth_guest_has_domain(guest)) {
+        then(guest);
+        return;
+    }
+    guest->hurries = TRUE;
+    guest->hurry_then = then;
+    if (can_be_asked(guest))
+        ask(guest); /* else what is being asked comes first */
+}
+
+void berth_guest_hurry_no_more(BerthGuest *guest)
+{
+    guest->hold_is_unknown = guest->hold_is_unknown || guest->hurries;
+    guest->hurries = FALSE;
+    if (guest->hold_is_unknown && can_be_asked(guest))
         ask(guest);
 }
 

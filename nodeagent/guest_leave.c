@@ -2,8 +2,8 @@
 /* Owns how a running guest leaves its node for another one, and how it is brought back into its life where
  * that fails. libvirt on both hosts does the moving; the guest stands still there until it is taken.
  *
- *     suspended (if emulated) -> measured -> moved -> gone
- *                                              |-> does it stay? -> its vCPUs as they are to be -> stays
+ *     suspended (if emulated) -> measured -> hurries (in slack) -> moved -> gone
+ *                                                                     |-> does it stay? -> its vCPUs as they are to be -> stays
  *
  * Who is emulated (TCG) stands still while its memory is copied: QEMU 7.2 loses what such a guest writes
  * meanwhile. What libvirt still moves for an agent before us is followed to its end.
@@ -60,11 +60,13 @@ static void end(BerthGuest *guest, const GError *error)
     set_leaving(guest, FALSE);
     guest->is_followed = guest->may_have_left = FALSE;
     guest->is_held = guest->stays = guest->migration_stalls = FALSE;
+    guest->is_pressed_to_leave = FALSE;
     guest->migration_usec = guest->stay_usec = 0;
     guest->migration = (BerthMigrationState){0};
     guest->convergence = (BerthConvergence){0};
     berth_guest_give_answers(guest->leave_answers, BERTH_FAULT_NONE, error);
     g_clear_error(&guest->stay_error);
+    berth_guest_hurry_no_more(guest);
     berth_guest_freeze_go_on(guest);
 }
 
@@ -328,6 +330,8 @@ static void on_moved(GObject *source, GAsyncResult *result, gpointer data)
 
 static void move(BerthGuest *guest)
 {
+    if (guest->is_closed || !guest->is_leaving)
+        return;
     if (guest->stays || !berth_guest_has_domain(guest)) {
         stay_here(guest, is_to_stay(guest));
         return;
@@ -349,7 +353,7 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
         return;
     if (stats != NULL)
         berth_guest_measured(guest, stats);
-    move(guest);
+    berth_guest_hurry(guest, guest->is_pressed_to_leave, move);
 }
 
 static void measure(BerthGuest *guest)
@@ -430,7 +434,7 @@ static GError *why_it_cannot_leave(const BerthGuest *guest)
 }
 
 void berth_guest_leave(BerthGuest *guest, const BerthMigrationTarget *target, gboolean frozen,
-                       BerthGuestAnswerFunc answer, gpointer user_data)
+                       gboolean hurries, BerthGuestAnswerFunc answer, gpointer user_data)
 {
     berth_guest_add_answer(guest->leave_answers, answer, user_data);
     if (guest->has_left && !guest->is_leaving) {
@@ -451,6 +455,7 @@ void berth_guest_leave(BerthGuest *guest, const BerthMigrationTarget *target, gb
     if (!g_str_equal(name, guest->name)) /* it was restored */
         guest->target->domain = g_steal_pointer(&name);
     guest->freeze_wanted = frozen;
+    guest->is_pressed_to_leave = hurries;
     begin(guest);
 }
 

@@ -9,6 +9,7 @@
 #include "nodeagent/guest_channel.h"
 #include "nodeagent/rates.h"
 
+typedef void (*BerthGuestThen)(BerthGuest *guest);
 typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
 typedef struct BerthGuestRestore BerthGuestRestore;
 
@@ -65,6 +66,7 @@ struct BerthGuest {
     BerthMigrationTarget *target; /* where it is being moved to; NULL: not known */
     gboolean is_held;             /* it is emulated, and its vCPUs stand still for that */
     gboolean stays;               /* somebody does not want it moved any more */
+    gboolean is_pressed_to_leave; /* its node needs what it has */
     gboolean may_have_left;       /* libvirt moves it, or may have done so */
     gboolean has_left;            /* its domain is another node's ... */
     gboolean was_sent;            /* ... and an agent has sent it there */
@@ -113,8 +115,11 @@ struct BerthGuest {
     gint64 held_usec;         /* since when it is held back, by the host's clock; 0 = it is not */
     gboolean hold_is_unknown; /* an agent before us, or what has failed, may have held it back */
     gboolean hold_wanted;
-    gboolean hold_asked; /* of libvirt, the last time ... */
-    gboolean asks_hold;  /* ... which has not answered */
+    gboolean hurries;             /* its memory is to be copied at the weight of others */
+    BerthGuestThen hurry_then;    /* what waits for libvirt's answer to that; NULL: nothing */
+    gboolean hold_asked;          /* of libvirt, the last time: whether it is held back, ... */
+    BerthDomainShare share_asked; /* ... and what for that, ... */
+    gboolean asks_hold;           /* ... which has not answered */
 
     /* The conversation. */
     BerthLogWriter *writer;
@@ -216,6 +221,15 @@ gboolean berth_guest_may_have_left(const BerthGuest *guest);
 /* It was adopted: is libvirt moving it for an agent before us? */
 void berth_guest_follow_move(BerthGuest *guest);
 gboolean berth_guest_is_leaving(const BerthGuest *guest);
+
+/* --- guest_hold.c --- */
+
+/* Its memory is to be copied, for a move or a checkpoint: with the CPU weight of a guest that is not in slack, and its vCPUs
+ * held back, if it is ASKED to hurry or is emulated (it stands still then). THEN when that is so, or could not be done:
+ * from inside for a guest that needs it not, else also of one that is closed by then. */
+void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then);
+/* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it did not hurry. */
+void berth_guest_hurry_no_more(BerthGuest *guest);
 
 /* --- guest_resize.c --- */
 

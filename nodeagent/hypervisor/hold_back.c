@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how a domain is kept from running at more than a small part of its vCPUs, for as long as its host is short
- * of memory. Each vCPU by itself: a resize limits all of them together, and neither undoes the other. */
+ * of memory. Each vCPU by itself: a resize limits all of them together, and neither undoes the other. The CPU weight is
+ * that of the whole domain, and a resize sets it, too. */
 #include "nodeagent/hypervisor/private.h"
 
 #define HOLD_BACK_MSEC 10000u
@@ -10,7 +11,7 @@
 
 typedef struct {
     char *name;
-    gboolean holds;
+    BerthDomainShare share;
 } HoldBackInput;
 
 static void hold_back_input_free(gpointer data)
@@ -20,12 +21,15 @@ static void hold_back_input_free(gpointer data)
     g_free(input);
 }
 
-static gboolean set_quota(virDomainPtr domain, const HoldBackInput *input, GError **error)
+static gboolean set_share(virDomainPtr domain, const HoldBackInput *input, GError **error)
 {
-    gint64 quota_usec = input->holds ? HELD_BACK_USEC : BERTH_CPU_PERIOD_USEC;
+    gint64 quota_usec = input->share.is_held_back ? HELD_BACK_USEC : BERTH_CPU_PERIOD_USEC;
+    guint64 shares = berth_domain_shares(input->share.vcpus, input->share.is_opportunistic);
     virTypedParameterPtr parameters = NULL;
     int n = 0, most = 0;
     gboolean ok =
+        virTypedParamsAddULLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_CPU_SHARES, shares) ==
+            0 &&
         virTypedParamsAddULLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_VCPU_PERIOD,
                                 BERTH_CPU_PERIOD_USEC) == 0 &&
         virTypedParamsAddLLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_VCPU_QUOTA,
@@ -47,15 +51,16 @@ static gpointer hold_back(gconstpointer input, GCancellable *cancellable, GError
     if (domain == NULL)
         berth_set_error_libvirt(error, "cannot hold back domain %s", data->name);
     else
-        set_quota(domain, data, error);
+        set_share(domain, data, error);
     return NULL;
 }
 
-void berth_hypervisor_hold_back_async(BerthHypervisor *hypervisor, const char *name, gboolean holds,
-                                      GAsyncReadyCallback callback, gpointer user_data)
+void berth_hypervisor_hold_back_async(BerthHypervisor *hypervisor, const char *name,
+                                      const BerthDomainShare *share, GAsyncReadyCallback callback,
+                                      gpointer user_data)
 {
     HoldBackInput *input = g_new0(HoldBackInput, 1);
-    *input = (HoldBackInput){g_strdup(name), holds};
+    *input = (HoldBackInput){g_strdup(name), *share};
     g_autofree char *what = g_strdup_printf("hold back domain %s", name);
     berth_hypervisor_run(hypervisor, what, hold_back, input, hold_back_input_free, NULL,
                          HOLD_BACK_MSEC, callback, user_data);

@@ -277,10 +277,17 @@ void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name
 gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
                                         GError **error);
 
-/* HOLDS: the domain gets a hundredth of each of its vCPUs, until it is told otherwise, moved or restored. What it
- * may have in all stays as it is (berth_hypervisor_resize_async()). */
-void berth_hypervisor_hold_back_async(BerthHypervisor *hypervisor, const char *name, gboolean holds,
-                                      GAsyncReadyCallback callback, gpointer user_data);
+/* How a domain gets its host's CPUs, within what it may have in all (berth_hypervisor_resize_async()). */
+typedef struct {
+    gboolean
+        is_held_back; /* a hundredth of each of its vCPUs; what else its QEMU does is not slowed down */
+    guint32 vcpus;             /* the CPU weight is that of a guest of so many ... */
+    gboolean is_opportunistic; /* ... in slack, or not */
+} BerthDomainShare;
+/* Until it is told otherwise, moved or restored. */
+void berth_hypervisor_hold_back_async(BerthHypervisor *hypervisor, const char *name,
+                                      const BerthDomainShare *share, GAsyncReadyCallback callback,
+                                      gpointer user_data);
 gboolean berth_hypervisor_hold_back_finish(GAsyncResult *result, GError **error);
 
 /* The process of the running domain NAME, by what libvirt has written; 0: not known. */

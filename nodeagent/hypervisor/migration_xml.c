@@ -109,7 +109,9 @@ static gboolean set_secret(xmlNode *root, const char *uuid, GError **error)
     return uuid == NULL || set_attribute(root, path, "uuid", uuid, error);
 }
 
-/* Its CPU weight, which its metadata say, too. The host that it leaves may have held it back. */
+/* Its CPU weight, which its metadata say. For as long as its memory comes it has that of a domain that is not in slack: on a
+ * host whose CPUs are all used it would take many times as long to come, and it does not run before. The host that it
+ * leaves may have held it back. */
 static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **error)
 {
     xmlNode *node = berth_domain_metadata_find(root);
@@ -120,8 +122,8 @@ static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **er
         return FALSE;
     }
     gboolean ok = berth_domain_metadata_read(node, &metadata, error);
-    g_autofree char *shares = g_strdup_printf(
-        "%" G_GUINT64_FORMAT, berth_domain_shares(metadata.limits.vcpus, is_opportunistic));
+    g_autofree char *shares =
+        g_strdup_printf("%" G_GUINT64_FORMAT, berth_domain_shares(metadata.limits.vcpus, FALSE));
     berth_domain_metadata_clear(&metadata);
     if (!ok || !set_text(root, "/domain/cputune/shares", shares, error) ||
         !set_text(root, "/domain/cputune/quota", G_STRINGIFY(BERTH_CPU_PERIOD_USEC), error))

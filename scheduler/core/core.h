@@ -547,6 +547,8 @@ typedef struct {
                     * counted, bit I for cell I; 0 = any. Where the driver does not bind guests to
                     * cells this is the core's accounting alone. */
 } BerthCoreAction;
+/* MIGRATE, CHECKPOINT: somebody waits for what the guest has on its node. */
+gboolean berth_core_action_is_pressing(const BerthCoreAction *action);
 
 typedef struct {
     GArray *actions; /* BerthCoreAction, in the order in which they are to leave */

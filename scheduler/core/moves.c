@@ -189,6 +189,20 @@ static void emit_op(BerthCore *core, const CoreGuest *guest, gboolean is_again)
     core_emit_action(core, &action);
 }
 
+gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
+{
+    switch (action->reason) {
+    case BERTH_REASON_PRESSURE:
+    case BERTH_REASON_ROOM_NEEDED:
+    case BERTH_REASON_STARVED:
+    case BERTH_REASON_DRAIN:
+        return action->kind == BERTH_ACTION_MIGRATE ||
+               (action->kind == BERTH_ACTION_CHECKPOINT && action->stops);
+    default:
+        return FALSE;
+    }
+}
+
 static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason)
 {
     guest->op = op;

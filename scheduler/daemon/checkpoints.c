@@ -470,6 +470,7 @@ static void ask(Saving *saving)
     request.space_bytes = action->space_mib * BYTES_PER_MIB;
     request.stop = action->stops;
     request.frozen = guest.is_frozen;
+    request.hurries = berth_core_action_is_pressing(action);
     request.signal = job->job->checkpoint_signal;
     request.signal_sec = job->job->checkpoint_signal_sec;
     Call *call = g_new(Call, 1);

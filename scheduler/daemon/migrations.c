@@ -404,6 +404,7 @@ static void ask_to_leave(Migration *migration, Berth__GuestId *id, BerthRpcPeer 
     request.target = migration->step == LEAVING ? migration->received->target : NULL;
     request.frozen = is_frozen;
     request.opportunistic = migration->action.is_opportunistic;
+    request.hurries = berth_core_action_is_pressing(&migration->action);
     ask(migration, peer, "MigrateGuest", &request.base, 0);
 }
 

@@ -7,6 +7,7 @@
 #include <glib/gstdio.h>
 
 #include "common/id.h"
+#include "nodeagent/guest_private.h"
 #include "tests/lib/assert.h"
 #include "tests/lib/certificates.h"
 #include "tests/lib/tool.h"
@@ -203,6 +204,15 @@ void agent_fixture_start_running(AgentFixture *fixture)
     run_until(berth_guest_is_known(agent_fixture_guest(fixture)));
     fake_guest_say_started(fixture->peer);
     run_until(is_in(fixture, BERTH_PHASE_RUNNING));
+}
+
+void agent_fixture_start_in_slack(AgentFixture *fixture)
+{
+    agent_fixture_start_running(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    guest->is_opportunistic = TRUE;
+    run_until(berth_guest_hold_is_known(guest));
+    fixture->hypervisor->holds = fixture->hypervisor->lets_go = 0;
 }
 
 BerthGuest *agent_fixture_guest(AgentFixture *fixture)

@@ -29,6 +29,8 @@ void agent_fixture_add_guest(AgentFixture *fixture);
 void agent_fixture_start(AgentFixture *fixture);
 /* ... of which the guest's command has begun. */
 void agent_fixture_start_running(AgentFixture *fixture);
+/* ... and which is in slack, and known not to be held back. */
+void agent_fixture_start_in_slack(AgentFixture *fixture);
 /* What it knows of the guest; NULL: nothing. */
 BerthGuest *agent_fixture_guest(AgentFixture *fixture);
 /* It knows it. */

@@ -292,17 +292,20 @@ void berth_hypervisor_suspend_async(BerthHypervisor *fake, const char *name,
     answer_later(fake, callback, user_data, error, NULL, NULL);
 }
 
-void berth_hypervisor_hold_back_async(BerthHypervisor *fake, const char *name, gboolean holds,
-                                      GAsyncReadyCallback callback, gpointer user_data)
+void berth_hypervisor_hold_back_async(BerthHypervisor *fake, const char *name,
+                                      const BerthDomainShare *share, GAsyncReadyCallback callback,
+                                      gpointer user_data)
 {
     GError *error = NULL;
     if (fake->failing_holds > 0) {
         fake->failing_holds--;
         error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the domain is busy");
-    } else if (holds) {
+    } else if (share->is_held_back) {
         fake->holds++;
+        fake->share = *share;
     } else {
         fake->lets_go++;
+        fake->share = *share;
     }
     answer_later(fake, callback, user_data, error, NULL, NULL);
 }

@@ -29,6 +29,7 @@ struct BerthHypervisor {
     gboolean holds_saves;      /* until the save is made to fail */
     GTask *held_save;
     guint holds, lets_go;        /* how often a domain was held back, and let go */
+    BerthDomainShare share;      /* the last that one was given */
     guint failing_holds;         /* this many more fail with UNAVAILABLE */
     guint failing_suspends;      /* this many more fail with UNAVAILABLE ... */
     gboolean knows_no_suspended; /* ... or with NOT_FOUND */

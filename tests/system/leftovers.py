@@ -21,11 +21,23 @@ def disks():
     return [name for name in names if name.startswith("disk")]
 
 
+def told(*command):
+    """What COMMAND says on the lab's host, be it an error: the disk may go as we look."""
+    try:
+        return f"# {' '.join(command)}\n{lab_exec('host', *command)}"
+    except Failed as error:
+        return f"{error}\n"
+
+
 def holders():
-    """Who has the disks open that are left, as Ceph says."""
+    """What Ceph knows of the disks that are left: who has them open, and what of them is being removed."""
     if os.path.isdir(os.path.join(LAB_DATA, "storage")):
         return ""
-    return "".join(lab_exec("host", "rbd", "status", f"berth/{name}") for name in disks())
+    looks = [("rbd", "status", f"berth/{name}") for name in disks()]
+    # A disk that is being removed has no name any more, and is listed nevertheless.
+    looks.append(("rbd", "trash", "ls", "--all", "--long", "berth"))
+    looks.append(("rados", "--pool", "berth", "listomapvals", "rbd_directory"))
+    return "".join(told(*look) for look in looks)
 
 
 def main():

@@ -94,6 +94,22 @@ static void checkpoint_lets_the_guest_run_on(void **state)
     assert_false(agent_fixture_guest(fixture)->is_frozen);
 }
 
+/* It stands still the shorter for it. */
+static void guest_in_slack_is_saved_at_the_weight_of_others(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->saves == 1);
+    assert_int_equal(fixture->hypervisor->holds, 1);
+    assert_true(fixture->hypervisor->share.is_held_back);
+    assert_false(fixture->hypervisor->share.is_opportunistic);
+    run_until(answer.is_given && fixture->hypervisor->lets_go == 1);
+    assert_int_equal(answer.code, 0);
+    assert_true(fixture->hypervisor->share.is_opportunistic);
+}
+
 /* An hour in which nothing is asked of libvirt, but for the end of the guest. */
 static void command_is_signalled_and_waited_for(void **state)
 {
@@ -214,6 +230,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(checkpoint_lets_the_guest_run_on),
+        TEST(guest_in_slack_is_saved_at_the_weight_of_others),
         TEST(command_is_signalled_and_waited_for),
         TEST(command_that_was_signalled_is_checkpointed),
         TEST(guest_that_ends_while_it_is_measured_has_no_checkpoint),

@@ -31,7 +31,12 @@ static const BerthMigrationTarget target = {.libvirt_uri = (char *)"qemu+tls://n
 
 static void begin_to_leave(AgentFixture *fixture, Answer *answer)
 {
-    berth_guest_leave(agent_fixture_guest(fixture), &target, FALSE, on_answer, answer);
+    berth_guest_leave(agent_fixture_guest(fixture), &target, FALSE, FALSE, on_answer, answer);
+}
+
+static void begin_to_hurry(AgentFixture *fixture, Answer *answer)
+{
+    berth_guest_leave(agent_fixture_guest(fixture), &target, FALSE, TRUE, on_answer, answer);
 }
 
 /* It is told of as one that has left, with what it had used, until it is released; its disk is not this node's to
@@ -125,6 +130,123 @@ static void move_that_is_called_off_leaves_it_running(void **state)
     assert_int_equal(stays.code, BERTH_ERROR_CANCELLED);
     assert_int_equal(fixture->hypervisor->resumes, 1);
     assert_false(agent_fixture_guest(fixture)->is_frozen);
+}
+
+/* --- hurrying ------------------------------------------------------------------------------- */
+
+static void assert_share(AgentFixture *fixture, gboolean is_held_back, gboolean is_opportunistic)
+{
+    assert_int_equal(fixture->hypervisor->share.is_held_back, is_held_back);
+    assert_int_equal(fixture->hypervisor->share.is_opportunistic, is_opportunistic);
+    assert_int_equal(fixture->hypervisor->share.vcpus, agent_fixture_guest(fixture)->limits.vcpus);
+}
+
+static void call_off(AgentFixture *fixture, Answer *answer)
+{
+    berth_guest_stay(agent_fixture_guest(fixture));
+    run_until(answer->is_given);
+    assert_int_equal(answer->code, BERTH_ERROR_CANCELLED);
+}
+
+/* The threads that copy it have its CPU weight, which is next to nothing on a busy node. */
+static void guest_in_slack_is_copied_at_the_weight_of_others(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    fixture->hypervisor->holds_moves = TRUE;
+    begin_to_leave(fixture, &answer);
+    run_until(fixture->hypervisor->moves == 1);
+    assert_int_equal(fixture->hypervisor->holds, 1);
+    assert_share(fixture, TRUE, FALSE);
+    call_off(fixture, &answer);
+    run_until(fixture->hypervisor->lets_go == 1);
+    assert_share(fixture, FALSE, TRUE);
+}
+
+static void guest_with_a_reservation_has_its_weight_anyway(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    begin_to_hurry(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->holds, 0);
+}
+
+/* It runs while it is copied: that it hardly does so is only for a node that needs what it has. */
+static void guest_that_runs_meanwhile_hurries_if_its_node_needs_it(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0}, again = {0};
+    agent_fixture_start_in_slack(fixture);
+    fixture->agent->context.use_kvm = TRUE;
+    fixture->hypervisor->holds_moves = TRUE;
+    begin_to_leave(fixture, &answer);
+    run_until(fixture->hypervisor->moves == 1);
+    assert_int_equal(fixture->hypervisor->holds, 0);
+    call_off(fixture, &answer);
+    begin_to_hurry(fixture, &again);
+    run_until(fixture->hypervisor->moves == 2);
+    assert_int_equal(fixture->hypervisor->holds, 1);
+    assert_share(fixture, TRUE, FALSE);
+    fixture->hypervisor->holds_moves = FALSE;
+    fake_hypervisor_let_move(fixture->hypervisor);
+    run_until(again.is_given);
+    assert_int_equal(again.code, 0);
+    assert_int_equal(fixture->hypervisor->lets_go, 0); /* there is nobody any more to be let go */
+}
+
+/* Its node was short of memory before, and still is. */
+static void guest_that_was_held_back_is_so_after_it_has_stayed(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    guest->hold_wanted = TRUE;
+    guest->held_usec = 1;
+    fixture->hypervisor->holds_moves = TRUE;
+    begin_to_hurry(fixture, &answer);
+    run_until(fixture->hypervisor->moves == 1);
+    assert_share(fixture, TRUE, FALSE);
+    call_off(fixture, &answer);
+    run_until(fixture->hypervisor->holds == 2);
+    assert_share(fixture, TRUE, TRUE);
+    assert_int_equal(fixture->hypervisor->lets_go, 0);
+    assert_int_equal(guest->held_usec, 1);
+}
+
+static void guest_that_cannot_hurry_leaves_all_the_same(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    fixture->hypervisor->failing_holds = 1;
+    begin_to_hurry(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->moves, 1);
+    assert_int_equal(fixture->hypervisor->failing_holds, 0);
+}
+
+/* libvirt is still at what the node has asked for. */
+static void guest_hurries_after_what_is_being_asked(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    fixture->hypervisor->holds_moves = TRUE;
+    fixture->hypervisor->failing_holds = 1;
+    berth_guest_hold_back(guest, TRUE);
+    begin_to_hurry(fixture, &answer);
+    run_until(fixture->hypervisor->moves == 1);
+    assert_int_equal(fixture->hypervisor->failing_holds, 0);
+    assert_int_equal(fixture->hypervisor->holds, 1);
+    assert_share(fixture, TRUE, FALSE);
+    call_off(fixture, &answer);
 }
 
 /* How far it is is told with its status, and no longer when it is over. */
@@ -602,6 +724,12 @@ int main(void)
         TEST(guest_that_cannot_leave_runs_on),
         TEST(guest_that_cannot_be_held_runs_on),
         TEST(move_that_is_called_off_leaves_it_running),
+        TEST(guest_in_slack_is_copied_at_the_weight_of_others),
+        TEST(guest_with_a_reservation_has_its_weight_anyway),
+        TEST(guest_that_runs_meanwhile_hurries_if_its_node_needs_it),
+        TEST(guest_that_was_held_back_is_so_after_it_has_stayed),
+        TEST(guest_that_cannot_hurry_leaves_all_the_same),
+        TEST(guest_hurries_after_what_is_being_asked),
         TEST(progress_is_told),
         TEST(stop_calls_a_move_off),
         TEST(guest_that_is_missing_while_it_moves_is_not_gone),
