@@ -63,13 +63,28 @@ def host_dies():
     await_empty(job)
 
 
-@test("a running job is put back to a checkpoint")
+def drawn(job):
+    """What it has drawn at random for each of its lines."""
+    words = [line.split() for line in output(job)[0].decode().splitlines()]
+    return {int(w[0]): w[3] for w in words if len(w) == 4}
+
+
+@test("a running job is put back to a checkpoint, twice, and each time draws other random numbers than before")
 def put_back():
+    more = 8
     job = start(KEPT_MIB)
     berth("checkpoint", "--wait", str(job))
-    await_more(job)
-    check_in("runs on", berth("restore", "--wait", str(job), "1"), "what it says")
-    await_more(job)
+    # What it had drawn already, and had not written; and some until its kernel has heard of it.
+    since = max(drawn(job)) + 1 + more // 2
+    lives = []
+    for _ in range(2):
+        await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
+        lives.append(drawn(job))
+        check_in("runs on", berth("restore", "--wait", str(job), "1"), "what it says")
+    await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
+    lives.append(drawn(job))
+    for i in range(since, since + more):
+        check_equal(len({life[i] for life in lives}), len(lives), f"different numbers of its line {i}: {lives}")
     check_whole(job, epoch=starts(task(show(job))))
     await_empty(job)
 
