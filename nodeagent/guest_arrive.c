@@ -123,7 +123,6 @@ static void on_found(GObject *source, GAsyncResult *result, gpointer data)
     g_message("%s has come from another node", guest->name);
     berth_guest_adopt(guest, domain);
     guest->is_frozen = guest->freeze_wanted = TRUE; /* whatever libvirt calls how it has come */
-    berth_guest_hurry_no_more(guest);
     berth_guest_find_clients(guest, on_clients_found);
 }
 

@@ -18,11 +18,12 @@
 
 static void ask(BerthGuest *guest);
 
-/* Of a guest that leaves, or whose vCPUs a checkpoint has, nothing is to be asked, unless that waits for it: libvirt would wait
- * for the end. */
+/* Of a guest that leaves, or may, or whose vCPUs a checkpoint has, nothing is to be asked, unless that waits for it: libvirt
+ * would wait for the end, and a worker of the agent with it. */
 static gboolean can_be_asked(const BerthGuest *guest)
 {
-    gboolean is_taken = berth_guest_is_leaving(guest) || berth_guest_vcpus_are_taken(guest);
+    gboolean is_taken =
+        berth_guest_is_leaving(guest) || guest->may_be_moving || berth_guest_vcpus_are_taken(guest);
     return !guest->asks_hold && berth_guest_has_domain(guest) &&
            (!is_taken || guest->hurry_then != NULL);
 }
@@ -130,7 +131,8 @@ void berth_guest_hurry_no_more(BerthGuest *guest)
 {
     guest->hold_is_unknown = guest->hold_is_unknown || guest->hurries;
     guest->hurries = FALSE;
-    if (guest->hold_is_unknown && can_be_asked(guest))
+    gboolean is_so = !guest->hold_is_unknown && guest->hold_asked == guest->hold_wanted;
+    if (!is_so && can_be_asked(guest))
         ask(guest);
 }
 

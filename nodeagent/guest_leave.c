@@ -381,14 +381,8 @@ static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
 
 /* --- what an agent before us has begun ------------------------------------------------------ */
 
-static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
+static void follow(BerthGuest *guest, const BerthMigrationState *state)
 {
-    g_autoptr(BerthGuestRef) guest = data;
-    g_autoptr(GError) error = NULL;
-    g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
-    if (guest->is_closed || guest->is_leaving || !berth_guest_has_domain(guest) || state == NULL ||
-        !state->is_under_way)
-        return;
     g_message("%s is being moved to another node, since before this agent was started",
               guest->name);
     set_leaving(guest, TRUE);
@@ -399,8 +393,23 @@ static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
     look_later(guest);
 }
 
+static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
+    guest->may_be_moving = FALSE;
+    if (guest->is_closed || guest->is_leaving || !berth_guest_has_domain(guest))
+        return;
+    if (state != NULL && state->is_under_way)
+        follow(guest, state);
+    else
+        berth_guest_hurry_no_more(guest);
+}
+
 void berth_guest_follow_move(BerthGuest *guest)
 {
+    guest->may_be_moving = TRUE;
     berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_move_found,
                                      berth_guest_ref(guest));
 }

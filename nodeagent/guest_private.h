@@ -63,6 +63,7 @@ struct BerthGuest {
     /* guest_leave.c */
     gboolean is_leaving;          /* or may be, until libvirt has been seen to have let go of it */
     gboolean is_followed;         /* ... for an agent before us */
+    gboolean may_be_moving;       /* likewise, as libvirt has not said otherwise yet */
     BerthMigrationTarget *target; /* where it is being moved to; NULL: not known */
     gboolean is_held;             /* it is emulated, and its vCPUs stand still for that */
     gboolean stays;               /* somebody does not want it moved any more */
@@ -228,7 +229,8 @@ gboolean berth_guest_is_leaving(const BerthGuest *guest);
  * held back, if it is ASKED to hurry or is emulated (it stands still then). THEN when that is so, or could not be done:
  * from inside for a guest that needs it not, else also of one that is closed by then. */
 void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then);
-/* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it did not hurry. */
+/* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it is known not to have
+ * hurried. */
 void berth_guest_hurry_no_more(BerthGuest *guest);
 
 /* --- guest_resize.c --- */

@@ -249,6 +249,21 @@ static void guest_hurries_after_what_is_being_asked(void **state)
     call_off(fixture, &answer);
 }
 
+/* An agent before this one may have begun to move it: libvirt would answer nothing else before the end of that. */
+static void guest_that_may_be_moving_is_held_back_when_that_is_known(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_start_in_slack(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    guest->may_be_moving = TRUE;
+    berth_guest_hold_back(guest, TRUE);
+    agent_fixture_pass(50);
+    assert_int_equal(fixture->hypervisor->holds, 0);
+    berth_guest_follow_move(guest);
+    run_until(berth_guest_held_usec(guest) != 0);
+    assert_int_equal(fixture->hypervisor->holds, 1);
+}
+
 /* How far it is is told with its status, and no longer when it is over. */
 static void progress_is_told(void **state)
 {
@@ -730,6 +745,7 @@ int main(void)
         TEST(guest_that_was_held_back_is_so_after_it_has_stayed),
         TEST(guest_that_cannot_hurry_leaves_all_the_same),
         TEST(guest_hurries_after_what_is_being_asked),
+        TEST(guest_that_may_be_moving_is_held_back_when_that_is_known),
         TEST(progress_is_told),
         TEST(stop_calls_a_move_off),
         TEST(guest_that_is_missing_while_it_moves_is_not_gone),
