@@ -269,6 +269,16 @@ def untold_saved(case):
 SAVING = {"asked": asked_to_save, "saving": saving, "saved": saved, "untold": untold_saved}
 
 
+RESTORED = "goes on from a checkpoint"
+
+
+@contextlib.contextmanager
+def restoring(case):
+    """Its memory is on its way back."""
+    with stopped_with_memory(case, RESTORED):
+        yield
+
+
 # --- faults --------------------------------------------------------------------------------------
 
 

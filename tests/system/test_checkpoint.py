@@ -9,6 +9,9 @@ from counting import *
 
 KEPT_MIB = by_size(8, 64, 200)
 TIMES = by_size(2, 5, 20)
+ROUNDS = by_size(3, 10, 100)
+MEMORY_MIB, TOUCHED_MIB = by_size((256, 48), (1024, 150), (2048, 300))
+OWN_MIB = 100  # at most, of the guest's kernel and init
 
 
 def checkpoints(job):
@@ -87,6 +90,45 @@ def put_back():
         check_equal(len({life[i] for life in lives}), len(lives), f"different numbers of its line {i}: {lives}")
     check_whole(job, epoch=starts(task(show(job))))
     await_empty(job)
+
+
+LISTS = ("rbd_children", "rbd_trash")  # librbd's own, which it makes when there is first something for them
+
+
+def stored():
+    """What is in the pool, but for output, which outlives its jobs: objects, and what librbd's lists have."""
+    objects = set(lab_exec("host", "rados", "--pool", "berth", "ls").splitlines())
+    listed = [lab_exec("host", "rados", "--pool", "berth", "listomapvals", name) for name in LISTS if name in objects]
+    return {name for name in objects if name not in LISTS and not name.startswith("log-")} | set(filter(None, listed))
+
+
+def used_mib(image):
+    """By its objects, as Ceph counts them."""
+    said = json.loads(lab_exec("host", "rbd", "--pool", "berth", "du", "--format", "json", image))
+    return said["images"][0]["used_size"] / 2**20
+
+
+@test(f"{ROUNDS} checkpoints of a guest that touched {TOUCHED_MIB} MiB of {MEMORY_MIB} have what it touched, and leave nothing")
+def leaves_nothing():
+    before = stored()
+    job = sh("echo ready; while [ ! -e /dev/shm/stop ]; do usleep 100000; done", "--memory", f"{MEMORY_MIB}M")
+    await_running(job)
+    in_guest(job, f"dd if=/dev/urandom of=/dev/shm/touched bs=1M count={TOUCHED_MIB}")
+    for serial in range(1, ROUNDS + 1):
+        berth("checkpoint", "--wait", str(job))
+        saved = checkpoints(job)
+        check_equal([each["serial"] for each in saved], [serial], "its checkpoints")
+        told, used = number(saved[0], "memoryBytes") / 2**20, used_mib(f"ckpt-{job}-0-{serial}")
+        if serial in (1, ROUNDS):
+            say(f"checkpoint {serial} takes {told:.0f} MiB as berth says, {used:.0f} MiB as Ceph says")
+        for mib in (told, used):
+            check(TOUCHED_MIB < mib < TOUCHED_MIB + OWN_MIB, f"{mib:.0f} MiB are stored: {TOUCHED_MIB} and the guest's own")
+        berth("checkpoint", "rm", str(job), str(serial))
+        await_true("it is removed", lambda: not checkpoints(job))
+    berth("exec", str(job), "--", "touch", "/dev/shm/stop")
+    check_equal(wait_one(job)["state"], "COMPLETED", "its state")
+    await_true("its disk is gone", lambda: not left_in_pool(job), 120)
+    check_equal(stored() - before, set(), "objects that are left in the pool")
 
 
 # Its command notes the signals that it gets; what it has started has no part in them.

@@ -24,16 +24,9 @@ def asked_to_restore(case):
     return asked(case, "guest-restore ", *case.verb)
 
 
-@contextlib.contextmanager
-def restoring(case):
-    """Its memory is on its way."""
-    with stopped_with_memory(case, "goes on from a checkpoint"):
-        yield
-
-
 def untold_restored(case):
     """It runs, and berthd does not know."""
-    return untold(case, "guest-restore ", lambda: case.await_said(case.node, "goes on from a checkpoint"), *case.verb)
+    return untold(case, "guest-restore ", lambda: case.await_said(case.node, RESTORED), *case.verb)
 
 
 FREEZE = {**SAVING, "releasing": releasing}
