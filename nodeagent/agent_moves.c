@@ -50,6 +50,7 @@ static void answer_target(const BerthGuest *guest, BerthRpcCall *call)
     target.initramfs = has->initramfs;
     target.partition = has->partition == NULL ? (char *)"" : has->partition;
     target.secret_uuid = has->secret_uuid == NULL ? (char *)"" : has->secret_uuid;
+    target.sets_weight = has->sets_weight;
     reply.target = &target;
     berth_rpc_call_reply(call, &reply.base);
 }
@@ -210,6 +211,7 @@ void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
         .partition = or_null(said->partition),
         .secret_uuid = or_null(said->secret_uuid),
         .is_opportunistic = request->opportunistic,
+        .sets_weight = said->sets_weight,
     };
     berth_guest_leave(guest, &target, request->frozen, request->hurries, answer_migrate, move);
 }

@@ -250,12 +250,14 @@ static void hold_all(BerthBackstop *backstop, const GPtrArray *guests)
     }
 }
 
-/* The one that was held back first, of those that can go on now. */
+/* The one that was held back first, of those that can go on now. Who was to be, and could not, is not to be any more. */
 static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
 {
     BerthGuest *first = NULL;
     for (guint i = 0; i < guests->len; i++) {
         BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (berth_guest_held_usec(guest) == 0)
+            berth_guest_hold_back(guest, FALSE);
         if (berth_guest_is_in_slack(guest) && berth_guest_can_be_let_go(guest) &&
             (first == NULL || berth_guest_held_usec(guest) < berth_guest_held_usec(first)))
             first = guest;
@@ -277,6 +279,7 @@ static void let_others_go(const BerthBackstop *backstop, const GPtrArray *guests
         if (!berth_guest_is_in_slack(guest) ||
             (!backstop->is_short && !berth_guest_hold_is_known(guest)))
             berth_guest_hold_back(guest, FALSE);
+        berth_guest_renew_hold(guest);
     }
 }
 

@@ -139,6 +139,8 @@ void berth_guest_hold_back(BerthGuest *guest, gboolean holds);
 gboolean berth_guest_can_be_let_go(const BerthGuest *guest);
 /* FALSE: an agent before this one, or a question that failed, may have held it back; libvirt has taken nothing since. */
 gboolean berth_guest_hold_is_known(const BerthGuest *guest);
+/* libvirt is asked again for what is wanted, if it may have taken something else. */
+void berth_guest_renew_hold(BerthGuest *guest);
 /* Since when it is held back, by the host's clock; 0: it is not. */
 gint64 berth_guest_held_usec(const BerthGuest *guest);
 /* It runs in what others have reserved and do not use. */

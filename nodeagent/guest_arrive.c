@@ -46,6 +46,7 @@ BerthMigrationTarget *berth_guest_target(const BerthGuest *guest)
         .partition = config->partition,
         .secret_uuid = config->storage.secret_uuid,
         .is_opportunistic = guest->is_opportunistic,
+        .sets_weight = TRUE,
     };
     return berth_migration_target_copy(&target);
 }

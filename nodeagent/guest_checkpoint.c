@@ -146,6 +146,7 @@ static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *re
     if (guest->is_closed)
         return;
     berth_guest_hurry_no_more(guest);
+    berth_guest_resize_go_on(guest);
     berth_guest_freeze_go_on(guest);
     if (guest->phase == BERTH_PHASE_CLEANING)
         berth_guest_enter_cleaning(guest); /* which has waited for this */

@@ -8,7 +8,7 @@
  * something.
  *
  * Invariants: HELD_USEC is not 0 only if libvirt was told to hold it back for its node, and has not been told to let it go;
- * what may take effect after it has failed leaves HOLD_IS_UNKNOWN; who hurries is asked for before his memory is copied,
+ * what may take effect after it has failed leaves HOLD_IS_UNKNOWN, and SHARE_IS_UNKNOWN; who hurries is asked for before his memory is copied,
  * and not while it is. */
 #include <config.h>
 
@@ -31,7 +31,7 @@ static gboolean can_be_asked(const BerthGuest *guest)
 static void note(BerthGuest *guest, gboolean holds)
 {
     gint64 was_usec = guest->held_usec;
-    guest->hold_is_unknown = FALSE;
+    guest->hold_is_unknown = guest->share_is_unknown = FALSE;
     if (!holds)
         guest->held_usec = 0;
     else if (guest->held_usec == 0)
@@ -45,18 +45,21 @@ static void note_failure(BerthGuest *guest, const GError *error)
 {
     g_debug("%s: %s", guest->name, error->message);
     if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
-        guest->hold_is_unknown = TRUE;
+        guest->hold_is_unknown = guest->share_is_unknown = TRUE;
 }
 
-/* A resize that is under way sets the weight, too: both are to set the same. */
+/* A resize that is under way sets the weight, too: both are to set the same. Who hurries is not resized; what copies him has
+ * one CPU at most. */
 static BerthDomainShare wanted_share(const BerthGuest *guest)
 {
+    if (guest->hurries)
+        return (BerthDomainShare){.is_held_back = TRUE, .vcpus = BERTH_COPYING_CPUS};
     gboolean in_slack =
         guest->is_resizing ? guest->size_wanted.is_opportunistic : guest->is_opportunistic;
     return (BerthDomainShare){
-        .is_held_back = guest->hold_wanted || guest->hurries,
+        .is_held_back = guest->hold_wanted,
         .vcpus = guest->is_resizing ? guest->size_wanted.vcpus : guest->limits.vcpus,
-        .is_opportunistic = in_slack && !guest->hurries,
+        .is_opportunistic = in_slack,
     };
 }
 
@@ -114,9 +117,17 @@ void berth_guest_hold_back(BerthGuest *guest, gboolean holds)
         ask(guest);
 }
 
+void berth_guest_renew_hold(BerthGuest *guest)
+{
+    gboolean is_so = !guest->share_is_unknown && guest->hold_wanted == (guest->held_usec != 0);
+    if (!is_so && can_be_asked(guest))
+        ask(guest);
+}
+
 void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then)
 {
-    gboolean gains = guest->is_opportunistic && (asked || !guest->context->use_kvm);
+    gboolean stands = guest->is_frozen || !guest->context->use_kvm;
+    gboolean gains = guest->is_opportunistic && (asked || stands);
     if (!gains || guest->is_closed || !berth_guest_has_domain(guest)) {
         then(guest);
         return;
@@ -129,11 +140,9 @@ void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then)
 
 void berth_guest_hurry_no_more(BerthGuest *guest)
 {
-    guest->hold_is_unknown = guest->hold_is_unknown || guest->hurries;
+    guest->share_is_unknown = guest->share_is_unknown || guest->hurries;
     guest->hurries = FALSE;
-    gboolean is_so = !guest->hold_is_unknown && guest->hold_asked == guest->hold_wanted;
-    if (!is_so && can_be_asked(guest))
-        ask(guest);
+    berth_guest_renew_hold(guest);
 }
 
 gboolean berth_guest_can_be_let_go(const BerthGuest *guest)

@@ -67,6 +67,7 @@ static void end(BerthGuest *guest, const GError *error)
     berth_guest_give_answers(guest->leave_answers, BERTH_FAULT_NONE, error);
     g_clear_error(&guest->stay_error);
     berth_guest_hurry_no_more(guest);
+    berth_guest_resize_go_on(guest);
     berth_guest_freeze_go_on(guest);
 }
 

@@ -115,6 +115,8 @@ struct BerthGuest {
     /* guest_hold.c */
     gint64 held_usec;         /* since when it is held back, by the host's clock; 0 = it is not */
     gboolean hold_is_unknown; /* an agent before us, or what has failed, may have held it back */
+    gboolean
+        share_is_unknown; /* likewise; or it has hurried, and libvirt was not told yet that it does so no more */
     gboolean hold_wanted;
     gboolean hurries;             /* its memory is to be copied at the weight of others */
     BerthGuestThen hurry_then;    /* what waits for libvirt's answer to that; NULL: nothing */
@@ -226,7 +228,7 @@ gboolean berth_guest_is_leaving(const BerthGuest *guest);
 /* --- guest_hold.c --- */
 
 /* Its memory is to be copied, for a move or a checkpoint: with the CPU weight of a guest that is not in slack, and its vCPUs
- * held back, if it is ASKED to hurry or is emulated (it stands still then). THEN when that is so, or could not be done:
+ * held back, if it is ASKED to hurry or stands still meanwhile, as one does that is emulated. THEN when that is so, or could not be done:
  * from inside for a guest that needs it not, else also of one that is closed by then. */
 void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then);
 /* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it is known not to have
@@ -235,6 +237,8 @@ void berth_guest_hurry_no_more(BerthGuest *guest);
 
 /* --- guest_resize.c --- */
 
+/* Its memory is not being copied any more: what was put off for that is asked for. */
+void berth_guest_resize_go_on(BerthGuest *guest);
 /* Of a report of the guest. */
 void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib);
 /* It has a domain no more: nothing of it can be changed. */

@@ -199,11 +199,15 @@ static guint64 needed_mib(const BerthGuest *guest)
     return guest->needed_mib > G_MAXUINT64 - left ? G_MAXUINT64 : guest->needed_mib + left;
 }
 
+/* Not while libvirt copies its memory, or is about to: it would wait for the end of that, or take from the copy the CPU weight
+ * that it has. */
 static void ask(BerthGuest *guest)
 {
-    guest->is_size_asked = TRUE;
-    guest->asks_size_again = FALSE;
     g_clear_handle_id(&guest->resize_source, g_source_remove);
+    guest->asks_size_again = berth_guest_vcpus_are_taken(guest);
+    if (guest->asks_size_again)
+        return;
+    guest->is_size_asked = TRUE;
     berth_hypervisor_resize_async(guest->context->hypervisor, guest->name, &guest->size_wanted,
                                   needed_mib(guest), guest->silences >= SILENCES_TO_PRESS, on_asked,
                                   berth_guest_ref(guest));
@@ -278,6 +282,12 @@ void berth_guest_note_needed_memory(BerthGuest *guest, guint64 available_mib)
     guint64 before_mib = guest->needed_mib;
     guest->needed_mib = has_mib - MIN(has_mib, available_mib);
     if (guest->needed_mib < before_mib && guest->is_resizing && !guest->is_size_asked)
+        ask(guest);
+}
+
+void berth_guest_resize_go_on(BerthGuest *guest)
+{
+    if (guest->is_resizing && guest->asks_size_again && !guest->is_size_asked)
         ask(guest);
 }
 

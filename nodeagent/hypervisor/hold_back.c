@@ -21,6 +21,7 @@ static void hold_back_input_free(gpointer data)
     g_free(input);
 }
 
+/* The quota first: one that is to be held back gets no weight for its vCPUs. */
 static gboolean set_share(virDomainPtr domain, const HoldBackInput *input, GError **error)
 {
     gint64 quota_usec = input->share.is_held_back ? HELD_BACK_USEC : BERTH_CPU_PERIOD_USEC;
@@ -28,12 +29,12 @@ static gboolean set_share(virDomainPtr domain, const HoldBackInput *input, GErro
     virTypedParameterPtr parameters = NULL;
     int n = 0, most = 0;
     gboolean ok =
-        virTypedParamsAddULLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_CPU_SHARES, shares) ==
-            0 &&
         virTypedParamsAddULLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_VCPU_PERIOD,
                                 BERTH_CPU_PERIOD_USEC) == 0 &&
         virTypedParamsAddLLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_VCPU_QUOTA,
                                quota_usec) == 0 &&
+        virTypedParamsAddULLong(&parameters, &n, &most, VIR_DOMAIN_SCHEDULER_CPU_SHARES, shares) ==
+            0 &&
         virDomainSetSchedulerParametersFlags(domain, parameters, n, VIR_DOMAIN_AFFECT_LIVE) == 0;
     if (!ok)
         berth_set_error_libvirt(error, "cannot set how much CPU domain %s gets", input->name);

@@ -201,7 +201,8 @@ typedef struct {
     char *partition;           /* NULL: libvirt's own */
     char *secret_uuid;         /* of its libvirt's secret for storage; NULL: the disk needs none */
     char *domain;              /* its name there; NULL: as here */
-    gboolean is_opportunistic; /* its CPU weight there is that of a guest in slack */
+    gboolean is_opportunistic; /* its CPU weight there is that of a guest in slack ... */
+    gboolean sets_weight;      /* ... as soon as its agent has taken it, which sets it itself */
 } BerthMigrationTarget;
 BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *target);
 void berth_migration_target_free(BerthMigrationTarget *target);
@@ -276,6 +277,9 @@ void berth_hypervisor_resize_async(BerthHypervisor *hypervisor, const char *name
                                    gpointer user_data);
 gboolean berth_hypervisor_resize_finish(GAsyncResult *result, BerthResizeProgress *out_progress,
                                         GError **error);
+
+/* Of the threads that copy a domain's memory, together. */
+#define BERTH_COPYING_CPUS 1u
 
 /* How a domain gets its host's CPUs, within what it may have in all (berth_hypervisor_resize_async()). */
 typedef struct {

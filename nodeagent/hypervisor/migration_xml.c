@@ -109,10 +109,17 @@ static gboolean set_secret(xmlNode *root, const char *uuid, GError **error)
     return uuid == NULL || set_attribute(root, path, "uuid", uuid, error);
 }
 
-/* Its CPU weight, which its metadata say. For as long as its memory comes it has that of a domain that is not in slack: on a
- * host whose CPUs are all used it would take many times as long to come, and it does not run before. The host that it
- * leaves may have held it back. */
-static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **error)
+/* For as long as its memory comes one in slack has a weight that does not count its vCPUs, which do not run: on a host whose
+ * CPUs are all used it would take many times as long to come. An older agent would leave it that weight. */
+static guint64 shares_for(const BerthMigrationTarget *target, guint32 vcpus)
+{
+    if (target->is_opportunistic && target->sets_weight)
+        return berth_domain_shares(BERTH_COPYING_CPUS, FALSE);
+    return berth_domain_shares(vcpus, target->is_opportunistic);
+}
+
+/* Its CPU weight, which its metadata say, too. The host that it leaves may have held it back. */
+static gboolean set_weight(xmlNode *root, const BerthMigrationTarget *target, GError **error)
 {
     xmlNode *node = berth_domain_metadata_find(root);
     BerthDomainMetadata metadata = {0};
@@ -123,12 +130,12 @@ static gboolean set_weight(xmlNode *root, gboolean is_opportunistic, GError **er
     }
     gboolean ok = berth_domain_metadata_read(node, &metadata, error);
     g_autofree char *shares =
-        g_strdup_printf("%" G_GUINT64_FORMAT, berth_domain_shares(metadata.limits.vcpus, FALSE));
+        g_strdup_printf("%" G_GUINT64_FORMAT, shares_for(target, metadata.limits.vcpus));
     berth_domain_metadata_clear(&metadata);
     if (!ok || !set_text(root, "/domain/cputune/shares", shares, error) ||
         !set_text(root, "/domain/cputune/quota", G_STRINGIFY(BERTH_CPU_PERIOD_USEC), error))
         return FALSE;
-    berth_domain_metadata_set_weight(node, is_opportunistic);
+    berth_domain_metadata_set_weight(node, target->is_opportunistic);
     return TRUE;
 }
 
@@ -142,8 +149,7 @@ static gboolean set_host(xmlNode *root, const BerthMigrationTarget *target, GErr
         !set_text(root, "/domain/os/initrd", target->initramfs, error) ||
         !set_attribute(root, channel, "path", target->channel_path, error) ||
         !set_attribute(root, console, "path", target->console_path, error) ||
-        !set_weight(root, target->is_opportunistic, error) ||
-        !set_secret(root, target->secret_uuid, error))
+        !set_weight(root, target, error) || !set_secret(root, target->secret_uuid, error))
         return FALSE;
     set_partition(root, target->partition);
     return TRUE;

@@ -547,7 +547,8 @@ typedef struct {
                     * counted, bit I for cell I; 0 = any. Where the driver does not bind guests to
                     * cells this is the core's accounting alone. */
 } BerthCoreAction;
-/* MIGRATE, CHECKPOINT: somebody waits for what the guest has on its node. */
+/* MIGRATE, CHECKPOINT: somebody waits for what the guest has on its node, or does not want it to run on: that it gets less CPU
+ * meanwhile is right. */
 gboolean berth_core_action_is_pressing(const BerthCoreAction *action);
 
 typedef struct {

@@ -191,13 +191,16 @@ static void emit_op(BerthCore *core, const CoreGuest *guest, gboolean is_again)
 
 gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
 {
+    gboolean is_save = action->kind == BERTH_ACTION_CHECKPOINT && action->stops;
     switch (action->reason) {
     case BERTH_REASON_PRESSURE:
     case BERTH_REASON_ROOM_NEEDED:
     case BERTH_REASON_STARVED:
-    case BERTH_REASON_DRAIN:
-        return action->kind == BERTH_ACTION_MIGRATE ||
-               (action->kind == BERTH_ACTION_CHECKPOINT && action->stops);
+        return is_save || action->kind == BERTH_ACTION_MIGRATE;
+    case BERTH_REASON_TIME_LIMIT: /* it is not to run on any more */
+    case BERTH_REASON_FROZEN_BY_USER:
+    case BERTH_REASON_FROZEN_BY_OPERATOR:
+        return is_save;
     default:
         return FALSE;
     }

@@ -441,6 +441,32 @@ static void nobody_leaves_for_a_start_that_was_given_up(void **state)
         "checkpointed 3.1 failed\n");
 }
 
+/* Others leave at their own pace: who is moved for balance, say, or is checkpointed and runs on. */
+static void who_is_waited_for_is_told_so(void **state)
+{
+    static const struct {
+        BerthActionKind kind;
+        gboolean stops;
+        BerthReason reason;
+        gboolean is_pressing;
+    } cases[] = {
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_PRESSURE, TRUE},
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_ROOM_NEEDED, TRUE},
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_BALANCE, FALSE},
+        {BERTH_ACTION_MIGRATE, FALSE, BERTH_REASON_DRAIN, FALSE},
+        {BERTH_ACTION_CHECKPOINT, TRUE, BERTH_REASON_ROOM_NEEDED, TRUE},
+        {BERTH_ACTION_CHECKPOINT, TRUE, BERTH_REASON_TIME_LIMIT, TRUE},
+        {BERTH_ACTION_CHECKPOINT, TRUE, BERTH_REASON_DRAIN, FALSE},
+        {BERTH_ACTION_CHECKPOINT, FALSE, BERTH_REASON_PRESSURE, FALSE},
+        {BERTH_ACTION_RESIZE, FALSE, BERTH_REASON_PRESSURE, FALSE},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const BerthCoreAction action = {
+            .kind = cases[i].kind, .stops = cases[i].stops, .reason = cases[i].reason};
+        assert_int_equal(berth_core_action_is_pressing(&action), cases[i].is_pressing);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -463,6 +489,7 @@ int main(void)
         cmocka_unit_test(nobody_comes_back_to_a_node_under_pressure),
         cmocka_unit_test(node_with_hardly_any_memory_left_sends_one_away),
         cmocka_unit_test(migration_that_fails_leaves_the_guest_where_it_was),
+        cmocka_unit_test(who_is_waited_for_is_told_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -134,11 +134,19 @@ static void move_that_is_called_off_leaves_it_running(void **state)
 
 /* --- hurrying ------------------------------------------------------------------------------- */
 
-static void assert_share(AgentFixture *fixture, gboolean is_held_back, gboolean is_opportunistic)
+static void assert_has_share(AgentFixture *fixture, gboolean is_held_back)
 {
     assert_int_equal(fixture->hypervisor->share.is_held_back, is_held_back);
-    assert_int_equal(fixture->hypervisor->share.is_opportunistic, is_opportunistic);
+    assert_true(fixture->hypervisor->share.is_opportunistic);
     assert_int_equal(fixture->hypervisor->share.vcpus, agent_fixture_guest(fixture)->limits.vcpus);
+}
+
+/* However many vCPUs it has. */
+static void assert_hurries(const AgentFixture *fixture)
+{
+    assert_true(fixture->hypervisor->share.is_held_back);
+    assert_false(fixture->hypervisor->share.is_opportunistic);
+    assert_int_equal(fixture->hypervisor->share.vcpus, 1);
 }
 
 static void call_off(AgentFixture *fixture, Answer *answer)
@@ -158,10 +166,10 @@ static void guest_in_slack_is_copied_at_the_weight_of_others(void **state)
     begin_to_leave(fixture, &answer);
     run_until(fixture->hypervisor->moves == 1);
     assert_int_equal(fixture->hypervisor->holds, 1);
-    assert_share(fixture, TRUE, FALSE);
+    assert_hurries(fixture);
     call_off(fixture, &answer);
     run_until(fixture->hypervisor->lets_go == 1);
-    assert_share(fixture, FALSE, TRUE);
+    assert_has_share(fixture, FALSE);
 }
 
 static void guest_with_a_reservation_has_its_weight_anyway(void **state)
@@ -190,7 +198,7 @@ static void guest_that_runs_meanwhile_hurries_if_its_node_needs_it(void **state)
     begin_to_hurry(fixture, &again);
     run_until(fixture->hypervisor->moves == 2);
     assert_int_equal(fixture->hypervisor->holds, 1);
-    assert_share(fixture, TRUE, FALSE);
+    assert_hurries(fixture);
     fixture->hypervisor->holds_moves = FALSE;
     fake_hypervisor_let_move(fixture->hypervisor);
     run_until(again.is_given);
@@ -210,10 +218,10 @@ static void guest_that_was_held_back_is_so_after_it_has_stayed(void **state)
     fixture->hypervisor->holds_moves = TRUE;
     begin_to_hurry(fixture, &answer);
     run_until(fixture->hypervisor->moves == 1);
-    assert_share(fixture, TRUE, FALSE);
+    assert_hurries(fixture);
     call_off(fixture, &answer);
     run_until(fixture->hypervisor->holds == 2);
-    assert_share(fixture, TRUE, TRUE);
+    assert_has_share(fixture, TRUE);
     assert_int_equal(fixture->hypervisor->lets_go, 0);
     assert_int_equal(guest->held_usec, 1);
 }
@@ -245,8 +253,28 @@ static void guest_hurries_after_what_is_being_asked(void **state)
     run_until(fixture->hypervisor->moves == 1);
     assert_int_equal(fixture->hypervisor->failing_holds, 0);
     assert_int_equal(fixture->hypervisor->holds, 1);
-    assert_share(fixture, TRUE, FALSE);
+    assert_hurries(fixture);
     call_off(fixture, &answer);
+}
+
+/* libvirt would set the weight that it has as it is, and would wait for the end of the move. */
+static void guest_that_is_on_its_way_is_resized_when_it_has_stayed(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_in_slack(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    fixture->hypervisor->holds_moves = TRUE;
+    fixture->hypervisor->most_mib = guest->limits.memory_mib / 2;
+    berth_guest_domain_resized(guest); /* its guest takes the rest later */
+    run_until(fixture->hypervisor->resizes == 1 && !guest->is_size_asked);
+    begin_to_hurry(fixture, &answer);
+    run_until(fixture->hypervisor->moves == 1);
+    berth_guest_note_needed_memory(guest, guest->limits.memory_mib);
+    agent_fixture_pass(50);
+    assert_int_equal(fixture->hypervisor->resizes, 1);
+    call_off(fixture, &answer);
+    run_until(fixture->hypervisor->resizes > 1);
 }
 
 /* An agent before this one may have begun to move it: libvirt would answer nothing else before the end of that. */
@@ -745,6 +773,7 @@ int main(void)
         TEST(guest_that_was_held_back_is_so_after_it_has_stayed),
         TEST(guest_that_cannot_hurry_leaves_all_the_same),
         TEST(guest_hurries_after_what_is_being_asked),
+        TEST(guest_that_is_on_its_way_is_resized_when_it_has_stayed),
         TEST(guest_that_may_be_moving_is_held_back_when_that_is_known),
         TEST(progress_is_told),
         TEST(stop_calls_a_move_off),

@@ -114,8 +114,8 @@ static guint64 shares_of(const char *xml)
     return g_ascii_strtoull(at + strlen(tag), NULL, 10);
 }
 
-/* It has the CPU weight of others until its memory has come. */
-static void xml_for_slack_says_so(void **state)
+/* With a weight of its own until its memory has come, if somebody there sets it then. */
+static void xml_for_slack_has_its_cpu_weight(void **state)
 {
     g_autoptr(GError) error = NULL;
     g_autofree char *before = domain(&first);
@@ -128,9 +128,13 @@ static void xml_for_slack_says_so(void **state)
     assert_true(found->metadata.is_opportunistic);
     g_autofree char *back = berth_domain_xml_for(there, strlen(there), &first, &error);
     assert_no_error(error);
-    assert_int_equal(shares_of(there), shares_of(before));
+    assert_in_range(shares_of(there), 1, shares_of(before) / 10);
     assert_int_equal(shares_of(back), shares_of(before));
     assert_null(strstr(back, "opportunistic"));
+    slack.sets_weight = TRUE;
+    g_autofree char *coming = berth_domain_xml_for(before, strlen(before), &slack, &error);
+    assert_no_error(error);
+    assert_int_equal(shares_of(coming), shares_of(before)); /* it has one vCPU */
 }
 
 static void xml_of_something_else_is_refused(void **state)
@@ -186,7 +190,7 @@ int main(void)
         cmocka_unit_test(uris_are_those_of_hosts_and_nothing_else),
         cmocka_unit_test(xml_for_a_host_has_what_is_that_hosts_own),
         cmocka_unit_test(xml_for_a_host_without_a_partition_asks_for_none),
-        cmocka_unit_test(xml_for_slack_says_so),
+        cmocka_unit_test(xml_for_slack_has_its_cpu_weight),
         cmocka_unit_test(xml_of_something_else_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
