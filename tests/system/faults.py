@@ -184,11 +184,15 @@ def unless_done(case, done, condition):
 
 @contextlib.contextmanager
 def stopped_with_memory(case, done):
-    """While a guest's memory is on its way between libvirt, or its helper, and the agent."""
+    """While a guest's memory is on its way between libvirt, or its helper, and the agent, and it has a QEMU: libvirt starts none
+    before it has read the beginning of what was saved."""
     libvirtd, agent = lab_pid(f"{case.node}/libvirtd"), lab_daemon(case.node)
+
+    def is_under_way(agent):
+        return (any(has_memory_open(pid) for pid in (libvirtd, *children(libvirtd))) and
+                qemu_of(agent, case.guest) is not None)
     case.ask(*case.verb)
-    with stopped_when("its memory is on its way", case.node, agent, unless_done(
-            case, done, lambda agent: any(has_memory_open(pid) for pid in (libvirtd, *children(libvirtd))))):
+    with stopped_when("its memory is on its way", case.node, agent, unless_done(case, done, is_under_way)):
         yield
 
 
@@ -388,13 +392,19 @@ def places(job):
 def come_to_rest(job, is_frozen=False):
     """Until nothing is being done to it: it is in one place and runs there, or stands still there or on disk. One that
     IS_FROZEN and was lost runs for a moment when it goes on from its checkpoint, and stands still again then."""
-    def at_rest():
-        now, has = show(job), task(show(job))
+    def shown_at_rest():
+        now = show(job)
         check(now["state"] in ("PENDING", "RUNNING", "SUSPENDED"), f"job {job} is {now['state']}: {reason(now)}")
-        under_way = any(has.get(what) for what in ("booting", "restoring", "migration", "resize", "checkpointing"))
-        if under_way or now["state"] not in (("SUSPENDED",) if is_frozen else ("RUNNING", "SUSPENDED")):
+        under_way = any(task(now).get(what) for what in ("booting", "restoring", "migration", "resize", "checkpointing"))
+        return now if not under_way and now["state"] in (("SUSPENDED",) if is_frozen else ("RUNNING", "SUSPENDED")) else None
+
+    def at_rest():
+        now = shown_at_rest()
+        if not now or places(job) != ([] if task(now).get("toDisk") else [task(now)["node"]]):
             return None
-        return now if places(job) == ([] if has.get("toDisk") else [has["node"]]) else None
+        # What was there may have been another guest of it, where berthd had not heard yet that the one before was lost.
+        again = shown_at_rest()
+        return again if again and task(again)["epoch"] == task(now)["epoch"] else None
     await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
     await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 120)
     return await_true(f"nothing is being done to job {job}, and it is in one place", at_rest, 180)
