@@ -39,9 +39,9 @@ struct BerthQemuCounters {
     char *memory_path;    /* of statm; NULL: its threads are not known */
     GPtrArray *schedules; /* path of schedstat of each vCPU */
     GPtrArray *quotas;    /* path of cpu.stat of each control group whose quota holds for vCPUs */
-    char *domain_quota;   /* the one of them for all vCPUs; NULL: there is none */
-    guint64 pid;          /* whose ... */
-    Waits waits;          /* ... these are */
+    const char *domain_quota; /* the one of them for all vCPUs; NULL: there is none */
+    guint64 pid;              /* whose ... */
+    Waits waits;              /* ... these are */
 };
 
 BerthQemuCounters *berth_qemu_counters_new_at(const char *run_dir, const char *proc_dir,
@@ -68,7 +68,6 @@ void berth_qemu_counters_free(BerthQemuCounters *counters)
         return;
     g_ptr_array_unref(counters->schedules);
     g_ptr_array_unref(counters->quotas);
-    g_free(counters->domain_quota);
     g_free(counters->memory_path);
     g_free(counters->cgroup_dir);
     g_free(counters->proc_dir);
@@ -130,11 +129,17 @@ static char *group_of(const char *cgroup_dir, const char *line)
     return is_in_list(parts[1], "cpu") ? g_build_filename(cgroup_dir, "cpu", parts[2], NULL) : NULL;
 }
 
-static void add_quota(BerthQemuCounters *counters, const char *group)
+/* Its path, as QUOTAS has it. */
+static const char *add_quota(BerthQemuCounters *counters, const char *group)
 {
-    g_autofree char *path = g_build_filename(group, "cpu.stat", NULL);
-    if (!g_ptr_array_find_with_equal_func(counters->quotas, path, g_str_equal, NULL))
-        g_ptr_array_add(counters->quotas, g_steal_pointer(&path));
+    char *path = g_build_filename(group, "cpu.stat", NULL);
+    guint at = 0;
+    if (g_ptr_array_find_with_equal_func(counters->quotas, path, g_str_equal, &at)) {
+        g_free(path);
+        return g_ptr_array_index(counters->quotas, at);
+    }
+    g_ptr_array_add(counters->quotas, path);
+    return path;
 }
 
 /* The quota for all threads of the domain is that of the group which those of its threads are in: in version 2, under
@@ -142,9 +147,7 @@ static void add_quota(BerthQemuCounters *counters, const char *group)
 static void add_domain_quota(BerthQemuCounters *counters, const char *vcpu_group)
 {
     g_autofree char *parent = g_path_get_dirname(vcpu_group);
-    add_quota(counters, parent);
-    g_free(counters->domain_quota);
-    counters->domain_quota = g_build_filename(parent, "cpu.stat", NULL);
+    counters->domain_quota = add_quota(counters, parent);
 }
 
 /* libvirt gives each vCPU a group with a quota of its own, within that of the domain, which may have one
@@ -171,7 +174,7 @@ static void forget_all(BerthQemuCounters *counters)
 {
     g_ptr_array_set_size(counters->schedules, 0);
     g_ptr_array_set_size(counters->quotas, 0);
-    g_clear_pointer(&counters->domain_quota, g_free);
+    counters->domain_quota = NULL;
     g_clear_pointer(&counters->memory_path, g_free);
 }
 
@@ -236,12 +239,11 @@ static guint64 resident_mib(const char *path)
 }
 
 /* For how long the host left that vCPU without a CPU which has waited most, LONGEST_USEC: without its share of what the
- * domain's quota kept all of them from. That is taken to be the mean, and the one that waits most has waited no less. */
-static guint64 starved_usec(BerthQemuCounters *counters, guint64 longest_usec)
+ * domain's quota kept all of them from, QUOTA_USEC. That is taken to be the mean, and the one that waits most has waited no
+ * less. */
+static guint64 starved_usec(BerthQemuCounters *counters, guint64 longest_usec, guint64 quota_usec)
 {
     Waits *waits = &counters->waits;
-    guint64 quota_usec =
-        counters->domain_quota == NULL ? 0 : throttled_usec(counters->domain_quota);
     guint64 longest_now_usec = MAX(longest_usec, waits->longest_usec);
     guint64 throttled_now_usec = MAX(quota_usec, waits->throttled_usec);
     guint64 share_usec = (throttled_now_usec - waits->throttled_usec) / counters->schedules->len;
@@ -255,16 +257,21 @@ static guint64 starved_usec(BerthQemuCounters *counters, guint64 longest_usec)
 static gboolean read_all(BerthQemuCounters *counters, BerthQemuUsage *out_usage)
 {
     BerthQemuUsage usage = {0};
-    guint64 cpu_nsec = 0, longest_nsec = 0;
+    guint64 cpu_nsec = 0, longest_nsec = 0, domain_usec = 0;
     if (counters->schedules->len == 0)
         return FALSE;
     for (guint i = 0; i < counters->schedules->len; i++)
         if (!add_schedule(g_ptr_array_index(counters->schedules, i), &cpu_nsec, &longest_nsec))
             return FALSE;
-    for (guint i = 0; i < counters->quotas->len; i++)
-        usage.throttled_usec += throttled_usec(g_ptr_array_index(counters->quotas, i));
+    for (guint i = 0; i < counters->quotas->len; i++) {
+        const char *quota = g_ptr_array_index(counters->quotas, i);
+        guint64 usec = throttled_usec(quota);
+        usage.throttled_usec += usec;
+        if (quota == counters->domain_quota)
+            domain_usec = usec;
+    }
     usage.cpu_usec = cpu_nsec / 1000;
-    usage.starved_usec = starved_usec(counters, longest_nsec / 1000);
+    usage.starved_usec = starved_usec(counters, longest_nsec / 1000, domain_usec);
     usage.host_memory_mib = resident_mib(counters->memory_path);
     *out_usage = usage;
     return TRUE;
