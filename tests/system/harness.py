@@ -243,6 +243,14 @@ def await_running(job, timeout=120):
     return await_true(f"job {job} runs", running, timeout)
 
 
+def tell_to_end(job):
+    """By the file /dev/shm/stop, for which it looks. It may have ended before the command that makes it: that ends with it."""
+    def is_told():
+        return (run("exec", str(job), "--", "touch", "/dev/shm/stop").returncode == 0 or
+                show(job)["state"] not in ("PENDING", "RUNNING", "SUSPENDED"))
+    await_true(f"job {job} is told to end", is_told, 60)
+
+
 def nodes():
     return {node["info"]["name"]: node
             for node in map(json.loads, berth("node", "ls", "--json").splitlines())}

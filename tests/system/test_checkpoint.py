@@ -125,7 +125,7 @@ def leaves_nothing():
             check(TOUCHED_MIB < mib < TOUCHED_MIB + OWN_MIB, f"{mib:.0f} MiB are stored: {TOUCHED_MIB} and the guest's own")
         berth("checkpoint", "rm", str(job), str(serial))
         await_true("it is removed", lambda: not checkpoints(job))
-    berth("exec", str(job), "--", "touch", "/dev/shm/stop")
+    stop(job)
     check_equal(wait_one(job)["state"], "COMPLETED", "its state")
     await_true("its disk is gone", lambda: not left_in_pool(job), 120)
     check_equal(stored() - before, set(), "objects that are left in the pool")
@@ -152,7 +152,7 @@ def signals():
     berth("restore", "--wait", str(job))
     # What it wrote before its checkpoint is part of it.
     await_true("it was told", lambda: output(job)[0] == b"ready\nsaving\nrestored\n", 60)
-    berth("exec", str(job), "--", "touch", "/dev/shm/stop")
+    stop(job)
     check_equal(wait_one(job)["state"], "COMPLETED", "its state")
     check_equal(output(job)[0], b"ready\nsaving\nrestored\ndone\n", "what it wrote")
 
