@@ -8,8 +8,8 @@
  * something.
  *
  * Invariants: HELD_USEC is not 0 only if libvirt was told to hold it back for its node, and has not been told to let it go;
- * what may take effect after it has failed leaves HOLD_IS_UNKNOWN, and SHARE_IS_UNKNOWN; who hurries is asked for before his memory is copied,
- * and not while it is. */
+ * what may take effect after it has failed leaves HOLD_IS_UNKNOWN and SHARE_IS_UNKNOWN; that one hurries is asked for before
+ * his memory is copied, and not while it is. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
