@@ -228,8 +228,8 @@ gboolean berth_guest_is_leaving(const BerthGuest *guest);
 /* --- guest_hold.c --- */
 
 /* Its memory is to be copied, for a move or a checkpoint: with the CPU weight of a guest that is not in slack, and its vCPUs
- * held back, if it is ASKED to hurry or stands still meanwhile, as one does that is emulated. THEN when that is so, or could not be done:
- * from inside for a guest that needs it not, else also of one that is closed by then. */
+ * held back, if it is ASKED to hurry or stands still meanwhile, as one does that is emulated. THEN when that is so, or could
+ * not be done: from inside for a guest that needs it not, else also of one that is closed by then. */
 void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then);
 /* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it is known not to have
  * hurried. */

@@ -253,8 +253,8 @@ static void proceed(Restore *restore)
         if (!guest->domain_was_up)
             berth_guest_domain_started(guest);
         berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
-        guest->hurries = guest->is_opportunistic; /* by what its domain was made of */
-        berth_guest_hurry_no_more(guest);
+        guest->share_is_unknown = guest->is_opportunistic; /* it came with another weight */
+        berth_guest_renew_hold(guest);
         if (guest->balloon_mib > 0)
             let_balloon_go(guest);
     }

@@ -300,11 +300,9 @@ void berth_hypervisor_hold_back_async(BerthHypervisor *fake, const char *name,
     if (fake->failing_holds > 0) {
         fake->failing_holds--;
         error = g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the domain is busy");
-    } else if (share->is_held_back) {
-        fake->holds++;
-        fake->share = *share;
     } else {
-        fake->lets_go++;
+        fake->holds += share->is_held_back;
+        fake->lets_go += !share->is_held_back;
         fake->share = *share;
     }
     answer_later(fake, callback, user_data, error, NULL, NULL);
