@@ -69,9 +69,12 @@ show_failed_programs() {
     done < <(failed_programs "$1")
 }
 
-# show_failed_lines FILE: the "not ok" lines, each with the remarks around it.
+# show_failed_lines FILE: the "not ok" lines, each with the remarks before it and those after it.
 show_failed_lines() {
-    grep -B 12 -A 25 '^not ok ' "$1" | head -n 160 || true
+    awk '/^#/ { said[n++] = $0; if (after-- > 0) print; next }
+        /^not ok / { for (i = n > 120 ? n - 120 : 0; i < n; i++) print said[i]; print; after = 80 }
+        !/^not ok / { after = 0 }
+        { n = 0 }' "$1" | head -n 600 || true
 }
 
 # why_programs_failed DIR, why_lines_failed FILE: the same in a few lines each.
@@ -86,7 +89,7 @@ why_programs_failed() {
 
 why_lines_failed() {
     awk '/^#/ { said[n++] = $0; next }
-        /^not ok / { for (i = n > 4 ? n - 4 : 0; i < n; i++) print said[i]; print }
+        /^not ok / { for (i = n > 12 ? n - 12 : 0; i < n; i++) print said[i]; print }
         { n = 0 }' "$1"
 }
 

@@ -29,14 +29,23 @@ def told(*command):
         return f"{error}\n"
 
 
+def trashed():
+    """Identifiers of images that are being removed, or were: they have no name any more, and are listed nevertheless."""
+    return [entry["id"] for entry in json.loads(
+        lab_exec("host", "rbd", "trash", "ls", "--all", "--format", "json", "berth"))]
+
+
 def holders():
-    """What Ceph knows of the disks that are left: who has them open, and what of them is being removed."""
+    """What Ceph knows of the disks that are left: who has them open, and who removes them."""
     if os.path.isdir(os.path.join(LAB_DATA, "storage")):
         return ""
-    looks = [("rbd", "status", f"berth/{name}") for name in disks()]
-    # A disk that is being removed has no name any more, and is listed nevertheless.
+    looks = [("date", "+%s")]
+    looks += [("rbd", "status", f"berth/{name}") for name in disks()]
     looks.append(("rbd", "trash", "ls", "--all", "--long", "berth"))
-    looks.append(("rados", "--pool", "berth", "listomapvals", "rbd_directory"))
+    for identifier in trashed():
+        header = f"rbd_header.{identifier}"
+        looks.append(("rados", "--pool", "berth", "listwatchers", header))
+        looks.append(("rados", "--pool", "berth", "getxattr", header, "berth.removed-by"))
     return "".join(told(*look) for look in looks)
 
 
@@ -51,8 +60,10 @@ def main():
         await_true("nothing is reserved", lambda: not any(
             number(n, "vcpusReserved") or number(n, "memoryReservedMib") for n in nodes().values()), 30)
     except Exception as error:
-        print(explain(error))
-        print(holders())
+        try:
+            print(holders())
+        finally:  # what is read first comes last
+            print(explain(error))
         sys.exit(1)
 
 
