@@ -164,16 +164,24 @@ BerthDiskSource *berth_rbd_disk_source(BerthStorage *storage, const char *disk_i
     return NULL;
 }
 
+/* Who has the disk open, also one of which the removal was interrupted: it has no name any more. */
+static int list_clients(BerthRbdStorage *self, const char *name, GPtrArray *clients)
+{
+    g_auto(BerthRbdFound) found = {NULL};
+    BERTH_RBD_AUTO_IMAGE image = NULL;
+    int result = berth_rbd_find(self, name, &found);
+    if (result >= 0)
+        result = rbd_open_by_id_read_only(self->images, found.id, &image, NULL);
+    return result < 0 ? result : berth_rbd_watchers(image, clients);
+}
+
 /* The disk cannot be removed. If nobody but this client watches it, that is what an operation left. */
 static void look_for_own_watch(BerthRbdStorage *self, const char *name)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    BERTH_RBD_AUTO_IMAGE image = NULL;
-    int result = rbd_open_read_only(self->images, name, &image, NULL);
-    if (result >= 0)
-        result = berth_rbd_watchers(image, clients);
-    if (result >= 0 && clients->len == 1 && g_str_equal(g_ptr_array_index(clients, 0), own))
+    if (list_clients(self, name, clients) >= 0 && clients->len == 1 &&
+        g_str_equal(g_ptr_array_index(clients, 0), own))
         g_atomic_int_set(self->is_worn, TRUE);
 }
 
@@ -226,10 +234,7 @@ char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *name = disk_name(disk_id);
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    BERTH_RBD_AUTO_IMAGE image = NULL;
-    int result = rbd_open_read_only(self->images, name, &image, NULL);
-    if (result >= 0)
-        result = berth_rbd_watchers(image, clients);
+    int result = list_clients(self, name, clients);
     if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot see the clients of disk %s", disk_id);
         return NULL;

@@ -143,7 +143,8 @@ gboolean berth_storage_disk_remove(BerthStorage *storage, const char *disk_id, G
 gboolean berth_storage_disk_remove_with_checkpoints(BerthStorage *storage, const char *disk_id,
                                                     GError **error);
 char **berth_storage_disk_list(BerthStorage *storage, GError **error);
-/* Addresses of the clients that have it open now, NULL-terminated; empty for dir. */
+/* Addresses of the clients that have it open now, NULL-terminated; empty for dir. Those of a disk whose removal was interrupted
+ * are told as well. */
 char **berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
 
 /* Cuts the clients at ADDRESSES off, for 24 hours: by then they must have been ended. Whoever

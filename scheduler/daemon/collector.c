@@ -185,10 +185,13 @@ static gboolean note_busy(BerthStorage *storage, const char *name, GPtrArray *bu
 {
     g_autoptr(GError) failed = NULL;
     char **clients = berth_storage_disk_clients(storage, name, &failed);
-    if (clients)
-        g_ptr_array_add(busy, berth_busy_disk_new(name, clients));
-    else if (!is_gone(failed))
-        return go_on(name, g_steal_pointer(&failed), error);
+    if (!clients)
+        return is_gone(failed) || go_on(name, g_steal_pointer(&failed), error);
+    g_autofree char *list = g_strjoinv(", ", clients);
+    g_info("disk %s stays until the next collection of garbage: somebody removes it, or has it "
+           "open (clients now: %s)",
+           name, clients[0] ? list : "none");
+    g_ptr_array_add(busy, berth_busy_disk_new(name, clients));
     return TRUE;
 }
 

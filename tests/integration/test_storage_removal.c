@@ -218,6 +218,9 @@ static void removal_that_was_left_half_done_is_claimed(void **state)
     assert_true(g_strv_contains((const char *const *)listed, "half"));
     g_autofree char *dead = watcher_of(header);
     const char *const clients[] = {dead, NULL};
+    g_auto(GStrv) seen = berth_storage_disk_clients(conformance_storage, "half", &error);
+    assert_no_error(error);
+    assert_true(g_strv_equal((const char *const *)seen, clients));
     assert_true(berth_storage_fence(conformance_storage, clients, &error));
     assert_no_error(error);
     claim_header(header, "127.0.0.1:0/4242", 3600);
