@@ -46,6 +46,7 @@ class Case:
         self.why_not = None
         self.comes_to = "runs on"  # what the job does when it is done, in the words of let_run()
         self.check_end = lambda is_done, was_put_back: None
+        self.end = lambda: None  # whatever has come of it
         self.log_sizes = {node: os.path.getsize(agent_log(node)) for node in nodes()}
         if is_saved:
             self.save()
@@ -55,8 +56,11 @@ class Case:
 
     def ask(self, *arguments):
         """`berth ARGUMENTS JOB`, which waits until it is done."""
-        self.question = subprocess.Popen([BERTH, *arguments, str(self.job)], stdout=subprocess.PIPE,
-                                         stderr=subprocess.PIPE, text=True)
+        self.ask_of_all(*arguments, str(self.job))
+
+    def ask_of_all(self, *arguments):
+        """`berth ARGUMENTS`, which waits until it is done."""
+        self.question = subprocess.Popen([BERTH, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
     def answer(self):
         """None if it was done, or why not."""

@@ -3,7 +3,7 @@
 
 All of it is run with BERTH_TEST_FULL=1, else what is named at the end: each is of a way through the code of its own."""
 
-from faults import *
+from moving import *
 
 SMALL_MIB = memory_mib(8)
 LARGE_MIB = SMALL_MIB + 128
@@ -53,9 +53,26 @@ def steps_of_resize(question, vcpus, mib):
     }
 
 
+def make_for_elsewhere(is_saved):
+    """Its node has no room for more."""
+    case = Case("--vcpus-max", "3", is_saved=is_saved)
+    blocker = sh("sleep 1000", "--memory", "96M", "--vcpus", "3", "--node", case.node, "--time", "30m")
+    await_running(blocker)
+    case.begin = lambda: case.ask("resize", "--wait", "--vcpus", "3")
+    case.end = lambda: berth("cancel", str(blocker))
+
+    def check_end(is_done, was_put_back):
+        if is_done and not was_put_back:
+            now = task(show(case.job))
+            check_equal((now["node"], number(now, "vcpus")), (case.other, 3), "where it is, and what it has there")
+    case.check_end = check_end
+    return case
+
+
 add_action("a growth", make_small, steps_of_resize(GROW, 3, LARGE_MIB))
 add_action("a shrinkage", make_large, steps_of_resize(SHRINK, 1, SMALL_MIB))
-choose("a growth, at libvirt: berthd is killed")
+add_moving("a growth by a move", make_for_elsewhere)
+choose("a growth, at libvirt: berthd is killed", "a growth by a move, arrived: berthd is killed")
 
 if __name__ == "__main__":
     main()
