@@ -191,7 +191,7 @@ def held_back():
 def at_the_limit():
     # All of them are within what is offered, so that nobody asks the one in slack to leave before.
     with tuned(memory_headroom_permille=0, **TUNINGS), cordoned("node2"):
-        large = start_growing(1500, 2000, "--guaranteed", "--node", "node1", "--vcpus", "3")
+        large = start_growing(1500, 2200, "--guaranteed", "--node", "node1", "--vcpus", "3")
         other = sh(TAKE + "dd if=/dev/zero of=/dev/shm/a bs=1M count=600 2>/dev/null\necho large\nsleep 1000",
                    "--memory", "800M", "--time", "1h")
         await_running(other)
