@@ -173,10 +173,10 @@ gboolean berth_rbd_checkpoint_used(BerthStorage *storage, const char *checkpoint
 /* --- removing ------------------------------------------------------------------------------- */
 
 /* -EBUSY: a client has it open. */
-static int check_unused(rbd_image_t image)
+static int check_unused(BerthRbdStorage *self, rbd_image_t image)
 {
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    int result = berth_rbd_watchers(image, clients);
+    int result = berth_rbd_watchers(self, image, clients);
     return result >= 0 && clients->len > 0 ? -EBUSY : result;
 }
 
@@ -197,7 +197,7 @@ static int remove_record(BerthRbdStorage *self, const char *name, char **out_dis
     BERTH_RBD_AUTO_IMAGE looked_at = NULL;
     int result = rbd_open_read_only(self->images, name, &looked_at, NULL);
     if (result >= 0)
-        result = check_unused(looked_at);
+        result = check_unused(self, looked_at);
     if (result >= 0)
         result = get_metadata(looked_at, BERTH_RBD_DISK_KEY, out_disk_id);
     if (result == -ENOENT && looked_at != NULL)
@@ -295,7 +295,7 @@ int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,
     if (result >= 0)
         result = rbd_get_id(image, id, sizeof id);
     if (result >= 0)
-        result = check_unused(image);
+        result = check_unused(self, image);
     if (result >= 0)
         result = list_snapshots(image, names);
     for (guint i = 0; result >= 0 && !with_committed && i < names->len; i++) {
@@ -321,7 +321,7 @@ static int get_disk_name(BerthRbdStorage *self, const char *id, char **out_name)
     size_t length = sizeof name;
     int result = rbd_open_by_id_read_only(self->images, id, &disk, NULL);
     if (result >= 0)
-        result = check_unused(disk);
+        result = check_unused(self, disk);
     if (result >= 0)
         result = rbd_get_name(disk, name, &length);
     if (result >= 0)

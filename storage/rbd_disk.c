@@ -172,17 +172,20 @@ static int list_clients(BerthRbdStorage *self, const char *name, GPtrArray *clie
     int result = berth_rbd_find(self, name, &found);
     if (result >= 0)
         result = rbd_open_by_id_read_only(self->images, found.id, &image, NULL);
-    return result < 0 ? result : berth_rbd_watchers(image, clients);
+    return result < 0 ? result : berth_rbd_watchers(self, image, clients);
 }
 
-/* The disk cannot be removed. If nobody but this client watches it, that is what an operation left. */
-static void look_for_own_watch(BerthRbdStorage *self, const char *name)
+/* The disk is in use. This client, of which no thread is at it, is what an operation left of itself. TRUE: nobody has it open any
+ * more. */
+static gboolean is_free_now(BerthRbdStorage *self, const char *name)
 {
     g_autofree char *own = berth_storage_client_address(&self->base);
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    if (list_clients(self, name, clients) >= 0 && clients->len == 1 &&
-        g_str_equal(g_ptr_array_index(clients, 0), own))
+    if (list_clients(self, name, clients) < 0)
+        return FALSE;
+    if (g_ptr_array_find_with_equal_func(clients, own, g_str_equal, NULL))
         g_atomic_int_set(self->is_worn, TRUE);
+    return clients->len == 0;
 }
 
 /* Its checkpoints first, as it cannot go before its snapshots. *OUT_KEPT: one that keeps it (transfer full). */
@@ -190,6 +193,8 @@ static int remove_all(BerthRbdStorage *self, const char *name, gboolean with_che
                       char **out_kept)
 {
     int result = berth_rbd_remove_claimed(self, name);
+    if (result == -EBUSY && is_free_now(self, name))
+        result = berth_rbd_remove_claimed(self, name);
     if (result != -ENOTEMPTY)
         return result;
     result = berth_rbd_checkpoint_discard_all(self, name, with_checkpoints, out_kept);
@@ -209,8 +214,6 @@ gboolean berth_rbd_disk_remove(BerthStorage *storage, const char *disk_id,
     }
     if ((result >= 0 && kept == NULL) || result == -ENOENT)
         return TRUE;
-    if (result == -EBUSY)
-        look_for_own_watch(self, name);
     if (kept != NULL)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "disk %s is needed by checkpoint %s: remove that first", disk_id, kept);

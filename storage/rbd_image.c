@@ -12,7 +12,6 @@
 #define FEATURES                                                                                   \
     (RBD_FEATURE_LAYERING | RBD_FEATURE_EXCLUSIVE_LOCK | RBD_FEATURE_OBJECT_MAP |                  \
      RBD_FEATURE_FAST_DIFF)
-#define WATCHERS_MAX 64u
 
 typedef struct {
     BerthImageWriter base;
@@ -92,21 +91,6 @@ gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrAr
     }
     rbd_image_spec_list_cleanup(images, count);
     return TRUE;
-}
-
-int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses)
-{
-    rbd_image_watcher_t watchers[WATCHERS_MAX];
-    size_t count = WATCHERS_MAX;
-    int result = rbd_watchers_list(image, watchers, &count);
-    if (result < 0)
-        return result;
-    for (size_t i = 0; i < count; i++) {
-        if (!g_ptr_array_find_with_equal_func(addresses, watchers[i].addr, g_str_equal, NULL))
-            g_ptr_array_add(addresses, g_strdup(watchers[i].addr));
-    }
-    rbd_watchers_list_cleanup(watchers, count);
-    return 0;
 }
 
 /* --- import ----------------------------------------------------------------------------------- */
@@ -291,11 +275,11 @@ static gboolean refuse_used(rbd_image_t image, const char *image_id, GError **er
     return FALSE;
 }
 
-static gboolean refuse_watched(const BerthRbdStorage *self, rbd_image_t image, const char *image_id,
+static gboolean refuse_watched(BerthRbdStorage *self, rbd_image_t image, const char *image_id,
                                GError **error)
 {
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
-    int result = berth_rbd_watchers(image, clients);
+    int result = berth_rbd_watchers(self, image, clients);
     if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot remove image %s", image_id);
         return FALSE;
@@ -358,7 +342,7 @@ static int is_listed(BerthRbdStorage *self, const char *image_id, gboolean *out_
         result = is_protected(image, &is_committed);
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
     if (result >= 0 && !is_committed)
-        result = berth_rbd_watchers(image, clients);
+        result = berth_rbd_watchers(self, image, clients);
     if (result < 0)
         return result;
     *out_is_listed = is_committed || clients->len == 0;

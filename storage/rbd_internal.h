@@ -89,7 +89,9 @@ static inline void berth_rbd_destroy_options(rbd_image_options_t *options)
 #define BERTH_RBD_AUTO_OPTIONS                                                                     \
     __attribute__((cleanup(berth_rbd_destroy_options))) rbd_image_options_t
 
-#define BERTH_RBD_SNAPSHOT "berth"
+#define BERTH_RBD_SNAPSHOT      "berth"
+#define BERTH_RBD_HEADER_PREFIX "rbd_header." /* librbd: RBD_HEADER_PREFIX */
+#define BERTH_RBD_ID_BYTES_MAX  128u
 
 /* Options that images and disks have in common. -ENXIO: Ceph is told to put their data into a pool that does not exist. */
 int berth_rbd_set_options(BerthRbdStorage *self, rbd_image_options_t options);
@@ -106,8 +108,12 @@ static inline int berth_rbd_close_watched(const BerthRbdStorage *self, rbd_image
 /* IDs of the RBD images whose names start with PREFIX, added to IDS. */
 gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrArray *ids,
                                GError **error);
-/* Addresses of the clients that have it open for writing (transfer full). Result below 0: failed. */
-int berth_rbd_watchers(rbd_image_t image, GPtrArray *addresses);
+/* --- who has an RBD image open (rbd_watchers.c) ----------------------------------------------- */
+
+/* Adds the addresses of the clients that have IMAGE open for writing (transfer full): also of those that have ended within the
+ * last 30 s, or were cut off in the midst of it, but not for longer. Result below 0: failed. */
+int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addresses);
+
 /* --- removing RBD images (rbd_removal.c) ------------------------------------------------------ */
 
 typedef struct {

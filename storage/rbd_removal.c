@@ -19,7 +19,6 @@
 
 #define CLAIM           "berth.removed-by" /* "UNTIL,ADDRESS", UNTIL in seconds since 1970 */
 #define CLAIM_BYTES_MAX 1024u
-#define HEADER_PREFIX   "rbd_header." /* librbd: RBD_HEADER_PREFIX */
 #define TAKE_OVER_TRIES 3u
 /* A claim holds for as long as so many operations may take. It takes more of them before librbd trims and tells of it, but only
  * in a cluster that fails would each take as long. */
@@ -162,10 +161,10 @@ static int check_watched_by(BerthRbdStorage *self, const char *header, const cha
 {
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
     BERTH_RBD_AUTO_IMAGE image = NULL;
-    int result =
-        rbd_open_by_id_read_only(self->images, header + strlen(HEADER_PREFIX), &image, NULL);
+    int result = rbd_open_by_id_read_only(self->images, header + strlen(BERTH_RBD_HEADER_PREFIX),
+                                          &image, NULL);
     if (result >= 0)
-        result = berth_rbd_watchers(image, clients);
+        result = berth_rbd_watchers(self, image, clients);
     if (result < 0)
         return result;
     return g_ptr_array_find_with_equal_func(clients, address, g_str_equal, NULL) ? -EBUSY : 0;
@@ -226,7 +225,7 @@ static int claim_image(Claim *claim)
         return 0; /* its name may be left in RBD's directory, of an import that was interrupted */
     if (result < 0)
         return result;
-    claim->header = g_strconcat(HEADER_PREFIX, found.id, NULL);
+    claim->header = g_strconcat(BERTH_RBD_HEADER_PREFIX, found.id, NULL);
     result = claim_header(claim);
     if (result != -ENOENT)
         return result;

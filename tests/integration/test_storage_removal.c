@@ -8,9 +8,11 @@
 #include "tests/lib/storage_cluster.h"
 #include "tests/lib/storage_conformance.h"
 
-#define MIB     ((gsize)1024 * 1024)
-#define DISKS   6
-#define CLIENTS 3
+#define MIB          ((gsize)1024 * 1024)
+#define DISKS        6
+#define CLIENTS      3
+#define UNSEEN_TRIES 20
+#define HALF_TRIES   20
 
 static void make_disk(const char *disk_id, gsize bytes)
 {
@@ -197,6 +199,28 @@ static void leave_removal_half_done(const char *disk_id)
     assert_null(strstr(objects, id_object));
 }
 
+static gboolean is_listed(const char *disk_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_auto(GStrv) listed = berth_storage_disk_list(conformance_storage, &error);
+    assert_no_error(error);
+    return g_strv_contains((const char *const *)listed, disk_id);
+}
+
+/* The header of a disk HALF, of which the removal was interrupted (transfer full): it may have been done before that. */
+static char *leave_half_a_disk(void)
+{
+    for (guint i = 0; i < HALF_TRIES; i++) {
+        g_free(cluster_admin("rbd create --size 20G --object-size 64K berth/disk-half"));
+        g_autofree char *header = header_of("half");
+        leave_removal_half_done("half");
+        if (is_listed("half"))
+            return g_steal_pointer(&header);
+    }
+    fail_msg("it was removed each time before its client was killed");
+    return NULL;
+}
+
 /* The one client that watches HEADER (transfer full). */
 static char *watcher_of(const char *header)
 {
@@ -210,12 +234,7 @@ static char *watcher_of(const char *header)
 static void removal_that_was_left_half_done_is_claimed(void **state)
 {
     g_autoptr(GError) error = NULL;
-    g_free(cluster_admin("rbd create --size 20G --object-size 64K berth/disk-half"));
-    g_autofree char *header = header_of("half");
-    leave_removal_half_done("half");
-    g_auto(GStrv) listed = berth_storage_disk_list(conformance_storage, &error);
-    assert_no_error(error);
-    assert_true(g_strv_contains((const char *const *)listed, "half"));
+    g_autofree char *header = leave_half_a_disk();
     g_autofree char *dead = watcher_of(header);
     const char *const clients[] = {dead, NULL};
     g_auto(GStrv) seen = berth_storage_disk_clients(conformance_storage, "half", &error);
@@ -232,6 +251,38 @@ static void removal_that_was_left_half_done_is_claimed(void **state)
     assert_no_error(error);
     g_autofree char *objects = cluster_admin("rados -p berth ls");
     assert_null(strstr(objects, header));
+}
+
+/* TRUE: a client of DISK_ID is gone and cut off, and Ceph keeps it nevertheless. */
+static gboolean leave_endless_watch(const char *disk_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *header = header_of(disk_id);
+    cluster_leave_unseen_watch(disk_id);
+    g_autofree char *watchers = cluster_admin("rados -p berth listwatchers %s", header);
+    if (*watchers == '\0')
+        return FALSE;
+    g_autofree char *dead = watcher_of(header);
+    const char *const clients[] = {dead, NULL};
+    assert_true(berth_storage_fence(conformance_storage, clients, &error));
+    g_autofree char *left = cluster_admin("rados -p berth listwatchers %s", header);
+    return *left != '\0';
+}
+
+/* Of a client that was killed as it began to have the disk open. */
+static void removal_does_not_wait_for_a_watch_without_end(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    guint endless = 0;
+    for (guint i = 0; i < UNSEEN_TRIES && endless == 0; i++) {
+        g_autofree char *disk_id = g_strdup_printf("unseen-%u", i);
+        make_disk(disk_id, MIB);
+        endless += leave_endless_watch(disk_id);
+        assert_true(berth_storage_disk_remove(conformance_storage, disk_id, &error));
+        assert_no_error(error);
+    }
+    if (endless == 0)
+        skip();
 }
 
 /* --- removals that find others at it, or do not come back ---------------------------------------- */
@@ -367,6 +418,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(removal_that_this_client_has_begun_goes_on, make_image,
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_was_left_half_done_is_claimed, make_image,
+                                        remove_image),
+        cmocka_unit_test_setup_teardown(removal_does_not_wait_for_a_watch_without_end, make_image,
                                         remove_image),
         cmocka_unit_test_setup_teardown(removal_that_does_not_come_back_is_not_waited_for,
                                         make_image, remove_image),

@@ -113,21 +113,53 @@ void cluster_leave_watch(BerthStorage *storage, const char *disk_id)
     assert_int_equal(leave_watch_on(io, header), 0);
 }
 
-void cluster_leave_dead_watch(const char *disk_id)
+/* KIND: its last argument; NULL: none. */
+static GSubprocess *start_watcher(const char *disk_id, const char *kind)
 {
     g_autofree char *program =
         g_build_filename(g_getenv("top_builddir"), "tests", "lib", "dying_watcher", NULL);
     g_autofree char *image = g_strconcat("disk-", disk_id, NULL);
     g_autoptr(GError) error = NULL;
-    char said[8] = "";
-    g_autoptr(GSubprocess) watcher = g_subprocess_new(
-        G_SUBPROCESS_FLAGS_STDOUT_PIPE, &error, program, ceph_conf, keyring, "berth", image, NULL);
+    GSubprocess *watcher =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE, &error,
+                         program, ceph_conf, keyring, "berth", image, kind, NULL);
     assert_no_error(error);
+    return watcher;
+}
+
+static void await_ready(GSubprocess *watcher)
+{
+    char said[8] = "";
     g_input_stream_read_all(g_subprocess_get_stdout_pipe(watcher), said, strlen("ready\n"), NULL,
                             NULL, NULL);
     assert_string_equal(said, "ready\n");
+}
+
+static void kill_watcher(GSubprocess *watcher)
+{
     g_subprocess_force_exit(watcher);
     assert_true(g_subprocess_wait(watcher, NULL, NULL));
+}
+
+void cluster_leave_dead_watch(const char *disk_id)
+{
+    g_autoptr(GSubprocess) watcher = start_watcher(disk_id, NULL);
+    await_ready(watcher);
+    kill_watcher(watcher);
+}
+
+/* The OSD has the question and the end of the client before it at once. */
+void cluster_leave_unseen_watch(const char *disk_id)
+{
+    g_autoptr(GSubprocess) watcher = start_watcher(disk_id, "unanswered");
+    await_ready(watcher);
+    cluster_do("pause");
+    assert_true(
+        g_output_stream_write_all(g_subprocess_get_stdin_pipe(watcher), "\n", 1, NULL, NULL, NULL));
+    g_output_stream_flush(g_subprocess_get_stdin_pipe(watcher), NULL, NULL);
+    await_ready(watcher);
+    kill_watcher(watcher);
+    cluster_do("resume");
 }
 
 void cluster_remove_disk(const char *disk_id)

@@ -22,6 +22,9 @@ void cluster_do(const char *verb);
 void cluster_leave_watch(BerthStorage *storage, const char *disk_id);
 /* Leaves a dead client's watch of the disk's header, which Ceph keeps for a day. */
 void cluster_leave_dead_watch(const char *disk_id);
+/* As of a client that was killed as it began to watch: Ceph may never forget it, and not when it is cut off either. It may as
+ * well not have come to that. */
+void cluster_leave_unseen_watch(const char *disk_id);
 /* Removes a disk that a client has open that is gone: Ceph forgets it after 30 s. */
 void cluster_remove_disk(const char *disk_id);
 /* Output of a command of Ceph as its administrator, words separated by spaces; must succeed.

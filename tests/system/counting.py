@@ -43,7 +43,7 @@ done
 [ "$(sha256sum </dev/shm/kept)" = "$kept" ] || {{ echo "memory is damaged"; exit 9; }}
 sync
 echo 3 >/proc/sys/vm/drop_caches || exit 10
-echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s)" $(cat epochs)
+echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s) $(grep -c . journal) $(sort journal | uniq -d | grep -c .)" $(cat epochs)
 """
 
 
@@ -80,9 +80,9 @@ def check_whole(job, epoch=1, lines=LINES, was_stopped=False, epochs=None):
     words = [line.split() for line in written]
     check_equal([(int(w[0]), w[1]) for w in words], list(chain(lines)), "its chain")
     journal = "".join(f"{line}\n" for line in written)
-    said, digest, now, *log = last.split()
-    check_equal([said, digest], ["journal", hashlib.sha256(journal.encode()).hexdigest()],
-                "its disk, which has what it put out")
+    said, digest, now, on_disk, doubled, *log = last.split()
+    check_equal([said, digest, on_disk, doubled], ["journal", hashlib.sha256(journal.encode()).hexdigest(), str(len(written)), "0"],
+                "its disk, which has what it put out: so many lines, none of them twice")
     check(log == (log if epochs is None else list(map(str, epochs))), f"its disk's log of epochs: {log}, not {epochs}")
     clock = [int(w[2]) for w in words] + [int(now)]
     check_equal(clock, sorted(clock), "its clock, which never goes back")

@@ -34,6 +34,8 @@ class Case:
     """A job, and what is asked for it."""
 
     def __init__(self, *options, kept_mib=KEPT_MIB, is_saved=False):
+        # Of the case before: a node that was cut off, or an agent that was killed.
+        await_true("all nodes are up", lambda: all(map(node_is_up, nodes())), 120)
         self.job = start(kept_mib, "--time", "1h", *options, lines=ENDLESS)
         _jobs.append(self.job)
         self.node = node_of(self.job)
