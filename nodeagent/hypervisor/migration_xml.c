@@ -20,6 +20,7 @@ BerthMigrationTarget *berth_migration_target_copy(const BerthMigrationTarget *ta
         .secret_uuid = g_strdup(target->secret_uuid),
         .domain = g_strdup(target->domain),
         .is_opportunistic = target->is_opportunistic,
+        .sets_weight = target->sets_weight,
     };
     return copy;
 }

@@ -14,6 +14,7 @@
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/fencing.h"
+#include "scheduler/daemon/guest_reports.h"
 #include "scheduler/daemon/op_results.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/records.h"
@@ -355,7 +356,9 @@ static void take_reply(Sending *sending, const ProtobufCMessage *reply)
         event.kind = BERTH_EVENT_GUEST_RELEASED;
         berth_engine_tell(sending->actions->daemon->engine, &event);
     } else if (sending->action.kind == BERTH_ACTION_STOP &&
-               ((const Berth__StopGuestReply *)(const void *)reply)->unknown) {
+               ((const Berth__StopGuestReply *)(const void *)reply)->unknown &&
+               !berth_guest_reports_is_moved(sending->actions->daemon, &sending->action.guest)) {
+        /* One that has left is stopped again where it arrives. */
         event.kind = BERTH_EVENT_GUEST_GONE;
         event.gone.reason = BERTH_REASON_GUEST_VANISHED;
         berth_engine_tell(sending->actions->daemon->engine, &event);

@@ -183,11 +183,11 @@ static gboolean was_here(BerthDaemon *daemon, BerthTurn *turn, guint32 node, con
     return FALSE;
 }
 
-static gboolean is_moved(BerthDaemon *daemon, const BerthGuestId *id)
+gboolean berth_guest_reports_is_moved(BerthDaemon *daemon, const BerthGuestId *id)
 {
     BerthCoreGuest guest;
     return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
-           guest.op == BERTH_OP_MIGRATING;
+           guest.id.epoch == id->epoch && guest.op == BERTH_OP_MIGRATING;
 }
 
 /* --- Join --------------------------------------------------------------------------------------- */
@@ -230,7 +230,7 @@ static void add_found(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
         take_status(daemon, turn, node, &guest.id, &task, entry, status);
         take_held_back(daemon, turn, node, &task, entry, status);
     }
-    if (has_left && is_moved(daemon, &guest.id))
+    if (has_left && berth_guest_reports_is_moved(daemon, &guest.id))
         return; /* it is missing, and who moves it looks for it */
     guest.start_usec = start_usec(daemon, entry, status->start_usec);
     guest.end_usec = believable_usec(daemon, entry, status->end_usec);
@@ -374,8 +374,8 @@ void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 no
     BerthCoreEvent event = {.guest = guest_id(status->id), .node = node};
     BerthCoreTask task;
     gboolean has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
-    if (has_left &&
-        (!was_here(daemon, turn, node, &event.guest, FALSE) || is_moved(daemon, &event.guest)))
+    if (has_left && (!was_here(daemon, turn, node, &event.guest, FALSE) ||
+                     berth_guest_reports_is_moved(daemon, &event.guest)))
         return;
     BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
     if (!entry) {

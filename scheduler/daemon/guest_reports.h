@@ -12,6 +12,8 @@ void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node
 /* The core, which has been told of the join, has no guest NAMED there, nor is one to come. */
 gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
                                       const Berth__GuestId *named);
+/* The guest is on its way to another node: that the one that it leaves does not have it any more says nothing. */
+gboolean berth_guest_reports_is_moved(BerthDaemon *daemon, const BerthGuestId *id);
 /* One guest has changed its phase. STATUS names a guest. May come several times. */
 void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                                 const Berth__GuestStatus *status);

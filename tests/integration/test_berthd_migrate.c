@@ -3,6 +3,8 @@
  * lost answers and kills. Storage is a real Ceph cluster: without one that nodes share nothing is moved. */
 #include "config.h"
 
+#include <signal.h>
+
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/storage_cluster.h"
 
@@ -282,6 +284,24 @@ static void leave_for_one_that_is_away(Test *test, const FakeMoves *moves)
     fake_agent_end_copy(test->first, test->job);
 }
 
+/* Its old node does not know it any more, which says nothing: it is told to end where it has arrived. */
+static void one_that_has_left_is_stopped_where_it_arrives(void **state)
+{
+    Test *test = *state;
+    leave_for_one_that_is_away(test, &(FakeMoves){.to = test->second});
+    Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
+    request.job = test->job;
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Cancel", &request.base);
+    run_until(fake_agent_n_stops(test->first) == 1);
+    join(test->second);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__CANCELLED);
+    assert_int_equal(fake_agent_n_stops(test->second), 1);
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, test->job);
+    assert_string_equal(berthd_test_task(record)->node, "n2");
+    assert_int_equal(berthd_test_task(record)->exit->signal, SIGTERM);
+}
+
 /* However often its old node is asked what it had used there. */
 static void usage_of_who_has_left_is_counted_once(void **state)
 {
@@ -453,6 +473,7 @@ int main(void)
         TEST(guest_that_cannot_come_stays_with_the_reason),
         TEST(guest_that_cannot_leave_stays_with_the_reason),
         TEST(guest_that_is_lost_on_its_way_has_not_arrived),
+        TEST(one_that_has_left_is_stopped_where_it_arrives),
         TEST(answer_that_is_lost_is_asked_for_again),
         TEST(move_outlives_berthd_when_its_source_joins_first),
         TEST(move_outlives_berthd_when_its_destination_joins_first),
