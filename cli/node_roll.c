@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define REASON_BYTES_MAX   120
 #define REJOIN_DEFAULT_SEC 600u
 
 typedef struct {
@@ -330,6 +331,17 @@ static gboolean roll_named(Roll *roll, int argc, char **argv, int *out_status, G
     return roll_all(roll, error);
 }
 
+/* By its reason a roll knows the drains that it has begun itself, also when it is gone on with: another roll has another. */
+static char *default_reason(char **command)
+{
+    g_autofree char *line = g_strjoinv(" ", command);
+    g_autofree char *text = g_strdup_printf("a rolling update by %s: %s", g_get_user_name(), line);
+    for (char *c = text; *c != '\0'; c++)
+        if (g_ascii_iscntrl(*c))
+            *c = ' ';
+    return g_utf8_make_valid(text, MIN((gssize)strlen(text), REASON_BYTES_MAX));
+}
+
 gboolean berth_cli_node_roll(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     g_autofree char *reason = NULL;
@@ -339,7 +351,7 @@ gboolean berth_cli_node_roll(BerthCli *cli, int argc, char **argv, int *out_stat
     Roll roll = {.cli = cli, .rejoin_sec = REJOIN_DEFAULT_SEC, .command = cut_command(&argc, argv)};
     const GOptionEntry entries[] = {
         {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason,
-         "Why, for everybody to see (default: a rolling update)", "TEXT"},
+         "Why, for everybody to see (default: who rolls which command)", "TEXT"},
         {"parallel", 'p', 0, G_OPTION_ARG_INT, &parallel, "So many nodes at a time (default: 1)",
          "N"},
         {"deadline", 0, 0, G_OPTION_ARG_STRING, &deadline,
@@ -370,6 +382,10 @@ gboolean berth_cli_node_roll(BerthCli *cli, int argc, char **argv, int *out_stat
         (rejoin != NULL && !berth_cli_patience(rejoin, &roll.rejoin_sec, out_status, error)))
         return FALSE;
     roll.parallel = (guint)parallel;
-    roll.reason = reason != NULL && *reason != '\0' ? reason : "a rolling update";
+    if (reason == NULL || *reason == '\0') {
+        g_free(reason);
+        reason = default_reason(roll.command);
+    }
+    roll.reason = reason;
     return roll_named(&roll, argc, argv, out_status, error);
 }

@@ -115,15 +115,15 @@ typedef struct {
     gint64 node_timeout_usec;   /* without a session for this long, a node's guests are given up */
     gint64 stop_grace_usec;     /* from SIGTERM to SIGKILL where a job names none */
     guint64 guest_overhead_mib; /* of the host per guest: QEMU, page tables, buffers */
-    guint32 requeues_max;       /* a task that lost its guest is requeued this often; the next
-                                 * loss ends it NODE_FAIL */
-    guint32 start_retries_max;  /* passing start failures in a row that are tried again; one more
+    guint32 requeues_max;      /* a task that lost its guest is requeued this often since its newest
+                                 * checkpoint; the next loss ends it NODE_FAIL */
+    guint32 start_retries_max; /* passing start failures in a row that are tried again; one more
                                  * ends the task FAILED/START_FAILED. STORAGE_UNAVAILABLE does
                                  * not count: an outage ends no job. */
-    gint64 start_backoff_usec;  /* pause after the first passing start failure, or after a failed
+    gint64 start_backoff_usec; /* pause after the first passing start failure, or after a failed
                                  * FENCE; doubles with each counted failure */
-    gboolean can_fence;         /* storage can cut a lost node's guests off (rbd) */
-    BerthCorePolicy policy;     /* FCFS unless said otherwise */
-    guint32 features;           /* BerthCoreFeature that are on */
-    const gint64 *tunings;      /* BERTH_TUNING_N values, copied; NULL = the table's defaults */
+    gboolean can_fence;        /* storage can cut a lost node's guests off (rbd) */
+    BerthCorePolicy policy;    /* FCFS unless said otherwise */
+    guint32 features;          /* BerthCoreFeature that are on */
+    const gint64 *tunings;     /* BERTH_TUNING_N values, copied; NULL = the table's defaults */
 } BerthCoreConfig;

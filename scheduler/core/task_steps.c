@@ -128,12 +128,20 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
     core_emit_changed(core, task);
 }
 
+/* Guests that it has lost since it came so far as it is: each guest since that of its newest checkpoint was. */
+static guint32 lost_in_vain(const BerthCoreTask *record)
+{
+    return record->checkpoint_epoch == 0
+               ? record->requeues
+               : MIN(record->requeues, record->epoch - record->checkpoint_epoch);
+}
+
 /* The guest was lost through no fault of the job: it goes on from its checkpoint, or begins again where that is
  * allowed. */
 void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason)
 {
     if ((task->job->no_requeue && task->record.checkpoint_epoch == 0) ||
-        task->record.requeues >= core->config.requeues_max) {
+        lost_in_vain(&task->record) >= core->config.requeues_max) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_NODE_FAIL, reason}, 0);
         return;
     }

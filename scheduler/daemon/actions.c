@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "scheduler/daemon/checkpoints.h"
+#include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/fencing.h"
 #include "scheduler/daemon/guest_reports.h"
@@ -45,7 +46,8 @@ typedef struct {
     gboolean has_turn;               /* a START: in the window */
     gboolean was_sent;
     gboolean is_stray;
-    gboolean is_held; /* a RELEASE, until storage is ours */
+    gboolean is_held;    /* a RELEASE, until storage is ours */
+    gboolean keeps_disk; /* a RELEASE, for what the task goes on from */
     guint retry_msec;
     guint timer;
 } Sending;
@@ -355,6 +357,9 @@ static void take_reply(Sending *sending, const ProtobufCMessage *reply)
     } else if (sending->action.kind == BERTH_ACTION_RELEASE) {
         event.kind = BERTH_EVENT_GUEST_RELEASED;
         berth_engine_tell(sending->actions->daemon->engine, &event);
+        /* It was cancelled meanwhile: nobody else removes what was kept. */
+        if (sending->keeps_disk && !has_checkpoints(sending->actions->daemon, &sending->action))
+            berth_collector_run(sending->actions->daemon->collector);
     } else if (sending->action.kind == BERTH_ACTION_STOP &&
                ((const Berth__StopGuestReply *)(const void *)reply)->unknown &&
                !berth_guest_reports_is_moved(sending->actions->daemon, &sending->action.guest)) {
@@ -513,8 +518,8 @@ static void send_action(Sending *sending)
         Berth__ReleaseGuestRequest request = BERTH__RELEASE_GUEST_REQUEST__INIT;
         request.id = &id;
         request.disk_id = disk_id;
-        request.keep_disk = is_elsewhere(sending->actions->daemon, action) ||
-                            has_checkpoints(sending->actions->daemon, action);
+        sending->keeps_disk = has_checkpoints(sending->actions->daemon, action);
+        request.keep_disk = sending->keeps_disk || is_elsewhere(sending->actions->daemon, action);
         call_agent(sending, "ReleaseGuest", &request.base, RELEASE_TIMEOUT_MSEC);
     }
 }

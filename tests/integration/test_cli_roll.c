@@ -8,6 +8,7 @@
 #include <signal.h>
 
 #define REASON    "new firmware"
+#define WORDS     "upgrade -y"
 #define LINE      "-- 'upgrade' '-y'\n"
 #define ROLL(...) CLI(test->base.berthd, "node", "roll", __VA_ARGS__, "--", "upgrade", "-y")
 
@@ -146,7 +147,8 @@ static void agent_that_does_not_join_again_stops_it(void **state)
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "node n1: its agent has not joined again");
     assert_contains(cli_err(cli), "--no-restart");
-    assert_contains(cli_err(cli), "n1,n2 --reason 'a rolling update' --rejoin 1 " LINE);
+    assert_contains(cli_err(cli),
+                    "n1,n2 --reason 'a rolling update by root: " WORDS "' --rejoin 1 " LINE);
     assert_admissions(test, TRUE, FALSE);
 }
 

@@ -479,6 +479,8 @@ def add(action, step, fault, disturb):
                 raise
             return None
         except Exception:
+            for job in _jobs:
+                say(f"what was done to job {job}:\n{berth('events', str(job))}")
             cancel_all()
             raise
         finally:

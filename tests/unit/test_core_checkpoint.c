@@ -228,6 +228,21 @@ static void checkpoint_that_finds_no_space_is_missed(void **state)
 
 /* --- going on from it ----------------------------------------------------------------------- */
 
+#define LOST_AND_BACK(epoch, next)                                                                 \
+    "gone 1." epoch " guest-vanished -> RELEASE 1." epoch "@1\n"                                   \
+    "released 1." epoch " -> RESTORE 1." next "@1\n"                                               \
+    "running 1." next "\n"
+
+/* So often since the newest one: who comes on is not given up. */
+static void losses_count_since_the_newest_checkpoint(void **state)
+{
+    run(ONE_IS_SAVED LOST_AND_BACK("1", "2") LOST_AND_BACK(
+        "2", "3") "checkpoint 1 -> CHECKPOINT 1.3@1#2\n"
+                  "checkpointed 1.3 stored=30 paused=1\n" LOST_AND_BACK("3", "4")
+                      LOST_AND_BACK("4", "5") "gone 1.5 guest-vanished -> RELEASE 1.5@1\n"
+                                              "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
 static void lost_guest_goes_on_from_its_checkpoint(void **state)
 {
     run_timed(ONE_IS_SAVED "at 20\n"
@@ -575,6 +590,7 @@ int main(void)
         cmocka_unit_test(checkpoint_keeps_its_space_before),
         cmocka_unit_test(checkpoint_is_due_every_so_often),
         cmocka_unit_test(checkpoint_that_finds_no_space_is_missed),
+        cmocka_unit_test(losses_count_since_the_newest_checkpoint),
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),
         cmocka_unit_test(checkpoint_under_way_is_none),
         cmocka_unit_test(checkpoints_that_are_gone_are_not_gone_on_from),
