@@ -88,7 +88,9 @@ static void let_go(BerthGuest *guest)
         answer_all(guest, NULL);
 }
 
-/* Before it goes on: a fence is to find it from then on. Without them it goes on all the same. */
+/* Before it goes on: a fence is to find it from then on. A node that does not reach storage does not let it go: it may be cut
+ * off from the scheduler as well, who gives it up then and has its task go on elsewhere, with the same disk; here it would
+ * open that when the node comes back, as a client that nobody could have cut off. */
 static void on_clients_found(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -96,12 +98,14 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
     g_auto(GStrv) clients = berth_guest_find_clients_finish(result, &error);
     if (guest->is_closed)
         return;
-    if (clients != NULL) {
-        g_strfreev(guest->storage_clients);
-        guest->storage_clients = g_steal_pointer(&clients);
-    } else if (error != NULL) {
-        g_debug("%s: clients of its disk: %s", guest->name, error->message);
+    if (clients == NULL && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        g_message("%s stands still: the clients of its disk are not known: %s", guest->name,
+                  error->message);
+        answer_all(guest, error);
+        return;
     }
+    g_strfreev(guest->storage_clients);
+    guest->storage_clients = g_steal_pointer(&clients);
     let_go(guest);
 }
 
@@ -139,6 +143,9 @@ void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc a
     if (guest->phase == BERTH_PHASE_ARRIVING) {
         berth_hypervisor_find_async(guest->context->hypervisor, guest->name, on_found,
                                     berth_guest_ref(guest));
+    } else if (berth_guest_has_domain(guest) && guest->is_frozen) {
+        berth_guest_find_clients(
+            guest, on_clients_found); /* it may not have been let go for want of them */
     } else if (berth_guest_has_domain(guest)) {
         let_go(guest);
     } else {

@@ -130,6 +130,8 @@ char **__wrap_berth_storage_disk_clients(BerthStorage *storage, const char *disk
 {
     const char *const addresses[] = {disk_client, NULL};
     const char *const nobody[] = {NULL};
+    if (!check_is_up(error))
+        return NULL;
     if (disk_client == NULL)
         return __real_berth_storage_disk_clients(storage, disk_id, error);
     gint before = g_atomic_int_add(&n_asked, 1);

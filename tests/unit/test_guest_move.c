@@ -628,6 +628,7 @@ static void bring(AgentFixture *fixture, const BerthGuest *guest, gboolean is_co
                         guest->console_path);
     fake_hypervisor_set_coming(fixture->hypervisor, &agent_fixture_id, is_coming);
     fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_STARTED);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
 }
 
 static void await_running(AgentFixture *fixture)
@@ -664,12 +665,26 @@ static void guest_that_is_taken_has_its_disks_clients(void **state)
     for (guint i = 0; i < 2; i++) /* those that are answered with nothing */
         g_strfreev(berth_storage_disk_clients(NULL, "disk", NULL));
     bring(fixture, expect(fixture), FALSE);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
     assert_int_equal(take(fixture, FALSE), 0);
     char **clients = berth_guest_storage_clients(agent_fixture_guest(fixture));
     agent_fixture_set_disk_client(NULL);
     assert_non_null(clients);
     assert_string_equal(clients[0], "10.0.0.1:0/7");
+}
+
+/* It may be cut off from everybody, and have been given up. */
+static void guest_does_not_go_on_where_storage_is_not_reached(void **state)
+{
+    AgentFixture *fixture = *state;
+    bring(fixture, expect(fixture), FALSE);
+    agent_fixture_set_storage_down(TRUE);
+    assert_int_equal(take(fixture, FALSE), BERTH_ERROR_UNAVAILABLE);
+    assert_int_equal(take(fixture, FALSE), BERTH_ERROR_UNAVAILABLE);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    agent_fixture_set_storage_down(FALSE);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    assert_int_equal(take(fixture, FALSE), 0);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
 /* In Join it is named, so that it is released if nobody waits for it. */
@@ -752,6 +767,7 @@ static void guest_on_its_way_is_adopted_as_such(void **state)
     assert_string_equal(agent_fixture_guest(fixture)->channel_path, path);
     assert_false(berth_guest_is_ours(agent_fixture_guest(fixture)));
     fake_hypervisor_set_coming(fixture->hypervisor, &agent_fixture_id, FALSE);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
     assert_int_equal(take(fixture, FALSE), 0);
     await_running(fixture);
 }
@@ -795,6 +811,7 @@ int main(void)
         TEST(move_of_an_agent_before_us_is_called_off),
         TEST(guest_that_has_come_goes_on_when_it_is_taken),
         TEST(guest_that_is_taken_has_its_disks_clients),
+        TEST(guest_does_not_go_on_where_storage_is_not_reached),
         TEST(guest_on_its_way_is_said_to_be_so),
         TEST(frozen_guest_is_taken_frozen),
         TEST(guest_that_runs_is_taken_frozen),
