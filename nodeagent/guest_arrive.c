@@ -144,8 +144,8 @@ void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc a
         berth_hypervisor_find_async(guest->context->hypervisor, guest->name, on_found,
                                     berth_guest_ref(guest));
     } else if (berth_guest_has_domain(guest) && guest->is_frozen) {
-        berth_guest_find_clients(
-            guest, on_clients_found); /* it may not have been let go for want of them */
+        /* For want of them it may not have been let go before. */
+        berth_guest_find_clients(guest, on_clients_found);
     } else if (berth_guest_has_domain(guest)) {
         let_go(guest);
     } else {
