@@ -187,27 +187,4 @@ def held_back():
         end_grown(large)
 
 
-@test("at the limit of the memory of all guests the kernel ends one in slack, and who has reserved memory gets it")
-def at_the_limit():
-    # All of them are within what is offered, so that nobody asks the one in slack to leave before.
-    with tuned(memory_headroom_permille=0, **TUNINGS), cordoned("node2"):
-        large = start_growing(1500, 2200, "--guaranteed", "--node", "node1", "--vcpus", "3")
-        other = sh(TAKE + "dd if=/dev/zero of=/dev/shm/a bs=1M count=600 2>/dev/null\necho large\nsleep 1000",
-                   "--memory", "800M", "--time", "1h")
-        await_running(other)
-        check(is_in_slack(other), "it runs in slack")
-        await_true("it has its memory", lambda: output(other)[0] == b"large\n", 120)
-        with node_tuned("node1", "memory_limit=2200M"):
-            begin_to_grow(large)
-            await_grown(large)
-            said = berth("events", str(other))
-            check_equal([task(show(large))["node"], number(task(show(large)), "epoch")], ["node1", 1],
-                        "where who has reserved it runs, and how often it was started")
-            say(said)
-            say(show(other))
-        end_grown(large)
-        berth("cancel", str(other))
-        wait_one(other)
-
-
 main()
