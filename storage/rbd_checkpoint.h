@@ -9,8 +9,6 @@
 /* Metadata of the memory's image: the record in base 64, and the internal id of the disk's image. */
 #define BERTH_RBD_COMMITTED_KEY "berth.committed"
 #define BERTH_RBD_DISK_KEY      "berth.disk"
-/* Of an internal id, the NUL included. */
-#define BERTH_RBD_ID_BYTES 64
 
 /* Of the memory's image, and of the disk's snapshot (transfer full). */
 char *berth_rbd_checkpoint_name(const char *checkpoint_id);

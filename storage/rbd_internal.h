@@ -91,7 +91,7 @@ static inline void berth_rbd_destroy_options(rbd_image_options_t *options)
 
 #define BERTH_RBD_SNAPSHOT      "berth"
 #define BERTH_RBD_HEADER_PREFIX "rbd_header." /* librbd: RBD_HEADER_PREFIX */
-#define BERTH_RBD_ID_BYTES_MAX  128u
+#define BERTH_RBD_ID_BYTES      64            /* of an internal id, the NUL included */
 
 /* Options that images and disks have in common. -ENXIO: Ceph is told to put their data into a pool that does not exist. */
 int berth_rbd_set_options(BerthRbdStorage *self, rbd_image_options_t options);

@@ -76,7 +76,7 @@ static int ask_for_others(BerthRbdStorage *self, const char *header)
 
 int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addresses)
 {
-    char id[BERTH_RBD_ID_BYTES_MAX];
+    char id[BERTH_RBD_ID_BYTES];
     guint had = addresses->len;
     int result = rbd_get_id(image, id, sizeof id);
     if (result >= 0)
