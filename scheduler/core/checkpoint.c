@@ -237,6 +237,26 @@ void core_checkpoint_drop(BerthCore *core, CoreTask *task)
     end(core, task);
 }
 
+void core_checkpoint_doubt(BerthCore *core, CoreTask *task)
+{
+    BerthCoreTask *record = &task->record;
+    if (record->checkpoint_open == 0)
+        return;
+    record->checkpoint_doubted = record->checkpoint_open;
+    record->checkpoint_doubted_ran_usec = core_charge_used_usec(task, record->checkpoint_usec);
+    core_emit_changed(core, task);
+}
+
+void core_checkpoint_doubt_no_more(BerthCore *core, CoreTask *task)
+{
+    BerthCoreTask *record = &task->record;
+    if (record->checkpoint_doubted == 0)
+        return;
+    record->checkpoint_doubted = 0;
+    record->checkpoint_doubted_ran_usec = 0;
+    core_emit_changed(core, task);
+}
+
 void core_checkpoint_restored(BerthCore *core, CoreTask *task)
 {
     core->stored_mib += task->record.checkpoints_mib + task->record.checkpoint_space_mib;
@@ -256,6 +276,8 @@ void core_checkpoints_changed(BerthCore *core, const BerthGuestId *id,
     if (task == NULL || berth_job_state_is_final(task->record.state))
         return;
     set_stored(core, task, stored_mib);
+    if (newest->serial == task->record.checkpoint_doubted)
+        core_checkpoint_doubt_no_more(core, task);
     if (newest->serial == task->record.checkpoint)
         return;
     go_on_from(core, task, newest);

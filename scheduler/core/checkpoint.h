@@ -37,6 +37,10 @@ void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
                            const CoreTaskInput *input);
 /* TASK's guest leaves: nothing of it is saved any more. */
 void core_checkpoint_drop(BerthCore *core, CoreTask *task);
+/* TASK's guest is lost: one that was under way may have been made all the same, which nobody has said. */
+void core_checkpoint_doubt(BerthCore *core, CoreTask *task);
+/* It is known which there are; or TASK is to go on from another one. */
+void core_checkpoint_doubt_no_more(BerthCore *core, CoreTask *task);
 /* TASK is put back. */
 void core_checkpoint_restored(BerthCore *core, CoreTask *task);
 /* TASK is over: what its checkpoints take is to be removed. */

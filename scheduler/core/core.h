@@ -91,6 +91,10 @@ typedef struct {
     BerthReason checkpoint_reason; /* of that */
     gboolean checkpoint_stops;     /* its guest stands still after that, to be released */
     gint64 checkpoint_usec; /* when the latest of the present run was begun; 0 = there was none */
+    guint32
+        checkpoint_doubted; /* serial of one that was under way when its guest was lost: it may have been
+                             * made all the same. 0 = none, or nothing of that guest is left any more */
+    gint64 checkpoint_doubted_ran_usec; /* what had been used of its time limit when that was begun */
     gint64
         checkpoint_missed_usec; /* when one was last due, or its time limit came, and there was no
                                     * space for it; 0 = never */
@@ -295,7 +299,8 @@ typedef enum {
     BERTH_EVENT_JOB_CHECKPOINT_WANTED, /* its running guest is to be saved, and runs on */
     BERTH_EVENT_JOB_RESTORE_WANTED, /* it is to go on from the CHECKPOINT that the request names, wherever
                                         * there is room; what runs of it is given up */
-    BERTH_EVENT_CHECKPOINTS_CHANGED, /* some of a task's are no more: CHECKPOINTS says what is left */
+    BERTH_EVENT_CHECKPOINTS_CHANGED, /* some of a task's are no more, or one that was doubted was found:
+                                        * CHECKPOINTS says what there is */
     BERTH_EVENT_NODE_JOINED,         /* a session began; GUESTS is all that it has */
     BERTH_EVENT_NODE_LEFT,           /* its session ended */
     BERTH_EVENT_NODE_CHANGED, /* what it offers, and whether it can start guests, within its session */

@@ -116,6 +116,7 @@ gboolean core_restore(BerthCore *core, guint64 number, guint32 index,
         return FALSE;
     BerthGuestId id = {.job = number, .task = index};
     core_checkpoints_changed(core, &id, checkpoint, task->record.checkpoints_mib);
+    core_checkpoint_doubt_no_more(core, task);
     if (core_freeze_is_at_time_limit(task) && core_saves_is_on_disk(task) &&
         core_task_time_left_usec(core, task) > 0) {
         core_saves_thaw(core, task); /* it is not at its limit any more */

@@ -107,6 +107,8 @@ void core_step_release(BerthCore *core, CoreTask *task)
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
 {
     BerthCoreTask *record = &task->record;
+    if (reason != BERTH_REASON_RESTORING) /* somebody said from which it is to go on */
+        core_checkpoint_doubt(core, task);
     if (core_freeze_is_at_time_limit(task) && reason != BERTH_REASON_TIME_LIMIT) {
         record->freeze_reason = BERTH_REASON_NONE;
         record->freeze_to_disk = FALSE;
@@ -209,6 +211,7 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     core_step_update_phase(core, task);
     if (task->record.phase != BERTH_GUEST_NONE)
         return;
+    core_checkpoint_doubt_no_more(core, task);
     core_timer_clear(core, &task->timer);
     task->job->n_active--;
     core_owner_end(core, task);

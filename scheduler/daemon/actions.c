@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/checkpoint_doubt.h"
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/event_log.h"
@@ -139,14 +140,6 @@ static gboolean is_wanted(BerthDaemon *daemon, const BerthCoreAction *action)
 static gboolean is_start(const BerthCoreAction *action)
 {
     return action->kind == BERTH_ACTION_START || action->kind == BERTH_ACTION_RESTORE;
-}
-
-/* What the task goes on from, or may, is on it; it has the name of an older epoch until that begins. */
-static gboolean has_checkpoints(BerthDaemon *daemon, const BerthCoreAction *action)
-{
-    BerthCoreTask task;
-    return berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) &&
-           task.checkpoint_epoch != 0 && !berth_job_state_is_final(task.state);
 }
 
 /* Its disk goes with the guest, and that is on another node. */
@@ -354,12 +347,6 @@ static void take_reply(Sending *sending, const ProtobufCMessage *reply)
     if (is_start(&sending->action)) {
         event.kind = BERTH_EVENT_START_TAKEN;
         berth_engine_tell(sending->actions->daemon->engine, &event);
-    } else if (sending->action.kind == BERTH_ACTION_RELEASE) {
-        event.kind = BERTH_EVENT_GUEST_RELEASED;
-        berth_engine_tell(sending->actions->daemon->engine, &event);
-        /* It was cancelled meanwhile: nobody else removes what was kept. */
-        if (sending->keeps_disk && !has_checkpoints(sending->actions->daemon, &sending->action))
-            berth_collector_run(sending->actions->daemon->collector);
     } else if (sending->action.kind == BERTH_ACTION_STOP &&
                ((const Berth__StopGuestReply *)(const void *)reply)->unknown &&
                !berth_guest_reports_is_moved(sending->actions->daemon, &sending->action.guest)) {
@@ -375,6 +362,60 @@ static void fail_and_try_again(Sending *sending, const GError *error)
     if (sending->retry_msec == RETRY_MIN_MSEC)
         log_failure(sending->actions->daemon, &sending->action, error->message);
     try_again(sending);
+}
+
+/* FOUND: the checkpoint that was in doubt; NULL = there is none. */
+static void tell_released(const Sending *sending, const Berth__CheckpointRecord *found)
+{
+    BerthDaemon *daemon = sending->actions->daemon;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_RELEASED,
+                            .guest = sending->action.guest,
+                            .node = sending->action.node};
+    berth_checkpoint_tell(daemon, &event, found);
+    /* It was cancelled meanwhile, or was not saved: nobody else removes what was kept. */
+    if (sending->keeps_disk && !berth_checkpoint_is_known(daemon, &sending->action.guest))
+        berth_collector_run(daemon->collector);
+}
+
+static gpointer look_for_checkpoint(BerthStorage *storage, gconstpointer id, GError **error)
+{
+    return berth_checkpoint_look(storage, id, error);
+}
+
+static void free_record(gpointer record)
+{
+    berth_checkpoint_record_free(record);
+}
+
+/* If nobody can tell, the node is asked once more, which is harmless. */
+static void on_looked_for_checkpoint(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Sending *sending = user_data;
+    g_autoptr(GError) error = NULL;
+    Berth__CheckpointRecord *found = berth_work_finish(result, &error);
+    if (error && is_current(sending)) {
+        fail_and_try_again(sending, error);
+        return;
+    }
+    if (is_current(sending))
+        tell_released(sending, found);
+    berth_checkpoint_record_free(found);
+    sending_free(sending);
+}
+
+/* A checkpoint of it may have been made, though its node could not say so: it has come to its end there by now. */
+static void released(Sending *sending)
+{
+    BerthDaemon *daemon = sending->actions->daemon;
+    g_autofree char *doubted = berth_checkpoint_doubted(daemon, &sending->action.guest);
+    if (!doubted) {
+        tell_released(sending, NULL);
+        sending_free(sending);
+        return;
+    }
+    berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "look for a checkpoint",
+                           look_for_checkpoint, g_steal_pointer(&doubted), g_free, free_record,
+                           on_looked_for_checkpoint, sending);
 }
 
 static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -400,6 +441,10 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
                                 : NULL,
                           has);
         sending_free(sending);
+        return;
+    }
+    if (is_wanted_still && sending->action.kind == BERTH_ACTION_RELEASE) {
+        released(sending);
         return;
     }
     if (fault != FAULT_NONE &&
@@ -518,7 +563,10 @@ static void send_action(Sending *sending)
         Berth__ReleaseGuestRequest request = BERTH__RELEASE_GUEST_REQUEST__INIT;
         request.id = &id;
         request.disk_id = disk_id;
-        sending->keeps_disk = has_checkpoints(sending->actions->daemon, action);
+        g_autofree char *doubted =
+            berth_checkpoint_doubted(sending->actions->daemon, &action->guest);
+        sending->keeps_disk =
+            doubted || berth_checkpoint_is_known(sending->actions->daemon, &action->guest);
         request.keep_disk = sending->keeps_disk || is_elsewhere(sending->actions->daemon, action);
         call_agent(sending, "ReleaseGuest", &request.base, RELEASE_TIMEOUT_MSEC);
     }

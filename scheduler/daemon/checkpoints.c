@@ -123,6 +123,12 @@ static void add(Berth__Task *task, const Berth__Checkpoint *checkpoint)
     task->checkpoints[task->n_checkpoints++] = berth_pb_dup(&checkpoint->base);
 }
 
+/* Of one or more. */
+static const Berth__Checkpoint *newest(const Berth__Task *task)
+{
+    return task->checkpoints[task->n_checkpoints - 1];
+}
+
 static void drop_at(Berth__Task *task, gsize at)
 {
     berth__checkpoint__free_unpacked(task->checkpoints[at], NULL);
@@ -152,6 +158,7 @@ gboolean berth_checkpoints_is_dead(BerthJobTable *jobs, guint64 next_job, const 
         return FALSE;
     const BerthTaskEntry *entry = berth_job_table_find_task(jobs, job, task);
     return !entry || (entry->stored->task->checkpointing != serial &&
+                      entry->stored->checkpoint_doubted != serial &&
                       !berth_checkpoints_find(entry->stored->task, serial, &found));
 }
 
@@ -313,22 +320,18 @@ static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
 
 /* --- the end ------------------------------------------------------------------------------------ */
 
-static void log_done(const Saving *saving, BerthTurn *turn, const Berth__Checkpoint *checkpoint)
+static void log_done(BerthTurn *turn, const BerthGuestId *guest,
+                     const Berth__Checkpoint *checkpoint, const char *guest_does)
 {
-    const BerthCoreAction *action = &saving->action;
     Berth__Event event = BERTH__EVENT__INIT;
-    g_autofree char *pause = action->stops
-                                 ? g_strdup("stands still from then on")
-                                 : g_strdup_printf("stood still for %" G_GUINT64_FORMAT " ms",
-                                                   checkpoint->pause_usec / 1000);
     g_autofree char *text = g_strdup_printf(
         "%u: %" G_GUINT64_FORMAT " MiB of memory, %" G_GUINT64_FORMAT " MiB of disk; the guest %s",
         checkpoint->serial, checkpoint->memory_bytes / BYTES_PER_MIB,
-        checkpoint->disk_bytes / BYTES_PER_MIB, pause);
+        checkpoint->disk_bytes / BYTES_PER_MIB, guest_does);
     event.kind = BERTH__EVENT__KIND__GUEST_CHECKPOINTED;
-    event.job = action->guest.job;
-    event.task = action->guest.task;
-    event.epoch = action->guest.epoch;
+    event.job = guest->job;
+    event.task = guest->task;
+    event.epoch = guest->epoch;
     event.node = checkpoint->node;
     event.reason = checkpoint->reason;
     event.text = text;
@@ -371,29 +374,60 @@ static void tell_failure(Saving *saving, const char *why)
     tell(saving, turn, 0, why);
 }
 
+/* Of which WHAT says what its node did not measure. */
+static void add_taken(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entry,
+                      const Berth__Checkpoint *what, const Berth__CheckpointGuestReply *taken)
+{
+    Berth__Checkpoint checkpoint = *what;
+    berth_record_take_usage(entry, taken->usage);
+    checkpoint.taken_usec = MIN(taken->taken_usec, (guint64)berth_engine_now_usec(daemon->engine));
+    checkpoint.memory_bytes = taken->memory_bytes;
+    checkpoint.disk_bytes = taken->disk_bytes;
+    checkpoint.pause_usec = taken->pause_usec;
+    checkpoint.usage = entry->stored->task->usage;
+    checkpoint.stdout_bytes = taken->stdout_bytes;
+    checkpoint.stderr_bytes = taken->stderr_bytes;
+    add(entry->stored->task, &checkpoint);
+    drop_old(daemon, turn, entry->stored->task);
+}
+
 static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
 {
     BerthDaemon *daemon = saving->checkpoints->daemon;
     const BerthCoreAction *action = &saving->action;
     BerthTaskEntry *entry = find_entry(daemon, &action->guest);
-    Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    Berth__Checkpoint what = BERTH__CHECKPOINT__INIT;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_record_take_usage(entry, reply->usage);
-    checkpoint.serial = action->checkpoint;
-    checkpoint.epoch = action->guest.epoch;
-    checkpoint.taken_usec = MIN(reply->taken_usec, (guint64)berth_engine_now_usec(daemon->engine));
-    checkpoint.memory_bytes = reply->memory_bytes;
-    checkpoint.disk_bytes = reply->disk_bytes;
-    checkpoint.pause_usec = reply->pause_usec;
-    checkpoint.usage = entry->stored->task->usage;
-    checkpoint.stdout_bytes = reply->stdout_bytes;
-    checkpoint.stderr_bytes = reply->stderr_bytes;
-    checkpoint.reason = (Berth__Reason)action->reason;
-    checkpoint.node = (char *)berth_node_table_name(daemon->nodes, action->node);
-    add(entry->stored->task, &checkpoint);
-    log_done(saving, turn, &checkpoint);
-    drop_old(daemon, turn, entry->stored->task);
+    g_autofree char *pause =
+        action->stops
+            ? g_strdup("stands still from then on")
+            : g_strdup_printf("stood still for %" G_GUINT64_FORMAT " ms", reply->pause_usec / 1000);
+    what.serial = action->checkpoint;
+    what.epoch = action->guest.epoch;
+    what.reason = (Berth__Reason)action->reason;
+    what.node = (char *)berth_node_table_name(daemon->nodes, action->node);
+    add_taken(daemon, turn, entry, &what, reply);
+    log_done(turn, &action->guest, newest(entry->stored->task), pause);
     tell(saving, turn, (gint64)MIN(reply->pause_usec, (guint64)G_MAXINT64), NULL);
+}
+
+void berth_checkpoints_found(BerthCheckpoints *checkpoints, BerthTurn *turn,
+                             const BerthGuestId *guest, guint32 node,
+                             const BerthCoreCheckpoint *checkpoint,
+                             const Berth__CheckpointGuestReply *taken)
+{
+    BerthDaemon *daemon = checkpoints->daemon;
+    BerthTaskEntry *entry = find_entry(daemon, guest);
+    Berth__Checkpoint what = BERTH__CHECKPOINT__INIT;
+    what.serial = checkpoint->serial;
+    what.epoch = checkpoint->epoch;
+    what.ran_usec = (guint64)checkpoint->ran_usec;
+    what.vcpus = checkpoint->resources.vcpus;
+    what.memory_mib = checkpoint->resources.memory_mib;
+    what.node = (char *)berth_node_table_name(daemon->nodes, node);
+    add_taken(daemon, turn, entry, &what, taken);
+    log_done(turn, guest, newest(entry->stored->task), "was lost before its node could say so");
+    tell_what_is_left(turn, entry->stored->task, 0);
 }
 
 /* --- asking ------------------------------------------------------------------------------------- */

@@ -21,6 +21,13 @@ gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn
                                   guint32 task, guint32 serial, const BerthAsker *asker,
                                   GError **error);
 
+/* CHECKPOINT of GUEST, whose task is not over, is in storage, which its node, NODE, could not say any more: in TURN it is
+ * added, with what it was TAKEN with, and the task goes on from it. */
+void berth_checkpoints_found(BerthCheckpoints *checkpoints, BerthTurn *turn,
+                             const BerthGuestId *guest, guint32 node,
+                             const BerthCoreCheckpoint *checkpoint,
+                             const Berth__CheckpointGuestReply *taken);
+
 /* The guest of ENTRY has gone on from what its task restores from: later ones are removed, in TURN. Their output was
  * cut off, and what is written now takes its place. */
 void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,

@@ -7,10 +7,12 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/checkpoint_doubt.h"
 
 typedef struct {
     char **addresses;
     char *disk_id;
+    char *doubted_id; /* a checkpoint that the node may have made; NULL = none */
     gboolean keep_disk;
 } Fence;
 
@@ -24,6 +26,7 @@ static void fence_free(gpointer data)
     Fence *fence = data;
     g_strfreev(fence->addresses);
     g_free(fence->disk_id);
+    g_free(fence->doubted_id);
     g_free(fence);
 }
 
@@ -31,7 +34,7 @@ static void fence_free(gpointer data)
  * disk, so that a QEMU that the node begins only now, as a client that nobody knows, finds nothing to
  * open; one that came in between keeps it from being removed, and the next try cuts it off. A disk with the
  * checkpoint that its task goes on from is kept: as it is restored it gets another name, which fails as long as
- * anybody has it open. */
+ * anybody has it open. So is one of which the node may have made one, and has: its record is the result. */
 static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError **error)
 {
     const Fence *fence = input;
@@ -47,9 +50,21 @@ static gpointer fence_guest(BerthStorage *storage, gconstpointer input, GError *
     for (gsize i = 0; clients && clients[i]; i++)
         g_ptr_array_add(all, clients[i]);
     g_ptr_array_add(all, NULL);
-    if (berth_storage_fence(storage, (const char *const *)all->pdata, error) && !fence->keep_disk)
+    if (!berth_storage_fence(storage, (const char *const *)all->pdata, error))
+        return NULL;
+    g_autoptr(GError) unknown = NULL;
+    Berth__CheckpointRecord *found =
+        fence->doubted_id ? berth_checkpoint_look(storage, fence->doubted_id, &unknown) : NULL;
+    if (unknown)
+        g_propagate_error(error, g_steal_pointer(&unknown));
+    else if (!found && !fence->keep_disk)
         berth_storage_disk_remove_with_checkpoints(storage, fence->disk_id, error);
-    return NULL;
+    return found;
+}
+
+static void free_record(gpointer record)
+{
+    berth_checkpoint_record_free(record);
 }
 
 static void log_failure(const Fencing *fencing, const char *why)
@@ -63,7 +78,7 @@ static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autofree Fencing *fencing = user_data;
     g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
+    Berth__CheckpointRecord *found = berth_work_finish(result, &error);
     BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_FENCED,
                             .guest = fencing->action.guest,
                             .node = fencing->action.node};
@@ -71,7 +86,8 @@ static void on_fenced(GObject *source, GAsyncResult *result, gpointer user_data)
         log_failure(fencing, error->message);
         event.kind = BERTH_EVENT_FENCE_FAILED;
     }
-    berth_engine_tell(fencing->daemon->engine, &event);
+    berth_checkpoint_tell(fencing->daemon, &event, found);
+    berth_checkpoint_record_free(found);
 }
 
 /* A guest that never reported its own clients may not be made yet: then its agent, which would
@@ -98,15 +114,14 @@ static char **fence_addresses(BerthDaemon *daemon, const BerthCoreAction *action
 
 void berth_fence(BerthDaemon *daemon, const BerthCoreAction *action)
 {
-    BerthCoreTask task;
     Fence *input = g_new0(Fence, 1);
     input->disk_id = berth_disk_id_format(&action->guest);
-    input->keep_disk =
-        berth_core_get_task(daemon->core, action->guest.job, action->guest.task, &task) &&
-        task.checkpoint_epoch != 0 && !berth_job_state_is_final(task.state);
-    input->addresses = fence_addresses(daemon, action, input->keep_disk);
+    input->doubted_id = berth_checkpoint_doubted(daemon, &action->guest);
+    input->keep_disk = berth_checkpoint_is_known(daemon, &action->guest);
+    input->addresses =
+        fence_addresses(daemon, action, input->keep_disk || input->doubted_id != NULL);
     Fencing *fencing = g_new0(Fencing, 1);
     *fencing = (Fencing){daemon, *action};
     berth_storage_link_run(daemon->storage, BERTH_LANE_STORAGE_CONTROL, "fence a guest",
-                           fence_guest, input, fence_free, NULL, on_fenced, fencing);
+                           fence_guest, input, fence_free, free_record, on_fenced, fencing);
 }

@@ -7,7 +7,9 @@
 #include "tests/lib/berthd_test.h"
 #include "tests/lib/storage_cluster.h"
 
+#include "common/id.h"
 #include "scheduler/daemon/pb.h"
+#include "storage/checkpoint_record.h"
 
 #define BOB      12346u
 #define NO_GROUP 65534u
@@ -277,6 +279,132 @@ static void lost_node_s_job_goes_on_elsewhere(void **state)
     assert_int_equal(fake_agent_n_strays(test->first), 1);
     assert_true(fake_agent_release(test->first)->keep_disk);
 }
+
+/* --- its node could not say that it was made --------------------------------------------------- */
+
+/* The name of the job's first guest's disk. */
+static char *disk_of(Test *test)
+{
+    BerthGuestId id = {.job = test->job, .epoch = 1};
+    return berth_disk_id_format(&id);
+}
+
+/* What the node of the job makes of its first checkpoint; no record: torn. */
+static void make_checkpoint(Test *test, BerthStorage *storage, gboolean with_record)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *disk_id = disk_of(test);
+    g_autofree char *id = berth_checkpoint_id_format(test->job, 0, 1);
+    Berth__GetImageRequest request = BERTH__GET_IMAGE_REQUEST__INIT;
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
+    Berth__CheckpointRecord record = BERTH__CHECKPOINT_RECORD__INIT;
+    usage.cpu_usec = 7000000;
+    taken.usage = &usage;
+    taken.memory_bytes = MIB;
+    record.version = BERTH_CHECKPOINT_VERSION;
+    record.taken = &taken;
+    record.vcpus = 1;
+    record.memory_mib = 64;
+    record.domain = (char *)"berth-1-0-0-1";
+    record.domain_xml = (char *)"<domain/>";
+    request.name = (char *)"tiny";
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__images__descriptor, "Get", &request.base);
+    const Berth__Image *image = (const Berth__Image *)(const void *)reply;
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(storage, disk_id, image->id, image->size_bytes, &error);
+    assert_no_error(error);
+    g_autoptr(BerthCheckpointWriter) writer =
+        berth_storage_checkpoint_create(storage, id, disk_id, 64 * MIB, &error);
+    assert_no_error(error);
+    assert_true(berth_checkpoint_writer_append(writer, "memory", 6, &error));
+    assert_true(berth_checkpoint_writer_snapshot(writer, &error));
+    assert_true(berth_checkpoint_writer_finish(writer, "m", 1, &error));
+    g_autoptr(GBytes) packed = berth_message_pack(&record.base);
+    if (with_record)
+        assert_true(berth_checkpoint_writer_commit(writer, packed, &error));
+    assert_no_error(error);
+}
+
+/* The job is being checkpointed by its node, which says nothing more of it than that it does. */
+static BerthStorage *begin_unheard(Test *test, gboolean is_made)
+{
+    g_autoptr(GError) error = NULL;
+    BerthStorage *storage = cluster_open(10, &error);
+    assert_no_error(error);
+    fake_agent_set_saves(test->first, &(FakeSaves){.holds = TRUE});
+    checkpoint(test);
+    run_until(fake_agent_n_saves(test->first) == 1);
+    make_checkpoint(test, storage, is_made);
+    return storage;
+}
+
+static void end_unheard(Test *test, BerthStorage *storage)
+{
+    g_autoptr(GError) error = NULL;
+    g_autofree char *disk_id = disk_of(test);
+    assert_true(berth_storage_disk_remove_with_checkpoints(storage, disk_id, &error));
+    berth_storage_free(storage);
+}
+
+static void assert_goes_on_from_it(Test *test, FakeAgent *agent, const char *node)
+{
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    assert_restored_on(test, agent, node, 1);
+    const Berth__Event *event = event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+    assert_non_null(strstr(event->text, "was lost before its node could say so"));
+    assert_string_equal(event->node, "n1");
+    g_autoptr(Berth__Job) job = get(test);
+    const Berth__Task *task = berthd_test_task(job);
+    assert_int_equal(task->n_checkpoints, 1);
+    assert_int_equal(task->checkpoints[0]->memory_bytes, MIB);
+    assert_int_equal(task->checkpoints[0]->usage->cpu_usec, 7000000);
+}
+
+static void checkpoint_that_a_lost_node_has_made_is_found(void **state)
+{
+    Test *test = *state;
+    BerthStorage *storage = begin_unheard(test, TRUE);
+    fake_agent_cut(test->first);
+    assert_goes_on_from_it(test, test->second, "n2");
+    fake_agent_heal(test->first);
+    end_unheard(test, storage);
+}
+
+static void checkpoint_of_a_lost_guest_is_found(void **state)
+{
+    Test *test = *state;
+    BerthStorage *storage = begin_unheard(test, TRUE);
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__GuestStatus status = BERTH__GUEST_STATUS__INIT;
+    id.job = test->job;
+    id.epoch = 1;
+    status.id = &id;
+    status.phase = BERTH__GUEST_STATUS__PHASE__GONE;
+    fake_agent_say(test->first, &status);
+    assert_goes_on_from_it(test, test->first, "n1");
+    assert_true(fake_agent_release(test->first)->keep_disk);
+    end_unheard(test, storage);
+}
+
+static void checkpoint_that_a_lost_node_has_not_made_is_none(void **state)
+{
+    Test *test = *state;
+    g_autofree char *disk_id = disk_of(test);
+    BerthStorage *storage = begin_unheard(test, FALSE);
+    fake_agent_cut(test->first);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    assert_null(fake_agent_start(test->second, test->job)->restore);
+    g_autoptr(Berth__Job) job = get(test);
+    assert_int_equal(berthd_test_task(job)->n_checkpoints, 0);
+    g_auto(GStrv) disks = berth_storage_disk_list(storage, NULL);
+    assert_false(g_strv_contains((const char *const *)disks, disk_id));
+    fake_agent_heal(test->first);
+    berth_storage_free(storage);
+}
+
+/* --- putting back ------------------------------------------------------------------------------ */
 
 static void restore_puts_a_job_back(void **state)
 {
@@ -568,6 +696,9 @@ int main(void)
         TEST(checkpoint_that_is_under_way_outlives_berthd),
         TEST(checkpoint_is_for_its_user_and_for_operators),
         TEST(lost_node_s_job_goes_on_elsewhere),
+        TEST(checkpoint_that_a_lost_node_has_made_is_found),
+        TEST(checkpoint_of_a_lost_guest_is_found),
+        TEST(checkpoint_that_a_lost_node_has_not_made_is_none),
         TEST(restore_puts_a_job_back),
         TEST(restore_from_a_torn_checkpoint_is_told_as_failed),
         TEST(output_that_is_void_is_taken_back_from_its_readers),

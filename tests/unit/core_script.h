@@ -20,6 +20,7 @@
  *   leave NODE [JOB.EPOCH:moves|waits:SECONDS|never]...  what a drain would do with the guests there
  *   empties NODE N SECONDS    how long those who move or are saved take to leave it, N nodes being drained at a time
  *   saved JOB SERIAL [epoch=] [ran=SECONDS] [stored=] [kept=]  what it would go on from; MiB of storage
+ *   doubted JOB SERIAL [ran=SECONDS]  the checkpoint that may have been made; 0: none
  *   missed JOB SECONDS        when a checkpoint was last due for which there was no space
  *   needs JOB MIB             of memory, that its guest is predicted to need
  *   holds JOB VCPUS MIB       what is held for its guest

@@ -95,6 +95,16 @@ static void ask_saved(Script *script)
                  told->checkpoint_ran_usec, told->checkpoints_mib, told->checkpoint_space_mib);
 }
 
+static void ask_doubted(Script *script)
+{
+    const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
+    gint64 ran_usec = (gint64)core_script_option(script, "ran=", 0) * G_USEC_PER_SEC;
+    if (told->checkpoint_doubted != core_script_number(script, script->words[2]) ||
+        told->checkpoint_doubted_ran_usec != ran_usec)
+        fail_msg("%s: it is %u ran=%" G_GINT64_FORMAT " us", script->line, told->checkpoint_doubted,
+                 told->checkpoint_doubted_ran_usec);
+}
+
 static void ask_missed(Script *script)
 {
     const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
@@ -257,7 +267,7 @@ gboolean core_script_ask(Script *script)
         {"?", ask_record},        {"why", ask_why},       {"next", ask_next},
         {"planned", ask_planned}, {"peak", ask_peak},     {"needs", ask_needs},
         {"admits", ask_admits},   {"leave", ask_leave},   {"empties", ask_empties},
-        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds},
+        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds}, {"doubted", ask_doubted},
         {"short", ask_short},     {"waits", ask_waits},   {"looks", ask_looks},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {

@@ -279,6 +279,43 @@ static void checkpoint_under_way_is_none(void **state)
                  "checkpoint 1 -> CHECKPOINT 1.2@2#2\n"); /* no serial comes twice */
 }
 
+#define ONE_IS_DOUBTED                                                                             \
+    ONE_RUNS "at 10\n"                                                                             \
+             "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"                                                \
+             "doubted 1 0\n"                                                                       \
+             "left 1\n"                                                                            \
+             "at 75\n"                                                                             \
+             "timer -> FENCE 1.1@1\n"                                                              \
+             "doubted 1 1 ran=10\n"
+
+/* Its node may have made it, and was lost before it could say so. */
+static void checkpoint_under_way_is_doubted_until_nothing_is_left_of_its_guest(void **state)
+{
+    run(ONE_IS_DOUBTED "fenced 1.1 -> START 1.2@2\n"
+                       "doubted 1 0\n");
+    run(ONE_IS_DOUBTED "checkpoints 1 from=1 epoch=1 ran=10 stored=30\n"
+                       "doubted 1 0\n"
+                       "fenced 1.1 -> RESTORE 1.2@2\n"
+                       "saved 1 1 epoch=1 ran=10 stored=30\n");
+    run(ONE_RUNS "at 10\n"
+                 "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                 "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                 "doubted 1 1 ran=10\n"
+                 "released 1.1 -> START 1.2@1\n"
+                 "doubted 1 0\n");
+    /* It was answered, or is not wanted. */
+    run(ONE_IS_SAVED "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                     "doubted 1 0\n");
+    run(ONE_IS_SAVED "checkpoint 1 -> CHECKPOINT 1.1@1#2\n"
+                     "restore 1 from=1 epoch=1 ran=14 -> RELEASE 1.1@1\n"
+                     "doubted 1 0\n");
+    run(ONE_IS_SAVED "checkpoint 1 -> CHECKPOINT 1.1@1#2\n"
+                     "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                     "doubted 1 2 ran=14\n"
+                     "restore 1 from=1 epoch=1 ran=14\n"
+                     "doubted 1 0\n");
+}
+
 static void checkpoints_that_are_gone_are_not_gone_on_from(void **state)
 {
     run(ONE_IS_SAVED "checkpoints 1\n"
@@ -593,6 +630,7 @@ int main(void)
         cmocka_unit_test(losses_count_since_the_newest_checkpoint),
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),
         cmocka_unit_test(checkpoint_under_way_is_none),
+        cmocka_unit_test(checkpoint_under_way_is_doubted_until_nothing_is_left_of_its_guest),
         cmocka_unit_test(checkpoints_that_are_gone_are_not_gone_on_from),
         cmocka_unit_test(restore_that_fails_is_tried_again_as_long_as_there_is_a_checkpoint),
         cmocka_unit_test(restore_puts_back_what_runs),
