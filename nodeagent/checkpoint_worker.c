@@ -20,6 +20,7 @@ typedef struct {
     char *disk_id;
     char *log_id;
     guint64 space_bytes;
+    gboolean has_run;
     const BerthCheckpointNews *news;
     gpointer user_data; /* for the loop only */
 } FillInput;
@@ -109,13 +110,28 @@ static gpointer read_committed(BerthStorage *storage, const FillInput *input, GE
     return filled;
 }
 
+/* Nobody was told of one that is there already, or it would not be asked for again. */
+static BerthCheckpointWriter *create(BerthStorage *storage, const FillInput *input, GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    BerthCheckpointWriter *writer = berth_storage_checkpoint_create(
+        storage, input->checkpoint_id, input->disk_id, input->space_bytes, &reason);
+    if (input->has_run && g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS))
+        return berth_storage_checkpoint_remove(storage, input->checkpoint_id, error)
+                   ? berth_storage_checkpoint_create(storage, input->checkpoint_id, input->disk_id,
+                                                     input->space_bytes, error)
+                   : NULL;
+    if (writer == NULL)
+        g_propagate_error(error, g_steal_pointer(&reason));
+    return writer;
+}
+
 static gpointer fill(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const FillInput *input = data;
     GError *reason = NULL;
     g_autoptr(GBytes) header = NULL;
-    g_autoptr(BerthCheckpointWriter) writer = berth_storage_checkpoint_create(
-        storage, input->checkpoint_id, input->disk_id, input->space_bytes, &reason);
+    g_autoptr(BerthCheckpointWriter) writer = create(storage, input, &reason);
     if (writer == NULL)
         return read_committed(storage, input, reason, error);
     g_idle_add_full(G_PRIORITY_DEFAULT, on_made, sent_new(input), g_free);
@@ -140,6 +156,7 @@ void berth_checkpoint_fill_async(BerthStorageLane *lane, BerthMemoryPipe *pipe,
         .disk_id = g_strdup(what->disk_id),
         .log_id = g_strdup(what->log_id),
         .space_bytes = what->space_bytes,
+        .has_run = what->has_run,
         .news = news,
         .user_data = user_data,
     };

@@ -15,6 +15,7 @@ typedef struct {
     const char *disk_id;
     const char *log_id;
     guint64 space_bytes;
+    gboolean has_run; /* since whatever there may be of that name: it is made again */
 } BerthCheckpointFill;
 
 /* News for the loop while the worker is at it, each at most once, and before the result. */

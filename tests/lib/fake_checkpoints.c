@@ -90,6 +90,18 @@ gboolean __wrap_berth_storage_checkpoint_used(BerthStorage *storage, const char 
     return TRUE;
 }
 
+/* It can be made again. */
+gboolean __wrap_berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                                GError **error);
+gboolean __wrap_berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                                GError **error)
+{
+    g_atomic_int_inc(&fake_checkpoints.removed);
+    g_clear_pointer(&fake_checkpoints.record, g_bytes_unref);
+    fake_checkpoints.create_fails = NULL;
+    return TRUE;
+}
+
 /* --- reading -------------------------------------------------------------------------------- */
 
 GBytes *__wrap_berth_storage_checkpoint_read(BerthStorage *storage, const char *checkpoint_id,

@@ -7,7 +7,7 @@
 #include "storage/storage.h"
 
 typedef struct {
-    gint made, freed, committed, used; /* atomic: how often */
+    gint made, freed, committed, used, removed; /* atomic: how often */
     GBytes *record;                    /* that was committed, or is to be read; NULL: none */
     const char *create_fails;
     int create_code;

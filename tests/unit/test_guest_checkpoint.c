@@ -3,6 +3,7 @@
 #include <config.h>
 
 #include "common/message.h"
+#include "nodeagent/checkpoint_record.h"
 #include "nodeagent/guest_private.h"
 #include "tests/lib/agent_fixture.h"
 #include "tests/lib/assert.h"
@@ -209,6 +210,61 @@ guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+static void set_committed_before(AgentFixture *fixture)
+{
+    Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
+    Berth__CheckpointRecord record = BERTH__CHECKPOINT_RECORD__INIT;
+    taken.pause_usec = 77;
+    record.version = BERTH_CHECKPOINT_VERSION;
+    record.taken = &taken;
+    record.domain = (char *)"berth-1-0-0-1";
+    record.domain_xml = (char *)"<domain/>";
+    fake_checkpoints.record = berth_message_pack(&record.base);
+    fake_checkpoints.create_fails = "it is there";
+    fake_checkpoints.create_code = BERTH_ERROR_ALREADY_EXISTS;
+}
+
+/* That it was committed could not be told, and it has run on for as long as storage did not answer. */
+static void guest_that_has_run_since_is_saved_anew_if_it_is_to_stand_still(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    set_committed_before(fixture);
+    ask(fixture, TRUE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fake_checkpoints.removed, 1);
+    assert_int_equal(fake_checkpoints.committed, 1);
+    assert_true(agent_fixture_guest(fixture)->is_frozen);
+}
+
+static void on_frozen(BerthFault fault, const GError *error, gpointer user_data)
+{
+    *(gboolean *)user_data = TRUE;
+}
+
+static void checkpoint_that_was_committed_is_answered_with_if_nothing_is_lost_by_it(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer live = {0}, stops = {0};
+    gboolean is_frozen = FALSE;
+    agent_fixture_start_running(fixture);
+    set_committed_before(fixture);
+    ask(fixture, FALSE, &live);
+    run_until(live.is_given);
+    assert_int_equal(live.code, 0);
+    assert_int_equal(live.pause_usec, 77);
+    berth_guest_freeze(agent_fixture_guest(fixture), TRUE, on_frozen, &is_frozen);
+    run_until(is_frozen);
+    ask(fixture, TRUE, &stops);
+    run_until(stops.is_given);
+    assert_int_equal(stops.code, 0);
+    assert_int_equal(stops.pause_usec, 77);
+    assert_int_equal(fake_checkpoints.removed, 0);
+    assert_int_equal(fixture->hypervisor->saves, 0);
+}
+
 /* An agent that ends waits for no libvirt that it will not ask any more. */
 static void agent_that_ends_before_the_worker_is_heard_asks_nobody(void **state)
 {
@@ -237,6 +293,8 @@ int main(void)
         TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
         TEST(guest_that_is_being_stopped_for_the_rest_is_let_go_after_that),
         TEST(guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again),
+        TEST(guest_that_has_run_since_is_saved_anew_if_it_is_to_stand_still),
+        TEST(checkpoint_that_was_committed_is_answered_with_if_nothing_is_lost_by_it),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
