@@ -120,12 +120,28 @@ static BerthDiskSource *put_disk_back(BerthStorage *storage, const DiskInput *in
     return disk;
 }
 
+static BerthCheckpointReader *open_memory(BerthStorage *storage, const char *checkpoint_id,
+                                          GError **error)
+{
+    g_autoptr(GError) reason = NULL;
+    BerthCheckpointReader *reader = berth_storage_checkpoint_open(storage, checkpoint_id, &reason);
+    if (reader != NULL)
+        return reader;
+    berth_checkpoint_call_lost(reason);
+    g_propagate_error(error, g_steal_pointer(&reason));
+    return NULL;
+}
+
+/* What its logs have beyond it is lost for later checkpoints: so first it is seen that it is of use. */
 static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const DiskInput *input = data;
     g_autoptr(Put) put = g_new0(Put, 1);
     put->record = berth_checkpoint_record_read(storage, input->checkpoint_id, error);
     if (put->record == NULL || !check_record(put->record, input, error))
+        return NULL;
+    g_autoptr(BerthCheckpointReader) memory = open_memory(storage, input->checkpoint_id, error);
+    if (memory == NULL)
         return NULL;
     put->disk = put_disk_back(storage, input, error);
     if (put->disk == NULL || !cut_logs(storage, input->log_id, put->record->taken, error))
@@ -294,14 +310,9 @@ static gboolean on_opened(gpointer data)
 static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **error)
 {
     const SendInput *input = data;
-    g_autoptr(GError) reason = NULL;
-    g_autoptr(BerthCheckpointReader) reader =
-        berth_storage_checkpoint_open(storage, input->checkpoint_id, &reason);
-    if (reader == NULL) {
-        berth_checkpoint_call_lost(reason);
-        g_propagate_error(error, g_steal_pointer(&reason));
+    g_autoptr(BerthCheckpointReader) reader = open_memory(storage, input->checkpoint_id, error);
+    if (reader == NULL)
         return NULL;
-    }
     g_idle_add_full(G_PRIORITY_DEFAULT, on_opened, input->restore, NULL);
     berth_memory_pipe_send(input->pipe, reader, error);
     return NULL;

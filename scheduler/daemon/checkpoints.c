@@ -299,6 +299,7 @@ void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
     guint32 restored = task->restores_from;
     g_autofree char *why = g_strdup_printf("the job was put back to %u", restored);
     gsize before = task->n_checkpoints;
+    entry->stored->cut_to_checkpoint = 0;
     for (gsize i = before; i > 0; i--) {
         guint32 serial = task->checkpoints[i - 1]->serial;
         if (serial > restored)

@@ -116,10 +116,18 @@ static gboolean find_time_limit(const Change *change, const BerthJobEntry *entry
 static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry,
                                 BerthCoreCheckpoint *out_checkpoint, GError **error)
 {
-    const Berth__Task *task = entry->tasks[0].stored->task;
-    if (berth_checkpoints_find(task, change->checkpoint, out_checkpoint))
+    const Berth__StoredTask *stored = entry->tasks[0].stored;
+    const Berth__Task *task = stored->task;
+    gboolean is_found = berth_checkpoints_find(task, change->checkpoint, out_checkpoint);
+    if (is_found &&
+        (stored->cut_to_checkpoint == 0 || out_checkpoint->serial <= stored->cut_to_checkpoint))
         return TRUE;
-    if (task->n_checkpoints == 0)
+    if (is_found)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                    "job %" G_GUINT64_FORMAT " is being put back to checkpoint %u, and what it put "
+                    "out after that is gone: it cannot go on from checkpoint %u any more",
+                    change->job, stored->cut_to_checkpoint, out_checkpoint->serial);
+    else if (task->n_checkpoints == 0)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "job %" G_GUINT64_FORMAT " has no checkpoint: there is nothing to restore it "
                     "from",

@@ -64,6 +64,10 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
         berth__usage__free_unpacked(stored->moved_usage, NULL);
         stored->moved_usage = NULL;
     }
+    if (checkpoint)
+        stored->cut_to_checkpoint = stored->cut_to_checkpoint
+                                        ? MIN(stored->cut_to_checkpoint, checkpoint->serial)
+                                        : checkpoint->serial;
     entry->stdout_bytes = 0;
     entry->stderr_bytes = 0;
     if (entry->said)

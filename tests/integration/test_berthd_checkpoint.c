@@ -440,6 +440,39 @@ static void restore_puts_a_job_back(void **state)
 }
 
 /* The other one, from which it goes on, is not what was asked for. */
+/* Its logs may have been cut by then. */
+static void restore_to_a_later_one_than_that_which_is_being_restored_is_refused(void **state)
+{
+    Test *test = *state;
+    Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
+    request.job = test->job;
+    for (guint i = 1; i <= 3; i++) {
+        checkpoint(test);
+        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
+    }
+    test->plan.boot_msec = 3600000;
+    request.checkpoint = 2;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RESTORE, 1);
+    request.checkpoint = 3;
+    g_autoptr(GError) later =
+        berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Restore", &request.base);
+    assert_berth_error(later, BERTH_ERROR_FAILED_PRECONDITION,
+                       "is being put back to checkpoint 2, and what it put out after that is gone");
+    test->plan.boot_msec = 0;
+    request.checkpoint = 1;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
+    g_autoptr(Berth__Job) job = get(test);
+    assert_int_equal(berthd_test_task(job)->restores_from, 1);
+    /* What it has from now on is not cut. */
+    checkpoint(test);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, 4);
+    request.checkpoint = 0;
+    ask(test, "Restore", &request.base);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 3);
+}
+
 static void restore_from_a_torn_checkpoint_is_told_as_failed(void **state)
 {
     Test *test = *state;
@@ -700,6 +733,7 @@ int main(void)
         TEST(checkpoint_of_a_lost_guest_is_found),
         TEST(checkpoint_that_a_lost_node_has_not_made_is_none),
         TEST(restore_puts_a_job_back),
+        TEST(restore_to_a_later_one_than_that_which_is_being_restored_is_refused),
         TEST(restore_from_a_torn_checkpoint_is_told_as_failed),
         TEST(output_that_is_void_is_taken_back_from_its_readers),
         TEST(freeze_to_disk_releases_the_node),

@@ -140,12 +140,20 @@ static void memory_that_is_damaged_is_so_everywhere(void **state)
     assert_fault(*state, BERTH_FAULT_JOB, BERTH_ERROR_DATA_LOSS);
 }
 
-/* It was removed, or made torn, since its record was read. */
+/* It was removed, or made torn, since its record was read. What its guest put out after it is some later one's still. */
 static void memory_that_is_not_there_any_more_is_so_everywhere(void **state)
 {
+    AgentFixture *fixture = *state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) storage = berth_storage_open(&fixture->config.storage, &error);
+    assert_no_error(error);
+    assert_true(berth_storage_log_write(storage, LOG_ID ".out", 0, "later", 5, &error));
     fake_checkpoints.read_fails = "torn";
     fake_checkpoints.read_code = BERTH_ERROR_FAILED_PRECONDITION;
-    assert_fault(*state, BERTH_FAULT_JOB, BERTH_ERROR_DATA_LOSS);
+    assert_fault(fixture, BERTH_FAULT_JOB, BERTH_ERROR_DATA_LOSS);
+    guint64 size = 0;
+    assert_true(berth_storage_log_size(storage, LOG_ID ".out", &size, &error));
+    assert_int_equal(size, 5);
 }
 
 /* Its guest before this one was ended just now. */
