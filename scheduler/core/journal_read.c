@@ -197,9 +197,12 @@ static gboolean read_config(BerthJournalEntry *entry, char **words, GError **err
     return read_words(entry, words + 1, error);
 }
 
+/* Later than anybody's clock shows; what is far from that may be added to. */
+#define TIME_MAX_USEC ((gint64)1 << 60)
+
 static gboolean read_time(BerthJournalEntry *entry, const char *text, GError **error)
 {
-    return g_ascii_string_to_signed(text, 10, 0, G_MAXINT64, &entry->now_usec, NULL) ||
+    return g_ascii_string_to_signed(text, 10, 0, TIME_MAX_USEC, &entry->now_usec, NULL) ||
            refuse(error, "no time", text);
 }
 

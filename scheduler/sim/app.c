@@ -48,11 +48,16 @@ static void on_stay(const SimStay *stay, gpointer user_data)
     sim_plot_stay(app->plot, app->policy, stay);
 }
 
+static gboolean json_is_stdout(const App *app)
+{
+    return app->options->json != NULL && g_str_equal(app->options->json, "-");
+}
+
 static void on_explain(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data)
 {
     const App *app = user_data;
     sim_progress_clear(app->progress);
-    printf("%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
+    fprintf(json_is_stdout(app) ? stderr : stdout, "%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
            (double)now_usec / (double)G_USEC_PER_SEC, job->number, text);
 }
 
@@ -98,11 +103,6 @@ static gboolean close_journal(App *app, GError **error)
 }
 
 /* --- results ------------------------------------------------------------------------------------ */
-
-static gboolean json_is_stdout(const App *app)
-{
-    return app->options->json != NULL && g_str_equal(app->options->json, "-");
-}
 
 static gboolean is_same_file(const char *a, const char *b)
 {
@@ -214,7 +214,8 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     if (!open_journal(app, error))
         return FALSE;
     if (policy == SIM_POLICY_BOUND && config.explain > 0)
-        printf("%-12s job %" G_GUINT64_FORMAT ": the bound schedules nothing, and so explains "
+        fprintf(json_is_stdout(app) ? stderr : stdout,
+                "%-12s job %" G_GUINT64_FORMAT ": the bound schedules nothing, and so explains "
                "nothing\n",
                sim_policy_name(policy), config.explain);
     config.hooks.journal = app->journal != NULL ? on_journal : NULL;

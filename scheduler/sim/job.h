@@ -20,7 +20,7 @@ typedef struct {
     guint64 memory_used_mib; /* peak; 0 = unknown */
     guint32 user, name;
     guint32 series;        /* index + 1 into the trace's own series; 0 = has none */
-    gboolean is_too_large; /* for the machine, were it empty: every policy refuses it */
+    gboolean is_too_large; /* for the machine, were it empty, in guests: every policy refuses it */
 } SimJob;
 
 static inline guint64 sim_job_width(const SimJob *job)

@@ -138,10 +138,13 @@ static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, c
     return CLAMP(wanted, MEMORY_MIN_MIB, most);
 }
 
+/* Guests take memory besides their own. Where jobs are processes they would not; but policies are held against each
+ * other on the same jobs. */
 static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
 {
     const SimMachine *machine = &workload->machine;
-    guint64 on_node = MIN(machine->vcpus / job->vcpus, machine->memory_mib / job->memory_mib);
+    guint64 memory_mib = job->memory_mib + workload->config.overhead_mib;
+    guint64 on_node = MIN(machine->vcpus / job->vcpus, machine->memory_mib / memory_mib);
     return on_node * machine->nodes < job->guests;
 }
 
