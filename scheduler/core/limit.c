@@ -3,9 +3,9 @@
  * grown towards its ceiling by a step, as its user's and accounts' limits let it: on the spot where its node can back that, else on a node that
  * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
- * wait for its turn; short of vCPUs it is just slow, and one that uses nearly all that it asked for,
- * and does not stall, is as its user wanted it. So is, for a while, one that was frozen and that somebody has let go
- * on with what it has. */
+ * wait for its turn; one that has not taken what it was to have cannot grow for a while. Short of vCPUs it is just slow, and one
+ * that uses nearly all that it asked for, and does not stall, is as its user wanted it. So is, for a while, one that was frozen and
+ * that somebody has let go on with what it has. */
 #include "scheduler/core/limit.h"
 
 #include "scheduler/core/balloon.h"
@@ -227,8 +227,8 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
     else
         forget_short(core, guest);
     if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, memory, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
-        core->now_usec < guest->limit_rest_usec)
+        grow(core, guest, memory && core->now_usec >= guest->grow_rest_usec, vcpus) != CANNOT ||
+        !stalls_for_memory(core, usage) || core->now_usec < guest->limit_rest_usec)
         return;
     at_limit(core, guest);
 }

@@ -491,6 +491,15 @@ static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
     return core_size_fits(size, guest->size) ? size : guest->size;
 }
 
+/* Its kernel has nothing left with which to take more, or its host does not give it: until it is tried again there is
+ * no more for it. */
+static void note_growth(BerthCore *core, CoreGuest *guest, gboolean ok)
+{
+    if (guest->goal.memory_mib > guest->old_size.memory_mib)
+        guest->grow_rest_usec =
+            ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+}
+
 void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const BerthResources *has)
 {
     CoreSize instead = size_instead(core, guest, has);
@@ -507,6 +516,7 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         guest->promotion_rest_usec = guest->cooldown_usec;
         set_backed(core, guest, FALSE);
     }
+    note_growth(core, guest, ok);
     if (!ok) {
         set_size(core, guest, instead);
         return;

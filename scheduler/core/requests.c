@@ -360,9 +360,11 @@ static void thaw_task(BerthCore *core, CoreTask *task)
         core_saves_thaw(core, task);
         return;
     }
-    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT)
+    if (task->record.freeze_reason == BERTH_REASON_AT_LIMIT) {
         task->guests[0].limit_rest_usec =
             core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+        task->guests[0].grow_rest_usec = 0;
+    }
     core_freeze_want(core, &task->guests[0], BERTH_REASON_NONE);
     core_freeze_settle(core, &task->guests[0]); /* one that could not be thawed */
 }

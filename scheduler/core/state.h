@@ -217,6 +217,7 @@ struct CoreGuest {
     gint64 balloon_rest_usec; /* it is not asked for memory again until then */
     gint64 relax_rest_usec;   /* nor given it back, after that has failed */
     gint64 limit_rest_usec;   /* nor stopped at its limit: it was let go on as it is, or resized */
+    gint64 grow_rest_usec;    /* nor given more memory: it has not taken what it was to have */
     gint64 promotion_rest_usec; /* likewise, after it could not be promoted where it is */
     guint32 ballooned;          /* so often it was */
     gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */

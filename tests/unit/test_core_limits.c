@@ -292,6 +292,52 @@ static void guest_that_will_have_room_waits_for_it(void **state)
                           "? 2 RUNNING - running\n");
 }
 
+/* As if there were no room, however much there is; and not tried again at once. */
+static void guest_that_does_not_take_more_is_at_its_limit(void **state)
+{
+    static const struct {
+        const char *on_limit, *then;
+    } cases[] = {{"", " -> FREEZE 1.1@1\n"}, {" kill", " -> STOP 1.1@1\n"}, {" notify", "\nshort 1 60\n"}};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *script =
+            g_strconcat("node 1 4 1000\n"
+                        "submit 1 m=400 mmax=800 vmax=2 limit=9000",
+                        cases[i].on_limit,
+                        " -> START 1.1@1\n"
+                        "running 1.1\n"
+                        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+                        "at 60\n"
+                        "resized 1.1 failed\n"
+                        "report 1.1 mem=390 left=10 psi=99\n" /* it gets along */
+                        "report 1.1 mem=390 left=10 psi=100",
+                        cases[i].then, NULL);
+        run(script);
+    }
+}
+
+static void guest_that_did_not_take_more_is_tried_again(void **state)
+{
+    run_at_once("node 1 4 1000\n"
+                "submit 1 m=400 mmax=800 vmax=2 notify limit=9000 -> START 1.1@1\n"
+                "running 1.1\n"
+                "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+                "resized 1.1 failed\n"
+                "at 299\n"
+                "report 1.1 mem=390 left=10 psi=500\n"
+                "report 1.1 cpu=1000 mem=390 left=10 psi=500 cpu-psi=500 "
+                "-> RESIZE 1.1@1\n"
+                "holds 1 2 400\n"
+                "resized 1.1\n"
+                "report 1.1 mem=390 left=10 psi=500\n"
+                "at 300\n"
+                "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+                "holds 1 2 500\n"
+                "resized 1.1 failed\n"
+                "resize 1 m=600 -> RESIZE 1.1@1=2/600\n" /* who asks for it may */
+                "resized 1.1\n"
+                "report 1.1 mem=590 left=10 -> RESIZE 1.1@1\n");
+}
+
 static void on_limit_is_what_the_job_says(void **state)
 {
     run("node 1 4 1000\n"
@@ -411,6 +457,8 @@ int main(void)
         cmocka_unit_test(grown_guest_is_drained_to_where_all_of_it_has_room),
         cmocka_unit_test(guest_grows_in_what_there_is_room_for),
         cmocka_unit_test(guest_that_will_have_room_waits_for_it),
+        cmocka_unit_test(guest_that_does_not_take_more_is_at_its_limit),
+        cmocka_unit_test(guest_that_did_not_take_more_is_tried_again),
         cmocka_unit_test(on_limit_is_what_the_job_says),
         cmocka_unit_test(shortage_is_told_until_there_is_more),
         cmocka_unit_test(shortage_that_comes_and_goes_is_one),
