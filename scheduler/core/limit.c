@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, at the limit: a guest that is near the limit of its memory, or lacks vCPUs, is
- * grown towards its ceiling by a step, as its user's and accounts' limits let it: on the spot where its node can back that, else on a node that
+/* DECIDE, at the limit: a guest that is near the limit of its memory, or fills it so fast that it will be at it before it is
+ * grown, or lacks vCPUs, is grown towards its ceiling by a step, as its user's and accounts' limits let it: on the spot where its node can back that, else on a node that
  * can, to which it is moved first. One in slack has to be backed for that. Where both are not to be had, memory alone is, or vCPUs alone. One
  * that cannot grow and stalls for want of memory is dealt with as its job says, unless it only has to
  * wait for its turn; one that has not taken what it was to have cannot grow for a while. Short of vCPUs it is just slow, and one
@@ -29,12 +29,89 @@ static gboolean stalls_for_memory(const BerthCore *core, const BerthCoreUsage *u
     return usage->memory_pressure_permille >= core->tunings[BERTH_TUNING_LIMIT_PSI_PERMILLE];
 }
 
+static guint64 told_mib(const BerthCoreUsage *usage)
+{
+    return usage->memory_used_mib + usage->memory_available_mib;
+}
+
+static gboolean has_little_memory(const BerthCore *core, const BerthCoreUsage *usage)
+{
+    guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE];
+    return usage->memory_available_mib * 1000 < told_mib(usage) * least;
+}
+
 static gboolean is_near_memory_limit(const BerthCore *core, const BerthCoreUsage *usage)
 {
-    guint64 total_mib = usage->memory_used_mib + usage->memory_available_mib;
-    guint64 least = (guint64)core->tunings[BERTH_TUNING_LIMIT_AVAILABLE_PERMILLE];
-    return stalls_for_memory(core, usage) || usage->memory_available_mib * 1000 < total_mib * least;
+    return stalls_for_memory(core, usage) || has_little_memory(core, usage);
 }
+
+/* --- what it fills --------------------------------------------------------------------------- */
+
+/* Reports that come sooner after another tell no rate, nor do those, for a while, that tell of the same: guests measure
+ * themselves more rarely than others measure them. */
+#define FILL_MIN_USEC  (G_USEC_PER_SEC / 2)
+#define FILL_SAME_USEC (10 * (gint64)G_USEC_PER_SEC)
+/* Linux takes memory in blocks, and needs so much of what it has for the page structures of each. */
+#define BLOCK_MIB            128u
+#define BLOCK_STRUCTURES_MIB 2u
+
+static void note_fill(const BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
+{
+    gint64 passed_usec = core->now_usec - guest->fill_usec;
+    guint64 more_mib = usage->memory_used_mib - MIN(usage->memory_used_mib, guest->fill_mib);
+    gboolean is_first = guest->fill_usec == 0;
+    gboolean is_same = usage->memory_used_mib == guest->fill_mib;
+    if (!is_first && passed_usec < (is_same ? FILL_SAME_USEC : FILL_MIN_USEC))
+        return;
+    guest->last_fill_rate = is_first ? 0 : guest->fill_rate;
+    guest->fill_rate =
+        is_first ? 0 : more_mib * 1024 * (guint64)G_USEC_PER_SEC / (guint64)passed_usec;
+    guest->fill_usec = core->now_usec;
+    guest->fill_mib = usage->memory_used_mib;
+}
+
+/* While it is grown. Twice in a row it has to have filled as much: who takes much at once may have all that he wants. */
+static guint64 fills_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 rate = MIN(guest->fill_rate, guest->last_fill_rate);
+    guint64 usec = (guint64)core->tunings[BERTH_TUNING_GROW_USEC];
+    return rate * (usec / 1000) / 1000 / 1024;
+}
+
+/* By which a guest that has so much is grown. */
+static guint64 step(const BerthCore *core, guint64 now)
+{
+    return MAX(now * (guint64)core->tunings[BERTH_TUNING_GROW_STEP_PERMILLE] / 1000, 1);
+}
+
+/* With less it would be full again before the next. */
+static guint64 memory_step_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    return MAX(step(core, guest->size.memory_mib), fills_mib(core, guest));
+}
+
+/* It will be full when it is grown, or have nothing left for its kernel to take more with. */
+static gboolean will_be_full(const BerthCore *core, const CoreGuest *guest,
+                             const BerthCoreUsage *usage)
+{
+    guint64 fills = fills_mib(core, guest);
+    guint64 blocks = (memory_step_mib(core, guest) + BLOCK_MIB - 1) / BLOCK_MIB;
+    return fills > 0 && usage->memory_available_mib < fills + blocks * BLOCK_STRUCTURES_MIB;
+}
+
+/* One that was given memory may be heard of with what it was before, and goes on to tell of pressure that it had then. */
+static gboolean wants_memory(const BerthCore *core, const CoreGuest *guest,
+                             const BerthCoreUsage *usage)
+{
+    gboolean has_just_grown = core->now_usec < guest->grown_until_usec;
+    if (core->now_usec < guest->grow_rest_usec ||
+        (has_just_grown && told_mib(usage) <= guest->grown_from_mib))
+        return FALSE;
+    return has_little_memory(core, usage) || will_be_full(core, guest, usage) ||
+           (stalls_for_memory(core, usage) && !has_just_grown);
+}
+
+/* --- growing --------------------------------------------------------------------------------- */
 
 /* It has more to run than vCPUs, as its own kernel says, and uses nearly all of these: one that its node starves, or
  * holds back, does not, and would get nothing of more. Its quota says nothing, which is what its vCPUs can use. */
@@ -58,11 +135,10 @@ static gboolean lacks_vcpus(const BerthCore *core, CoreGuest *guest, const Berth
            core->now_usec - guest->vcpus_short_usec >= core->tunings[BERTH_TUNING_LIMIT_CPU_USEC];
 }
 
-/* A step up from NOW, at least 1, to MOST at most. */
-static guint64 grown(const BerthCore *core, guint64 now, guint64 most)
+/* By MORE from NOW, to MOST at most. */
+static guint64 grown(guint64 now, guint64 more, guint64 most)
 {
-    guint64 step = now * (guint64)core->tunings[BERTH_TUNING_GROW_STEP_PERMILLE] / 1000;
-    return MAX(now, MIN(now + MAX(step, 1), most));
+    return MAX(now, MIN(now + more, most));
 }
 
 typedef enum {
@@ -165,11 +241,11 @@ static Growth grow(BerthCore *core, CoreGuest *guest, gboolean memory, gboolean 
     if (!(core->config.features & BERTH_FEATURE_GROWTH))
         return CANNOT;
     if (memory)
-        both.memory_mib = grown(core, both.memory_mib,
+        both.memory_mib = grown(both.memory_mib, memory_step_mib(core, guest),
                                 MIN(shape->ceiling_memory_mib + core->config.guest_overhead_mib,
                                     both.memory_mib + left.memory_mib));
     if (vcpus)
-        both.vcpus = (guint32)grown(core, both.vcpus,
+        both.vcpus = (guint32)grown(both.vcpus, step(core, both.vcpus),
                                     MIN(shape->ceiling_vcpus, (guint64)both.vcpus + left.vcpus));
     gboolean is_held_back =
         (memory &&
@@ -220,15 +296,19 @@ void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *u
 {
     gboolean memory = is_near_memory_limit(core, usage);
     gboolean vcpus = lacks_vcpus(core, guest, usage);
+    note_fill(core, guest, usage);
+    gboolean wants = wants_memory(core, guest, usage);
+    if (core_move_is_at_rest(guest))
+        guest->told_mib = told_mib(usage);
     if (core_balloon_check(core, guest, memory))
         return;
     if (memory)
         guest->near_limit_usec = core->now_usec;
     else
         forget_short(core, guest);
-    if ((!memory && !vcpus) || !core_move_is_at_rest(guest) || guest->is_frozen ||
-        grow(core, guest, memory && core->now_usec >= guest->grow_rest_usec, vcpus) != CANNOT ||
-        !stalls_for_memory(core, usage) || core->now_usec < guest->limit_rest_usec)
+    if (!core_move_is_at_rest(guest) || guest->is_frozen ||
+        grow(core, guest, wants, vcpus) != CANNOT || !stalls_for_memory(core, usage) ||
+        core->now_usec < guest->limit_rest_usec)
         return;
     at_limit(core, guest);
 }

@@ -491,13 +491,18 @@ static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
     return core_size_fits(size, guest->size) ? size : guest->size;
 }
 
-/* Its kernel has nothing left with which to take more, or its host does not give it: until it is tried again there is
- * no more for it. */
+/* Where that failed its kernel has nothing left with which to take more, or its host does not give it: until it is tried
+ * again there is no more for it. */
 static void note_growth(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
-    if (guest->goal.memory_mib > guest->old_size.memory_mib)
-        guest->grow_rest_usec =
-            ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    if (guest->goal.memory_mib <= guest->old_size.memory_mib)
+        return;
+    guest->grow_rest_usec =
+        ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    if (!ok)
+        return;
+    guest->grown_until_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
+    guest->grown_from_mib = guest->told_mib;
 }
 
 void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const BerthResources *has)

@@ -267,6 +267,12 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_GROW_STEP_PERMILLE] = {"grow_step_permille", "permille", 250, 1, 10000,
                                          "of its present size by which a guest is grown",
                                          "a quarter: 4 steps more than double it"},
+    [BERTH_TUNING_GROW_USEC] =
+        {"grow_usec", "us", 10 * SECOND_USEC, 0, DAY_USEC,
+         "that a growth takes: a guest that fills its memory steadily begins to be grown so long "
+         "before it is "
+         "full, and by as much at least as it fills meanwhile; 0: only at its limit",
+         "an emulated guest on a busy host has been seen to take so long for a block of memory"},
 };
 
 const BerthCoreTuningInfo *berth_core_tuning(BerthCoreTuning tuning)

@@ -213,7 +213,7 @@ static void guest_in_slack_is_backed_to_grow(void **state)
                   "resized 2.1\n"
                   "report 2.1 mem=190 left=10 psi=500 -> RESIZE 2.1@1\n"
                   "resized 2.1\n"
-                  "report 2.1 mem=240 left=60 psi=500 -> RESIZE 2.1@1\n");
+                  "report 2.1 mem=240 left=10 psi=500 -> RESIZE 2.1@1\n");
 }
 
 /* 2 has grown from 1 vCPU to 2: node 2 has room for one, and 3 is none of its nodes. */
@@ -297,7 +297,8 @@ static void guest_that_does_not_take_more_is_at_its_limit(void **state)
 {
     static const struct {
         const char *on_limit, *then;
-    } cases[] = {{"", " -> FREEZE 1.1@1\n"}, {" kill", " -> STOP 1.1@1\n"}, {" notify", "\nshort 1 60\n"}};
+    } cases[] = {
+        {"", " -> FREEZE 1.1@1\n"}, {" kill", " -> STOP 1.1@1\n"}, {" notify", "\nshort 1 60\n"}};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autofree char *script =
             g_strconcat("node 1 4 1000\n"
@@ -336,6 +337,80 @@ static void guest_that_did_not_take_more_is_tried_again(void **state)
                 "resize 1 m=600 -> RESIZE 1.1@1=2/600\n" /* who asks for it may */
                 "resized 1.1\n"
                 "report 1.1 mem=590 left=10 -> RESIZE 1.1@1\n");
+}
+
+static void guest_that_was_grown_is_not_grown_again_for_what_it_was_before(void **state)
+{
+    run("node 1 4 2000\n"
+        "submit 1 v=1 m=400 mmax=1000 vmax=2 limit=9000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 mem=390 left=10 psi=500 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "report 1.1 mem=390 left=10 psi=500\n"  /* measured before */
+        "report 1.1 mem=390 left=110 psi=500\n" /* has what it needs */
+        "holds 1 1 500\n"
+        "report 1.1 mem=490 left=10 -> RESIZE 1.1@1\n" /* has not */
+        "report 1.1 mem=490 left=135\n"                /* got, and not heard of */
+        "resized 1.1\n"
+        "report 1.1 mem=620 left=5 -> RESIZE 1.1@1\n"
+        "resized 1.1\n"
+        "at 29\n"
+        "report 1.1 mem=660 left=121 psi=500\n"
+        "at 30\n"
+        "report 1.1 mem=660 left=121 psi=500 -> RESIZE 1.1@1\n");
+}
+
+static void guest_that_fills_its_memory_is_grown_before_it_is_full(void **state)
+{
+    const char *begins = "node 1 4 2000\n"
+                         "submit 1 v=1 m=400 mmax=1000 limit=9000 -> START 1.1@1\n"
+                         "running 1.1\n"
+                         "at 1\n"
+                         "report 1.1 mem=100 left=300\n"
+                         "at 2\n";
+    g_autofree char *steadily =
+        g_strconcat(begins,
+                    "report 1.1 mem=200 left=200\n"
+                    "report 1.1 mem=220 left=180\n" /* too soon to tell */
+                    "at 3\n"
+                    "report 1.1 mem=218 left=182 " /* 18 MiB/s: 180, and 4 */
+                    "-> RESIZE 1.1@1\n"
+                    "holds 1 1 580\n",
+                    NULL);
+    g_autofree char *slowly = g_strconcat(begins,
+                                          "report 1.1 mem=110 left=290\n"
+                                          "at 6\n"
+                                          "report 1.1 mem=110 left=290\n" /* not measured anew */
+                                          "at 7\n"
+                                          "report 1.1 mem=200 left=200\n"
+                                          "at 17\n"
+                                          "report 1.1 mem=290 left=110\n"
+                                          "at 18\n"
+                                          "report 1.1 mem=310 left=90 -> RESIZE 1.1@1\n"
+                                          "holds 1 1 500\n",
+                                          NULL);
+    g_autofree char *at_once = g_strconcat(begins,
+                                           "report 1.1 mem=370 left=30\n"
+                                           "at 3\n"
+                                           "report 1.1 mem=370 left=30\n"
+                                           "at 4\n"
+                                           "report 1.1 mem=372 left=28\n",
+                                           NULL);
+    run(steadily);
+    run(slowly);
+    run(at_once);
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_GROW_USEC, 0,
+                          "node 1 4 2000\n"
+                          "submit 1 v=1 m=400 mmax=1000 limit=9000 -> START 1.1@1\n"
+                          "running 1.1\n"
+                          "at 1\n"
+                          "report 1.1 mem=100 left=300\n"
+                          "at 2\n"
+                          "report 1.1 mem=200 left=200\n"
+                          "at 3\n"
+                          "report 1.1 mem=300 left=100\n"
+                          "at 4\n"
+                          "report 1.1 mem=380 left=20\n");
 }
 
 static void on_limit_is_what_the_job_says(void **state)
@@ -459,6 +534,8 @@ int main(void)
         cmocka_unit_test(guest_that_will_have_room_waits_for_it),
         cmocka_unit_test(guest_that_does_not_take_more_is_at_its_limit),
         cmocka_unit_test(guest_that_did_not_take_more_is_tried_again),
+        cmocka_unit_test(guest_that_was_grown_is_not_grown_again_for_what_it_was_before),
+        cmocka_unit_test(guest_that_fills_its_memory_is_grown_before_it_is_full),
         cmocka_unit_test(on_limit_is_what_the_job_says),
         cmocka_unit_test(shortage_is_told_until_there_is_more),
         cmocka_unit_test(shortage_that_comes_and_goes_is_one),
