@@ -61,8 +61,9 @@ guint berth_guest_usage_msec(const BerthGuest *guest)
     return usage_msec(guest);
 }
 
-/* It has given memory back, or holds more. */
-static void note_growth(BerthGuest *guest)
+/* It has given memory back, or holds more: one that fills its memory is to be heard of before it is full. One that boots
+ * does not fill it. */
+static void note_growth(BerthGuest *guest, gint64 now_usec)
 {
     guint64 now_mib = guest->usage.host_memory_mib;
     guint64 step_mib = MAX(guest->limits.memory_mib / GROWTH_PART, GROWTH_MIN_MIB);
@@ -70,6 +71,10 @@ static void note_growth(BerthGuest *guest)
     if (now_mib - guest->asked_mib < step_mib)
         return;
     guest->asked_mib = now_mib;
+    if (guest->usage.memory_total_mib > 0) {
+        berth_pace_set(&guest->pace, BERTH_PACE_NEAR, now_usec);
+        berth_pace_set(&guest->memory_pace, BERTH_PACE_NEAR, now_usec);
+    }
     ask(guest);
 }
 
@@ -104,7 +109,7 @@ void berth_guest_look(BerthGuest *guest, gint64 now_usec, gint64 window_usec)
     guest->usage.starved_permille = rate.starved_permille;
     guest->usage.throttled_permille = rate.throttled_permille;
     guest->usage.rate_msec = rate.over_msec;
-    note_growth(guest);
+    note_growth(guest, now_usec);
     set_paces(guest, now_usec);
 }
 

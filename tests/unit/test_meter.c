@@ -85,9 +85,12 @@ static void guest_that_grows_on_its_host_is_asked(void **state)
     berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
     agent_fixture_pass(100);
     assert_int_equal(fixture->peer->measures, measures);
+    guest->pace = guest->memory_pace = (BerthPace){0};
     fixture->hypervisor->counts.host_memory_mib = 116;
     berth_guest_look(guest, g_get_monotonic_time(), G_USEC_PER_SEC);
     run_until(fixture->peer->measures == measures + 1);
+    assert_int_equal(fixture->peer->measure_msec, 1000); /* it may be full soon */
+    assert_int_equal(guest->pace.kind, BERTH_PACE_NEAR);
 }
 
 /* In virtual time: a look is what tells the time. */
