@@ -23,6 +23,9 @@
  * own limit, where the kernel kills at once, and not the machine's, where it first tries everything. */
 #define RESERVE_MIN_KIB (2u * 1024u)
 #define RESERVE_MAX_KIB (32u * 1024u)
+/* Memory comes in blocks of this size, with 64 bytes for each page of 4 KiB, also of those that are not in use. */
+#define BLOCK_KIB            (128u * 1024u)
+#define BLOCK_STRUCTURES_KIB (2u * 1024u)
 /* Kernel memory that a process takes at the very least, by which their number is limited. */
 #define KIB_PER_PROCESS 64u
 #define PIDS_MIN        256u
@@ -44,6 +47,13 @@ uint64_t cgroups_job_memory_bytes(uint64_t memory_total_kib, uint64_t overhead_k
 
     /* A guest that has hardly more than its overhead leaves the job half of what there is. */
     return kept < memory_total_kib / 2 ? (memory_total_kib - kept) * 1024 : memory_total_kib * 512;
+}
+
+uint64_t cgroups_overhead_kib(uint64_t overhead_kib, uint64_t began_kib, uint64_t total_kib)
+{
+    uint64_t came_kib = total_kib > began_kib ? total_kib - began_kib : 0;
+
+    return overhead_kib + (came_kib + BLOCK_KIB - 1) / BLOCK_KIB * BLOCK_STRUCTURES_KIB;
 }
 
 uint64_t cgroups_job_pids(uint64_t memory_total_kib)

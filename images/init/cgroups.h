@@ -14,6 +14,10 @@
 uint64_t cgroups_job_memory_bytes(uint64_t memory_total_kib, uint64_t overhead_kib);
 uint64_t cgroups_job_pids(uint64_t memory_total_kib);
 
+/* What is taken in a guest of TOTAL_KIB that had BEGAN_KIB when OVERHEAD_KIB were: the kernel keeps the page structures of
+ * memory that has come in what it had. Pure. */
+uint64_t cgroups_overhead_kib(uint64_t overhead_kib, uint64_t began_kib, uint64_t total_kib);
+
 /* Makes the job's group and protects the caller from the job. */
 bool cgroups_setup(uint64_t memory_total_kib, uint64_t overhead_kib, Fault *fault);
 

@@ -76,7 +76,8 @@ struct Loop {
     Output outputs[2];
     size_t ring_bytes;
     MemoryLimit memory_limit;
-    uint64_t overhead_kib;
+    uint64_t overhead_kib,
+        began_kib; /* when the guest had so much memory, so much of it was taken */
     Berth__Usage usage;
     HostClock clock;
     uint32_t stall_msec; /* that wakes SOURCE_STALL; 0: it is not watched */
@@ -347,10 +348,12 @@ static void on_child(Loop *loop)
 static void follow_memory(Loop *loop)
 {
     UsageMemory memory = usage_memory();
+    uint64_t overhead_kib =
+        cgroups_overhead_kib(loop->overhead_kib, loop->began_kib, memory.total_kib);
 
     if (memory.total_kib != 0 &&
         memory_limit_is_due(&loop->memory_limit, memory.total_kib, monotonic_usec()) &&
-        cgroups_set_job_memory(memory.total_kib, loop->overhead_kib))
+        cgroups_set_job_memory(memory.total_kib, overhead_kib))
         loop->memory_limit.total_kib = memory.total_kib;
 }
 
@@ -492,8 +495,9 @@ void loop_fail(Loop *loop, const char *message)
     session_fail(loop->session, message);
 }
 
-void loop_set_overhead(Loop *loop, uint64_t overhead_kib)
+void loop_set_overhead(Loop *loop, uint64_t memory_total_kib, uint64_t overhead_kib)
 {
+    loop->began_kib = memory_total_kib;
     loop->overhead_kib = overhead_kib;
 }
 

@@ -83,7 +83,7 @@ static bool boot(Loop *loop, Fault *fault)
         say("cannot lock PID 1 in memory: %m");
     memory = usage_memory();
     overhead_kib = memory.total_kib - memory.available_kib;
-    loop_set_overhead(loop, overhead_kib);
+    loop_set_overhead(loop, memory.total_kib, overhead_kib);
     if (!cgroups_setup(memory.total_kib, overhead_kib, fault))
         return false;
     raise_loopback();

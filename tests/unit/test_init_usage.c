@@ -154,6 +154,20 @@ static void cgroups_limits_leave_room_for_pid_1(void **state)
     }
 }
 
+/* With what is kept for the kernel, it can take one block more however many it has taken. */
+static void cgroups_overhead_grows_with_the_guest(void **state)
+{
+    static const struct {
+        uint64_t total_mib;
+        uint64_t overhead_mib;
+    } cases[] = {{64, 14},  {114, 14}, {118, 16},        {242, 16},
+                 {243, 18}, {370, 18}, {114 + 8192, 142}};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_int_equal(cgroups_overhead_kib(14 * 1024, 114 * 1024, cases[i].total_mib * 1024),
+                         cases[i].overhead_mib * 1024);
+}
+
 static void memory_limit_is_due_cases(void **state)
 {
     static const struct {
@@ -192,6 +206,7 @@ int main(void)
                                         tempdir_remove),
         cmocka_unit_test(cgroups_parse_flat_cases),
         cmocka_unit_test(cgroups_limits_leave_room_for_pid_1),
+        cmocka_unit_test(cgroups_overhead_grows_with_the_guest),
         cmocka_unit_test(memory_limit_is_due_cases),
     };
 
