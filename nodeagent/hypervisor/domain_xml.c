@@ -100,11 +100,12 @@ static guint32 vcpus_max(const BerthDomainConfig *config)
     return MAX(config->vcpus, config->vcpus_max);
 }
 
-/* That can be plugged in. */
+/* For what can be plugged in. */
 static guint64 growth_mib(const BerthDomainConfig *config)
 {
     guint64 more = config->memory_max_mib - MIN(config->memory_max_mib, config->memory_mib);
-    return (more + BERTH_GROWTH_BLOCK_MIB - 1) / BERTH_GROWTH_BLOCK_MIB * BERTH_GROWTH_BLOCK_MIB;
+    guint64 regions = (more + BERTH_GROWTH_REGION_MIB - 1) / BERTH_GROWTH_REGION_MIB;
+    return regions * BERTH_GROWTH_REGION_MIB;
 }
 
 static xmlNode *add_mib(xmlNode *parent, const char *name, guint64 mib)

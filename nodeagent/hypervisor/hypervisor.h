@@ -67,7 +67,7 @@ typedef struct {
     guint64 memory_mib; /* RAM of the guest, exactly */
     guint32 vcpus_max;  /* it may be grown up to these; below VCPUS and MEMORY_MIB: not */
     guint64
-        memory_max_mib; /* rounded up to whole blocks of BERTH_GROWTH_BLOCK_MIB beyond MEMORY_MIB */
+        memory_max_mib; /* there is room for as much; not more than that is ever to be asked for */
     gboolean is_opportunistic;
     gboolean use_kvm;      /* else TCG */
     const char *machine;   /* versioned: "pc-q35-7.2" */
@@ -86,6 +86,9 @@ typedef struct {
 /* What is plugged into a guest beyond its first memory comes and goes in blocks of this size: the largest
  * that Linux's page allocator knows, and so what it takes and gives back at a time. */
 #define BERTH_GROWTH_BLOCK_MIB 4u
+/* Linux on x86 lays out room for these in regions of this size, and uses none that is not whole; how many of the blocks in
+ * one are plugged in does not matter (drivers/virtio/virtio_mem.c, "Sub Block Mode"). */
+#define BERTH_GROWTH_REGION_MIB 128u
 
 /* The domain's XML (transfer full). Same config, same text. */
 char *berth_domain_xml(const BerthDomainConfig *config);

@@ -79,7 +79,7 @@ typedef struct {
     guint32 vcpus;         /* that are plugged in */
     guint32 vcpus_max;     /* that can be */
     guint64 base_mib;      /* memory that it was started with */
-    guint64 growth_mib;    /* that can be plugged in beyond that */
+    guint64 growth_mib;    /* that can be plugged in beyond that; its ceiling may be less */
     guint64 requested_mib; /* that is to be plugged in */
     guint64 plugged_mib;
     guint64 memory_mib; /* that the guest can use: base and plugged, without what its balloon has */

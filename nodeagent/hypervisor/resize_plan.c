@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, resizes: what is to be asked of libvirt so that a domain gets what it is to have. Pure.
  *
+ * There may be room for more memory than its ceiling, which who asks keeps to: a guest plugs in no more than is requested
+ * of it, QEMU refuses it what is beyond.
+ *
  * vCPUs are plugged in and never out, which a guest may refuse: one that is to have fewer gets less time, all
  * of its threads together. Memory beyond what it was started with comes and goes in blocks; the balloon keeps
  * the rest of a block, what is below that start, and what a guest does not give back in blocks. A block

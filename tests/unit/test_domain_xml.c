@@ -83,7 +83,7 @@ static void domain_xml_ceiling_matches_golden(void **state)
     BerthDomainConfig config = base_config();
     config.vcpus = 1;
     config.vcpus_max = 4;
-    config.memory_max_mib = 2048 + 5; /* two blocks */
+    config.memory_max_mib = 2048 + 5; /* a guest can use nothing of less than a whole region */
     config.is_opportunistic = TRUE;
     compare("ceiling", &config);
 }
