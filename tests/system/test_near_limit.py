@@ -55,6 +55,24 @@ echo whole
 """
 
 
+# It fills a file system in memory, steadily and with something left until the end, and then lacks memory as above.
+FILLS_STEADILY = """
+mount -o remount,size=95% /dev/shm || exit 7
+i=0
+while [ $i -lt $KEPT ]; do
+    mount -o remount,size=95% /dev/shm || exit 7 # of what it has by now
+    dd if=/dev/zero of=/dev/shm/$i bs=1M count=2 2>/dev/null || exit 8
+    sleep $PAUSE
+    i=$((i+2))
+done
+echo filled
+dd if=/dev/zero of=file bs=1M count=$FILE 2>/dev/null || exit 9
+while :; do
+    cat file >/dev/null
+done
+"""
+
+
 def free_mib(node):
     known = nodes()[node]
     return number(known, "info", "guestMemoryMib") - number(known, "memoryReservedMib")
@@ -111,6 +129,37 @@ def grown_in_place():
     check("guest-migrate" not in log, f"it was not moved: {log}")
     check(log.count("guest-resized") >= 2, f"it was grown: {log}")
     check_in("at-limit", log, "why")
+
+
+def memory_mib(job):
+    return number(task(show(job)), "memoryMib")
+
+
+@test("a job that fills its memory steadily, beyond its ceiling, is grown block by block to that, and then stands still")
+def grown_to_its_ceiling():
+    for kept, pause in ((424, 1), (424, 0.25)):
+        job = sh(f"KEPT={kept}\nFILE=100\nPAUSE={pause}\n{FILLS_STEADILY}", "--memory", "128M", "--memory-max", "512M",
+                 "--disk", "160M", "--on-limit", "freeze", "--time", "30m")
+        await_running(job)
+        await_true(f"job {job} stands still ({pause} s for 2 MiB)", lambda: show(job)["state"] != "RUNNING", 900)
+        log = log_of(job)
+        check_equal(show(job)["state"], "SUSPENDED", f"its state ({output(job)}; {log})")
+        check_equal(output(job)[0], b"filled\n", f"what it came to ({log})")
+        check_equal(memory_mib(job), 512, f"its memory ({log})")
+        check(log.count("guest-resized") >= 3, f"it was grown more than once: {log}")
+        check_in("at-limit", log, "why")
+        berth("cancel", str(job))
+        wait_one(job)
+
+
+@test("a ceiling that is less than 128 MiB above what a job begins with is reached, and not exceeded")
+def grown_by_less_than_a_block():
+    total = "awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo >&2\n"
+    job = sh(f"BLOCKS=160\n{total}{FILLS}{total}", "--memory", "128M", "--memory-max", "192M", "--time", "30m")
+    await_running(job)
+    check_filled(job, 160)
+    before, after = map(int, output(job)[1].split())
+    check_equal(after - before, 64, f"what its kernel has got ({before} MiB, {after} MiB)")
 
 
 @test("a job that comes to the limit of its memory on a full node is moved to where there is more, and grown there")
