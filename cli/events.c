@@ -42,7 +42,10 @@ static void append_subject(GString *line, const Berth__Event *event)
 /* What a state is says more than that there is one. */
 static void append_what(GString *line, const Berth__Event *event)
 {
-    if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
+    if (event->kind == BERTH__EVENT__KIND__REQUEST_REFUSED)
+        g_string_append_printf(line, " %s (%s)", berth_event_name(event->kind),
+                               berth_event_name(event->wanted));
+    else if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
         g_string_append_printf(line, " %s", berth_job_state_name(event->state));
     else
         g_string_append_printf(line, " %s", berth_event_name(event->kind));
@@ -63,6 +66,11 @@ static void append_why(GString *line, const Berth__Event *event)
                                event->text[length] != '\0' ? " ..." : "");
     if (*event->why != '\0')
         g_string_append_printf(line, " (why: %s)", event->why);
+    if (*event->refusal != '\0')
+        g_string_append_printf(line, "; the answer: %s", event->refusal);
+    if (event->untold > 0)
+        g_string_append_printf(line, " (%u more of %s were refused before, and are not listed)",
+                               event->untold, event->user);
 }
 
 static void print_event(const Berth__Event *event)

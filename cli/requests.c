@@ -104,6 +104,14 @@ static char *overtaken_text(const Berth__Event *settled)
     return g_strdup_printf("overtaken: %s, by %s", verb_of(settled->kind), settled->user);
 }
 
+/* Who may not see the event's words is told that much. */
+static char *refused_text(const Berth__Event *asked)
+{
+    if (asked == NULL || *asked->refusal == '\0')
+        return g_strdup("refused");
+    return g_strdup_printf("refused: %s", asked->refusal);
+}
+
 static char *outcome_text(const Berth__JobRequest *request)
 {
     switch (request->outcome) {
@@ -113,6 +121,8 @@ static char *outcome_text(const Berth__JobRequest *request)
         return failed_text(request);
     case BERTH__JOB_REQUEST__OUTCOME__OVERTAKEN:
         return overtaken_text(request->settled);
+    case BERTH__JOB_REQUEST__OUTCOME__REFUSED:
+        return refused_text(request->asked);
     default:
         return g_strdup("under way");
     }

@@ -21,6 +21,7 @@
 #include "scheduler/daemon/logs.h"
 #include "scheduler/daemon/migrations.h"
 #include "scheduler/daemon/outputs.h"
+#include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/submit.h"
 #include "scheduler/daemon/top.h"
@@ -222,6 +223,7 @@ static void make_parts(BerthDaemon *daemon)
     daemon->outputs = berth_outputs_new(daemon);
     daemon->log_followers = berth_log_followers_new(daemon);
     daemon->watchers = berth_watchers_new(daemon);
+    daemon->refusals = berth_refusals_new(daemon);
     daemon->submissions = berth_submissions_new(daemon);
     daemon->sessions = berth_sessions_new(daemon);
     daemon->execs = berth_execs_new(daemon);
@@ -281,6 +283,7 @@ static void free_all(BerthDaemon *daemon)
     g_clear_pointer(&daemon->execs, berth_execs_free);
     g_clear_pointer(&daemon->sessions, berth_sessions_free);
     g_clear_pointer(&daemon->submissions, berth_submissions_free);
+    g_clear_pointer(&daemon->refusals, berth_refusals_free);
     g_clear_pointer(&daemon->watchers, berth_watchers_free);
     g_clear_pointer(&daemon->log_followers, berth_log_followers_free);
     g_clear_pointer(&daemon->outputs, berth_outputs_free);

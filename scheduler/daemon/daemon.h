@@ -22,6 +22,7 @@ typedef struct BerthCheckpoints BerthCheckpoints;
 typedef struct BerthSubmissions BerthSubmissions;
 typedef struct BerthLogFollowers BerthLogFollowers;
 typedef struct BerthWatchers BerthWatchers;
+typedef struct BerthRefusals BerthRefusals;
 typedef struct BerthExecs BerthExecs;
 typedef struct BerthTop BerthTop;
 typedef struct BerthCollector BerthCollector;
@@ -61,6 +62,7 @@ struct BerthDaemon {
     BerthOutputs *outputs;
     BerthLogFollowers *log_followers;
     BerthWatchers *watchers;
+    BerthRefusals *refusals;
     BerthSubmissions *submissions;
     BerthSessions *sessions;
     BerthExecs *execs;

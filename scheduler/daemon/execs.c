@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "common/exec.h"
 #include "scheduler/daemon/exec_target.h"
+#include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/services.h"
 
 /* Of one user at a time: a node runs 256 for all. */
@@ -281,14 +282,46 @@ static guint64 new_id(const BerthExecs *execs)
     return id;
 }
 
+/* Of a job or node that there is, by who may not, or where none can run now. */
+static gboolean is_worth_noting(const BerthDaemon *daemon, const Berth__ExecRequest *request,
+                                const GError *error)
+{
+    if (!g_error_matches(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED) &&
+        !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION))
+        return FALSE;
+    return request->guest ? berth_job_table_find(daemon->jobs, request->guest->job) != NULL
+                          : berth_core_find_node(daemon->core, request->node) != 0;
+}
+
+static void refuse(BerthExecs *execs, const Berth__ExecRequest *request, BerthRpcCall *call,
+                   const GError *error)
+{
+    BerthDaemon *daemon = execs->daemon;
+    Berth__Event wanted = BERTH__EVENT__INIT;
+    g_autofree char *text = command_text(request);
+    if (!is_worth_noting(daemon, request, error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    wanted.kind = BERTH__EVENT__KIND__EXEC_BEGUN;
+    wanted.job = request->guest ? request->guest->job : 0;
+    wanted.task = request->guest ? request->guest->task : 0;
+    wanted.node = request->node;
+    wanted.text = text;
+    berth_refuse(daemon->refusals, call, &wanted, error);
+}
+
 void berth_execs_run(BerthExecs *execs, const Berth__ExecRequest *request, BerthRpcCall *call)
 {
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
     BerthExecTarget target;
     g_autoptr(GError) error = NULL;
-    if (!check_request(request, &error) || !check_number(execs, who, &error) ||
-        !berth_exec_target_find(execs->daemon, request, who, &target, &error)) {
+    if (!check_request(request, &error) || !check_number(execs, who, &error)) {
         berth_rpc_call_fail(call, error);
+        return;
+    }
+    if (!berth_exec_target_find(execs->daemon, request, who, &target, &error)) {
+        refuse(execs, request, call, error);
         return;
     }
     Exec *exec = g_new0(Exec, 1);

@@ -6,10 +6,12 @@
 #include "scheduler/daemon/job_change.h"
 
 #include "common/error.h"
+#include "common/units.h"
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/job_list.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/spec_check.h"
 
 typedef struct {
@@ -45,6 +47,55 @@ static void set_ended_error(const Berth__Job *job, GError **error)
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                 "job %" G_GUINT64_FORMAT " has ended already (%s)", job->id,
                 state_name(job->state));
+}
+
+/* --- what is refused -------------------------------------------------------------------------- */
+
+/* What is asked for beside the kind of it. (transfer full) */
+static char *wish_text(const Change *change)
+{
+    g_autofree char *limit = NULL;
+    switch (change->kind) {
+    case BERTH_EVENT_JOB_RESIZE_WANTED:
+        return berth_event_size_text(&change->resources);
+    case BERTH_EVENT_JOB_FREEZE_WANTED:
+        return g_strdup(change->to_disk ? "to disk" : "");
+    case BERTH_EVENT_JOB_TIME_LIMIT_SET:
+        limit = berth_format_duration_sec(MAX(change->time_limit_sec, change->more_sec));
+        return g_strdup_printf("%s%s", limit, change->more_sec > 0 ? " more" : "");
+    default:
+        return change->checkpoint > 0 ? g_strdup_printf("%u", change->checkpoint) : g_strdup("");
+    }
+}
+
+/* Of a job that has ended nothing is written any more, nor of what is refused whatever it is. */
+static gboolean is_worth_noting(const Change *change, const GError *error)
+{
+    const BerthJobEntry *entry = berth_job_table_find(change->daemon->jobs, change->job);
+    return entry && !berth_job_state_is_final((BerthJobState)entry->job->state) &&
+           !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE);
+}
+
+static void refuse(Change *change, const GError *error)
+{
+    BerthDaemon *daemon = change->daemon;
+    BerthCoreEvent event = {.kind = change->kind, .guest = {.job = change->job}};
+    BerthAsker asker = {"", change->why};
+    Berth__Event wanted = BERTH__EVENT__INIT;
+    const char *node = berth_node_table_name(daemon->nodes, change->node);
+    g_autofree char *text = wish_text(change);
+    if (!is_worth_noting(change, error)) {
+        fail(change, error);
+        return;
+    }
+    if (!berth_event_cause(&event, node, &asker, &wanted)) {
+        wanted.kind = BERTH__EVENT__KIND__CHECKPOINT_REMOVED;
+        wanted.job = change->job;
+        wanted.why = (char *)change->why;
+    }
+    wanted.text = text;
+    berth_refuse(daemon->refusals, change->call, &wanted, error);
+    g_free(change);
 }
 
 /* --- jobs that memory does not have ------------------------------------------------------------ */
@@ -195,7 +246,7 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
         return;
     }
     if (!decide(change, entry, name, &error))
-        fail(change, error);
+        refuse(change, error);
 }
 
 /* WANTED is copied. */
@@ -216,7 +267,7 @@ static void begin(const Change *wanted)
     }
     if (!berth_permission_check_job(&daemon->operators, who, wanted->job, entry->job->uid,
                                     &error)) {
-        fail(change, error);
+        refuse(change, error);
         return;
     }
     berth_users_name(daemon->users, who->uid, on_user, change);

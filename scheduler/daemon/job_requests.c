@@ -7,7 +7,8 @@
  * and the request is still to be done. What becomes so without a result of its own, or cannot become so any more, is
  * seen in the task's record.
  *
- * Invariants: what nobody asked for is no request; a job that has ended has none that is open. */
+ * Invariants: what nobody asked for is no request; a job that has ended has none that is open; of those that were
+ * refused, which anybody may ask for, a record has so few that they leave room for the others. */
 #include "config.h"
 
 #include "scheduler/daemon/job_requests.h"
@@ -20,6 +21,7 @@
 #define DONE        BERTH__JOB_REQUEST__OUTCOME__DONE
 #define FAILED      BERTH__JOB_REQUEST__OUTCOME__FAILED
 #define OVERTAKEN   BERTH__JOB_REQUEST__OUTCOME__OVERTAKEN
+#define REFUSED     BERTH__JOB_REQUEST__OUTCOME__REFUSED
 
 typedef Berth__JobRequest__Outcome Outcome;
 
@@ -191,23 +193,39 @@ static void request_free(Berth__JobRequest *request)
     berth__job_request__free_unpacked(request, NULL);
 }
 
-static void drop_oldest(Berth__Job *job)
+static void drop(Berth__Job *job, gsize at)
 {
-    request_free(job->requests[0]);
+    request_free(job->requests[at]);
     job->n_requests--;
-    for (gsize i = 0; i < job->n_requests; i++)
+    for (gsize i = at; i < job->n_requests; i++)
         job->requests[i] = job->requests[i + 1];
 }
 
-static void add(Berth__Job *job, const Berth__Event *event, gboolean is_done)
+static void make_room(Berth__Job *job, Outcome outcome)
+{
+    gsize n_refused = 0, oldest_refused = 0;
+    for (gsize i = job->n_requests; i > 0; i--) {
+        if (job->requests[i - 1]->outcome != REFUSED)
+            continue;
+        n_refused++;
+        oldest_refused = i - 1;
+    }
+    if (outcome == REFUSED && n_refused >= BERTH_JOB_REFUSALS_MAX)
+        drop(job, oldest_refused);
+    else if (job->n_requests >= BERTH_JOB_REQUESTS_MAX)
+        drop(job, 0);
+}
+
+/* OUTCOME: that it has at once. */
+static void add(Berth__Job *job, const Berth__Event *event, Berth__Event__Kind kind,
+                Outcome outcome)
 {
     Berth__JobRequest request = BERTH__JOB_REQUEST__INIT;
-    request.kind = event->kind;
+    request.kind = kind;
     request.asked_seq = event->seq;
-    request.outcome = is_done ? DONE : OPEN;
-    request.settled_seq = is_done ? event->seq : 0;
-    if (job->n_requests >= BERTH_JOB_REQUESTS_MAX)
-        drop_oldest(job);
+    request.outcome = outcome;
+    request.settled_seq = outcome != OPEN ? event->seq : 0;
+    make_room(job, outcome);
     job->requests = g_renew(Berth__JobRequest *, job->requests, job->n_requests + 1);
     job->requests[job->n_requests++] = berth_pb_dup(&request.base);
 }
@@ -238,11 +256,13 @@ static gboolean settle_by(Berth__Job *job, const Berth__StoredTask *stored,
 gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *stored,
                                  const Berth__Event *event)
 {
-    const Kind *kind = find_kind(event->kind);
+    gboolean is_refused = event->kind == KIND(REQUEST_REFUSED);
+    Berth__Event__Kind wanted = is_refused ? event->wanted : event->kind;
+    const Kind *kind = find_kind(wanted);
     gboolean is_changed = settle_by(job, stored, event);
     if (!*event->user || !kind)
         return is_changed;
-    add(job, event, kind->is_at_once);
+    add(job, event, wanted, is_refused ? REFUSED : kind->is_at_once ? DONE : OPEN);
     return TRUE;
 }
 

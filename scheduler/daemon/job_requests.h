@@ -7,6 +7,8 @@
 
 /* So many are kept in a job's record, the latest. */
 #define BERTH_JOB_REQUESTS_MAX 16u
+/* And of these so many, the latest, that were refused. */
+#define BERTH_JOB_REFUSALS_MAX 4u
 
 /* EVENT, which has its number, is of JOB and of the task that STORED is: a request, perhaps, or what came of one.
  * TRUE: the record of JOB has changed. */

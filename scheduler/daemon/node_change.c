@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/turn_records.h"
@@ -24,6 +25,7 @@ typedef struct {
     const Berth__ChangeNodesRequest *request; /* CALL's */
     GPtrArray *entries;                       /* BerthNodeEntry, once each */
     guint64 before_seq;
+    const BerthNodeEntry *refused; /* because of which the request is; NULL: of none of them */
 } Change;
 
 static void change_free(gpointer data)
@@ -116,8 +118,12 @@ static gboolean find_all(Change *change, GError **error)
     }
     for (gsize i = 0; i < request->n_names; i++) {
         BerthNodeEntry *entry = find(change->daemon, request->names[i], error);
-        if (!entry || !check_may(change, entry, error))
+        if (!entry)
             return FALSE;
+        if (!check_may(change, entry, error)) {
+            change->refused = entry;
+            return FALSE;
+        }
         if (is_to_be_changed(change, entry) && g_hash_table_add(seen, entry))
             g_ptr_array_add(change->entries, entry);
     }
@@ -137,6 +143,17 @@ static void on_committed(const GError *error, gpointer user_data)
         berth_rpc_call_reply(change->call, &reply.base);
 }
 
+/* That it is open again is said in other words of some requests. The strings are ADMISSION's. */
+static void fill_event(const Change *change, const BerthNodeEntry *entry,
+                       const Berth__NodeAdmission *admission, Berth__Event *event)
+{
+    berth_event_node_admission(entry->name, admission, event);
+    if (change->kind == BERTH_NODE_CHANGE_UNCORDON)
+        event->kind = BERTH__EVENT__KIND__NODE_UNCORDONED;
+    else if (change->kind == BERTH_NODE_CHANGE_UP)
+        event->kind = BERTH__EVENT__KIND__NODE_TAKEN_BACK;
+}
+
 /* One that is drained again, for another reason, is as empty as it was. */
 static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, const char *user)
 {
@@ -148,11 +165,7 @@ static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, c
     admission.since_usec = (guint64)berth_engine_now_usec(change->daemon->engine);
     if (change->kind == BERTH_NODE_CHANGE_DRAIN && berth_node_entry_is_draining(entry))
         admission.empty_usec = entry->admission->empty_usec;
-    berth_event_node_admission(entry->name, &admission, &event);
-    if (change->kind == BERTH_NODE_CHANGE_UNCORDON)
-        event.kind = BERTH__EVENT__KIND__NODE_UNCORDONED;
-    else if (change->kind == BERTH_NODE_CHANGE_UP)
-        event.kind = BERTH__EVENT__KIND__NODE_TAKEN_BACK;
+    fill_event(change, entry, &admission, &event);
     berth_turn_log(turn, &event);
     gboolean is_open = admission.kind == BERTH__NODE_ADMISSION__KIND__OPEN;
     berth_node_entry_set_admission(entry, is_open ? NULL : &admission);
@@ -206,6 +219,36 @@ static void change_all(Change *change, const char *user)
     berth_turn_commit(turn);
 }
 
+/* --- what is refused ----------------------------------------------------------------------------- */
+
+/* The first of those that the request names, as far as there are any. */
+static const BerthNodeEntry *find_first(const Change *change)
+{
+    const Berth__ChangeNodesRequest *request = change->request;
+    const BerthNodeEntry *entry = NULL;
+    for (gsize i = 0; i < MIN(request->n_names, NAMES_MAX) && !entry; i++)
+        entry = find(change->daemon, request->names[i], NULL);
+    return entry;
+}
+
+/* ENTRY: of which it is; NULL: of no node that there is, so that nothing is written. */
+static void refuse_request(Change *change, const BerthNodeEntry *entry, const GError *error)
+{
+    Berth__NodeAdmission admission = BERTH__NODE_ADMISSION__INIT;
+    Berth__Event wanted = BERTH__EVENT__INIT;
+    if (!entry) {
+        berth_rpc_call_fail(change->call, error);
+        return;
+    }
+    admission.kind = wanted_kind(change->kind);
+    if (berth_why_check(change->request->reason, NULL))
+        admission.reason = change->request->reason;
+    fill_event(change, entry, &admission, &wanted);
+    berth_refuse(change->daemon->refusals, change->call, &wanted, error);
+}
+
+/* --- entry ---------------------------------------------------------------------------------------- */
+
 static void on_user(const char *name, const GError *unnamed, gpointer user_data)
 {
     g_autoptr(Change) change = user_data;
@@ -213,7 +256,7 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
     if (berth_engine_check(change->daemon->engine, &error) && find_all(change, &error))
         change_all(g_steal_pointer(&change), name);
     else
-        berth_rpc_call_fail(change->call, error);
+        refuse_request(change, change->refused, error);
 }
 
 void berth_node_change(BerthDaemon *daemon, BerthNodeChange kind,
@@ -222,10 +265,11 @@ void berth_node_change(BerthDaemon *daemon, BerthNodeChange kind,
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
     g_autoptr(GError) error = NULL;
     g_autoptr(Change) change = g_new0(Change, 1);
-    *change = (Change){daemon, call, kind, request, g_ptr_array_new(), 0};
-    if (berth_permission_check_operator(&daemon->operators, who, "cordon, drain and give up nodes",
-                                        &error) &&
-        check_reason(change, &error))
+    *change = (Change){daemon, call, kind, request, g_ptr_array_new(), 0, NULL};
+    if (!berth_permission_check_operator(&daemon->operators, who, "cordon, drain and give up nodes",
+                                         &error))
+        refuse_request(change, find_first(change), error);
+    else if (check_reason(change, &error))
         berth_users_name(daemon->users, who->uid, on_user, g_steal_pointer(&change));
     else
         berth_rpc_call_fail(call, error);

@@ -71,8 +71,9 @@ static gboolean is_private(const Watch *watch, const Berth__Event *event)
     const BerthOperators *operators = &watch->watchers->daemon->operators;
     const BerthRpcIdentity *who = berth_rpc_call_identity(watch->call);
     gboolean is_exec = event->kind == BERTH__EVENT__KIND__EXEC_BEGUN ||
-                       event->kind == BERTH__EVENT__KIND__EXEC_ENDED;
-    if (!*event->text && !*event->why)
+                       event->kind == BERTH__EVENT__KIND__EXEC_ENDED ||
+                       event->wanted == BERTH__EVENT__KIND__EXEC_BEGUN;
+    if (!*event->text && !*event->why && !*event->refusal)
         return FALSE;
     if (event->job == 0)
         return is_exec && !berth_permission_is_operator(operators, who);
@@ -88,7 +89,7 @@ static void send_event(Watch *watch, const Berth__Event *event)
         return;
     Berth__Event shown = *event;
     if (is_private(watch, event))
-        shown.text = shown.why = (char *)protobuf_c_empty_string;
+        shown.text = shown.why = shown.refusal = (char *)protobuf_c_empty_string;
     if (!berth_rpc_call_send_item(watch->call, &shown.base)) {
         watch->is_blocked = TRUE;
         watch->is_live = FALSE;

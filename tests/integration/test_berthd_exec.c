@@ -177,7 +177,12 @@ static void exec_is_for_owners_and_operators(void **state)
     g_autoptr(Run) roots = begin(test, own);
     fake_agent_exec_end(test->agent, 0, "");
     run_until(roots->is_over);
-    assert_non_null(wait_ended(test, 2)); /* of those who were refused nothing is in the log */
+    assert_non_null(wait_ended(test, 2));
+    const Berth__Event *refusal = event_of(test, BERTH__EVENT__KIND__REQUEST_REFUSED, 2);
+    assert_int_equal(refusal->wanted, BERTH__EVENT__KIND__EXEC_BEGUN);
+    assert_int_equal(refusal->job, own);
+    assert_string_equal(refusal->user, "12346");
+    assert_string_equal(refusal->text, "echo 'two words'");
 }
 
 static void exec_where_none_can_run_says_why(void **state)

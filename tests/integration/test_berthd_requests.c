@@ -6,6 +6,7 @@
 
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/refusals.h"
 
 #define ALICE    12345u
 #define BOB      12346u
@@ -216,15 +217,100 @@ static void requests_are_for_owner_and_operators(void **state)
     assert_int_equal(((Berth__ListJobsReply *)listed)->jobs[0]->n_requests, 0);
 }
 
-static void refused_request_is_none(void **state)
+/* The newest that was refused. */
+static const Berth__Event *refusal_of(BerthdTest *test, guint64 job)
+{
+    berthd_fixture_wait_event(test->berthd, KIND(REQUEST_REFUSED), job);
+    GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = events->len; i > 0; i--) {
+        const Berth__Event *event = g_ptr_array_index(events, i - 1);
+        if (event->kind == KIND(REQUEST_REFUSED))
+            return event;
+    }
+    return NULL;
+}
+
+static void assert_refused(BerthRpcPeer *peer, const ProtobufCServiceDescriptor *service,
+                           const char *method, const ProtobufCMessage *request, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(ProtobufCMessage) reply =
+        berth_rpc_peer_call(peer, service, method, request, 30000, &error);
+    assert_null(reply);
+    assert_non_null(error);
+    assert_non_null(strstr(error->message, why));
+}
+
+static void refused_request_is_told_with_who_and_why_not(void **state)
 {
     BerthdTest *test = *state;
     guint64 number = submit_running(test);
-    Berth__HoldRequest hold = BERTH__HOLD_REQUEST__INIT;
-    hold.job = number;
-    g_autoptr(GError) runs =
-        berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Hold", &hold.base);
-    assert_berth_error(runs, BERTH_ERROR_FAILED_PRECONDITION, "is running");
+    Berth__ResizeRequest resize = BERTH__RESIZE_REQUEST__INIT;
+    resize.job = number;
+    resize.vcpus = 50;
+    resize.reason = (char *)"it is slow";
+    assert_refused(berthd_fixture_client(test->berthd), &berth__jobs__descriptor, "Resize",
+                   &resize.base, "50 vCPUs");
+    const Berth__Event *event = refusal_of(test, number);
+    assert_int_equal(event->wanted, KIND(JOB_RESIZE_REQUESTED));
+    assert_string_equal(event->user, "root");
+    assert_string_equal(event->text, "50 vCPUs");
+    assert_string_equal(event->why, "it is slow");
+    berthd_fixture_kill(test->berthd); /* it was committed before the answer */
+    berthd_fixture_restart(test->berthd);
+    g_autoptr(Berth__Job) job = berthd_fixture_get(test->berthd, number);
+    assert_int_equal(job->n_requests, 1);
+    assert_int_equal(job->requests[0]->kind, KIND(JOB_RESIZE_REQUESTED));
+    assert_int_equal(job->requests[0]->outcome, OUTCOME(REFUSED));
+    assert_non_null(strstr(job->requests[0]->asked->refusal, "50 vCPUs"));
+}
+
+/* By who may not, too; and however often, the log has so many. */
+static void strangers_requests_are_told_and_bounded(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 number = submit_running(test);
+    g_autoptr(BerthRpcPeer) bob = berthd_fixture_connect_as(test->berthd, BOB, NO_GROUP);
+    Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
+    request.job = number;
+    guint n_told = 0;
+    for (guint i = 0; i < BERTH_REFUSALS_MAX + 30; i++)
+        assert_refused(bob, &berth__jobs__descriptor, "Cancel", &request.base, "another user");
+    extend(test, number);
+    berthd_fixture_wait_event(test->berthd, KIND(JOB_EXTEND_REQUESTED), number);
+    assert_string_equal(refusal_of(test, number)->user, "12346");
+    GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = 0; i < events->len; i++)
+        n_told +=
+            ((const Berth__Event *)g_ptr_array_index(events, i))->kind == KIND(REQUEST_REFUSED);
+    assert_int_equal(n_told, BERTH_REFUSALS_MAX);
+    g_autoptr(Berth__Job) job = berthd_fixture_get(test->berthd, number);
+    assert_int_equal(job->n_requests, BERTH_JOB_REFUSALS_MAX + 1);
+}
+
+static void refused_request_about_a_node_is_told(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(BerthRpcPeer) bob = berthd_fixture_connect_as(test->berthd, BOB, NO_GROUP);
+    Berth__ChangeNodesRequest request = BERTH__CHANGE_NODES_REQUEST__INIT;
+    char *names[] = {(char *)"n1"};
+    request.names = names;
+    request.n_names = 1;
+    request.reason = (char *)"for fun";
+    assert_refused(bob, &berth__nodes__descriptor, "Drain", &request.base, "only operators");
+    const Berth__Event *event = refusal_of(test, 0);
+    assert_string_equal(event->node, "n1");
+    assert_string_equal(event->user, "12346");
+    assert_int_equal(event->wanted, KIND(NODE_DRAINED));
+    assert_non_null(strstr(event->refusal, "only operators"));
+    assert_refused(berthd_fixture_client(test->berthd), &berth__nodes__descriptor, "Down",
+                   &request.base, "has a session");
+}
+
+static void request_that_is_wrong_is_none(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 number = submit_running(test);
     g_autofree char *longer = g_strnfill(1025, 'y');
     Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
     request.job = number;
@@ -247,7 +333,10 @@ int main(void)
         TEST(open_request_outlives_berthd),
         TEST(requests_beyond_the_latest_are_in_the_event_log),
         TEST(requests_are_for_owner_and_operators),
-        TEST(refused_request_is_none),
+        TEST(refused_request_is_told_with_who_and_why_not),
+        TEST(strangers_requests_are_told_and_bounded),
+        TEST(refused_request_about_a_node_is_told),
+        TEST(request_that_is_wrong_is_none),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);

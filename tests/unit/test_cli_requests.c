@@ -16,6 +16,7 @@ typedef struct {
     Berth__Event__Kind settled; /* 0 = at once, or not yet */
     const char *settled_node, *settled_text;
     const char *line;
+    const char *refusal; /* NULL = it was not refused */
 } Case;
 
 static const Case cases[] = {
@@ -46,6 +47,10 @@ static const Case cases[] = {
      LINE("checkpoint rm 3  done", "-")},
     {KIND(JOB_CANCEL_REQUESTED), "", "", "wrong\x1b[2Jdata", OUTCOME(OVERTAKEN), KIND(TASK_STATE),
      "", "", LINE("cancel  overtaken: the job ended (COMPLETED)", "wrong?[2Jdata")},
+    {KIND(JOB_RESIZE_REQUESTED), "", "9 vCPUs", "slow", OUTCOME(REFUSED), 0, "", "",
+     LINE("resize: 9 vCPUs  refused: it may have 4", "slow"), "it may have 4"},
+    {KIND(JOB_MIGRATE_REQUESTED), "n2", "", "", OUTCOME(REFUSED), 0, "", "",
+     LINE("migrate to n2  refused", "-")},
 };
 
 static char *line_of(const Case *c, guint width)
@@ -59,6 +64,8 @@ static char *line_of(const Case *c, guint width)
     asked.node = (char *)c->node;
     asked.text = (char *)c->text;
     asked.why = (char *)c->why;
+    if (c->refusal)
+        asked.refusal = (char *)c->refusal;
     settled.kind = c->settled;
     settled.user = (char *)"bob";
     settled.node = (char *)c->settled_node;

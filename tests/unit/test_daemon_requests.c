@@ -2,6 +2,7 @@
 /* What of a job's events is a request, and what came of it. */
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/job_requests.h"
+#include "scheduler/daemon/refusals.h"
 
 #include "tests/lib/assert.h"
 
@@ -104,6 +105,68 @@ static void some_are_done_when_they_are_asked_for(void **state)
         assert_settled(log, OUTCOME(DONE), newest(log)->asked_seq);
     }
     assert_false(becomes(log, STATE(CANCELLED), REASON(CANCELLED_BY_USER)));
+}
+
+static void be_refused(Log *log, Berth__Event__Kind wanted)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.kind = KIND(REQUEST_REFUSED);
+    event.wanted = wanted;
+    event.user = (char *)"mallory";
+    assert_int_equal(take(log, &event), wanted != KIND(EXEC_BEGUN));
+}
+
+/* Nothing came of it: neither is it open, nor does it overtake another. */
+static void one_that_was_refused_is_kept_as_such(void **state)
+{
+    Log *log = *state;
+    ask(log, KIND(JOB_FREEZE_REQUESTED));
+    be_refused(log, KIND(JOB_THAW_REQUESTED));
+    assert_int_equal(newest(log)->kind, KIND(JOB_THAW_REQUESTED));
+    assert_settled(log, OUTCOME(REFUSED), newest(log)->asked_seq);
+    assert_int_equal(log->job->requests[0]->outcome, OUTCOME(OPEN));
+    be_refused(log, KIND(EXEC_BEGUN));
+    assert_int_equal(log->job->n_requests, 2);
+}
+
+/* However many there are, they leave room for the others. */
+static void of_those_that_were_refused_the_latest_are_kept(void **state)
+{
+    Log *log = *state;
+    guint n_refused = 0;
+    for (guint i = 0; i < BERTH_JOB_REQUESTS_MAX - BERTH_JOB_REFUSALS_MAX; i++)
+        ask(log, KIND(JOB_EXTEND_REQUESTED));
+    for (guint i = 0; i < 3 * BERTH_JOB_REQUESTS_MAX; i++)
+        be_refused(log, KIND(JOB_CANCEL_REQUESTED));
+    assert_int_equal(log->job->n_requests, BERTH_JOB_REQUESTS_MAX);
+    for (gsize i = 0; i < log->job->n_requests; i++)
+        n_refused += log->job->requests[i]->outcome == OUTCOME(REFUSED);
+    assert_int_equal(n_refused, BERTH_JOB_REFUSALS_MAX);
+    assert_int_equal(log->job->requests[0]->asked_seq, 1);
+    guint64 newest_seq = newest(log)->asked_seq;
+    assert_int_equal(log->job->requests[log->job->n_requests - BERTH_JOB_REFUSALS_MAX]->asked_seq,
+                     newest_seq + 1 - BERTH_JOB_REFUSALS_MAX);
+}
+
+static void assert_counted(BerthRefusals *refusals, guint32 uid, gint64 now_usec,
+                           gboolean is_written, guint32 untold)
+{
+    guint32 n_untold = 0;
+    assert_int_equal(berth_refusals_count(refusals, uid, now_usec, &n_untold), is_written);
+    assert_int_equal(n_untold, untold);
+}
+
+/* Those beyond it are told as a number, with the next one that is written; others' are none of it. */
+static void refusals_of_one_user_are_written_up_to_a_number(void **state)
+{
+    g_autoptr(BerthRefusals) refusals = berth_refusals_new(NULL);
+    for (guint i = 0; i < BERTH_REFUSALS_MAX; i++)
+        assert_counted(refusals, 1, i, TRUE, 0);
+    for (guint i = 0; i < 1000; i++)
+        assert_counted(refusals, 1, BERTH_REFUSALS_WINDOW_USEC - 1, FALSE, 0);
+    assert_counted(refusals, 2, BERTH_REFUSALS_WINDOW_USEC - 1, TRUE, 0);
+    assert_counted(refusals, 1, BERTH_REFUSALS_WINDOW_USEC, TRUE, 1000);
+    assert_counted(refusals, 1, BERTH_REFUSALS_WINDOW_USEC, TRUE, 0);
 }
 
 /* What comes after a request. STATE 0: an event of that KIND; else the state of its task. */
@@ -318,6 +381,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOG(what_nobody_asked_for_is_no_request),
         LOG(some_are_done_when_they_are_asked_for),
+        LOG(one_that_was_refused_is_kept_as_such),
+        LOG(of_those_that_were_refused_the_latest_are_kept),
+        cmocka_unit_test(refusals_of_one_user_are_written_up_to_a_number),
         cmocka_unit_test(request_is_settled_by_what_comes_of_it),
         LOG(freeze_to_disk_is_done_when_it_is_saved),
         LOG(checkpoint_that_fails_is_theirs_if_they_joined_it),
