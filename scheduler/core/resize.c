@@ -79,9 +79,15 @@ static gboolean has_room_here(const BerthCore *core, CoreNode *node, const CoreG
            core_profile_count(core, node, &need, core->now_usec, 1) == 1;
 }
 
+/* In slack a guest gets no more than it has, however much its node may have (has_room_here()). */
 static gboolean refuse_there(const CoreGuest *guest, const CoreNode *node, const char *why,
                              GError **error)
 {
+    if (guest->is_opportunistic)
+        return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
+                           "cannot have that: it runs in slack on %s, where it gets no more than "
+                           "it has, and %s",
+                           node->name, why);
     return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, guest->task->job->id,
                        "cannot have that: %s has no room for it beside what is planned there, "
                        "and %s",
@@ -100,7 +106,12 @@ static gboolean move_to_resize(BerthCore *core, CoreGuest *guest, CoreSize size,
     CoreNode *to =
         core_limit_find_place(core, guest, core_size_max(guest->size, size), CORE_HEEDS_FIRM);
     if (to == NULL)
-        return refuse_there(guest, from, "neither has another node that it may use", error);
+        return refuse_there(guest, from,
+                            guest->is_opportunistic
+                                ? "no other node that it may use can back all of it; try again "
+                                  "when it is backed (berth why tells)"
+                                : "neither has another node that it may use",
+                            error);
     if (!core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
         return refuse_there(guest, from,
                             "it cannot be moved now: as many moves as may be are under way "

@@ -153,6 +153,19 @@ static void resize_does_not_take_what_is_planned_for_others(void **state)
                  "resize 1 m=300 -> RESIZE 1.1@1=1/300\n");
 }
 
+/* However much of it is free: nothing of that is kept for it. */
+static void resize_in_slack_says_that_it_is_in_slack(void **state)
+{
+    run(IDLE_NODE "submit 2 v=1 m=200 vmax=2 slack may-move -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "resize 2 v=2 ! runs in slack on n1, where it gets no more than it has, and no "
+                  "other node that it may use can back all of it\n");
+    run(IDLE_NODE "submit 2 v=1 m=200 vmax=2 slack may-checkpoint -> START 2.1@1~\n"
+                  "running 2.1\n"
+                  "resize 2 v=2 ! runs in slack on n1, where it gets no more than it has, and it "
+                  "cannot be moved: guests' disks are not in storage\n");
+}
+
 /* Nothing is planned where nobody may come, so that what is free there is free. */
 static void resize_grows_on_a_cordoned_node(void **state)
 {
@@ -345,6 +358,7 @@ int main(void)
         cmocka_unit_test(resize_that_comes_half_way_leaves_what_it_has),
         cmocka_unit_test(resize_is_refused_with_the_reason),
         cmocka_unit_test(resize_does_not_take_what_is_planned_for_others),
+        cmocka_unit_test(resize_in_slack_says_that_it_is_in_slack),
         cmocka_unit_test(resize_grows_on_a_cordoned_node),
         cmocka_unit_test(resize_moves_to_where_there_is_room),
         cmocka_unit_test(freeze_waits_for_a_resize),
