@@ -240,5 +240,5 @@ gint64 berth_core_limit_usec(BerthCore *core, guint64 number, guint32 index)
     if (task == NULL || job->class->shape.time_limit_usec == 0 ||
         task->record.phase != BERTH_GUEST_RUNNING || task->record.state != BERTH_JOB_RUNNING)
         return G_MAXINT64;
-    return core_charge_end_usec(core, task);
+    return core_charge_known_end_usec(core, task);
 }

@@ -123,6 +123,17 @@ static void ask_needs(Script *script)
         fail_msg("%s: it is %" G_GUINT64_FORMAT, script->line, guest.predicted_mib);
 }
 
+static void ask_limit(Script *script)
+{
+    gint64 limit_usec =
+        berth_core_limit_usec(script->core, core_script_number(script, script->words[1]), 0);
+    gint64 expected =
+        SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
+    if (limit_usec != expected)
+        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line,
+                 (limit_usec - SECOND_0_USEC) / G_USEC_PER_SEC);
+}
+
 static void ask_holds(Script *script)
 {
     BerthCoreGuest guest;
@@ -269,6 +280,7 @@ gboolean core_script_ask(Script *script)
         {"admits", ask_admits},   {"leave", ask_leave},   {"empties", ask_empties},
         {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds}, {"doubted", ask_doubted},
         {"short", ask_short},     {"waits", ask_waits},   {"looks", ask_looks},
+        {"limit", ask_limit},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

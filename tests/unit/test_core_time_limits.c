@@ -39,6 +39,24 @@ static void time_limit_saves_what_may_be_saved(void **state)
                           "missed 1 100\n");
 }
 
+/* What a guest may go on to lose is not in it, which would have it swing by days from one report to the next. */
+static void time_that_is_left_is_counted_from_what_is_known(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 limit=1000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "limit 1 1000\n"
+        "at 20\n"
+        "report 1.1 starved=19\n"
+        "limit 1 1019\n"
+        "at 40\n"
+        "report 1.1\n"
+        "limit 1 1019\n"
+        "at 60\n"
+        "report 1.1 starved=18\n"
+        "limit 1 1037\n");
+}
+
 static void time_limit_does_not_charge_what_a_guest_was_starved_of(void **state)
 {
     run("node 1 4 1000\n"
@@ -478,6 +496,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_limit_saves_what_may_be_saved),
+        cmocka_unit_test(time_that_is_left_is_counted_from_what_is_known),
         cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
         cmocka_unit_test(time_limit_of_a_gang_is_not_charged_what_guests_lose_in_turn),
         cmocka_unit_test(time_limit_of_a_starved_guest_comes_when_it_was_served_for_so_long),
