@@ -114,8 +114,8 @@ _berth_verb() { # VERB [SUBCOMMAND]
     top) _berth_top ;;
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
     cancel | hold | release) _berth_job_change ;;
-    exec) _berth_words $(_berth_names ls) --tty --no-input --guest --help ;;
-    attach) _berth_words $(_berth_names ls) --guest --help ;;
+    exec) _berth_words $(_berth_names ls) --tty --no-input --guest --reason --help ;;
+    attach) _berth_words $(_berth_names ls) --guest --reason --help ;;
     migrate) _berth_job_change --to --wait --cancel ;;
     resize) _berth_job_change --vcpus --memory --wait ;;
     extend) _berth_job_change --time --by ;;
@@ -142,7 +142,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
         show) _berth_words $(_berth_names node ls) --json --help ;;
         cordon | uncordon | undrain | up) _berth_node_change --reason --json --help ;;
         down) _berth_node_change --reason --force --json --help ;;
-        exec) _berth_nodes ;;
+        exec) _berth_node_change --reason --help ;;
         drain) _berth_node_change --reason --deadline --plan --no-wait --json --help ;;
         roll) _berth_node_change --reason --parallel --deadline --rejoin --no-restart --help ;;
         esac ;;

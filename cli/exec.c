@@ -254,11 +254,13 @@ gboolean berth_cli_exec(BerthCli *cli, int argc, char **argv, int *out_status, G
 {
     gboolean no_input = FALSE, tty = FALSE;
     gint guest = 0;
+    g_autofree char *reason = NULL;
     const GOptionEntry entries[] = {
         {"no-input", 'n', 0, G_OPTION_ARG_NONE, &no_input, "Leave standard input alone", NULL},
         {"tty", 't', 0, G_OPTION_ARG_NONE, &tty, "With a terminal; Enter ~ . leaves it", NULL},
         {"guest", 'g', 0, G_OPTION_ARG_INT, &guest, "Of a gang, this guest; they count from 0",
          "N"},
+        BERTH_CLI_REASON(&reason),
         {NULL}};
     Berth__GuestId id = BERTH__GUEST_ID__INIT;
     Berth__ExecRequest request = BERTH__EXEC_REQUEST__INIT;
@@ -279,6 +281,8 @@ gboolean berth_cli_exec(BerthCli *cli, int argc, char **argv, int *out_status, G
         return berth_cli_usage_error(out_status, error,
                                      "guests count from 0, and a terminal has input");
     id.guest = (guint32)guest;
+    if (reason != NULL)
+        request.reason = reason;
     return run_request(cli, &request, !no_input, tty, out_status, error);
 }
 
@@ -287,8 +291,10 @@ gboolean berth_cli_attach(BerthCli *cli, int argc, char **argv, int *out_status,
     static char *const shell[] = {(char *)"sh", (char *)"-c",
                                   (char *)"command -v bash >/dev/null && exec bash; exec sh"};
     gint guest = 0;
+    g_autofree char *reason = NULL;
     const GOptionEntry entries[] = {{"guest", 'g', 0, G_OPTION_ARG_INT, &guest,
                                      "Of a gang, this guest; they count from 0", "N"},
+                                    BERTH_CLI_REASON(&reason),
                                     {NULL}};
     Berth__GuestId id = BERTH__GUEST_ID__INIT;
     Berth__ExecRequest request = BERTH__EXEC_REQUEST__INIT;
@@ -308,5 +314,7 @@ gboolean berth_cli_attach(BerthCli *cli, int argc, char **argv, int *out_status,
     request.guest = &id;
     request.command = (char **)(gpointer)shell;
     request.n_command = G_N_ELEMENTS(shell);
+    if (reason != NULL)
+        request.reason = reason;
     return run_request(cli, &request, TRUE, TRUE, out_status, error);
 }

@@ -183,14 +183,16 @@ static gboolean run_all(Run *run, GError **error)
     return ok;
 }
 
-gboolean berth_cli_exec_on_nodes(BerthCli *cli, char **names, char **command, GPtrArray *failed,
-                                 GPtrArray *lost, GError **error)
+gboolean berth_cli_exec_on_nodes(BerthCli *cli, char **names, char **command, const char *reason,
+                                 GPtrArray *failed, GPtrArray *lost, GError **error)
 {
     Run run = {
         .cli = cli, .names = names, .n = g_strv_length(names), .failed = failed, .lost = lost};
     berth__exec_request__init(&run.request);
     run.request.command = command;
     run.request.n_command = g_strv_length(command);
+    if (reason != NULL)
+        run.request.reason = (char *)reason;
     return berth_cli_connect(cli, error) && run_all(&run, error);
 }
 
@@ -209,8 +211,11 @@ static gboolean check_nodes(BerthCli *cli, gpointer user_data, GError **error)
 
 gboolean berth_cli_node_exec(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
+    g_autofree char *reason = NULL;
+    const GOptionEntry entries[] = {
+        {"reason", 'r', 0, G_OPTION_ARG_STRING, &reason, "Why, for operators", "TEXT"}, {NULL}};
     if (!berth_cli_parse_command(
-            &argc, &argv, NULL, "NODES [--] COMMAND [ARGUMENT...]",
+            &argc, &argv, entries, "NODES [--] COMMAND [ARGUMENT...]",
             "Runs a command on the hosts of nodes, as root, where their berth-node.conf lets it "
             "(allow_exec).\nEach line that it writes has the node's name before it. Fails if it "
             "failed anywhere.\nNODES: n1,n2 or n[1-3,7] or r[1-2]n[01-12]. For operators.",
@@ -227,5 +232,5 @@ gboolean berth_cli_node_exec(BerthCli *cli, int argc, char **argv, int *out_stat
     }
     /* It runs on none if one of them does not exist. */
     return berth_cli_persist(cli, FALSE, check_nodes, names, error) &&
-           berth_cli_exec_on_nodes(cli, names, argv + first, NULL, NULL, error);
+           berth_cli_exec_on_nodes(cli, names, argv + first, reason, NULL, NULL, error);
 }

@@ -80,7 +80,8 @@ static gboolean check(Roll *roll, GError **error)
 {
     char *nothing[] = {(char *)"true", NULL};
     return berth_cli_persist(roll->cli, FALSE, check_all, roll, error) &&
-           berth_cli_exec_on_nodes(roll->cli, roll->names, nothing, NULL, NULL, error);
+           berth_cli_exec_on_nodes(roll->cli, roll->names, nothing, roll->reason, NULL, NULL,
+                                   error);
 }
 
 /* --- how it stands --------------------------------------------------------------------------- */
@@ -176,7 +177,7 @@ static gboolean run_command(Roll *roll, GPtrArray *failed, GError **error)
     g_autofree char **names = batch_names(roll);
     g_ptr_array_set_size(roll->lost, 0);
     roll->state = "drained, and the command may have run there";
-    gboolean ok = berth_cli_exec_on_nodes(roll->cli, names, roll->command, failed,
+    gboolean ok = berth_cli_exec_on_nodes(roll->cli, names, roll->command, roll->reason, failed,
                                           roll->keeps_agent ? NULL : roll->lost, error);
     for (guint i = 0; i < roll->lost->len; i++)
         printf("%s: the connection to its agent ended before the command did\n",

@@ -15,6 +15,7 @@
 #include "scheduler/daemon/exec_target.h"
 #include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/services.h"
+#include "scheduler/daemon/spec_check.h"
 
 /* Of one user at a time: a node runs 256 for all. */
 #define USER_EXECS_MAX 64u
@@ -96,6 +97,8 @@ static void log_event(BerthTurn *turn, const Exec *exec, Berth__Event__Kind kind
     event.user = exec->user;
     event.text = (char *)text;
     event.exec = exec->id;
+    if (kind == BERTH__EVENT__KIND__EXEC_BEGUN)
+        event.why = exec->request->reason;
     berth_turn_log(turn, &event);
 }
 
@@ -213,6 +216,7 @@ static void on_begin_committed(const GError *error, gpointer user_data)
     id.epoch = exec->guest.epoch;
     request.guest = exec->guest.job != 0 ? &id : NULL;
     request.exec = exec->id;
+    request.reason = (char *)protobuf_c_empty_string; /* nothing that a node has to know */
     berth_rpc_peer_stream_async(exec->peer, &berth__execs__descriptor, "Run", &request.base, 0,
                                 exec->cancellable, take_item, on_stream_ended, exec);
 }
@@ -308,6 +312,7 @@ static void refuse(BerthExecs *execs, const Berth__ExecRequest *request, BerthRp
     wanted.task = request->guest ? request->guest->task : 0;
     wanted.node = request->node;
     wanted.text = text;
+    wanted.why = request->reason;
     berth_refuse(daemon->refusals, call, &wanted, error);
 }
 
@@ -316,7 +321,8 @@ void berth_execs_run(BerthExecs *execs, const Berth__ExecRequest *request, Berth
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
     BerthExecTarget target;
     g_autoptr(GError) error = NULL;
-    if (!check_request(request, &error) || !check_number(execs, who, &error)) {
+    if (!check_request(request, &error) || !berth_why_check(request->reason, &error) ||
+        !check_number(execs, who, &error)) {
         berth_rpc_call_fail(call, error);
         return;
     }

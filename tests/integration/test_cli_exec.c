@@ -59,6 +59,34 @@ static void exec_in_what_an_operator_froze_says_who_thaws_it(void **state)
     assert_contains(cli_err(cli), "frozen by an operator, who alone can thaw it");
 }
 
+/* To whom the log is shown; the node need not know. */
+static void assert_why(BerthdTest *test, const char *command, const char *why)
+{
+    g_autoptr(CliProcess) cli = CLI_SHELL(test->berthd, command);
+    await_command(test);
+    assert_string_equal(fake_agent_exec(test->agent)->reason, "");
+    fake_agent_exec_end(test->agent, 0, "");
+    assert_cli_status(cli, 0);
+    g_autofree char *events = cli_output_of(CLI(test->berthd, "events"));
+    assert_contains(events, why);
+}
+
+static void exec_says_why_in_the_event_log(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    g_autofree char *command =
+        g_strdup_printf("\"$BERTH\" exec --reason 'to look' %" G_GUINT64_FORMAT " -- true", job);
+    assert_why(test, command, "by root: true (why: to look)");
+}
+
+static void node_exec_says_why_in_the_event_log(void **state)
+{
+    assert_why(*state, "\"$BERTH\" node exec -r 'to mend it' n1 -- true",
+               "by root: true (why: to mend it)");
+}
+
 /* What ends it by a signal from outside: of the two, only one ends it by itself. */
 static void terminal_is_as_it_was_after(BerthdTest *test, int number, const char *status)
 {
@@ -99,6 +127,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(node_exec_that_cannot_write_says_why),
+        TEST(exec_says_why_in_the_event_log),
+        TEST(node_exec_says_why_in_the_event_log),
         TEST(exec_in_what_an_operator_froze_says_who_thaws_it),
         TEST(node_exec_runs_nowhere_if_one_node_is_unknown),
         TEST(exec_that_is_hung_up_leaves_the_terminal_as_it_was),
