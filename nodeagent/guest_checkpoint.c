@@ -570,7 +570,8 @@ static void begin(Checkpoint *checkpoint)
         .disk_id = checkpoint->disk_id,
         .log_id = guest->log_id,
         .space_bytes = checkpoint->space_bytes,
-        .has_run = checkpoint->stops && !guest->is_frozen, /* what it has done since is to be in it */
+        .has_run =
+            checkpoint->stops && !guest->is_frozen, /* what it has done since is to be in it */
     };
     guest->checkpoint = checkpoint;
     guest->freeze_wanted = checkpoint->frozen;

@@ -94,7 +94,8 @@ typedef struct {
     guint32
         checkpoint_doubted; /* serial of one that was under way when its guest was lost: it may have been
                              * made all the same. 0 = none, or nothing of that guest is left any more */
-    gint64 checkpoint_doubted_ran_usec; /* what had been used of its time limit when that was begun */
+    gint64
+        checkpoint_doubted_ran_usec; /* what had been used of its time limit when that was begun */
     gint64
         checkpoint_missed_usec; /* when one was last due, or its time limit came, and there was no
                                     * space for it; 0 = never */

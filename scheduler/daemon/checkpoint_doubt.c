@@ -12,7 +12,8 @@
 #include "scheduler/daemon/checkpoints.h"
 
 /* FALSE: what was asked about is settled. */
-static gboolean find_doubted(BerthDaemon *daemon, const BerthGuestId *guest, BerthCoreTask *out_task)
+static gboolean find_doubted(BerthDaemon *daemon, const BerthGuestId *guest,
+                             BerthCoreTask *out_task)
 {
     return berth_core_get_task(daemon->core, guest->job, guest->task, out_task) &&
            !berth_job_state_is_final(out_task->state) && out_task->epoch == guest->epoch &&
@@ -38,8 +39,7 @@ Berth__CheckpointRecord *berth_checkpoint_look(BerthStorage *storage, const char
                                                GError **error)
 {
     g_autoptr(GError) reason = NULL;
-    Berth__CheckpointRecord *record =
-        berth_checkpoint_record_read(storage, checkpoint_id, &reason);
+    Berth__CheckpointRecord *record = berth_checkpoint_record_read(storage, checkpoint_id, &reason);
     if (record == NULL && !g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_DATA_LOSS))
         g_propagate_error(error, g_steal_pointer(&reason));
     return record;

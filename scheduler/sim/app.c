@@ -57,8 +57,9 @@ static void on_explain(gint64 now_usec, const SimJob *job, const char *text, gpo
 {
     const App *app = user_data;
     sim_progress_clear(app->progress);
-    fprintf(json_is_stdout(app) ? stderr : stdout, "%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
-           (double)now_usec / (double)G_USEC_PER_SEC, job->number, text);
+    fprintf(json_is_stdout(app) ? stderr : stdout,
+            "%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
+            (double)now_usec / (double)G_USEC_PER_SEC, job->number, text);
 }
 
 static void on_journal(const char *text, gpointer user_data)
@@ -216,8 +217,8 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     if (policy == SIM_POLICY_BOUND && config.explain > 0)
         fprintf(json_is_stdout(app) ? stderr : stdout,
                 "%-12s job %" G_GUINT64_FORMAT ": the bound schedules nothing, and so explains "
-               "nothing\n",
-               sim_policy_name(policy), config.explain);
+                "nothing\n",
+                sim_policy_name(policy), config.explain);
     config.hooks.journal = app->journal != NULL ? on_journal : NULL;
     gboolean ok = policy == SIM_POLICY_BOUND
                       ? sim_bound_run(&config, app->workload, &app->usage, &result->metrics, error)

@@ -36,29 +36,21 @@ static gboolean expect_arrival(Sim *sim, GError **error)
     return TRUE;
 }
 
-/* However many guests it would have: none is made. */
-static void refuse(Sim *sim, const SimJob *job)
-{
-    sim_explain(sim, job,
-                "refused: the machine would not hold its %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT
-                " MiB if it were empty",
-                job->guests, job->guests == 1 ? "" : "s", job->vcpus, job->vcpus == 1 ? "" : "s",
-                job->memory_mib);
-    sim->metrics->refused++;
-}
-
+/* One that is too large is refused before its guests are made, however many these are. */
 static gboolean arrive(Sim *sim, GError **error)
 {
+    const SimJob *job = &sim->next_job;
     sim->n_arrived++;
-    if (sim->next_job.is_too_large) {
-        refuse(sim, &sim->next_job);
+    sim_explain(sim, job, "submitted: %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT " MiB",
+                job->guests, job->guests == 1 ? "" : "s", job->vcpus, job->vcpus == 1 ? "" : "s",
+                job->memory_mib);
+    if (job->is_too_large) {
+        sim_explain(sim, job, "refused: the machine would not hold that if it were empty");
+        sim->metrics->refused++;
         return expect_arrival(sim, error);
     }
-    SimRun *run = sim_run_new(sim, &sim->next_job);
+    SimRun *run = sim_run_new(sim, job);
     sim->run_max_usec = MAX(sim->run_max_usec, run->job.run_usec);
-    sim_explain(sim, &run->job, "submitted: %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT " MiB",
-                run->job.guests, run->job.guests == 1 ? "" : "s", run->job.vcpus,
-                run->job.vcpus == 1 ? "" : "s", run->job.memory_mib);
     sim_core_submit(sim, run);
     return expect_arrival(sim, error);
 }

@@ -460,11 +460,12 @@ static void restore_to_a_later_one_than_that_which_is_being_restored_is_refused(
     assert_berth_error(later, BERTH_ERROR_FAILED_PRECONDITION,
                        "is being put back to checkpoint 2, and what it put out after that is gone");
     test->plan.boot_msec = 0;
-    request.checkpoint = 1;
+    request.checkpoint = 2;
     ask(test, "Restore", &request.base);
     wait_for(test, BERTH__EVENT__KIND__GUEST_RUNNING, 2);
     g_autoptr(Berth__Job) job = get(test);
-    assert_int_equal(berthd_test_task(job)->restores_from, 1);
+    assert_int_equal(berthd_test_task(job)->restores_from, 2);
+    assert_int_equal(berthd_test_task(job)->n_checkpoints, 1);
     /* What it has from now on is not cut. */
     checkpoint(test);
     wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, 4);

@@ -8,7 +8,7 @@
 
 typedef struct {
     gint made, freed, committed, used, removed; /* atomic: how often */
-    GBytes *record;                    /* that was committed, or is to be read; NULL: none */
+    GBytes *record; /* that was committed, or is to be read; NULL: none */
     const char *create_fails;
     int create_code;
     const char *append_fails; /* why; NULL: it does not */

@@ -381,6 +381,39 @@ static void a_run_that_is_interrupted_shows_what_is_done(void **state)
 
 /* --- --explain ---------------------------------------------------------------------------------- */
 
+#define TORQUE(number, nodes, memory)                                                              \
+    "10/01/2017 00:01:38;E;" number                                                                \
+    ".m1;user=u group=g jobname=n ctime=1000 qtime=1000 etime=1000 "                               \
+    "start=1100 exec_host=c3/0 Resource_List.nodes=" nodes " Resource_List.vmem=" memory           \
+    " Resource_List.walltime=08:00:00 end=1200 resources_used.walltime=00:01:40 "                  \
+    "resources_used.cput=50\n"
+
+/* Eight of 1 GiB fit two nodes of 4 GiB only without what their host needs for each. */
+static void jobs_too_large_are_so_for_every_policy(void **state)
+{
+    g_autofree char *path =
+        sim_fixture_file(*state, "a.acct", TORQUE("1", "1", "1gb") TORQUE("2", "8:ppn=1", "8gb"));
+    g_autoptr(Said) said = sim_program(*state, "--nodes 2 --vcpus 4 --memory 4G --json - "
+                                               "--policy fcfs,easy,reserved,berth,bound a.acct");
+    assert_status(said, 0);
+    for (guint i = 0; i < 5; i++) {
+        assert_true(member(said->out, i, "jobs") == 1);
+        assert_true(member(said->out, i, "refused") == 1);
+    }
+}
+
+/* Guests are not made before it is known that they fit. */
+static void job_of_millions_of_guests_is_refused(void **state)
+{
+    g_autofree char *path = sim_fixture_file(
+        *state, "a.acct", TORQUE("1", "1", "1gb") TORQUE("2", "1000:ppn=65536+1:ppn=1", "8gb"));
+    g_autoptr(Said) said = sim_program(
+        *state, "--nodes 2 --vcpus 4 --memory 4G --policy easy --explain 2 --json - a.acct");
+    assert_status(said, 0);
+    assert_true(member(said->out, 0, "refused") == 1);
+    assert_has(said->err, "job 2: refused: the machine would not hold that if it were empty");
+}
+
 static void one_is_said_in_the_singular(void **state)
 {
     static const SimFixtureJob jobs[] = {{0, 100, 200, 1}, {10, 100, 100, 2}};
@@ -625,6 +658,8 @@ int main(void)
         TEST(usage_that_the_trace_does_not_say_is_said),
         TEST(limits_that_are_not_the_trace_s_are_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
+        TEST(jobs_too_large_are_so_for_every_policy),
+        TEST(job_of_millions_of_guests_is_refused),
         TEST(one_is_said_in_the_singular),
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(numbers_that_come_again_are_said_in_the_head),

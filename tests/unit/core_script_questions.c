@@ -278,9 +278,9 @@ gboolean core_script_ask(Script *script)
         {"?", ask_record},        {"why", ask_why},       {"next", ask_next},
         {"planned", ask_planned}, {"peak", ask_peak},     {"needs", ask_needs},
         {"admits", ask_admits},   {"leave", ask_leave},   {"empties", ask_empties},
-        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds}, {"doubted", ask_doubted},
-        {"short", ask_short},     {"waits", ask_waits},   {"looks", ask_looks},
-        {"limit", ask_limit},
+        {"saved", ask_saved},     {"missed", ask_missed}, {"holds", ask_holds},
+        {"doubted", ask_doubted}, {"short", ask_short},   {"waits", ask_waits},
+        {"looks", ask_looks},     {"limit", ask_limit},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(questions); i++) {
         if (strcmp(script->words[0], questions[i].word) != 0)

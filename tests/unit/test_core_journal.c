@@ -259,6 +259,7 @@ static void journal_bad_lines_are_refused(void **state)
                                         "node 1",
                                         "resume",
                                         "resume now",
+                                        "event 9223372036854775807 timer",
                                         "restored-node node=1",
                                         "restored-node restored_node.state=9",
                                         "restored-use prior.uid=1",
