@@ -164,10 +164,11 @@ def grown_by_less_than_a_block():
 
 @test("a job that comes to the limit of its memory on a full node is moved to where there is more, and grown there")
 def grown_by_a_move():
-    job = start_filling(130, "--node", ",".join(sorted(nodes())))
-    here = node_of(job)
-    blocker = fill(here, 16)
+    here = sorted(nodes())[0]
+    blocker = fill(here, 128 + OVERHEAD_MIB + 16)  # before it begins, as it may be grown at once
     try:
+        job = start_filling(130, "--node", ",".join(sorted(nodes())))
+        check("guest-start on " + here in log_of(job), f"it began where it just fits: {log_of(job)}")
         check_filled(job, 130)
     finally:
         give_back(blocker)
@@ -179,9 +180,10 @@ def grown_by_a_move():
 
 @test("a job that cannot be grown stands still, says why, and goes on with what its user gives it")
 def frozen_and_resized():
-    job = start_thrashing("--memory-max", "384M")
-    blockers = [fill(name, 16) for name in sorted(nodes())]
+    first, *others = sorted(nodes())
+    blockers = [fill(first, 128 + OVERHEAD_MIB + 16)] + [fill(name, 16) for name in others]
     try:
+        job = start_thrashing("--memory-max", "384M")
         await_true("it stands still", lambda: show(job)["state"] == "SUSPENDED", 300)
         shown = berth("show", str(job))
         check_in("berth resize --memory gives it more, up to 384 MiB", shown, "berth show")
