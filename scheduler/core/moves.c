@@ -16,6 +16,7 @@
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
+#include "scheduler/core/relief.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -219,6 +220,13 @@ static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReaso
     emit_op(core, guest, FALSE);
 }
 
+/* Who is in slack there, in what is kept for one that is to be backed, leaves while that is copied. */
+static void make_way(BerthCore *core, const CoreGuest *guest, CoreNode *to)
+{
+    if (!guest->is_opportunistic_there)
+        core_relief_make_room(core, to);
+}
+
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
                        BerthReason reason)
 {
@@ -226,6 +234,7 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
     guest->to_size = guest->goal = guest->size;
     core_nodes_hold(&core->nodes, to, guest);
     begin(core, guest, BERTH_OP_MIGRATING, reason);
+    make_way(core, guest, to);
 }
 
 void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
@@ -236,6 +245,7 @@ void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to
     guest->to_size = core_size_max(guest->size, size);
     core_nodes_hold(&core->nodes, to, guest);
     begin(core, guest, BERTH_OP_MIGRATING, reason);
+    make_way(core, guest, to);
     core_owner_recount(core, guest->task);
 }
 

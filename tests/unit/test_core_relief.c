@@ -172,6 +172,28 @@ static void growth_of_a_backed_guest_sends_slack_away(void **state)
                   "released 2.1\n");
 }
 
+/* Where it goes another one in slack uses what it will use: nobody waits for a report after it has come. */
+static void move_of_a_backed_guest_sends_slack_away_from_where_it_goes(void **state)
+{
+    run("node 1 4 1000\n"
+        "node 2 4 1000\n"
+        "submit 1 v=2 m=500 limit=10000 nodes=1,2 may-move may-checkpoint -> START 1.1@1\n"
+        "submit 2 v=2 m=500 limit=10000 nodes=2 -> START 2.1@2\n"
+        "running 1.1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 1.1 cpu=500 mem=480\n"
+        "report 2.1 cpu=500 mem=300\n"
+        "submit 5 v=3 m=500 limit=5000 nodes=2 slack may-checkpoint -> START 5.1@2~\n"
+        "running 5.1\n"
+        "report 5.1 cpu=500 mem=480\n"
+        "at 40\n"
+        "report 5.1 cpu=500 mem=480\n"
+        "report 1.1 cpu=500 mem=480\n"
+        "report 2.1 cpu=500 mem=300\n"
+        "migrate 1 to=2 op -> MIGRATE 1.1@1>2 CHECKPOINT 5.1@2~\n");
+}
+
 static void node_under_pressure_sends_one_away(void **state)
 {
     run(IDLE_NODE "submit 2 v=1 m=200 slack may-checkpoint -> START 2.1@1~\n"
@@ -485,6 +507,7 @@ int main(void)
         cmocka_unit_test(slack_of_who_did_not_begin_rests),
         cmocka_unit_test(slack_of_a_node_that_is_away_stays_and_its_cancel_stands),
         cmocka_unit_test(growth_of_a_backed_guest_sends_slack_away),
+        cmocka_unit_test(move_of_a_backed_guest_sends_slack_away_from_where_it_goes),
         cmocka_unit_test(node_under_pressure_sends_one_away),
         cmocka_unit_test(nobody_comes_back_to_a_node_under_pressure),
         cmocka_unit_test(node_with_hardly_any_memory_left_sends_one_away),
