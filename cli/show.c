@@ -39,15 +39,15 @@ static void print_ceiling(const Berth__JobSpec *spec)
 static void print_at_limits(const Berth__JobSpec *spec)
 {
     static const char *const of_memory[] = {
-        [BERTH__ON_LIMIT__ON_LIMIT_GROW] = "goes on, slowly",
-        [BERTH__ON_LIMIT__ON_LIMIT_FREEZE] = "frozen",
-        [BERTH__ON_LIMIT__ON_LIMIT_KILL] = "ended",
+        [BERTH__ON_LIMIT__ON_LIMIT_GROW] = "it goes on, slowly",
+        [BERTH__ON_LIMIT__ON_LIMIT_FREEZE] = "it is frozen",
+        [BERTH__ON_LIMIT__ON_LIMIT_KILL] = "it is ended",
     };
     gboolean saves = spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
     if (spec->on_limit > 0 && (guint)spec->on_limit < G_N_ELEMENTS(of_memory))
-        berth_print_field("Short of memory", of_memory[spec->on_limit]);
+        berth_print_field("If out of memory", of_memory[spec->on_limit]);
     if (spec->on_timeout != BERTH__ON_TIMEOUT__ON_TIMEOUT_DEFAULT)
-        berth_print_field("At its time limit", saves ? "checkpointed" : "ended");
+        berth_print_field("If out of time", saves ? "it is checkpointed" : "it is ended");
 }
 
 static void print_spec(const Berth__JobSpec *spec, guint64 job)
