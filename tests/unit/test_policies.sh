@@ -70,6 +70,28 @@ wait = found["kth/2.4/easy/mean_wait_s"]
 assert wait["runs"] == 2 and 0 < wait["spread"] < 1, wait
 PYTHON
 
+# Guests make one wait that a process does not: a slowdown above EASY's by more than the target allows, in each seed.
+policies --trace kth --loads 2.4 --targets --seeds 1,2 >"$work/out" 2>"$work/err" || fail "status $?: $(cat "$work/err")"
+grep -Eq "^MISSED +kth at 2.4: mean_bounded_slowdown of reserved / of easy +1\\.0[0-9]+ +at most 1.01 +2 seed\\(s\\): 1\\.0[0-9]+ to 1\\.0" \
+    "$work/out" || fail "$(cat "$work/out")"
+policies --trace kth --loads 2.4 --targets --seeds 1 --cost boot_usec=0 --cost release_usec=0 >"$work/out" 2>"$work/err" ||
+    fail "status $?: $(cat "$work/err")"
+[[ $(grep -c '^met .* 1 seed(s): 1.0000 to 1.0000$' "$work/out") == 4 ]] || fail "$(cat "$work/out")"
+
+# Policies that do not have the same jobs are not compared in silence.
+mv "$work/bin/berth-sim" "$work/bin/real"
+cat >"$work/bin/berth-sim" <<'SIM'
+#!/bin/bash
+"$(dirname "$0")/real" "$@" || exit
+[[ " $* " != *" --policy reserved "* ]] || sed -i 's/"jobs" : 6/"jobs" : 5/' "${@: -1}"
+SIM
+chmod +x "$work/bin/berth-sim"
+status=0
+policies --trace kth --loads 2.4 --policies easy,reserved --seeds 1 >"$work/out" 2>"$work/err" || status=$?
+[[ $status == 1 ]] && grep -q "^failed: kth, load 2.4: not the same jobs" "$work/err" ||
+    fail "status $status: $(cat "$work/err")"
+mv "$work/bin/real" "$work/bin/berth-sim"
+
 # A directory that cannot be is a message, and nothing is simulated.
 for place in /proc/x "$work/bin/berth-sim"; do
     status=0
