@@ -99,16 +99,16 @@ static gboolean will_be_full(const BerthCore *core, const CoreGuest *guest,
     return fills > 0 && usage->memory_available_mib < fills + blocks * BLOCK_STRUCTURES_MIB;
 }
 
-/* One that was given memory may be heard of with what it was before, and goes on to tell of pressure that it had then. */
+/* One whose memory was resized may be heard of with what it was before, and goes on to tell of pressure that it had then. */
 static gboolean wants_memory(const BerthCore *core, const CoreGuest *guest,
                              const BerthCoreUsage *usage)
 {
-    gboolean has_just_grown = core->now_usec < guest->grown_until_usec;
+    gboolean was_just_resized = core->now_usec < guest->resized_until_usec;
     if (core->now_usec < guest->grow_rest_usec ||
-        (has_just_grown && told_mib(usage) <= guest->grown_from_mib))
+        (was_just_resized && told_mib(usage) <= guest->stale_mib))
         return FALSE;
     return has_little_memory(core, usage) || will_be_full(core, guest, usage) ||
-           (stalls_for_memory(core, usage) && !has_just_grown);
+           (stalls_for_memory(core, usage) && !was_just_resized);
 }
 
 /* --- growing --------------------------------------------------------------------------------- */

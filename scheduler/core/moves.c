@@ -24,6 +24,8 @@
 /* Pressure is told as an average of 10 s, which forgets 19 parts of 20 in three times that: until then it may be of what
  * a guest had before it was resized. */
 #define PRESSURE_FORGOTTEN_USEC (30 * (gint64)G_USEC_PER_SEC)
+/* A guest that has less by such a part than it had has not been given back yet what was taken of it. */
+#define STALE_PART 32
 
 /* --- costs ---------------------------------------------------------------------------------- */
 
@@ -501,18 +503,24 @@ static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
     return core_size_fits(size, guest->size) ? size : guest->size;
 }
 
-/* Where that failed its kernel has nothing left with which to take more, or its host does not give it: until it is tried
- * again there is no more for it. */
-static void note_growth(BerthCore *core, CoreGuest *guest, gboolean ok)
+/* Where it did not grow its kernel has nothing left with which to take more, or its host does not give it: until it is
+ * tried again there is no more for it. Where it was to give memory back it was pressed for that, and is not, now. */
+static void note_memory_resized(BerthCore *core, CoreGuest *guest, gboolean ok)
 {
-    if (guest->goal.memory_mib <= guest->old_size.memory_mib)
+    gboolean grows = guest->goal.memory_mib > guest->old_size.memory_mib;
+    if (guest->goal.memory_mib == guest->old_size.memory_mib)
         return;
-    guest->grow_rest_usec =
-        ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
-    if (!ok)
+    if (grows)
+        guest->grow_rest_usec =
+            ok ? 0 : core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+    if (grows && !ok)
         return;
-    guest->grown_until_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
-    guest->grown_from_mib = guest->told_mib;
+    guest->resized_until_usec = guest->limit_rest_usec =
+        core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
+    if (grows)
+        guest->stale_mib = guest->told_mib;
+    else
+        guest->stale_mib = ok ? 0 : guest->told_mib - guest->told_mib / STALE_PART;
 }
 
 void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const BerthResources *has)
@@ -531,7 +539,7 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         guest->promotion_rest_usec = guest->cooldown_usec;
         set_backed(core, guest, FALSE);
     }
-    note_growth(core, guest, ok);
+    note_memory_resized(core, guest, ok);
     if (!ok) {
         set_size(core, guest, instead);
         return;

@@ -223,8 +223,8 @@ struct CoreGuest {
     gint64 near_limit_usec;     /* when it was last near the limit of its memory. limit.c */
     guint64 space_mib;          /* of it in the core's. checkpoint.c */
     gint64 vcpus_short_usec;    /* since then it lacks vCPUs; 0 = it does not. limit.c */
-    gint64 grown_until_usec;    /* until then it may tell what was before it was given memory: */
-    guint64 grown_from_mib;     /* it told of so much in all then */
+    gint64 resized_until_usec;  /* until then it may tell what was before its memory was resized: */
+    guint64 stale_mib;          /* where it tells of so much in all, or less */
     guint64 told_mib;           /* in all; what is being done to it may have changed that since */
     /* How fast it fills its memory. limit.c */
     gint64 fill_usec;                  /* of the latest report that was taken; 0 = none was */

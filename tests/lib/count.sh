@@ -108,6 +108,23 @@ show_running_programs() {
     printf '%d ended%s\n' "$ended" "${running:+; ${running[*]} run}"
 }
 
+# show_slowest_programs DIR: those below DIR that took most of the time, between the first word of a log and its last.
+show_slowest_programs() {
+    find "$1" -name '*.log' -exec stat -c '%W %Y %n' {} + |
+        awk '$1 > 0 { name = $3; sub(".*/", "", name); sub("[.]log$", "", name); print $2 - $1, name }' |
+        sort -rn | head -n 12 | awk '{ printf "%s%s %d s", NR > 1 ? ", " : "  slowest: ", $2, $1 } END { print "" }'
+}
+
+# show_running_tests FILE: how far the system tests are that write to FILE, and which run.
+show_running_tests() {
+    [[ -e $1 ]] || return 0
+    awk '/^# .* begins$/ { runs[$2] = 1 }
+        /^# --- / { delete runs[$3] }
+        /^ok / { p++ }
+        /^not ok / { f++ }
+        END { printf "%d passed, %d failed;", p, f; for (name in runs) printf " %s", name; print " run" }' "$1"
+}
+
 # count_lines FILE: prints "PASSED FAILED SKIPPED" of its "ok" and "not ok" lines.
 count_lines() {
     awk '/^ok .*# SKIP/ { s++; next } /^ok / { p++ } /^not ok / { f++ }

@@ -53,6 +53,7 @@ def main():
     failed = False
     for number, (description, function) in enumerate(_tests, 1):
         began = time.monotonic()
+        before = active_jobs()
         try:
             function()
             result, note = "ok", ""
@@ -60,10 +61,27 @@ def main():
             result, note = "ok", f" # SKIP {reason}"
         except Exception as error:  # each failure is reported, the others still run
             result, note, failed = "not ok", "", True
-            for line in explain(error).splitlines():
+            for line in [*explain(error).splitlines(), *end_jobs(active_jobs() - before)]:
                 print(f"# {line}")
         print(f"{result} {number} - {description} ({time.monotonic() - began:.1f} s){note}", flush=True)
     sys.exit(1 if failed else 0)
+
+
+def active_jobs():
+    """Numbers of those that have not ended; none if berthd does not answer, which is for a test to find."""
+    listed = run("ls", "--json")
+    return {int(json.loads(line)["id"]) for line in listed.stdout.splitlines()} if listed.returncode == 0 else set()
+
+
+def end_jobs(jobs):
+    """Those that a failed test leaves would take from the tests after it what these need. Returns what is to be said of it."""
+    for job in sorted(jobs):
+        ended = run("cancel", str(job))
+        yield f"its job {job} is ended: {(ended.stdout or ended.stderr).decode().strip()}"
+    try:
+        wait(*jobs)
+    except Failed as error:
+        yield f"not all of its jobs have ended: {error}"
 
 
 def explain(error):

@@ -12,9 +12,10 @@ OVERHEAD_MIB = 96
 LINES = by_size(100, 200, 400)
 
 # It fills a file system in memory with blocks of 1 MiB, slowly where little is left, and goes through all of them in
-# the end. What was in each is said by a digest that it has put out by then.
+# the end. What was in each is said by a digest that it has put out by then. It begins at once, or WHEN there is a file.
 FILLS = """
 mount -o remount,size=95% /dev/shm || exit 7
+until [ -e $WHEN ]; do usleep 100000; done
 i=0
 while [ $i -lt $BLOCKS ]; do
     mount -o remount,size=95% /dev/shm || exit 7 # of what it has by now
@@ -92,8 +93,8 @@ def give_back(job):
     await_true(f"the guest of job {job} is gone", lambda: "guest-released" in berth("events", str(job)), 60)
 
 
-def start_filling(blocks, *options):
-    job = sh(f"BLOCKS={blocks}\n{FILLS}", "--memory", "128M", "--memory-max", "384M", "--time", "30m", *options)
+def start_filling(blocks, *options, when="/"):
+    job = sh(f"BLOCKS={blocks}\nWHEN={when}\n{FILLS}", "--memory", "128M", "--memory-max", "384M", "--time", "30m", *options)
     await_running(job)
     return job
 
@@ -155,7 +156,7 @@ def grown_to_its_ceiling():
 @test("a ceiling that is less than 128 MiB above what a job begins with is reached, and not exceeded")
 def grown_by_less_than_a_block():
     total = "awk '/MemTotal/ { print int($2 / 1024) }' /proc/meminfo >&2\n"
-    job = sh(f"BLOCKS=160\n{total}{FILLS}{total}", "--memory", "128M", "--memory-max", "192M", "--time", "30m")
+    job = sh(f"BLOCKS=160\nWHEN=/\n{total}{FILLS}{total}", "--memory", "128M", "--memory-max", "192M", "--time", "30m")
     await_running(job)
     check_filled(job, 160)
     before, after = map(int, output(job)[1].split())
@@ -165,10 +166,15 @@ def grown_by_less_than_a_block():
 @test("a job that comes to the limit of its memory on a full node is moved to where there is more, and grown there")
 def grown_by_a_move():
     here = sorted(nodes())[0]
-    blocker = fill(here, 128 + OVERHEAD_MIB + 16)  # before it begins, as it may be grown at once
+    blocker = fill(here, 128 + OVERHEAD_MIB + 16)
     try:
-        job = start_filling(130, "--node", ",".join(sorted(nodes())))
-        check("guest-start on " + here in log_of(job), f"it began where it just fits: {log_of(job)}")
+        there = fill(other(here), 16)  # so that it begins where it just fits
+        try:
+            job = start_filling(130, "--node", ",".join(sorted(nodes())), when="/dev/shm/go")
+            check_equal(node_of(job), here, f"where it began ({log_of(job)})")
+        finally:
+            give_back(there)
+        berth("exec", str(job), "--", "touch", "/dev/shm/go")
         check_filled(job, 130)
     finally:
         give_back(blocker)

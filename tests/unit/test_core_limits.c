@@ -360,6 +360,46 @@ static void guest_that_was_grown_is_not_grown_again_for_what_it_was_before(void 
         "report 1.1 mem=660 left=121 psi=500 -> RESIZE 1.1@1\n");
 }
 
+/* What presses it is that it is to give back what it does not have. */
+static void guest_that_cannot_give_memory_back_is_not_grown_for_that(void **state)
+{
+    run("node 1 4 2000\n"
+        "submit 1 v=1 m=400 mmax=800 limit=9000 on-limit=freeze -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 mem=300 left=100\n"
+        "resize 1 m=200 -> RESIZE 1.1@1=1/200\n"
+        "report 1.1 mem=300 left=2 psi=500\n"
+        "resized 1.1 failed\n"
+        "report 1.1 mem=300 left=2 psi=500\n"   /* measured before */
+        "report 1.1 mem=300 left=100 psi=300\n" /* has it back */
+        "holds 1 1 400\n"
+        "at 29\n"
+        "report 1.1 mem=300 left=100 psi=100\n"
+        "report 1.1 mem=390 left=10 -> RESIZE 1.1@1\n" /* and needs more than that now */
+        "holds 1 1 500\n"
+        "resized 1.1\n"
+        "resize 1 m=420 -> RESIZE 1.1@1=1/420\n"
+        "resized 1.1\n"
+        "report 1.1 mem=390 left=30 psi=500\n" /* from when it gave that */
+        "at 59\n"
+        "report 1.1 mem=390 left=30 psi=500 -> RESIZE 1.1@1\n");
+}
+
+static void guest_that_cannot_give_memory_back_is_not_frozen_for_that(void **state)
+{
+    run("node 1 4 2000\n"
+        "submit 1 v=1 m=400 limit=9000 on-limit=freeze -> START 1.1@1\n"
+        "running 1.1\n"
+        "report 1.1 mem=300 left=100\n"
+        "resize 1 m=200 -> RESIZE 1.1@1=1/200\n"
+        "resized 1.1 failed\n"
+        "report 1.1 mem=300 left=100 psi=500\n"
+        "at 29\n"
+        "report 1.1 mem=300 left=100 psi=500\n"
+        "at 30\n"
+        "report 1.1 mem=300 left=100 psi=500 -> FREEZE 1.1@1\n");
+}
+
 static void guest_that_fills_its_memory_is_grown_before_it_is_full(void **state)
 {
     const char *begins = "node 1 4 2000\n"
@@ -535,6 +575,8 @@ int main(void)
         cmocka_unit_test(guest_that_does_not_take_more_is_at_its_limit),
         cmocka_unit_test(guest_that_did_not_take_more_is_tried_again),
         cmocka_unit_test(guest_that_was_grown_is_not_grown_again_for_what_it_was_before),
+        cmocka_unit_test(guest_that_cannot_give_memory_back_is_not_grown_for_that),
+        cmocka_unit_test(guest_that_cannot_give_memory_back_is_not_frozen_for_that),
         cmocka_unit_test(guest_that_fills_its_memory_is_grown_before_it_is_full),
         cmocka_unit_test(on_limit_is_what_the_job_says),
         cmocka_unit_test(shortage_is_told_until_there_is_more),
