@@ -112,7 +112,7 @@ show_running_programs() {
 show_slowest_programs() {
     find "$1" -name '*.log' -exec stat -c '%W %Y %n' {} + |
         awk '$1 > 0 { name = $3; sub(".*/", "", name); sub("[.]log$", "", name); print $2 - $1, name }' |
-        sort -rn | head -n 12 | awk '{ printf "%s%s %d s", NR > 1 ? ", " : "  slowest: ", $2, $1 } END { print "" }'
+        sort -rn | head -n 12 | awk '{ printf "%s%s %d s", (NR == 1 ? "  slowest: " : ", "), $2, $1 } END { print "" }'
 }
 
 # show_running_tests FILE: how far the system tests are that write to FILE, and which run.
