@@ -41,17 +41,42 @@ static const BerthColumn columns[] = {
     {.title = "TIME LIMIT"},
 };
 
+/* What becomes of a guest, if all stays as it is. */
+typedef enum {
+    MOVES,
+    SAVED,       /* it may run nowhere else */
+    SAVED_LATER, /* when no room has come for it */
+    LACKS_ROOM,  /* and cannot be saved */
+    LACKS_SPACE, /* likewise, and may run nowhere else */
+    WAITED_FOR,
+    N_FATES,
+} Fate;
+
+static const char *const fates[] = {[MOVES] = "is moved",
+                                    [SAVED] = "is checkpointed",
+                                    [SAVED_LATER] = "is checkpointed",
+                                    [LACKS_ROOM] = "waits for room",
+                                    [LACKS_SPACE] = "waits for space",
+                                    [WAITED_FOR] = "is waited for"};
+
 typedef struct {
     BerthTable *table;
-    guint n_guests, n_moved, n_saved; /* what is waited for is the rest */
-    guint n_unknown;                  /* of which nobody knows when they end */
+    guint n_guests;
+    guint n_of[N_FATES];
+    guint n_unknown; /* of those that are waited for: of which nobody knows when they end */
     guint64 limit_usec;
     guint64 expected_usec; /* for all that leave */
 } Plan;
 
-static gboolean is_waited_for(const Berth__DrainStep *step)
+static Fate fate_of(const Berth__DrainStep *step)
 {
-    return !step->moves && !step->checkpoints;
+    if (step->moves && !step->lacks_room)
+        return MOVES;
+    if (step->checkpoints && !step->lacks_space)
+        return step->moves ? SAVED_LATER : SAVED;
+    if (step->moves)
+        return LACKS_ROOM;
+    return step->checkpoints ? LACKS_SPACE : WAITED_FOR;
 }
 
 /* Begun seconds (transfer full); NULL for 0. */
@@ -63,21 +88,19 @@ static char *format_takes(guint64 usec)
 
 static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
 {
+    Fate fate = fate_of(step);
     berth_table_add(plan->table, g_strdup(node));
     berth_table_add(plan->table, g_strdup_printf("%" G_GUINT64_FORMAT, step->guest->job));
     berth_table_add(plan->table, g_strdup(step->job_name));
     berth_table_add(plan->table, g_strdup(step->user));
     berth_table_add(plan->table, g_strdup(berth_job_state_name(step->state)));
-    berth_table_add(plan->table, g_strdup(step->moves         ? "is moved"
-                                          : step->checkpoints ? "is checkpointed"
-                                                              : "is waited for"));
+    berth_table_add(plan->table, g_strdup(fates[fate]));
     berth_table_add(plan->table, format_takes(step->takes_usec));
     berth_table_add(plan->table, berth_format_time(step->limit_usec));
     plan->n_guests++;
-    plan->n_moved += step->moves != FALSE;
-    plan->n_saved += !step->moves && step->checkpoints;
-    plan->n_unknown += is_waited_for(step) && step->limit_usec == 0;
-    if (is_waited_for(step))
+    plan->n_of[fate]++;
+    plan->n_unknown += fate == WAITED_FOR && step->limit_usec == 0;
+    if (fate == WAITED_FOR)
         plan->limit_usec = MAX(plan->limit_usec, step->limit_usec);
 }
 
@@ -106,6 +129,16 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **na
     return TRUE;
 }
 
+static const char *const why_fates[] = {
+    [MOVES] = "are moved: there is room for them elsewhere",
+    [SAVED] = "may run nowhere else: they are checkpointed, and go on when the node is open again",
+    [SAVED_LATER] = "have no room elsewhere now: if none comes soon (drain_patience_usec of "
+                    "berthd.conf) they are checkpointed, and go on where they have their turn",
+    [LACKS_ROOM] = "have no room elsewhere now, and cannot be checkpointed, or not for want of space: "
+                   "they stay until there is room",
+    [LACKS_SPACE] = "may run nowhere else, and there is not so much space left for checkpoints: they "
+                    "stay until berth checkpoint rm has made room, or they end"};
+
 static void print_plan(const Plan *plan)
 {
     g_autofree char *limit = berth_format_time(plan->limit_usec);
@@ -115,16 +148,12 @@ static void print_plan(const Plan *plan)
         return;
     }
     berth_table_print(plan->table, stdout, berth_terminal_width(stdout));
-    if (plan->n_moved > 0)
-        printf("%u of %u are moved as soon as there is room for them elsewhere\n", plan->n_moved,
-               plan->n_guests);
-    if (plan->n_saved > 0)
-        printf("%u of %u may run nowhere else: they are checkpointed, and go on when the node is "
-               "open again\n",
-               plan->n_saved, plan->n_guests);
+    for (Fate fate = MOVES; fate < WAITED_FOR; fate++)
+        if (plan->n_of[fate] > 0)
+            printf("%u of %u %s\n", plan->n_of[fate], plan->n_guests, why_fates[fate]);
     if (expected != NULL)
-        printf("where there is room these are expected to have left in %s\n", expected);
-    guint n_waited = plan->n_guests - plan->n_moved - plan->n_saved;
+        printf("those that are moved or checkpointed are expected to have left in %s\n", expected);
+    guint n_waited = plan->n_of[WAITED_FOR];
     if (plan->n_unknown > 0)
         printf("nobody knows when %u of %u end: they have no time limit, or an operator froze "
                "them\n",
@@ -194,6 +223,7 @@ static void take_task(const Drain *drain, const Berth__Event *event)
             why_it_waits(event->reason));
 }
 
+/* Or could not be saved. */
 static void take_move(const Drain *drain, const Berth__Event *event)
 {
     if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE)
@@ -236,6 +266,10 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     case BERTH__EVENT__KIND__GUEST_MIGRATE:
     case BERTH__EVENT__KIND__GUEST_MIGRATE_FAILED:
         take_move(drain, event);
+        break;
+    case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
+        if (event->reason == BERTH__REASON__REASON_DRAIN)
+            take_move(drain, event);
         break;
     case BERTH__EVENT__KIND__NODE_EMPTY:
         say(drain, event->node, "is empty");
@@ -318,10 +352,19 @@ static gboolean follow(BerthCli *cli, gpointer user_data, GError **error)
 
 static const char *why_there(const Berth__DrainStep *step)
 {
-    if (step->moves)
+    switch (fate_of(step)) {
+    case LACKS_ROOM:
+    case SAVED_LATER:
+        return "there was no room for it elsewhere in time";
+    case MOVES:
         return "it was not moved in time";
-    return step->checkpoints ? "it cannot be moved, and was not checkpointed"
-                             : "it can be neither moved nor checkpointed";
+    case SAVED:
+        return "it cannot be moved, and was not checkpointed";
+    case LACKS_SPACE:
+        return "it cannot be moved, and there is not so much space left for a checkpoint of it";
+    default:
+        return "it can be neither moved nor checkpointed";
+    }
 }
 
 static gboolean tell_left_on(Drain *drain, const char *name, guint *n_left, GError **error)

@@ -99,6 +99,9 @@ typedef struct {
     gint64
         checkpoint_missed_usec; /* when one was last due, or its time limit came, and there was no
                                     * space for it; 0 = never */
+    gint64
+        drain_missed_usec; /* when its node was last drained, it was to be checkpointed, and there was
+                            * no space for it; 0 = never */
     gint64 ran_usec;            /* of its time limit, before the present run */
     gint64 starved_usec;        /* of the present run: lost because its node gave it less than it
                                * wanted, and not charged to its time limit */
@@ -645,6 +648,8 @@ typedef struct {
     BerthJobState state;
     gboolean moves;       /* as soon as there is room elsewhere; else its end is waited for */
     gboolean checkpoints; /* it could be, where it cannot be moved in time */
+    gboolean lacks_room;  /* MOVES, and there is none now beside those before it */
+    gboolean lacks_space; /* CHECKPOINTS, and for that there is none, likewise */
     gint64
         takes_usec; /* its move, or else its checkpoint, as the policy reckons it (doc/policy.md) */
     /* When its time limit and its grace have passed, if it loses no more time to others on its node; G_MAXINT64 = it has no

@@ -54,13 +54,26 @@ static gboolean move_away(BerthCore *core, CoreGuest *guest)
     return refuge != NULL || slack != NULL;
 }
 
+/* Once for each drain: that goes on, and tries again with each round. */
+static void tell_missed(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->is_drain_missed)
+        return;
+    guest->is_drain_missed = TRUE;
+    guest->task->record.drain_missed_usec = core->now_usec;
+    core_emit_changed(core, guest->task);
+}
+
 /* It goes on from there when it has its turn elsewhere, or here again. For what is in slack there is space.
  * FALSE: it cannot be. */
 static gboolean save_away(BerthCore *core, CoreGuest *guest)
 {
-    if (!core_move_may_checkpoint(core, guest) ||
-        (!guest->is_opportunistic && !core_checkpoint_keep_space(core, guest->task)))
+    if (!core_move_may_checkpoint(core, guest))
         return FALSE;
+    if (!guest->is_opportunistic && !core_checkpoint_keep_space(core, guest->task)) {
+        tell_missed(core, guest);
+        return FALSE;
+    }
     core_move_checkpoint(core, guest, TRUE, BERTH_REASON_DRAIN);
     return TRUE;
 }
@@ -125,6 +138,7 @@ static void forget_failures(const CoreNode *node)
     for (guint i = 0; i < node->guests->len; i++) {
         CoreGuest *guest = g_ptr_array_index(node->guests, i);
         guest->moves_failed = 0;
+        guest->is_drain_missed = FALSE;
         guest->move_rest_usec = guest->stuck_usec = 0;
     }
 }

@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what a drain would do with the guests of a node, and how long that would take. Changes nothing. */
 #include "scheduler/core/charge.h"
+#include "scheduler/core/checkpoint.h"
+#include "scheduler/core/class.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/limit.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/profile.h"
+#include "scheduler/core/slack.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
@@ -52,12 +57,107 @@ static gboolean may_be_elsewhere(const BerthCore *core, const CoreGuest *guest, 
     return FALSE;
 }
 
+/* --- where to -------------------------------------------------------------------------------- */
+
+/* What those of the plan that come before have taken. */
+typedef struct {
+    BerthCore *core;
+    const guint32 *with;
+    gsize n_with;
+    GArray *places; /* Place */
+    guint64 space_mib;
+} Taken;
+
+typedef struct {
+    guint32 node;
+    CoreSize size;
+} Place;
+
+static Place *place_on(const Taken *taken, guint32 node)
+{
+    for (guint i = 0; i < taken->places->len; i++)
+        if (g_array_index(taken->places, Place, i).node == node)
+            return &g_array_index(taken->places, Place, i);
+    return NULL;
+}
+
+static gboolean has_room_on(const Taken *taken, const CoreNode *node, CoreSize size)
+{
+    const Place *place = place_on(taken, node->handle);
+    return place == NULL ||
+           core_size_fits(core_size_add(size, place->size), core_node_free(node));
+}
+
+static void take(Taken *taken, guint32 node, CoreSize size)
+{
+    Place *place = place_on(taken, node);
+    Place first = {node, size};
+    if (place != NULL)
+        place->size = core_size_add(place->size, size);
+    else
+        g_array_append_val(taken->places, first);
+}
+
+/* Where it could be backed now, which is taken. One in slack may find more. */
+static gboolean take_room(Taken *taken, const CoreGuest *guest)
+{
+    BerthCore *core = taken->core;
+    CoreNode *node = NULL;
+    while ((node = core_nodes_next(&core->nodes, guest->size, node != NULL ? node->handle : 0)) !=
+           NULL)
+        if (node->handle != guest->node && !is_among(taken->with, taken->n_with, node->handle) &&
+            core_class_allows(guest->task->job->class, node->handle) &&
+            has_room_on(taken, node, guest->size) &&
+            core_limit_could_back(core, node, guest, guest->size, CORE_HEEDS_FIRM)) {
+            take(taken, node->handle, guest->size);
+            return TRUE;
+        }
+    CoreLodger lodger = core_slack_lodger(guest);
+    return guest->is_opportunistic && core_slack_find(core, &lodger, guest->node) != NULL;
+}
+
+/* For those in slack there is always some. */
+static gboolean take_space(Taken *taken, const CoreGuest *guest)
+{
+    guint64 need_mib = core_checkpoint_space_mib(taken->core, guest);
+    if (guest->is_opportunistic || guest->task->record.checkpoint_space_mib > 0)
+        return TRUE;
+    if (taken->space_mib + need_mib > core_checkpoint_space_left_mib(taken->core))
+        return FALSE;
+    taken->space_mib += need_mib;
+    return TRUE;
+}
+
+/* --- the steps ------------------------------------------------------------------------------- */
+
+/* It waits for room until drain_patience is over, and is saved then. */
+static gboolean is_saved(const BerthCoreDrainStep *step)
+{
+    return step->checkpoints && !step->lacks_space && (!step->moves || step->lacks_room);
+}
+
 static gint64 takes_usec(const BerthCore *core, const CoreGuest *guest,
                          const BerthCoreDrainStep *step)
 {
-    if (step->moves)
-        return core_move_migrate_usec(core, guest);
-    return step->checkpoints ? core_move_checkpoint_usec(core, guest) : 0;
+    if (is_saved(step))
+        return core_move_checkpoint_usec(core, guest);
+    return step->moves ? core_move_migrate_usec(core, guest) : 0;
+}
+
+static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
+{
+    const BerthCore *core = taken->core;
+    BerthCoreDrainStep step = {.guest = core_guest_id(guest),
+                               .state = guest->task->record.state,
+                               .moves = core_move_could_migrate(core, guest) &&
+                                        may_be_elsewhere(core, guest, taken->with, taken->n_with),
+                               .checkpoints = core_move_could_checkpoint(core, guest),
+                               .limit_usec = limit_usec(core, guest->task)};
+    step.lacks_room = step.moves && !take_room(taken, guest);
+    if (step.checkpoints && (!step.moves || step.lacks_room))
+        step.lacks_space = !take_space(taken, guest);
+    step.takes_usec = takes_usec(core, guest, &step);
+    return step;
 }
 
 GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *with, gsize n_with)
@@ -66,16 +166,11 @@ GArray *berth_core_plan_drain(BerthCore *core, guint32 handle, const guint32 *wi
     if (node == NULL)
         return NULL;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    g_autoptr(GArray) places = g_array_new(FALSE, FALSE, sizeof(Place));
+    Taken taken = {core, with, n_with, places, 0};
     GArray *steps = g_array_sized_new(FALSE, TRUE, sizeof(BerthCoreDrainStep), guests->len);
     for (guint i = 0; i < guests->len; i++) {
-        const CoreGuest *guest = g_ptr_array_index(guests, i);
-        BerthCoreDrainStep step = {.guest = core_guest_id(guest),
-                                   .state = guest->task->record.state,
-                                   .moves = core_move_could_migrate(core, guest) &&
-                                            may_be_elsewhere(core, guest, with, n_with),
-                                   .checkpoints = core_move_could_checkpoint(core, guest),
-                                   .limit_usec = limit_usec(core, guest->task)};
-        step.takes_usec = takes_usec(core, guest, &step);
+        BerthCoreDrainStep step = step_of(&taken, g_ptr_array_index(guests, i));
         g_array_append_val(steps, step);
     }
     return steps;
@@ -106,13 +201,13 @@ static gint64 longer(gint64 usec, gint64 permille)
     return usec > G_MAXINT64 / permille ? G_MAXINT64 : usec * permille / 1000;
 }
 
-/* Those of STEPS that move, or those that are checkpointed instead. */
-static void take_turns(GArray *lanes, const GArray *steps, gboolean moves, gint64 since_usec,
+/* Those of STEPS that are checkpointed, or those that move. */
+static void take_turns(GArray *lanes, const GArray *steps, gboolean saves, gint64 since_usec,
                        gint64 times_permille)
 {
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        if (step->moves == moves && step->takes_usec > 0)
+        if (is_saved(step) == saves && step->takes_usec > 0)
             take_turn(lanes, since_usec, longer(step->takes_usec, times_permille));
     }
 }
@@ -124,8 +219,8 @@ gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nod
     gint64 times_permille = wanted * 1000 / MIN(wanted, core_move_cluster_cap(core));
     g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
     g_array_set_size(lanes, per_node);
-    take_turns(lanes, steps, TRUE, 0, times_permille);
-    take_turns(lanes, steps, FALSE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
+    take_turns(lanes, steps, FALSE, 0, times_permille);
+    take_turns(lanes, steps, TRUE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
                times_permille);
     return last_usec(lanes);
 }

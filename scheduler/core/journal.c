@@ -326,7 +326,8 @@ static const Member restored_task_members[] = {
     IN(BerthCoreTask, to_balloon_mib, U64),
     IN(BerthCoreTask, short_usec, I64),
     IN(BerthCoreTask, checkpoint_doubted, U32),
-    IN(BerthCoreTask, checkpoint_doubted_ran_usec, I64)};
+    IN(BerthCoreTask, checkpoint_doubted_ran_usec, I64),
+    IN(BerthCoreTask, drain_missed_usec, I64)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

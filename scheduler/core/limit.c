@@ -147,9 +147,8 @@ typedef enum {
     CANNOT,
 } Growth;
 
-/* NODE could back all of that size now, beside what is planned there. */
-static gboolean could_back(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
-                           CoreSize size, guint heeds)
+gboolean core_limit_could_back(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                               CoreSize size, guint heeds)
 {
     CoreNeed need = {size, MAX(guest->task->planned_end_usec - core->now_usec, 1), TRUE, heeds};
     return core_size_fits(size, core_node_free(node)) &&
@@ -164,7 +163,7 @@ CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, C
     CoreNode *node = NULL;
     while ((node = core_nodes_next(&core->nodes, size, node != NULL ? node->handle : 0)) != NULL) {
         if ((shape->n_nodes > 0 && !core_class_allows(guest->task->job->class, node->handle)) ||
-            node->handle == guest->node || !could_back(core, node, guest, size, heeds))
+            node->handle == guest->node || !core_limit_could_back(core, node, guest, size, heeds))
             continue;
         if (core_move_is_below_caps(core, node) && !core_move_was_refused(core, node))
             return node;
@@ -213,7 +212,7 @@ static Growth grow_from_slack(BerthCore *core, CoreGuest *guest, CoreSize size)
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     gboolean may_be_promoted = (core->config.features & BERTH_FEATURE_PROMOTION) != 0 &&
                                core->now_usec >= guest->promotion_rest_usec;
-    if (!may_be_promoted || !could_back(core, node, guest, size, CORE_HEEDS_FIRM))
+    if (!may_be_promoted || !core_limit_could_back(core, node, guest, size, CORE_HEEDS_FIRM))
         return move_to_grow(core, guest, size);
     core_move_promote(core, guest);
     return GROWS;

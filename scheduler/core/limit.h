@@ -7,6 +7,9 @@
 void core_limit_check(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
 /* TASK is, or is no longer, one that stalls and goes on all the same. */
 void core_limit_set_short(BerthCore *core, CoreTask *task, gboolean is_short);
+/* NODE could back GUEST with SIZE for as long as it is thought to run, beside the planned starts before HEEDS. */
+gboolean core_limit_could_back(const BerthCore *core, CoreNode *node, const CoreGuest *guest,
+                               CoreSize size, guint heeds);
 /* A node, other than its own, that can back GUEST with SIZE for as long as it is thought to run, beside the
  * planned starts before HEEDS: the first below its caps of moves; else one that is not. NULL = none. */
 CoreNode *core_limit_find_place(const BerthCore *core, const CoreGuest *guest, CoreSize size,

@@ -292,6 +292,8 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->state = (Berth__JobState)source->state;
     step->moves = source->moves;
     step->checkpoints = source->checkpoints;
+    step->lacks_room = source->lacks_room;
+    step->lacks_space = source->lacks_space;
     step->takes_usec = (guint64)source->takes_usec;
     step->limit_usec = source->limit_usec == G_MAXINT64 ? 0 : (guint64)source->limit_usec;
     if (job) {

@@ -134,6 +134,7 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
     stored->checkpoint_stops = task->checkpoint_stops;
     stored->checkpoint_usec = (guint64)task->checkpoint_usec;
     stored->checkpoint_missed_usec = (guint64)task->checkpoint_missed_usec;
+    stored->drain_missed_usec = (guint64)task->drain_missed_usec;
     stored->checkpoint_doubted = task->checkpoint_doubted;
     stored->checkpoint_doubted_ran_usec = (guint64)task->checkpoint_doubted_ran_usec;
     stored->freeze_to_disk = task->freeze_to_disk;
@@ -258,6 +259,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .checkpoint_stops = stored->checkpoint_stops,
         .checkpoint_usec = (gint64)stored->checkpoint_usec,
         .checkpoint_missed_usec = (gint64)stored->checkpoint_missed_usec,
+        .drain_missed_usec = (gint64)stored->drain_missed_usec,
         .checkpoint_doubted = stored->checkpoint_doubted,
         .checkpoint_doubted_ran_usec = (gint64)stored->checkpoint_doubted_ran_usec,
         .ran_usec = (gint64)stored->ran_usec,

@@ -110,8 +110,10 @@ static void ask_missed(Script *script)
     const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
     gint64 at_usec =
         SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
-    if (told->checkpoint_missed_usec != at_usec)
-        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, told->checkpoint_missed_usec);
+    gint64 told_usec = core_script_has(script, "drain") ? told->drain_missed_usec
+                                                        : told->checkpoint_missed_usec;
+    if (told_usec != at_usec)
+        fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, told_usec);
 }
 
 static void ask_needs(Script *script)
@@ -248,8 +250,12 @@ static void ask_leave(Script *script)
     assert_non_null(steps);
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        g_string_append_printf(text, "%s%u.%u:%s:", i > 0 ? " " : "", (guint)step->guest.job,
-                               step->guest.epoch, step->moves ? "moves" : "waits");
+        g_string_append_printf(text, "%s%u.%u:%s%s:", i > 0 ? " " : "", (guint)step->guest.job,
+                               step->guest.epoch,
+                               step->lacks_room ? "no-room"
+                               : step->moves    ? "moves"
+                                                : "waits",
+                               step->lacks_space ? "+no-space" : "");
         if (step->limit_usec == G_MAXINT64)
             g_string_append(text, "never");
         else

@@ -372,12 +372,12 @@ static void plan_says_what_moves_and_when_the_others_are_at_their_limits(void **
         "running 5.1\n"
         "at 30\n"
         "cancel 5 -> STOP 5.1@1\n"
-        "leave 1 1.1:moves:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
-        "leave 1 1.1:moves:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
+        "leave 1 1.1:no-room:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
+        "leave 1 1.1:no-room:510 2.1:waits:330 3.1:waits:never 4.1:waits:240 5.1:waits:40\n"
         "freeze 2 op -> FREEZE 2.1@1\n"
         "frozen 2.1\n"
         "exited 5.1 -> RELEASE 5.1@1\n"
-        "leave 1 1.1:moves:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n"
+        "leave 1 1.1:no-room:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n"
         "cordon 2\n"
         "leave 1 1.1:waits:510 2.1:waits:never 3.1:waits:never 4.1:waits:240 5.1:waits:30\n");
 }
@@ -401,8 +401,10 @@ static void plan_says_what_is_known_of_a_limit(void **state)
 static void plan_says_that_who_cannot_move_yet_moves(void **state)
 {
     run_moving("node 1 8 1000\n"
-               "node 2 1 1\n"
+               "node 2 8 1000\n"
+               "cordon 2\n"
                "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "undrain 2\n"
                "leave 1 1.1:moves:510\n"
                "running 1.1\n"
                "freeze 1 -> FREEZE 1.1@1\n"
@@ -433,6 +435,59 @@ static void plan_says_how_long_it_takes(void **state)
                "submit 5 m=2000 limit=500 may-checkpoint -> START 5.1@3\n"
                "running 5.1\n"
                "empties 3 1 70\n");
+}
+
+/* Node 2 has room for the first two of them alone: the third is saved after the minute for which it waits for more, and that
+ * takes 6 s. */
+static void plan_says_for_whom_there_is_no_room(void **state)
+{
+    run_moving("node 1 8 4000\n"
+               "submit 1 m=400 limit=500 may-move may-checkpoint -> START 1.1@1\n"
+               "submit 2 m=400 limit=500 may-move -> START 2.1@1\n"
+               "submit 3 m=400 limit=500 may-move may-checkpoint -> START 3.1@1\n"
+               "submit 4 m=400 limit=500 may-move -> START 4.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "running 3.1\n"
+               "running 4.1\n"
+               "node 2 8 1000\n"
+               "leave 1 1.1:moves:510 2.1:moves:510 3.1:no-room:510 4.1:no-room:510\n"
+               "empties 1 1 66\n"
+               "node 3 8 900\n"
+               "leave 1 1.1:moves:510 2.1:moves:510 3.1:moves:510 4.1:moves:510\n");
+}
+
+#define WITH_SPACE(mib, script) core_script_run_tuned(FEATURES, BERTH_TUNING_CHECKPOINT_SPACE_MIB, mib, script)
+
+static void plan_says_for_whose_checkpoint_there_is_no_space(void **state)
+{
+    WITH_SPACE(600, "node 1 8 4000\n"
+                    "submit 1 m=400 limit=500 nodes=1 may-checkpoint -> START 1.1@1\n"
+                    "submit 2 m=400 limit=500 nodes=1 may-checkpoint -> START 2.1@1\n"
+                    "running 1.1\n"
+                    "running 2.1\n"
+                    "leave 1 1.1:waits:510 2.1:waits+no-space:510\n"
+                    "checkpoint 2 -> CHECKPOINT 2.1@1#1\n" /* for which it is kept */
+                    "leave 1 1.1:waits+no-space:510 2.1:waits:510\n");
+}
+
+static void drained_guest_for_whose_checkpoint_there_is_no_space_is_told_once(void **state)
+{
+    WITH_SPACE(300, "node 1 8 4000\n"
+                    "submit 1 m=400 limit=5000 nodes=1 may-checkpoint -> START 1.1@1\n"
+                    "running 1.1\n"
+                    "drain 1\n"
+                    "at 60\n"
+                    "timer\n"
+                    "missed 1 60 drain\n"
+                    "at 120\n"
+                    "timer\n"
+                    "missed 1 60 drain\n"
+                    "undrain 1\n"
+                    "drain 1\n"
+                    "at 180\n"
+                    "timer\n"
+                    "missed 1 180 drain\n");
 }
 
 /* That its last guest found no place for long is no haste for the next, which has just come to a node that is to be
@@ -481,6 +536,9 @@ int main(void)
         cmocka_unit_test(plan_says_what_is_known_of_a_limit),
         cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
         cmocka_unit_test(plan_says_how_long_it_takes),
+        cmocka_unit_test(plan_says_for_whom_there_is_no_room),
+        cmocka_unit_test(plan_says_for_whose_checkpoint_there_is_no_space),
+        cmocka_unit_test(drained_guest_for_whose_checkpoint_there_is_no_space_is_told_once),
         cmocka_unit_test(new_guest_has_all_of_the_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -79,6 +79,7 @@ static const BerthCoreTask core_tasks[] = {
      .checkpoint_stops = TRUE,
      .checkpoint_usec = 8,
      .checkpoint_missed_usec = 9,
+     .drain_missed_usec = 10,
      .checkpoint_doubted = 6,
      .checkpoint_doubted_ran_usec = 13,
      .freeze_reason = BERTH_REASON_FROZEN_BY_USER,
@@ -156,6 +157,7 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->checkpoint_stops, b->checkpoint_stops);
     assert_int_equal(a->checkpoint_usec, b->checkpoint_usec);
     assert_int_equal(a->checkpoint_missed_usec, b->checkpoint_missed_usec);
+    assert_int_equal(a->drain_missed_usec, b->drain_missed_usec);
     assert_int_equal(a->checkpoint_doubted, b->checkpoint_doubted);
     assert_int_equal(a->checkpoint_doubted_ran_usec, b->checkpoint_doubted_ran_usec);
     assert_int_equal(a->short_usec, b->short_usec);

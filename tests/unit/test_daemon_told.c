@@ -49,6 +49,7 @@ static void take(Told *told, const char *node)
     berth_told_take(&job, &told->entry, &told->task, node, NOW_USEC, &told->news);
     record_of(told)->epoch = told->task.epoch;
     told->entry.stored->checkpoint_missed_usec = (guint64)told->task.checkpoint_missed_usec;
+    told->entry.stored->drain_missed_usec = (guint64)told->task.drain_missed_usec;
     berth_pb_set_string(&record_of(told)->node, node);
 }
 
@@ -173,6 +174,13 @@ static void missed_checkpoint_is_told_by_what_it_was_for(void **state)
     assert_non_null(strstr(record_of(told)->unsaved_text, "checkpoint_space_mib"));
     take(told, "n1");
     assert_false(told->news.is_unsaved);
+    assert_false(told->news.is_drain_missed);
+    told->task.drain_missed_usec = 9;
+    take(told, "n1");
+    assert_true(told->news.is_drain_missed);
+    assert_false(told->news.is_missed || told->news.is_unsaved);
+    take(told, "n1");
+    assert_false(told->news.is_drain_missed);
     told->task.state = BERTH_JOB_TIMEOUT; /* it stays with what has ended */
     told->task.stop_reason = BERTH_REASON_NONE;
     take(told, "n1");
