@@ -146,7 +146,7 @@ static void tell_slack(Story *story)
         break;
     case BERTH__EXPLANATION__SLACK__SLACK_NO_SPACE:
         tell(story, "It does not start in slack: there is not so much space left for checkpoints "
-                    "(checkpoint_space_mib of berthd.conf).");
+                    "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf).");
         break;
     case BERTH__EXPLANATION__SLACK__SLACK_WANTS_BACKING:
         tell(story, "It does not start in slack: it hardly got any CPU there, and waits for its "

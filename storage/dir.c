@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 
 #include "common/error.h"
 #include "storage/dir_internal.h"
@@ -86,6 +87,19 @@ static gboolean dir_prepare(BerthStorage *storage, GError **error)
     return TRUE;
 }
 
+static gboolean dir_room(BerthStorage *storage, guint64 *out_bytes, GError **error)
+{
+    const BerthDirStorage *self = (BerthDirStorage *)storage;
+    struct statvfs file_system;
+    if (fstatvfs(self->fd, &file_system) != 0) {
+        berth_set_error_errno(error, errno, "cannot ask what the file system of %s has left",
+                              self->path);
+        return FALSE;
+    }
+    *out_bytes = (guint64)file_system.f_bavail * file_system.f_frsize;
+    return TRUE;
+}
+
 static char *dir_client_address(BerthStorage *storage)
 {
     return g_strdup("");
@@ -115,6 +129,7 @@ static const BerthStorageBackend dir_backend = {
     .free = dir_free,
     .prepare = dir_prepare,
     .check = dir_check,
+    .room = dir_room,
     .client_address = dir_client_address,
     .is_fenced = dir_is_fenced,
     .is_worn = dir_is_worn,

@@ -186,6 +186,7 @@ static const BerthStorageBackend rbd_backend = {
     .free = rbd_free,
     .prepare = rbd_check,
     .check = rbd_check,
+    .room = berth_rbd_room,
     .client_address = rbd_client_address,
     .is_fenced = rbd_is_fenced,
     .is_worn = rbd_is_worn,

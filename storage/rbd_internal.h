@@ -108,6 +108,10 @@ static inline int berth_rbd_close_watched(const BerthRbdStorage *self, rbd_image
 /* IDs of the RBD images whose names start with PREFIX, added to IDS. */
 gboolean berth_rbd_list_images(BerthRbdStorage *self, const char *prefix, GPtrArray *ids,
                                GError **error);
+/* --- what is left (rbd_room.c) ---------------------------------------------------------------- */
+
+gboolean berth_rbd_room(BerthStorage *storage, guint64 *out_bytes, GError **error);
+
 /* --- who has an RBD image open (rbd_watchers.c) ----------------------------------------------- */
 
 /* Adds the addresses of the clients that have IMAGE open for writing (transfer full): also of those that have ended within the

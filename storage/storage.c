@@ -59,6 +59,11 @@ const char *berth_storage_kind(BerthStorage *storage)
     return storage->backend->kind;
 }
 
+gboolean berth_storage_room(BerthStorage *storage, guint64 *out_bytes, GError **error)
+{
+    return storage->backend->room(storage, out_bytes, error);
+}
+
 gboolean berth_storage_check(BerthStorage *storage, GError **error)
 {
     return storage->backend->check(storage, error);

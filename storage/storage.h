@@ -58,6 +58,9 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorage, berth_storage_free)
 const char *berth_storage_kind(BerthStorage *storage);
 /* One small read and write: TRUE if storage answers now. */
 gboolean berth_storage_check(BerthStorage *storage, GError **error);
+/* How much more it can take, as it stands now: of one pool of Ceph, copies accounted for; of the file system that dir is
+ * in. What is written meanwhile by others is not foreseen. */
+gboolean berth_storage_room(BerthStorage *storage, guint64 *out_bytes, GError **error);
 /* This process's own client address, for fencing a whole agent; "" where there is none. Does not
  * block. (transfer full) */
 char *berth_storage_client_address(BerthStorage *storage);

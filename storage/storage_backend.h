@@ -56,6 +56,7 @@ struct BerthStorageBackend {
     void (*free)(BerthStorage *storage);
     gboolean (*prepare)(BerthStorage *storage, GError **error);
     gboolean (*check)(BerthStorage *storage, GError **error);
+    gboolean (*room)(BerthStorage *storage, guint64 *out_bytes, GError **error);
     char *(*client_address)(BerthStorage *storage);
     gboolean (*is_fenced)(BerthStorage *storage);
     gboolean (*is_worn)(BerthStorage *storage);

@@ -7,7 +7,7 @@
  * node. Space is kept for it from the moment it is wanted; when it is done, what was really stored counts instead.
  * A guest that leaves its node for another reason is not saved any more, and the space is free.
  *
- * Invariant: stored_mib is the sum of what the records say. */
+ * Invariant: stored_mib is the sum of what the records say, and kept_mib of that in them which is not stored yet. */
 #include "scheduler/core/checkpoint.h"
 
 #include "scheduler/core/charge.h"
@@ -35,10 +35,28 @@ void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
     guest->space_mib = space_mib;
 }
 
+static guint64 room_for_checkpoints_mib(const BerthCore *core)
+{
+    guint64 permille = (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_ROOM_PERMILLE];
+    if (core->room_mib == G_MAXUINT64)
+        return G_MAXUINT64;
+    return core->room_mib / 1000 * permille + core->room_mib % 1000 * permille / 1000;
+}
+
 guint64 core_checkpoint_space_left_mib(const BerthCore *core)
 {
     guint64 all_mib = (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_SPACE_MIB];
-    return all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
+    guint64 given_mib = all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
+    guint64 room_mib = room_for_checkpoints_mib(core);
+    return MIN(given_mib, room_mib - MIN(room_mib, core->kept_mib + core->space_mib));
+}
+
+void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib)
+{
+    gboolean is_more = room_mib > core->room_mib;
+    core->room_mib = room_mib;
+    if (is_more)
+        core->pass_wanted = core->slack_wanted = TRUE;
 }
 
 static void set_space(BerthCore *core, CoreTask *task, guint64 space_mib)
@@ -46,6 +64,7 @@ static void set_space(BerthCore *core, CoreTask *task, guint64 space_mib)
     if (task->record.checkpoint_space_mib == space_mib)
         return;
     core->stored_mib += space_mib - task->record.checkpoint_space_mib;
+    core->kept_mib += space_mib - task->record.checkpoint_space_mib;
     task->record.checkpoint_space_mib = space_mib;
     core_emit_changed(core, task);
 }
@@ -260,11 +279,13 @@ void core_checkpoint_doubt_no_more(BerthCore *core, CoreTask *task)
 void core_checkpoint_restored(BerthCore *core, CoreTask *task)
 {
     core->stored_mib += task->record.checkpoints_mib + task->record.checkpoint_space_mib;
+    core->kept_mib += task->record.checkpoint_space_mib;
 }
 
 void core_checkpoint_forget(BerthCore *core, CoreTask *task)
 {
     core->stored_mib -= task->record.checkpoints_mib + task->record.checkpoint_space_mib;
+    core->kept_mib -= task->record.checkpoint_space_mib;
     task->record.checkpoints_mib = task->record.checkpoint_space_mib = 0;
 }
 

@@ -11,7 +11,10 @@ guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
 /* What GUEST may need of it without being asked, which is as much as it has memory while it is in slack: to be called
  * whenever either has changed. */
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest);
-/* That is still left for checkpoints, of what guests in slack may not need. */
+/* Storage has so much left. */
+void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib);
+/* That is still left for checkpoints, of what guests in slack may not need: of what the site gives them, and of what
+ * storage can still take. */
 guint64 core_checkpoint_space_left_mib(const BerthCore *core);
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
  * is kept already stays so. */

@@ -37,6 +37,7 @@
 BerthCore *berth_core_new(const BerthCoreConfig *config)
 {
     BerthCore *core = g_new0(BerthCore, 1);
+    core->room_mib = G_MAXUINT64;
     core->config = *config;
     core_tuning_load(core->tunings, config->tunings);
     core->config.tunings = core->tunings;
@@ -370,6 +371,9 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_STORAGE_DOWN:
     case BERTH_EVENT_STORAGE_UP:
         on_storage(core, event->kind == BERTH_EVENT_STORAGE_DOWN);
+        return TRUE;
+    case BERTH_EVENT_STORAGE_ROOM:
+        core_checkpoint_room_changed(core, event->storage_room.mib);
         return TRUE;
     case BERTH_EVENT_TIMER:
         on_timer(core);

@@ -319,6 +319,7 @@ typedef enum {
     BERTH_EVENT_STORAGE_DOWN,   /* storage does not answer: nothing is started until it does;
                                    what waits has the reason STORAGE_UNAVAILABLE */
     BERTH_EVENT_STORAGE_UP,     /* the default; either may come again without effect */
+    BERTH_EVENT_STORAGE_ROOM,   /* how much more it can take; until the first it is taken to have no end */
     BERTH_EVENT_TIMER,
     BERTH_EVENT_GUEST_REPORTED,     /* what it uses */
     BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use, and what the host lacks */
@@ -480,6 +481,9 @@ typedef struct {
                 has; /* _RESIZED, not ok: what it has instead; vcpus 0 = what it had. DISK_MIB is
                                  * not told */
         } result;    /* GUEST_MIGRATED, _CHECKPOINTED, _FROZEN, _THAWED, _RESIZED */
+        struct {
+            guint64 mib;
+        } storage_room;
         struct {
             guint32 account; /* from 1; 0 = the root, above all */
             guint32 parent;

@@ -101,14 +101,17 @@ static void check_stored(const BerthCore *core)
     GHashTableIter iter;
     gpointer key;
     guint64 sum_mib = 0;
+    guint64 kept_mib = 0;
     g_hash_table_iter_init(&iter, core->jobs);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
         const CoreJob *job = key;
-        for (guint32 i = 0; i < job->n_tasks; i++)
-            sum_mib +=
-                job->tasks[i]->record.checkpoints_mib + job->tasks[i]->record.checkpoint_space_mib;
+        for (guint32 i = 0; i < job->n_tasks; i++) {
+            sum_mib += job->tasks[i]->record.checkpoints_mib;
+            kept_mib += job->tasks[i]->record.checkpoint_space_mib;
+        }
     }
-    CHECK(sum_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);
+    CHECK(sum_mib + kept_mib == core->stored_mib, "%" G_GUINT64_FORMAT " MiB", sum_mib);
+    CHECK(kept_mib == core->kept_mib, "%" G_GUINT64_FORMAT " MiB", kept_mib);
 }
 
 /* What owners are said to run is what their tasks have. */

@@ -95,6 +95,7 @@ static const Member resize_members[] = {E(request.by_operator, I32),
                                         E(request.resources.memory_mib, U64)};
 static const Member time_limit_members[] = {E(request.by_operator, I32),
                                             E(request.time_limit_usec, I64)};
+static const Member storage_room_members[] = {E(storage_room.mib, U64)};
 static const Member joined_members[] = {E(joined.info.capacity.vcpus, U32),
                                         E(joined.info.capacity.memory_mib, U64),
                                         E(joined.info.capacity.disk_mib, U64),
@@ -227,6 +228,7 @@ static const Event events[] = {
     [BERTH_EVENT_FENCE_FAILED] = NONE("fence-failed"),
     [BERTH_EVENT_STORAGE_DOWN] = NONE("storage-down"),
     [BERTH_EVENT_STORAGE_UP] = NONE("storage-up"),
+    [BERTH_EVENT_STORAGE_ROOM] = WITH("storage-room", storage_room_members),
     [BERTH_EVENT_TIMER] = NONE("timer"),
     [BERTH_EVENT_GUEST_REPORTED] = WITH("reported", usage_members),
     [BERTH_EVENT_NODE_REPORTED] = WITH("node-reported", node_usage_members),

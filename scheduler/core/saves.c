@@ -61,7 +61,8 @@ gboolean core_saves_check(const BerthCore *core, const CoreJob *job, GError **er
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
                 "there is no space for a checkpoint of job %" G_GUINT64_FORMAT
                 ": it may take %" G_GUINT64_FORMAT " MiB, and %" G_GUINT64_FORMAT
-                " MiB of checkpoint_space_mib are left; berth checkpoint rm makes room",
+                " MiB are left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf); "
+                "berth checkpoint rm makes room",
                 job->id, need_mib, left_mib);
     return FALSE;
 }

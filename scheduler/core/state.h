@@ -390,7 +390,9 @@ struct BerthCore {
     CoreShapes *shapes;
     GHashTable *priors; /* predict.c */
     GQueue prior_ages;  /* likewise: the same, the one that learnt last at the tail */
+    guint64 room_mib;   /* that storage has left, as was last told; G_MAXUINT64 = it was not */
     guint64 space_mib;  /* of checkpoint storage that guests in slack may need */
+    guint64 kept_mib;   /* of stored_mib: what is kept, and not stored yet */
     guint64
         stored_mib; /* likewise, that checkpoints take, and that is kept for some. checkpoint.c */
     GArray *

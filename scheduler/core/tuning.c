@@ -130,6 +130,11 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_CHECKPOINT_SPACE_MIB] = {"checkpoint_space_mib", "MiB", G_MAXINT64 / 2, 0,
                                            G_MAXINT64 / 2, "of storage for checkpoints",
                                            "no bound unless the storage has one"},
+    [BERTH_TUNING_CHECKPOINT_ROOM_PERMILLE] =
+        {"checkpoint_room_permille", "permille", 500, 1, 1000,
+         "of what storage has left at most that is kept for checkpoints still to be made",
+         "our choice: disks take up what they are written, and output too; Ceph refuses all writes "
+         "when one of its OSDs is full"},
     [BERTH_TUNING_CHECKPOINT_MARGIN_MIB] = {"checkpoint_margin_mib", "MiB", 64, 1, 65536,
                                             "kept for each checkpoint beside the guest's memory",
                                             "its devices' state and the description of its domain: "

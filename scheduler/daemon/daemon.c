@@ -23,6 +23,7 @@
 #include "scheduler/daemon/outputs.h"
 #include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/sessions.h"
+#include "scheduler/daemon/storage_room.h"
 #include "scheduler/daemon/submit.h"
 #include "scheduler/daemon/top.h"
 #include "scheduler/daemon/watch.h"
@@ -124,6 +125,7 @@ static void on_storage_changed(const GError *error, gpointer user_data)
         berth_actions_let_go(daemon->actions);
         berth_outputs_consider_all(daemon->outputs);
         berth_collector_run(daemon->collector);
+        berth_storage_room_look(daemon->storage_room);
     }
     daemon->storage_was_down = error != NULL;
     daemon->storage_is_known = TRUE;
@@ -230,6 +232,8 @@ static void make_parts(BerthDaemon *daemon)
     daemon->top = berth_top_new(daemon);
     daemon->clients = berth_clients_new(daemon);
     daemon->collector = berth_collector_new(daemon);
+    daemon->storage_room =
+        berth_storage_room_new(daemon, daemon->config->storage_check_interval_sec);
     berth_engine_set_hooks(daemon->engine, &hooks, daemon);
 }
 
@@ -277,6 +281,7 @@ guint16 berth_daemon_agents_port(BerthDaemon *daemon)
 static void free_all(BerthDaemon *daemon)
 {
     g_clear_pointer(&daemon->listeners, berth_listeners_free);
+    g_clear_pointer(&daemon->storage_room, berth_storage_room_free);
     g_clear_pointer(&daemon->collector, berth_collector_free);
     g_clear_pointer(&daemon->clients, berth_clients_free);
     g_clear_pointer(&daemon->top, berth_top_free);
@@ -312,6 +317,7 @@ gboolean berth_daemon_stop(BerthDaemon *daemon)
     berth_sessions_keep_heard(daemon->sessions);
     berth_engine_stop(daemon->engine);
     berth_listeners_close(daemon->listeners);
+    berth_storage_room_stop(daemon->storage_room);
     berth_storage_link_stop(daemon->storage);
     berth_job_numbers_stop(daemon->numbers);
     berth_sessions_close(daemon->sessions);

@@ -26,6 +26,7 @@ typedef struct BerthRefusals BerthRefusals;
 typedef struct BerthExecs BerthExecs;
 typedef struct BerthTop BerthTop;
 typedef struct BerthCollector BerthCollector;
+typedef struct BerthStorageRoom BerthStorageRoom;
 typedef struct BerthOutputs BerthOutputs;
 typedef struct BerthListeners BerthListeners;
 typedef struct BerthJobNumbers BerthJobNumbers;
@@ -69,6 +70,7 @@ struct BerthDaemon {
     BerthTop *top;
     BerthClients *clients;
     BerthCollector *collector;
+    BerthStorageRoom *storage_room;
     BerthListeners *listeners;
     guint64 next_job;
     gint64 start_usec;

@@ -116,7 +116,7 @@ static void take_unsaved(BerthTaskEntry *entry, const BerthCoreTask *task, Berth
     news->is_missed = is_missed && !is_at_end;
     if (news->is_unsaved)
         berth_told_unsaved(entry, "there was not so much space left for checkpoints "
-                                  "(checkpoint_space_mib of berthd.conf; berth checkpoint rm makes "
+                                  "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf; berth checkpoint rm makes "
                                   "room)");
     else if (*entry->stored->task->unsaved_text && !is_at_end &&
              !berth_job_state_is_final(task->state))

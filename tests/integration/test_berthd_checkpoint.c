@@ -697,7 +697,7 @@ static void job_without_space_at_its_time_limit_says_so(void **state)
     g_autoptr(Berth__Job) ended = get(test);
     assert_non_null(strstr(berthd_test_task(ended)->reason_text,
                            "and could not be checkpointed: there was not so much space left for "
-                           "checkpoints (checkpoint_space_mib of berthd.conf"));
+                           "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf"));
     /* For teardown. */
     test->job = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);

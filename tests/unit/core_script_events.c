@@ -326,6 +326,10 @@ static void on_storage(Script *script)
 {
     BerthCoreEvent event = {.kind = core_script_has(script, "down") ? BERTH_EVENT_STORAGE_DOWN
                                                                     : BERTH_EVENT_STORAGE_UP};
+    if (core_script_option(script, "room=", G_MAXUINT64) != G_MAXUINT64) {
+        event.kind = BERTH_EVENT_STORAGE_ROOM;
+        event.storage_room.mib = core_script_option(script, "room=", 0);
+    }
     core_script_handle(script, &event);
 }
 

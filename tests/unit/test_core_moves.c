@@ -152,6 +152,16 @@ static void promotion_of_a_grown_guest_copies_all_that_it_has(void **state)
                                           "timer -> MIGRATE 2.2@1>2\n");
 }
 
+/* It may need 500 MiB of half of what there is. */
+static void slack_keeps_to_the_room_that_storage_has(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 100000,
+                          LARGER_IN_SLACK "storage room=1140\n"
+                                          "submit 3 v=1 m=71 slack may-checkpoint\n"
+                                          "storage room=1130\n"
+                                          "storage room=1142 -> START 3.1@1~\n");
+}
+
 /* Of 600 MiB 30 are taken, and it may need 500. */
 static void slack_of_a_grown_guest_keeps_space_for_all_that_it_has(void **state)
 {
@@ -503,6 +513,7 @@ int main(void)
         cmocka_unit_test(promotion_moves_to_where_there_is_room),
         cmocka_unit_test(promotion_is_for_who_has_time_left_for_it),
         cmocka_unit_test(promotion_of_a_grown_guest_copies_all_that_it_has),
+        cmocka_unit_test(slack_keeps_to_the_room_that_storage_has),
         cmocka_unit_test(slack_of_a_grown_guest_keeps_space_for_all_that_it_has),
         cmocka_unit_test(promotion_in_place_is_made_up_for_in_the_next_round),
         cmocka_unit_test(promotion_in_a_restart_stays_one),
