@@ -134,10 +134,12 @@ static const char *const why_fates[] = {
     [SAVED] = "may run nowhere else: they are checkpointed, and go on when the node is open again",
     [SAVED_LATER] = "have no room elsewhere now: if none comes soon (drain_patience_usec of "
                     "berthd.conf) they are checkpointed, and go on where they have their turn",
-    [LACKS_ROOM] = "have no room elsewhere now, and cannot be checkpointed, or not for want of space: "
-                   "they stay until there is room",
-    [LACKS_SPACE] = "may run nowhere else, and there is not so much space left for checkpoints: they "
-                    "stay until berth checkpoint rm has made room, or they end"};
+    [LACKS_ROOM] =
+        "have no room elsewhere now, and cannot be checkpointed, or not for want of space: "
+        "they stay until there is room",
+    [LACKS_SPACE] =
+        "may run nowhere else, and there is not so much space left for checkpoints: they "
+        "stay until berth checkpoint rm has made room, or they end"};
 
 static void print_plan(const Plan *plan)
 {

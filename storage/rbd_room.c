@@ -5,7 +5,6 @@
 #include <json-glib/json-glib.h>
 
 #include "common/error.h"
-#include "common/json.h"
 #include "storage/rbd_internal.h"
 
 static JsonObject *member_object(JsonObject *object, const char *name)
@@ -41,10 +40,16 @@ static JsonObject *find_pool(JsonArray *pools, const char *name)
 gboolean berth_rbd_room_parse(const char *text, gsize length, const char *pool, guint64 *out_bytes,
                               GError **error)
 {
-    g_autoptr(JsonNode) root = berth_json_parse(text, length, error);
-    if (root == NULL)
+    g_autoptr(JsonParser) parser = json_parser_new_immutable();
+    g_autoptr(GError) reason = NULL;
+    if (!json_parser_load_from_data(parser, text, (gssize)length, &reason)) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "cannot read Ceph's answer to `ceph df`: %s", reason->message);
         return FALSE;
-    JsonObject *all = JSON_NODE_HOLDS_OBJECT(root) ? json_node_get_object(root) : NULL;
+    }
+    JsonNode *root = json_parser_get_root(parser);
+    gboolean is_object = root != NULL && JSON_NODE_HOLDS_OBJECT(root);
+    JsonObject *all = is_object ? json_node_get_object(root) : NULL;
     JsonArray *pools = member_array(all, "pools");
     JsonObject *found = find_pool(pools, pool);
     JsonObject *stats = found != NULL ? member_object(found, "stats") : NULL;

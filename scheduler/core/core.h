@@ -102,8 +102,8 @@ typedef struct {
     gint64
         drain_missed_usec; /* when its node was last drained, it was to be checkpointed, and there was
                             * no space for it; 0 = never */
-    gint64 ran_usec;            /* of its time limit, before the present run */
-    gint64 starved_usec;        /* of the present run: lost because its node gave it less than it
+    gint64 ran_usec;       /* of its time limit, before the present run */
+    gint64 starved_usec;   /* of the present run: lost because its node gave it less than it
                                * wanted, and not charged to its time limit */
     /* What that guest of the present run which needs most was measured to need, when that was last
      * told: when its memory has grown by BERTH_TUNING_PEAK_STEP_PERMILLE since, or anything has
@@ -319,7 +319,7 @@ typedef enum {
     BERTH_EVENT_STORAGE_DOWN,   /* storage does not answer: nothing is started until it does;
                                    what waits has the reason STORAGE_UNAVAILABLE */
     BERTH_EVENT_STORAGE_UP,     /* the default; either may come again without effect */
-    BERTH_EVENT_STORAGE_ROOM,   /* how much more it can take; until the first it is taken to have no end */
+    BERTH_EVENT_STORAGE_ROOM, /* how much more it can take; until the first it is taken to have no end */
     BERTH_EVENT_TIMER,
     BERTH_EVENT_GUEST_REPORTED,     /* what it uses */
     BERTH_EVENT_NODE_REPORTED,      /* what all its guests together use, and what the host lacks */

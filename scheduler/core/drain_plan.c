@@ -84,8 +84,7 @@ static Place *place_on(const Taken *taken, guint32 node)
 static gboolean has_room_on(const Taken *taken, const CoreNode *node, CoreSize size)
 {
     const Place *place = place_on(taken, node->handle);
-    return place == NULL ||
-           core_size_fits(core_size_add(size, place->size), core_node_free(node));
+    return place == NULL || core_size_fits(core_size_add(size, place->size), core_node_free(node));
 }
 
 static void take(Taken *taken, guint32 node, CoreSize size)
@@ -220,7 +219,6 @@ gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nod
     g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
     g_array_set_size(lanes, per_node);
     take_turns(lanes, steps, FALSE, 0, times_permille);
-    take_turns(lanes, steps, TRUE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
-               times_permille);
+    take_turns(lanes, steps, TRUE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC], times_permille);
     return last_usec(lanes);
 }

@@ -186,8 +186,8 @@ struct CoreGuest {
     gboolean is_frozen;
     gboolean is_opportunistic; /* in NODE's slack */
     gboolean is_unsaved;       /* in BerthCore.unsaved */
-    gboolean is_drain_missed;  /* the drain of its node has told that there is no space to save it */
-    gboolean waits_for_room;   /* START leaves when guests in slack have made room */
+    gboolean is_drain_missed; /* the drain of its node has told that there is no space to save it */
+    gboolean waits_for_room;  /* START leaves when guests in slack have made room */
     /* moves.c */
     BerthGuestOp op;
     BerthReason op_reason;

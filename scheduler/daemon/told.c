@@ -110,13 +110,13 @@ static void take_unsaved(BerthTaskEntry *entry, const BerthCoreTask *task, Berth
     gboolean is_missed =
         task->checkpoint_missed_usec > (gint64)entry->stored->checkpoint_missed_usec;
     gboolean is_at_end = task->stop_reason == BERTH_REASON_TIME_LIMIT;
-    news->is_drain_missed =
-        task->drain_missed_usec > (gint64)entry->stored->drain_missed_usec;
+    news->is_drain_missed = task->drain_missed_usec > (gint64)entry->stored->drain_missed_usec;
     news->is_unsaved = is_missed && is_at_end;
     news->is_missed = is_missed && !is_at_end;
     if (news->is_unsaved)
         berth_told_unsaved(entry, "there was not so much space left for checkpoints "
-                                  "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf; berth checkpoint rm makes "
+                                  "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf; "
+                                  "berth checkpoint rm makes "
                                   "room)");
     else if (*entry->stored->task->unsaved_text && !is_at_end &&
              !berth_job_state_is_final(task->state))

@@ -9,9 +9,9 @@
 typedef struct {
     gboolean
         is_unsaved; /* it was to be checkpointed at its time limit, for which there is no space */
-    gboolean is_missed; /* likewise one that was due */
+    gboolean is_missed;       /* likewise one that was due */
     gboolean is_drain_missed; /* likewise for the drain of its node */
-    gboolean is_short;  /* it stalls for want of memory, gets no more, and goes on */
+    gboolean is_short;        /* it stalls for want of memory, gets no more, and goes on */
 } BerthNews;
 
 /* Before the record of ENTRY, a task of JOB, becomes what TASK says, which is as of NOW_USEC: notes the latest move, and that a job

@@ -83,18 +83,21 @@ static void log_missed(BerthTurn *turn, const Berth__Task *task, const BerthNews
         log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
                      BERTH__REASON__REASON_CHECKPOINT_DUE,
                      "it was due, and there is not so much space left for checkpoints "
-                     "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf); it is tried again in its turn");
+                     "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf); it is tried "
+                     "again in its turn");
     if (news->is_drain_missed)
-        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
-                     BERTH__REASON__REASON_DRAIN,
-                     "its node is to be empty, there is no room for it elsewhere, and for a checkpoint "
-                     "there is not so much space left (checkpoint_space_mib, checkpoint_room_permille of berthd.conf; berth "
-                     "checkpoint rm makes room): it stays until there is either");
+        log_of_guest(
+            turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED, BERTH__REASON__REASON_DRAIN,
+            "its node is to be empty, there is no room for it elsewhere, and for a checkpoint "
+            "there is not so much space left (checkpoint_space_mib, checkpoint_room_permille of "
+            "berthd.conf; berth "
+            "checkpoint rm makes room): it stays until there is either");
     if (news->is_unsaved)
         log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
                      BERTH__REASON__REASON_TIME_LIMIT,
                      "it was to be checkpointed at its time limit, and there is not so much space "
-                     "left for checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf): it ends");
+                     "left for checkpoints (checkpoint_space_mib, checkpoint_room_permille of "
+                     "berthd.conf): it ends");
 }
 
 static void log_short(BerthTurn *turn, const BerthJobEntry *job, const Berth__Task *task)

@@ -62,6 +62,12 @@ static int setup_without_space(void **state)
     return setup_with(state, "[policy]\ncheckpoint_space_mib = 100\n");
 }
 
+/* Of which the thousandth part is less than that. */
+static int setup_without_room(void **state)
+{
+    return setup_with(state, "[policy]\ncheckpoint_room_permille = 1\n");
+}
+
 static int teardown(void **state)
 {
     Test *test = *state;
@@ -228,6 +234,18 @@ static void checkpoint_is_for_its_user_and_for_operators(void **state)
     g_autoptr(BerthRpcPeer) bob = berthd_fixture_connect_as(test->berthd, BOB, NO_GROUP);
     g_autoptr(GError) denied = checkpoint_as(bob, test->job);
     assert_berth_error(denied, BERTH_ERROR_PERMISSION_DENIED, "belongs to another user");
+    assert_int_equal(fake_agent_n_saves(test->first), 0);
+}
+
+/* The pool says what it has left, and that is asked for as soon as it answers. */
+static void checkpoint_for_which_storage_has_no_room_is_refused(void **state)
+{
+    Test *test = *state;
+    Berth__CheckpointRequest request = BERTH__CHECKPOINT_REQUEST__INIT;
+    request.job = test->job;
+    g_autoptr(GError) refused = berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor,
+                                                          "Checkpoint", &request.base);
+    assert_berth_error(refused, BERTH_ERROR_RESOURCE_EXHAUSTED, "it may take 128 MiB, and ");
     assert_int_equal(fake_agent_n_saves(test->first), 0);
 }
 
@@ -695,9 +713,10 @@ static void job_without_space_at_its_time_limit_says_so(void **state)
     assert_int_equal(failed->reason, BERTH__REASON__REASON_TIME_LIMIT);
     assert_non_null(strstr(failed->text, "not so much space left for checkpoints"));
     g_autoptr(Berth__Job) ended = get(test);
-    assert_non_null(strstr(berthd_test_task(ended)->reason_text,
-                           "and could not be checkpointed: there was not so much space left for "
-                           "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf"));
+    assert_non_null(
+        strstr(berthd_test_task(ended)->reason_text,
+               "and could not be checkpointed: there was not so much space left for "
+               "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf"));
     /* For teardown. */
     test->job = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
@@ -729,6 +748,8 @@ int main(void)
         TEST(checkpoint_that_fails_leaves_the_job_as_it_is),
         TEST(checkpoint_that_is_under_way_outlives_berthd),
         TEST(checkpoint_is_for_its_user_and_for_operators),
+        cmocka_unit_test_setup_teardown(checkpoint_for_which_storage_has_no_room_is_refused,
+                                        setup_without_room, teardown),
         TEST(lost_node_s_job_goes_on_elsewhere),
         TEST(checkpoint_that_a_lost_node_has_made_is_found),
         TEST(checkpoint_of_a_lost_guest_is_found),

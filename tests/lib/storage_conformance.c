@@ -146,6 +146,16 @@ static void check_of_working_storage_succeeds(void **state)
     assert_int_equal(address[0] != '\0', conformance_rbd_options != NULL);
 }
 
+static void room_is_told(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    guint64 bytes = 0;
+    gboolean is_told = berth_storage_room(conformance_storage, &bytes, &error);
+    assert_no_error(error);
+    assert_true(is_told);
+    assert_in_range(bytes, 1024 * 1024, (guint64)1 << 60);
+}
+
 static void fence_of_nobody_succeeds(void **state)
 {
     const char *const nobody[] = {NULL};
@@ -447,6 +457,7 @@ static void mark_that_storage_cannot_hold_is_invalid_argument(void **state)
 static const struct CMUnitTest tests[] = {
     cmocka_unit_test(every_function_with_bad_name_is_invalid_argument),
     cmocka_unit_test(check_of_working_storage_succeeds),
+    cmocka_unit_test(room_is_told),
     cmocka_unit_test(fence_of_nobody_succeeds),
     cmocka_unit_test(mark_is_created_once_and_replaced_as_a_whole),
     cmocka_unit_test(mark_that_is_another_than_expected_stays),

@@ -110,8 +110,8 @@ static void ask_missed(Script *script)
     const BerthCoreTask *told = &script->records[core_script_number(script, script->words[1])].task;
     gint64 at_usec =
         SECOND_0_USEC + (gint64)core_script_number(script, script->words[2]) * G_USEC_PER_SEC;
-    gint64 told_usec = core_script_has(script, "drain") ? told->drain_missed_usec
-                                                        : told->checkpoint_missed_usec;
+    gint64 told_usec =
+        core_script_has(script, "drain") ? told->drain_missed_usec : told->checkpoint_missed_usec;
     if (told_usec != at_usec)
         fail_msg("%s: it is %" G_GINT64_FORMAT, script->line, told_usec);
 }

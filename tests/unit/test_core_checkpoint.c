@@ -184,19 +184,20 @@ static void checkpoint_keeps_its_space_before(void **state)
 static void checkpoint_keeps_to_the_room_that_storage_has(void **state)
 {
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 100000,
-                          ONE_RUNS "submit 2 m=100 may-checkpoint -> START 2.1@1\n"
-                                   "running 2.1\n"
-                                   "storage room=327\n"
-                                   "checkpoint 1 ! may take 164 MiB, and 163 MiB\n"
-                                   "storage room=400\n"
-                                   "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
-                                   "checkpoint 2 ! may take 164 MiB, and 36 MiB\n"
-                                   "checkpointed 1.1 stored=30\n" /* which storage has told by then */
-                                   "storage room=370\n"
-                                   "checkpoint 2 -> CHECKPOINT 2.1@1#1\n"
-                                   "restart\n" /* nothing is known any more */
-                                   "join 1 1.1:running 2.1:running -> CHECKPOINT 2.1@1#1\n"
-                                   "checkpoint 1 -> CHECKPOINT 1.1@1#2\n");
+                          ONE_RUNS
+                          "submit 2 m=100 may-checkpoint -> START 2.1@1\n"
+                          "running 2.1\n"
+                          "storage room=327\n"
+                          "checkpoint 1 ! may take 164 MiB, and 163 MiB\n"
+                          "storage room=400\n"
+                          "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                          "checkpoint 2 ! may take 164 MiB, and 36 MiB\n"
+                          "checkpointed 1.1 stored=30\n" /* which storage has told by then */
+                          "storage room=370\n"
+                          "checkpoint 2 -> CHECKPOINT 2.1@1#1\n"
+                          "restart\n" /* nothing is known any more */
+                          "join 1 1.1:running 2.1:running -> CHECKPOINT 2.1@1#1\n"
+                          "checkpoint 1 -> CHECKPOINT 1.1@1#2\n");
 }
 
 /* --- every so often ------------------------------------------------------------------------- */

@@ -457,7 +457,8 @@ static void plan_says_for_whom_there_is_no_room(void **state)
                "leave 1 1.1:moves:510 2.1:moves:510 3.1:moves:510 4.1:moves:510\n");
 }
 
-#define WITH_SPACE(mib, script) core_script_run_tuned(FEATURES, BERTH_TUNING_CHECKPOINT_SPACE_MIB, mib, script)
+#define WITH_SPACE(mib, script)                                                                    \
+    core_script_run_tuned(FEATURES, BERTH_TUNING_CHECKPOINT_SPACE_MIB, mib, script)
 
 static void plan_says_for_whose_checkpoint_there_is_no_space(void **state)
 {

@@ -6,7 +6,8 @@
 
 /* Of Ceph 16 (pacific), without what is not looked at. */
 #define ANSWER                                                                                     \
-    "{\"stats\":{\"total_bytes\":10737418240,\"total_avail_bytes\":10000000000},\"pools\":["       \
+    "{\"stats\":{\"total_bytes\":10737418240,\"total_used_raw_ratio\":0.00066666667461395264},"    \
+    "\"pools\":["                                                                                  \
     "{\"name\":\"device_health_metrics\",\"id\":1,\"stats\":{\"stored\":0,\"max_avail\":7}},"      \
     "{\"name\":\"berth\",\"id\":2,\"stats\":{\"stored\":5,\"max_avail\":9876543210}}]}"
 
