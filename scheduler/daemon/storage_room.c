@@ -16,6 +16,7 @@ struct BerthStorageRoom {
     guint timer;
     gboolean is_asked;
     gboolean is_known;
+    gboolean was_refused; /* the latest question was not answered, which is said once */
     gboolean is_stopped;
     guint64 told_mib;
 };
@@ -84,8 +85,9 @@ static void on_told(GObject *source, GAsyncResult *result, gpointer user_data)
         return;
     if (bytes)
         tell(room, *bytes / (1024 * 1024));
-    else
-        g_info("storage does not say what it has left: %s", error->message);
+    else if (!room->was_refused)
+        g_warning("storage does not say what it has left: %s", error->message);
+    room->was_refused = !bytes;
     g_clear_handle_id(&room->timer, g_source_remove);
     room->timer = g_timeout_add_seconds(room->interval_sec, on_due, room);
 }
