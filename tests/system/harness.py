@@ -74,10 +74,12 @@ def active_jobs():
 
 
 def end_jobs(jobs):
-    """Those that a failed test leaves would take from the tests after it what these need. Returns what is to be said of it."""
+    """Those that a failed test leaves would take from the tests after it what these need. Returns what is to be said of it:
+    what was done with them."""
     for job in sorted(jobs):
-        ended = run("cancel", str(job))
-        yield f"its job {job} is ended: {(ended.stdout or ended.stderr).decode().strip()}"
+        yield f"its job {job} is to end; the end of what was done with it:"
+        yield from (f"  {line}" for line in run("events", str(job)).stdout.decode().splitlines()[-40:])
+        run("cancel", str(job))
     try:
         wait(*jobs)
     except Failed as error:
