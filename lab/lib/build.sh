@@ -72,12 +72,13 @@ build_make() (
     as_owner make -C "$dir" -j "$(nproc)" "$@"
 )
 
-# build_check DIR TARGET: `make TARGET`, which runs tests. They are compiled as the owner, but run as
-# ourselves: as another user, those that need root would skip themselves. They wait more than they
+# build_check DIR TARGET [PROGRAMS]: `make TARGET`, which runs tests, after `make PROGRAMS`; by default all are made. They are
+# compiled as the owner, but run as ourselves: as another user, those that need root would skip themselves. They wait more than they
 # compute, for daemons, Ceph and guests: twice as many as there are CPUs run at a time.
 build_check() {
     local status=0
-    build_make "$1" check TESTS=
+    # shellcheck disable=SC2086 # two words
+    build_make "$1" ${3:-check TESTS=}
     build_run_tests "$1" "$2" || status=$?
     build_give_back "$1"
     return "$status"
