@@ -55,7 +55,9 @@ gboolean berth_rbd_room_parse(const char *text, gsize length, const char *pool, 
     JsonObject *stats = found != NULL ? member_object(found, "stats") : NULL;
     JsonNode *left = stats != NULL ? json_object_get_member(stats, "max_avail") : NULL;
     if (pools != NULL && found == NULL) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "Ceph has no pool %s", pool);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "Ceph does not list pool %s, as it does some seconds after the pool was made",
+                    pool);
         return FALSE;
     }
     if (left == NULL || !JSON_NODE_HOLDS_VALUE(left) ||
