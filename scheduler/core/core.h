@@ -524,7 +524,10 @@ typedef enum {
     BERTH_ACTION_RESIZE,     /* to RESOURCES and BALLOON_MIB; answered by GUEST_RESIZED */
     BERTH_ACTION_STAY,       /* the MIGRATE under way is not wanted any more; that is answered */
 } BerthActionKind;
-/* A guest that exits, vanishes or is stopped while something is done to it: its end is the answer,
+/* A STOP or RELEASE that fails has no event: whoever sends it does so again until it works or the session of its node
+ * ends, and when the node joins again the core asks for it anew.
+ *
+ * A guest that exits, vanishes or is stopped while something is done to it: its end is the answer,
  * and what was to be done is not done any more. Where it ended in the midst of a migration, RELEASE
  * leaves for both nodes. */
 

@@ -119,19 +119,39 @@ static void crash_boot(World *world, Guest *guest)
     report(world, guest);
 }
 
+/* The core waits for it on either of two nodes. */
+static gboolean is_moved(const World *world, const BerthGuestId *id)
+{
+    BerthCoreGuest guest;
+    return berth_core_get_guest(world->core, id->job, id->task, id->guest, &guest) &&
+           guest.id.epoch == id->epoch && guest.op == BERTH_OP_MIGRATING;
+}
+
+/* Where it is not, its agent says so; one that has left is stopped again where it arrives. */
+static void stop_unknown(World *world, const BerthCoreAction *order)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE, .guest = order->guest};
+    event.gone.reason = BERTH_REASON_GUEST_VANISHED;
+    if (!is_moved(world, &order->guest))
+        send_result(world, order->node, event);
+}
+
 static void agent_stop(World *world, const BerthCoreAction *order)
 {
     Guest *guest = find_guest(world, &order->guest);
-    if (guest == NULL) {
-        BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE, .guest = order->guest};
-        event.gone.reason = BERTH_REASON_GUEST_VANISHED;
-        send_result(world, order->node, event);
-    } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
+    if (guest == NULL || guest->node != order->node) {
+        stop_unknown(world, order);
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING && !guest->is_stopping &&
+               world_chance(world, 50)) {
+        guest->is_frozen = FALSE;
+        guest->is_stopping = TRUE;
+        world_note(world, "stop takes time");
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING && !guest->is_stopping) {
         guest->is_frozen = FALSE;
         end_guest(world, guest, (BerthCoreExit){.signal = 15});
     } else if (guest->found.phase == BERTH_FOUND_STARTING) {
         lose_guest(world, guest, BERTH_REASON_GUEST_VANISHED);
-    } else {
+    } else if (guest->found.phase != BERTH_FOUND_RUNNING) {
         report(world, guest);
     }
 }
@@ -187,6 +207,7 @@ static void agent_migrate(World *world, const BerthCoreAction *order)
     if (guest->node == order->node && !failed) {
         guest->node = order->to;
         guest->is_opportunistic = order->is_opportunistic;
+        guest->is_stopping = FALSE; /* who told it so stays behind */
         world_note(world, "migrated");
     }
     gboolean has_moved = guest->node == order->to;
@@ -265,6 +286,17 @@ static void storage_fence(World *world, const BerthCoreAction *order)
     send_result(world, 0, event);
 }
 
+/* What of STOP and RELEASE goes wrong is asked for again. */
+static void try_to(World *world, const BerthCoreAction *order,
+                   void (*obey)(World *world, const BerthCoreAction *order))
+{
+    Trouble trouble = retries_draw_trouble(world, order);
+    guint n_before = world->results->len;
+    if (trouble != TROUBLE_REFUSED && trouble != TROUBLE_STUCK)
+        obey(world, order);
+    retries_take_trouble(world, order, trouble, n_before);
+}
+
 static void obey(World *world, const BerthCoreAction *order)
 {
     switch (order->kind) {
@@ -273,10 +305,10 @@ static void obey(World *world, const BerthCoreAction *order)
         agent_start(world, order);
         break;
     case BERTH_ACTION_STOP:
-        agent_stop(world, order);
+        try_to(world, order, agent_stop);
         break;
     case BERTH_ACTION_RELEASE:
-        agent_release(world, order);
+        try_to(world, order, agent_release);
         break;
     case BERTH_ACTION_FENCE:
         storage_fence(world, order);
@@ -304,6 +336,7 @@ static void obey(World *world, const BerthCoreAction *order)
 /* Orders for one guest arrive in their order, others in any. */
 void agents_deliver_order(World *world)
 {
+    retries_send(world);
     if (world->orders->len == 0)
         return;
     guint at = world_pick(world, world->orders->len);
@@ -370,6 +403,8 @@ void agents_advance_guest(World *world)
             return;
         if (fails(world, 5))
             lose_guest(world, guest, BERTH_REASON_GUEST_CRASHED);
+        else if (guest->is_stopping && world_chance(world, 70))
+            end_guest(world, guest, (BerthCoreExit){.signal = 15});
         else if (!guest->is_fenced && !guest->is_saved && !guest->is_frozen)
             end_guest(world, guest, random_exit(world));
     }
@@ -426,11 +461,12 @@ static void drop_messages_of(World *world, guint32 node)
     for (guint i = world->results->len; i > 0; i--)
         if (g_array_index(world->results, Result, i - 1).node == node)
             g_array_remove_index(world->results, i - 1);
+    retries_drop(world, node);
 }
 
 void agents_break_session(World *world, guint32 node)
 {
-    world_host(world, node)->has_session = FALSE;
+    world_host(world, node)->has_session = world_host(world, node)->owes = FALSE;
     drop_messages_of(world, node);
 }
 

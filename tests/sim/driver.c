@@ -183,6 +183,7 @@ void driver_restart(World *world)
     for (guint32 node = 1; node <= world->hosts->len; node++)
         agents_break_session(world, node);
     g_array_set_size(world->orders, 0);
+    g_array_set_size(world->retries, 0);
     g_array_set_size(world->results, 0);
     g_array_set_size(world->changes, 0);
     g_string_append(world->log, "restart\n");

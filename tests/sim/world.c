@@ -17,6 +17,7 @@ World *world_new(const WorldConfig *config)
     world->hosts = g_array_new(FALSE, TRUE, sizeof(Host));
     world->guests = g_array_new(FALSE, TRUE, sizeof(Guest));
     world->orders = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
+    world->retries = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
     world->results = g_array_new(FALSE, TRUE, sizeof(Result));
     world->saved = g_array_new(FALSE, TRUE, sizeof(Saved));
     world->jobs = g_array_new(FALSE, TRUE, sizeof(Job));
@@ -38,6 +39,7 @@ void world_free(World *world)
     g_array_unref(world->hosts);
     g_array_unref(world->guests);
     g_array_unref(world->orders);
+    g_array_unref(world->retries);
     g_array_unref(world->results);
     g_array_unref(world->saved);
     g_array_unref(world->jobs);
@@ -198,12 +200,21 @@ void world_step(World *world)
         fail_somehow(world);
 }
 
+/* What hangs there is done with when its agent begins anew. */
+static void break_stuck_sessions(World *world)
+{
+    for (guint32 node = 1; node <= world->hosts->len; node++)
+        if (world_host(world, node)->owes)
+            agents_break_session(world, node);
+}
+
 void world_settle(World *world)
 {
     world->config.failures = FALSE;
     world->dies_at = DIES_NEVER;
     change_storage(world, FALSE);
     people_let_go(world);
+    break_stuck_sessions(world);
     for (guint round = 0; driver_first_unfinished(world) != 0 || world->guests->len > 0; round++) {
         if (round > SETTLE_ROUNDS_MAX)
             g_error("seed %u: job %u never ends:\n%s", world->config.seed,

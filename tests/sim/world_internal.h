@@ -17,8 +17,9 @@
 #define OVERHEAD_MIB 64u
 
 typedef struct {
-    BerthCoreNodeInfo info;    /* as its agent says */
-    gboolean has_session;      /* its agent has; the core may not have noticed yet */
+    BerthCoreNodeInfo info; /* as its agent says */
+    gboolean has_session;   /* its agent has; the core may not have noticed yet */
+    gboolean owes; /* an answer, which nobody gets as long as that lasts: something hangs on it */
     BerthNodeAdmission wanted; /* as an operator said */
     /* as stored by the driver */
     BerthNodeState state;
@@ -30,8 +31,9 @@ typedef struct {
 typedef struct {
     guint32 node;
     gboolean is_fenced;
-    gboolean is_saved;  /* checkpointed: it stands still */
-    gboolean is_frozen; /* likewise */
+    gboolean is_saved;    /* checkpointed: it stands still */
+    gboolean is_frozen;   /* likewise */
+    gboolean is_stopping; /* told to end, it takes its time */
     gboolean is_opportunistic;
     BerthResources size;
     guint64 balloon_mib;   /* of SIZE */
@@ -120,6 +122,7 @@ struct World {
     GArray *hosts;   /* Host, handle - 1 */
     GArray *guests;  /* Guest: what there is, until it is released */
     GArray *orders;  /* BerthCoreAction on their way */
+    GArray *retries; /* BerthCoreAction that were not answered well, before they are sent again */
     GArray *results; /* Result on their way */
     GArray *saved;   /* Saved, oldest first */
     /* the store */
@@ -166,6 +169,23 @@ void agents_report_usage(World *world);
 void agents_break_session(World *world, guint32 node);
 void agents_reboot(World *world, guint32 node);
 void agents_join(World *world, guint32 node);
+
+/* tests/sim/retries.c: STOP and RELEASE fail, and are asked for again, as berthd does. */
+typedef enum {
+    TROUBLE_NONE,
+    TROUBLE_REFUSED,    /* nothing is done, and the agent says so */
+    TROUBLE_UNANSWERED, /* it is done, and the answer is lost */
+    TROUBLE_STUCK,      /* nothing is done, nor said as long as the session lasts */
+    TROUBLE_SILENT,     /* it is done, and nothing is said of it as long as the session lasts */
+} Trouble;
+Trouble retries_draw_trouble(World *world, const BerthCoreAction *order);
+/* After ORDER was tried; N_BEFORE: results that there were before that. */
+void retries_take_trouble(World *world, const BerthCoreAction *order, Trouble trouble,
+                          guint n_before);
+/* One of those that failed may be due again. */
+void retries_send(World *world);
+/* All calls of this session have come to nothing. */
+void retries_drop(World *world, guint32 node);
 
 /* tests/sim/people.c: what users and operators want. */
 void people_submit(World *world);
