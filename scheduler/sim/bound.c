@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the upper bound. Jobs that are offered at the moment are in a heap of the instants at which
  * their demand changes; once one has ended, what it offered by the trace's end is summed up by its
- * ratio of CPU to memory, and nothing else is kept of it. */
+ * ratios of CPU to memory, and nothing else is kept of it. bound.h says why nobody does more. */
 #include "config.h"
 
 #include "scheduler/sim/bound.h"
@@ -16,6 +16,13 @@
 #define RATIO_EXPONENTS 128
 #define RATIO_BUCKETS   (RATIO_SUBS * RATIO_EXPONENTS)
 
+/* Of sums of doubles: far more than they are off by. */
+#define ROUNDING 1e-9
+
+typedef struct {
+    double cpu, mem;
+} Share;
+
 typedef struct {
     CoreHeapLink link;
     gint64 due_usec; /* its demand changes, or it ends */
@@ -24,16 +31,13 @@ typedef struct {
     SimDemand demand;  /* of each guest */
     SimSum cpu, mem;   /* offered so far, up to the trace's end */
     gint64 since_usec; /* of the sums */
+    GArray *corners;   /* Share: of the least concave curve from 0 above all CPU by MEM so far */
 } Offer;
 
 /* Divisible work that comes at RATE and is served at CAPACITY at most. */
 typedef struct {
     double capacity, rate, backlog, served;
 } Fluid;
-
-typedef struct {
-    double cpu, mem;
-} Share;
 
 typedef struct {
     SimWorkload *workload;
@@ -108,14 +112,37 @@ static double ratio_of(guint bucket)
     return ldexp(0.5 + (double)(bucket % RATIO_SUBS + 1) / (2 * RATIO_SUBS), exponent);
 }
 
+static double slope(Share from, Share to)
+{
+    return (to.cpu - from.cpu) / MAX(to.mem - from.mem, 1e-9);
+}
+
+static Share corner(const Offer *offer, guint n)
+{
+    return n > 0 ? g_array_index(offer->corners, Share, n - 1) : (Share){0, 0};
+}
+
+/* What is less steep than what follows it is one with that (Andrew, Inf. Process. Lett. 9, 1979). */
+static void add_corner(Offer *offer)
+{
+    Share to = {(double)offer->cpu / 1e9, (double)offer->mem / (double)G_USEC_PER_SEC};
+    guint n = offer->corners->len;
+    while (n > 0 && slope(corner(offer, n - 1), corner(offer, n)) <= slope(corner(offer, n), to))
+        n--;
+    g_array_set_size(offer->corners, n);
+    g_array_append_val(offer->corners, to);
+}
+
 static void sum_up(Bound *bound, const Offer *offer)
 {
-    double cpu = (double)offer->cpu / 1e9, mem = (double)offer->mem / (double)G_USEC_PER_SEC;
-    if (offer->cpu == 0)
-        return;
-    Share *share = &bound->shares[bucket_of(cpu / MAX(mem, 1e-9))];
-    share->cpu += cpu;
-    share->mem += mem;
+    for (guint n = 1; n <= offer->corners->len; n++) {
+        Share from = corner(offer, n - 1), to = corner(offer, n);
+        if (to.cpu <= from.cpu)
+            return; /* and neither does anything after that */
+        Share *share = &bound->shares[bucket_of(slope(from, to))];
+        share->cpu += to.cpu - from.cpu;
+        share->mem += to.mem - from.mem;
+    }
 }
 
 /* The most CPU work that MEM_LEFT of memory-time can hold. */
@@ -153,6 +180,14 @@ static void count(Bound *bound, Offer *offer)
     offer->cpu += (SimSum)MAX(in_trace, 0) * cpu;
     offer->mem += (SimSum)MAX(in_trace, 0) * mem;
     offer->since_usec = bound->now_usec;
+    if (in_trace > 0)
+        add_corner(offer);
+}
+
+static void offer_free(Offer *offer)
+{
+    g_array_unref(offer->corners);
+    g_free(offer);
 }
 
 static void expect(Bound *bound, Offer *offer)
@@ -174,6 +209,7 @@ static void arrive(Bound *bound, const SimJob *job)
                           .is_completed = TRUE};
     offer->job = *job;
     offer->since_usec = bound->now_usec;
+    offer->corners = g_array_new(FALSE, FALSE, sizeof(Share));
     sim_usage_init(bound->usage, job, &offer->usage);
     bound->n_offers++;
     bound->last_end_usec = MAX(bound->last_end_usec, job->submit_usec + job->run_usec);
@@ -192,7 +228,7 @@ static void change(Bound *bound, Offer *offer)
     }
     sum_up(bound, offer);
     bound->n_offers--;
-    g_free(offer);
+    offer_free(offer);
 }
 
 static Offer *first_offer(const Bound *bound)
@@ -250,7 +286,6 @@ static void take_trace_end(Bound *bound)
 static void take_end(Bound *bound)
 {
     SimMetrics *metrics = bound->metrics;
-    double span_s = (double)bound->end_usec / (double)G_USEC_PER_SEC;
     go_to(bound, MAX(bound->last_end_usec, bound->end_usec));
     gint64 cpu = bound->now_usec + fluid_drain_usec(&bound->cpu);
     gint64 mem = bound->now_usec + fluid_drain_usec(&bound->mem);
@@ -259,7 +294,7 @@ static void take_end(Bound *bound)
     if (metrics->jobs > 0)
         metrics->last_end_usec = MAX(bound->last_end_usec, MAX(cpu, mem));
     metrics->useful_cpu_end_s =
-        MIN(metrics->useful_cpu_end_s, knapsack(bound, metrics->capacity_mib * span_s));
+        MIN(metrics->useful_cpu_end_s, knapsack(bound, metrics->useful_mib_end_s * (1 + ROUNDING)));
     metrics->useful_cpu_s = (double)bound->all_cpu / 1e9;
     metrics->useful_mib_s = (double)bound->all_mem / (double)G_USEC_PER_SEC;
 }
@@ -269,7 +304,7 @@ static void free_offers(Bound *bound)
     Offer *offer;
     while ((offer = first_offer(bound)) != NULL) {
         core_heap_remove(&bound->offers, &offer->link);
-        g_free(offer);
+        offer_free(offer);
     }
     core_heap_clear(&bound->offers);
 }

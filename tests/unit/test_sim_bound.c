@@ -4,11 +4,11 @@
 #include "tests/lib/sim_fixture.h"
 #include "tests/lib/tempdir.h"
 
-static void bound(const char *dir, const char *text, guint64 memory_mib, SimFigures *out_figures)
+static void bound_of(const char *dir, const char *text, guint64 memory_mib,
+                     const SimUsageModel *usage, SimFigures *out_figures)
 {
     SimConfig config;
     SimMetrics metrics;
-    SimUsageModel usage = {.kind = SIM_USAGE_TRACE};
     SimWorkloadConfig workload_config = {.machine = {0, 0, memory_mib}};
     g_autoptr(GError) error = NULL;
     g_autofree char *path = sim_fixture_file(dir, "trace", text);
@@ -18,9 +18,15 @@ static void bound(const char *dir, const char *text, guint64 memory_mib, SimFigu
     g_autoptr(SimWorkload) workload = sim_workload_new(trace, &workload_config, &error);
     assert_no_error(error);
     sim_fixture_config(SIM_POLICY_BOUND, &config);
-    assert_true(sim_bound_run(&config, workload, &usage, &metrics, &error));
+    assert_true(sim_bound_run(&config, workload, usage, &metrics, &error));
     sim_figures(&metrics, out_figures);
     sim_metrics_clear(&metrics);
+}
+
+static void bound(const char *dir, const char *text, guint64 memory_mib, SimFigures *out_figures)
+{
+    static const SimUsageModel usage = {.kind = SIM_USAGE_TRACE};
+    bound_of(dir, text, memory_mib, &usage, out_figures);
 }
 
 #define HEAD "; MaxNodes: 2\n; MaxProcs: 4\n"
@@ -92,6 +98,161 @@ static void no_policy_exceeds_the_bound(void **state)
     }
 }
 
+/* --- usage that varies -------------------------------------------------------------------------- */
+
+#define N_SAMPLES 4
+#define N_VARYING 6
+#define HORIZON   1200 /* s: of as many samples */
+
+static void add_series(SimSeriesSet *set, guint64 drawn, gboolean has_memory)
+{
+    SimSeries *series = g_new0(SimSeries, 1);
+    series->n_samples = N_SAMPLES;
+    series->cpu = g_new(guint16, N_SAMPLES);
+    series->memory = has_memory ? g_new(guint16, N_SAMPLES) : NULL;
+    for (guint i = 0; i < N_SAMPLES; i++) {
+        guint64 of_sample = sim_mix(drawn, i);
+        series->cpu[i] = (guint16)(of_sample % 4 == 0 ? 10000 : of_sample >> 8 & 0x3ff);
+        if (has_memory)
+            series->memory[i] = (guint16)(100 + (of_sample >> 32) % 9900);
+    }
+    g_ptr_array_add(set->series, series);
+}
+
+/* Jobs of a GiB and half of a processor on average, all there at 0; the last one says when the trace ends. */
+static char *varying_trace(void)
+{
+    GString *text = g_string_new(HEAD);
+    for (guint i = 0; i < N_VARYING; i++)
+        g_string_append_printf(text, "%u 0 -1 %u 1 %u 1048576 1 9000 1048576 1 1 1 1 1 1 -1 -1\n",
+                               i + 1, HORIZON, HORIZON / 2);
+    g_string_append_printf(text, "%u %u -1 1 1 1 1024 1 9000 1024 1 1 1 1 1 1 -1 -1\n",
+                           N_VARYING + 1, HORIZON);
+    return g_string_free(text, FALSE);
+}
+
+/* CPU and memory-time of job I in its first SAMPLES of five minutes. */
+static void reckon(const SimUsageModel *model, guint i, guint samples, double *cpu_s, double *mib_s)
+{
+    SimJob job = {.id = i + 1,
+                  .vcpus = 1,
+                  .guests = 1,
+                  .memory_mib = 1024,
+                  .run_usec = HORIZON * (gint64)G_USEC_PER_SEC,
+                  .cpu_used_milli = 500,
+                  .memory_used_mib = 1024};
+    SimUsage usage;
+    sim_usage_init(model, &job, &usage);
+    for (gint64 sec = 0; sec < (gint64)samples * SIM_SAMPLE_SEC; sec++) {
+        gint64 until;
+        SimDemand demand = sim_usage_at(&usage, sec * (gint64)G_USEC_PER_SEC, &until);
+        *cpu_s += demand.cpu_milli / 1000.0;
+        *mib_s += (double)demand.memory_mib;
+    }
+}
+
+/* The most CPU of all ways to do so many samples of each job that fit into MIB_S. */
+static double most_by_trial(const SimUsageModel *model, double mib_s)
+{
+    double most = 0, cpu[N_VARYING][N_SAMPLES + 1] = {{0}}, mib[N_VARYING][N_SAMPLES + 1] = {{0}};
+    guint n_ways = 1;
+    for (guint i = 0; i < N_VARYING; i++, n_ways *= N_SAMPLES + 1)
+        for (guint k = 1; k <= N_SAMPLES; k++)
+            reckon(model, i, k, &cpu[i][k], &mib[i][k]);
+    for (guint way = 0; way < n_ways; way++) {
+        double cpu_sum = 0, mib_sum = 0;
+        for (guint i = 0, left = way; i < N_VARYING; i++, left /= N_SAMPLES + 1) {
+            cpu_sum += cpu[i][left % (N_SAMPLES + 1)];
+            mib_sum += mib[i][left % (N_SAMPLES + 1)];
+        }
+        if (mib_sum <= mib_s)
+            most = MAX(most, cpu_sum);
+    }
+    return most;
+}
+
+/* Nothing but memory is short; a part of one job is at most what is not whole samples. */
+static void sim_bound_of_usage_that_varies_is_near_the_best_by_trial(void **state)
+{
+    guint n_short = 0;
+    g_autofree char *text = varying_trace();
+    for (guint32 seed = 1; seed <= 40; seed++) {
+        g_autoptr(SimSeriesSet) set = sim_series_set_new();
+        for (guint i = 0; i < 8; i++)
+            add_series(set, sim_mix(seed, i), seed % 2 == 0);
+        SimUsageModel usage = {.kind = SIM_USAGE_SHAPES, .seed = seed, .shapes = set};
+        SimFigures figures;
+        bound_of(*state, text, 1024, &usage, &figures); /* on each of two nodes */
+        double mib_s = 2.0 * 1024 * HORIZON;
+        double most = most_by_trial(&usage, mib_s), all = most_by_trial(&usage, 1e18);
+        n_short += most < 0.9 * all;
+        if (figures.work_done_cpu_s < most * 0.999999 ||
+            figures.work_done_cpu_s > most * 1.02 + HORIZON / 2)
+            fail_msg("seed %u: %.1f, and %.1f by trial", seed, figures.work_done_cpu_s, most);
+    }
+    assert_in_range(n_short, 10, 40);
+}
+
+/* Each begins with all of its work, and then holds its memory idle: four nodes' worth of memory-time holds eight
+ * such beginnings, and only four jobs as a whole. */
+static void sim_bound_counts_beginnings_that_are_richer_than_what_follows(void **state)
+{
+    static const guint16 cpu[] = {10000, 10000, 1, 1};
+    g_autoptr(SimSeriesSet) set = sim_series_set_new();
+    g_autofree char *text = varying_trace();
+    SimUsageModel usage = {.kind = SIM_USAGE_SHAPES, .shapes = set};
+    SimFigures figures;
+    guint n_first = 0;
+    add_series(set, 0, FALSE);
+    memcpy(((SimSeries *)g_ptr_array_index(set->series, 0))->cpu, cpu, sizeof cpu);
+    do {
+        usage.seed++;
+        n_first = 0;
+        for (guint64 i = 0; i < N_VARYING; i++) {
+            SimUsage of_job;
+            SimJob job = {.id = i + 1, .vcpus = 1, .run_usec = G_USEC_PER_SEC, .memory_mib = 1};
+            sim_usage_init(&usage, &job, &of_job);
+            n_first += of_job.first == 0;
+        }
+    } while (n_first < 4);
+    bound_of(*state, text, 1024, &usage, &figures);
+    assert_true(figures.work_done_cpu_s >= 4 * 599.0);
+    assert_true(figures.work_done_cpu_s <= 4 * 600.0 * 1.02);
+}
+
+static void no_policy_exceeds_the_bound_where_usage_varies(void **state)
+{
+    for (guint32 seed = 1; seed <= 12; seed++) {
+        g_autoptr(SimSeriesSet) set = sim_series_set_new();
+        g_autoptr(GString) text = g_string_new(HEAD);
+        SimUsageModel usage = {.kind = SIM_USAGE_SHAPES, .seed = seed, .shapes = set};
+        SimWorkloadConfig workload = {.machine = {0, 0, 2048}};
+        SimFigures most;
+        for (guint i = 0; i < 8; i++)
+            add_series(set, sim_mix(seed, i), TRUE);
+        for (guint i = 0; i < 40; i++) {
+            guint64 drawn = sim_mix(seed + 100, i), run = 60 + drawn % 3000;
+            g_string_append_printf(
+                text, "%u %u -1 %u 1 %u 900000 1 6000 1048576 1 %u 1 1 1 1 -1 -1\n", i + 1, i * 100,
+                (guint)run, (guint)(run * (1 + (drawn >> 16) % 4) / 4), i % 3 + 1);
+        }
+        bound_of(*state, text->str, 2048, &usage, &most);
+        for (SimPolicy policy = SIM_POLICY_FCFS; policy < SIM_POLICY_BOUND; policy++) {
+            SimConfig config;
+            SimFigures figures;
+            sim_fixture_config(policy, &config);
+            g_autoptr(SimFixtureRun) run =
+                sim_fixture_run(*state, text->str, &config, &workload, &usage);
+            sim_figures(&run->metrics, &figures);
+            if (figures.work_done_cpu_s > most.work_done_cpu_s * 1.0000001)
+                fail_msg("seed %u, %s: %.1f of %.1f", seed, sim_policy_name(policy),
+                         figures.work_done_cpu_s, most.work_done_cpu_s);
+            assert_true(figures.work_done_cpu_s > most.work_done_cpu_s / 4);
+            assert_true(figures.makespan_s >= most.makespan_s * 0.9999999);
+        }
+    }
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
 
 int main(void)
@@ -101,6 +262,9 @@ int main(void)
         TEST(sim_bound_of_much_demand_is_the_capacity_from_then_on),
         TEST(sim_bound_knows_memory),
         TEST(no_policy_exceeds_the_bound),
+        TEST(sim_bound_of_usage_that_varies_is_near_the_best_by_trial),
+        TEST(sim_bound_counts_beginnings_that_are_richer_than_what_follows),
+        TEST(no_policy_exceeds_the_bound_where_usage_varies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
