@@ -2,11 +2,17 @@
 /* Owns what the simulated agents do with the core's actions: each takes its time, and is answered
  * once it is done, or has failed.
  *
+ * Of a STOP or RELEASE that fails the core hears nothing: it is tried again, as berthd does, with growing pauses.
+ *
  * An order names a guest with its epoch. When the guest ends or its node fails while something is
  * done to it, that order is dropped: its end is the answer, or the core asks again. */
 #include "config.h"
 
 #include "scheduler/sim/state.h"
+
+/* As scheduler/daemon/actions.c. */
+#define RETRY_MIN_USEC (1 * (gint64)G_USEC_PER_SEC)
+#define RETRY_MAX_USEC (30 * (gint64)G_USEC_PER_SEC)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
@@ -15,8 +21,21 @@ static SimOrder *order_new(Sim *sim, const BerthCoreAction *action, gint64 lengt
     SimOrder *order = g_new0(SimOrder, 1);
     order->action = *action;
     order->fails = sim_failures_hits(sim);
+    order->retry_usec = RETRY_MIN_USEC;
     sim_timer_set(sim, &order->timer, SIM_TIMER_ORDER, sim->now_usec + length_usec);
     return order;
+}
+
+/* It has failed; FALSE: it has not. */
+static gboolean is_tried_again(Sim *sim, SimOrder *order)
+{
+    if (!order->fails)
+        return FALSE;
+    sim->metrics->failed_actions++;
+    order->fails = sim_failures_hits(sim);
+    sim_timer_set(sim, &order->timer, SIM_TIMER_ORDER, sim->now_usec + order->retry_usec);
+    order->retry_usec = MIN(order->retry_usec * 2, RETRY_MAX_USEC);
+    return TRUE;
 }
 
 static void order_free(Sim *sim, SimOrder *order)
@@ -300,8 +319,10 @@ static void resize_due(Sim *sim, SimGuest *guest, const SimOrder *order)
     send_result(sim, BERTH_EVENT_GUEST_RESIZED, guest, guest->node, ok);
 }
 
-static void stop_due(Sim *sim, SimGuest *guest)
+static void stop_due(Sim *sim, SimGuest *guest, SimOrder *order)
 {
+    if (is_tried_again(sim, order))
+        return;
     sim_orders_cancel(sim, guest);
     guest->run->end_usec = sim->now_usec;
     set_phase(sim, guest, SIM_GUEST_STOPPED);
@@ -318,6 +339,8 @@ static void release_due(Sim *sim, SimOrder *order)
     gboolean is_down = !sim_world_node(sim, action.node)->is_up;
     BerthCoreEvent event = {
         .kind = BERTH_EVENT_GUEST_RELEASED, .guest = action.guest, .node = action.node};
+    if (!is_down && is_tried_again(sim, order))
+        return;
     order_free(sim, order);
     if (is_down) /* nobody is there to answer: the core asks again, or fences */
         return;
@@ -364,7 +387,7 @@ void sim_orders_due(Sim *sim, SimOrder *order)
     case BERTH_ACTION_STAY:
         break;
     case BERTH_ACTION_STOP:
-        stop_due(sim, guest);
+        stop_due(sim, guest, order);
         break;
     case BERTH_ACTION_RELEASE:
         release_due(sim, order);

@@ -39,7 +39,8 @@ typedef enum {
 typedef struct SimOrder {
     SimTimer timer;
     BerthCoreAction action;
-    gboolean fails;
+    gboolean fails;    /* when it is due */
+    gint64 retry_usec; /* STOP, RELEASE: until it is tried again then */
     gboolean is_pause; /* MIGRATE: all is copied, the guest stands still */
 } SimOrder;
 

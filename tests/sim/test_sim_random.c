@@ -17,8 +17,9 @@
 static const SimPolicy policies[] = {SIM_POLICY_FCFS, SIM_POLICY_EASY, SIM_POLICY_CONSERVATIVE,
                                      SIM_POLICY_RESERVED, SIM_POLICY_BERTH};
 
-/* Jobs that use half of what they reserve: there is slack. Returns the CPU that they use, s. */
-static char *random_trace(guint32 seed, double *out_cpu_s)
+/* Jobs that use half of what they reserve: there is slack. Their limit is so many times their run. Returns the CPU that
+ * they use, s. */
+static char *random_trace(guint32 seed, guint limit, double *out_cpu_s)
 {
     GString *text = g_string_new("; MaxNodes: 6\n; MaxProcs: 24\n");
     gint64 now = 0;
@@ -29,10 +30,10 @@ static char *random_trace(guint32 seed, double *out_cpu_s)
         guint64 used = run * (1 + (drawn >> 8) % 4) / 4;
         now += (gint64)((drawn >> 16) % 400);
         *out_cpu_s += (double)(used * procs);
-        g_string_append_printf(text, "%u %d -1 %u %u %u %u %u %u 1048576 1 %u 1 %u 1 -1 -1 -1\n",
-                               i + 1, (int)now, (guint)run, (guint)procs, (guint)used,
-                               200000 + (guint)((drawn >> 24) % 800000), (guint)procs,
-                               (guint)(2 * run), 1 + (guint)(drawn % 5), (guint)(drawn % 7) + 1);
+        g_string_append_printf(
+            text, "%u %d -1 %u %u %u %u %u %u 1048576 1 %u 1 %u 1 -1 -1 -1\n", i + 1, (int)now,
+            (guint)run, (guint)procs, (guint)used, 200000 + (guint)((drawn >> 24) % 800000),
+            (guint)procs, (guint)(limit * run), 1 + (guint)(drawn % 5), (guint)(drawn % 7) + 1);
     }
     return g_string_free(text, FALSE);
 }
@@ -52,7 +53,7 @@ static SimFixtureRun *run_seed(const char *dir, guint32 seed, SimPolicy policy, 
                                         .mttr_usec = 600 * (gint64)G_USEC_PER_SEC,
                                         .action_permille = 100};
     }
-    g_autofree char *text = random_trace(seed, out_cpu_s);
+    g_autofree char *text = random_trace(seed, 2, out_cpu_s);
     return sim_fixture_run(dir, text, &config, &workload, &usage);
 }
 
@@ -134,6 +135,58 @@ static void failing_nodes_cost_work_and_time(void **state)
     assert_true(lost > 0);
 }
 
+/* A removal costs 1 s more after its first failure, 2 s after the next, and so on. */
+static void removals_that_fail_are_tried_again(void **state)
+{
+    static const SimFixtureJob job = {0, 100, 1000, 1};
+    g_autofree char *text = sim_fixture_swf(1, 2, &job, 1);
+    gint64 plain_usec = 0;
+    guint64 n_failed = 0;
+    for (guint64 seed = 1; seed <= 60; seed++) {
+        SimConfig config;
+        sim_fixture_config(SIM_POLICY_RESERVED, &config);
+        config.seed = seed;
+        config.failures.action_permille = seed == 1 ? 0 : 300;
+        g_autoptr(SimFixtureRun) run = sim_fixture_run(*state, text, &config, NULL, NULL);
+        gint64 end_usec = g_array_index(run->stays, SimFixtureStay, 0).end_usec;
+        if (seed == 1)
+            plain_usec = end_usec;
+        if (run->metrics.guest_starts != 1)
+            continue;
+        gint64 late_usec = ((1 << run->metrics.failed_actions) - 1) * (gint64)G_USEC_PER_SEC;
+        assert_int_equal(end_usec - plain_usec, late_usec);
+        assert_int_equal(run->metrics.last_end_usec,
+                         plain_usec - config.costs.values[SIM_COST_RELEASE_USEC]);
+        n_failed += run->metrics.failed_actions;
+    }
+    assert_true(n_failed >= 10);
+}
+
+/* Who stands still for long when he is moved meets his limit. */
+static void stops_that_fail_are_tried_again(void **state)
+{
+    guint64 kills[2] = {0};
+    for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
+        for (guint i = 0; i < 2; i++) {
+            SimConfig config;
+            double cpu_s;
+            SimUsageModel usage = {.kind = SIM_USAGE_TRACE};
+            SimWorkloadConfig workload = {.machine = {0, 0, 8192}};
+            sim_fixture_config(SIM_POLICY_BERTH, &config);
+            config.seed = seed;
+            config.costs.values[SIM_COST_MIGRATE_PAUSE_USEC] = 3600 * (gint64)G_USEC_PER_SEC;
+            config.failures.action_permille = i == 0 ? 0 : 300;
+            g_autofree char *text = random_trace(seed, 1, &cpu_s);
+            g_autoptr(SimFixtureRun) run =
+                sim_fixture_run(*state, text, &config, &workload, &usage);
+            assert_int_equal(run->metrics.jobs, N_JOBS);
+            kills[i] += run->metrics.kills;
+        }
+    }
+    print_message("killed: %u, %u\n", (guint)kills[0], (guint)kills[1]);
+    assert_true(kills[0] >= FEW_SEEDS && kills[1] >= FEW_SEEDS);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -142,6 +195,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(guaranteed_guests_get_all_where_there_are_no_others,
                                         tempdir_make, tempdir_remove),
         cmocka_unit_test_setup_teardown(same_seed_gives_the_same_stays, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(removals_that_fail_are_tried_again, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(stops_that_fail_are_tried_again, tempdir_make,
                                         tempdir_remove),
         cmocka_unit_test_setup_teardown(failing_nodes_cost_work_and_time, tempdir_make,
                                         tempdir_remove),
