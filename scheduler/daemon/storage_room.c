@@ -41,17 +41,17 @@ void berth_storage_room_stop(BerthStorageRoom *room)
     g_clear_handle_id(&room->timer, g_source_remove);
 }
 
-gboolean berth_storage_room_is_news(guint64 old_mib, guint64 now_mib)
+static gboolean is_news(const BerthStorageRoom *room, guint64 room_mib)
 {
-    guint64 difference = MAX(old_mib, now_mib) - MIN(old_mib, now_mib);
-    return difference > 0 && difference >= old_mib / NEWS_PART;
+    guint64 difference = MAX(room->told_mib, room_mib) - MIN(room->told_mib, room_mib);
+    return !room->is_known || (difference > 0 && difference >= room->told_mib / NEWS_PART);
 }
 
 static void tell(BerthStorageRoom *room, guint64 room_mib)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_STORAGE_ROOM, .storage_room = {room_mib}};
     g_autoptr(GError) error = NULL;
-    if (room->is_known && !berth_storage_room_is_news(room->told_mib, room_mib))
+    if (!is_news(room, room_mib))
         return;
     room->is_known = TRUE;
     room->told_mib = room_mib;

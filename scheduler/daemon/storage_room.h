@@ -15,5 +15,3 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStorageRoom, berth_storage_room_free)
 void berth_storage_room_look(BerthStorageRoom *room);
 /* No more questions. */
 void berth_storage_room_stop(BerthStorageRoom *room);
-/* What is free was OLD_MIB when it was told last, and is NOW_MIB: the difference is worth telling. */
-gboolean berth_storage_room_is_news(guint64 old_mib, guint64 now_mib);

@@ -69,18 +69,21 @@ def main():
 
 def active_jobs():
     """Numbers of those that have not ended; none if berthd does not answer, which is for a test to find."""
-    listed = run("ls", "--json")
+    try:
+        listed = run("ls", "--json")
+    except Failed:
+        return set()
     return {int(json.loads(line)["id"]) for line in listed.stdout.splitlines()} if listed.returncode == 0 else set()
 
 
 def end_jobs(jobs):
     """Those that a failed test leaves would take from the tests after it what these need. Returns what is to be said of it:
     what was done with them."""
-    for job in sorted(jobs):
-        yield f"its job {job} is to end; the end of what was done with it:"
-        yield from (f"  {line}" for line in run("events", str(job)).stdout.decode().splitlines()[-40:])
-        run("cancel", str(job))
     try:
+        for job in sorted(jobs):
+            yield f"its job {job} is to end; the end of what was done with it:"
+            yield from (f"  {line}" for line in run("events", str(job)).stdout.decode().splitlines()[-40:])
+            run("cancel", str(job))
         wait(*jobs)
     except Failed as error:
         yield f"not all of its jobs have ended: {error}"
