@@ -12,7 +12,7 @@ fail() {
     echo "FAIL: $*" >&2
     exit 1
 }
-if ! command -v busybox >/dev/null || LC_ALL=C readelf -l "$(command -v busybox)" | grep -q INTERP; then
+if ! command -v busybox >/dev/null || [[ $(LC_ALL=C readelf -l "$(command -v busybox)") == *INTERP* ]]; then
     echo "no static busybox: apt-get install busybox-static"
     exit 77
 fi

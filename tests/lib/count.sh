@@ -109,10 +109,11 @@ show_running_programs() {
 }
 
 # show_slowest_programs DIR: those below DIR that took most of the time, between the first word of a log and its last.
+# Awk reads on after the last that it shows: who writes to a pipe that nobody reads is killed, and with pipefail so is the run.
 show_slowest_programs() {
     find "$1" -name '*.log' -exec stat -c '%W %Y %n' {} + |
         awk '$1 > 0 { name = $3; sub(".*/", "", name); sub("[.]log$", "", name); print $2 - $1, name }' |
-        sort -rn | head -n 12 | awk '{ printf "%s%s %d s", (NR == 1 ? "  slowest: " : ", "), $2, $1 } END { print "" }'
+        sort -rn | awk 'NR <= 12 { printf "%s%s %d s", (NR == 1 ? "  slowest: " : ", "), $2, $1 } END { print "" }'
 }
 
 # show_running_tests FILE: how far the system tests are that write to FILE, and which run.

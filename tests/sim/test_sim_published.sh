@@ -27,7 +27,7 @@ xz -dc "$trace" | awk '!/^;/ && $9 > 0 && $4 > $9 { $4 = $9 } { print }' >"$work
 failed=0
 check() { # NAME PUBLISHED
     local ours
-    ours=$(sed -n "s/^ *\"$1\" : \([0-9.]*\),\{0,1\}\$/\1/p" "$work/easy.json" | head -n 1)
+    ours=$(awk -v name="\"$1\"" -F '[ :,]+' '$2 == name && !seen++ { print $3 }' "$work/easy.json")
     awk -v name="$1" -v ours="$ours" -v published="$2" 'BEGIN {
         off = ours / published - 1
         printf "%s: %.3f, published %.3f, %+.2f %%\n", name, ours, published, 100 * off
