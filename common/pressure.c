@@ -5,22 +5,41 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t berth_pressure_parse(const char *text, const char *kind)
+/* What follows " KEY=" in line KIND; NULL: there is none. */
+static const char *find_value(const char *text, const char *kind, const char *key)
 {
-    size_t length = strlen(kind);
-    static const char average[] = " avg10=";
+    size_t kind_length = strlen(kind), key_length = strlen(key);
 
     while (*text != '\0') {
-        if (strncmp(text, kind, length) == 0 &&
-            strncmp(text + length, average, sizeof average - 1) == 0) {
-            char *end;
-            unsigned long whole = strtoul(text + length + sizeof average - 1, &end, 10);
-            unsigned long hundredths = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+        const char *end = text + strcspn(text, "\n");
 
-            return (uint32_t)(whole * 100 + hundredths % 100);
-        }
-        text += strcspn(text, "\n");
-        text += *text == '\n';
+        if (strncmp(text, kind, kind_length) == 0 && text[kind_length] == ' ')
+            for (const char *at = text + kind_length; at < end; at++)
+                if (*at == ' ' && strncmp(at + 1, key, key_length) == 0 &&
+                    at[1 + key_length] == '=')
+                    return at + 1 + key_length + 1;
+        text = end + (*end == '\n');
     }
-    return 0;
+    return NULL;
+}
+
+uint32_t berth_pressure_parse(const char *text, const char *kind)
+{
+    const char *value = find_value(text, kind, "avg10");
+    char *end;
+
+    if (value == NULL)
+        return 0;
+
+    unsigned long whole = strtoul(value, &end, 10);
+    unsigned long hundredths = *end == '.' ? strtoul(end + 1, NULL, 10) : 0;
+
+    return (uint32_t)(whole * 100 + hundredths % 100);
+}
+
+uint64_t berth_pressure_parse_total(const char *text, const char *kind)
+{
+    const char *value = find_value(text, kind, "total");
+
+    return value != NULL ? strtoull(value, NULL, 10) : 0;
 }

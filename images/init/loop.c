@@ -79,6 +79,7 @@ struct Loop {
     uint64_t overhead_kib,
         began_kib; /* when the guest had so much memory, so much of it was taken */
     Berth__Usage usage;
+    UsageStalls stalls;
     HostClock clock;
     uint32_t stall_msec; /* that wakes SOURCE_STALL; 0: it is not watched */
     bool batching;       /* output is read when the timer says so */
@@ -367,7 +368,7 @@ static void on_uevents(Loop *loop)
 static void on_usage(Loop *loop)
 {
     follow_memory(loop);
-    usage_measure(&loop->usage);
+    usage_measure(&loop->usage, &loop->stalls, monotonic_usec());
     session_measured(loop->session, &loop->usage);
 }
 

@@ -38,13 +38,6 @@ UsageMemory usage_parse_memory(const char *text)
                          .swap_used_kib = swap > swap_free ? swap - swap_free : 0};
 }
 
-static uint32_t pressure(const char *path, const char *kind)
-{
-    char text[512];
-
-    return path_read_small(path, text, sizeof text) ? berth_pressure_parse(text, kind) : 0;
-}
-
 UsageMemory usage_memory(void)
 {
     char text[4096];
@@ -75,13 +68,24 @@ void usage_measure_totals(Berth__Usage *usage)
         usage->disk_free_bytes = (uint64_t)disk.f_bavail * disk.f_frsize;
 }
 
-void usage_measure(Berth__Usage *usage)
+static uint32_t stalled(StallShare *share, uint64_t now_usec, const char *text, const char *kind)
 {
+    return stall_share_note(share, now_usec, berth_pressure_parse_total(text, kind));
+}
+
+void usage_measure(Berth__Usage *usage, UsageStalls *stalls, uint64_t now_usec)
+{
+    char text[512];
+
     usage_measure_totals(usage);
-    usage->psi_cpu_some = pressure("/proc/pressure/cpu", "some");
-    usage->psi_memory_some = pressure("/proc/pressure/memory", "some");
-    usage->psi_memory_full = pressure("/proc/pressure/memory", "full");
-    usage->psi_io_some = pressure("/proc/pressure/io", "some");
+    if (path_read_small("/proc/pressure/cpu", text, sizeof text))
+        usage->psi_cpu_some = stalled(&stalls->cpu_some, now_usec, text, "some");
+    if (path_read_small("/proc/pressure/memory", text, sizeof text)) {
+        usage->psi_memory_some = stalled(&stalls->memory_some, now_usec, text, "some");
+        usage->psi_memory_full = stalled(&stalls->memory_full, now_usec, text, "full");
+    }
+    if (path_read_small("/proc/pressure/io", text, sizeof text))
+        usage->psi_io_some = stalled(&stalls->io_some, now_usec, text, "some");
 }
 
 bool usage_disk_is_full(void)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "images/init/stall_share.h"
+
 #include "proto/berth.pb-c.h"
 
 #include <stdbool.h>
@@ -17,9 +19,14 @@ UsageMemory usage_parse_memory(const char *text);
 
 UsageMemory usage_memory(void);
 
-/* Fills in what the guest can measure now. memory_peak_mib in USAGE is raised, never lowered, so
- * the same USAGE is to be handed in each time. */
-void usage_measure(Berth__Usage *usage);
+/* What the kernel counts of stalls: zeroed at first. */
+typedef struct {
+    StallShare cpu_some, memory_some, memory_full, io_some;
+} UsageStalls;
+
+/* Fills in what the guest can measure NOW (monotonic). memory_peak_mib in USAGE is raised, never lowered, and pressures are
+ * of the time since earlier calls: the same USAGE and STALLS are to be handed in each time. */
+void usage_measure(Berth__Usage *usage, UsageStalls *stalls, uint64_t now_usec);
 /* The same without the pressures, which say nothing of a job that has ended: reading them takes an
  * emulated guest milliseconds. */
 void usage_measure_totals(Berth__Usage *usage);

@@ -6,6 +6,7 @@
 #include "images/init/cgroups.h"
 #include "images/init/cpus.h"
 #include "images/init/stall.h"
+#include "images/init/stall_share.h"
 #include "images/init/usage.h"
 
 #include <glib.h>
@@ -70,12 +71,76 @@ static void pressure_parse_cases(void **state)
         {both, "full", 9907},
         {"some avg10=0.00 avg60=9.00", "some", 0},
         {"some avg10=100.00\n", "some", 10000},
-        {"some avg60=3.00\n", "some", 0},
+        {"some avg60=3.00\nfull avg10=4.00", "some", 0},
+        {"something avg10=3.00\n", "some", 0},
         {"", "some", 0},
     };
 
     for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_int_equal(berth_pressure_parse(cases[i].text, cases[i].kind), cases[i].expected);
+}
+
+static void pressure_parse_total_cases(void **state)
+{
+    static const char both[] = "some avg10=1.23 avg60=4.00 avg300=5.00 total=18446744073709551615\n"
+                               "full avg10=99.07 avg60=0.00 avg300=0.00 total=7\n";
+    static const struct {
+        const char *text;
+        const char *kind;
+        uint64_t expected;
+    } cases[] = {
+        {both, "some", G_MAXUINT64},
+        {both, "full", 7},
+        {"some avg10=1.00\nfull total=5\n", "some", 0},
+        {"some subtotal=1 total=2", "some", 2},
+        {"", "some", 0},
+    };
+
+    for (size_t i = 0; i < G_N_ELEMENTS(cases); i++)
+        assert_true(berth_pressure_parse_total(cases[i].text, cases[i].kind) == cases[i].expected);
+}
+
+/* Looks, each by its second and how many were stalled by then, and the share in hundredths of a percent. */
+static void stall_share_is_of_the_last_ten_seconds(void **state)
+{
+    static const struct {
+        double at_s, total_s;
+        uint32_t expected;
+    } looks[] = {
+        {100, 50, 0},        /* nothing is known of what was before */
+        {101, 51, 1000},     /* one second of ten */
+        {101.5, 51.5, 1500}, /* too soon to be kept */
+        {105, 55, 5000},
+        {110, 60, 10000},
+        {111, 60, 9000},
+        {114, 60, 6923}, /* since 101, the last that is old enough: nine of thirteen, ... */
+        {150, 60, 0},    /* ... and since 114 */
+        {190, 80, 5000}, /* looks that are rarer than that: since the one before */
+        {190, 80, 5000},
+        {200, 90, 10000},
+        {201, 3, 0}, /* another kernel counts, so that a share can be told from here on */
+        {202, 4, 1000},
+    };
+    StallShare share = {0};
+
+    for (size_t i = 0; i < G_N_ELEMENTS(looks); i++)
+        assert_int_equal(stall_share_note(&share, (uint64_t)(looks[i].at_s * 1e6),
+                                          (uint64_t)(looks[i].total_s * 1e6)),
+                         looks[i].expected);
+}
+
+/* However often it looks. */
+static void stall_share_of_many_looks(void **state)
+{
+    StallShare share = {0};
+    uint32_t told = 0;
+
+    for (uint64_t usec = 0; usec <= 3000000000; usec += 37000)
+        told = stall_share_note(&share, usec, usec / 4);
+    assert_in_range(told, 2490, 2500);
+    for (uint64_t usec = 3001000000; usec <= 3060000000; usec += 1000000)
+        told = stall_share_note(&share, usec, 3000000000 / 4);
+    assert_int_equal(told, 0);
 }
 
 /* To a file that is none of the kernel's: what is written is the trigger. */
@@ -199,6 +264,9 @@ int main(void)
         cmocka_unit_test(usage_parse_memory_cases),
         cmocka_unit_test(cpus_next_range_cases),
         cmocka_unit_test(pressure_parse_cases),
+        cmocka_unit_test(pressure_parse_total_cases),
+        cmocka_unit_test(stall_share_is_of_the_last_ten_seconds),
+        cmocka_unit_test(stall_share_of_many_looks),
         cmocka_unit_test(usage_note_resident_only_raises),
         cmocka_unit_test_setup_teardown(stall_open_writes_the_trigger, tempdir_make,
                                         tempdir_remove),
