@@ -48,11 +48,15 @@ static void clear_line(Migrate *migrate)
     migrate->is_shown = FALSE;
 }
 
-static void print_progress(Migrate *migrate, const Berth__MigrationProgress *progress)
+static void print_progress(Migrate *migrate, const Berth__Task *task)
 {
+    const Berth__MigrationProgress *progress = task->migration;
     g_autofree char *left = berth_format_size_mib(progress->memory_left_bytes >> 20);
     clear_line(migrate);
-    fprintf(stderr, "job %" G_GUINT64_FORMAT " is on its way to %s", migrate->op.job, progress->to);
+    fprintf(stderr, "job %" G_GUINT64_FORMAT " %s %s", migrate->op.job,
+            task->waits_for_room ? "waits until guests in slack have made room on"
+                                 : "is on its way to",
+            progress->to);
     if (progress->since_usec != 0)
         fprintf(stderr,
                 ": %s left, %" G_GUINT64_FORMAT " MiB/s, %" G_GUINT64_FORMAT
@@ -71,7 +75,7 @@ static gboolean look(Migrate *migrate, GError **error)
         return FALSE;
     for (size_t i = 0; i < job->n_tasks; i++)
         if (job->tasks[i]->migration != NULL)
-            print_progress(migrate, job->tasks[i]->migration);
+            print_progress(migrate, job->tasks[i]);
     berth__job__free_unpacked(job, NULL);
     return TRUE;
 }

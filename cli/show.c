@@ -156,10 +156,12 @@ static void print_stop(const Berth__Task *task)
                            kill ? kill : "");
 }
 
-static void print_migration(const Berth__MigrationProgress *migration)
+static void print_migration(const Berth__Task *task)
 {
+    const Berth__MigrationProgress *migration = task->migration;
     g_autofree char *left = berth_format_size_mib(migration->memory_left_bytes >> 20);
-    berth_print_fieldf("Moves to", "%s%s%s%s", migration->to,
+    berth_print_fieldf("Moves to", "%s%s%s%s%s", migration->to,
+                       task->waits_for_room ? ", when guests in slack have made room there" : "",
                        migration->is_cancelled ? ", which was called off" : "",
                        migration->since_usec != 0 ? ", to be copied: " : "",
                        migration->since_usec != 0 ? left : "");
@@ -174,8 +176,11 @@ static void print_size(const Berth__Task *task)
     if (task->resize == NULL || task->resize->reason == BERTH__REASON__REASON_PROMOTION)
         return;
     g_autofree char *wanted = berth_format_size_mib(task->resize->memory_mib);
-    berth_print_fieldf("Is to have", "%u vCPU%s, %s memory", task->resize->vcpus,
-                       task->resize->vcpus == 1 ? "" : "s", wanted);
+    berth_print_fieldf("Is to have", "%u vCPU%s, %s memory%s", task->resize->vcpus,
+                       task->resize->vcpus == 1 ? "" : "s", wanted,
+                       task->waits_for_room && task->migration == NULL
+                           ? ", when guests in slack have made room"
+                           : "");
 }
 
 /* For a moment, by its node itself. */
@@ -248,7 +253,7 @@ static void print_task(const Berth__Task *task)
     print_stop(task);
     berth_print_field("Node", task->node);
     if (task->migration != NULL)
-        print_migration(task->migration);
+        print_migration(task);
     print_size(task);
     print_slack(task);
     print_held_back(task);

@@ -262,7 +262,8 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
         berth_format_size_mib(task->memory_mib != 0 ? task->memory_mib : job->memory_mib);
     tell_place(story, task);
     if (task->migration != NULL)
-        tell(story, "It is being moved to %s: %s.", task->migration->to,
+        tell(story, "It is being moved to %s%s: %s.", task->migration->to,
+             task->waits_for_room ? ", as soon as guests in slack have made room there" : "",
              berth_words_reason((BerthReason)task->migration->reason));
     if (task->short_usec != 0)
         tell(story,

@@ -171,8 +171,11 @@ static gboolean wants_back(const BerthCore *core, const CoreGuest *guest)
 
 gboolean core_balloon_check(BerthCore *core, CoreGuest *guest, gboolean is_near_limit)
 {
-    if (may_give_back(guest) && (wants_back(core, guest) || is_near_limit))
+    gboolean may = guest->balloon_mib > 0 && core_move_is_free(guest) && !guest->is_frozen;
+    if (may && (wants_back(core, guest) || is_near_limit)) {
+        core_move_let_go(core, guest);
         core_move_balloon(core, guest, 0, BERTH_REASON_AT_LIMIT);
+    }
     return guest->balloon_mib > 0;
 }
 

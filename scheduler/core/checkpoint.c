@@ -105,11 +105,13 @@ void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason)
     core_freeze_settle(core, &task->guests[0]);
 }
 
-/* TRUE: it may not begin now, and is tried again when another one has ended. */
+/* TRUE: it may not begin now, and is tried again when another one has ended; as long as somebody waits for room there, those
+ * who make it come first. */
 static gboolean waits(BerthCore *core, CoreGuest *guest)
 {
     BerthGuestId id = core_guest_id(guest);
-    if (core_move_is_below_caps(core, core_nodes_get(&core->nodes, guest->node)))
+    const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    if (core_move_is_below_caps(core, node) && node->n_waiting_for_room == 0)
         return FALSE;
     if (!guest->is_unsaved)
         g_array_append_val(core->unsaved, id);

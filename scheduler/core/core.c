@@ -25,6 +25,7 @@
 #include "scheduler/core/predict.h"
 #include "scheduler/core/relief.h"
 #include "scheduler/core/requests.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/shapes.h"
@@ -53,6 +54,8 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->nodes.keep_cpu_permille = (guint32)core->tunings[BERTH_TUNING_CPU_HEADROOM_PERMILLE];
     core->nodes.keep_memory_permille =
         (guint32)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
+    core->nodes.evacuated_at_a_time = (guint32)core->tunings[BERTH_TUNING_MOVES_PER_NODE];
+    core->nodes.evacuation_mib = core_relief_guest_mib(core);
     core->qos = g_array_new(FALSE, TRUE, sizeof(gint32));
     core->untried = g_ptr_array_new();
     core->unsuited = g_array_new(FALSE, FALSE, sizeof(guint64));
@@ -61,6 +64,8 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core_timers_init(&core->timers);
     core->strays = g_array_new(FALSE, FALSE, sizeof(CoreStray));
     core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
+    core->held = g_ptr_array_new();
+    core->vacated = g_array_new(FALSE, FALSE, sizeof(guint32));
     return core;
 }
 
@@ -80,6 +85,8 @@ void berth_core_free(BerthCore *core)
     core_nodes_clear(&core->nodes);
     g_array_unref(core->strays);
     g_array_unref(core->unsaved);
+    g_ptr_array_unref(core->held);
+    g_array_unref(core->vacated);
     g_free(core);
 }
 
@@ -110,8 +117,10 @@ void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effect
 void core_event_end(BerthCore *core)
 {
     core_depend_end_hopeless(core);
+    core_room_serve(core);
     core_checkpoint_begin_some(core);
     core_placement_pass(core);
+    core_room_serve(core);
     core_drain_tell_emptied(core);
     core->effects = NULL;
 }
@@ -226,7 +235,7 @@ static gboolean is_believed(const CoreGuest *guest, const BerthCoreEvent *event)
 {
     if (event->node == 0 || event->node == guest->node)
         return TRUE;
-    return guest->op == BERTH_OP_MIGRATING && event->node == guest->to &&
+    return guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room && event->node == guest->to &&
            event->kind != BERTH_EVENT_GUEST_RELEASED && event->kind != BERTH_EVENT_GUEST_GONE;
 }
 
@@ -281,6 +290,8 @@ static void on_timer(BerthCore *core)
             core_drain_due(core);
         else if (timer->kind == CORE_TIMER_CHECKPOINT)
             core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
+        else if (timer->kind == CORE_TIMER_ROOM)
+            core_room_due(core, CORE_CONTAINER_OF(timer, CoreGuest, room_timer));
         else if (timer->kind == CORE_TIMER_NODE)
             core_session_timed_out(core, CORE_CONTAINER_OF(timer, CoreNode, timer));
         else
@@ -487,6 +498,7 @@ gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, gu
         .op_reason = guest->op != BERTH_OP_NONE ? guest->op_reason : BERTH_REASON_NONE,
         .to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0,
         .is_opportunistic_there = guest->op == BERTH_OP_MIGRATING && guest->is_opportunistic_there,
+        .waits_for_room = guest->waits_for_room,
         .is_opportunistic = guest->is_opportunistic,
         .is_frozen = guest->is_frozen,
         .predicted_milli = guest->needs.cpu_milli,

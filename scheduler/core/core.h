@@ -123,6 +123,9 @@ typedef struct {
                                 * core that is put back asks again */
     BerthReason migrate_reason;
     gboolean migrate_is_unwanted; /* somebody has called that off */
+    gboolean
+        waits_for_room; /* what is to be done by MIGRATE_TO or RESIZE_TO has not been asked of anybody yet: guests in
+                              * slack are to make room for it first. A core that is put back lets it wait on */
     gboolean freeze_is_open;  /* FREEZE, or THAW of one that is SUSPENDED, was not answered yet: a
                                 * core that is put back asks again, whatever is wanted by then */
     BerthResources resources; /* of its one guest; 0 = what its job reserves */
@@ -274,6 +277,9 @@ typedef struct {
     BerthResources to_resources;  /* RESIZING, and MIGRATING for that: what it is to have */
     guint64 balloon_mib;          /* of its memory, that a balloon keeps from it now */
     guint64 to_balloon_mib;       /* RESIZING: likewise, when that is done */
+    gboolean
+        waits_for_room; /* STARTING, or OP: that leaves when guests in slack have made room, or is given up
+                                    * after BERTH_TUNING_EVACUATION_MAX_USEC */
     gboolean is_opportunistic;
     gboolean is_frozen;
     guint32 predicted_milli;
@@ -568,7 +574,10 @@ typedef struct {
     GArray *actions; /* BerthCoreAction, in the order in which they are to leave */
     GArray *changed; /* BerthGuestId: job and task of each task that changed, once per event */
     GArray
-        *nodes;   /* guint32: nodes whose state or admission changed, or that a drain has emptied */
+        *nodes; /* guint32: nodes whose state or admission changed, or that a drain has emptied */
+    GArray *
+        given_up; /* BerthCoreAction, MIGRATE or RESIZE, that was to leave, has waited for room, and will not
+                       * leave any more: the guest is as it was */
     GArray *uses; /* BerthCoreUse and BerthCorePrior that changed: learned.h */
     GArray *priors;
 } BerthCoreEffects;

@@ -14,6 +14,7 @@
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/search.h"
 #include "scheduler/core/slack.h"
@@ -153,6 +154,8 @@ void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admiss
     core_nodes_fresh(&core->nodes, node);
     core_emit_node(core, node);
     core->pass_wanted = core->plan_wanted = TRUE;
+    if (admission != BERTH_ADMISSION_OPEN)
+        core_room_forsake(core, node);
     if (admission == BERTH_ADMISSION_DRAINING) {
         forget_failures(node);
         core_drain_evacuate(core, node);

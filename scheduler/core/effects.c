@@ -12,6 +12,7 @@ BerthCoreEffects *berth_core_effects_new(void)
     effects->actions = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
     effects->changed = g_array_new(FALSE, TRUE, sizeof(BerthGuestId));
     effects->nodes = g_array_new(FALSE, TRUE, sizeof(guint32));
+    effects->given_up = g_array_new(FALSE, TRUE, sizeof(BerthCoreAction));
     effects->uses = g_array_new(FALSE, TRUE, sizeof(BerthCoreUse));
     effects->priors = g_array_new(FALSE, TRUE, sizeof(BerthCorePrior));
     return effects;
@@ -22,6 +23,7 @@ void berth_core_effects_clear(BerthCoreEffects *effects)
     g_array_set_size(effects->actions, 0);
     g_array_set_size(effects->changed, 0);
     g_array_set_size(effects->nodes, 0);
+    g_array_set_size(effects->given_up, 0);
     g_array_set_size(effects->uses, 0);
     g_array_set_size(effects->priors, 0);
 }
@@ -31,6 +33,7 @@ void berth_core_effects_free(BerthCoreEffects *effects)
     g_array_unref(effects->actions);
     g_array_unref(effects->changed);
     g_array_unref(effects->nodes);
+    g_array_unref(effects->given_up);
     g_array_unref(effects->uses);
     g_array_unref(effects->priors);
     g_free(effects);

@@ -24,6 +24,8 @@ void core_freeze_settle(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;
     gboolean is_wanted = record->freeze_reason != BERTH_REASON_NONE;
+    if (is_wanted && (!guest->is_frozen || record->freeze_to_disk) && core_move_is_free(guest))
+        core_move_let_go(core, guest);
     if (!core_move_is_at_rest(guest))
         return;
     if (is_wanted && record->freeze_to_disk) {
@@ -91,6 +93,16 @@ void core_freeze_at_time_limit(BerthCore *core, CoreGuest *guest)
     record->freeze_to_disk = TRUE;
     change_hands(core, guest, BERTH_REASON_TIME_LIMIT);
     core_move_checkpoint(core, guest, TRUE, BERTH_REASON_TIME_LIMIT);
+}
+
+void core_freeze_stays(CoreGuest *guest, BerthReason reason)
+{
+    BerthCoreTask *record = &guest->task->record;
+    gboolean was_resized =
+        reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR;
+    if (was_resized && guest->op == BERTH_OP_NONE && guest->is_frozen &&
+        record->reason == BERTH_REASON_AT_LIMIT && record->freeze_reason == BERTH_REASON_NONE)
+        record->freeze_reason = BERTH_REASON_AT_LIMIT;
 }
 
 gboolean core_freeze_is_at_time_limit(const CoreTask *task)

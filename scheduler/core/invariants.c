@@ -12,6 +12,7 @@
 #include "scheduler/core/plan.h"
 #include "scheduler/core/profile.h"
 #include "scheduler/core/replan.h"
+#include "scheduler/core/timers.h"
 
 #include <stdlib.h>
 
@@ -154,6 +155,39 @@ static void check_guest(const BerthCore *core, const CoreGuest *guest)
           "job %" G_GUINT64_FORMAT, record->job);
 }
 
+/* A gang of which a part has begun what may not begin again waits on (room.h). */
+static gboolean may_wait_on(const CoreTask *task)
+{
+    gboolean has_begun = task->record.start_taken;
+    for (guint32 i = 0; i < task->n_guests; i++)
+        has_begun |= task->guests[i].heard;
+    return task->n_guests > 1 && task->job->no_requeue && has_begun;
+}
+
+/* Who waits for room is backed there, and is given up when the evacuation bound has passed. */
+static void check_room(const BerthCore *core, const CoreGuest *guest)
+{
+    const BerthCoreTask *record = &guest->task->record;
+    gint64 bound_usec = core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC];
+    gboolean is_timed = core_heap_has(&guest->room_timer.link);
+    gboolean moves = guest->op == BERTH_OP_MIGRATING;
+    CHECK(!is_timed || guest->waits_for_room, "job %" G_GUINT64_FORMAT, record->job);
+    if (!guest->waits_for_room)
+        return;
+    CHECK(is_timed || may_wait_on(guest->task), "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(!is_timed || guest->room_timer.due_usec <= core_time_add(core->now_usec, bound_usec),
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(record->stop_reason == BERTH_REASON_NONE, "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(!(moves ? guest->is_opportunistic_there : guest->is_opportunistic),
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(guest->phase == BERTH_GUEST_STARTING
+              ? guest->op == BERTH_OP_NONE
+              : guest->phase == BERTH_GUEST_RUNNING && (moves || guest->op == BERTH_OP_RESIZING),
+          "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(moves == g_ptr_array_find(core->held, guest, NULL), "job %" G_GUINT64_FORMAT,
+          record->job);
+}
+
 /* Its timer runs, or waits for what is being done to it, or for an operator to thaw it. */
 static void check_time_limit(const CoreTask *task)
 {
@@ -175,6 +209,7 @@ static void check_guests(const BerthCore *core, const CoreTask *task)
         if (guest->phase == BERTH_GUEST_NONE)
             continue;
         check_guest(core, guest);
+        check_room(core, guest);
         all_up &= core_nodes_get(&core->nodes, guest->node)->state == BERTH_NODE_UP;
     }
     if (record->phase == BERTH_GUEST_STOPPING)
@@ -244,7 +279,8 @@ static void check_tree(const CoreNodes *nodes)
         for (guint at = nodes->width + i; at > 0 && core_node_is_open(node); at /= 2)
             CHECK(slack.cpu_milli <= nodes->slacks[at].most.cpu_milli &&
                       slack.memory_mib <= nodes->slacks[at].most.memory_mib &&
-                      node->slack_used_mib >= nodes->slacks[at].least_used_mib,
+                      core_node_slack_load_mib(nodes, node, 0, 0) >=
+                          nodes->slacks[at].least_load_mib,
                   "node %s", node->name);
         for (guint at = (nodes->width + i) / 2; at > 0; at /= 2)
             CHECK(core_size_fits(leaf->max_free, nodes->spans[at].max_free) &&
@@ -254,6 +290,19 @@ static void check_tree(const CoreNodes *nodes)
     }
 }
 
+/* Of a node. */
+typedef struct {
+    guint n, n_held, n_waiting;
+} Moves;
+
+static Moves moves_with(Moves moves, const CoreGuest *guest)
+{
+    gboolean is_move = guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_CHECKPOINTING;
+    moves.n += is_move && !guest->waits_for_room;
+    moves.n_held += is_move && guest->waits_for_room;
+    return moves;
+}
+
 static void check_node(const BerthCore *core, CoreNode *node)
 {
     CoreSize sum = {0, 0};
@@ -261,6 +310,8 @@ static void check_node(const BerthCore *core, CoreNode *node)
     CoreNeeds needs = {0, 0};
     guint64 slack_used_mib = 0;
     guint64 extra_mib = 0;
+    guint n_in_slack = 0;
+    Moves moves = {0, 0, 0};
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         CHECK(guest->node == node->handle && guest->phase != BERTH_GUEST_NONE,
@@ -271,6 +322,9 @@ static void check_node(const BerthCore *core, CoreNode *node)
         needs.memory_mib += guest->needs.memory_mib;
         slack_used_mib += guest->is_opportunistic ? guest->used.memory_mib : 0;
         extra_mib += guest->extra_mib;
+        n_in_slack += guest->is_opportunistic;
+        moves = moves_with(moves, guest);
+        moves.n_waiting += guest->waits_for_room && guest->op != BERTH_OP_MIGRATING;
     }
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
@@ -283,7 +337,14 @@ static void check_node(const BerthCore *core, CoreNode *node)
         needs.memory_mib += guest->held.memory_mib;
         slack_used_mib += guest->held_used_mib;
         extra_mib += guest->held_extra_mib;
+        n_in_slack += guest->is_opportunistic_there;
+        moves = moves_with(moves, guest);
+        moves.n_waiting += guest->waits_for_room;
     }
+    CHECK(n_in_slack == node->n_in_slack, "node %s", node->name);
+    CHECK(moves.n == node->n_moves && moves.n_held == node->n_held &&
+              moves.n_waiting == node->n_waiting_for_room,
+          "node %s", node->name);
     CHECK(in_slack.vcpus == node->slack.vcpus && in_slack.memory_mib == node->slack.memory_mib,
           "node %s", node->name);
     CHECK(slack_used_mib == node->slack_used_mib && extra_mib == node->extra_mib, "node %s",
@@ -386,4 +447,5 @@ void berth_core_assert_invariants(BerthCore *core)
     check_classes(core);
     check_first_waits_for_room(core);
     check_plan(core);
+    CHECK(core->vacated->len == 0, "%u nodes", core->vacated->len);
 }

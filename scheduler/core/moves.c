@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is under way with running guests, what it costs, and how much of it there may be.
+/* Owns what is under way with running guests. What it costs, and how much of it there may be, is move_costs.c's.
  *
  * Invariant: one thing at a time per guest; a migrating guest is in the incoming ones of the node
  * that it goes to, and its room is held there until the result or its end; one that is being resized
- * holds what it has and what it is to have. */
+ * holds what it has and what it is to have. What waits for room (room.h) has begun, but nobody was asked for it: it can be
+ * given up at any time, and the guest is as it was. */
 #include "scheduler/core/moves.h"
 
 #include "scheduler/core/cells.h"
@@ -11,12 +12,14 @@
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/relief.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -27,100 +30,18 @@
 /* A guest that has less by such a part than it had has not been given back yet what was taken of it. */
 #define STALE_PART 32
 
-/* --- costs ---------------------------------------------------------------------------------- */
-
-static guint64 to_copy_mib(const CoreGuest *guest)
-{
-    guint64 all_mib = core_guest_resources(guest).memory_mib;
-    return guest->touched_mib > 0 ? MIN(guest->touched_mib, all_mib) : all_mib;
-}
-
-/* Pre-copy sends what was dirtied meanwhile again: with rate R and bandwidth B it sends M / (1 - R/B)
- * in all (Clark et al., NSDI 2005; bench/costs measures it, within 3 % up to R = 3/4 B). It is taken as
- * twice M at most: that a guest which dirties faster than half of B is made to dirty less is assumed.
- * QEMU's auto-converge alone does not see to it: bench/costs measured 3.4 M at R = 0.9 B. */
-gint64 core_move_migrate_usec(const BerthCore *core, const CoreGuest *guest)
-{
-    gint64 per_sec = core->tunings[BERTH_TUNING_MIGRATE_MIB_PER_SEC];
-    gint64 dirty = MIN((gint64)guest->dirty_mib_per_sec, per_sec / 2);
-    gint64 copy_usec =
-        (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec - dirty, 1);
-    return core_time_add(core->tunings[BERTH_TUNING_MIGRATE_FIXED_USEC], copy_usec);
-}
-
-gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
-{
-    gint64 per_sec = core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
-    gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec, 1);
-    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
-}
-
-gint64 core_move_cluster_cap(const BerthCore *core)
-{
-    gint64 cap = (gint64)core->nodes.nodes->len *
-                 core->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
-    return MAX(cap, core->tunings[BERTH_TUNING_MOVES_PER_NODE]);
-}
-
-gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
-{
-    return node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
-           core->n_moves < core_move_cluster_cap(core);
-}
-
-void core_move_back_off(BerthCore *core, CoreGuest *guest)
-{
-    guint32 doublings =
-        MIN(guest->balanced, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
-    guest->balanced++;
-    guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
-}
-
-/* A round, and twice as long each time, so that others get their turn. */
-static gint64 rest_end_usec(const BerthCore *core, guint32 failed)
-{
-    guint32 doublings = MIN(failed, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
-    return core_time_add(core->now_usec,
-                         core->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] << doublings);
-}
-
-void core_move_rest(BerthCore *core, CoreGuest *guest)
-{
-    guest->move_rest_usec = rest_end_usec(core, guest->moves_failed++);
-}
-
-void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok)
-{
-    guest->save_rest_usec = ok ? 0 : rest_end_usec(core, guest->saves_failed);
-    guest->saves_failed = ok ? 0 : guest->saves_failed + 1;
-}
-
-/* Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
-static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
-{
-    core_move_rest(core, guest);
-    to->refused_until_usec =
-        core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
-}
-
-static void note_success(CoreGuest *guest, CoreNode *to)
-{
-    guest->moves_failed = 0;
-    guest->move_rest_usec = guest->stuck_usec = 0;
-    to->refused_until_usec = 0;
-}
-
-gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node)
-{
-    return node->refused_until_usec > core->now_usec;
-}
-
 /* --- may ------------------------------------------------------------------------------------ */
+
+gboolean core_move_is_free(const CoreGuest *guest)
+{
+    return guest->phase == BERTH_GUEST_RUNNING &&
+           (guest->op == BERTH_OP_NONE || guest->waits_for_room) &&
+           guest->task->record.stop_reason == BERTH_REASON_NONE && guest->task->n_guests == 1;
+}
 
 gboolean core_move_is_at_rest(const CoreGuest *guest)
 {
-    return guest->phase == BERTH_GUEST_RUNNING && guest->op == BERTH_OP_NONE &&
-           guest->task->record.stop_reason == BERTH_REASON_NONE && guest->task->n_guests == 1;
+    return core_move_is_free(guest) && guest->op == BERTH_OP_NONE;
 }
 
 gboolean core_move_could_migrate(const BerthCore *core, const CoreGuest *guest)
@@ -209,24 +130,39 @@ gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
     }
 }
 
-static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason)
+static void leave(BerthCore *core, CoreGuest *guest)
+{
+    if (is_move(guest->op))
+        count_move(core, guest, 1);
+    emit_op(core, guest, FALSE);
+}
+
+static void begin_when(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason,
+                       gboolean has_room)
 {
     guest->op = op;
     guest->is_unwanted = FALSE;
     guest->op_serial++;
     guest->op_usec = core->now_usec;
     guest->op_reason = reason;
-    if (is_move(op))
-        count_move(core, guest, 1);
     core_emit_changed(core, guest->task);
-    emit_op(core, guest, FALSE);
+    if (has_room)
+        leave(core, guest);
+    else
+        core_room_await(core, guest);
 }
 
-/* Who is in slack there, in what is kept for one that is to be backed, leaves while that is copied. */
-static void make_way(BerthCore *core, const CoreGuest *guest, CoreNode *to)
+static void begin(BerthCore *core, CoreGuest *guest, BerthGuestOp op, BerthReason reason)
 {
-    if (!guest->is_opportunistic_there)
-        core_relief_make_room(core, to);
+    begin_when(core, guest, op, reason, TRUE);
+}
+
+void core_move_leaves(BerthCore *core, CoreGuest *guest)
+{
+    core_room_await_no_more(core, guest);
+    guest->op_usec = core->now_usec;
+    core_emit_changed(core, guest->task);
+    leave(core, guest);
 }
 
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
@@ -235,8 +171,8 @@ void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean
     guest->is_opportunistic_there = is_opportunistic;
     guest->to_size = guest->goal = guest->size;
     core_nodes_hold(&core->nodes, to, guest);
-    begin(core, guest, BERTH_OP_MIGRATING, reason);
-    make_way(core, guest, to);
+    begin_when(core, guest, BERTH_OP_MIGRATING, reason,
+               is_opportunistic || core_relief_make_room(core, to));
 }
 
 void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
@@ -246,8 +182,7 @@ void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to
     guest->goal = size;
     guest->to_size = core_size_max(guest->size, size);
     core_nodes_hold(&core->nodes, to, guest);
-    begin(core, guest, BERTH_OP_MIGRATING, reason);
-    make_way(core, guest, to);
+    begin_when(core, guest, BERTH_OP_MIGRATING, reason, core_relief_make_room(core, to));
     core_owner_recount(core, guest->task);
 }
 
@@ -287,13 +222,23 @@ static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
     core_owner_recount(core, guest->task);
 }
 
+/* It may take all that it is given at once. Vcpus need no room: who is in slack yields them. */
+static gboolean has_room_to_grow(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->size.memory_mib <= guest->old_size.memory_mib)
+        return TRUE;
+    core_predict_grows(core, guest);
+    return guest->is_opportunistic ||
+           core_relief_make_room(core, core_nodes_get(&core->nodes, guest->node));
+}
+
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason)
 {
     guest->old_size = guest->size;
     guest->goal = size;
     guest->to_balloon_mib = 0;
     set_size(core, guest, core_size_max(guest->size, size));
-    begin(core, guest, BERTH_OP_RESIZING, reason);
+    begin_when(core, guest, BERTH_OP_RESIZING, reason, has_room_to_grow(core, guest));
 }
 
 void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthReason reason)
@@ -324,6 +269,8 @@ static void emit_stay(BerthCore *core, const CoreGuest *guest)
 
 void core_move_again(BerthCore *core, const CoreGuest *guest)
 {
+    if (guest->waits_for_room)
+        return;
     if (guest->op != BERTH_OP_NONE)
         emit_op(core, guest, TRUE);
     if (guest->op == BERTH_OP_MIGRATING && guest->is_unwanted)
@@ -334,6 +281,10 @@ void core_move_call_off(BerthCore *core, CoreGuest *guest)
 {
     if (guest->is_unwanted)
         return;
+    if (guest->waits_for_room) {
+        core_move_give_up(core, guest, TRUE);
+        return;
+    }
     guest->is_unwanted = TRUE;
     core_emit_changed(core, guest->task);
     if (core_nodes_get(&core->nodes, guest->node)->state == BERTH_NODE_UP)
@@ -382,12 +333,23 @@ void core_move_record(const CoreGuest *guest, BerthCoreTask *record)
     record->migrate_to = moves ? guest->to : 0;
     record->migrate_reason = moves ? guest->op_reason : BERTH_REASON_NONE;
     record->migrate_is_unwanted = moves && guest->is_unwanted;
+    record->waits_for_room = guest->op != BERTH_OP_NONE && guest->waits_for_room;
 }
 
 /* Of RESOURCES; where these are not told, OTHER. */
 static CoreSize size_of(const BerthCore *core, const BerthResources *resources, CoreSize other)
 {
     return resources->vcpus > 0 ? core_size_of(core, resources) : other;
+}
+
+/* Nobody was asked for what waited for room. */
+static void reopen_wait(BerthCore *core, CoreGuest *guest, gboolean waits)
+{
+    if (waits && guest->phase == BERTH_GUEST_RUNNING &&
+        guest->task->record.stop_reason == BERTH_REASON_NONE)
+        core_room_await(core, guest);
+    else if (is_move(guest->op))
+        count_move(core, guest, 1);
 }
 
 static void reopen_resize(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
@@ -397,9 +359,12 @@ static void reopen_resize(BerthCore *core, CoreGuest *guest, const BerthCoreTask
     guest->old_size = guest->size;
     guest->to_balloon_mib = record->to_balloon_mib;
     set_size(core, guest, core_size_max(guest->size, guest->goal));
+    if (guest->size.memory_mib > guest->old_size.memory_mib)
+        core_predict_grows(core, guest);
     guest->op = BERTH_OP_RESIZING;
     guest->op_usec = 0;
     guest->op_reason = record->resize_reason;
+    reopen_wait(core, guest, record->waits_for_room);
 }
 
 void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
@@ -419,7 +384,7 @@ void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *re
     guest->op_usec = 0;
     guest->op_reason = record->migrate_reason;
     guest->is_unwanted = record->migrate_is_unwanted;
-    count_move(core, guest, 1);
+    reopen_wait(core, guest, record->waits_for_room);
 }
 
 void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest)
@@ -432,9 +397,10 @@ void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest)
 
 void core_move_unreopen(BerthCore *core, CoreGuest *guest)
 {
+    gboolean waited = core_room_await_no_more(core, guest);
     if (guest->op == BERTH_OP_MIGRATING)
         core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
-    if (is_move(guest->op))
+    if (is_move(guest->op) && !waited)
         count_move(core, guest, -1);
     if (is_move(guest->op) || guest->op == BERTH_OP_RESIZING)
         guest->op = BERTH_OP_NONE;
@@ -457,31 +423,61 @@ void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *
     guest->op = source->op;
     guest->op_usec = source->op_usec;
     guest->op_reason = source->op_reason;
-    if (is_move(guest->op))
-        count_move(core, guest, 1);
     guest->to_balloon_mib = source->to_balloon_mib;
+    if (guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib)
+        core_predict_grows(core, guest);
+    reopen_wait(core, guest, source->waits_for_room);
 }
 
 void core_move_resume(BerthCore *core, CoreGuest *guest)
 {
     if (guest->op != BERTH_OP_NONE && guest->op_usec == 0)
         guest->op_usec = core->now_usec;
+    core_room_resume(core, guest);
 }
 
 /* --- ending --------------------------------------------------------------------------------- */
 
-static void end(BerthCore *core, CoreGuest *guest)
+/* Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
+static void note_failure(BerthCore *core, CoreGuest *guest, CoreNode *to)
 {
-    if (guest->op == BERTH_OP_MIGRATING)
-        core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
-    if (is_move(guest->op)) {
+    core_move_rest(core, guest);
+    to->refused_until_usec =
+        core_time_add(core->now_usec, core->tunings[BERTH_TUNING_COOLDOWN_USEC]);
+}
+
+static void note_success(CoreGuest *guest, CoreNode *to)
+{
+    guest->moves_failed = 0;
+    guest->move_rest_usec = guest->stuck_usec = 0;
+    to->refused_until_usec = 0;
+}
+
+/* At both of its ends. */
+static void leave_nodes(BerthCore *core, CoreGuest *guest, gboolean waited)
+{
+    core_room_vacated(core, core_nodes_get(&core->nodes, guest->node));
+    if (guest->op == BERTH_OP_MIGRATING) {
+        CoreNode *to = core_nodes_get(&core->nodes, guest->to);
+        core_nodes_unhold(&core->nodes, to, guest);
+        core_room_vacated(core, to);
+    }
+    if (is_move(guest->op) && !waited) {
         count_move(core, guest, -1);
         core->may_save = TRUE;
     }
+}
+
+/* One that has only waited for room was not moved. */
+static void end(BerthCore *core, CoreGuest *guest)
+{
+    gboolean waited = core_room_await_no_more(core, guest);
+    leave_nodes(core, guest, waited);
     guest->op = BERTH_OP_NONE;
     core_owner_recount(core, guest->task);
-    guest->cooldown_usec = core_time_add(
-        core->now_usec, MAX(core->tunings[BERTH_TUNING_COOLDOWN_USEC], guest->pause_usec));
+    if (!waited)
+        guest->cooldown_usec = core_time_add(
+            core->now_usec, MAX(core->tunings[BERTH_TUNING_COOLDOWN_USEC], guest->pause_usec));
     guest->pause_usec = 0;
     core_emit_changed(core, guest->task);
     core->pass_wanted = TRUE;
@@ -542,12 +538,15 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
     note_memory_resized(core, guest, ok);
     if (!ok) {
         set_size(core, guest, instead);
+        core_predict_fits(core, guest);
         return;
     }
     if (!core_size_equal(guest->old_size, guest->goal))
         guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
-    if (!core_size_equal(guest->goal, guest->size))
+    if (!core_size_equal(guest->goal, guest->size)) {
         set_size(core, guest, guest->goal);
+        core_predict_fits(core, guest);
+    }
     if (guest->goal.memory_mib > guest->old_size.memory_mib)
         core_limit_set_short(core, guest->task, FALSE);
     guest->balloon_mib = guest->to_balloon_mib;
@@ -591,8 +590,43 @@ void core_move_drop_op(BerthCore *core, CoreGuest *guest)
     core_checkpoint_drop(core, guest->task);
     if (guest->op == BERTH_OP_NONE)
         return;
-    guint32 to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0;
+    guint32 to = guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room ? guest->to : 0;
     end(core, guest);
     if (to != 0)
         core_session_expect_stray(core, core_nodes_get(&core->nodes, to), guest);
+}
+
+/* --- what waits for room is given up ---------------------------------------------------------- */
+
+static void tell_given_up(BerthCore *core, const CoreGuest *guest)
+{
+    BerthActionKind kind =
+        guest->op == BERTH_OP_MIGRATING ? BERTH_ACTION_MIGRATE : BERTH_ACTION_RESIZE;
+    BerthCoreAction action = core_action(core, kind, guest, guest->op_reason);
+    action.serial = guest->op_serial;
+    action.to = guest->op == BERTH_OP_MIGRATING ? guest->to : 0;
+    g_array_append_val(core->effects->given_up, action);
+}
+
+void core_move_give_up(BerthCore *core, CoreGuest *guest, gboolean is_unwanted)
+{
+    static const CoreTaskInput given_up = {.ok = FALSE, .has_not_left = TRUE};
+    CoreTaskEvent event = guest->op == BERTH_OP_MIGRATING ? CORE_TASK_MIGRATED : CORE_TASK_RESIZED;
+    guest->is_unwanted |= is_unwanted;
+    tell_given_up(core, guest);
+    core_guest_handle(core, guest, event, &given_up);
+}
+
+void core_move_let_go(BerthCore *core, CoreGuest *guest)
+{
+    if (!guest->waits_for_room || guest->op == BERTH_OP_NONE)
+        return;
+    gboolean is_resize = guest->op == BERTH_OP_RESIZING;
+    tell_given_up(core, guest);
+    end(core, guest);
+    core_freeze_stays(guest, guest->op_reason);
+    if (!is_resize)
+        return;
+    set_size(core, guest, guest->old_size);
+    core_predict_fits(core, guest);
 }

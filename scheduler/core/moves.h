@@ -11,7 +11,7 @@ gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest)
 /* The same, whatever is being done to it now; could migrate: as soon as it runs, unless it is to end. */
 gboolean core_move_could_migrate(const BerthCore *core, const CoreGuest *guest);
 gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest);
-/* Room is held on TO from now on. */
+/* Room is held on TO from now on. To be backed it leaves when the memory is free there (room.h). */
 void core_move_migrate(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
                        BerthReason reason);
 /* STOPS: it stands still after that, to leave its node; else it runs on. */
@@ -21,7 +21,8 @@ void core_move_promote(BerthCore *core, CoreGuest *guest);
 /* It is backed there, with room for SIZE, overhead included, to which it is resized on arrival. */
 void core_move_migrate_to_resize(BerthCore *core, CoreGuest *guest, CoreNode *to, CoreSize size,
                                  BerthReason reason);
-/* GUEST gets SIZE, overhead included, where it is; the larger of both is held. */
+/* GUEST gets SIZE, overhead included, where it is; the larger of both is held. More memory of one that is backed it gets when
+ * that is free (room.h). */
 void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthReason reason);
 /* TO_MIB of GUEST's memory are kept from it; if that is more than now, it is left alone for longer each
  * time. */
@@ -30,6 +31,14 @@ void core_move_balloon(BerthCore *core, CoreGuest *guest, guint64 to_mib, BerthR
 void core_move_freeze(BerthCore *core, CoreGuest *guest, gboolean freeze);
 /* Nothing is being done to it, and nothing is in the way of it. */
 gboolean core_move_is_at_rest(const CoreGuest *guest);
+/* It is, or would be, if what waits for room were given up: core_move_let_go(). */
+gboolean core_move_is_free(const CoreGuest *guest);
+/* GUEST's move, or growth, has waited for room, and leaves now. */
+void core_move_leaves(BerthCore *core, CoreGuest *guest);
+/* ... or is not waited for any more, as if it had failed. IS_UNWANTED: nobody is at fault. */
+void core_move_give_up(BerthCore *core, CoreGuest *guest, gboolean is_unwanted);
+/* The same, if it waits, where the caller begins something else with it at once. */
+void core_move_let_go(BerthCore *core, CoreGuest *guest);
 /* The op's result. Migrated: GUEST is where it says. */
 void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok);
 /* HAS: what it has where it is not ok; vcpus 0 = what it had. */
@@ -66,5 +75,9 @@ void core_move_back_off(BerthCore *core, CoreGuest *guest);
 gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node);
 /* So many moves and checkpoints may be under way in the cluster at a time, where nobody waits for their room. */
 gint64 core_move_cluster_cap(const BerthCore *core);
-/* TRUE: one more may be under way at NODE, and in the cluster. */
+/* TRUE: one more may begin at NODE, and in the cluster. */
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);
+/* TRUE: one more may be under way, whoever waits for room first. */
+gboolean core_move_has_turn_at(const BerthCore *core, const CoreNode *node);
+/* GUEST's move, which waits for room, could be under way: at both of its ends. */
+gboolean core_move_has_turn(const BerthCore *core, const CoreGuest *guest);

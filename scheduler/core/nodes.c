@@ -17,7 +17,7 @@
 #define CHANGES_MIN      1024u
 
 static const CoreSpan closed_span = {.min_capacity = {G_MAXUINT32, G_MAXUINT64}};
-static const CoreSlack no_slack = {.least_used_mib = G_MAXUINT64};
+static const CoreSlack no_slack = {.least_load_mib = G_MAXUINT64};
 
 /* --- one node ------------------------------------------------------------------------------- */
 
@@ -77,16 +77,36 @@ CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
                        memory_mib - MIN(memory_mib, node->needs.memory_mib + node->extra_mib)};
 }
 
+static guint64 evacuation_mib(const CoreNodes *nodes, guint n)
+{
+    guint64 at_a_time = MAX(nodes->evacuated_at_a_time, 1);
+    return (n + at_a_time - 1) / at_a_time * nodes->evacuation_mib;
+}
+
+guint64 core_node_evacuation_mib(const CoreNodes *nodes, const CoreNode *node)
+{
+    return node->slack_used_mib + evacuation_mib(nodes, node->n_in_slack);
+}
+
+guint64 core_node_slack_load_mib(const CoreNodes *nodes, const CoreNode *node, guint n_more,
+                                 guint64 more_mib)
+{
+    guint64 part = MAX(1000 - MIN(nodes->keep_memory_permille, 1000), 1);
+    return (node->slack_used_mib + more_mib) * 1000 / part +
+           evacuation_mib(nodes, node->n_in_slack + n_more);
+}
+
 void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node)
 {
     guint at = nodes->width + node->handle - 1;
-    nodes->slacks[at] = (CoreSlack){core_node_slack(nodes, node), node->slack_used_mib};
+    nodes->slacks[at] =
+        (CoreSlack){core_node_slack(nodes, node), core_node_slack_load_mib(nodes, node, 0, 0)};
     for (at /= 2; at > 0; at /= 2) {
         const CoreSlack *left = &nodes->slacks[2 * at];
         const CoreSlack *right = &nodes->slacks[2 * at + 1];
         nodes->slacks[at] = (CoreSlack){{MAX(left->most.cpu_milli, right->most.cpu_milli),
                                          MAX(left->most.memory_mib, right->most.memory_mib)},
-                                        MIN(left->least_used_mib, right->least_used_mib)};
+                                        MIN(left->least_load_mib, right->least_load_mib)};
     }
 }
 
@@ -208,6 +228,7 @@ static void add_used(CoreNode *node, CoreNeeds used, gboolean is_opportunistic, 
     node->used.cpu_milli += (guint32)sign * used.cpu_milli;
     node->used.memory_mib += memory_mib;
     node->slack_used_mib += is_opportunistic ? memory_mib : 0;
+    node->n_in_slack += is_opportunistic ? (guint)sign : 0;
 }
 
 void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
@@ -223,7 +244,6 @@ void core_nodes_reserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     add_needs(node, guest->needs, 1);
     add_used(node, guest->used, guest->is_opportunistic, 1);
     node->extra_mib += guest->extra_mib;
-    node->n_waiting_for_room += guest->waits_for_room;
     core_nodes_changed(nodes, node);
 }
 
@@ -241,7 +261,6 @@ void core_nodes_unreserve(CoreNodes *nodes, CoreNode *node, CoreGuest *guest)
     add_needs(node, guest->needs, -1);
     add_used(node, guest->used, guest->is_opportunistic, -1);
     node->extra_mib -= guest->extra_mib;
-    node->n_waiting_for_room -= guest->waits_for_room;
     if (core_size_fits(node->reserved, core_node_capacity(node)))
         node->oversubscribed = FALSE;
     core_nodes_changed(nodes, node);
@@ -255,8 +274,10 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     guest->to = to->handle;
     guest->to_place = to->incoming->len;
     guest->held = guest->needs;
+    guest->held.memory_mib += core_size_sub(guest->to_size, guest->size).memory_mib;
     guest->held_used_mib = guest->is_opportunistic_there ? guest->used.memory_mib : 0;
     to->slack_used_mib += guest->held_used_mib;
+    to->n_in_slack += guest->is_opportunistic_there;
     guest->held_extra_mib = guest->extra_mib;
     to->extra_mib += guest->held_extra_mib;
     g_ptr_array_add(to->incoming, guest);
@@ -280,6 +301,7 @@ void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest)
     *part = core_size_sub(*part, guest->to_size);
     add_needs(to, guest->held, -1);
     to->slack_used_mib -= guest->held_used_mib;
+    to->n_in_slack -= guest->is_opportunistic_there;
     to->extra_mib -= guest->held_extra_mib;
     core_nodes_changed(nodes, to);
     core_nodes_fresh(nodes, to);

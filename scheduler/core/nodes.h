@@ -44,6 +44,12 @@ void core_nodes_hold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest);
 void core_nodes_unhold(CoreNodes *nodes, CoreNode *to, CoreGuest *guest);
 /* What of NODE is neither predicted to be needed nor kept. */
 CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node);
+/* How long it takes to write out all in NODE's slack, and all on their way there, in MiB that could be written meanwhile:
+ * core_relief_most_mib(). */
+guint64 core_node_evacuation_mib(const CoreNodes *nodes, const CoreNode *node);
+/* Likewise with N_MORE, that use MORE_MIB, and all of them grown as much as headroom is kept for. */
+guint64 core_node_slack_load_mib(const CoreNodes *nodes, const CoreNode *node, guint n_more,
+                                 guint64 more_mib);
 /* NODE's needs have changed. */
 void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node);
 /* Guests' ids rising, so that nothing depends on history. (transfer container) */

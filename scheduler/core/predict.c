@@ -359,6 +359,26 @@ void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib
     guest->touched_mib = touched_mib;
 }
 
+static void set_memory_need(BerthCore *core, CoreGuest *guest, guint64 memory_mib)
+{
+    CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    if (memory_mib == guest->needs.memory_mib)
+        return;
+    set_needs(core, guest, (CoreNeeds){guest->needs.cpu_milli, memory_mib});
+    core_predict_touched(core, guest, guest->touched_mib);
+    core_nodes_slack_changed(&core->nodes, node);
+}
+
+void core_predict_grows(BerthCore *core, CoreGuest *guest)
+{
+    set_memory_need(core, guest, guest->size.memory_mib);
+}
+
+void core_predict_fits(BerthCore *core, CoreGuest *guest)
+{
+    set_memory_need(core, guest, MIN(guest->needs.memory_mib, guest->size.memory_mib));
+}
+
 /* However seldom its guests have been seen busy together, some of their peaks may be. */
 static void note_coincidence(const BerthCore *core, CoreNode *node, guint64 kept)
 {
@@ -416,6 +436,11 @@ static void tell_peak(BerthCore *core, CoreGuest *guest)
     core_emit_changed(core, task);
 }
 
+static gboolean is_growing(const CoreGuest *guest)
+{
+    return guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib;
+}
+
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -445,6 +470,8 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     } else {
         tell_peak(core, guest);
     }
+    if (is_growing(guest))
+        needs.memory_mib = guest->size.memory_mib;
     set_needs(core, guest, needs);
     core_predict_touched(core, guest, guest->touched_mib);
     note_coincidence(core, node, kept_cpu);

@@ -27,6 +27,10 @@ CoreNeeds core_predict_new(const BerthCore *core, const CoreJob *job, const Core
 /* Memory that a guest of TASK has as soon as it is started; NULL = a new one. */
 guint64 core_predict_held_mib(const CoreTask *task);
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
+/* GUEST, which is to have more memory, needs all of it until that is done and it is measured again: it may take it at once. */
+void core_predict_grows(BerthCore *core, CoreGuest *guest);
+/* GUEST, which has less memory than it was to have, or had, needs no more than it has. */
+void core_predict_fits(BerthCore *core, CoreGuest *guest);
 /* GUEST occupies TOUCHED_MIB of its host, 0 = not told. What that is beyond its needs is no demand, but
  * nobody else can have it. */
 void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib);

@@ -14,6 +14,7 @@
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/slack.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -30,10 +31,11 @@ static guint64 takes_mib(const CoreGuest *guest)
     return guest->needs.memory_mib + guest->extra_mib;
 }
 
+/* One that waits for room elsewhere may never leave. */
 static gboolean is_leaving(const CoreGuest *guest)
 {
-    return guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_CHECKPOINTING ||
-           guest->phase > BERTH_GUEST_RUNNING;
+    return (guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room) ||
+           guest->op == BERTH_OP_CHECKPOINTING || guest->phase > BERTH_GUEST_RUNNING;
 }
 
 /* That it is not known to run does not mean that its command has not begun. */
@@ -47,12 +49,14 @@ static gboolean may_start_again(const CoreGuest *guest)
 /* What has failed is not tried again at once: where it fails fast it would be tried for ever. The other one is. */
 static gboolean may_move_away(const BerthCore *core, const CoreGuest *guest)
 {
-    return core_move_may_migrate(core, guest) && guest->move_rest_usec <= core->now_usec;
+    return core_move_could_migrate(core, guest) && core_move_is_free(guest) &&
+           guest->move_rest_usec <= core->now_usec;
 }
 
 static gboolean may_be_saved(const BerthCore *core, const CoreGuest *guest)
 {
-    return core_move_may_checkpoint(core, guest) && guest->save_rest_usec <= core->now_usec;
+    return core_move_could_checkpoint(core, guest) && core_move_is_free(guest) &&
+           guest->save_rest_usec <= core->now_usec;
 }
 
 static gboolean can_leave(const BerthCore *core, const CoreGuest *guest)
@@ -106,7 +110,7 @@ static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReas
     gboolean is_urgent = reason == BERTH_REASON_ROOM_NEEDED ||
                          core_relief_taken_mib(node) > node->capacity.memory_mib;
     return is_urgent ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
-                     : core_move_is_below_caps(core, node);
+                     : core_move_has_turn_at(core, node);
 }
 
 typedef enum {
@@ -125,6 +129,7 @@ static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
     CoreLodger lodger = core_slack_lodger(guest);
     if (!may_begin(core, node, reason))
         return WAITS;
+    core_move_let_go(core, guest);
     CoreNode *to = may_move_away(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
     if (to != NULL && core_move_is_below_caps(core, to) && !core_move_was_refused(core, to))
         core_move_migrate(core, guest, to, TRUE, reason);
@@ -146,12 +151,20 @@ static guint64 leaving_mib(const CoreNode *node)
     return sum;
 }
 
+static guint64 written_in_mib(const BerthCore *core, BerthCoreTuning usec)
+{
+    return (guint64)(core->tunings[usec] * core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC] /
+                     (gint64)G_USEC_PER_SEC);
+}
+
 guint64 core_relief_most_mib(const BerthCore *core)
 {
-    gint64 copy_usec = core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC] -
-                       core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC];
-    return (guint64)(MAX(copy_usec, 0) / 1000 * core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC] /
-                     1000);
+    return written_in_mib(core, BERTH_TUNING_EVACUATION_MAX_USEC);
+}
+
+guint64 core_relief_guest_mib(const BerthCore *core)
+{
+    return written_in_mib(core, BERTH_TUNING_CHECKPOINT_FIXED_USEC);
 }
 
 guint64 core_relief_taken_mib(const CoreNode *node)
@@ -193,30 +206,31 @@ gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
     return core_relief_taken_mib(node) <= room_mib && !may_be_full(core, node);
 }
 
-void core_relief_room_changed(BerthCore *core, CoreNode *node)
+/* Who came first is not held up by those who came later. A move waits for its turn, too, and its room is kept meanwhile. */
+static void let_in(BerthCore *core, CoreNode *node)
 {
-    if (node->state != BERTH_NODE_UP || node->n_waiting_for_room == 0 ||
-        !core_relief_make_room(core, node))
-        return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++)
-        core_task_room_is_free(core, g_ptr_array_index(guests, i));
+    g_autoptr(GPtrArray) waiting = core_room_waiting_on(node);
+    guint64 later_mib = 0;
+    for (guint i = 0; i < waiting->len; i++)
+        later_mib += core_room_need_mib(g_ptr_array_index(waiting, i));
+    for (guint i = 0; i < waiting->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(waiting, i);
+        later_mib -= core_room_need_mib(guest);
+        if (node->slack.memory_mib > 0 &&
+            core_relief_taken_mib(node) > node->capacity.memory_mib + later_mib)
+            return;
+        if (guest->op != BERTH_OP_MIGRATING || core_move_has_turn(core, guest))
+            core_room_let_in(core, guest);
+    }
 }
 
-/* All in slack could have been written out by then: one that is not done, or fails, may never be. What else the
- * node has is no reason to wait for it while others have room. */
-void core_relief_give_up_waiting(BerthCore *core, CoreNode *node)
+void core_relief_room_changed(BerthCore *core, CoreNode *node)
 {
-    if (node->n_waiting_for_room == 0)
+    if (node->state != BERTH_NODE_UP || node->n_waiting_for_room == 0)
         return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    for (guint i = 0; i < guests->len; i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        gint64 until_usec =
-            core_time_add(guest->began_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]);
-        if (guest->waits_for_room && until_usec <= core->now_usec)
-            core_guest_handle(core, guest, CORE_TASK_NO_ROOM, NULL);
-    }
+    core_relief_make_room(core, node);
+    if (node->slack.memory_mib == 0 || !may_be_full(core, node))
+        let_in(core, node);
 }
 
 /* The one that takes longest to write out; not in its cooldown, nor about to end. */
@@ -242,7 +256,8 @@ static void keep_bound(BerthCore *core, CoreNode *node)
 {
     CoreGuest *largest;
     Eviction eviction = CANNOT;
-    if (node->slack_used_mib <= core_relief_most_mib(core) || leaving_mib(node) > 0)
+    if (core_node_evacuation_mib(&core->nodes, node) <= core_relief_most_mib(core) ||
+        leaving_mib(node) > 0)
         return;
     while (eviction == CANNOT && (largest = largest_on(core, node)) != NULL) {
         eviction = evict(core, largest, BERTH_REASON_PRESSURE);

@@ -13,6 +13,7 @@
 #include "scheduler/core/order.h"
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/sessions.h"
 #include "scheduler/core/task.h"
@@ -153,6 +154,7 @@ static void resume_node(BerthCore *core, CoreNode *node)
         plan_end_of_starting(core, guest);
     }
     if (node->state == BERTH_NODE_LOST) {
+        core_room_forsake(core, node);
         core_session_give_up_guests(core, node);
         return;
     }

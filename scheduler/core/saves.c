@@ -97,7 +97,8 @@ static gboolean may_be_put_back(const CoreTask *task, GError **error)
     const BerthCoreTask *record = &task->record;
     if (berth_job_state_is_final(record->state) || record->stop_reason != BERTH_REASON_NONE)
         return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, record->job, "is ending");
-    if (task->guests[0].phase == BERTH_GUEST_RUNNING && task->guests[0].op == BERTH_OP_MIGRATING)
+    if (task->guests[0].phase == BERTH_GUEST_RUNNING && task->guests[0].op == BERTH_OP_MIGRATING &&
+        !task->guests[0].waits_for_room)
         return refuse(
             error, BERTH_ERROR_FAILED_PRECONDITION, record->job,
             "is being moved: try again when that is done, or after berth migrate --cancel");

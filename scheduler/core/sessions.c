@@ -13,6 +13,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
 
@@ -152,7 +153,8 @@ static gboolean is_expected_there(const BerthCore *core, const CoreNode *node,
                                   const BerthFoundGuest *found)
 {
     const CoreGuest *guest = core_guest_get(core, &found->id);
-    return guest != NULL && guest->op == BERTH_OP_MIGRATING && guest->to == node->handle;
+    return guest != NULL && guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room &&
+           guest->to == node->handle;
 }
 
 static void reconcile_found(BerthCore *core, CoreGuest *guest, const BerthFoundGuest *found)
@@ -218,6 +220,7 @@ void core_session_joined(BerthCore *core, CoreNode *node, const BerthCoreNodeInf
     set_state(core, node, BERTH_NODE_UP);
     reconcile(core, node, guests, n_guests);
     core_nodes_changed(&core->nodes, node);
+    core_room_vacated(core, node);
     core_drain_move_some(core, node);
 }
 
@@ -232,6 +235,7 @@ void core_session_left(BerthCore *core, CoreNode *node)
     set_state(core, node, BERTH_NODE_DOWN);
     core_timer_set(core, &node->timer,
                    core_time_add(core->now_usec, core->config.node_timeout_usec));
+    core_room_forsake(core, node);
 }
 
 void core_session_give_up_guests(BerthCore *core, CoreNode *node)
@@ -258,6 +262,7 @@ void core_session_timed_out(BerthCore *core, CoreNode *node)
         return;
     }
     set_state(core, node, BERTH_NODE_LOST);
+    core_room_forsake(core, node);
     core_session_give_up_guests(core, node);
 }
 

@@ -33,11 +33,11 @@ CoreLodger core_slack_lodger(const CoreGuest *guest)
     return (CoreLodger){guest->task->job->class, guest->size, needs, guest->used.memory_mib, FALSE};
 }
 
-/* So much in slack could all be written out within the evacuation bound, and grow a little meanwhile. */
-static guint64 bound_mib(const BerthCore *core)
+/* All there could be written out within the evacuation bound, if they grow a little meanwhile. */
+static gboolean could_leave(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
-    guint64 headroom = (guint64)core->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE];
-    return core_relief_most_mib(core) * (1000 - headroom) / 1000;
+    return core_node_slack_load_mib(&core->nodes, node, 1, lodger->used_mib) <=
+           core_relief_most_mib(core);
 }
 
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
@@ -53,14 +53,14 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
            lodger->size.vcpus <= node->capacity.vcpus &&
            core->now_usec >= node->pressed_until_usec &&
            (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
-           !core_predict_awaits_any(core, node) &&
-           node->slack_used_mib + lodger->used_mib <= bound_mib(core) &&
+           !core_predict_awaits_any(core, node) && could_leave(core, node, lodger) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 
 typedef struct {
     const CoreLodger *lodger;
-    guint64 used_mib; /* by all in the slack of a node, without LODGER, at most */
+    guint64
+        load_mib; /* of all in the slack of a node, without LODGER, at most: more could not leave in time */
     guint32 except;
     gboolean was_close; /* a node's needs have room; what else is asked of it is not in the tree */
     CoreNode *second; /* for one that moves: it has room, but the latest that was to come did not */
@@ -72,7 +72,7 @@ static CoreNode *find_below(const BerthCore *core, guint at, Quest *quest)
     const CoreSlack *slack = &nodes->slacks[at];
     if (quest->lodger->needs.cpu_milli > slack->most.cpu_milli ||
         quest->lodger->needs.memory_mib > slack->most.memory_mib ||
-        slack->least_used_mib > quest->used_mib)
+        slack->least_load_mib > quest->load_mib)
         return NULL;
     if (at >= nodes->width) {
         CoreNode *node = g_ptr_array_index(nodes->nodes, at - nodes->width);
@@ -114,7 +114,7 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
                       gboolean *out_was_close)
 {
     const CoreShape *shape = &lodger->class->shape;
-    guint64 most_mib = bound_mib(core);
+    guint64 most_mib = core_relief_most_mib(core);
     *out_was_close = shape->n_nodes > 0;
     if (core->nodes.width == 0 || lodger->used_mib > most_mib)
         return NULL;

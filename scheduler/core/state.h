@@ -63,6 +63,7 @@ typedef enum {
     CORE_TIMER_MAINTENANCE, /* one begins or ends: likewise */
     CORE_TIMER_DRAIN,       /* somebody has waited for long enough for room elsewhere: likewise */
     CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
+    CORE_TIMER_ROOM,        /* of a guest: it has waited for room for long enough */
 } CoreTimerKind;
 
 /* timers.c */
@@ -186,8 +187,10 @@ struct CoreGuest {
     gboolean is_frozen;
     gboolean is_opportunistic; /* in NODE's slack */
     gboolean is_unsaved;       /* in BerthCore.unsaved */
-    gboolean is_drain_missed; /* the drain of its node has told that there is no space to save it */
-    gboolean waits_for_room;  /* START leaves when guests in slack have made room */
+    gboolean is_drain_missed;  /* the drain of its node has told that there is no space to save it */
+    gboolean
+        waits_for_room; /* START, MIGRATE or RESIZE leaves when guests in slack have made room. room.c */
+    CoreTimer room_timer; /* until then at most */
     /* moves.c */
     BerthGuestOp op;
     BerthReason op_reason;
@@ -289,11 +292,14 @@ struct CoreNode {
     gint64 slack_rest_usec; /* nobody starts there until then: who did so had to go before he ran */
     guint64 available_mib;  /* of the host, as it said last; 0 = not told */
     guint64 slack_used_mib; /* by the guests in slack, and by such that come; without page cache */
+    guint n_in_slack;       /* so many these are */
     guint64 extra_mib;      /* of all guests, and of such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */
+    guint n_held;           /* likewise, that wait for room at the other end, or here. room.c */
     gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
-    guint n_waiting_for_room;
+    guint n_waiting_for_room;  /* its own. room.c */
+    gboolean is_vacated;       /* in BerthCore.vacated */
     BerthNodeAdmission admission;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
     GPtrArray *guests;   /* CoreGuest that is, or may be, here */
@@ -326,7 +332,7 @@ typedef struct {
 /* Likewise, of what there is for guests in slack. */
 typedef struct {
     CoreNeeds most;         /* slack of each */
-    guint64 least_used_mib; /* by guests in slack, and by such that come */
+    guint64 least_load_mib; /* of each; core_node_slack_load_mib(), as they may grow */
 } CoreSlack;
 
 typedef struct {
@@ -336,6 +342,10 @@ typedef struct {
     guint width;                                     /* power of two, >= number of nodes */
     CoreSlack *slacks;                               /* likewise */
     guint32 keep_cpu_permille, keep_memory_permille; /* of each node, out of its slack */
+    /* Of evacuations: so many guests at a time, each of which takes as long as it takes to write so much, whatever it
+     * uses. relief.c */
+    guint32 evacuated_at_a_time;
+    guint64 evacuation_mib;
     GArray *changes;                /* guint32: handles of nodes that changed, oldest first */
     guint64 total_vcpus, total_mib; /* of all that ever joined */
     guint vcpu_shift;               /* a vCPU counts as 1 << this MiB */
@@ -399,6 +409,8 @@ struct BerthCore {
         unsaved; /* BerthGuestId: those that wait until one more may be checkpointed. checkpoint.c */
     gboolean may_save; /* some of them may be */
     gint n_moves;      /* under way */
+    GPtrArray *held;   /* CoreGuest: those whose MIGRATE waits for room. room.c */
+    GArray *vacated;   /* guint32: nodes at which somebody may have room now. room.c */
     CoreTimer round, maintenance, drain;
     guint32 rounds;        /* number of the latest */
     gboolean slack_wanted; /* a pass in slack, because more may fit */

@@ -96,6 +96,8 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
         core_task_arm(core, task);
         return;
     }
+    if (saves)
+        core_move_let_go(core, only);
     if (only->op == BERTH_OP_CHECKPOINTING || (saves && only->op != BERTH_OP_NONE))
         return;
     else if (saves && core_checkpoint_keep_space(core, task))

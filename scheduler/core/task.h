@@ -33,15 +33,16 @@ typedef struct {
     gint64 start_usec;
     gint64 end_usec;
     BerthCoreExit exit;
-    BerthReason reason; /* GONE, START_FAILED, CANCEL */
-    gboolean permanent; /* START_FAILED */
-    gboolean not_begun; /* GONE */
-    gboolean has_left;  /* GONE */
-    gboolean ok;        /* the result of an op */
-    guint32 serial;     /* of which; 0 = of the latest */
-    gint64 paused_usec; /* CHECKPOINTED */
-    guint64 stored_mib; /* likewise */
-    BerthResources has; /* RESIZED */
+    BerthReason reason;    /* GONE, START_FAILED, CANCEL */
+    gboolean permanent;    /* START_FAILED */
+    gboolean not_begun;    /* GONE */
+    gboolean has_left;     /* GONE */
+    gboolean ok;           /* the result of an op */
+    gboolean has_not_left; /* likewise: it has waited for room, and nobody was asked */
+    guint32 serial;        /* of which; 0 = of the latest */
+    gint64 paused_usec;    /* CHECKPOINTED */
+    guint64 stored_mib;    /* likewise */
+    BerthResources has;    /* RESIZED */
 } CoreTaskInput;
 
 /* Applies EVENT to TASK, or to its GUEST, by the table in task.c. INPUT may be NULL where it says
@@ -57,7 +58,7 @@ void core_guest_handle(BerthCore *core, CoreGuest *guest, CoreTaskEvent event,
 /* A task that waits no longer gets its guests, one on each of NODES (which may repeat). */
 void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
                      gboolean is_opportunistic);
-/* GUEST's START leaves, if it waited for room. */
+/* GUEST's START leaves: it has waited for room. */
 void core_task_room_is_free(BerthCore *core, CoreGuest *guest);
 /* A PENDING task without a guest begins to wait: in the order, for its backoff, or held. */
 void core_task_wait(BerthCore *core, CoreTask *task);

@@ -51,7 +51,7 @@ void core_on_missing(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
 {
     static const CoreTaskInput vanished = {.reason = BERTH_REASON_GUEST_VANISHED};
     /* It may have arrived at the other end: who moves it knows. */
-    if (guest->op == BERTH_OP_MIGRATING)
+    if (guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room)
         core_move_again(core, guest);
     else
         core_on_gone(core, task, guest, &vanished);

@@ -14,18 +14,8 @@
 
 static gboolean answers(const CoreGuest *guest, BerthGuestOp op, const CoreTaskInput *input)
 {
-    return guest->op == op && (input->serial == 0 || input->serial == guest->op_serial);
-}
-
-/* One that stood still at its limit was to get more there, and does not: it does not go on with what was too little. */
-static void stay_at_limit(CoreGuest *guest, BerthReason reason)
-{
-    BerthCoreTask *record = &guest->task->record;
-    gboolean was_resized =
-        reason == BERTH_REASON_RESIZED_BY_USER || reason == BERTH_REASON_RESIZED_BY_OPERATOR;
-    if (was_resized && guest->op == BERTH_OP_NONE && guest->is_frozen &&
-        record->reason == BERTH_REASON_AT_LIMIT && record->freeze_reason == BERTH_REASON_NONE)
-        record->freeze_reason = BERTH_REASON_AT_LIMIT;
+    return guest->op == op && guest->waits_for_room == input->has_not_left &&
+           (input->serial == 0 || input->serial == guest->op_serial);
 }
 
 void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const CoreTaskInput *input)
@@ -35,7 +25,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
     CoreNode *from = core_step_node_of(core, guest);
     BerthReason reason = guest->op_reason;
     core_move_migrated(core, guest, input->ok);
-    stay_at_limit(guest, reason);
+    core_freeze_stays(guest, reason);
     core_relief_room_changed(core, from);
     if (core_step_node_of(core, guest)->state == BERTH_NODE_LOST)
         core_guest_handle(core, guest, CORE_TASK_NODE_LOST, NULL);
@@ -117,6 +107,8 @@ void core_on_resized(BerthCore *core, CoreTask *task, CoreGuest *guest, const Co
     gboolean was_balloon = guest->to_balloon_mib != guest->balloon_mib;
     gboolean gives_back = !core_size_fits(guest->size, guest->goal);
     core_move_resized(core, guest, input->ok, &input->has);
+    if (input->has_not_left) /* one that was asked for it has gone on */
+        core_freeze_stays(guest, guest->op_reason);
     if (was_balloon || gives_back) /* meanwhile it could not leave, or held the room */
         core_relief_room_changed(core, core_step_node_of(core, guest));
     if (was_balloon && input->ok)

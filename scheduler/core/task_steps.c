@@ -15,6 +15,7 @@
 #include "scheduler/core/owner.h"
 #include "scheduler/core/predict.h"
 #include "scheduler/core/relief.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/timers.h"
 
@@ -70,21 +71,12 @@ void core_step_update_phase(BerthCore *core, CoreTask *task)
                                : BERTH_GUEST_NONE);
 }
 
-/* FALSE: it did not. */
-static gboolean wait_for_room_no_more(BerthCore *core, CoreGuest *guest)
-{
-    gboolean waited = guest->waits_for_room;
-    guest->waits_for_room = FALSE;
-    core_step_node_of(core, guest)->n_waiting_for_room -= waited;
-    return waited;
-}
-
 /* It is thought to be gone any moment: nobody is to be started in its place whom only its time
  * limit would let end in time. */
 void core_step_release_guest(BerthCore *core, CoreGuest *guest)
 {
     core_move_drop_op(core, guest);
-    wait_for_room_no_more(core, guest);
+    core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_RELEASING;
     guest->removed_at = core->event;
     guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
@@ -187,6 +179,10 @@ void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
     if (core_step_is_ended_by_stop(task) || task->record.stop_reason == reason)
         return;
     task->record.stop_reason = reason;
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        core_move_let_go(core, &task->guests[i]);
+        core_room_await_no_more(core, &task->guests[i]);
+    }
     core_timer_clear(core, &task->timer);
     core_timer_clear(core, &task->checkpoint_timer);
     core_emit_changed(core, task);
@@ -200,8 +196,9 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     CoreTask *task = guest->task;
     CoreNode *node = core_step_node_of(core, guest);
     core_move_drop_op(core, guest);
+    core_room_await_no_more(core, guest);
     core_nodes_unreserve(&core->nodes, node, guest);
-    guest->is_opportunistic = guest->waits_for_room = FALSE;
+    guest->is_opportunistic = FALSE;
     core_checkpoint_count_slack(core, guest);
     core->pass_wanted = TRUE;
     guest->phase = BERTH_GUEST_NONE;
@@ -228,6 +225,7 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
 void core_step_fence(BerthCore *core, CoreGuest *guest)
 {
     core_move_drop_op(core, guest);
+    core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_FENCING;
     core_emit_changed(core, guest->task);
     guest->found_at = core->event;
@@ -277,19 +275,15 @@ void core_step_emit_start(BerthCore *core, const CoreGuest *guest)
 
 void core_task_room_is_free(BerthCore *core, CoreGuest *guest)
 {
-    if (wait_for_room_no_more(core, guest) && guest->phase == BERTH_GUEST_STARTING &&
-        guest->task->record.stop_reason == BERTH_REASON_NONE)
-        core_step_emit_start(core, guest);
+    core_room_await_no_more(core, guest);
+    core_step_emit_start(core, guest);
 }
 
 /* START leaves now, or when guests in slack have made room for a backed one. */
 static void begin_guest(BerthCore *core, CoreGuest *guest)
 {
-    CoreNode *node = core_step_node_of(core, guest);
-    if (!guest->is_opportunistic && !core_relief_make_room(core, node)) {
-        guest->waits_for_room = TRUE;
-        node->n_waiting_for_room++;
-    }
+    if (!guest->is_opportunistic && !core_relief_make_room(core, core_step_node_of(core, guest)))
+        core_room_await(core, guest);
     core_step_emit_start(core, guest);
 }
 

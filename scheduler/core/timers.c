@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the instants at which the core wants to be woken: time limits, backoffs, node timeouts, rounds,
- * maintenance. Ties are broken by kind, then by node handle or task, so that the order of firing does
- * not depend on history. */
+ * maintenance, the ends of waits for room. Ties are broken by kind, then by node handle or guest, so that the order of
+ * firing does not depend on history. */
 #include "scheduler/core/timers.h"
 
 static guint64 owner_of(const CoreTimer *timer)
@@ -13,6 +13,8 @@ static guint64 owner_of(const CoreTimer *timer)
         return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.job;
     case CORE_TIMER_CHECKPOINT:
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.job;
+    case CORE_TIMER_ROOM:
+        return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.job;
     default:
         return 0;
     }
@@ -24,7 +26,16 @@ static guint32 part_of(const CoreTimer *timer)
         return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.task;
     if (timer->kind == CORE_TIMER_CHECKPOINT)
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.task;
+    if (timer->kind == CORE_TIMER_ROOM)
+        return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.task;
     return 0;
+}
+
+static guint32 index_of(const CoreTimer *timer)
+{
+    return timer->kind == CORE_TIMER_ROOM
+               ? CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->index
+               : 0;
 }
 
 static int compare_timers(const CoreHeapLink *link_a, const CoreHeapLink *link_b)
@@ -39,7 +50,9 @@ static int compare_timers(const CoreHeapLink *link_a, const CoreHeapLink *link_b
     guint64 owner_b = owner_of(b);
     if (owner_a != owner_b)
         return owner_a < owner_b ? -1 : 1;
-    return part_of(a) < part_of(b) ? -1 : part_of(a) > part_of(b);
+    if (part_of(a) != part_of(b))
+        return part_of(a) < part_of(b) ? -1 : 1;
+    return index_of(a) < index_of(b) ? -1 : index_of(a) > index_of(b);
 }
 
 void core_timers_init(CoreHeap *timers)

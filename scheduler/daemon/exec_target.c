@@ -34,7 +34,7 @@ static const char *why_not(BerthCore *core, const BerthCoreGuest *guest)
         return "does not run any more";
     if (guest->is_frozen || guest->op == BERTH_OP_FREEZING)
         return frozen_text(core, guest);
-    if (guest->op == BERTH_OP_MIGRATING)
+    if (guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room)
         return "is being moved to another node; try again when it is there";
     return NULL;
 }

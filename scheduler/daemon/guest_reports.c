@@ -32,7 +32,7 @@ static gboolean migrates_to(BerthDaemon *daemon, const BerthGuestId *id, guint32
 {
     BerthCoreGuest guest;
     return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
-           guest.op == BERTH_OP_MIGRATING && guest.to == node;
+           guest.op == BERTH_OP_MIGRATING && !guest.waits_for_room && guest.to == node;
 }
 
 /* The record of the guest ID if it lives on NODE in this epoch; OUT_TASK says how the core sees it.
@@ -187,7 +187,7 @@ gboolean berth_guest_reports_is_moved(BerthDaemon *daemon, const BerthGuestId *i
 {
     BerthCoreGuest guest;
     return berth_core_get_guest(daemon->core, id->job, id->task, id->guest, &guest) &&
-           guest.id.epoch == id->epoch && guest.op == BERTH_OP_MIGRATING;
+           guest.id.epoch == id->epoch && guest.op == BERTH_OP_MIGRATING && !guest.waits_for_room;
 }
 
 /* --- Join --------------------------------------------------------------------------------------- */
@@ -278,7 +278,8 @@ gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
     if (!berth_core_get_guest(daemon->core, id.job, id.task, id.guest, &guest) ||
         guest.id.epoch != id.epoch || guest.phase == BERTH_GUEST_NONE)
         return TRUE;
-    return guest.node != node && !(guest.op == BERTH_OP_MIGRATING && guest.to == node);
+    return guest.node != node &&
+           !(guest.op == BERTH_OP_MIGRATING && !guest.waits_for_room && guest.to == node);
 }
 
 void berth_guest_reports_join(BerthDaemon *daemon, BerthTurn *turn, guint32 node,

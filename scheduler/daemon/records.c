@@ -218,6 +218,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
         stored->task->held_back_usec = 0; /* there is nothing to hold any more */
     set_migration(stored->task, task, to_name);
     set_size(stored->task, task);
+    stored->task->waits_for_room = task->waits_for_room;
     stored->task->opportunistic = task->is_opportunistic;
     stored->task->balloon_mib = task->balloon_mib;
     stored->opportunistic_there = task->is_opportunistic_there;
@@ -274,6 +275,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .migrate_to = migrate_to,
         .migrate_reason = migration ? (BerthReason)migration->reason : BERTH_REASON_NONE,
         .migrate_is_unwanted = migration && migration->is_cancelled,
+        .waits_for_room = stored->task->waits_for_room,
         .resources = {.vcpus = stored->task->vcpus, .memory_mib = stored->task->memory_mib},
         .resize_reason = resize ? (BerthReason)resize->reason : BERTH_REASON_NONE,
         .is_opportunistic = stored->task->opportunistic,

@@ -139,7 +139,7 @@ static void rank_guest(BerthTop *top, const BerthNodeEntry *node, const BerthGue
     berth_ranking_add(top->guests, &ranked);
     top->sums.guests_total++;
     top->sums.guests_slack += guest.is_opportunistic != 0;
-    top->sums.guests_moving += guest.op == BERTH_OP_MIGRATING;
+    top->sums.guests_moving += guest.op == BERTH_OP_MIGRATING && !guest.waits_for_room;
 }
 
 static void rank_node(BerthTop *top, const BerthNodeEntry *entry, GArray *ids)

@@ -261,6 +261,18 @@ static void write_action(BerthTurn *turn, const BerthCoreAction *action)
     g_array_append_val(turn->actions, *action);
 }
 
+/* Nobody was asked for it. */
+static void log_given_up(BerthTurn *turn, const BerthCoreAction *action)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    berth_event_op_failed(action, berth_node_table_name(turn->engine->nodes, action->node),
+                          "it has not begun: it was to wait until guests in slack have made room "
+                          "for it (evacuation_max_usec of berthd.conf at most), and is not waited "
+                          "for any more",
+                          &event);
+    berth_turn_log(turn, &event);
+}
+
 /* --- an event ---------------------------------------------------------------------------------- */
 
 static gboolean has_effects(const BerthCoreEffects *effects)
@@ -273,6 +285,8 @@ void turn_take_effects(BerthTurn *turn)
     const BerthCoreEffects *effects = turn->engine->effects;
     for (guint i = 0; i < effects->nodes->len; i++)
         write_node(turn, g_array_index(effects->nodes, guint32, i));
+    for (guint i = 0; i < effects->given_up->len; i++)
+        log_given_up(turn, &g_array_index(effects->given_up, BerthCoreAction, i));
     for (guint i = 0; i < effects->changed->len; i++)
         write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
     for (guint i = 0; i < effects->actions->len; i++)

@@ -155,7 +155,8 @@ static void check_task(World *world, const Job *job, guint32 index)
     CHECK(world,
           now.migrate_to == stored->record.migrate_to &&
               now.migrate_reason == stored->record.migrate_reason &&
-              now.migrate_is_unwanted == stored->record.migrate_is_unwanted,
+              now.migrate_is_unwanted == stored->record.migrate_is_unwanted &&
+              now.waits_for_room == stored->record.waits_for_room,
           job->job.id);
     CHECK(world,
           now.resources.vcpus == stored->record.resources.vcpus &&

@@ -130,7 +130,12 @@ static void check_put_back(World *world, const Job *job, guint32 index, guint32 
     const BerthResources *begins_with = task->record.checkpoint_epoch != 0
                                             ? &task->record.checkpoint_resources
                                             : &job->job.resources;
-    CHECK(world, guest.predicted_mib == (told_mib > 0 ? most_mib : whole_mib(begins_with)),
+    gboolean is_growing = guest.op == BERTH_OP_RESIZING &&
+                          guest.resources.memory_mib > guest.old_resources.memory_mib;
+    if (is_growing) /* it may take all of it as soon as it has it */
+        most_mib = whole_mib(&guest.resources);
+    CHECK(world,
+          guest.predicted_mib == (told_mib > 0 || is_growing ? most_mib : whole_mib(begins_with)),
           job->job.id);
     if (told_mib > 0)
         world_note(world, "peak put back");

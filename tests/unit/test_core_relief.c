@@ -191,7 +191,10 @@ static void move_of_a_backed_guest_sends_slack_away_from_where_it_goes(void **st
         "report 5.1 cpu=500 mem=480\n"
         "report 1.1 cpu=500 mem=480\n"
         "report 2.1 cpu=500 mem=300\n"
-        "migrate 1 to=2 op -> MIGRATE 1.1@1>2 CHECKPOINT 5.1@2~\n");
+        "migrate 1 to=2 op -> CHECKPOINT 5.1@2~\n"
+        "checkpointed 5.1 -> RELEASE 5.1@2\n"
+        "released 5.1 -> MIGRATE 1.1@1>2\n"
+        "migrated 1.1\n");
 }
 
 static void node_under_pressure_sends_one_away(void **state)
