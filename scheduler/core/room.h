@@ -28,3 +28,5 @@ void core_room_forsake(BerthCore *core, CoreNode *node);
 void core_room_vacated(BerthCore *core, CoreNode *node);
 /* ... by this. */
 void core_room_serve(BerthCore *core);
+/* There is something to be looked at; a pass that is wanted looks at it, too. */
+gboolean core_room_is_vacated(BerthCore *core);

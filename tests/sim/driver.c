@@ -16,6 +16,12 @@ static void set_tunings(World *world)
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
     world->tunings[BERTH_TUNING_SLACK_PLAN_INTERVAL_USEC] = world->config.seed % 2 * second / 4;
     world->tunings[BERTH_TUNING_BALLOON_MIB_PER_SEC] = 100000;
+    /* In some, who is backed mostly has to wait for guests in slack, and for no longer than actions take here. */
+    if (world->config.seed / 2 % 3 > 0) {
+        world->tunings[BERTH_TUNING_MEMORY_HEADROOM_PERMILLE] = 0;
+        world->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC] = second / 4;
+        world->tunings[BERTH_TUNING_EVACUATION_MAX_USEC] = world->config.seed / 2 % 3 * 3 * second;
+    }
     world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] = world->config.seed % 5 < 3 ? 1000 : 1;
     /* In some, who is in slack goes back to where he is backed as soon as there is room. */
     if (world->config.seed / 2 % 2 == 0)
@@ -196,6 +202,7 @@ void driver_restart(World *world)
     check_world(world, effects, TRUE);
     peaks_restarted(world);
     model_forget(world);
+    rooms_restarted(world);
     model_check_use(world);
     world_note(world, "restart");
 }
@@ -244,6 +251,7 @@ gboolean driver_handle(World *world, const BerthCoreEvent *event)
     check_world(world, effects, FALSE);
     check_fences(world, event, effects);
     peaks_check(world, event);
+    rooms_check(world, effects);
     model_check_moves(world, effects);
     return ok;
 }

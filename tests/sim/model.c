@@ -356,7 +356,7 @@ static guint moves_at(const World *world, guint32 node)
             const BerthCoreGuest *guest = &job->tasks[i].guests[0];
             gboolean is_here = node == 0 || guest->node == node ||
                                (guest->op == BERTH_OP_MIGRATING && guest->to == node);
-            count += guest->node != 0 && is_move(guest->op) && is_here &&
+            count += guest->node != 0 && is_move(guest->op) && is_here && !guest->waits_for_room &&
                      guest->op_reason != BERTH_REASON_TIME_LIMIT;
         }
     }
@@ -417,7 +417,8 @@ static void check_balloons(World *world, const BerthCoreAction *action)
 static gboolean has_begun(const World *world, const BerthCoreAction *action)
 {
     const Task *old = check_old_task(world, action->guest.job, action->guest.task);
-    return old != NULL && old->guests[0].op_serial != action->serial;
+    return old != NULL &&
+           (old->guests[0].op_serial != action->serial || old->guests[0].waits_for_room);
 }
 
 static gboolean is_asked_for(BerthReason reason)
@@ -447,7 +448,7 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
         Job *job = world_job(world, change->job);
         const BerthCoreGuest *now = &job->tasks[change->index].guests[0];
         if (change->old.guests[0].op != BERTH_OP_NONE && now->op == BERTH_OP_NONE &&
-            !is_balloon(&change->old.guests[0]))
+            !change->old.guests[0].waits_for_room && !is_balloon(&change->old.guests[0]))
             job->op_ended_usec[change->index] = world->now_usec;
     }
 }

@@ -123,6 +123,11 @@ static const char *const covered[] = {
     "peak grown",
     "peak changed",
     "peak put back",
+    "start waits for room",
+    "move waits for room",
+    "growth waits for room",
+    "move given up",
+    "growth given up",
 };
 
 static void random_histories_keep_every_invariant(void **state)

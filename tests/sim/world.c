@@ -99,9 +99,13 @@ guint world_user(guint32 account, guint32 uid)
 
 static void pass_time(World *world)
 {
-    world->now_usec += g_rand_int_range(world->random, 1, TIME_STEP_MAX_USEC);
-    if (berth_core_next_timer_usec(world->core) <= world->now_usec)
+    gint64 to_usec = world->now_usec + g_rand_int_range(world->random, 1, TIME_STEP_MAX_USEC);
+    /* Each at its own instant: what is to be so at one is not looked at later. */
+    while (berth_core_next_timer_usec(world->core) <= to_usec) {
+        world->now_usec = MAX(world->now_usec, berth_core_next_timer_usec(world->core));
         driver_handle(world, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
+    }
+    world->now_usec = to_usec;
 }
 
 static void ask(World *world, BerthEventKind kind)

@@ -67,6 +67,12 @@ typedef struct {
     Peaks peaks;                       /* checks only */
 } Task;
 
+/* rooms.c: of a guest, for guests in slack. */
+typedef struct {
+    gint64 since_usec; /* 0 = it does not */
+    guint32 epoch, serial;
+} Wait;
+
 typedef struct {
     BerthCoreJob job;
     guint32 nodes[2];
@@ -80,6 +86,7 @@ typedef struct {
     gint64 minute_usec[TASKS_MAX];  /* in the minute from then on its guest was moved */
     guint moves[TASKS_MAX];         /* so often */
     gint64 balloon_usec[TASKS_MAX]; /* it was last asked for memory */
+    Wait waits[TASKS_MAX][GUESTS_MAX];
     gint64 fence_failed_usec[TASKS_MAX]
                             [GUESTS_MAX]; /* and was not tried again since; 0 = is not so */
 } Job;
@@ -218,6 +225,10 @@ void check_world(World *world, const BerthCoreEffects *effects, gboolean is_rest
 void check_actions(World *world, const BerthCoreEffects *effects, gboolean is_restart);
 /* EVENT, and what came of it, were stored: fences that failed are tried again in time. */
 void check_fences(World *world, const BerthCoreEvent *event, const BerthCoreEffects *effects);
+/* tests/sim/rooms.c: nobody waits for room for longer than the evacuation bound. */
+void rooms_check(World *world, const BerthCoreEffects *effects);
+/* What waits may do so for the bound again. */
+void rooms_restarted(World *world);
 /* The task as it was before the event; NULL = it has not changed. */
 const Task *check_old_task(const World *world, guint64 job, guint32 index);
 
