@@ -15,6 +15,8 @@ typedef struct {
     gboolean runs, is_opportunistic, is_opportunistic_there, is_moving, is_urgent;
     StormDemand saved; /* being checkpointed: what it used then */
     gboolean is_over;
+    gint64 waits_since_usec; /* for room; 0 = it does not */
+    guint32 waits_epoch, waits_serial;
     GArray *moves; /* gint64: when each began */
     guint32 left;  /* the node that it came from */
     gint64 left_usec;
@@ -119,12 +121,35 @@ static void check_shortage(Storm *storm, guint32 node)
             MAX(storm->result.longest_shortage_usec, storm->now_usec - host->short_since_usec);
 }
 
+/* Another start, or another move, waits anew. */
+static void check_wait(Storm *storm, Job *job)
+{
+    BerthCoreGuest guest;
+    if (!berth_core_get_guest(storm->core, job->job.id, 0, 0, &guest) || !guest.waits_for_room) {
+        job->waits_since_usec = 0;
+        return;
+    }
+    if (job->waits_since_usec == 0 || job->waits_epoch != guest.id.epoch ||
+        job->waits_serial != guest.op_serial) {
+        job->waits_since_usec = storm->now_usec;
+        job->waits_epoch = guest.id.epoch;
+        job->waits_serial = guest.op_serial;
+        storm->result.waits++;
+    }
+    gint64 waited_usec = storm->now_usec - job->waits_since_usec;
+    CHECK(storm, waited_usec <= storm->config.tunings[BERTH_TUNING_EVACUATION_MAX_USEC],
+          job->job.id);
+    storm->result.longest_wait_usec = MAX(storm->result.longest_wait_usec, waited_usec);
+}
+
 static void check(Storm *storm)
 {
     berth_core_assert_invariants(storm->core);
     check_caps(storm);
     for (guint32 node = 1; node <= storm->config.n_nodes; node++)
         check_shortage(storm, node);
+    for (guint i = 0; i < storm->jobs->len; i++)
+        check_wait(storm, &g_array_index(storm->jobs, Job, i));
 }
 
 static void note_move(Storm *storm, Job *job, guint32 to)
@@ -287,6 +312,13 @@ static void end_move(Job *job)
     job->to = 0;
 }
 
+/* It was not saved. */
+static void go_on(Job *job)
+{
+    job->runs = TRUE;
+    job->saved = (StormDemand){0, 0};
+}
+
 /* What an answer means in the world, before the core hears of it. */
 static void come_true(const Storm *storm, const BerthCoreEvent *event)
 {
@@ -298,12 +330,17 @@ static void come_true(const Storm *storm, const BerthCoreEvent *event)
         job->runs = TRUE;
         break;
     case BERTH_EVENT_GUEST_MIGRATED:
-        job->node = job->to;
-        job->is_opportunistic = job->is_opportunistic_there;
+        if (event->result.ok) {
+            job->node = job->to;
+            job->is_opportunistic = job->is_opportunistic_there;
+        }
         end_move(job);
         break;
     case BERTH_EVENT_GUEST_CHECKPOINTED:
-        job->saved_usec = job->done_usec;
+        if (event->result.ok)
+            job->saved_usec = job->done_usec;
+        else
+            go_on(job);
         end_move(job);
         break;
     case BERTH_EVENT_GUEST_RELEASED:
@@ -319,10 +356,22 @@ static void come_true(const Storm *storm, const BerthCoreEvent *event)
     CHECK(storm, known || event->kind == BERTH_EVENT_GUEST_RELEASED, event->guest.job);
 }
 
+/* 0 .. 999, of the N-th answer. */
+static guint draw(const Storm *storm, guint64 n)
+{
+    guint64 z = (storm->config.seed + n * G_GUINT64_CONSTANT(0x9e3779b97f4a7c15)) *
+                G_GUINT64_CONSTANT(0xbf58476d1ce4e5b9);
+    return (guint)((z ^ z >> 31) % 1000);
+}
+
 static void deliver(Storm *storm, guint at)
 {
     Answer answer = g_array_index(storm->answers, Answer, at);
     g_array_remove_index(storm->answers, at);
+    gboolean may_fail = answer.event.kind == BERTH_EVENT_GUEST_MIGRATED ||
+                        answer.event.kind == BERTH_EVENT_GUEST_CHECKPOINTED;
+    if (may_fail && draw(storm, answer.order) < storm->config.fails_permille)
+        answer.event.result.ok = FALSE;
     come_true(storm, &answer.event);
     handle(storm, &answer.event);
 }

@@ -4,7 +4,8 @@
 /* A small cluster in virtual time, driven as berthd drives the core, where all that the guests use is a
  * function of the instant: so that all of them can grow in the same one. Actions take as long as the
  * core reckons; a guest reports every STORM_REPORT_USEC. After each event the core's invariants are
- * checked, and what is under way against the caps of moves. */
+ * checked, what is under way against the caps of moves, and that nobody who is backed waits for guests in slack for longer
+ * than the evacuation bound. */
 
 #include "scheduler/core/core.h"
 
@@ -21,6 +22,7 @@ typedef struct {
     guint32 n_nodes;
     BerthResources node;            /* each has so much */
     gint64 tunings[BERTH_TUNING_N]; /* storm_tunings() to begin with */
+    guint fails_permille;           /* of moves and checkpoints, at their end */
     /* What a guest of JOB uses at NOW_USEC, counted from the beginning, while it runs. */
     StormDemand (*demand)(guint32 seed, const BerthCoreJob *job, gint64 now_usec);
 } StormConfig;
@@ -35,6 +37,8 @@ typedef struct {
     double guest_hours;           /* that guests ran */
     gint64 longest_shortage_usec; /* that guests of a node with backed ones wanted more memory than
                                    * it has, without a break */
+    guint waits;              /* of backed guests, for those in slack; none for longer than the bound */
+    gint64 longest_wait_usec; /* of these */
     gint64 last_end_usec;
 } StormResult;
 

@@ -89,11 +89,14 @@ static void say(const StormConfig *config, const StormResult *result)
 {
     print_message(
         "seed %u: %u in slack, %u migrations, %u checkpoints, %u at once; short for %d s; "
-        "%.3f moves per guest-hour, %u of one guest in an hour, %u returns; %d min\n",
+        "%.3f moves per guest-hour, %u of one guest in an hour, %u returns; %u waited for room, %d s at "
+        "most; %d min\n",
         config->seed, result->starts_in_slack, result->migrations, result->checkpoints,
         result->most_under_way, (int)(result->longest_shortage_usec / (gint64)G_USEC_PER_SEC),
         (result->migrations + result->checkpoints) / result->guest_hours, result->most_in_an_hour,
-        result->returns, (int)(result->last_end_usec / MINUTE));
+        result->returns, result->waits,
+        (int)(result->longest_wait_usec / (gint64)G_USEC_PER_SEC),
+        (int)(result->last_end_usec / MINUTE));
 }
 
 /* Of a guest; the report that tells of it comes first. */
@@ -194,6 +197,27 @@ static void failure_amid_growth_is_got_over(void **state)
     play(fail_in_growth);
 }
 
+/* Four fifths of what is to make room do not work out: who waits for it is given up, and no later than at the bound. Guests waver,
+ * so that there are always some in the way. */
+static void fail_actions(guint32 seed)
+{
+    StormConfig config = config_of(seed, 10);
+    config.demand = goes_up_and_down;
+    config.fails_permille = 800;
+    g_autoptr(Storm) storm = storm_new(&config);
+    submit_all(storm, &config, 100);
+    storm_run_all(storm, 200 * STORM_HOUR_USEC);
+    const StormResult *result = storm_result(storm);
+    say(&config, result);
+    assert_true(result->checkpoints >= 20);
+    assert_true(result->waits >= 1);
+}
+
+static void nobody_waits_for_longer_than_the_bound_whatever_fails(void **state)
+{
+    play(fail_actions);
+}
+
 /* --- to and fro ------------------------------------------------------------------------------- */
 
 /* None is moved more often than its cooldown allows, and hardly one comes back. On average one move in
@@ -227,6 +251,7 @@ int main(void)
         cmocka_unit_test(growth_of_all_is_relieved_within_the_evacuation_bound),
         cmocka_unit_test(failure_of_a_third_of_the_nodes_is_got_over),
         cmocka_unit_test(failure_amid_growth_is_got_over),
+        cmocka_unit_test(nobody_waits_for_longer_than_the_bound_whatever_fails),
         cmocka_unit_test(guests_that_waver_do_not_go_to_and_fro),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
