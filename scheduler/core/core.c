@@ -120,7 +120,8 @@ void core_event_end(BerthCore *core)
     core_room_serve(core);
     core_checkpoint_begin_some(core);
     core_placement_pass(core);
-    while (core_room_is_vacated(core)) { /* by whoever had to make room for a start, and had room held elsewhere */
+    while (core_room_is_vacated(
+        core)) { /* by whoever had to make room for a start, and had room held elsewhere */
         core_room_serve(core);
         core_placement_pass(core);
     }

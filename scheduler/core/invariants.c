@@ -279,7 +279,7 @@ static void check_tree(const CoreNodes *nodes)
         for (guint at = nodes->width + i; at > 0 && core_node_is_open(node); at /= 2)
             CHECK(slack.cpu_milli <= nodes->slacks[at].most.cpu_milli &&
                       slack.memory_mib <= nodes->slacks[at].most.memory_mib &&
-                      core_node_slack_load_mib(nodes, node, 0, 0) >=
+                      core_node_slack_load_mib(nodes, node, 1, 0) >=
                           nodes->slacks[at].least_load_mib,
                   "node %s", node->name);
         for (guint at = (nodes->width + i) / 2; at > 0; at /= 2)

@@ -88,11 +88,15 @@ guint64 core_node_evacuation_mib(const CoreNodes *nodes, const CoreNode *node)
     return node->slack_used_mib + evacuation_mib(nodes, node->n_in_slack);
 }
 
+guint64 core_nodes_grown_mib(const CoreNodes *nodes, guint64 used_mib)
+{
+    return used_mib * 1000 / MAX(1000 - MIN(nodes->keep_memory_permille, 1000), 1);
+}
+
 guint64 core_node_slack_load_mib(const CoreNodes *nodes, const CoreNode *node, guint n_more,
                                  guint64 more_mib)
 {
-    guint64 part = MAX(1000 - MIN(nodes->keep_memory_permille, 1000), 1);
-    return (node->slack_used_mib + more_mib) * 1000 / part +
+    return core_nodes_grown_mib(nodes, node->slack_used_mib + more_mib) +
            evacuation_mib(nodes, node->n_in_slack + n_more);
 }
 
@@ -100,7 +104,7 @@ void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node)
 {
     guint at = nodes->width + node->handle - 1;
     nodes->slacks[at] =
-        (CoreSlack){core_node_slack(nodes, node), core_node_slack_load_mib(nodes, node, 0, 0)};
+        (CoreSlack){core_node_slack(nodes, node), core_node_slack_load_mib(nodes, node, 1, 0)};
     for (at /= 2; at > 0; at /= 2) {
         const CoreSlack *left = &nodes->slacks[2 * at];
         const CoreSlack *right = &nodes->slacks[2 * at + 1];

@@ -47,7 +47,9 @@ CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node);
 /* How long it takes to write out all in NODE's slack, and all on their way there, in MiB that could be written meanwhile:
  * core_relief_most_mib(). */
 guint64 core_node_evacuation_mib(const CoreNodes *nodes, const CoreNode *node);
-/* Likewise with N_MORE, that use MORE_MIB, and all of them grown as much as headroom is kept for. */
+/* Of guests in slack that use USED_MIB, when they have grown as much as headroom is kept for. */
+guint64 core_nodes_grown_mib(const CoreNodes *nodes, guint64 used_mib);
+/* Likewise with N_MORE, that use MORE_MIB, and all of them grown. */
 guint64 core_node_slack_load_mib(const CoreNodes *nodes, const CoreNode *node, guint n_more,
                                  guint64 more_mib);
 /* NODE's needs have changed. */

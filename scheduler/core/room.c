@@ -181,8 +181,8 @@ void core_room_serve(BerthCore *core)
 gboolean core_room_is_vacated(BerthCore *core)
 {
     for (guint i = 0; i < core->vacated->len; i++)
-        core_nodes_fresh(&core->nodes, core_nodes_get(&core->nodes,
-                                                      g_array_index(core->vacated, guint32, i)));
+        core_nodes_fresh(&core->nodes,
+                         core_nodes_get(&core->nodes, g_array_index(core->vacated, guint32, i)));
     core->pass_wanted |= core->vacated->len > 0;
     return core->vacated->len > 0;
 }

@@ -59,8 +59,7 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
 
 typedef struct {
     const CoreLodger *lodger;
-    guint64
-        load_mib; /* of all in the slack of a node, without LODGER, at most: more could not leave in time */
+    guint64 load_mib; /* of a node with one more there that uses nothing, at most */
     guint32 except;
     gboolean was_close; /* a node's needs have room; what else is asked of it is not in the tree */
     CoreNode *second; /* for one that moves: it has room, but the latest that was to come did not */
@@ -115,12 +114,13 @@ static CoreNode *find(BerthCore *core, const CoreLodger *lodger, guint32 except,
 {
     const CoreShape *shape = &lodger->class->shape;
     guint64 most_mib = core_relief_most_mib(core);
+    guint64 used_mib = core_nodes_grown_mib(&core->nodes, lodger->used_mib);
     *out_was_close = shape->n_nodes > 0;
-    if (core->nodes.width == 0 || lodger->used_mib > most_mib)
+    if (core->nodes.width == 0 || used_mib > most_mib)
         return NULL;
     if (shape->n_nodes > 0)
         return find_among_named(core, lodger, except);
-    Quest quest = {lodger, most_mib - lodger->used_mib, except, FALSE, NULL};
+    Quest quest = {lodger, most_mib - used_mib, except, FALSE, NULL};
     CoreNode *node = find_below(core, 1, &quest);
     *out_was_close = quest.was_close;
     return node != NULL ? node : quest.second;

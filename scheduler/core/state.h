@@ -331,8 +331,9 @@ typedef struct {
 
 /* Likewise, of what there is for guests in slack. */
 typedef struct {
-    CoreNeeds most;         /* slack of each */
-    guint64 least_load_mib; /* of each; core_node_slack_load_mib(), as they may grow */
+    CoreNeeds most; /* slack of each */
+    guint64
+        least_load_mib; /* of each, with one more that uses nothing: core_node_slack_load_mib() */
 } CoreSlack;
 
 typedef struct {

@@ -35,8 +35,8 @@ static void check_wait(World *world, const Job *job, const Task *task, Wait *wai
         note(world, guest);
     }
     CHECK(world,
-          goes_on || world->now_usec - wait->since_usec <
-                         world->tunings[BERTH_TUNING_EVACUATION_MAX_USEC],
+          goes_on ||
+              world->now_usec - wait->since_usec < world->tunings[BERTH_TUNING_EVACUATION_MAX_USEC],
           job->job.id);
 }
 
@@ -55,10 +55,10 @@ void rooms_check(World *world, const BerthCoreEffects *effects)
             }
     }
     for (guint i = 0; i < effects->given_up->len; i++)
-        world_note(world, g_array_index(effects->given_up, BerthCoreAction, i).kind ==
-                                  BERTH_ACTION_MIGRATE
-                              ? "move given up"
-                              : "growth given up");
+        world_note(world,
+                   g_array_index(effects->given_up, BerthCoreAction, i).kind == BERTH_ACTION_MIGRATE
+                       ? "move given up"
+                       : "growth given up");
 }
 
 void rooms_restarted(World *world)

@@ -37,7 +37,7 @@ typedef struct {
     double guest_hours;           /* that guests ran */
     gint64 longest_shortage_usec; /* that guests of a node with backed ones wanted more memory than
                                    * it has, without a break */
-    guint waits;              /* of backed guests, for those in slack; none for longer than the bound */
+    guint waits; /* of backed guests, for those in slack; none for longer than the bound */
     gint64 longest_wait_usec; /* of these */
     gint64 last_end_usec;
 } StormResult;

@@ -89,13 +89,13 @@ static void say(const StormConfig *config, const StormResult *result)
 {
     print_message(
         "seed %u: %u in slack, %u migrations, %u checkpoints, %u at once; short for %d s; "
-        "%.3f moves per guest-hour, %u of one guest in an hour, %u returns; %u waited for room, %d s at "
+        "%.3f moves per guest-hour, %u of one guest in an hour, %u returns; %u waited for room, %d "
+        "s at "
         "most; %d min\n",
         config->seed, result->starts_in_slack, result->migrations, result->checkpoints,
         result->most_under_way, (int)(result->longest_shortage_usec / (gint64)G_USEC_PER_SEC),
         (result->migrations + result->checkpoints) / result->guest_hours, result->most_in_an_hour,
-        result->returns, result->waits,
-        (int)(result->longest_wait_usec / (gint64)G_USEC_PER_SEC),
+        result->returns, result->waits, (int)(result->longest_wait_usec / (gint64)G_USEC_PER_SEC),
         (int)(result->last_end_usec / MINUTE));
 }
 

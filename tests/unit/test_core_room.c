@@ -33,7 +33,7 @@
     MAY_BE_MOVED("", "10000")                                                                      \
     "migrate 1 to=2 op -> CHECKPOINT 5.1@2~\n"
 #define ROOM_IS_MADE                                                                               \
-    "exited 5.1 -> RELEASE 5.1@2\n"                                                          \
+    "exited 5.1 -> RELEASE 5.1@2\n"                                                                \
     "released 5.1 -> MIGRATE 1.1@1>2\n"
 
 /* --- moves ---------------------------------------------------------------------------------- */
@@ -168,7 +168,7 @@ static void move_that_waits_gives_way_to_a_freeze(void **state)
                    "migrate-not 1 op ! not being moved\n"
                    "migrate 1 op\n" /* as it is */
                    "thaw 1\n"       /* when it is there */
-                   ROOM_IS_MADE "migrated 1.1 -> THAW 1.1@2\n");
+        ROOM_IS_MADE "migrated 1.1 -> THAW 1.1@2\n");
     run(MOVE_WAITS "freeze 1 disk -> CHECKPOINT 1.1@1\n"
                    "checkpointed 1.1 -> RELEASE 1.1@1\n");
 }
