@@ -42,10 +42,15 @@ gint64 core_move_cluster_cap(const BerthCore *core)
     return MAX(cap, core->tunings[BERTH_TUNING_MOVES_PER_NODE]);
 }
 
+gboolean core_move_are_below_caps(const BerthCore *core, const CoreNode *node, guint n)
+{
+    return node->n_moves + node->n_held + n <= core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
+           (gint64)core->n_moves + core->held->len + n <= core_move_cluster_cap(core);
+}
+
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
 {
-    return node->n_moves + node->n_held < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
-           core->n_moves + core->held->len < core_move_cluster_cap(core);
+    return core_move_are_below_caps(core, node, 1);
 }
 
 gboolean core_move_has_turn_at(const BerthCore *core, const CoreNode *node)

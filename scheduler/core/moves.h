@@ -81,3 +81,5 @@ gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);
 gboolean core_move_has_turn_at(const BerthCore *core, const CoreNode *node);
 /* GUEST's move, which waits for room, could be under way: at both of its ends. */
 gboolean core_move_has_turn(const BerthCore *core, const CoreGuest *guest);
+/* Likewise N more. */
+gboolean core_move_are_below_caps(const BerthCore *core, const CoreNode *node, guint n);

@@ -66,15 +66,26 @@ static CoreSpan span_of_node(const CoreNode *node)
     return (CoreSpan){core_node_free(node), capacity, capacity};
 }
 
-CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
+CoreNeeds core_node_slack_without(const CoreNodes *nodes, const CoreNode *node,
+                                  const CoreGuest *guest)
 {
+    CoreNeeds gone = guest != NULL ? guest->needs : (CoreNeeds){0, 0};
+    guint64 gone_extra_mib = guest != NULL ? guest->extra_mib : 0;
     if (!core_node_is_open(node) || node->n_strays > 0)
         return (CoreNeeds){0, 0};
     guint64 cpu_milli = (guint64)node->capacity.vcpus * (1000 - nodes->keep_cpu_permille);
     guint64 memory_mib = node->capacity.memory_mib * (1000 - nodes->keep_memory_permille) / 1000;
-    guint64 needed_milli = (guint64)node->needs.cpu_milli * node->coincidence >> 16;
+    guint64 needed_milli =
+        (guint64)(node->needs.cpu_milli - gone.cpu_milli) * node->coincidence >> 16;
+    guint64 needed_mib =
+        node->needs.memory_mib - gone.memory_mib + node->extra_mib - gone_extra_mib;
     return (CoreNeeds){(guint32)(cpu_milli - MIN(cpu_milli, needed_milli)),
-                       memory_mib - MIN(memory_mib, node->needs.memory_mib + node->extra_mib)};
+                       memory_mib - MIN(memory_mib, needed_mib)};
+}
+
+CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node)
+{
+    return core_node_slack_without(nodes, node, NULL);
 }
 
 static guint64 evacuation_mib(const CoreNodes *nodes, guint n)

@@ -49,9 +49,12 @@ CoreNeeds core_node_slack(const CoreNodes *nodes, const CoreNode *node);
 guint64 core_node_evacuation_mib(const CoreNodes *nodes, const CoreNode *node);
 /* Of guests in slack that use USED_MIB, when they have grown as much as headroom is kept for. */
 guint64 core_nodes_grown_mib(const CoreNodes *nodes, guint64 used_mib);
-/* Likewise with N_MORE, that use MORE_MIB, and all of them grown. */
+/* Likewise with N_MORE, that use MORE_MIB (which may be less than nothing, modulo 2^64), and all of them grown. */
 guint64 core_node_slack_load_mib(const CoreNodes *nodes, const CoreNode *node, guint n_more,
                                  guint64 more_mib);
+/* core_node_slack() if GUEST, which is there, had left; NULL = nobody. */
+CoreNeeds core_node_slack_without(const CoreNodes *nodes, const CoreNode *node,
+                                  const CoreGuest *guest);
 /* NODE's needs have changed. */
 void core_nodes_slack_changed(CoreNodes *nodes, const CoreNode *node);
 /* Guests' ids rising, so that nothing depends on history. (transfer container) */

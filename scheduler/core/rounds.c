@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* DECIDE, in rounds: moves that nobody backed waits for, so that they can be few and sure. A guest moves
- * only if two rounds in a row want it on the same node (as Linux's NUMA balancing wants two faults
- * from one node), within the caps of moves under way, and not in its cooldown; each move for balance
- * doubles that.
+/* DECIDE, in rounds: moves that nobody backed waits for, so that they can be few and sure (want.c). When
+ * that is looked at, for all of them; and what is promoted by a move, and fed. balance.c says who moves for
+ * balance.
  *
  * In a full cluster everybody in slack looks for room in vain, each on all nodes. Who needs no less than
  * one who found none is not searched for in that round, unless a node has changed since. */
 #include "scheduler/core/rounds.h"
 
+#include "scheduler/core/balance.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/gather.h"
@@ -20,6 +20,7 @@
 #include "scheduler/core/search.h"
 #include "scheduler/core/slack.h"
 #include "scheduler/core/timers.h"
+#include "scheduler/core/want.h"
 
 typedef struct {
     BerthCore *core;
@@ -44,39 +45,6 @@ void core_arm_round_for_drain(BerthCore *core)
 {
     arm(core, BERTH_FEATURE_OPPORTUNISTIC | BERTH_FEATURE_BALANCING | BERTH_FEATURE_MIGRATION |
                   BERTH_FEATURE_CHECKPOINT);
-}
-
-/* It has as much time left as makes a move worth while. */
-static gboolean has_time_to_move(const BerthCore *core, const CoreGuest *guest, gint64 left_usec)
-{
-    gint64 worth = core->tunings[BERTH_TUNING_MOVE_WORTH_PERMILLE];
-    return worth == 0 ||
-           core_move_migrate_usec(core, guest) <= MIN(left_usec, G_MAXINT64 / 1000) * 1000 / worth;
-}
-
-static gboolean is_movable_now(const BerthCore *core, const CoreGuest *guest)
-{
-    gint64 left_usec = guest->task->planned_end_usec - core->now_usec;
-    return core_move_may_migrate(core, guest) && guest->cooldown_usec <= core->now_usec &&
-           left_usec >= core->tunings[BERTH_TUNING_NEAR_END_USEC] &&
-           has_time_to_move(core, guest, left_usec);
-}
-
-/* The second round in a row that wants GUEST on TO moves it there. TRUE: it has. */
-static gboolean want_on(BerthCore *core, CoreGuest *guest, CoreNode *to, gboolean is_opportunistic,
-                        BerthReason reason)
-{
-    const CoreNode *from = core_nodes_get(&core->nodes, guest->node);
-    gboolean again = guest->wanted_to == to->handle && guest->wanted_round + 1 == core->rounds;
-    if (guest->wanted_round == core->rounds)
-        return FALSE; /* something better was wanted in this one */
-    guest->wanted_round = core->rounds;
-    guest->wanted_to = to->handle;
-    if (!again || !core_move_is_below_caps(core, from) || !core_move_is_below_caps(core, to))
-        return FALSE;
-    guest->wanted_to = 0;
-    core_move_migrate(core, guest, to, is_opportunistic, reason);
-    return TRUE;
 }
 
 /* --- promotion ------------------------------------------------------------------------------ */
@@ -122,13 +90,13 @@ static void promote_by_move(Round *round, CoreGuest *guest)
 {
     BerthCore *core = round->core;
     CoreNeed need = need_of(core, guest);
-    if (!guest->is_opportunistic || !is_movable_now(core, guest) || is_in_vain(round, &need) ||
+    if (!guest->is_opportunistic || !core_want_may_move(core, guest) || is_in_vain(round, &need) ||
         core_limit_find_backing(core, guest, CORE_HEEDS_FIRM) == NULL)
         return;
     core_gather(core);
     CoreNode *to = core_limit_find_backing(core, guest, CORE_HEEDS_ALL);
     if (to != NULL && to->handle != guest->node)
-        want_on(core, guest, to, FALSE, BERTH_REASON_PROMOTION);
+        core_want_on(core, guest, to, FALSE, BERTH_REASON_PROMOTION);
     /* For one that is larger only other nodes were looked at. */
     if (to == NULL && guest->task->job->class->shape.n_nodes == 0 && !core_limit_is_larger(guest))
         note_vain(round, &need);
@@ -162,73 +130,15 @@ static gboolean is_starved(const BerthCore *core, const CoreGuest *guest)
  * use there is not known. */
 static void feed(BerthCore *core, CoreGuest *guest)
 {
-    if (!is_starved(core, guest) || !is_movable_now(core, guest))
+    if (!is_starved(core, guest) || !core_want_may_move(core, guest))
         return;
     CoreLodger lodger = core_slack_lodger(guest);
     lodger.needs.cpu_milli = guest->size.vcpus * 1000;
     CoreNode *to = core_slack_find(core, &lodger, guest->node);
     /* What one that is on its way will use there is not known either. */
     if (to != NULL && to->incoming->len == 0 &&
-        want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
+        core_want_on(core, guest, to, TRUE, BERTH_REASON_PRESSURE))
         core_move_back_off(core, guest);
-}
-
-/* --- balancing ------------------------------------------------------------------------------ */
-
-/* Of its vCPUs, in permille. */
-static guint64 load_of(const CoreNode *node)
-{
-    return (guint64)core_predict_node(node).cpu_milli / MAX(node->capacity.vcpus, 1);
-}
-
-static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNode **out_idlest)
-{
-    *out_busiest = *out_idlest = NULL;
-    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
-        CoreNode *node = core_nodes_get(&core->nodes, handle);
-        if (!core_node_is_open(node))
-            continue;
-        if (*out_busiest == NULL || load_of(node) > load_of(*out_busiest))
-            *out_busiest = node;
-        if (*out_idlest == NULL || load_of(node) < load_of(*out_idlest))
-            *out_idlest = node;
-    }
-}
-
-/* What the load of the busier of both nodes sinks by if GUEST moves; 0 = the move makes it worse. */
-static guint64 gain_of(const CoreGuest *guest, const CoreNode *from, const CoreNode *to)
-{
-    guint64 busier = load_of(from);
-    guint64 there = load_of(to) + guest->needs.cpu_milli / MAX(to->capacity.vcpus, 1);
-    return there < busier
-               ? MIN(busier - there, guest->needs.cpu_milli / MAX(from->capacity.vcpus, 1))
-               : 0;
-}
-
-static void balance(BerthCore *core)
-{
-    CoreNode *from;
-    CoreNode *to;
-    CoreGuest *best = NULL;
-    find_extremes(core, &from, &to);
-    if (!(core->config.features & BERTH_FEATURE_BALANCING) || from == NULL || from == to ||
-        load_of(from) - load_of(to) <
-            (guint64)core->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE])
-        return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(from);
-    for (guint i = 0; i < guests->len; i++) {
-        CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (guest->is_opportunistic && is_movable_now(core, guest) &&
-            core_class_allows(guest->task->job->class, to->handle) &&
-            gain_of(guest, from, to) > (best != NULL ? gain_of(best, from, to) : 0))
-            best = guest;
-    }
-    if (best == NULL)
-        return;
-    CoreLodger lodger = core_slack_lodger(best);
-    if (core_slack_has_room(core, to, &lodger) &&
-        want_on(core, best, to, TRUE, BERTH_REASON_BALANCE))
-        core_move_back_off(core, best);
 }
 
 /* --- the round ------------------------------------------------------------------------------ */
@@ -237,7 +147,7 @@ static void balance(BerthCore *core)
 static gboolean may_promote_by_move(Round *round, const CoreGuest *guest)
 {
     BerthCore *core = round->core;
-    if (!guest->is_opportunistic || !is_movable_now(core, guest) ||
+    if (!guest->is_opportunistic || !core_want_may_move(core, guest) ||
         (!core_limit_is_larger(guest) && !core_search_may_fit_now(core, guest->task->job->class)))
         return FALSE;
     CoreNeed need = need_of(core, guest);
@@ -302,7 +212,7 @@ void core_round(BerthCore *core)
         any |= has_guests;
         any_drains |= has_guests && core_drain_is_under_way(core, node);
     }
-    balance(core);
+    core_balance(core);
     core->pass_wanted = core->slack_wanted = TRUE;
     if (any)
         core_arm_round(core);

@@ -33,18 +33,29 @@ CoreLodger core_slack_lodger(const CoreGuest *guest)
     return (CoreLodger){guest->task->job->class, guest->size, needs, guest->used.memory_mib, FALSE};
 }
 
-/* All there could be written out within the evacuation bound, if they grow a little meanwhile. */
-static gboolean could_leave(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
+/* All there but GONE, which may be NULL, and LODGER could be written out within the evacuation bound, if they grow a little
+ * meanwhile. */
+static gboolean could_leave(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger,
+                            const CoreGuest *gone)
 {
-    return core_node_slack_load_mib(&core->nodes, node, 1, lodger->used_mib) <=
+    guint n_more = gone != NULL ? 0 : 1;
+    guint64 gone_mib = gone != NULL ? gone->used.memory_mib : 0;
+    return core_node_slack_load_mib(&core->nodes, node, n_more, lodger->used_mib - gone_mib) <=
            core_relief_most_mib(core);
 }
 
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
+    return core_slack_has_room_without(core, node, lodger, NULL);
+}
+
+gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node,
+                                     const CoreLodger *lodger, const CoreGuest *guest)
+{
     gint64 length_usec = core_class_length_usec(core, lodger->class);
-    CoreNeeds room = core_node_slack(&core->nodes, node);
-    guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib;
+    CoreNeeds room = core_node_slack_without(&core->nodes, node, guest);
+    guint64 gone_mib = guest != NULL ? guest->size.memory_mib : 0;
+    guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib - gone_mib;
     guint64 most = node->capacity.memory_mib *
                    (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
     return lodger->needs.cpu_milli <= room.cpu_milli &&
@@ -53,7 +64,7 @@ gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const 
            lodger->size.vcpus <= node->capacity.vcpus &&
            core->now_usec >= node->pressed_until_usec &&
            (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
-           !core_predict_awaits_any(core, node) && could_leave(core, node, lodger) &&
+           !core_predict_awaits_any(core, node) && could_leave(core, node, lodger, guest) &&
            !core_maintenance_forbids(core, node, lodger->class, length_usec);
 }
 

@@ -15,6 +15,9 @@ typedef struct {
 CoreLodger core_slack_lodger(const CoreGuest *guest);
 /* NODE's slack has room for LODGER; whether its class may run there is not looked at. */
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger);
+/* The same if GUEST, which is in that slack, had left; NULL = nobody. */
+gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node,
+                                     const CoreLodger *lodger, const CoreGuest *guest);
 /* The node with room in its slack for LODGER, other than EXCEPT; NULL = none. One that moves is sent to a node that
  * refused a move lately only if there is no other. */
 CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 except);

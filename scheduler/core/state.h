@@ -363,6 +363,14 @@ typedef struct {
 /* An entry of a set of GLib's is a key and a hash, in a table that is between half and all full. */
 #define CORE_SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
 
+/* Of an exchange of two guests what is still to be done: FIRST is moving, and SECOND follows when it has
+ * arrived. balance.c */
+typedef struct {
+    BerthGuestId first, second;
+    guint32 first_serial; /* of its move; 0 = nothing is to be done */
+    guint32 to;           /* handle of the node that SECOND goes to */
+} CoreExchange;
+
 typedef struct CorePlan CorePlan;
 typedef struct CoreShapes CoreShapes;
 
@@ -413,7 +421,8 @@ struct BerthCore {
     GPtrArray *held;   /* CoreGuest: those whose MIGRATE waits for room. room.c */
     GArray *vacated;   /* guint32: nodes at which somebody may have room now. room.c */
     CoreTimer round, maintenance, drain;
-    guint32 rounds;        /* number of the latest */
+    guint32 rounds; /* number of the latest */
+    CoreExchange exchange;
     gboolean slack_wanted; /* a pass in slack, because more may fit */
     gboolean more_follow;  /* the event under way is not the last of its instant */
     gboolean pass_wanted;

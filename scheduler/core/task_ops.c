@@ -2,6 +2,7 @@
 /* Owns what the results of migrations, checkpoints and the like mean for a task. */
 #include "scheduler/core/task_steps.h"
 
+#include "scheduler/core/balance.h"
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/drain.h"
@@ -24,6 +25,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         return;
     CoreNode *from = core_step_node_of(core, guest);
     BerthReason reason = guest->op_reason;
+    guint32 serial = guest->op_serial;
     core_move_migrated(core, guest, input->ok);
     core_freeze_stays(guest, reason);
     core_relief_room_changed(core, from);
@@ -35,6 +37,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         core_balloon_settled(core, guest);
     core_task_stop_if_up(core, task); /* it has left the node that it waited for */
     core_freeze_settle(core, guest);
+    core_balance_moved(core, guest, serial);
     core_drain_move_some(core, from);
 }
 

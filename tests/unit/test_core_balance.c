@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Balancing: who moves from the busiest node to the idlest, alone or in exchange. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/core_slack_script.h"
+
+#define NO_PROMOTION (BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION)
+
+/* 3 is in slack on node 1, and 4 on node 2, where there is less to do: 6 of 8 vCPUs are used on the one, and 2.1 on the
+ * other. 3 would only make node 2 the busier one; if it changes places with 4, 4.1 is the most that is used on one. */
+#define UNEVEN(memory_of_3)                                                                        \
+    "node 1 8 4000\n"                                                                              \
+    "submit 1 v=8 m=4000 limit=100000 nodes=1 -> START 1.1@1\n"                                    \
+    "running 1.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=2000 mem=100\n"                                                                \
+    "submit 3 v=4 m=2000 slack may-move limit=90000 -> START 3.1@1~\n"                             \
+    "running 3.1\n"                                                                                \
+    "at 40\n"                                                                                      \
+    "report 1.1 cpu=2000 mem=100\n"                                                                \
+    "report 3.1 cpu=4000 mem=" memory_of_3 "\n"                                                    \
+    "node 2 8 2000\n"                                                                              \
+    "submit 2 v=8 m=2000 limit=100000 nodes=2 -> START 2.1@2\n"                                    \
+    "running 2.1\n"                                                                                \
+    "at 59\n"                                                                                      \
+    "report 2.1 cpu=100 mem=100\n"                                                                 \
+    "submit 4 v=3 m=1000 slack may-move limit=90000 -> START 4.1@2~\n"                             \
+    "running 4.1\n"                                                                                \
+    "at 80\n"                                                                                      \
+    "report 2.1 cpu=100 mem=100\n"
+#define TWO_ROUNDS                                                                                 \
+    "at 120\n"                                                                                     \
+    "timer\n"                                                                                      \
+    "at 180\n"
+
+/* Each has room beside the other. */
+static void exchange_of_two_begins_with_both_where_each_has_room(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS
+                                          "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n"
+                                          "migrated 4.1\n"
+                                          "migrated 3.1\n"
+                                          "at 240\n"
+                                          "timer\n"
+                                          "at 300\n"
+                                          "timer\n");
+}
+
+/* For 3, which uses 1500 MiB, there are 1700 without 4 on node 2, and 1200 beside it: 4 goes first. */
+#define TIGHT "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS "timer -> MIGRATE 4.1@2>1~\n"
+
+static void exchange_begins_with_the_one_that_has_room(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "migrated 4.1 -> MIGRATE 3.1@1>2~\n"
+                                                "migrated 3.1\n");
+    /* The link of a node is for one at a time. */
+    core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_MOVES_PER_NODE, 1,
+                          UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS
+                                         "timer -> MIGRATE 3.1@1>2~\n"
+                                         "migrated 3.1 -> MIGRATE 4.1@2>1~\n"
+                                         "migrated 4.1\n");
+}
+
+static void exchange_ends_halfway_where_the_other_cannot_follow(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "migrated 4.1 failed\n");
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "report 2.1 cpu=100 mem=1000\n"
+                                                "migrated 4.1\n");
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "freeze 3 -> FREEZE 3.1@1~\n"
+                                                "migrated 4.1\n"
+                                                "frozen 3.1\n");
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "cordon 2\n"
+                                                "migrated 4.1\n");
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "cancel 3 -> STOP 3.1@1\n"
+                                                "exited 3.1 -> RELEASE 3.1@1\n"
+                                                "released 3.1\n"
+                                                "migrated 4.1\n");
+    /* There would be as much to do on node 2 as there is on node 1, and just room for it. */
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "report 2.1 cpu=4000 mem=100\n"
+                                                "migrated 4.1\n");
+}
+
+static void exchange_that_came_to_nothing_is_in_the_way_of_none(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT "cancel 4 -> STOP 4.1@2\n"
+                                                "exited 4.1 -> RELEASE 4.1@1 RELEASE 4.1@2\n"
+                                                "released 4.1\n"
+                                                "released 4.1\n"
+                                                "submit 5 v=3 m=1000 slack may-move limit=90000 "
+                                                "-> START 5.1@2~\n"
+                                                "running 5.1\n"
+                                                "at 200\n"
+                                                "report 5.1 cpu=2000 mem=500\n"
+                                                "at 240\n"
+                                                "timer\n"
+                                                "at 300\n"
+                                                "timer -> MIGRATE 5.1@2>1~\n"
+                                                "migrated 5.1 -> MIGRATE 3.1@1>2~\n");
+}
+
+/* Nodes 3 and 4 are as 1 and 2 are, which count no more. */
+#define UNEVEN_AS_WELL                                                                             \
+    "cordon 1\n"                                                                                   \
+    "cordon 2\n"                                                                                   \
+    "node 3 8 4000\n"                                                                              \
+    "submit 11 v=8 m=4000 limit=100000 nodes=3 -> START 11.1@3\n"                                  \
+    "running 11.1\n"                                                                               \
+    "at 200\n"                                                                                     \
+    "report 11.1 cpu=2000 mem=100\n"                                                               \
+    "submit 13 v=4 m=2000 slack may-move limit=90000 -> START 13.1@3~\n"                           \
+    "running 13.1\n"                                                                               \
+    "at 220\n"                                                                                     \
+    "report 13.1 cpu=4000 mem=1500\n"                                                              \
+    "node 4 8 2000\n"                                                                              \
+    "submit 12 v=8 m=2000 limit=100000 nodes=4 -> START 12.1@4\n"                                  \
+    "running 12.1\n"                                                                               \
+    "at 239\n"                                                                                     \
+    "report 12.1 cpu=100 mem=100\n"                                                                \
+    "submit 14 v=3 m=1000 slack may-move limit=90000 -> START 14.1@4~\n"                           \
+    "running 14.1\n"                                                                               \
+    "at 260\n"                                                                                     \
+    "report 14.1 cpu=2000 mem=500\n"
+
+/* Who is to follow in it is known of one at a time. */
+static void exchange_in_turn_waits_for_the_one_before(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1500") TIGHT UNEVEN_AS_WELL "at 300\n"
+                                                               "timer\n"
+                                                               "at 360\n"
+                                                               "timer\n"
+                                                               "migrated 4.1 failed\n"
+                                                               "at 420\n"
+                                                               "timer -> MIGRATE 14.1@4>3~\n");
+}
+
+static void exchange_is_for_two_that_gain_by_it(void **state)
+{
+    /* 6 and 4.1 of 8 vCPUs are 238 permille apart. */
+    core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE, 476,
+                          UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS
+                                         "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n");
+    core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE, 478,
+                          UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS "timer\n");
+    run_with(NO_PROMOTION & ~BERTH_FEATURE_BALANCING,
+             UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n" TWO_ROUNDS "timer\n");
+    /* 4 has no room where 3 comes from, even without that. */
+    run_with(NO_PROMOTION,
+             UNEVEN("100") "report 1.1 cpu=2000 mem=3500\n"
+                           "report 4.1 cpu=2000 mem=950 left=50\n" TWO_ROUNDS "timer\n");
+}
+
+/* 5 helps by itself: by 125 permille, which is enough, or by less than an exchange has to. */
+#define WITH_ONE_MORE(milli)                                                                       \
+    UNEVEN("1000")                                                                                 \
+    "submit 5 v=1 m=100 slack may-move limit=90000 -> START 5.1@1~\n"                              \
+    "running 5.1\n"                                                                                \
+    "at 100\n"                                                                                     \
+    "report 5.1 cpu=" milli " mem=50\n"                                                            \
+    "report 4.1 cpu=2000 mem=500\n"
+
+static void one_that_helps_enough_moves_alone(void **state)
+{
+    run_with(NO_PROMOTION, WITH_ONE_MORE("1000") TWO_ROUNDS "timer -> MIGRATE 5.1@1>2~\n");
+    /* Beside 3 and 5 there is no room for 4. */
+    run_with(NO_PROMOTION, WITH_ONE_MORE("900") TWO_ROUNDS "timer -> MIGRATE 3.1@1>2~\n"
+                                                           "migrated 3.1 -> MIGRATE 4.1@2>1~\n");
+    /* 4 is about to end, so that nobody is there who could be exchanged. */
+    run_with(NO_PROMOTION, WITH_ONE_MORE("900") "extend 4 limit=119\n" TWO_ROUNDS
+                                                "timer -> STOP 4.1@2 MIGRATE 5.1@1>2~\n");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exchange_of_two_begins_with_both_where_each_has_room),
+        cmocka_unit_test(exchange_begins_with_the_one_that_has_room),
+        cmocka_unit_test(exchange_ends_halfway_where_the_other_cannot_follow),
+        cmocka_unit_test(exchange_that_came_to_nothing_is_in_the_way_of_none),
+        cmocka_unit_test(exchange_in_turn_waits_for_the_one_before),
+        cmocka_unit_test(exchange_is_for_two_that_gain_by_it),
+        cmocka_unit_test(one_that_helps_enough_moves_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
