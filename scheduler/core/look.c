@@ -117,7 +117,7 @@ static void add_leaving(BerthCoreWait *wait, const CoreGuest *guest)
 {
     const BerthCoreTask *record = &guest->task->record;
     BerthCoreLeaving leaving = {record->job, record->task, guest->node,
-                                guest->task->planned_end_usec};
+                                core_profile_leaves_usec(guest)};
     guint at = wait->n_leavings;
     while (at > 0 && wait->leavings[at - 1].time_usec > leaving.time_usec)
         at--;
@@ -136,7 +136,7 @@ static void add_leavings(BerthCoreWait *wait, const CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!guest->is_opportunistic && guest->task->planned_end_usec <= wait->planned_usec)
+        if (!guest->is_opportunistic && core_profile_leaves_usec(guest) <= wait->planned_usec)
             add_leaving(wait, guest);
     }
 }

@@ -130,8 +130,18 @@ gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
     }
 }
 
+/* What it takes of its node comes free when it is gone: who waits for that is planned to start there then. */
+static void expect_to_leave(BerthCore *core, CoreGuest *guest)
+{
+    if (guest->op != BERTH_OP_MIGRATING || guest->waits_for_room)
+        return;
+    guest->leaves_usec = core_time_add(guest->op_usec, core_move_migrate_usec(core, guest));
+    core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
+}
+
 static void leave(BerthCore *core, CoreGuest *guest)
 {
+    expect_to_leave(core, guest);
     if (is_move(guest->op))
         count_move(core, guest, 1);
     emit_op(core, guest, FALSE);
@@ -434,6 +444,7 @@ void core_move_resume(BerthCore *core, CoreGuest *guest)
     if (guest->op != BERTH_OP_NONE && guest->op_usec == 0)
         guest->op_usec = core->now_usec;
     core_room_resume(core, guest);
+    expect_to_leave(core, guest);
 }
 
 /* --- ending --------------------------------------------------------------------------------- */
@@ -466,6 +477,8 @@ static void leave_nodes(BerthCore *core, CoreGuest *guest, gboolean waited)
         count_move(core, guest, -1);
         core->may_save = TRUE;
     }
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
 }
 
 /* One that has only waited for room was not moved. */

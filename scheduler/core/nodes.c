@@ -427,6 +427,11 @@ static CoreNode *first_below(const CoreNodes *nodes, guint at, CoreSize need, Co
     return left != NULL ? left : first_below(nodes, 2 * at + 1, need, look_at, barriers);
 }
 
+CoreSize core_nodes_most_free(const CoreNodes *nodes)
+{
+    return nodes->width == 0 ? (CoreSize){0, 0} : nodes->spans[1].max_free;
+}
+
 CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,
                            CoreBarriers barriers)
 {

@@ -71,6 +71,8 @@ typedef enum {
     CORE_LOOK_AT_FREE,
     CORE_LOOK_AT_CAPACITY,
 } CoreLookAt;
+/* No node has more vCPUs free, and none more memory. */
+CoreSize core_nodes_most_free(const CoreNodes *nodes);
 /* The first open node, by handle, with room for NEED that is not behind a barrier; NULL = none.
  * About O(log n): whole parts of the table are passed over by their largest and smallest nodes. */
 CoreNode *core_nodes_first(const CoreNodes *nodes, CoreSize need, CoreLookAt look_at,

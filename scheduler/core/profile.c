@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns what each node will have left and when: the ends of its guests, by their time limits, and the
- * room that waiting tasks are planned to take there. Guests only leave, so that without plans the
+ * room that waiting tasks are planned to take there. One that is being moved leaves when that is thought to be done. Guests only leave, so that without plans the
  * room of a node never shrinks; with them it shrinks only where a planned start is. */
 #include "scheduler/core/profile.h"
 
@@ -11,6 +11,13 @@
 
 /* More than any node has. */
 static const CoreSize all_of_it = {G_MAXUINT32, G_MAXUINT64};
+
+gint64 core_profile_leaves_usec(const CoreGuest *guest)
+{
+    gint64 end_usec = guest->task->planned_end_usec;
+    gboolean leaves = guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room;
+    return leaves ? MIN(end_usec, guest->leaves_usec) : end_usec;
+}
 
 static int compare_ends(gconstpointer a, gconstpointer b)
 {
@@ -48,7 +55,7 @@ static void rebuild_steps(CoreNode *node)
     g_array_append_val(steps, now);
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
-        CoreStep end = {guest->task->planned_end_usec, guest->size};
+        CoreStep end = {core_profile_leaves_usec(guest), guest->size};
         if (!guest->is_opportunistic)
             g_array_append_val(steps, end);
     }
@@ -165,6 +172,14 @@ static const GArray *left_of_part(CoreNode *node, CoreTouched *touched, guint n)
     return touched->part;
 }
 
+static void cut_blocks(GArray *left, const CoreNode *node)
+{
+    for (guint i = 0; node->blocks != NULL && i < node->blocks->len; i++) {
+        const CoreBlock *block = &g_array_index(node->blocks, CoreBlock, i);
+        cut(left, block->start_usec, block->end_usec, all_of_it);
+    }
+}
+
 /* What NODE has left, as steps_of(), beside what NEED heeds. OUT_OWN: to be unreferenced; NULL = it is
  * kept with the node. */
 static const GArray *left_of(const BerthCore *core, CoreNode *node, const CoreNeed *need,
@@ -181,10 +196,7 @@ static const GArray *left_of(const BerthCore *core, CoreNode *node, const CoreNe
     if (!is_blocked)
         return n == reservations->len ? left_of_all(node, touched) : left_of_part(node, touched, n);
     *out_own = make_left(NULL, steps, reservations, n);
-    for (guint i = 0; i < node->blocks->len; i++) {
-        const CoreBlock *block = &g_array_index(node->blocks, CoreBlock, i);
-        cut(*out_own, block->start_usec, block->end_usec, all_of_it);
-    }
+    cut_blocks(*out_own, node);
     return *out_own;
 }
 
@@ -220,6 +232,19 @@ static guint entry_at(const GArray *left, gint64 at_usec)
     return first_from(left, at_usec + 1) - 1;
 }
 
+/* COUNT, or as many of SIZE as fit in each entry of LEFT from number FROM on until UNTIL_USEC. */
+static guint32 least_of(const GArray *left, guint from, gint64 until_usec, CoreSize size,
+                        guint32 count)
+{
+    for (guint i = from; i < left->len && count > 0; i++) {
+        const CoreStep *step = &g_array_index(left, CoreStep, i);
+        if (step->start_usec >= until_usec)
+            break;
+        count = core_size_count(size, step->room, count);
+    }
+    return count;
+}
+
 guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                            gint64 from_usec, guint32 max)
 {
@@ -241,13 +266,37 @@ guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed
     if (!is_now)
         count = core_size_count(need->size, g_array_index(left, CoreStep, i).room, max);
     /* Without plans a node has never less than before. */
-    for (i++; left != steps && i < left->len && count > 0; i++) {
-        const CoreStep *step = &g_array_index(left, CoreStep, i);
-        if (step->start_usec >= end_usec)
-            break;
-        count = core_size_count(need->size, step->room, count);
+    return left != steps ? least_of(left, i + 1, end_usec, need->size, count) : count;
+}
+
+/* What NODE would have left if GUEST had left it. */
+static GArray *steps_without(CoreNode *node, const CoreGuest *guest)
+{
+    GArray *steps = make_left(NULL, steps_of(node), NULL, 0);
+    for (guint i = 0; i < steps->len; i++) {
+        CoreStep *step = &g_array_index(steps, CoreStep, i);
+        if (step->start_usec < core_profile_leaves_usec(guest))
+            step->room = core_size_add(step->room, guest->size);
     }
-    return count;
+    return steps;
+}
+
+guint32 core_profile_count_without(const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                                   const CoreGuest *guest, guint32 max)
+{
+    gint64 now_usec = core->now_usec;
+    gint64 end_usec = core_time_add(now_usec, need->length_usec);
+    const GArray *reservations = core_plan_reservations(core, node);
+    g_autoptr(GArray) steps = steps_without(node, guest);
+    if (steps->len == 0 ||
+        core_maintenance_blocks(node, now_usec, need->may_move ? now_usec + 1 : end_usec))
+        return 0;
+    guint32 count = core_size_count(need->size, room_now(core, node, steps, need->heeds), max);
+    g_autoptr(GArray) left =
+        make_left(NULL, steps, reservations, n_heeded(reservations, need->heeds));
+    if (!need->may_move)
+        cut_blocks(left, node);
+    return least_of(left, entry_at(left, now_usec) + 1, end_usec, need->size, count);
 }
 
 void core_profile_outlook(const BerthCore *core, CoreNode *node, guint heeds, GArray *out_steps)

@@ -22,6 +22,8 @@ typedef struct {
     guint heeds;       /* planned starts with a place below this are in its way; see plan.h */
 } CoreNeed;
 
+/* When GUEST is thought to leave its node: at its end, or when its move is done. */
+gint64 core_profile_leaves_usec(const CoreGuest *guest);
 /* When NODE first has room for SIZE if its guests leave when they are thought to and none come;
  * G_MAXINT64 = never. At or before now: not while a guest overstays, unless it fits now. */
 gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize size);
@@ -29,6 +31,9 @@ gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize siz
  * at most MAX. */
 guint32 core_profile_count(const BerthCore *core, CoreNode *node, const CoreNeed *need,
                            gint64 from_usec, guint32 max);
+/* The same from now on, if GUEST, which NODE backs, left it now. */
+guint32 core_profile_count_without(const BerthCore *core, CoreNode *node, const CoreNeed *need,
+                                   const CoreGuest *guest, guint32 max);
 /* What NODE has left beside the planned starts before HEEDS, now and at the instant of each start that
  * is planned there for later: appended to OUT_STEPS (CoreStep), the one of now first, the others in
  * any order. A guest can be there as long as it fits in each. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* DECIDE, in rounds: moves that nobody backed waits for, so that they can be few and sure (want.c). When
  * that is looked at, for all of them; and what is promoted by a move, and fed. balance.c says who moves for
- * balance.
+ * balance, and defragment.c who does for a job that waits for a large place.
  *
  * In a full cluster everybody in slack looks for room in vain, each on all nodes. Who needs no less than
  * one who found none is not searched for in that round, unless a node has changed since. */
@@ -9,6 +9,7 @@
 
 #include "scheduler/core/balance.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/defragment.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/gather.h"
 #include "scheduler/core/limit.h"
@@ -213,6 +214,7 @@ void core_round(BerthCore *core)
         any_drains |= has_guests && core_drain_is_under_way(core, node);
     }
     core_balance(core);
+    core_defragment(core);
     core->pass_wanted = core->slack_wanted = TRUE;
     if (any)
         core_arm_round(core);

@@ -196,6 +196,7 @@ struct CoreGuest {
     BerthReason op_reason;
     guint32 op_serial;    /* of the latest */
     gint64 op_usec;       /* when it began */
+    gint64 leaves_usec;   /* MIGRATING: when it is thought to have left NODE */
     guint32 to;           /* MIGRATING: handle */
     gboolean is_unwanted; /* MIGRATING: it was called off */
     guint32 to_place;     /* in its incoming */

@@ -225,7 +225,7 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
     [BERTH_TUNING_MOVE_WORTH_PERMILLE] =
         {"move_worth_permille", "permille", 2000, 0, 100000,
          "of the time of its migration, that a guest has left when it is moved for promotion or "
-         "balance",
+         "balance, and a large job starts sooner if it moves for that",
          "our choice: at least as long again as the move takes, to make use of it"},
     [BERTH_TUNING_BACKOFF_DOUBLINGS_MAX] =
         {"backoff_doublings_max", "", 6, 0, 16,

@@ -93,7 +93,7 @@ static const char *policy_text(Berth__Reason reason)
     case BERTH__REASON__REASON_PROMOTION:
         return "its whole reservation is backed there";
     case BERTH__REASON__REASON_BALANCE:
-        return "its node had much more to do than another";
+        return "its node had much more to do than another, or a large job gets its room";
     case BERTH__REASON__REASON_DRAIN:
         return "its node is to be empty";
     case BERTH__REASON__REASON_FROZEN_BY_USER:

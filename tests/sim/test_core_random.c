@@ -119,6 +119,7 @@ static const char *const covered[] = {
     "resize wanted elsewhere",
     "shrunk",
     "balance",
+    "defragment",
     "too many jobs",
     "peak grown",
     "peak changed",
