@@ -296,6 +296,8 @@ static void on_timer(BerthCore *core)
             core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
         else if (timer->kind == CORE_TIMER_ROOM)
             core_room_due(core, CORE_CONTAINER_OF(timer, CoreGuest, room_timer));
+        else if (timer->kind == CORE_TIMER_OVERSTAY)
+            core_task_overstays(core, CORE_CONTAINER_OF(timer, CoreTask, overstay_timer));
         else if (timer->kind == CORE_TIMER_NODE)
             core_session_timed_out(core, CORE_CONTAINER_OF(timer, CoreNode, timer));
         else

@@ -154,6 +154,7 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
     task->job = job;
     task->timer.kind = CORE_TIMER_TASK;
     task->checkpoint_timer.kind = CORE_TIMER_CHECKPOINT;
+    task->overstay_timer.kind = CORE_TIMER_OVERSTAY;
     /* The job was reported by the number of the next task. */
     if (index == job->next)
         task->changed_at = job->changed_at;

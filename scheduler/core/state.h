@@ -64,6 +64,7 @@ typedef enum {
     CORE_TIMER_DRAIN,       /* somebody has waited for long enough for room elsewhere: likewise */
     CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
     CORE_TIMER_ROOM,        /* of a guest: it has waited for room for long enough */
+    CORE_TIMER_OVERSTAY,    /* likewise: it should be gone by now */
 } CoreTimerKind;
 
 /* timers.c */
@@ -258,6 +259,8 @@ struct CoreTask {
     CoreJob *job;
     CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
     CoreTimer checkpoint_timer; /* checkpoint.c */
+    CoreTimer overstay_timer;   /* while its guests are stopped or removed */
+    gint64 leaving_usec;        /* since then they are; 0 = they are not */
     guint64 changed_at;         /* event that last reported it as changed */
     gint64 planned_end_usec;    /* when its guests are thought to leave */
     gint64 end_usec;            /* latest end that a guest of it reported */

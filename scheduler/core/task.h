@@ -75,6 +75,8 @@ BerthResources core_guest_resources(const CoreGuest *guest);
 BerthResources core_guest_resources_of(const CoreGuest *guest, CoreSize size);
 /* Its guests are to end, for REASON. */
 void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason);
+/* Its guests were to be gone by now, and are not: they are thought to stay for as long again. */
+void core_task_overstays(BerthCore *core, CoreTask *task);
 /* A stop that waited for the last of its nodes leaves, if that is here. */
 void core_task_stop_if_up(BerthCore *core, CoreTask *task);
 

@@ -71,6 +71,44 @@ void core_step_update_phase(BerthCore *core, CoreTask *task)
                                : BERTH_GUEST_NONE);
 }
 
+static gboolean is_leaving(const CoreTask *task)
+{
+    return task->record.phase == BERTH_GUEST_STOPPING ||
+           task->record.phase == BERTH_GUEST_RELEASING || task->record.phase == BERTH_GUEST_FENCING;
+}
+
+/* Whoever waits for an agent that cannot end a guest, as its QEMU hangs, hears nothing: neither STOP nor RELEASE is
+ * ever answered by a failure. */
+static void expect_to_leave(BerthCore *core, CoreTask *task)
+{
+    gint64 due_usec = core_time_add(core->now_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]);
+    if (task->leaving_usec == 0)
+        task->leaving_usec = core->now_usec;
+    core_timer_set(core, &task->overstay_timer, MAX(due_usec, task->planned_end_usec));
+}
+
+static void expect_to_leave_no_more(BerthCore *core, CoreTask *task)
+{
+    core_timer_clear(core, &task->overstay_timer);
+    task->leaving_usec = 0;
+}
+
+/* Else who comes first would be planned there for the very next moment, for ever, and kept from where others come and
+ * go. */
+void core_task_overstays(BerthCore *core, CoreTask *task)
+{
+    if (!is_leaving(task))
+        return;
+    gint64 pause_usec =
+        MAX(core->now_usec - task->leaving_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]);
+    task->planned_end_usec = core_time_add(core->now_usec, pause_usec);
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (task->guests[i].phase != BERTH_GUEST_NONE)
+            core_nodes_changed(&core->nodes, core_step_node_of(core, &task->guests[i]));
+    core_timer_set(core, &task->overstay_timer, task->planned_end_usec);
+    core->pass_wanted = core->plan_wanted = TRUE;
+}
+
 /* It is thought to be gone any moment: nobody is to be started in its place whom only its time
  * limit would let end in time. */
 void core_step_release_guest(BerthCore *core, CoreGuest *guest)
@@ -80,6 +118,7 @@ void core_step_release_guest(BerthCore *core, CoreGuest *guest)
     guest->phase = BERTH_GUEST_RELEASING;
     guest->removed_at = core->event;
     guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
+    expect_to_leave(core, guest->task);
     core_nodes_changed(&core->nodes, core_step_node_of(core, guest));
     core_emit_changed(core, guest->task);
     core_emit(core, BERTH_ACTION_RELEASE, guest, guest->task->record.reason);
@@ -151,6 +190,7 @@ CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest)
 void core_step_stop_now(BerthCore *core, CoreTask *task)
 {
     core_step_set_phase(core, task, BERTH_GUEST_STOPPING);
+    expect_to_leave(core, task);
     core_freeze_end(core, &task->guests[0]);
     for (guint32 i = 0; i < task->n_guests; i++)
         core_emit(core, BERTH_ACTION_STOP, &task->guests[i], task->record.stop_reason);
@@ -209,6 +249,7 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     if (task->record.phase != BERTH_GUEST_NONE)
         return;
     core_checkpoint_doubt_no_more(core, task);
+    expect_to_leave_no_more(core, task);
     core_timer_clear(core, &task->timer);
     task->job->n_active--;
     core_owner_end(core, task);

@@ -15,6 +15,8 @@ static guint64 owner_of(const CoreTimer *timer)
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.job;
     case CORE_TIMER_ROOM:
         return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.job;
+    case CORE_TIMER_OVERSTAY:
+        return CORE_CONTAINER_OF(timer, const CoreTask, overstay_timer)->record.job;
     default:
         return 0;
     }
@@ -28,6 +30,8 @@ static guint32 part_of(const CoreTimer *timer)
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.task;
     if (timer->kind == CORE_TIMER_ROOM)
         return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.task;
+    if (timer->kind == CORE_TIMER_OVERSTAY)
+        return CORE_CONTAINER_OF(timer, const CoreTask, overstay_timer)->record.task;
     return 0;
 }
 

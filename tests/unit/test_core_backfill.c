@@ -248,6 +248,63 @@ static void overstaying_job_does_not_end_the_plan(void **state)
                            "released 1.1 -> START 2.1@1 START 3.1@1\n");
 }
 
+/* Two nodes of 4. 1 has ended, and is to be gone from node 1 any moment; but its host cannot remove it. 4 needs a
+ * whole node. */
+static void who_does_not_leave_is_thought_to_stay_as_long_again(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "node 2 4 1000\n"
+                           "submit 1 v=4 m=1 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=2 m=1 limit=400 -> START 2.1@2\n"
+                           "running 2.1\n"
+                           "submit 3 v=2 m=1 limit=500 -> START 3.1@2\n"
+                           "running 3.1\n"
+                           "at 50\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "submit 4 v=4 m=1 limit=100\n"
+                           "next 170\n"
+                           "at 170\n"
+                           "timer\n"
+                           "planned 4 290\n"
+                           "at 290\n"
+                           "timer\n"
+                           "planned 4 500\n"
+                           "at 399\n"
+                           "exited 2.1 -> RELEASE 2.1@2\n"
+                           "submit 5 v=2 m=1 limit=102\n"
+                           "submit 6 v=2 m=1 limit=101\n"
+                           "released 2.1 -> START 6.1@2\n"
+                           "why 5 priority\n"
+                           "released 1.1 -> START 4.1@1\n");
+}
+
+/* So is one whose command does not end when it is to be stopped. */
+static void who_is_not_stopped_is_thought_to_stay_as_long_again(void **state)
+{
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "node 2 4 1000\n"
+                           "submit 1 v=4 m=1 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=4 m=1 limit=400 -> START 2.1@2\n"
+                           "running 2.1\n"
+                           "submit 3 v=4 m=1 limit=100\n"
+                           "planned 3 100\n"
+                           "at 100\n"
+                           "timer -> STOP 1.1@1\n"
+                           "next 220\n"
+                           "at 220\n"
+                           "timer\n"
+                           "planned 3 340\n"
+                           "at 340\n"
+                           "timer\n"
+                           "planned 3 400\n"
+                           "at 341\n"
+                           "exited 1.1 -> RELEASE 1.1@1\n"
+                           "released 1.1 -> START 3.1@1\n"
+                           "next 400\n");
+}
+
 /* 1 runs later than it was planned to, and so does 2. */
 /* What is kept for a job whose user has come to his limit is free for others at once. */
 static void plan_of_who_may_run_no_more_is_dropped(void **state)
@@ -552,6 +609,8 @@ int main(void)
         cmocka_unit_test(plan_of_who_may_run_no_more_is_dropped),
         cmocka_unit_test(plan_knows_how_long_guests_booted),
         cmocka_unit_test(plan_knows_what_boots_across_a_restart),
+        cmocka_unit_test(who_does_not_leave_is_thought_to_stay_as_long_again),
+        cmocka_unit_test(who_is_not_stopped_is_thought_to_stay_as_long_again),
         cmocka_unit_test(late_start_is_planned_again),
         cmocka_unit_test(room_goes_past_all_that_cannot_use_it_to_the_first_that_can),
         cmocka_unit_test(gangs_in_vain_are_in_no_single_guest_s_way),

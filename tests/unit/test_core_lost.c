@@ -117,7 +117,7 @@ static void task_being_fenced_is_released_by_a_node_that_comes_back(void **state
         "? 1 PENDING requeued releasing\n"
         "fenced 1.1\n"       /* says less than the node can */
         "fence-failed 1.1\n" /* nor does this matter now */
-        "next never\n"
+        "next 180\n"
         "released 1.1 -> START 1.2@1\n");
     run("node 1 4 1000\n"
         "submit 1 -> START 1.1@1\n"
@@ -151,7 +151,7 @@ static void gang_fence_that_failed_is_tried_again_while_others_are_removed(void 
         "timer -> FENCE 1+1.1@2\n"
         "fence-failed 1+1.1\n"
         "join 2 -> RELEASE 1+1.1@2\n"
-        "next never\n");
+        "next 188\n");
 }
 
 static void gang_fence_that_failed_is_tried_again_after_another_node_is_lost(void **state)
@@ -246,7 +246,7 @@ static void task_that_left_is_fenced_before_it_starts_again(void **state)
         "timer -> FENCE 1.1@1\n"
         "fenced 1.1 -> RELEASE 1.1@1\n"
         "? 1 PENDING requeued releasing\n"
-        "next never\n"
+        "next 124\n"
         "released 1.1 -> START 1.2@1\n");
     run("node 1 4 1000\n"
         "submit 1 -> START 1.1@1\n"

@@ -27,7 +27,7 @@ static void task_plain_life_completes(void **state)
         "at 9\n"
         "exited 1.1 -> RELEASE 1.1@1\n"
         "? 1 COMPLETED - releasing\n"
-        "next never\n"
+        "next 129\n" /* unless it is gone by then: overstay_usec */
         "released 1.1\n"
         "? 1 COMPLETED - none\n" /* readable until the next event */
         "timer\n"
@@ -273,7 +273,7 @@ static void task_start_failure_backs_off_and_goes_elsewhere(void **state)
         "start-failed 1.1 -> RELEASE 1.1@1\n"
         "? 1 PENDING starting-later releasing\n"
         "why 1 starting-later\n"
-        "next never\n"
+        "next 120\n"
         "released 1.1\n"
         "next 4\n"
         "why 1 starting-later\n"
