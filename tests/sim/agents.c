@@ -7,6 +7,8 @@
 #define START_FAILS 6u
 #define OP_FAILS    20u
 #define FENCE_FAILS 30u
+#define END_FAILS   20u /* STOP and RELEASE */
+#define END_HANGS   10u /* of these */
 
 static gboolean fails(World *world, guint percent)
 {
@@ -119,31 +121,100 @@ static void crash_boot(World *world, Guest *guest)
     report(world, guest);
 }
 
+/* --- ends that fail ------------------------------------------------------------------------- */
+
+/* STOP is dropped once the core does not wait for its effect any more, RELEASE never. */
+static gboolean is_wanted_still(World *world, const BerthCoreAction *order)
+{
+    BerthCoreTask task;
+    return order->kind == BERTH_ACTION_RELEASE ||
+           (berth_core_get_task(world->core, order->guest.job, order->guest.task, &task) &&
+            task.epoch == order->guest.epoch &&
+            (task.phase == BERTH_GUEST_STOPPING || task.stop_reason != BERTH_REASON_NONE));
+}
+
+/* No answer, or one that does not say how it ended: berthd asks again as long as the session lives, and
+ * what is asked for later may be there first. */
+static void ask_again(World *world, const BerthCoreAction *order)
+{
+    if (is_wanted_still(world, order))
+        g_array_append_val(world->orders, *order);
+}
+
+/* No more than that can become of STOP and RELEASE: neither has an answer that says that it has failed. What
+ * hangs is asked for again, too, but that changes nothing before the agent begins anew. TRUE: nothing was done. */
+static gboolean cannot_end(World *world, Guest *guest, const BerthCoreAction *order,
+                           const char *failed, const char *hung)
+{
+    if (guest != NULL && guest->is_hung)
+        return TRUE;
+    if (!fails(world, END_FAILS))
+        return FALSE;
+    if (guest != NULL && world_chance(world, END_HANGS)) {
+        guest->is_hung = TRUE;
+        world_note(world, hung);
+    } else {
+        ask_again(world, order);
+        world_note(world, failed);
+    }
+    return TRUE;
+}
+
+/* Its command ends by the signal or, having just come to it, by itself; or it does not, and the guest is
+ * destroyed. */
+static void end_stopped(World *world, Guest *guest)
+{
+    guest->is_frozen = guest->is_stopping = FALSE;
+    if (fails(world, 20))
+        lose_guest(world, guest, BERTH_REASON_NONE);
+    else if (fails(world, 20))
+        end_guest(world, guest, (BerthCoreExit){0});
+    else
+        end_guest(world, guest, (BerthCoreExit){.signal = 15});
+}
+
 static void agent_stop(World *world, const BerthCoreAction *order)
 {
     Guest *guest = find_guest(world, &order->guest);
+    if (cannot_end(world, guest, order, "stop failed", "stop hung"))
+        return;
     if (guest == NULL) {
         BerthCoreEvent event = {.kind = BERTH_EVENT_GUEST_GONE, .guest = order->guest};
         event.gone.reason = BERTH_REASON_GUEST_VANISHED;
         send_result(world, order->node, event);
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING && fails(world, 30)) {
+        guest->is_stopping = TRUE;
+        world_note(world, "stop slow");
     } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
-        guest->is_frozen = FALSE;
-        end_guest(world, guest, (BerthCoreExit){.signal = 15});
+        end_stopped(world, guest);
     } else if (guest->found.phase == BERTH_FOUND_STARTING) {
         lose_guest(world, guest, BERTH_REASON_GUEST_VANISHED);
     } else {
         report(world, guest);
     }
+    if (fails(world, END_FAILS)) /* it was taken, and the answer was lost */
+        ask_again(world, order);
 }
 
 static void agent_release(World *world, const BerthCoreAction *order)
 {
     Guest *guest = find_guest(world, &order->guest);
-    if (guest != NULL && guest->node == order->node)
+    if (guest != NULL && guest->node != order->node)
+        guest = NULL;
+    if (cannot_end(world, guest, order, "release failed", "release hung"))
+        return;
+    if (guest != NULL)
         g_array_remove_index(world->guests, (guint)(guest - (Guest *)(void *)world->guests->data));
-    send_result(world, order->node,
-                (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = order->guest});
+    if (fails(world, END_FAILS)) {
+        ask_again(world, order); /* done, and the answer was lost */
+        world_note(world, "released unheard");
+    } else {
+        send_result(world, order->node,
+                    (BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED, .guest = order->guest});
+    }
 }
+
+/* --- other orders --------------------------------------------------------------------------- */
 
 /* NODE says so. */
 static void send_op_result_of(World *world, guint32 node, const BerthCoreAction *order,
@@ -364,6 +435,8 @@ void agents_advance_guest(World *world)
         guest->found.phase = BERTH_FOUND_RUNNING;
         guest->found.start_usec = world->now_usec;
         report(world, guest);
+    } else if (guest->found.phase == BERTH_FOUND_RUNNING && guest->is_stopping) {
+        end_stopped(world, guest);
     } else if (guest->found.phase == BERTH_FOUND_RUNNING) {
         /* Where guests are measured they run for longer. */
         if (world->config.features != 0 && world_chance(world, world->config.idles ? 90 : 70))
@@ -452,13 +525,29 @@ void agents_join(World *world, guint32 node)
     host->has_session = TRUE;
     g_autoptr(GArray) found = g_array_new(FALSE, TRUE, sizeof(BerthFoundGuest));
     for (guint i = 0; i < world->guests->len; i++) {
-        const Guest *guest = &g_array_index(world->guests, Guest, i);
-        if (guest->node == node)
-            g_array_append_val(found, guest->found);
+        Guest *guest = &g_array_index(world->guests, Guest, i);
+        if (guest->node != node)
+            continue;
+        guest->is_hung = guest->is_hung && fails(world, 30);
+        guest->is_stopping =
+            guest->is_stopping && fails(world, 50); /* a new agent knows of no STOP */
+        g_array_append_val(found, guest->found);
     }
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node};
     event.joined.info = host->info;
     event.joined.guests = (const BerthFoundGuest *)(void *)found->data;
     event.joined.n_guests = found->len;
     driver_handle(world, &event);
+}
+
+void agents_break_hung(World *world)
+{
+    for (guint i = 0; i < world->guests->len; i++) {
+        const Guest *guest = &g_array_index(world->guests, Guest, i);
+        guint32 node = guest->node;
+        if (!guest->is_hung || !world_host(world, node)->has_session)
+            continue;
+        agents_break_session(world, node);
+        driver_handle(world, &(BerthCoreEvent){.kind = BERTH_EVENT_NODE_LEFT, .node = node});
+    }
 }

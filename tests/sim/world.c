@@ -208,6 +208,7 @@ void world_settle(World *world)
     world->dies_at = DIES_NEVER;
     change_storage(world, FALSE);
     people_let_go(world);
+    agents_break_hung(world);
     for (guint round = 0; driver_first_unfinished(world) != 0 || world->guests->len > 0; round++) {
         if (round > SETTLE_ROUNDS_MAX)
             g_error("seed %u: job %u never ends:\n%s", world->config.seed,

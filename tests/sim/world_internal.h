@@ -32,6 +32,10 @@ typedef struct {
     gboolean is_fenced;
     gboolean is_saved;  /* checkpointed: it stands still */
     gboolean is_frozen; /* likewise */
+    gboolean
+        is_hung; /* its host cannot end it: of STOP and RELEASE nothing is heard before its agent
+                         * begins anew */
+    gboolean is_stopping; /* its command was told to end, and takes its time */
     gboolean is_opportunistic;
     BerthResources size;
     guint64 balloon_mib;   /* of SIZE */
@@ -173,6 +177,8 @@ void agents_report_usage(World *world);
 void agents_break_session(World *world, guint32 node);
 void agents_reboot(World *world, guint32 node);
 void agents_join(World *world, guint32 node);
+/* Agents with a guest that hangs begin anew. */
+void agents_break_hung(World *world);
 
 /* tests/sim/people.c: what users and operators want. */
 void people_submit(World *world);
