@@ -171,7 +171,8 @@ static gboolean begin(BerthCore *core, CoreGuest *guest, CoreSize size, BerthRea
         is_less || has_room_here(core, core_nodes_get(&core->nodes, guest->node), guest, more);
     if (!is_here && !move_to_resize(core, guest, size, reason, error))
         return FALSE;
-    guest->task->record.freeze_reason = BERTH_REASON_NONE;
+    if (guest->task->record.freeze_reason == BERTH_REASON_AT_LIMIT)
+        guest->task->record.freeze_reason = BERTH_REASON_NONE;
     if (is_here)
         core_move_resize(core, guest, size, reason);
     return TRUE;

@@ -35,6 +35,27 @@ static void resize_gives_what_is_asked_for_within_the_ceiling(void **state)
                  "resize 1\n");
 }
 
+/* 1 waits for its turn at the link: what it is given before that does not make it run on. */
+static void resize_leaves_the_wish_to_stand_still(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=1 m=200 mmax=300 may-checkpoint -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 2 v=1 m=200 may-checkpoint -> START 2.1@1\n"
+        "running 2.1\n"
+        "submit 3 v=1 m=200 may-checkpoint -> START 3.1@1\n"
+        "running 3.1\n"
+        "freeze 2 disk -> CHECKPOINT 2.1@1\n"
+        "freeze 3 disk -> CHECKPOINT 3.1@1\n"
+        "freeze 1 disk\n"
+        "resize 1 m=300 -> RESIZE 1.1@1=1/300\n"
+        "resized 1.1\n"
+        "checkpointed 2.1 -> RELEASE 2.1@1 CHECKPOINT 1.1@1\n"
+        "checkpointed 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "? 1 SUSPENDED frozen-by-user none\n");
+}
+
 static void resize_is_within_the_limits_of_user_and_account(void **state)
 {
     run("user 1000 v=2\n" ONE_RUNS "resize 1 v=3 ! may use 1 vCPUs more, and that takes 2\n"
@@ -352,6 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(resize_gives_what_is_asked_for_within_the_ceiling),
+        cmocka_unit_test(resize_leaves_the_wish_to_stand_still),
         cmocka_unit_test(resize_is_within_the_limits_of_user_and_account),
         cmocka_unit_test(resize_again_is_the_same_and_another_waits),
         cmocka_unit_test(resize_holds_the_larger_of_both_until_it_is_done),
