@@ -168,10 +168,30 @@ void sim_send_guest(Sim *sim, BerthEventKind kind, const SimGuest *guest)
     sim_send(sim, &event);
 }
 
+static BerthFoundPhase phase_of(const SimGuest *guest)
+{
+    if (guest->phase == SIM_GUEST_BOOTING)
+        return BERTH_FOUND_STARTING;
+    /* One that was checkpointed stands still, and has not ended. */
+    return guest->phase == SIM_GUEST_STOPPED && !guest->is_checkpointed ? BERTH_FOUND_EXITED
+                                                                        : BERTH_FOUND_RUNNING;
+}
+
 void sim_send_joined(Sim *sim, const SimNode *node)
 {
     BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = node->handle};
+    g_autofree BerthFoundGuest *found = g_new0(BerthFoundGuest, node->guests->len + 1);
+    for (guint i = 0; i < node->guests->len; i++) {
+        const SimGuest *guest = g_ptr_array_index(node->guests, i);
+        found[i] = (BerthFoundGuest){.id = sim_guest_id(guest),
+                                     .phase = phase_of(guest),
+                                     .start_usec = guest->run->start_usec,
+                                     .end_usec = guest->run->end_usec,
+                                     .exit.signal = guest->run->is_done ? 0 : 15};
+    }
     event.joined.info.capacity = (BerthResources){sim->machine.vcpus, sim->machine.memory_mib, 0};
+    event.joined.guests = found;
+    event.joined.n_guests = node->guests->len;
     sim_send(sim, &event);
 }
 

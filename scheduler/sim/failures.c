@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what goes wrong: nodes that fail and are repaired, actions that fail. All chance comes from
+/* Owns what goes wrong: nodes that fail and are repaired, actions that fail, agents that begin anew. All chance comes from
  * the seed, and that of one node does not depend on what others do. */
 #include "config.h"
 
@@ -26,12 +26,22 @@ void sim_failures_begin(Sim *sim)
                       draw(sim, &sim->nodes[i], sim->config->failures.mtbf_usec));
 }
 
-gboolean sim_failures_hits(Sim *sim)
+gboolean sim_failures_hits(Sim *sim, SimEndFault *out_fault)
 {
     guint32 permille = sim->config->failures.action_permille;
-    sim->n_orders++;
-    return permille > 0 &&
-           sim_mix(sim->config->seed ^ ACTION_SALT, sim->n_orders) % 1000 < permille;
+    guint64 drawn = sim_mix(sim->config->seed ^ ACTION_SALT, ++sim->n_orders);
+    *out_fault = (SimEndFault)(drawn / 1000 % SIM_END_FAULT_N);
+    return permille > 0 && drawn % 1000 < permille;
+}
+
+void sim_failures_restart_agent(Sim *sim, SimNode *node)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_LEFT, .node = node->handle};
+    for (guint i = 0; i < node->guests->len; i++)
+        sim_orders_forget_stop(sim, g_ptr_array_index(node->guests, i));
+    sim->metrics->agent_restarts++;
+    sim_send(sim, &event);
+    sim_send_joined(sim, node);
 }
 
 static void lose_guests(Sim *sim, SimNode *node)

@@ -49,6 +49,8 @@ typedef struct {
     /* actions that were done */
     guint64 migrations, checkpoints, restores, freezes, thaws, resizes, node_failures,
         failed_actions;
+    guint64 ends_failed;    /* of the failed actions: STOP and RELEASE */
+    guint64 agent_restarts; /* as one of these hung */
     guint64 balloons; /* of the resizes: those by which a guest gave memory back */
     guint64 guest_starts, opportunistic_starts;
     /* integrals over time, in usec times the unit of SimTotals */

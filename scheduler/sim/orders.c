@@ -2,11 +2,20 @@
 /* Owns what the simulated agents do with the core's actions: each takes its time, and is answered
  * once it is done, or has failed.
  *
+ * STOP and RELEASE are asked for again until they are done, as berthd does with a call that fails: after a second, twice
+ * as long each time, or when the call's time is over. What hangs for as long as that is given up with the agent's session.
+ *
  * An order names a guest with its epoch. When the guest ends or its node fails while something is
  * done to it, that order is dropped: its end is the answer, or the core asks again. */
 #include "config.h"
 
 #include "scheduler/sim/state.h"
+
+/* scheduler/daemon/actions.c */
+#define RETRY_MIN_USEC       ((gint64)G_USEC_PER_SEC)
+#define RETRY_MAX_USEC       (30 * (gint64)G_USEC_PER_SEC)
+#define STOP_TIMEOUT_USEC    (30 * (gint64)G_USEC_PER_SEC)
+#define RELEASE_TIMEOUT_USEC (120 * (gint64)G_USEC_PER_SEC)
 
 /* --- orders ------------------------------------------------------------------------------------- */
 
@@ -14,7 +23,7 @@ static SimOrder *order_new(Sim *sim, const BerthCoreAction *action, gint64 lengt
 {
     SimOrder *order = g_new0(SimOrder, 1);
     order->action = *action;
-    order->fails = sim_failures_hits(sim);
+    order->fails = sim_failures_hits(sim, &order->fault);
     sim_timer_set(sim, &order->timer, SIM_TIMER_ORDER, sim->now_usec + length_usec);
     return order;
 }
@@ -59,6 +68,12 @@ void sim_orders_cancel(Sim *sim, SimGuest *guest)
     end_order(sim, guest);
     if (guest->to != 0)
         sim_world_end_move(sim, guest, FALSE, guest->is_opportunistic);
+    order_free(sim, guest->stop);
+    guest->stop = NULL;
+}
+
+void sim_orders_forget_stop(Sim *sim, SimGuest *guest)
+{
     order_free(sim, guest->stop);
     guest->stop = NULL;
 }
@@ -300,30 +315,89 @@ static void resize_due(Sim *sim, SimGuest *guest, const SimOrder *order)
     send_result(sim, BERTH_EVENT_GUEST_RESIZED, guest, guest->node, ok);
 }
 
+/* --- ends --------------------------------------------------------------------------------------- */
+
+static gint64 timeout_of(SimCost which)
+{
+    return which == SIM_COST_STOP_USEC ? STOP_TIMEOUT_USEC : RELEASE_TIMEOUT_USEC;
+}
+
+/* ORDER, which was not done or not heard of, is there again after a pause. */
+static void ask_again(Sim *sim, SimOrder *order, SimCost which)
+{
+    gint64 pause = MIN(RETRY_MIN_USEC << MIN(order->tries, 5u), RETRY_MAX_USEC);
+    if (order->fault == SIM_END_UNHEARD)
+        pause = timeout_of(which);
+    order->tries += order->fault == SIM_END_REFUSED;
+    order->fails = sim_failures_hits(sim, &order->fault);
+    sim_timer_set(sim, &order->timer, SIM_TIMER_ORDER, sim->now_usec + pause + cost(sim, which));
+}
+
+static void hang(Sim *sim, SimOrder *order, SimCost which)
+{
+    SimNode *node = sim_world_node(sim, order->action.node);
+    if (!order->is_hung) {
+        order->is_hung = TRUE;
+        sim_timer_set(sim, &order->timer, SIM_TIMER_ORDER, sim->now_usec + timeout_of(which));
+        return;
+    }
+    if (which == SIM_COST_RELEASE_USEC) /* a STOP goes with the agent */
+        order_free(sim, order);
+    sim_failures_restart_agent(sim, node);
+}
+
+/* TRUE: ORDER was not done, and may be gone. */
+static gboolean is_not_done(Sim *sim, SimOrder *order, SimCost which)
+{
+    SimEndFault fault = order->fault;
+    if (!order->fails || !sim_world_node(sim, order->action.node)->is_up)
+        return FALSE;
+    sim->metrics->failed_actions += !order->is_hung;
+    sim->metrics->ends_failed += !order->is_hung;
+    if (fault == SIM_END_REFUSED)
+        ask_again(sim, order, which);
+    else if (fault == SIM_END_HANGS)
+        hang(sim, order, which);
+    return fault != SIM_END_UNHEARD;
+}
+
+/* That it has ended is told by itself; and once more if STOP is asked for again, as its answer was lost. */
 static void stop_due(Sim *sim, SimGuest *guest)
 {
+    gboolean is_unheard = guest->stop->fails && guest->stop->fault == SIM_END_UNHEARD;
+    BerthGuestId id = sim_guest_id(guest);
+    if (is_not_done(sim, guest->stop, SIM_COST_STOP_USEC))
+        return;
     sim_orders_cancel(sim, guest);
     guest->run->end_usec = sim->now_usec;
     set_phase(sim, guest, SIM_GUEST_STOPPED);
     sim_reports_end(sim, guest);
     guest->is_told = TRUE;
     sim_send_guest(sim, BERTH_EVENT_GUEST_EXITED, guest);
+    if (is_unheard && sim_run_find_guest(sim, &id) != NULL)
+        sim_send_guest(sim, BERTH_EVENT_GUEST_EXITED, guest);
 }
 
 /* Of a guest, or of what is left of one; also where there is nothing any more. */
 static void release_due(Sim *sim, SimOrder *order)
 {
     BerthCoreAction action = order->action;
-    SimGuest *guest = sim_run_find_guest(sim, &action.guest);
     gboolean is_down = !sim_world_node(sim, action.node)->is_up;
+    gboolean is_unheard = order->fails && order->fault == SIM_END_UNHEARD;
     BerthCoreEvent event = {
         .kind = BERTH_EVENT_GUEST_RELEASED, .guest = action.guest, .node = action.node};
-    order_free(sim, order);
-    if (is_down) /* nobody is there to answer: the core asks again, or fences */
+    if (is_not_done(sim, order, SIM_COST_RELEASE_USEC))
         return;
-    if (guest != NULL && guest->node == action.node)
+    SimGuest *guest = sim_run_find_guest(sim, &action.guest);
+    if (guest != NULL && guest->node == action.node && !is_down)
         remove_guest(sim, guest);
-    sim_send(sim, &event);
+    if (is_unheard && !is_down) {
+        ask_again(sim, order, SIM_COST_RELEASE_USEC);
+        return;
+    }
+    order_free(sim, order);
+    if (!is_down) /* else nobody is there to answer: the core asks again, or fences */
+        sim_send(sim, &event);
 }
 
 static void fence_due(Sim *sim, SimOrder *order)

@@ -35,11 +35,23 @@ typedef enum {
     SIM_GUEST_STOPPED, /* it stands still for good, until it is released */
 } SimGuestPhase;
 
+/* How STOP and RELEASE fail. Neither has an answer that says so: whoever has asked hears nothing, or not what became of
+ * it, and asks again. */
+typedef enum {
+    SIM_END_REFUSED, /* nothing was done */
+    SIM_END_UNHEARD, /* it was done, and the answer was lost */
+    SIM_END_HANGS,   /* nothing is heard of it before the node's agent begins anew */
+    SIM_END_FAULT_N,
+} SimEndFault;
+
 /* An action under way: orders.c */
 typedef struct SimOrder {
     SimTimer timer;
     BerthCoreAction action;
     gboolean fails;
+    SimEndFault fault; /* STOP, RELEASE: how, if it does */
+    guint tries;       /* likewise: those that were refused */
+    gboolean is_hung;  /* likewise: its time is over, and nothing was heard */
     gboolean is_pause; /* MIGRATE: all is copied, the guest stands still */
 } SimOrder;
 
@@ -185,6 +197,8 @@ void sim_orders_take(Sim *sim, const BerthCoreAction *action);
 void sim_orders_due(Sim *sim, SimOrder *order);
 /* What is being done to it is not done any more. */
 void sim_orders_cancel(Sim *sim, SimGuest *guest);
+/* Nobody knows any more that it was to be stopped. */
+void sim_orders_forget_stop(Sim *sim, SimGuest *guest);
 
 /* reports.c */
 void sim_reports_begin(Sim *sim, SimGuest *guest);
@@ -199,7 +213,10 @@ void sim_reports_node_due(Sim *sim, SimNode *node);
 /* failures.c */
 void sim_failures_begin(Sim *sim);
 void sim_failures_due(Sim *sim, SimNode *node);
-gboolean sim_failures_hits(Sim *sim);
+/* *OUT_FAULT: how, if it is a STOP or a RELEASE. */
+gboolean sim_failures_hits(Sim *sim, SimEndFault *out_fault);
+/* The agent of NODE begins anew: its session ends, and the next says what it has. Its guests do not notice. */
+void sim_failures_restart_agent(Sim *sim, SimNode *node);
 
 /* adapter.c: the only file that knows how the core is called */
 void sim_core_begin(Sim *sim);
@@ -207,6 +224,7 @@ void sim_core_submit(Sim *sim, SimRun *run);
 /* Tells the core; what it wants done is under way after that. The run of a guest may be gone. */
 void sim_send(Sim *sim, const BerthCoreEvent *event);
 void sim_send_guest(Sim *sim, BerthEventKind kind, const SimGuest *guest);
+/* With all guests that are on it. */
 void sim_send_joined(Sim *sim, const SimNode *node);
 
 /* explain.c */

@@ -122,14 +122,17 @@ static void same_seed_gives_the_same_stays(void **state)
 
 static void failing_nodes_cost_work_and_time(void **state)
 {
-    guint64 failures = 0;
+    guint64 failures = 0, ends = 0, restarts = 0;
     double lost = 0;
     for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
         double cpu_s;
         g_autoptr(SimFixtureRun) run = run_seed(*state, seed, SIM_POLICY_RESERVED, TRUE, &cpu_s);
         failures += run->metrics.node_failures;
         lost += run->metrics.lost_cpu_s;
+        ends += run->metrics.ends_failed;
+        restarts += run->metrics.agent_restarts;
     }
+    assert_true(ends > restarts && restarts > 0);
     assert_true(failures > 0);
     assert_true(lost > 0);
 }
