@@ -101,12 +101,16 @@ static gboolean is_below(const World *world, const Job *job, guint owner)
     return FALSE;
 }
 
-/* What a guest of it has, and is to have where it is being given more. */
-static BerthResources held_by(const Job *job, const BerthCoreTask *record)
+/* What a guest of it has, and is to have where it is being given more; also if it is stopped meanwhile, until its move
+ * for that is answered. */
+static BerthResources held_by(const Job *job, const Task *task)
 {
+    const BerthCoreTask *record = &task->record;
+    const BerthCoreGuest *guest = &task->guests[0];
     BerthResources held = record->resources.vcpus > 0 ? record->resources : job->job.resources;
-    held.vcpus = MAX(held.vcpus, record->resize_to.vcpus);
-    held.memory_mib = MAX(held.memory_mib, record->resize_to.memory_mib);
+    BerthResources to = guest->op == BERTH_OP_MIGRATING ? guest->to_resources : record->resize_to;
+    held.vcpus = MAX(held.vcpus, MAX(to.vcpus, record->resize_to.vcpus));
+    held.memory_mib = MAX(held.memory_mib, MAX(to.memory_mib, record->resize_to.memory_mib));
     return held;
 }
 
@@ -135,7 +139,7 @@ static BerthCoreLimits running_below(const World *world, guint owner)
         sum.jobs++;
         for (guint32 i = 0; i < job->n_tasks; i++)
             if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
-                add_task(&sum, job, held_by(job, &job->tasks[i].record));
+                add_task(&sum, job, held_by(job, &job->tasks[i]));
     }
     return sum;
 }
@@ -174,7 +178,7 @@ static double rate_of(const Job *job)
 {
     double rate = 0;
     for (guint32 i = 0; i < job->n_tasks; i++) {
-        BerthResources held = held_by(job, &job->tasks[i].record);
+        BerthResources held = held_by(job, &job->tasks[i]);
         if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
             rate += MAX((double)held.vcpus * MIB_PER_VCPU, (double)held.memory_mib + OVERHEAD_MIB);
     }
