@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the upper bound. Jobs that are offered at the moment are in a heap of the instants at which
- * their demand changes; once one has ended, what it offered by the trace's end is summed up by its
- * ratio of CPU to memory, and nothing else is kept of it. */
+ * their demand changes, each with the curves of what it could do by the trace's end; once one has ended, its
+ * curves are in the knapsacks, and nothing else is kept of it. */
 #include "config.h"
 
 #include "scheduler/sim/bound.h"
 
 #include "common/error.h"
 #include "scheduler/core/heap.h"
+#include "scheduler/sim/knapsack.h"
 
 #include <math.h>
 
-/* Ratios of CPU to memory work in buckets: 64 for each doubling, from 2^-64 to 2^64. */
-#define RATIO_SUBS      64
-#define RATIO_EXPONENTS 128
-#define RATIO_BUCKETS   (RATIO_SUBS * RATIO_EXPONENTS)
+#define SPLITS SIM_BOUND_SPLITS
 
 typedef struct {
     CoreHeapLink link;
@@ -22,18 +20,17 @@ typedef struct {
     SimJob job;
     SimUsage usage;
     SimDemand demand;  /* of each guest */
-    SimSum cpu, mem;   /* offered so far, up to the trace's end */
-    gint64 since_usec; /* of the sums */
+    gint64 since_usec; /* up to then it is counted */
+    /* What it can do by the trace's end: [K] after split K, if it came before that; [0] from its arrival on. Else
+     * NULL. */
+    SimCurve *curves[SPLITS];
+    guint n_before; /* splits that had passed when it came */
 } Offer;
 
 /* Divisible work that comes at RATE and is served at CAPACITY at most. */
 typedef struct {
     double capacity, rate, backlog, served;
 } Fluid;
-
-typedef struct {
-    double cpu, mem;
-} Share;
 
 typedef struct {
     SimWorkload *workload;
@@ -46,7 +43,10 @@ typedef struct {
     gint64 last_end_usec;    /* of a job that starts when it arrives */
     guint64 wanted_milli, wanted_mib;
     guint64 n_offers;
-    Share shares[RATIO_BUCKETS];
+    guint n_splits;                /* that have passed */
+    double free_cpu[SPLITS];       /* offered before each */
+    SimKnapsack *straddle[SPLITS]; /* of those who came before split K, after it */
+    SimKnapsack *came[SPLITS + 1]; /* of those who came when K splits had passed */
 } Bound;
 
 static int compare(const CoreHeapLink *a, const CoreHeapLink *b)
@@ -91,45 +91,6 @@ static void pass(Bound *bound, gint64 to_usec)
     sim_metrics_pass(bound->metrics, &totals, to_usec, length);
 }
 
-/* --- the knapsack ------------------------------------------------------------------------------- */
-
-static guint bucket_of(double ratio)
-{
-    int exponent;
-    double fraction = frexp(ratio, &exponent); /* [0.5, 1) */
-    exponent = CLAMP(exponent + RATIO_EXPONENTS / 2, 0, RATIO_EXPONENTS - 1);
-    return (guint)(exponent * RATIO_SUBS) + (guint)((fraction - 0.5) * 2 * RATIO_SUBS);
-}
-
-/* Upper end of the bucket's ratios. */
-static double ratio_of(guint bucket)
-{
-    int exponent = (int)(bucket / RATIO_SUBS) - RATIO_EXPONENTS / 2;
-    return ldexp(0.5 + (double)(bucket % RATIO_SUBS + 1) / (2 * RATIO_SUBS), exponent);
-}
-
-static void sum_up(Bound *bound, const Offer *offer)
-{
-    double cpu = (double)offer->cpu / 1e9, mem = (double)offer->mem / (double)G_USEC_PER_SEC;
-    if (offer->cpu == 0)
-        return;
-    Share *share = &bound->shares[bucket_of(cpu / MAX(mem, 1e-9))];
-    share->cpu += cpu;
-    share->mem += mem;
-}
-
-/* The most CPU work that MEM_LEFT of memory-time can hold. */
-static double knapsack(const Bound *bound, double mem_left)
-{
-    double cpu = 0;
-    for (guint i = RATIO_BUCKETS; i-- > 0 && mem_left > 0;) {
-        const Share *share = &bound->shares[i];
-        cpu += share->mem <= mem_left ? share->cpu : MIN(share->cpu, mem_left * ratio_of(i));
-        mem_left -= share->mem;
-    }
-    return cpu;
-}
-
 /* --- offers ------------------------------------------------------------------------------------- */
 
 static void set_rates(Bound *bound, const Offer *offer, gboolean plus)
@@ -142,17 +103,19 @@ static void set_rates(Bound *bound, const Offer *offer, gboolean plus)
     bound->mem.rate = (double)bound->wanted_mib;
 }
 
-static void count(Bound *bound, Offer *offer)
+static void count(Bound *bound, Offer *offer, gint64 at_usec)
 {
     SimSum cpu = (SimSum)offer->demand.cpu_milli * offer->job.guests;
     SimSum mem = (SimSum)offer->demand.memory_mib * offer->job.guests;
-    SimSum length = (SimSum)(bound->now_usec - offer->since_usec);
-    gint64 in_trace = MIN(bound->now_usec, bound->end_usec) - offer->since_usec;
+    SimSum length = (SimSum)(at_usec - offer->since_usec);
+    gint64 in_trace = MIN(at_usec, bound->end_usec) - offer->since_usec;
     bound->all_cpu += length * cpu;
     bound->all_mem += length * mem;
-    offer->cpu += (SimSum)MAX(in_trace, 0) * cpu;
-    offer->mem += (SimSum)MAX(in_trace, 0) * mem;
-    offer->since_usec = bound->now_usec;
+    for (guint k = 0; in_trace > 0 && k < SPLITS; k++)
+        if (offer->curves[k] != NULL)
+            sim_curve_add(offer->curves[k], (double)((SimSum)in_trace * cpu) / 1e9,
+                          (double)((SimSum)in_trace * mem) / (double)G_USEC_PER_SEC);
+    offer->since_usec = at_usec;
 }
 
 static void expect(Bound *bound, Offer *offer)
@@ -174,6 +137,8 @@ static void arrive(Bound *bound, const SimJob *job)
                           .is_completed = TRUE};
     offer->job = *job;
     offer->since_usec = bound->now_usec;
+    offer->curves[0] = sim_curve_new();
+    offer->n_before = bound->n_splits;
     sim_usage_init(bound->usage, job, &offer->usage);
     bound->n_offers++;
     bound->last_end_usec = MAX(bound->last_end_usec, job->submit_usec + job->run_usec);
@@ -181,18 +146,33 @@ static void arrive(Bound *bound, const SimJob *job)
     sim_metrics_add_job(bound->metrics, job, &outcome);
 }
 
+static void offer_free(Offer *offer)
+{
+    for (guint k = 0; k < SPLITS; k++)
+        sim_curve_free(offer->curves[k]);
+    g_free(offer);
+}
+
+static void put_by(Bound *bound, const Offer *offer)
+{
+    sim_knapsack_add(bound->came[offer->n_before], offer->curves[0]);
+    for (guint k = 1; k < SPLITS; k++)
+        if (offer->curves[k] != NULL)
+            sim_knapsack_add(bound->straddle[k], offer->curves[k]);
+}
+
 static void change(Bound *bound, Offer *offer)
 {
     core_heap_remove(&bound->offers, &offer->link);
-    count(bound, offer);
+    count(bound, offer, bound->now_usec);
     set_rates(bound, offer, FALSE);
     if (bound->now_usec - offer->job.submit_usec < offer->job.run_usec) {
         expect(bound, offer);
         return;
     }
-    sum_up(bound, offer);
+    put_by(bound, offer);
     bound->n_offers--;
-    g_free(offer);
+    offer_free(offer);
 }
 
 static Offer *first_offer(const Bound *bound)
@@ -201,13 +181,43 @@ static Offer *first_offer(const Bound *bound)
     return first != NULL ? CORE_CONTAINER_OF(first, Offer, link) : NULL;
 }
 
-static void go_to(Bound *bound, gint64 to_usec)
+static void change_all(Bound *bound, gint64 to_usec)
 {
     Offer *offer;
     while ((offer = first_offer(bound)) != NULL && offer->due_usec <= to_usec) {
         pass(bound, offer->due_usec);
         change(bound, offer);
     }
+}
+
+static gint64 split_usec(const Bound *bound, guint k)
+{
+    return bound->end_usec / SPLITS * k;
+}
+
+/* From here on memory counts, and what was offered before is free. */
+static void split(Bound *bound)
+{
+    guint k = bound->n_splits++;
+    CoreHeapWalk walk;
+    CoreHeapLink *link;
+    core_heap_walk_begin(&walk, &bound->offers);
+    while ((link = core_heap_walk_next(&walk)) != NULL) {
+        Offer *offer = CORE_CONTAINER_OF(link, Offer, link);
+        count(bound, offer, split_usec(bound, k));
+        offer->curves[k] = sim_curve_new();
+    }
+    core_heap_walk_end(&walk);
+    bound->free_cpu[k] = (double)bound->all_cpu / 1e9;
+}
+
+static void go_to(Bound *bound, gint64 to_usec)
+{
+    while (bound->n_splits < SPLITS && split_usec(bound, bound->n_splits) <= to_usec) {
+        change_all(bound, split_usec(bound, bound->n_splits));
+        split(bound);
+    }
+    change_all(bound, to_usec);
     pass(bound, to_usec);
 }
 
@@ -246,11 +256,25 @@ static void take_trace_end(Bound *bound)
     metrics->useful_mib_end_s = bound->mem.served;
 }
 
+/* By memory: the least that any split says. All offers have come to their end. Once: it sums up in place. */
+static double most_in_memory(Bound *bound)
+{
+    double least = G_MAXDOUBLE;
+    for (guint k = SPLITS; k-- > 0;) {
+        gint64 left_usec = bound->end_usec - split_usec(bound, k);
+        double mem = bound->mem.capacity * (double)left_usec / (double)G_USEC_PER_SEC;
+        if (k < SPLITS - 1)
+            sim_knapsack_add_all(bound->came[k + 1], bound->came[k + 2]);
+        sim_knapsack_add_all(bound->straddle[k], bound->came[k + 1]);
+        least = MIN(least, bound->free_cpu[k] + sim_knapsack_most(bound->straddle[k], mem));
+    }
+    return least;
+}
+
 /* Until all is done that was offered: neither the last job nor a queue can be done before. */
 static void take_end(Bound *bound)
 {
     SimMetrics *metrics = bound->metrics;
-    double span_s = (double)bound->end_usec / (double)G_USEC_PER_SEC;
     go_to(bound, MAX(bound->last_end_usec, bound->end_usec));
     gint64 cpu = bound->now_usec + fluid_drain_usec(&bound->cpu);
     gint64 mem = bound->now_usec + fluid_drain_usec(&bound->mem);
@@ -258,38 +282,53 @@ static void take_end(Bound *bound)
     pass(bound, MAX(cpu, mem));
     if (metrics->jobs > 0)
         metrics->last_end_usec = MAX(bound->last_end_usec, MAX(cpu, mem));
-    metrics->useful_cpu_end_s =
-        MIN(metrics->useful_cpu_end_s, knapsack(bound, metrics->capacity_mib * span_s));
+    double in_memory = most_in_memory(bound);
+    metrics->useful_cpu_end_s = MIN(metrics->useful_cpu_end_s, in_memory);
     metrics->useful_cpu_s = (double)bound->all_cpu / 1e9;
     metrics->useful_mib_s = (double)bound->all_mem / (double)G_USEC_PER_SEC;
 }
 
-static void free_offers(Bound *bound)
+static Bound *bound_new(SimWorkload *workload, const SimUsageModel *usage, SimMetrics *metrics)
+{
+    Bound *bound = g_new0(Bound, 1);
+    bound->workload = workload;
+    bound->usage = usage;
+    bound->metrics = metrics;
+    bound->end_usec = metrics->trace_end_usec;
+    bound->cpu.capacity = metrics->capacity_vcpus;
+    bound->mem.capacity = metrics->capacity_mib;
+    for (guint k = 0; k < SPLITS; k++)
+        bound->straddle[k] = sim_knapsack_new();
+    for (guint k = 0; k <= SPLITS; k++)
+        bound->came[k] = sim_knapsack_new();
+    core_heap_init(&bound->offers, compare);
+    return bound;
+}
+
+static void bound_free(Bound *bound)
 {
     Offer *offer;
     while ((offer = first_offer(bound)) != NULL) {
         core_heap_remove(&bound->offers, &offer->link);
-        g_free(offer);
+        offer_free(offer);
     }
     core_heap_clear(&bound->offers);
+    for (guint k = 0; k < SPLITS; k++)
+        sim_knapsack_free(bound->straddle[k]);
+    for (guint k = 0; k <= SPLITS; k++)
+        sim_knapsack_free(bound->came[k]);
+    g_free(bound);
 }
 
 gboolean sim_bound_run(const SimConfig *config, SimWorkload *workload, const SimUsageModel *usage,
                        SimMetrics *out_metrics, GError **error)
 {
-    Bound *bound = g_new0(Bound, 1);
     const SimMachine *machine = sim_workload_machine(workload);
     sim_metrics_init(out_metrics);
     out_metrics->capacity_vcpus = (double)machine->nodes * machine->vcpus;
     out_metrics->capacity_mib = (double)machine->nodes * (double)machine->memory_mib;
     out_metrics->trace_end_usec = sim_workload_survey(workload)->end_usec;
-    bound->workload = workload;
-    bound->usage = usage;
-    bound->metrics = out_metrics;
-    bound->end_usec = out_metrics->trace_end_usec;
-    bound->cpu.capacity = out_metrics->capacity_vcpus;
-    bound->mem.capacity = out_metrics->capacity_mib;
-    core_heap_init(&bound->offers, compare);
+    Bound *bound = bound_new(workload, usage, out_metrics);
     gboolean ok = sim_workload_rewind(workload, error) && offer_all(bound, config, error);
     if (ok) {
         take_trace_end(bound);
@@ -297,7 +336,6 @@ gboolean sim_bound_run(const SimConfig *config, SimWorkload *workload, const Sim
     } else {
         sim_metrics_clear(out_metrics);
     }
-    free_offers(bound);
-    g_free(bound);
+    bound_free(bound);
     return ok;
 }

@@ -51,7 +51,7 @@ typedef struct {
         failed_actions;
     guint64 ends_failed;    /* of the failed actions: STOP and RELEASE */
     guint64 agent_restarts; /* as one of these hung */
-    guint64 balloons; /* of the resizes: those by which a guest gave memory back */
+    guint64 balloons;       /* of the resizes: those by which a guest gave memory back */
     guint64 guest_starts, opportunistic_starts;
     /* integrals over time, in usec times the unit of SimTotals */
     SimSum guaranteed_wanted_cpu, guaranteed_short_cpu, guaranteed_wanted_mem, guaranteed_short_mem;
