@@ -96,13 +96,27 @@ void sim_core_begin(Sim *sim)
 
 /* --- from the core ------------------------------------------------------------------------------ */
 
+/* TRUE: TASK has come to a limit that was too short, and nothing of it is left on a node. */
+static gboolean take_limit(Sim *sim, SimRun *run, const BerthCoreTask *task)
+{
+    gboolean is_kept =
+        task->state == BERTH_JOB_SUSPENDED && task->reason == BERTH_REASON_TIME_LIMIT;
+    if (run->job.limit_again_usec == 0 || (!is_kept && task->state != BERTH_JOB_TIMEOUT))
+        return FALSE;
+    sim_explain(sim, &run->job, "%s: its time limit has come",
+                is_kept ? "stands still as a checkpoint" : "killed");
+    sim_run_at_limit(sim, run, is_kept);
+    return TRUE;
+}
+
 static void note_change(Sim *sim, const BerthGuestId *id)
 {
     BerthCoreTask task;
     SimRun *run = sim_run_find(sim, id->job);
     if (run == NULL || !berth_core_get_task(sim->core, id->job, id->task, &task))
         return;
-    if (!berth_job_state_is_final(task.state) || task.phase != BERTH_GUEST_NONE)
+    if (task.phase != BERTH_GUEST_NONE || run->awaits_user || take_limit(sim, run, &task) ||
+        !berth_job_state_is_final(task.state))
         return;
     gboolean completed = task.state == BERTH_JOB_COMPLETED;
     gboolean killed = task.state == BERTH_JOB_TIMEOUT || task.state == BERTH_JOB_OUT_OF_MEMORY ||
@@ -195,22 +209,40 @@ void sim_send_joined(Sim *sim, const SimNode *node)
     sim_send(sim, &event);
 }
 
+static gboolean is_in_guests(const Sim *sim)
+{
+    return sim->config->policy == SIM_POLICY_BERTH || sim->config->policy == SIM_POLICY_RESERVED;
+}
+
+/* One that is too short is so everywhere. */
+static gint64 limit_of(const Sim *sim, const SimJob *job)
+{
+    return job->limit_usec + (is_in_guests(sim) && job->limit_again_usec == 0 ? GRACE_USEC : 0);
+}
+
+void sim_core_extend(Sim *sim, const SimRun *run)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_TIME_LIMIT_SET, .guest.job = run->job.id};
+    event.request.time_limit_usec = limit_of(sim, &run->job);
+    sim_send(sim, &event);
+}
+
 void sim_core_submit(Sim *sim, SimRun *run)
 {
     const SimJob *job = &run->job;
     gboolean moves = sim->config->policy == SIM_POLICY_BERTH;
-    gboolean in_guests = moves || sim->config->policy == SIM_POLICY_RESERVED;
+    gboolean saves = moves && sim_workload_short_permille(sim->workload) > 0;
     g_autoptr(GError) error = NULL;
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED, .guest.job = job->id};
     event.submitted =
         (BerthCoreJob){.id = job->id,
                        .uid = job->user,
                        .resources = {job->vcpus, job->memory_mib, 0},
-                       .time_limit_usec = job->limit_usec + (in_guests ? GRACE_USEC : 0),
+                       .time_limit_usec = limit_of(sim, job),
                        .submit_usec = sim->now_usec,
                        .guests = job->guests,
                        .family = job->name,
-                       .on_timeout = BERTH_ON_TIMEOUT_KILL,
+                       .on_timeout = saves ? BERTH_ON_TIMEOUT_CHECKPOINT : BERTH_ON_TIMEOUT_KILL,
                        .may_move = moves,
                        .may_checkpoint = moves,
                        .opportunistic = moves};

@@ -148,7 +148,7 @@ static void show_rows(App *app)
                                 : g_strdup("");
     fputs(head, stdout);
     for (; app->n_shown < app->n_results; app->n_shown++) {
-        g_autofree char *row = sim_report_row(&app->results[app->n_shown], failures);
+        g_autofree char *row = sim_report_row(app->workload, &app->results[app->n_shown], failures);
         fputs(row, stdout);
     }
     fflush(stdout); /* errors are seen at the end */

@@ -13,6 +13,8 @@ typedef struct {
     gint64 submit_usec;
     gint64 run_usec; /* with all the CPU that it wants */
     gint64 limit_usec;
+    gint64
+        limit_again_usec; /* what its user asks for when that has turned out to be too short; 0 = it is not */
     guint32 guests; /* > 1: a gang */
     guint32 vcpus;  /* of each guest, as the next three */
     guint64 memory_mib;

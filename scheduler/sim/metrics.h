@@ -37,10 +37,12 @@ typedef struct {
     double capacity_vcpus, capacity_mib;
     gint64 trace_end_usec;
     /* jobs */
-    guint64 jobs;    /* that ended */
-    guint64 refused; /* larger than the machine */
-    guint64 kills;   /* stopped before they were done */
-    guint64 lost;    /* ended because of node failures */
+    guint64 jobs;        /* that ended */
+    guint64 refused;     /* larger than the machine */
+    guint64 kills;       /* stopped before they were done */
+    guint64 lost;        /* ended because of node failures */
+    guint64 limit_kills; /* of the kills: at a limit that was too short, to be submitted again */
+    guint64 limit_extensions; /* jobs that stood still at one, as checkpoints, and went on */
     double wait_sum_s, start_wait_sum_s, slowdown_sum;
     gint64 first_submit_usec, last_end_usec;
     SimQuantiles *waits; /* seconds */

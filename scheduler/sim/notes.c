@@ -61,9 +61,13 @@ static void note_world(const SimOptions *options, GString *text)
     const SimFailures *failures = &options->sim.failures;
     const gboolean *policies = options->policies;
     if (options->has_seed && options->usage != SIM_USAGE_SHAPES && failures->mtbf_usec == 0 &&
-        failures->action_permille == 0 && options->workload.estimates <= 1)
-        note(text, "--seed has no effect: without a VM series for --usage, --mtbf, --fail-actions "
-                   "and --estimates nothing is left to chance");
+        failures->action_permille == 0 && options->workload.estimates <= 1 &&
+        options->workload.short_permille == 0)
+        note(text, "--seed has no effect: without a VM series for --usage, --mtbf, --fail-actions, "
+                   "--estimates and --too-short nothing is left to chance");
+    if (options->has_react && options->workload.short_permille == 0)
+        note(text, "--extend-after has no effect: without --too-short no job comes to a limit that "
+                   "is too short");
     if (options->has_mttr && failures->mtbf_usec == 0)
         note(text, "--mttr has no effect: without --mtbf no node fails");
     if (options->has_costs && !policies[SIM_POLICY_RESERVED] && !policies[SIM_POLICY_BERTH])

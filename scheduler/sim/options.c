@@ -10,14 +10,15 @@
 #include <stdio.h>
 #include <string.h>
 
-#define OVERHEAD_MIB_DEFAULT 96u /* berthd.conf(5), guests.overhead */
-#define REPORT_SEC_DEFAULT   5u  /* berthd.conf(5), agents.report_interval */
+#define OVERHEAD_MIB_DEFAULT 96u   /* berthd.conf(5), guests.overhead */
+#define REPORT_SEC_DEFAULT   5u    /* berthd.conf(5), agents.report_interval */
+#define REACT_SEC_DEFAULT    1200u /* assumed: no log says when somebody noticed */
 
 /* As given: NULL = not. */
 typedef struct {
     char *format, *policy, *nodes, *vcpus, *memory, *load, *usage, *seed, *json, *plot, *explain,
         *replay, *journal, *max_jobs, *mtbf, *mttr, *fail_actions, *overhead, *report_interval,
-        *estimates, *without;
+        *estimates, *too_short, *extend_after, *without;
     char **tune, **cost, **traces;
     gboolean pool, check, quiet, version;
 } Given;
@@ -234,6 +235,8 @@ static gboolean world_options(const Given *given, SimOptions *options, GError **
     SimWorkloadConfig *workload = &options->workload;
     SimFailures *failures = &options->sim.failures;
     gint64 interval = REPORT_SEC_DEFAULT * (gint64)G_USEC_PER_SEC;
+    guint64 too_short = 0;
+    options->sim.react_usec = REACT_SEC_DEFAULT * (gint64)G_USEC_PER_SEC;
     failures->mttr_usec = 3600 * (gint64)G_USEC_PER_SEC;
     workload->overhead_mib = OVERHEAD_MIB_DEFAULT;
     if (!number32("--nodes", given->nodes, 1000000, &workload->machine.nodes, error) ||
@@ -242,12 +245,16 @@ static gboolean world_options(const Given *given, SimOptions *options, GError **
         !size("--overhead", given->overhead, 0, &workload->overhead_mib, error) ||
         !real("--load", given->load, 0.001, &workload->load, error) ||
         !real("--estimates", given->estimates, 1, &workload->estimates, error) ||
+        !number("--too-short", given->too_short, 0, 1000, &too_short, error) ||
+        !duration("--extend-after", given->extend_after, &options->sim.react_usec, error) ||
         !number("--max-jobs", given->max_jobs, 1, G_MAXINT64, &workload->jobs_max, error) ||
         !duration("--mtbf", given->mtbf, &failures->mtbf_usec, error) ||
         !duration("--mttr", given->mttr, &failures->mttr_usec, error) ||
         !duration("--report-interval", given->report_interval, &interval, error))
         return FALSE;
     workload->is_pool = given->pool;
+    workload->short_permille = (guint32)too_short;
+    options->has_react = given->extend_after != NULL;
     options->sim.overhead_mib = workload->overhead_mib;
     options->sim.report_interval_usec = interval;
     return TRUE;
@@ -292,6 +299,8 @@ static gboolean check_replay(const Given *given, GError **error)
                   {"--pool", given->pool},
                   {"--load", given->load != NULL},
                   {"--estimates", given->estimates != NULL},
+                  {"--too-short", given->too_short != NULL},
+                  {"--extend-after", given->extend_after != NULL},
                   {"--usage", given->usage != NULL},
                   {"--seed", given->seed != NULL},
                   {"--json", given->json != NULL},
@@ -333,13 +342,14 @@ static gboolean take(const Given *given, SimOptions *options, GError **error)
 
 static void given_clear(Given *given)
 {
-    char **single[] = {&given->format,       &given->policy,   &given->nodes,
-                       &given->vcpus,        &given->memory,   &given->load,
-                       &given->usage,        &given->seed,     &given->json,
-                       &given->plot,         &given->explain,  &given->replay,
-                       &given->max_jobs,     &given->mtbf,     &given->mttr,
-                       &given->fail_actions, &given->overhead, &given->report_interval,
-                       &given->without,      &given->journal,  &given->estimates};
+    char **single[] = {&given->format,       &given->policy,      &given->nodes,
+                       &given->vcpus,        &given->memory,      &given->load,
+                       &given->usage,        &given->seed,        &given->json,
+                       &given->plot,         &given->explain,     &given->replay,
+                       &given->max_jobs,     &given->mtbf,        &given->mttr,
+                       &given->fail_actions, &given->overhead,    &given->report_interval,
+                       &given->without,      &given->journal,     &given->estimates,
+                       &given->too_short,    &given->extend_after};
     for (guint i = 0; i < G_N_ELEMENTS(single); i++)
         g_free(*single[i]);
     g_strfreev(given->tune);
@@ -369,6 +379,10 @@ static gboolean parse(Given *given, int argc, char **argv, GError **error)
         TEXT("load", load, "L", "scale arrivals so that this share of capacity is reserved"),
         TEXT("estimates", estimates, "F",
              "time limits of 1 to F times the run time (default: the trace's limits)"),
+        TEXT("too-short", too_short, "N",
+             "of 1000 jobs so many have a first limit below their run time (default: 0)"),
+        TEXT("extend-after", extend_after, "TIME",
+             "until the user of one that came to it asks for more (default: 20m)"),
         TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
         TEXT("seed", seed, "S", "of all chance (default: 1)"),
         TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),

@@ -15,7 +15,8 @@ typedef struct {
     gint64 tunings[BERTH_TUNING_N];
     gboolean is_tuned[BERTH_TUNING_N]; /* by --tune; the others are the defaults */
     gboolean tunes;                    /* any is */
-    gboolean has_seed, has_mttr, has_costs, has_report_interval; /* named on the command line */
+    gboolean has_seed, has_mttr, has_costs, has_report_interval,
+        has_react; /* named on the command line */
     char *json;    /* file, "-" = standard output; NULL = none */
     char *plot;    /* directory; NULL = none */
     char *replay;  /* log of the core; NULL = none */

@@ -66,6 +66,9 @@ static void add_head(GString *text, const SimWorkload *workload)
     if (sim_workload_estimates(workload) > 0)
         g_string_append_printf(text, "; limits of 1 to %g times the run time",
                                sim_workload_estimates(workload));
+    if (sim_workload_short_permille(workload) > 0)
+        g_string_append_printf(text, "; first limit of %" G_GUINT64_FORMAT " too short",
+                               survey->n_limit_short);
     if (survey->n_limit_raised > 0)
         g_string_append_printf(text, "; limit of %" G_GUINT64_FORMAT " raised to the run time",
                                survey->n_limit_raised);
@@ -97,15 +100,19 @@ static gboolean is_any(const SimFailures *failures)
     return failures->mtbf_usec > 0 || failures->action_permille > 0;
 }
 
-static void add_columns(GString *text, const SimFailures *failures)
+static void add_columns(GString *text, const SimWorkload *workload, const SimFailures *failures)
 {
+    gboolean has_short = sim_workload_short_permille(workload) > 0;
     g_string_append_printf(text, "%-12s %8s %10s %10s %9s %9s %6s %6s %12s %7s %7s %9s %9s %6s %7s",
                            "policy", "jobs", "wait s", "p95 s", "slowdown", "days", "cpu %",
                            "mem %", "work cpu-h", "moves", "ckpts", "g.cpu -%", "g.mem -%", "kills",
                            "refused");
+    if (has_short)
+        g_string_append_printf(text, " %8s", "extended");
     if (is_any(failures))
-        g_string_append_printf(text, " %8s %8s %6s %10s", "failures", "act.fail", "lost",
-                               "lost cpu-h");
+        g_string_append_printf(text, " %8s %8s %6s", "failures", "act.fail", "lost");
+    if (has_short || is_any(failures))
+        g_string_append_printf(text, " %10s", "lost cpu-h");
     g_string_append_c(text, '\n');
 }
 
@@ -119,12 +126,14 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
         add_unknown(text, "memory", survey->n_jobs - survey->n_memory_known, survey->n_jobs);
     }
     g_string_append_c(text, '\n');
-    add_columns(text, failures);
+    add_columns(text, workload, failures);
     return g_string_free(text, FALSE);
 }
 
-char *sim_report_row(const SimResult *result, const SimFailures *failures)
+char *sim_report_row(const SimWorkload *workload, const SimResult *result,
+                     const SimFailures *failures)
 {
+    gboolean has_short = sim_workload_short_permille(workload) > 0;
     GString *text = g_string_new(NULL);
     const SimMetrics *metrics = &result->metrics;
     SimFigures figures;
@@ -140,11 +149,14 @@ char *sim_report_row(const SimResult *result, const SimFailures *failures)
         figures.work_done_cpu_s / 3600, metrics->migrations, metrics->checkpoints,
         100 * figures.guaranteed_cpu_shortfall, 100 * figures.guaranteed_memory_shortfall,
         metrics->kills, metrics->refused);
+    if (has_short)
+        g_string_append_printf(text, " %8" G_GUINT64_FORMAT, metrics->limit_extensions);
     if (is_any(failures))
-        g_string_append_printf(
-            text, " %8" G_GUINT64_FORMAT " %8" G_GUINT64_FORMAT " %6" G_GUINT64_FORMAT " %10.1f",
-            metrics->node_failures, metrics->failed_actions, metrics->lost,
-            metrics->lost_cpu_s / 3600);
+        g_string_append_printf(text,
+                               " %8" G_GUINT64_FORMAT " %8" G_GUINT64_FORMAT " %6" G_GUINT64_FORMAT,
+                               metrics->node_failures, metrics->failed_actions, metrics->lost);
+    if (has_short || is_any(failures))
+        g_string_append_printf(text, " %10.1f", metrics->lost_cpu_s / 3600);
     g_string_append_c(text, '\n');
     return g_string_free(text, FALSE);
 }
@@ -224,6 +236,12 @@ static void add_widths(JsonBuilder *json, const SimMetrics *metrics)
     json_builder_end_array(json);
 }
 
+static void add_limits(JsonBuilder *json, const SimMetrics *metrics)
+{
+    add_int(json, "limit_kills", metrics->limit_kills);
+    add_int(json, "limit_extensions", metrics->limit_extensions);
+}
+
 static void add_setting(JsonBuilder *json, const SimWorkload *workload, const SimConfig *config)
 {
     const SimMachine *machine = sim_workload_machine(workload);
@@ -241,6 +259,8 @@ static void add_setting(JsonBuilder *json, const SimWorkload *workload, const Si
     add_int(json, "memory_cut", survey->n_memory_cut);
     if (sim_workload_estimates(workload) > 0)
         add_double(json, "estimates", sim_workload_estimates(workload));
+    if (sim_workload_short_permille(workload) > 0)
+        add_int(json, "too_short", survey->n_limit_short);
     add_int(json, "seed", config->seed);
 }
 
@@ -255,6 +275,8 @@ char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
         json_builder_add_string_value(json, sim_policy_name(results[i].policy));
         add_figures(json, &results[i].metrics);
         add_counts(json, &results[i].metrics);
+        if (sim_workload_short_permille(workload) > 0)
+            add_limits(json, &results[i].metrics);
         add_widths(json, &results[i].metrics);
         add_setting(json, workload, config);
         json_builder_end_object(json);

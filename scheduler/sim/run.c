@@ -141,8 +141,37 @@ static void take_demand(Sim *sim, SimRun *run)
         sim_world_update(sim, &run->guests[i]);
 }
 
+/* Who was killed is another job to the core, behind all that came before; to its user, it is the same. */
+static void submit_again(Sim *sim, SimRun *run)
+{
+    g_hash_table_steal(sim->runs, &run->job.id);
+    run->job.id = sim_workload_survey(sim->workload)->n_jobs + ++sim->n_again;
+    g_hash_table_insert(sim->runs, &run->job.id, run);
+    for (guint32 i = 0; i < run->job.guests; i++)
+        run->guests[i].size = (BerthResources){run->job.vcpus, run->job.memory_mib, 0};
+    sim_core_submit(sim, run);
+}
+
+static void ask_for_more(Sim *sim, SimRun *run)
+{
+    run->awaits_user = FALSE;
+    run->job.limit_usec = run->job.limit_again_usec;
+    run->job.limit_again_usec = 0;
+    sim_explain(sim, &run->job, "%s with a limit of %.0f s",
+                run->is_kept ? "extended" : "submitted again",
+                (double)run->job.limit_usec / (double)G_USEC_PER_SEC);
+    if (run->is_kept)
+        sim_core_extend(sim, run);
+    else
+        submit_again(sim, run);
+}
+
 void sim_run_due(Sim *sim, SimRun *run)
 {
+    if (run->awaits_user) {
+        ask_for_more(sim, run);
+        return;
+    }
     sim_run_advance(sim, run);
     if (run->progress_usec >= run->job.run_usec) {
         finish(sim, run);
@@ -185,6 +214,20 @@ void sim_run_rewind(Sim *sim, SimRun *run, gboolean to_saved)
     lose(sim, run, run->saved_cpu, run->saved_mem);
     run->progress_usec = run->saved_progress_usec;
     take_demand(sim, run);
+}
+
+void sim_run_at_limit(Sim *sim, SimRun *run, gboolean kept)
+{
+    g_assert(run->n_placed == 0 && !run->awaits_user);
+    run->awaits_user = TRUE;
+    run->is_kept = kept;
+    run->end_usec = 0;
+    sim->metrics->limit_extensions += kept;
+    sim->metrics->limit_kills += !kept;
+    sim->metrics->kills += !kept;
+    if (!kept)
+        sim_run_rewind(sim, run, FALSE);
+    sim_timer_set(sim, &run->timer, SIM_TIMER_RUN, sim->now_usec + sim->config->react_usec);
 }
 
 void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed)

@@ -70,6 +70,8 @@ typedef struct {
     SimFailures failures;
     guint64 seed;
     gint64 report_interval_usec;
+    gint64
+        react_usec; /* from when a job has come to a limit that is too short until its user asks for more */
     guint64 explain;                          /* job number in the trace; 0 = none */
     gboolean check;                           /* all invariants after every step */
     const volatile sig_atomic_t *interrupted; /* not 0: the run ends; NULL = it never is */

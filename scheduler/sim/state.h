@@ -106,6 +106,9 @@ struct SimRun {
     guint64 saved_cache_mib;
     gint64 start_usec, end_usec; /* first start; 0 = none */
     gboolean has_started, is_done;
+    gboolean
+        awaits_user; /* it has come to a limit that is too short, and is nowhere; TIMER is its user's */
+    gboolean is_kept; /* likewise: its checkpoint is, and it goes on */
     BerthReason explained;
     SimGuest *guests; /* job.guests of them */
 };
@@ -146,6 +149,7 @@ typedef struct {
     guint64 n_arrived;
     gint64 run_max_usec; /* the longest run that arrived */
     guint64 n_orders;
+    guint64 n_again;  /* jobs that were submitted again */
     GHashTable *runs; /* SimRun by job.id */
     SimNode *nodes;   /* handle - 1 */
     SimTotals totals;
@@ -191,6 +195,9 @@ void sim_run_due(Sim *sim, SimRun *run);
 void sim_run_rewind(Sim *sim, SimRun *run, gboolean to_saved);
 void sim_run_save(Sim *sim, SimRun *run);
 void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed);
+/* Its limit has come, and was too short: it stands still as a checkpoint (KEPT), or was killed, and has nothing
+ * left. Its user asks for more after a while. */
+void sim_run_at_limit(Sim *sim, SimRun *run, gboolean kept);
 
 /* orders.c */
 void sim_orders_take(Sim *sim, const BerthCoreAction *action);
@@ -221,6 +228,8 @@ void sim_failures_restart_agent(Sim *sim, SimNode *node);
 /* adapter.c: the only file that knows how the core is called */
 void sim_core_begin(Sim *sim);
 void sim_core_submit(Sim *sim, SimRun *run);
+/* A job that stands still at its limit gets the one that it has now. */
+void sim_core_extend(Sim *sim, const SimRun *run);
 /* Tells the core; what it wants done is under way after that. The run of a guest may be gone. */
 void sim_send(Sim *sim, const BerthCoreEvent *event);
 void sim_send_guest(Sim *sim, BerthEventKind kind, const SimGuest *guest);

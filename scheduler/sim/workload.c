@@ -10,7 +10,8 @@
  * make exactly that number and fit a node.
  * Memory: what the trace says, at most what an empty node can give; where it says nothing, as much
  * per vCPU as lets guests fill all vCPUs of a node.
- * Time limit: what was asked for, at least the run time (the log shows that it was allowed). */
+ * Time limit: what was asked for, at least the run time (the log shows that it was allowed); and, if that is wanted,
+ * a first one that is too short. */
 #include "config.h"
 
 #include "scheduler/sim/workload.h"
@@ -22,6 +23,7 @@
 #define UNKNOWN_MIB_PER_VCPU (4u * 1024u)
 #define MEMORY_MIN_MIB       16u
 #define LIMIT_SALT           G_GUINT64_CONSTANT(0x6c696d6974)
+#define SHORT_SALT           G_GUINT64_CONSTANT(0x73686f7274)
 #define SPAN_MAX_SEC         1e11 /* about 3000 years; microseconds of it fit a gint64 well */
 
 struct SimWorkload {
@@ -148,16 +150,34 @@ static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
     return on_node * machine->nodes < job->guests;
 }
 
-/* What a job's user says; the same in each run. */
+/* Chance of a job; the same in each run. */
+static guint64 draw(const SimWorkload *workload, const SimTraceJob *from, guint64 salt)
+{
+    return sim_mix(sim_mix(workload->config.seed ^ salt, from->number),
+                   (guint64)(from->submit_sec - workload->first_sec));
+}
+
+/* What a job's user says. */
 static gint64 limit_of(const SimWorkload *workload, const SimTraceJob *from)
 {
     double most = workload->config.estimates;
     if (most == 0)
         return MAX(from->limit_sec, from->run_sec) * (gint64)G_USEC_PER_SEC;
-    guint64 drawn = sim_mix(sim_mix(workload->config.seed ^ LIMIT_SALT, from->number),
-                            (guint64)(from->submit_sec - workload->first_sec));
+    guint64 drawn = draw(workload, from, LIMIT_SALT);
     double factor = 1 + (most - 1) * (double)drawn / (double)G_MAXUINT64;
     return (gint64)((double)from->run_sec * factor * (double)G_USEC_PER_SEC + 0.5);
+}
+
+/* Some say too little at first: how far these would have come is in no log, as they were killed. */
+static void shorten(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+{
+    guint64 drawn = draw(workload, from, SHORT_SALT);
+    gint64 least_sec = (from->run_sec + 1) / 2;
+    if (drawn % 1000 >= workload->config.short_permille || from->run_sec < 2)
+        return;
+    gint64 limit_sec = least_sec + (gint64)(drawn / 1000 % (guint64)(from->run_sec - least_sec));
+    job->limit_again_usec = job->limit_usec;
+    job->limit_usec = limit_sec * (gint64)G_USEC_PER_SEC;
 }
 
 static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
@@ -174,6 +194,7 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
         .name = from->name,
         .series = from->series,
     };
+    shorten(workload, from, job);
     shape(workload, from, job);
     job->memory_mib = memory_of(workload, from, job, &is_cut);
     if (from->cpu_sec >= 0) {
@@ -235,6 +256,7 @@ static void note(SimWorkload *workload, const SimJob *job)
     const SimSeriesSet *all = sim_trace_series(workload->trace);
     const SimSeries *own = job->series > 0 ? sim_series_get(all, job->series - 1) : NULL;
     survey->n_too_large += job->is_too_large;
+    survey->n_limit_short += job->limit_again_usec > 0;
     survey->n_cpu_known += own != NULL || job->cpu_used_milli != SIM_UNKNOWN;
     survey->n_memory_known += (own != NULL && own->memory != NULL) || job->memory_used_mib > 0;
     workload->n_explained += job->number == workload->config.explain;
@@ -364,6 +386,11 @@ const SimMachine *sim_workload_machine(const SimWorkload *workload)
 double sim_workload_estimates(const SimWorkload *workload)
 {
     return workload->config.estimates;
+}
+
+guint32 sim_workload_short_permille(const SimWorkload *workload)
+{
+    return workload->config.short_permille;
 }
 
 const SimSurvey *sim_workload_survey(const SimWorkload *workload)

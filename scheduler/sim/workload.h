@@ -19,7 +19,10 @@ typedef struct {
     double
         estimates; /* time limits are drawn from 1 to so many times the run time, each as likely (the f-model of
                              Mu'alem and Feitelson 2001); from 1; 0 = the trace's, or more where a job ran longer */
-    guint64 seed;         /* of that */
+    guint32
+        short_permille; /* of jobs whose first limit is less than their run time: half of it at least, each
+                             * as likely, in whole seconds. Jobs of one second have no such limit */
+    guint64 seed;         /* of both */
     guint64 jobs_max;     /* 0 = all */
     guint64 explain;      /* number of a job that must be there; 0 = none */
     guint64 overhead_mib; /* of a node's memory for each guest, kept when memory is shared out */
@@ -34,6 +37,7 @@ typedef struct {
     /* Jobs that ran longer than their limit, and those without any: they get their run time, known
      * exactly. */
     guint64 n_limit_raised, n_limit_unknown;
+    guint64 n_limit_short;  /* jobs whose first limit is too short */
     guint64 n_number_again; /* SWF: jobs whose number is not above all before, so that another may
                                have it */
     guint64 n_cpu_known, n_memory_known; /* jobs of which the trace says what they used */
@@ -56,6 +60,7 @@ gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out
                            GError **error);
 
 const SimMachine *sim_workload_machine(const SimWorkload *workload);
-double sim_workload_estimates(const SimWorkload *workload); /* as in its configuration */
+double sim_workload_estimates(const SimWorkload *workload);       /* as in its configuration */
+guint32 sim_workload_short_permille(const SimWorkload *workload); /* likewise */
 const SimSurvey *sim_workload_survey(const SimWorkload *workload);
 const SimSeriesSet *sim_workload_series(const SimWorkload *workload); /* NULL: none */

@@ -29,6 +29,7 @@ void sim_fixture_config(SimPolicy policy, SimConfig *out_config)
     *out_config = (SimConfig){.policy = policy,
                               .seed = 1,
                               .report_interval_usec = 5 * (gint64)G_USEC_PER_SEC,
+                              .react_usec = 1200 * (gint64)G_USEC_PER_SEC,
                               .check = TRUE};
     sim_costs_of_guests(&out_config->costs);
 }

@@ -37,12 +37,13 @@ static char *random_trace(guint32 seed, double *out_cpu_s)
     return g_string_free(text, FALSE);
 }
 
-static SimFixtureRun *run_seed(const char *dir, guint32 seed, SimPolicy policy, gboolean fails,
-                               double *out_cpu_s)
+static SimFixtureRun *run_limits(const char *dir, guint32 seed, SimPolicy policy, gboolean fails,
+                                 guint32 short_permille, double *out_cpu_s)
 {
     SimConfig config;
     SimUsageModel usage = {.kind = SIM_USAGE_TRACE};
-    SimWorkloadConfig workload = {.machine = {0, 0, 8192}};
+    SimWorkloadConfig workload = {
+        .machine = {0, 0, 8192}, .short_permille = short_permille, .seed = seed};
     sim_fixture_config(policy, &config);
     config.seed = seed;
     /* Some fill half of what they reserve with page cache. */
@@ -54,6 +55,12 @@ static SimFixtureRun *run_seed(const char *dir, guint32 seed, SimPolicy policy, 
     }
     g_autofree char *text = random_trace(seed, out_cpu_s);
     return sim_fixture_run(dir, text, &config, &workload, &usage);
+}
+
+static SimFixtureRun *run_seed(const char *dir, guint32 seed, SimPolicy policy, gboolean fails,
+                               double *out_cpu_s)
+{
+    return run_limits(dir, seed, policy, fails, 0, out_cpu_s);
 }
 
 static guint32 only_seed(void)
@@ -96,6 +103,39 @@ static void no_job_is_lost_and_work_adds_up(void **state)
     }
     if (only == 0 && N_SEEDS >= 60)
         assert_true(balloons >= 5);
+}
+
+/* Every job ends in the end, whether it was killed at a limit that was too short, or went on beyond it. */
+static void limits_that_are_too_short_end_no_job(void **state)
+{
+    guint64 n_extended = 0, n_stops_failed = 0;
+    for (guint32 seed = 1; seed <= FEW_SEEDS; seed++) {
+        guint64 n_short = 0;
+        for (guint i = 0; i < G_N_ELEMENTS(policies); i++) {
+            double cpu_s;
+            gboolean fails = seed % 2 == 0;
+            g_autoptr(SimFixtureRun) run =
+                run_limits(*state, seed, policies[i], fails, 300, &cpu_s);
+            const SimMetrics *metrics = &run->metrics;
+            guint64 n_came = metrics->limit_kills + metrics->limit_extensions;
+            gboolean in_guests = policies[i] >= SIM_POLICY_RESERVED;
+            if (metrics->jobs != N_JOBS || metrics->kills != metrics->limit_kills)
+                fail_msg("seed %u, %s: %u of %u jobs ended, %u killed", seed,
+                         sim_policy_name(policies[i]), (guint)metrics->jobs, N_JOBS,
+                         (guint)metrics->kills);
+            assert_true(ABS(metrics->useful_cpu_s - cpu_s) / cpu_s < 0.002);
+            assert_true(n_came > 0 && n_came < N_JOBS);
+            assert_true((metrics->limit_extensions > 0) == (policies[i] == SIM_POLICY_BERTH));
+            /* Whoever comes to his limit does so under every policy. */
+            if (!fails && !in_guests)
+                assert_true(n_short == 0 || n_came == n_short);
+            n_short = fails || in_guests ? n_short : n_came;
+            n_extended += metrics->limit_extensions;
+            n_stops_failed += in_guests ? 0 : metrics->ends_failed;
+        }
+    }
+    assert_true(n_extended > FEW_SEEDS);
+    assert_true(n_stops_failed > 0);
 }
 
 static void guaranteed_guests_get_all_where_there_are_no_others(void **state)
@@ -141,6 +181,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(no_job_is_lost_and_work_adds_up, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(limits_that_are_too_short_end_no_job, tempdir_make,
                                         tempdir_remove),
         cmocka_unit_test_setup_teardown(guaranteed_guests_get_all_where_there_are_no_others,
                                         tempdir_make, tempdir_remove),

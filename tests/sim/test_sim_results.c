@@ -99,6 +99,41 @@ static void estimates_are_drawn_by_the_seed(void **state)
     assert_has(said->err, "--estimates '0.5': a number from 1 to 1000 is allowed");
 }
 
+/* All come to a first limit; what is known of each policy is said. */
+static void limits_that_are_too_short_are_counted(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 100, 200, 1}, {10, 100, 200, 1}, {20, 100, 200, 1}};
+    write_trace(*state, 2, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) table =
+        sim_program(*state, "--policy easy,berth --too-short 1000 --extend-after 1h a.swf");
+    assert_status(table, 0);
+    assert_has(table->out, "; first limit of 3 too short\n");
+    assert_has(table->out, " refused extended lost cpu-h\n");
+    g_autoptr(Said) said = sim_program(
+        *state, "--policy easy,berth --too-short 1000 --extend-after 1h --json - a.swf");
+    g_autoptr(JsonParser) first = json_parser_new(), second = json_parser_new();
+    JsonObject *easy = result(first, said, 0), *berth = result(second, said, 1);
+    assert_int_equal(json_object_get_int_member(easy, "too_short"), 3);
+    assert_int_equal(json_object_get_int_member(easy, "kills"), 3);
+    assert_int_equal(json_object_get_int_member(easy, "limit_kills"), 3);
+    assert_true(json_object_get_double_member(easy, "lost_cpu_s") >= 150);
+    assert_int_equal(json_object_get_int_member(berth, "limit_extensions"), 3);
+    assert_int_equal(json_object_get_int_member(berth, "kills"), 0);
+    assert_true(json_object_get_double_member(easy, "mean_wait_s") > 3600);
+    g_autoptr(Said) plain = sim_program(*state, "--policy easy --json - a.swf");
+    assert_true(strstr(plain->out, "limit_kills") == NULL &&
+                strstr(plain->out, "too_short") == NULL);
+    g_autoptr(Said) story =
+        sim_program(*state, "--policy easy,berth --too-short 1000 --explain 2 a.swf");
+    assert_has(story->out, "killed: its time limit has come");
+    assert_has(story->out, "submitted again with a limit of 200 s");
+    assert_has(story->out, "stands still as a checkpoint: its time limit has come");
+    assert_has(story->out, "extended with a limit of 200 s");
+    g_autoptr(Said) wrong = sim_program(*state, "--too-short 1001 a.swf");
+    assert_status(wrong, 2);
+    assert_has(wrong->err, "--too-short");
+}
+
 /* --- memory -------------------------------------------------------------------------------------- */
 
 #define FEW  10000u
@@ -150,6 +185,7 @@ int main(void)
         TEST(json_has_what_it_promises_for_each_policy),
         TEST(jobs_go_by_estimates_and_not_by_how_long_they_run),
         TEST(estimates_are_drawn_by_the_seed),
+        TEST(limits_that_are_too_short_are_counted),
         TEST(jobs_that_have_ended_cost_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -265,6 +265,66 @@ static void easy_is_that_of_the_reference(void **state)
     assert_int_equal(compared, REF_SEEDS * REF_JOBS);
 }
 
+/* --- limits that are too short ------------------------------------------------------------------ */
+
+/* One job of 100 s, on one vCPU: its first limit is from 50 to 99 s. */
+static SimFixtureRun *run_too_short(const char *dir, SimPolicy policy, guint64 fail_permille)
+{
+    static const SimFixtureJob job = {0, 100, 300, 1};
+    SimConfig config;
+    SimWorkloadConfig workload = {.short_permille = 1000, .seed = 1};
+    sim_fixture_config(policy, &config);
+    config.failures.action_permille = (guint32)fail_permille;
+    g_autofree char *text = sim_fixture_swf(1, 1, &job, 1);
+    return sim_fixture_run(dir, text, &config, &workload, NULL);
+}
+
+static void who_is_killed_at_his_limit_does_all_of_it_again(void **state)
+{
+    for (SimPolicy policy = SIM_POLICY_FCFS; policy <= SIM_POLICY_CONSERVATIVE; policy++) {
+        g_autoptr(SimFixtureRun) run = run_too_short(*state, policy, 0);
+        double limit_s = run->metrics.lost_cpu_s;
+        assert_true(limit_s >= 50 && limit_s < 100 && limit_s == (double)(gint64)limit_s);
+        assert_float_equal(run->metrics.wait_sum_s, limit_s + 1200, 1e-6);
+        assert_true(run->metrics.start_wait_sum_s == 0);
+        assert_float_equal(run->metrics.useful_cpu_s, 100, 1e-6);
+        assert_int_equal(run->metrics.jobs, 1);
+        assert_int_equal(run->metrics.kills, 1);
+        assert_int_equal(run->metrics.limit_kills, 1);
+        assert_int_equal(run->metrics.limit_extensions, 0);
+    }
+    g_autoptr(SimFixtureRun) run = run_too_short(*state, SIM_POLICY_RESERVED, 0);
+    assert_int_equal(run->metrics.limit_kills, 1);
+    assert_int_equal(run->metrics.guest_starts, 2);
+    assert_true(run->metrics.lost_cpu_s >= 50);
+}
+
+static void who_is_checkpointed_at_his_limit_goes_on_from_there(void **state)
+{
+    g_autoptr(SimFixtureRun) run = run_too_short(*state, SIM_POLICY_BERTH, 0);
+    assert_int_equal(run->metrics.jobs, 1);
+    assert_int_equal(run->metrics.kills, 0);
+    assert_int_equal(run->metrics.limit_extensions, 1);
+    assert_int_equal(run->metrics.checkpoints, 1);
+    assert_int_equal(run->metrics.restores, 1);
+    assert_true(run->metrics.lost_cpu_s < 1e-6);
+    assert_float_equal(run->metrics.useful_cpu_s, 100, 1e-6);
+    /* A boot, a checkpoint, its removal and a restore, besides what its user takes. */
+    assert_true(run->metrics.wait_sum_s > 1200 && run->metrics.wait_sum_s < 1260);
+}
+
+/* Where a checkpoint fails it ends as without one; and stops fail as all else does. */
+static void limits_come_however_much_fails(void **state)
+{
+    SimFixtureRun *failing = run_too_short(*state, SIM_POLICY_BERTH, 700);
+    assert_int_equal(failing->metrics.jobs, 1);
+    assert_int_equal(failing->metrics.limit_kills + failing->metrics.limit_extensions, 1);
+    assert_int_equal(failing->metrics.kills, failing->metrics.limit_kills);
+    assert_float_equal(failing->metrics.useful_cpu_s, 100, 1e-6);
+    assert_true(failing->metrics.ends_failed > 0);
+    sim_fixture_run_free(failing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -275,6 +335,12 @@ int main(void)
         cmocka_unit_test_setup_teardown(metrics_of_a_schedule_by_hand, tempdir_make,
                                         tempdir_remove),
         cmocka_unit_test_setup_teardown(easy_is_that_of_the_reference, tempdir_make,
+                                        tempdir_remove),
+        cmocka_unit_test_setup_teardown(who_is_killed_at_his_limit_does_all_of_it_again,
+                                        tempdir_make, tempdir_remove),
+        cmocka_unit_test_setup_teardown(who_is_checkpointed_at_his_limit_goes_on_from_there,
+                                        tempdir_make, tempdir_remove),
+        cmocka_unit_test_setup_teardown(limits_come_however_much_fails, tempdir_make,
                                         tempdir_remove),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -170,12 +170,47 @@ static void a_machine_that_nobody_names_is_asked_for(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, tempdir_make, tempdir_remove)
 
+/* Of 1000 jobs about as many as were asked for, by chance that the seed alone decides. */
+static void some_first_limits_are_too_short(void **state)
+{
+    SimFixtureJob jobs[1000];
+    for (guint i = 0; i < G_N_ELEMENTS(jobs); i++)
+        jobs[i] = (SimFixtureJob){i, 1 + i % 200, 400, 1};
+    g_autofree char *text = sim_fixture_swf(1, 1, jobs, G_N_ELEMENTS(jobs));
+    guint64 sums[3] = {0};
+    for (guint k = 0; k < G_N_ELEMENTS(sums); k++) {
+        SimWorkloadConfig config = {.short_permille = 130, .seed = 1 + k / 2};
+        SimJob job;
+        gboolean end;
+        guint n = 0;
+        g_autoptr(SimTrace) trace = NULL;
+        g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, NULL);
+        assert_true(sim_workload_rewind(workload, NULL));
+        for (guint i = 0; i < G_N_ELEMENTS(jobs); i++) {
+            assert_true(sim_workload_next(workload, &job, &end, NULL));
+            if (job.limit_again_usec == 0) {
+                assert_int_equal(job.limit_usec, 400 * G_USEC_PER_SEC);
+                continue;
+            }
+            n++;
+            sums[k] += (guint64)job.limit_usec * (i + 1);
+            assert_int_equal(job.limit_again_usec, 400 * G_USEC_PER_SEC);
+            assert_true(job.limit_usec < job.run_usec && 2 * job.limit_usec >= job.run_usec);
+            assert_int_equal(job.limit_usec % G_USEC_PER_SEC, 0);
+        }
+        assert_int_equal(sim_workload_survey(workload)->n_limit_short, n);
+        assert_true(n > 90 && n < 170);
+    }
+    assert_true(sums[0] == sums[1] && sums[0] != sums[2]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(wide_jobs_become_equal_guests_that_fit),
         TEST(load_scales_the_times_between_arrivals),
         TEST(limits_are_at_least_the_run_time),
+        TEST(some_first_limits_are_too_short),
         TEST(usage_and_memory_are_those_of_one_guest),
         TEST(numbers_that_several_jobs_have_are_noticed),
         TEST(a_machine_that_nobody_names_is_asked_for),
