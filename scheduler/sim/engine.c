@@ -14,6 +14,8 @@
  * (a guest that is short of CPU is slow), nothing ever will. */
 #define STUCK_USEC (1000 * 86400 * (gint64)G_USEC_PER_SEC)
 #define STUCK_RUNS 10
+/* Likewise when each node has failed so often, on average, while jobs were there and none arrived or ended. */
+#define STUCK_FAILURES 1000
 
 static const char *const policy_names[SIM_POLICY_N] = {"fcfs",     "easy",  "conservative",
                                                        "reserved", "berth", "bound"};
@@ -194,37 +196,54 @@ static void tell_progress(const Sim *sim)
                         hooks->user_data);
 }
 
-/* Nodes that fail again and again may keep a long job from its end for ever. */
-static gboolean goes_round(const Sim *sim, gint64 ended_usec, GError **error)
+static gboolean is_hopeless(const Sim *sim)
 {
     gint64 most = STUCK_USEC + STUCK_RUNS * sim->run_max_usec;
-    if (core_heap_has(&sim->arrival.link) || sim->now_usec - ended_usec <= most)
+    guint64 failures = sim->metrics->node_failures - sim->moved_failures;
+    return (!core_heap_has(&sim->arrival.link) && sim->now_usec - sim->moved_usec > most) ||
+           (g_hash_table_size(sim->runs) > 0 &&
+            failures > (guint64)STUCK_FAILURES * sim->machine.nodes);
+}
+
+/* Nodes that fail again and again may keep a long job from its end for ever, and starts that fail a gang. */
+static gboolean goes_round(const Sim *sim, GError **error)
+{
+    const SimFailures *failures = &sim->config->failures;
+    if (!is_hopeless(sim))
         return FALSE;
-    if (sim->config->failures.mtbf_usec == 0)
+    if (failures->mtbf_usec == 0 && failures->action_permille == 0)
         return !stuck(sim, error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                "policy %s: none of %u jobs has ended for %.0f days; with such an --mtbf their "
-                "nodes fail before they are done",
+                "policy %s: none of %u jobs has ended for %.0f days; with such %s",
                 sim_policy_name(sim->config->policy), g_hash_table_size(sim->runs),
-                (double)(sim->now_usec - ended_usec) / 86400e6);
+                (double)(sim->now_usec - sim->moved_usec) / 86400e6,
+                failures->mtbf_usec > 0 ? "an --mtbf their nodes fail before they are done"
+                                        : "--fail-actions they never come to their end");
     return TRUE;
+}
+
+/* Some job has arrived or ended. */
+static void note_moves(Sim *sim)
+{
+    guint64 moved = sim->metrics->jobs + sim->n_arrived;
+    if (moved == sim->n_moved)
+        return;
+    sim->n_moved = moved;
+    sim->moved_usec = sim->now_usec;
+    sim->moved_failures = sim->metrics->node_failures;
 }
 
 static gboolean loop(Sim *sim, GError **error)
 {
-    gint64 ended_usec = sim->now_usec;
-    guint64 n_ended = 0;
+    sim->moved_usec = sim->now_usec;
     for (guint64 n = 0; g_hash_table_size(sim->runs) > 0 || core_heap_has(&sim->arrival.link);
          n++) {
         if (interrupt(sim, error) || !step(sim, error))
             return FALSE;
         if (n % PROGRESS_STEPS == 0)
             tell_progress(sim);
-        guint64 ended = sim->metrics->jobs + sim->n_arrived;
-        if (ended != n_ended)
-            ended_usec = sim->now_usec;
-        n_ended = ended;
-        if (goes_round(sim, ended_usec, error))
+        note_moves(sim);
+        if (goes_round(sim, error))
             return FALSE;
     }
     if (sim->now_usec < sim->metrics->trace_end_usec || sim->metrics->trace_end_usec == 0)

@@ -121,6 +121,10 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
     GString *text = g_string_new(NULL);
     const SimSurvey *survey = sim_workload_survey(workload);
     add_head(text, workload);
+    if (usage == SIM_USAGE_SHAPES && survey->n_cpu_known + survey->n_memory_known == 0)
+        g_string_append(
+            text, "usage: nothing is drawn from the VM series of --usage, as there is no mean "
+                  "or peak to draw it to\n");
     if (usage != SIM_USAGE_RESERVED) {
         add_unknown(text, "CPU", survey->n_jobs - survey->n_cpu_known, survey->n_jobs);
         add_unknown(text, "memory", survey->n_jobs - survey->n_memory_known, survey->n_jobs);

@@ -147,7 +147,10 @@ typedef struct {
     SimTimer arrival, core_timer;
     SimJob next_job;
     guint64 n_arrived;
-    gint64 run_max_usec; /* the longest run that arrived */
+    gint64 run_max_usec;    /* the longest run that arrived */
+    guint64 n_moved;        /* jobs that have arrived, and that have ended; ... */
+    gint64 moved_usec;      /* ... the last of them then, ... */
+    guint64 moved_failures; /* ... and so often nodes had failed before */
     guint64 n_orders;
     guint64 n_again;  /* jobs that were submitted again */
     GHashTable *runs; /* SimRun by job.id */

@@ -132,6 +132,9 @@ static void a_job_that_never_ends_is_said_to(void **state)
     assert_status(said, 1);
     assert_has(said->err, "policy easy: none of 1 jobs has ended for 200");
     assert_has(said->err, "--mtbf");
+    g_autoptr(Said) soon = sim_program(*state, "--policy easy --mtbf 3s --mttr 1h a.swf");
+    assert_status(soon, 1);
+    assert_has(soon->err, "an --mtbf their nodes fail before they are done");
 }
 
 static void a_load_of_millennia_is_refused(void **state)
