@@ -14,6 +14,7 @@ static gboolean stop_after_join(BerthCore *core, CoreTask *task, const CoreGuest
         return FALSE;
     if (guest->phase == BERTH_GUEST_STOPPING) {
         core_emit(core, BERTH_ACTION_STOP, guest, task->record.stop_reason);
+        core_step_expect_to_leave(core, task);
         if (guest->op == BERTH_OP_MIGRATING) /* it may have left meanwhile */
             core_move_again(core, guest);
     } else if (core_step_all_nodes_are_up(core, task))

@@ -79,7 +79,7 @@ static gboolean is_leaving(const CoreTask *task)
 
 /* Whoever waits for an agent that cannot end a guest, as its QEMU hangs, hears nothing: neither STOP nor RELEASE is
  * ever answered by a failure. */
-static void expect_to_leave(BerthCore *core, CoreTask *task)
+void core_step_expect_to_leave(BerthCore *core, CoreTask *task)
 {
     gint64 due_usec = core_time_add(core->now_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]);
     if (task->leaving_usec == 0)
@@ -118,7 +118,7 @@ void core_step_release_guest(BerthCore *core, CoreGuest *guest)
     guest->phase = BERTH_GUEST_RELEASING;
     guest->removed_at = core->event;
     guest->task->planned_end_usec = MIN(guest->task->planned_end_usec, core->now_usec);
-    expect_to_leave(core, guest->task);
+    core_step_expect_to_leave(core, guest->task);
     core_nodes_changed(&core->nodes, core_step_node_of(core, guest));
     core_emit_changed(core, guest->task);
     core_emit(core, BERTH_ACTION_RELEASE, guest, guest->task->record.reason);
@@ -190,7 +190,7 @@ CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest)
 void core_step_stop_now(BerthCore *core, CoreTask *task)
 {
     core_step_set_phase(core, task, BERTH_GUEST_STOPPING);
-    expect_to_leave(core, task);
+    core_step_expect_to_leave(core, task);
     core_freeze_end(core, &task->guests[0]);
     for (guint32 i = 0; i < task->n_guests; i++)
         core_emit(core, BERTH_ACTION_STOP, &task->guests[i], task->record.stop_reason);

@@ -16,6 +16,8 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason);
 void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason);
 CoreNode *core_step_node_of(const BerthCore *core, const CoreGuest *guest);
 void core_step_stop_now(BerthCore *core, CoreTask *task);
+/* Its guests were just asked to end, or to be removed: they are thought to stay on if they do so for long. */
+void core_step_expect_to_leave(BerthCore *core, CoreTask *task);
 gboolean core_step_all_nodes_are_up(const BerthCore *core, const CoreTask *task);
 void core_step_free_guest(BerthCore *core, CoreGuest *guest);
 void core_step_fence(BerthCore *core, CoreGuest *guest);

@@ -303,6 +303,20 @@ static void who_is_not_stopped_is_thought_to_stay_as_long_again(void **state)
                            "exited 1.1 -> RELEASE 1.1@1\n"
                            "released 1.1 -> START 3.1@1\n"
                            "next 400\n");
+    /* It is stopped again after a restart, and waited for from then on. */
+    run(BERTH_POLICY_EASY, "node 1 4 1000\n"
+                           "submit 1 v=4 m=1 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=4 m=1 limit=100\n"
+                           "at 100\n"
+                           "timer -> STOP 1.1@1\n"
+                           "restart\n"
+                           "at 110\n"
+                           "join 1 1.1:running -> STOP 1.1@1\n"
+                           "next 230\n"
+                           "at 230\n"
+                           "timer\n"
+                           "planned 2 350\n");
 }
 
 /* 1 runs later than it was planned to, and so does 2. */
