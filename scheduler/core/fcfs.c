@@ -17,6 +17,7 @@ typedef struct {
     BerthCore *core;
     GArray *barriers;  /* CoreSize */
     GPtrArray *hidden; /* CoreNode */
+    gboolean has_started;
 } Pass;
 
 static CoreBarriers barriers_of(const Pass *pass)
@@ -58,10 +59,12 @@ static void look_at(Pass *pass, CoreClass *class)
     if (core_placement_park(pass->core, class))
         return;
     g_autofree guint32 *nodes = g_new(guint32, class->shape.guests);
-    if (core_fit(pass->core, class, core_placement_avoid(class), barriers_of(pass), nodes))
+    if (core_fit(pass->core, class, core_placement_avoid(class), barriers_of(pass), nodes)) {
         core_placement_start(pass->core, class, nodes);
-    else
+        pass->has_started = TRUE;
+    } else {
         let_wait(pass, class);
+    }
 }
 
 static gboolean any_node_is_left(const Pass *pass)
@@ -81,6 +84,22 @@ static void end_pass(Pass *pass)
     g_array_unref(pass->barriers);
 }
 
+/* Who started may have used up the limits of one who waits: what was kept for him is free. N: so many at most, from
+ * the first, were looked at. */
+static void park_some(BerthCore *core, guint n)
+{
+    for (guint at = 0; at < n;) {
+        CoreClass *class = core_order_at(core, at);
+        if (class == NULL)
+            return;
+        gboolean keeps = class->looked_at == core->pass && !class->is_blocked;
+        if (keeps && core_placement_park(core, class))
+            core->pass_again = TRUE;
+        else
+            at++;
+    }
+}
+
 void core_fcfs_pass(BerthCore *core)
 {
     Pass pass = {.core = core,
@@ -96,4 +115,6 @@ void core_fcfs_pass(BerthCore *core)
             look_at(&pass, class);
     }
     end_pass(&pass);
+    if (pass.has_started)
+        park_some(core, at);
 }

@@ -335,6 +335,19 @@ static void plan_of_who_may_run_no_more_is_dropped(void **state)
                            "why 2 account-limit\n");
 }
 
+static void nodes_kept_for_who_may_run_no_more_are_free_at_once(void **state)
+{
+    run(BERTH_POLICY_FCFS, "user 7 tasks=1\n"
+                           "node 1 4 1000\n"
+                           "node 2 1 1000\n"
+                           "submit 1 v=2 limit=100 -> START 1.1@1\n"
+                           "running 1.1\n"
+                           "submit 2 v=4 p=1 uid=7\n"
+                           "submit 3 v=2 limit=1000\n"
+                           "submit 4 v=1 uid=7 nodes=2 -> START 4.1@2 START 3.1@1\n"
+                           "why 2 account-limit\n");
+}
+
 static void plan_knows_how_long_guests_booted(void **state)
 {
     run(BERTH_POLICY_EASY, "node 1 10 1000\n"
@@ -621,6 +634,7 @@ int main(void)
         cmocka_unit_test(conservative_uses_the_gap_on_another_node),
         cmocka_unit_test(overstaying_job_does_not_end_the_plan),
         cmocka_unit_test(plan_of_who_may_run_no_more_is_dropped),
+        cmocka_unit_test(nodes_kept_for_who_may_run_no_more_are_free_at_once),
         cmocka_unit_test(plan_knows_how_long_guests_booted),
         cmocka_unit_test(plan_knows_what_boots_across_a_restart),
         cmocka_unit_test(who_does_not_leave_is_thought_to_stay_as_long_again),
