@@ -367,8 +367,31 @@ static guint moves_at(const World *world, guint32 node)
     return count;
 }
 
-static void check_caps(World *world, const BerthCoreAction *action)
+static gboolean has_begun(const World *world, const BerthCoreAction *action)
 {
+    const Task *old = check_old_task(world, action->guest.job, action->guest.task);
+    return old != NULL &&
+           (old->guests[0].op_serial != action->serial || old->guests[0].waits_for_room);
+}
+
+static gboolean begins_move(const World *world, const BerthCoreAction *action)
+{
+    return (action->kind == BERTH_ACTION_MIGRATE || action->kind == BERTH_ACTION_CHECKPOINT) &&
+           action->reason != BERTH_REASON_TIME_LIMIT && has_begun(world, action);
+}
+
+/* Those that could not wait may have begun after it, beyond the cap of the cluster. */
+static guint begun_after(const World *world, const BerthCoreEffects *effects, guint at)
+{
+    guint count = 0;
+    for (guint i = at + 1; i < effects->actions->len; i++)
+        count += begins_move(world, &g_array_index(effects->actions, BerthCoreAction, i));
+    return count;
+}
+
+static void check_caps(World *world, const BerthCoreEffects *effects, guint at)
+{
+    const BerthCoreAction *action = &g_array_index(effects->actions, BerthCoreAction, at);
     gint64 of_node = world->tunings[BERTH_TUNING_MOVES_PER_NODE];
     gint64 of_cluster =
         world->hosts->len * world->tunings[BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE] / 1000;
@@ -377,7 +400,9 @@ static void check_caps(World *world, const BerthCoreAction *action)
         CHECK(world, moves_at(world, action->to) <= of_node, action->to);
     if (action->reason == BERTH_REASON_BALANCE || action->reason == BERTH_REASON_PROMOTION ||
         action->reason == BERTH_REASON_DRAIN || action->reason == BERTH_REASON_AT_LIMIT)
-        CHECK(world, moves_at(world, 0) <= MAX(of_cluster, of_node), action->guest.job);
+        CHECK(world,
+              moves_at(world, 0) <= MAX(of_cluster, of_node) + begun_after(world, effects, at),
+              action->guest.job);
 }
 
 /* What nobody needs leaves a guest alone after each thing that was done to it. */
@@ -418,13 +443,6 @@ static void check_balloons(World *world, const BerthCoreAction *action)
     *asked_usec = world->now_usec;
 }
 
-static gboolean has_begun(const World *world, const BerthCoreAction *action)
-{
-    const Task *old = check_old_task(world, action->guest.job, action->guest.task);
-    return old != NULL &&
-           (old->guests[0].op_serial != action->serial || old->guests[0].waits_for_room);
-}
-
 static gboolean is_asked_for(BerthReason reason)
 {
     return reason == BERTH_REASON_CHECKPOINTED_BY_USER ||
@@ -440,10 +458,9 @@ void model_check_moves(World *world, const BerthCoreEffects *effects)
         if (action->kind == BERTH_ACTION_RESIZE && action->balloon_mib > 0 &&
             has_begun(world, action))
             check_balloons(world, action);
-        if ((action->kind != BERTH_ACTION_MIGRATE && action->kind != BERTH_ACTION_CHECKPOINT) ||
-            action->reason == BERTH_REASON_TIME_LIMIT || !has_begun(world, action))
+        if (!begins_move(world, action))
             continue;
-        check_caps(world, action);
+        check_caps(world, effects, i);
         if (!is_asked_for(action->reason))
             check_pace(world, action);
     }
