@@ -97,6 +97,7 @@ void limits_let_go(World *world)
     for (guint64 number = 1; number <= world->jobs->len; number++) {
         const Job *job = world_job(world, number);
         if (!job->is_refused && is_any_at_limit(job))
-            CHECK(world, set_limit(world, number, job->job.time_limit_usec * 10, TRUE), number);
+            CHECK(world, set_limit(world, number, job->job.time_limit_usec + world->now_usec, TRUE),
+                  number);
     }
 }
