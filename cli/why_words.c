@@ -118,15 +118,50 @@ static void tell_plan(Story *story)
     tell_leavings(story);
 }
 
+/* Of one node, and of several. */
+static const char *const hindrances[][2] = {
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_LOST] = {"lost its guest last",
+                                                             "lost its guest last"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_CPU] = {"is predicted to leave less CPU idle",
+                                                            "are predicted to leave less CPU idle"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_MEMORY] =
+        {"is predicted to leave less memory idle", "are predicted to leave less memory idle"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_OVERCOMMIT] =
+        {"has as much memory reserved in all as it may have (overcommit_max_permille)",
+         "have as much memory reserved in all as they may have (overcommit_max_permille)"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_PRESSED] = {"was short of memory lately",
+                                                                "were short of memory lately"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_RESTS] =
+        {"takes nobody for a while, as who was to start there had to go before it ran",
+         "take nobody for a while, as who was to start there had to go before it ran"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_AWAITED] =
+        {"waits until it is known again what its guests need",
+         "wait until it is known again what their guests need"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_EVACUATION] =
+        {"could not save all that would be in slack there in time (evacuation_max_usec)",
+         "could not save all that would be in slack there in time (evacuation_max_usec)"},
+    [BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_MAINTENANCE] =
+        {"has maintenance before it would end", "have maintenance before it would end"},
+};
+
+static const char *hindrance_text(const Berth__Explanation__Hindrance *hindrance)
+{
+    guint kind = (guint)hindrance->kind;
+    const char *text =
+        kind < G_N_ELEMENTS(hindrances) ? hindrances[kind][hindrance->nodes != 1] : NULL;
+    return text != NULL ? text : "cannot take it, for a reason that this berth does not know";
+}
+
 static void tell_no_room(Story *story)
 {
     const Berth__Explanation *why = story->why;
     g_autofree char *need = berth_format_size_mib(why->slack_need_mib);
-    tell(story,
-         "In slack, too, there is no room: no node is predicted to leave idle what it is thought "
-         "to need, %.1f vCPUs and %s; or those that are were short of memory lately, or may take "
-         "no more into slack.",
-         why->slack_need_milli / 1000.0, need);
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (size_t i = 0; i < why->n_hindrances; i++)
+        g_string_append_printf(text, "%s%u %s", i == 0 ? "; of the nodes that it may use, " : ", ",
+                               why->hindrances[i]->nodes, hindrance_text(why->hindrances[i]));
+    tell(story, "In slack, too, there is no room: it is thought to need %.1f vCPU%s and %s%s.",
+         why->slack_need_milli / 1000.0, why->slack_need_milli == 1000 ? "" : "s", need, text->str);
 }
 
 static void tell_slack(Story *story)

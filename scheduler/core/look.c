@@ -70,14 +70,20 @@ static void name_before(BerthCore *core, const CoreJob *job, BerthCoreWait *wait
 
 /* --- what it needs --------------------------------------------------------------------------- */
 
+/* Of those that could take a guest of CLASS by themselves. */
+static gboolean may_use(BerthCore *core, const CoreClass *class, const CoreNode *node)
+{
+    return core_class_allows(class, node->handle) && core_node_is_open(node) &&
+           core_size_fits(class->shape.start, core_node_capacity(node));
+}
+
 static void find_nearest(BerthCore *core, const CoreClass *class, BerthCoreWait *wait)
 {
     CoreSize need = class->shape.start;
     guint64 least = 0, most = 0;
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
         const CoreNode *node = core_nodes_get(&core->nodes, handle);
-        if (!core_class_allows(class, handle) || !core_node_is_open(node) ||
-            !core_size_fits(need, core_node_capacity(node)))
+        if (!may_use(core, class, node))
             continue;
         CoreSize free = core_node_free(node);
         guint64 lacks = core_nodes_left(&core->nodes, core_size_sub(need, free));
@@ -161,10 +167,10 @@ static void look_at_plan(BerthCore *core, const CoreJob *job, BerthCoreWait *wai
 
 /* --- slack ----------------------------------------------------------------------------------- */
 
-static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreJob *job, const CoreTask *task,
-                                         CoreNeeds needs)
+/* It might come to: all that is asked of it but room is given. */
+static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreClass *class,
+                                         const CoreTask *task)
 {
-    const CoreClass *class = job->class;
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC))
         return BERTH_SLACK_OFF;
     if (!class->shape.opportunistic)
@@ -175,10 +181,30 @@ static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreJob *job, co
         return BERTH_SLACK_WANTS_BACKING;
     if (core_class_start_memory_mib(class) > core_checkpoint_space_left_mib(core))
         return BERTH_SLACK_NO_SPACE;
+    return BERTH_SLACK_ROOM;
+}
+
+static void count_hindrances(BerthCore *core, const CoreLodger *lodger, guint32 avoid,
+                             BerthCoreWait *wait)
+{
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        const CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (may_use(core, lodger->class, node))
+            wait->hindrances[handle == avoid ? BERTH_HINDRANCE_LOST
+                                             : core_slack_hindrance(core, node, lodger)]++;
+    }
+}
+
+static void look_at_slack(BerthCore *core, const CoreClass *class, const CoreTask *task,
+                          CoreNeeds needs, BerthCoreWait *wait)
+{
     CoreLodger lodger = {class, class->shape.start, needs, core_predict_held_mib(task), TRUE};
-    return core_slack_find(core, &lodger, core_placement_avoid_for(task)) != NULL
-               ? BERTH_SLACK_ROOM
-               : BERTH_SLACK_NO_ROOM;
+    guint32 avoid = core_placement_avoid_for(task);
+    wait->slack = slack_answer(core, class, task);
+    if (wait->slack != BERTH_SLACK_ROOM || core_slack_find(core, &lodger, avoid) != NULL)
+        return;
+    wait->slack = BERTH_SLACK_NO_ROOM;
+    count_hindrances(core, &lodger, avoid, wait);
 }
 
 /* --- asked ----------------------------------------------------------------------------------- */
@@ -209,7 +235,7 @@ gboolean berth_core_get_wait(BerthCore *core, guint64 number, guint32 index,
     }
     find_nearest(core, job->class, &wait);
     look_at_plan(core, job, &wait);
-    wait.slack = slack_answer(core, job, task, needs);
+    look_at_slack(core, job->class, task, needs, &wait);
     *out_wait = wait;
     return TRUE;
 }

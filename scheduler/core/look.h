@@ -16,6 +16,21 @@ typedef enum {
     BERTH_SLACK_ROOM,          /* it fits somewhere, and has not been looked at since */
 } BerthCoreSlackAnswer;
 
+/* What keeps a node from taking a guest into its slack: the first of these that holds. */
+typedef enum {
+    BERTH_HINDRANCE_NONE,
+    BERTH_HINDRANCE_LOST,   /* a guest of the task was lost there last */
+    BERTH_HINDRANCE_CPU,    /* it is not predicted to leave so much of that idle */
+    BERTH_HINDRANCE_MEMORY, /* likewise */
+    BERTH_HINDRANCE_OVERCOMMIT, /* its guests would reserve more than overcommit_max_permille of its memory */
+    BERTH_HINDRANCE_PRESSED, /* it was short of memory lately */
+    BERTH_HINDRANCE_RESTS,   /* somebody who was started there had to go before he ran, lately */
+    BERTH_HINDRANCE_AWAITED, /* what a guest that was put back there needs is not known again yet */
+    BERTH_HINDRANCE_EVACUATION, /* all there in slack could not be written out within the evacuation bound */
+    BERTH_HINDRANCE_MAINTENANCE, /* it would meet one */
+    BERTH_N_HINDRANCES,
+} BerthHindrance;
+
 #define BERTH_WAIT_BEFORE_MAX   8u
 #define BERTH_WAIT_LEAVINGS_MAX 16u
 #define BERTH_WAIT_NODES_MAX    16u
@@ -49,7 +64,8 @@ typedef struct {
     guint32 jobs_before;      /* of which those are the first */
     gboolean has_more_before; /* not all were counted */
     BerthCoreSlackAnswer slack;
-    guint32 slack_need_milli; /* what it would be taken at there */
+    guint32 hindrances[BERTH_N_HINDRANCES]; /* of NODES_OPEN; BERTH_SLACK_NO_ROOM only, else 0 */
+    guint32 slack_need_milli;               /* what it would be taken at there */
     guint64 slack_need_mib;
 } BerthCoreWait;
 

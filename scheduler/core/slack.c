@@ -44,28 +44,50 @@ static gboolean could_leave(const BerthCore *core, const CoreNode *node, const C
            core_relief_most_mib(core);
 }
 
+/* If GONE, who is there and may be NULL, had left. */
+static BerthHindrance hindrance(const BerthCore *core, const CoreNode *node,
+                                const CoreLodger *lodger, const CoreGuest *gone)
+{
+    gint64 length_usec = core_class_length_usec(core, lodger->class);
+    CoreNeeds room = core_node_slack_without(&core->nodes, node, gone);
+    guint64 gone_mib = gone != NULL ? gone->size.memory_mib : 0;
+    guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib - gone_mib;
+    guint64 most = node->capacity.memory_mib *
+                   (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
+    if (lodger->needs.cpu_milli > room.cpu_milli || lodger->size.vcpus > node->capacity.vcpus)
+        return BERTH_HINDRANCE_CPU;
+    if (lodger->needs.memory_mib > room.memory_mib)
+        return BERTH_HINDRANCE_MEMORY;
+    if (reserved + lodger->size.memory_mib > most)
+        return BERTH_HINDRANCE_OVERCOMMIT;
+    if (core->now_usec < node->pressed_until_usec)
+        return BERTH_HINDRANCE_PRESSED;
+    if (lodger->starts && core->now_usec < node->slack_rest_usec)
+        return BERTH_HINDRANCE_RESTS;
+    if (core_predict_awaits_any(core, node))
+        return BERTH_HINDRANCE_AWAITED;
+    if (!could_leave(core, node, lodger, gone))
+        return BERTH_HINDRANCE_EVACUATION;
+    if (core_maintenance_forbids(core, node, lodger->class, length_usec))
+        return BERTH_HINDRANCE_MAINTENANCE;
+    return BERTH_HINDRANCE_NONE;
+}
+
+BerthHindrance core_slack_hindrance(const BerthCore *core, const CoreNode *node,
+                                    const CoreLodger *lodger)
+{
+    return hindrance(core, node, lodger, NULL);
+}
+
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger)
 {
-    return core_slack_has_room_without(core, node, lodger, NULL);
+    return hindrance(core, node, lodger, NULL) == BERTH_HINDRANCE_NONE;
 }
 
 gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node,
                                      const CoreLodger *lodger, const CoreGuest *guest)
 {
-    gint64 length_usec = core_class_length_usec(core, lodger->class);
-    CoreNeeds room = core_node_slack_without(&core->nodes, node, guest);
-    guint64 gone_mib = guest != NULL ? guest->size.memory_mib : 0;
-    guint64 reserved = node->reserved.memory_mib + node->slack.memory_mib - gone_mib;
-    guint64 most = node->capacity.memory_mib *
-                   (guint64)core->tunings[BERTH_TUNING_OVERCOMMIT_MAX_PERMILLE] / 1000;
-    return lodger->needs.cpu_milli <= room.cpu_milli &&
-           lodger->needs.memory_mib <= room.memory_mib &&
-           reserved + lodger->size.memory_mib <= most &&
-           lodger->size.vcpus <= node->capacity.vcpus &&
-           core->now_usec >= node->pressed_until_usec &&
-           (!lodger->starts || core->now_usec >= node->slack_rest_usec) &&
-           !core_predict_awaits_any(core, node) && could_leave(core, node, lodger, guest) &&
-           !core_maintenance_forbids(core, node, lodger->class, length_usec);
+    return hindrance(core, node, lodger, guest) == BERTH_HINDRANCE_NONE;
 }
 
 typedef struct {

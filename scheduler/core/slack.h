@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "scheduler/core/look.h"
 #include "scheduler/core/state.h"
 
 /* What looks for a place in slack. */
@@ -13,7 +14,10 @@ typedef struct {
 } CoreLodger;
 
 CoreLodger core_slack_lodger(const CoreGuest *guest);
-/* NODE's slack has room for LODGER; whether its class may run there is not looked at. */
+/* What keeps NODE from taking LODGER into its slack; whether its class may run there is not looked at. */
+BerthHindrance core_slack_hindrance(const BerthCore *core, const CoreNode *node,
+                                    const CoreLodger *lodger);
+/* There is none. */
 gboolean core_slack_has_room(const BerthCore *core, const CoreNode *node, const CoreLodger *lodger);
 /* The same if GUEST, which is in that slack, had left; NULL = nobody. */
 gboolean core_slack_has_room_without(const BerthCore *core, const CoreNode *node,

@@ -13,6 +13,8 @@ typedef struct {
     char *nodes[BERTH_WAIT_NODES_MAX];
     Berth__Explanation__Leaving leavings[BERTH_WAIT_LEAVINGS_MAX];
     Berth__Explanation__Leaving *leaving_pointers[BERTH_WAIT_LEAVINGS_MAX];
+    Berth__Explanation__Hindrance hindrances[BERTH_N_HINDRANCES];
+    Berth__Explanation__Hindrance *hindrance_pointers[BERTH_N_HINDRANCES];
 } Answer;
 
 static char *name_of(BerthDaemon *daemon, guint32 node)
@@ -42,6 +44,24 @@ static void tell_plan(BerthDaemon *daemon, const BerthCoreWait *wait, Answer *an
     message->n_leavings = wait->n_leavings;
 }
 
+static void tell_slack(const BerthCoreWait *wait, Answer *answer)
+{
+    Berth__Explanation *message = &answer->message;
+    message->slack = (Berth__Explanation__Slack)wait->slack;
+    message->slack_need_milli = wait->slack_need_milli;
+    message->slack_need_mib = wait->slack_need_mib;
+    message->hindrances = answer->hindrance_pointers;
+    for (guint kind = BERTH_HINDRANCE_NONE + 1; kind < BERTH_N_HINDRANCES; kind++) {
+        if (wait->hindrances[kind] == 0)
+            continue;
+        Berth__Explanation__Hindrance *hindrance = &answer->hindrances[kind];
+        berth__explanation__hindrance__init(hindrance);
+        hindrance->kind = (Berth__Explanation__Hindrance__Kind)kind;
+        hindrance->nodes = wait->hindrances[kind];
+        answer->hindrance_pointers[message->n_hindrances++] = hindrance;
+    }
+}
+
 /* WAIT outlives the answer. */
 static void tell_wait(BerthDaemon *daemon, BerthCoreWait *wait, Answer *answer)
 {
@@ -59,9 +79,7 @@ static void tell_wait(BerthDaemon *daemon, BerthCoreWait *wait, Answer *answer)
     message->has_more_before = wait->has_more_before;
     message->before = wait->before;
     message->n_before = wait->n_before;
-    message->slack = (Berth__Explanation__Slack)wait->slack;
-    message->slack_need_milli = wait->slack_need_milli;
-    message->slack_need_mib = wait->slack_need_mib;
+    tell_slack(wait, answer);
     tell_plan(daemon, wait, answer);
 }
 

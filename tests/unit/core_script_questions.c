@@ -177,6 +177,23 @@ static void describe_plan(const BerthCoreWait *wait, GString *text)
                                second(wait->leavings[i].time_usec));
 }
 
+static void describe_hindrances(const BerthCoreWait *wait, GString *text)
+{
+    static const char *const names[] = {[BERTH_HINDRANCE_LOST] = "lost",
+                                        [BERTH_HINDRANCE_CPU] = "cpu",
+                                        [BERTH_HINDRANCE_MEMORY] = "memory",
+                                        [BERTH_HINDRANCE_OVERCOMMIT] = "overcommit",
+                                        [BERTH_HINDRANCE_PRESSED] = "pressed",
+                                        [BERTH_HINDRANCE_RESTS] = "rests",
+                                        [BERTH_HINDRANCE_AWAITED] = "awaited",
+                                        [BERTH_HINDRANCE_EVACUATION] = "evacuation",
+                                        [BERTH_HINDRANCE_MAINTENANCE] = "maintenance"};
+    assert_int_equal(wait->hindrances[BERTH_HINDRANCE_NONE], 0);
+    for (guint i = BERTH_HINDRANCE_NONE + 1; i < BERTH_N_HINDRANCES; i++)
+        if (wait->hindrances[i] > 0)
+            g_string_append_printf(text, ",%s:%u", names[i], wait->hindrances[i]);
+}
+
 /* All that it says, as in a script. (transfer full) */
 static char *describe_wait(const Script *script, const BerthCoreWait *wait)
 {
@@ -200,6 +217,7 @@ static char *describe_wait(const Script *script, const BerthCoreWait *wait)
                                wait->nearest, wait->nearest_vcpus, wait->nearest_mib);
     describe_plan(wait, text);
     g_string_append_printf(text, " slack=%s", slack[wait->slack]);
+    describe_hindrances(wait, text);
     return g_string_free(text, FALSE);
 }
 

@@ -23,6 +23,9 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
     Berth__Explanation why = BERTH__EXPLANATION__INIT;
     Berth__Explanation__Leaving leaving = BERTH__EXPLANATION__LEAVING__INIT;
     Berth__Explanation__Leaving *leavings[] = {&leaving};
+    Berth__Explanation__Hindrance busy = BERTH__EXPLANATION__HINDRANCE__INIT;
+    Berth__Explanation__Hindrance pressed = BERTH__EXPLANATION__HINDRANCE__INIT;
+    Berth__Explanation__Hindrance *hindrances[] = {&busy, &pressed};
     char *nodes[] = {(char *)"n2"};
     guint64 before[] = {4, 7};
     task.state = BERTH__JOB_STATE__PENDING;
@@ -47,6 +50,12 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
     why.leavings = leavings;
     why.n_leavings = 1;
     why.slack = BERTH__EXPLANATION__SLACK__SLACK_NO_ROOM;
+    busy.kind = BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_CPU;
+    busy.nodes = 1;
+    pressed.kind = BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_PRESSED;
+    pressed.nodes = 2;
+    why.hindrances = hindrances;
+    why.n_hindrances = G_N_ELEMENTS(hindrances);
     why.slack_need_milli = 1500;
     why.slack_need_mib = 700;
     why.next_look_usec = NOW_USEC + 30 * SEC;
@@ -61,9 +70,8 @@ static void waiting_job_is_told_what_it_waits_for(void **state)
         "It is planned to start on n2 at 12:02:05, in 00:02:00, at the latest, if nobody comes "
         "before it.\n"
         "By then job 3 leaves n2: 12:02:04 at the latest.\n"
-        "In slack, too, there is no room: no node is predicted to leave idle what it is thought to "
-        "need, 1.5 vCPUs and 700M; or those that are were short of memory lately, or may take no "
-        "more into slack.\n"
+        "In slack, too, there is no room: it is thought to need 1.5 vCPUs and 700M; of the nodes "
+        "that it may use, 1 is predicted to leave less CPU idle, 2 were short of memory lately.\n"
         "Room is looked for whenever a job or a node comes or goes, and at 12:00:35, in 00:00:30, "
         "in "
         "any case.");
@@ -102,6 +110,32 @@ static void each_answer_about_slack_has_a_sentence(void **state)
         g_autofree char *text = now_text(&job, &task, &why);
         if (why.slack == BERTH__EXPLANATION__SLACK__SLACK_OFF)
             assert_non_null(strstr(text, "slack = yes in [guests] and kind = rbd in [storage]"));
+        assert_true(g_hash_table_add(seen, g_steal_pointer(&text)));
+    }
+}
+
+static void each_hindrance_has_words_for_one_node_and_for_several(void **state)
+{
+    const ProtobufCEnumDescriptor *all = &berth__explanation__hindrance__kind__descriptor;
+    g_autoptr(GHashTable) seen = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    Berth__Explanation__Hindrance hindrance = BERTH__EXPLANATION__HINDRANCE__INIT;
+    Berth__Explanation__Hindrance *hindrances[] = {&hindrance};
+    for (guint i = 1; i < 2 * all->n_values; i++) {
+        Berth__Job job = BERTH__JOB__INIT;
+        Berth__Task task = BERTH__TASK__INIT;
+        Berth__Explanation why = BERTH__EXPLANATION__INIT;
+        task.state = BERTH__JOB_STATE__PENDING;
+        why.reason = BERTH__REASON__REASON_RESOURCES;
+        why.slack = BERTH__EXPLANATION__SLACK__SLACK_NO_ROOM;
+        why.hindrances = hindrances;
+        why.n_hindrances = 1;
+        hindrance.kind = (Berth__Explanation__Hindrance__Kind)all->values[i / 2].value;
+        hindrance.nodes = 1 + i % 2;
+        g_autofree char *text = now_text(&job, &task, &why);
+        if (hindrance.kind == BERTH__EXPLANATION__HINDRANCE__KIND__HINDRANCE_UNSPECIFIED)
+            assert_non_null(strstr(text, "a reason that this berth does not know"));
+        else
+            assert_null(strstr(text, "does not know"));
         assert_true(g_hash_table_add(seen, g_steal_pointer(&text)));
     }
 }
@@ -291,6 +325,7 @@ int main(void)
         cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
         cmocka_unit_test(held_job_is_not_told_of_room),
         cmocka_unit_test(each_answer_about_slack_has_a_sentence),
+        cmocka_unit_test(each_hindrance_has_words_for_one_node_and_for_several),
         cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
         cmocka_unit_test(job_that_stands_still_or_has_ended_is_told_why),
         cmocka_unit_test(wish_is_told_with_its_reason),

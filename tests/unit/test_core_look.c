@@ -109,11 +109,38 @@ static void wait_says_why_not_in_slack(void **state)
                        "slack=cannot-leave\n");
     run(IDLE_NODE "submit 2 v=4 m=800 slack may-checkpoint\n"
                   "waits 2 need=4/800 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
-                  "slack=no-room\n");
+                  "slack=no-room,cpu:1\n");
     core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 100,
                           IDLE_NODE "submit 2 v=2 m=500 slack may-checkpoint\n"
                                     "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 "
                                     "leaves=1@10000 slack=no-space\n");
+}
+
+/* Each of the nodes for another reason; 5 is too small for it, and is none that it may use. */
+static void wait_counts_nodes_by_what_hinders_them(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 1 v=4 m=1000 limit=10000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "node 2 4 1000\n"
+        "submit 2 v=4 m=1000 limit=10000 -> START 2.1@2\n"
+        "running 2.1\n"
+        "node 3 4 1000\n"
+        "submit 3 v=4 m=1000 limit=10000 -> START 3.1@3\n"
+        "running 3.1\n"
+        "node 4 4 1000\n"
+        "submit 4 v=4 m=1000 limit=10000 -> START 4.1@4\n"
+        "running 4.1\n"
+        "node 5 1 1000\n"
+        "at 20\n"
+        "report 1.1 cpu=4000 mem=300\n"
+        "report 2.1 cpu=1000 mem=900\n"
+        "report 3.1 cpu=1000 mem=900\n"
+        "report 4.1 cpu=1000 mem=300\n"
+        "pressed 4\n"
+        "submit 5 v=2 m=500 slack may-checkpoint\n"
+        "waits 5 need=2/500 open=4 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
+        "slack=no-room,cpu:1,memory:2,pressed:1\n");
 }
 
 /* 2 has the firm start, on node 2; for 3 node 1 is gathered, as soon as somebody comes who could be in slack. */
@@ -148,7 +175,7 @@ static void room_in_slack_may_be_where_it_was(void **state)
                   "pressed 1\n"
                   "released 2.1\n"
                   "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
-                  "slack=no-room\n"
+                  "slack=no-room,pressed:1\n"
                   "at 500\n"
                   "report 1.1 cpu=1000 mem=300\n"
                   "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 "
@@ -166,7 +193,7 @@ static void wait_says_when_room_is_looked_for_next(void **state)
         "at 9\n"
         "report 1.1 cpu=1000 mem=300\n"
         "submit 2 v=2 m=500 slack may-checkpoint\n"
-        "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 slack=no-room\n"
+        "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 slack=no-room,cpu:1\n"
         "at 11\n"
         "report 1.1 cpu=1000 mem=300\n"
         "waits 2 need=2/500 open=1 nearest=1:0/0 plan=10000@1 leaves=1@10000 slack=room\n"
@@ -184,6 +211,7 @@ int main(void)
         cmocka_unit_test(wait_names_eight_before_it_at_most),
         cmocka_unit_test(elder_ones_are_counted_by_looking_at_each_once),
         cmocka_unit_test(wait_says_why_not_in_slack),
+        cmocka_unit_test(wait_counts_nodes_by_what_hinders_them),
         cmocka_unit_test(wait_says_whether_a_plan_may_be_put_off),
         cmocka_unit_test(room_in_slack_may_be_where_it_was),
         cmocka_unit_test(wait_says_when_room_is_looked_for_next),
