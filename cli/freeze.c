@@ -58,6 +58,14 @@ static void take_state(Freeze *freeze, const Berth__Event *event)
         freeze->is_over = !freeze->freezes && !freeze->boots;
 }
 
+/* Its guest ran on while that was made; all others leave nothing to be saved. */
+static gboolean is_live(Berth__Reason reason)
+{
+    return reason == BERTH__REASON__REASON_CHECKPOINTED_BY_USER ||
+           reason == BERTH__REASON__REASON_CHECKPOINTED_BY_OPERATOR ||
+           reason == BERTH__REASON__REASON_CHECKPOINT_DUE;
+}
+
 /* Nothing is left of a guest: of the one that was to be saved. It stands still on, on disk, if it had an older
  * checkpoint. */
 static void take_release(Freeze *freeze, const Berth__Event *event)
@@ -90,14 +98,14 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
         freeze->is_over = !freeze->freezes;
         break;
     case BERTH__EVENT__KIND__GUEST_CHECKPOINTED: /* one that stood still in memory keeps its state */
-        freeze->is_saved |= freeze->to_disk && is_freeze(event->reason);
+        freeze->is_saved |= freeze->to_disk && !is_live(event->reason);
         break;
     case BERTH__EVENT__KIND__GUEST_RELEASED:
     case BERTH__EVENT__KIND__GUEST_FENCED:
         take_release(freeze, event);
         break;
     case BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED:
-        if (freeze->to_disk)
+        if (freeze->to_disk && is_freeze(event->reason)) /* not of one that was under way before */
             fail(freeze, event->text);
         break;
     case BERTH__EVENT__KIND__GUEST_FREEZE_FAILED:

@@ -89,6 +89,25 @@ gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task)
     return TRUE;
 }
 
+static gboolean runs_on_meanwhile(const CoreTask *task)
+{
+    return task->record.checkpoint_open != 0 && !task->record.checkpoint_stops;
+}
+
+guint64 core_checkpoint_needs_to_disk_mib(const BerthCore *core, const CoreTask *task)
+{
+    if (task->record.freeze_to_disk ||
+        (task->record.checkpoint_space_mib > 0 && !runs_on_meanwhile(task)))
+        return 0;
+    return core_checkpoint_space_mib(core, &task->guests[0]);
+}
+
+void core_checkpoint_keep_space_to_disk(BerthCore *core, CoreTask *task)
+{
+    set_space(core, task,
+              task->record.checkpoint_space_mib + core_checkpoint_needs_to_disk_mib(core, task));
+}
+
 void core_checkpoint_free_space(BerthCore *core, CoreTask *task)
 {
     if (task->record.checkpoint_wanted == BERTH_REASON_NONE && task->record.checkpoint_open == 0)
@@ -131,8 +150,12 @@ void core_checkpoint_settle(BerthCore *core, CoreGuest *guest)
 
 gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest)
 {
-    if (!core_move_may_checkpoint(core, guest) || !core_checkpoint_keep_space(core, guest->task))
+    if (!core_move_may_checkpoint(core, guest))
         return FALSE;
+    if (!core_checkpoint_keep_space(core, guest->task)) {
+        guest->task->record.checkpoint_missed_usec = core->now_usec;
+        return FALSE;
+    }
     if (!waits(core, guest))
         core_move_checkpoint(core, guest, TRUE, guest->task->record.freeze_reason);
     return TRUE;
@@ -221,7 +244,8 @@ static void go_on_from(BerthCore *core, CoreTask *task, const BerthCoreCheckpoin
     core_emit_changed(core, task);
 }
 
-static void end(BerthCore *core, CoreTask *task)
+/* TO_DISK: another one follows. */
+static void end(BerthCore *core, CoreTask *task, gboolean to_disk)
 {
     BerthCoreTask *record = &task->record;
     if (!record->checkpoint_stops)
@@ -229,13 +253,19 @@ static void end(BerthCore *core, CoreTask *task)
     record->checkpoint_open = 0;
     record->checkpoint_stops = FALSE;
     record->checkpoint_reason = BERTH_REASON_NONE;
-    core_checkpoint_free_space(core, task);
+    if (to_disk)
+        set_space(
+            core, task,
+            MIN(record->checkpoint_space_mib, core_checkpoint_space_mib(core, &task->guests[0])));
+    else
+        core_checkpoint_free_space(core, task);
 }
 
 void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
                            const CoreTaskInput *input)
 {
     const BerthCoreTask *record = &task->record;
+    gboolean to_disk = runs_on_meanwhile(task) && record->freeze_to_disk;
     if (input->ok) {
         BerthCoreCheckpoint done = {record->checkpoint_open, record->epoch,
                                     ran_usec(core, task, began_usec, input),
@@ -245,7 +275,7 @@ void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
     } else {
         core_charge_pause(core, &task->guests[0], began_usec);
     }
-    end(core, task);
+    end(core, task, to_disk);
 }
 
 void core_checkpoint_drop(BerthCore *core, CoreTask *task)
@@ -255,7 +285,7 @@ void core_checkpoint_drop(BerthCore *core, CoreTask *task)
     if (task->record.checkpoint_open != 0 || task->record.checkpoint_wanted != BERTH_REASON_NONE)
         core_emit_changed(core, task);
     task->record.checkpoint_stops = FALSE;
-    end(core, task);
+    end(core, task, FALSE);
 }
 
 void core_checkpoint_doubt(BerthCore *core, CoreTask *task)

@@ -19,13 +19,18 @@ guint64 core_checkpoint_space_left_mib(const BerthCore *core);
 /* Keeps that for TASK until its checkpoint is done, or it leaves its node. FALSE: there is not so much left. What
  * is kept already stays so. */
 gboolean core_checkpoint_keep_space(BerthCore *core, CoreTask *task);
+/* That TASK needs beyond what is kept for it already, to be frozen to disk. A checkpoint that is under way while it runs on is
+ * another one: as long as both are to come there is space for both. */
+guint64 core_checkpoint_needs_to_disk_mib(const BerthCore *core, const CoreTask *task);
+/* Keeps that; to be called before that is wanted. */
+void core_checkpoint_keep_space_to_disk(BerthCore *core, CoreTask *task);
 /* ... unless one is wanted or under way. */
 void core_checkpoint_free_space(BerthCore *core, CoreTask *task);
 /* TASK, which has space kept, is to be checkpointed for REASON, and to run on. */
 void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason);
 /* GUEST is at rest, and as frozen as it is to be: what is wanted begins. */
 void core_checkpoint_settle(BerthCore *core, CoreGuest *guest);
-/* GUEST, at rest, is to be frozen to disk: begins, or waits. FALSE: there is no space. */
+/* GUEST, at rest, is to be frozen to disk: begins, or waits. FALSE: there is no space, which is told. */
 gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest);
 /* More of those that wait may be begun. */
 void core_checkpoint_begin_some(BerthCore *core);

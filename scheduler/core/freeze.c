@@ -113,7 +113,7 @@ gboolean core_freeze_is_at_time_limit(const CoreTask *task)
 void core_freeze_to_disk_failed(BerthCore *core, CoreGuest *guest)
 {
     BerthCoreTask *record = &guest->task->record;
-    record->freeze_to_disk = FALSE;
+    not_to_disk(core, guest);
     if (!guest->is_frozen)
         record->freeze_reason = BERTH_REASON_NONE;
     core_emit_changed(core, guest->task);

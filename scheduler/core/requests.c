@@ -311,7 +311,7 @@ static gboolean refuse_at_time_limit(const CoreJob *job, const char *what, GErro
 static void freeze_task(BerthCore *core, CoreTask *task, gboolean to_disk, BerthReason reason)
 {
     if (to_disk && !core_saves_is_on_disk(task)) {
-        core_checkpoint_keep_space(core, task);
+        core_checkpoint_keep_space_to_disk(core, task);
         core_freeze_want_to_disk(core, &task->guests[0]);
     }
     if (task->record.freeze_reason != BERTH_REASON_FROZEN_BY_OPERATOR)
@@ -333,7 +333,7 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean
                     number);
         return FALSE;
     }
-    if (to_disk && !core_saves_check(core, job, error))
+    if (to_disk && !core_saves_check(core, job, TRUE, error))
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         if (!may_freeze(job->tasks[i]))

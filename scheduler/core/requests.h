@@ -31,8 +31,9 @@ gboolean core_thaw(BerthCore *core, guint64 job, guint32 to, gboolean by_operato
 gboolean core_checkpoint(BerthCore *core, guint64 job, gboolean by_operator, GError **error);
 gboolean core_restore(BerthCore *core, guint64 job, guint32 task,
                       const BerthCoreCheckpoint *checkpoint, GError **error);
-/* Whether what runs of JOB can be saved, and there is space for that. */
-gboolean core_saves_check(const BerthCore *core, const CoreJob *job, GError **error);
+/* Whether what runs of JOB can be saved, and there is space for that; TO_DISK: to be frozen so. */
+gboolean core_saves_check(const BerthCore *core, const CoreJob *job, gboolean to_disk,
+                          GError **error);
 /* TASK is frozen, and has no guest any more, or will have none soon. */
 gboolean core_saves_is_on_disk(const CoreTask *task);
 /* Such a one waits to go on. */

@@ -28,13 +28,19 @@ static gboolean has_guest(const CoreTask *task)
            task->record.stop_reason == BERTH_REASON_NONE;
 }
 
-/* Those of JOB that would be saved, and have no space kept for that. */
-static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job)
+/* That those of JOB that would be saved need beyond what is kept for that. */
+static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job, gboolean to_disk)
 {
     guint64 need_mib = 0;
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (has_guest(job->tasks[i]) && job->tasks[i]->record.checkpoint_space_mib == 0)
-            need_mib += core_checkpoint_space_mib(core, &job->tasks[i]->guests[0]);
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const CoreTask *task = job->tasks[i];
+        if (!has_guest(task))
+            continue;
+        if (to_disk)
+            need_mib += core_checkpoint_needs_to_disk_mib(core, task);
+        else if (task->record.checkpoint_space_mib == 0)
+            need_mib += core_checkpoint_space_mib(core, &task->guests[0]);
+    }
     return need_mib;
 }
 
@@ -50,9 +56,10 @@ static gboolean can_be_saved(const BerthCore *core, const CoreJob *job, GError *
     return TRUE;
 }
 
-gboolean core_saves_check(const BerthCore *core, const CoreJob *job, GError **error)
+gboolean core_saves_check(const BerthCore *core, const CoreJob *job, gboolean to_disk,
+                          GError **error)
 {
-    guint64 need_mib = space_needed_mib(core, job);
+    guint64 need_mib = space_needed_mib(core, job, to_disk);
     guint64 left_mib = core_checkpoint_space_left_mib(core);
     if (!can_be_saved(core, job, error))
         return FALSE;
@@ -71,7 +78,7 @@ gboolean core_checkpoint(BerthCore *core, guint64 number, gboolean by_operator, 
 {
     CoreJob *job = core_get_unfinished(core, number, error);
     guint32 n_wanted = 0;
-    if (job == NULL || !core_saves_check(core, job, error))
+    if (job == NULL || !core_saves_check(core, job, FALSE, error))
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         CoreTask *task = job->tasks[i];

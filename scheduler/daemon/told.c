@@ -112,7 +112,9 @@ static void take_unsaved(BerthTaskEntry *entry, const BerthCoreTask *task, Berth
     gboolean is_at_end = task->stop_reason == BERTH_REASON_TIME_LIMIT;
     news->is_drain_missed = task->drain_missed_usec > (gint64)entry->stored->drain_missed_usec;
     news->is_unsaved = is_missed && is_at_end;
-    news->is_missed = is_missed && !is_at_end;
+    if (is_missed && !is_at_end && entry->stored->freeze_to_disk && !task->freeze_to_disk)
+        news->not_to_disk = task->freeze_reason;
+    news->is_missed = is_missed && !is_at_end && news->not_to_disk == BERTH_REASON_NONE;
     if (news->is_unsaved)
         berth_told_unsaved(entry, "there was not so much space left for checkpoints "
                                   "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf; "

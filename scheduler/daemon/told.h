@@ -9,7 +9,9 @@
 typedef struct {
     gboolean
         is_unsaved; /* it was to be checkpointed at its time limit, for which there is no space */
-    gboolean is_missed;       /* likewise one that was due */
+    gboolean is_missed; /* likewise one that was due */
+    BerthReason
+        not_to_disk; /* likewise one to disk, so that it stands still in memory: why; NONE = not so */
     gboolean is_drain_missed; /* likewise for the drain of its node */
     gboolean is_short;        /* it stalls for want of memory, gets no more, and goes on */
 } BerthNews;

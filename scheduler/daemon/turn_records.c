@@ -85,6 +85,12 @@ static void log_missed(BerthTurn *turn, const Berth__Task *task, const BerthNews
                      "it was due, and there is not so much space left for checkpoints "
                      "(checkpoint_space_mib, checkpoint_room_permille of berthd.conf); it is tried "
                      "again in its turn");
+    if (news->not_to_disk != BERTH_REASON_NONE)
+        log_of_guest(turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED,
+                     (Berth__Reason)news->not_to_disk,
+                     "it was to be frozen to disk, and there is not so much space left for "
+                     "checkpoints (checkpoint_space_mib, checkpoint_room_permille of berthd.conf; "
+                     "berth checkpoint rm makes room): it is frozen in memory");
     if (news->is_drain_missed)
         log_of_guest(
             turn, task, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED, BERTH__REASON__REASON_DRAIN,

@@ -610,6 +610,65 @@ static void freeze_to_disk_that_fails_leaves_the_guest_as_it_was(void **state)
                   "saved 1 0\n");
 }
 
+/* Which is another one: there is space for both, or it is refused. */
+static void freeze_to_disk_follows_a_checkpoint_under_way(void **state)
+{
+    run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                 "saved 1 0 kept=164\n"
+                 "freeze 1 disk\n"
+                 "saved 1 0 kept=328\n"
+                 "freeze 1 disk\n"
+                 "saved 1 0 kept=328\n"
+                 "checkpointed 1.1 stored=30 -> CHECKPOINT 1.1@1\n"
+                 "saved 1 1 epoch=1 stored=30 kept=164\n"
+                 "checkpointed 1.1 stored=60 -> RELEASE 1.1@1\n"
+                 "saved 1 2 epoch=1 stored=60\n"
+                 "? 1 SUSPENDED frozen-by-user releasing\n");
+    run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                 "freeze 1 disk\n"
+                 "restart\n"
+                 "join 1 1.1:running -> CHECKPOINT 1.1@1#1\n"
+                 "saved 1 0 kept=328\n"
+                 "checkpointed 1.1 failed -> CHECKPOINT 1.1@1\n"
+                 "saved 1 0 kept=164\n"
+                 "checkpointed 1.1 failed\n"
+                 "saved 1 0\n"
+                 "? 1 RUNNING none running\n");
+    run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                 "freeze 1 disk\n"
+                 "thaw 1\n"
+                 "checkpointed 1.1 stored=30\n"
+                 "saved 1 1 epoch=1 stored=30\n"
+                 "? 1 RUNNING none running\n");
+    run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                 "freeze 1 disk\n"
+                 "gone 1.1 guest-crashed -> RELEASE 1.1@1\n"
+                 "saved 1 0\n");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 200,
+                          ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+                                   "freeze 1 disk ! may take 164 MiB, and 36 MiB\n"
+                                   "checkpointed 1.1 stored=30\n"
+                                   "freeze 1 disk -> CHECKPOINT 1.1@1\n");
+}
+
+/* The wish outlives the guest; the space that was kept for it does not. */
+static void freeze_to_disk_without_space_is_missed(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 200,
+                          ONE_RUNS "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+                                   "at 10\n"
+                                   "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                                   "submit 2 m=100 may-checkpoint -> START 2.1@1\n"
+                                   "running 2.1\n"
+                                   "checkpoint 2 -> CHECKPOINT 2.1@1#1\n"
+                                   "released 1.1 -> START 1.2@1\n"
+                                   "at 20\n"
+                                   "running 1.2 -> FREEZE 1.2@1\n"
+                                   "missed 1 20\n"
+                                   "frozen 1.2\n"
+                                   "? 1 SUSPENDED frozen-by-user running\n");
+}
+
 /* It is to stand still, and what it is to go on from is there. */
 static void freeze_to_disk_of_a_lost_guest_is_done(void **state)
 {
@@ -662,6 +721,8 @@ int main(void)
         cmocka_unit_test(waiting_one_takes_the_size_of_what_it_is_put_back_to),
         cmocka_unit_test(thaw_from_disk_goes_where_it_is_wanted),
         cmocka_unit_test(freeze_to_disk_that_fails_leaves_the_guest_as_it_was),
+        cmocka_unit_test(freeze_to_disk_follows_a_checkpoint_under_way),
+        cmocka_unit_test(freeze_to_disk_without_space_is_missed),
         cmocka_unit_test(freeze_to_disk_of_a_lost_guest_is_done),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));

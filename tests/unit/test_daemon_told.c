@@ -181,6 +181,18 @@ static void missed_checkpoint_is_told_by_what_it_was_for(void **state)
     assert_false(told->news.is_missed || told->news.is_unsaved);
     take(told, "n1");
     assert_false(told->news.is_drain_missed);
+    told->entry.stored->freeze_to_disk = TRUE;
+    told->task.freeze_reason = BERTH_REASON_FROZEN_BY_USER;
+    told->task.stop_reason = BERTH_REASON_NONE;
+    told->task.checkpoint_missed_usec = 10;
+    take(told, "n1");
+    assert_int_equal(told->news.not_to_disk, BERTH_REASON_FROZEN_BY_USER);
+    assert_false(told->news.is_missed || told->news.is_unsaved);
+    take(told, "n1");
+    assert_int_equal(told->news.not_to_disk, BERTH_REASON_NONE);
+    told->task.stop_reason = BERTH_REASON_TIME_LIMIT;
+    told->task.checkpoint_missed_usec = 11;
+    take(told, "n1");
     told->task.state = BERTH_JOB_TIMEOUT; /* it stays with what has ended */
     told->task.stop_reason = BERTH_REASON_NONE;
     take(told, "n1");
