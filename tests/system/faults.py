@@ -21,6 +21,7 @@ KEPT_MIB = 48  # which takes some tenths of a second to be saved
 TRIES = 3
 ENDLESS = 1000000
 FAULT_SECONDS = 5
+LONG_SECONDS = 45  # longer than op_timeout_sec of berthd and agents
 _cases = []
 _outcomes = []
 _jobs = []  # of the case that is under way
@@ -305,11 +306,11 @@ def kill_qemu(case):
 
 
 @contextlib.contextmanager
-def lasting(begin, end):
+def lasting(begin, end, seconds=FAULT_SECONDS):
     lab_exec("host", *begin)
     try:
         yield
-        time.sleep(FAULT_SECONDS)
+        time.sleep(seconds)
     finally:
         lab_exec("host", *end)
 
@@ -331,8 +332,8 @@ def lose(node, case):
         lab_exec("host", "ip", "link", "set", node, "up")
 
 
-def pause_ceph():
-    return lasting(["ceph", "osd", "pause"], ["ceph", "osd", "unpause"])
+def pause_ceph(seconds=FAULT_SECONDS):
+    return lasting(["ceph", "osd", "pause"], ["ceph", "osd", "unpause"], seconds)
 
 
 def pool_is_full():
@@ -375,6 +376,7 @@ def without_space():
 LOST = "its node is cut off for good"
 QEMU = "QEMU is killed"
 FULL = "the pool is full"
+LONG = "Ceph is paused for longer than it is waited for"
 FAULTS = {
     "the agent is killed": lambda case: kill(case.node),
     "berthd is killed": lambda case: kill("berthd"),
@@ -383,6 +385,7 @@ FAULTS = {
     "the link is cut": lambda case: cut_link(case.node),
     LOST: lambda case: lose(case.node, case),
     "Ceph is paused": lambda case: pause_ceph(),
+    LONG: lambda case: pause_ceph(LONG_SECONDS),
     FULL: lambda case: fill_pool(),
 }
 
@@ -513,7 +516,7 @@ def add_action(action, make, steps):
             through(case, steps[step], FAULTS[name])
             return conclude(case, is_lost)
         # These show the same at each step.
-        if name not in (LOST, FULL) or step in ("done", "at libvirt"):
+        if name not in (LOST, FULL, LONG) or step in ("done", "at libvirt"):
             add(action, step, name, disturb)
     for step in steps:
         for name in FAULTS:

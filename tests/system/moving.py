@@ -76,7 +76,7 @@ def at_destination(fault):
     return there
 
 
-ANYWHERE = ("berthd is killed", "Ceph is paused", FULL)
+ANYWHERE = ("berthd is killed", "Ceph is paused", LONG, FULL)
 SOURCE = {f"{what} (source)": fault for what, fault in FAULTS.items() if what not in ANYWHERE}
 DESTINATION = {f"{what} (destination)": at_destination(FAULTS[what]) for what in FAULTS if what not in ANYWHERE}
 
@@ -88,7 +88,9 @@ def has_such_a_guest(step, fault):
 
 
 def takes_long(step, fault):
-    """Once at each end shows it."""
+    """Once shows it, at each end."""
+    if fault == LONG:
+        return step != "arrived"
     return LOST in fault and (step, fault) not in (("copying", f"{LOST} (source)"), ("arrived", f"{LOST} (destination)"))
 
 

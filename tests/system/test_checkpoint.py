@@ -9,6 +9,8 @@ from counting import *
 
 KEPT_MIB = by_size(8, 64, 200)
 TIMES = by_size(2, 5, 20)
+ENDLESS = 1000000
+PERIODS = by_size(1, 1, 4)
 ROUNDS = by_size(3, 10, 100)
 MEMORY_MIB, TOUCHED_MIB = by_size((256, 48), (1024, 150), (2048, 300))
 OWN_MIB = 100  # at most, of the guest's kernel and init
@@ -48,18 +50,20 @@ def to_disk():
     await_empty(job)
 
 
-@test("a job whose host has lost power goes on from its checkpoint on another node")
+@test("a job that is saved every minute goes on from the newest checkpoint, on another node, when its host has lost power")
 def host_dies():
-    job = start(KEPT_MIB)
-    await_more(job)
-    berth("checkpoint", "--wait", str(job))
+    job = start(KEPT_MIB, "--checkpoint-every", "1m", "--checkpoint-keep", "2", lines=ENDLESS)
+    await_true("it was saved by itself", lambda: [c["serial"] for c in checkpoints(job)][-1:] == [PERIODS], 75 * PERIODS)
+    check_equal([c["serial"] for c in checkpoints(job)], list(range(max(PERIODS - 1, 1), PERIODS + 1)), "those that are kept")
     await_more(job)
     first = node_of(job)
     lab("stop", f"host/{first}")
     try:
         await_true("it goes on elsewhere", lambda: node_of(job) == other(first)
                    and show(job)["state"] == "RUNNING", 240)
-        check_whole(job, epoch=starts(task(show(job))))
+        await_more(job)
+        stop(job)
+        check_whole(job, epoch=starts(task(show(job))), lines=ENDLESS, was_stopped=True)
     finally:
         lab("start", f"host/{first}")
         await_true("the node is back", lambda: node_is_up(first), 120)

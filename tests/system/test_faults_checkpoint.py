@@ -31,7 +31,7 @@ for a_step in SAVING:
     for a_name in FAULTS:
         add_case(a_step, a_name)
 add_without_space("a checkpoint", make)
-choose("a checkpoint, saving: the pool is full")
+choose("a checkpoint, saving: the pool is full", f"a checkpoint, saved: {LONG}")
 
 if __name__ == "__main__":
     main()

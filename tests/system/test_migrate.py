@@ -90,6 +90,20 @@ def called_off():
     check_whole(job)
 
 
+@test("a job that is cancelled while it is moved ends there, and nothing of it is left at either end")
+def cancelled():
+    job = start(kept_mib=96)
+    here, there = node_of(job), other(node_of(job))
+    berth("migrate", str(job))
+    await_true("it is copied", lambda: guests_on(there) != [], 60)
+    berth("cancel", str(job))
+    check_equal(wait_one(job)["state"], "CANCELLED", "its state")
+    for node in (here, there):
+        await_true(f"nothing of it is on {node}", lambda node=node: guests_on(node) == [], 60)
+    await_true("its disk is gone",
+               lambda: f"-{job}-" not in lab_exec("host", "rbd", "--pool", "berth", "ls"), 120)
+
+
 @test("a command beside a job that is moved ends and says why; another one runs where the job is")
 def ends_commands():
     job = start(kept_mib=32)

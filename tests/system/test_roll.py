@@ -100,6 +100,41 @@ def rolls():
         check_in("a new agent", berth("events", "--since", "1h"), "the event log")
 
 
+def cut_off(node):
+    """For some seconds, as many as nobody is given up for."""
+    lab_exec("host", "ip", "link", "set", node, "down")
+    time.sleep(5)
+    lab_exec("host", "ip", "link", "set", node, "up")
+
+
+@test("a roll goes on where berthd, agents and a link fail in the midst of it, and no job notices")
+def outlives_failures():
+    old = program("node1")
+    # By what it has just said. (A command whose node or berthd fails while it runs stops the roll: it is not known what it has done.)
+    faults = {"moves to node2": lambda: lab("kill", "berthd"), "node1: its agent is waited for": lambda: lab("kill", "node2"),
+              "moves to node1": lambda: lab("kill", "node1"), "node2: its agent is waited for": lambda: cut_off("node1")}
+    with Allowed("node1", "node2"):
+        job = start(32, lines=MANY_LINES)
+        if node_of(job) != "node1":
+            berth("migrate", "--to", "node1", "--wait", str(job))
+        said = []
+        with subprocess.Popen([BERTH, "node", "roll", "node[1-2]", "--reason", "a roll with faults", "--rejoin", "2m", "--",
+                               *restart_as(old, old)], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                              text=True) as command:
+            for line in command.stdout:
+                said.append(line)
+                for what in [what for what in faults if what in line]:
+                    faults.pop(what)()
+            errors = command.stderr.read()
+        check_equal(command.returncode, 0, f"status of the roll ({errors}; {said})")
+        check_equal(list(faults), [], f"faults that were not tried: {said}")
+        check_equal(sum(line.endswith("is open again\n") for line in said), 2, f"nodes that are open again: {said}")
+        check_equal([node.get("admission", {}).get("kind") for node in nodes().values()], [None, None],
+                    "what the nodes are used for")
+        stop(job)
+        check_whole(job, lines=MANY_LINES, was_stopped=True)
+
+
 @test("an agent that does not come up stops the roll at its node, and the roll can be gone on with")
 def stops():
     old = program("node1")
