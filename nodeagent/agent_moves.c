@@ -137,12 +137,13 @@ static void answer_take(BerthFault fault, const GError *error, gpointer data)
     berth_rpc_call_reply(move->call, &reply.base);
 }
 
-void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id, gboolean frozen,
-                            BerthRpcCall *call)
+void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id,
+                            const Berth__TakeGuestRequest *request, BerthRpcCall *call)
 {
     BerthGuest *guest = berth_guest_table_find(agent->table, id);
     if (guest != NULL)
-        berth_guest_take(guest, frozen, answer_take, move_new(agent, id, call));
+        berth_guest_take(guest, request->frozen, request->waits, answer_take,
+                         move_new(agent, id, call));
     else
         fail(call, BERTH_ERROR_NOT_FOUND, id, "has not come here");
 }

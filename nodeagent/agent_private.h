@@ -61,8 +61,8 @@ void berth_agent_receive_guest(BerthAgent *agent, const BerthGuestId *id, const 
                                BerthRpcCall *call);
 void berth_agent_migrate_guest(BerthAgent *agent, const BerthGuestId *id,
                                const Berth__MigrateGuestRequest *request, BerthRpcCall *call);
-void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id, gboolean frozen,
-                            BerthRpcCall *call);
+void berth_agent_take_guest(BerthAgent *agent, const BerthGuestId *id,
+                            const Berth__TakeGuestRequest *request, BerthRpcCall *call);
 
 /* --- node_info.c --- */
 

@@ -236,8 +236,7 @@ static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGue
 {
     BerthGuestId id;
     if (read_id(request->id, &id, BERTH_RPC_CALL(closure_data)))
-        berth_agent_take_guest(agent_of(service), &id, request->frozen,
-                               BERTH_RPC_CALL(closure_data));
+        berth_agent_take_guest(agent_of(service), &id, request, BERTH_RPC_CALL(closure_data));
 }
 
 typedef struct {

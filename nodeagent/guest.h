@@ -110,10 +110,10 @@ gboolean berth_guest_is_coming(const BerthGuest *guest, const BerthDomain *domai
 void berth_guest_expect_again(BerthGuest *guest, const BerthDomain *domain);
 /* What that node's host must know of this one, for the domain of GUEST (transfer full). */
 BerthMigrationTarget *berth_guest_target(const BerthGuest *guest);
-/* It has come, and goes on here; or not, with FROZEN. ANSWER when it does; NOT_FOUND: it is not here;
- * UNAVAILABLE: it may come yet. Idempotent. */
-void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc answer,
-                      gpointer user_data);
+/* It has come, and goes on here; or not, with FROZEN; or not yet, until it is taken without WAITS, but who has its disk open is
+ * known. ANSWER when that is so; NOT_FOUND: it is not here; UNAVAILABLE: it may come yet. Idempotent. */
+void berth_guest_take(BerthGuest *guest, gboolean frozen, gboolean waits,
+                      BerthGuestAnswerFunc answer, gpointer user_data);
 /* FALSE: another node speaks for it. */
 gboolean berth_guest_is_ours(const BerthGuest *guest);
 /* Is the scheduler to hear of its changes? Also of its departure. */

@@ -106,7 +106,10 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
     }
     g_strfreev(guest->storage_clients);
     guest->storage_clients = g_steal_pointer(&clients);
-    let_go(guest);
+    if (guest->is_to_wait)
+        answer_all(guest, NULL);
+    else
+        let_go(guest);
 }
 
 static void on_found(GObject *source, GAsyncResult *result, gpointer data)
@@ -127,25 +130,30 @@ static void on_found(GObject *source, GAsyncResult *result, gpointer data)
     }
     g_message("%s has come from another node", guest->name);
     berth_guest_adopt(guest, domain);
+    g_clear_pointer(&guest->storage_clients, g_strfreev);
     guest->is_frozen = guest->freeze_wanted = TRUE; /* whatever libvirt calls how it has come */
     berth_guest_find_clients(guest, on_clients_found);
 }
 
-void berth_guest_take(BerthGuest *guest, gboolean frozen, BerthGuestAnswerFunc answer,
-                      gpointer user_data)
+void berth_guest_take(BerthGuest *guest, gboolean frozen, gboolean waits,
+                      BerthGuestAnswerFunc answer, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
     berth_guest_add_answer(guest->take_answers, answer, user_data);
     guest->is_to_stand = frozen;
+    guest->is_to_wait = waits && (guest->is_to_wait || !guest->is_being_taken);
     if (guest->is_being_taken)
         return;
     guest->is_being_taken = TRUE;
     if (guest->phase == BERTH_PHASE_ARRIVING) {
         berth_hypervisor_find_async(guest->context->hypervisor, guest->name, on_found,
                                     berth_guest_ref(guest));
-    } else if (berth_guest_has_domain(guest) && guest->is_frozen) {
+    } else if (berth_guest_has_domain(guest) && guest->is_frozen &&
+               guest->storage_clients == NULL) {
         /* For want of them it may not have been let go before. */
         berth_guest_find_clients(guest, on_clients_found);
+    } else if (berth_guest_has_domain(guest) && guest->is_to_wait) {
+        answer_all(guest, NULL);
     } else if (berth_guest_has_domain(guest)) {
         let_go(guest);
     } else {

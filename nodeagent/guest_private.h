@@ -92,6 +92,7 @@ struct BerthGuest {
     /* guest_arrive.c */
     gboolean is_being_taken;
     gboolean is_to_stand;
+    gboolean is_to_wait;  /* it is not to go on yet */
     GArray *take_answers; /* Answer */
     gboolean keep_disk;   /* it is not this node's to remove */
 

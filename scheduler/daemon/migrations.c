@@ -3,7 +3,8 @@
  *
  *     RECEIVING  the node that it goes to makes ready, and says where it is to be sent
  *     LEAVING    the node that it is on sends it there, where it stands still
- *     TAKING     it is there: it goes on
+ *     ARRIVED    it is there, and stands still until it is durable who has its disk open there
+ *     TAKING     it goes on
  *     STAYING    it is not to go, or cannot: the node that it is on says so
  *
  * Nothing of it is stored but that a move is open, which is in the task's record: each step may be asked for
@@ -11,7 +12,7 @@
  *
  * Invariants: a guest is let go on the other node only after its own has said that it has left; the core
  * hears that it has not moved only after that node has said that it is there. So it runs at most once,
- * whoever is killed, and whatever gets lost on the way. */
+ * whoever is killed, and whatever gets lost on the way. Where it goes on it can be cut off from the first moment. */
 #include "config.h"
 
 #include "scheduler/daemon/migrations.h"
@@ -40,6 +41,7 @@ struct BerthMigrations {
 typedef enum {
     RECEIVING,
     LEAVING,
+    ARRIVED,
     TAKING,
     STAYING,
 } Step;
@@ -50,7 +52,7 @@ typedef struct {
     Step step;
     Berth__ReceiveGuestReply *received; /* of RECEIVING */
     Berth__Usage *used;                 /* of LEAVING: up to then, in all */
-    Berth__TakeGuestReply *taken;       /* of TAKING */
+    Berth__TakeGuestReply *taken;       /* of ARRIVED, then of TAKING */
     char *why;                          /* it stays; NULL: it is not known to */
     guint tries;
     guint retry_msec;
@@ -107,6 +109,12 @@ static void forget(Migration *migration)
 static const char *node_name(const Migration *migration, guint32 node)
 {
     return berth_node_table_name(migration->migrations->daemon->nodes, node);
+}
+
+/* Its own node has said so. */
+static gboolean has_left(const Migration *migration)
+{
+    return migration->step == ARRIVED || migration->step == TAKING;
 }
 
 /* The core waits for its result, and for no later one's. */
@@ -200,7 +208,8 @@ static void take_arrival(const Migration *migration, BerthTurn *turn)
     *release = (Release){migration->migrations, action->node, action->guest};
     berth_turn_then(turn, on_settled, release);
     if (entry)
-        berth_record_take_move(entry, migration->used, taken ? taken->storage_clients : NULL,
+        berth_record_take_move(entry, migration->used, node_name(migration, action->to),
+                               taken ? taken->storage_clients : NULL,
                                taken ? taken->n_storage_clients : 0);
 }
 
@@ -315,7 +324,7 @@ static void on_left(Migration *migration, ProtobufCMessage *reply, const GError 
     if (reply) {
         take_usage(migration, (const Berth__MigrateGuestReply *)(const void *)reply);
         berth_message_free(reply);
-        go_to(migration, TAKING);
+        go_to(migration, ARRIVED);
     } else if (may_pass(error)) {
         migration->step = migration->step == LEAVING ? RECEIVING : STAYING;
         step_later(migration);
@@ -328,24 +337,53 @@ static void on_left(Migration *migration, ProtobufCMessage *reply, const GError 
     }
 }
 
-static void on_taken(Migration *migration, ProtobufCMessage *reply, const GError *error)
-{
-    if (reply) {
-        migration->taken = (Berth__TakeGuestReply *)(void *)reply;
-        tell(migration, TRUE);
-    } else if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
-        tell_vanished(migration);
-    } else {
-        step_later(migration);
-    }
-}
-
 static void call_free(Call *call)
 {
     g_object_unref(call->cancellable);
     g_free(call);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Call, call_free)
+
+static void on_clients_durable(const GError *error, gpointer user_data)
+{
+    g_autoptr(Call) call = user_data;
+    if (!error && !g_cancellable_is_cancelled(call->cancellable))
+        go_to(call->migration, TAKING);
+}
+
+static void keep_clients(Migration *migration)
+{
+    BerthDaemon *daemon = migration->migrations->daemon;
+    const BerthGuestId *id = &migration->action.guest;
+    BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, id->job, id->task);
+    BerthTurn *turn = berth_engine_begin(daemon->engine);
+    Call *call = g_new(Call, 1);
+    *call = (Call){migration, g_object_ref(migration->cancellable)};
+    if (entry) {
+        berth_record_take_arrival(entry, node_name(migration, migration->action.to),
+                                  migration->taken->storage_clients,
+                                  migration->taken->n_storage_clients);
+        berth_store_batch_put_task(berth_turn_batch(turn), entry->stored, FALSE);
+    }
+    berth_turn_then(turn, on_clients_durable, call);
+    berth_turn_commit(turn);
+}
+
+static void on_taken(Migration *migration, ProtobufCMessage *reply, const GError *error)
+{
+    if (reply) {
+        berth_message_free(migration->taken ? &migration->taken->base : NULL);
+        migration->taken = (Berth__TakeGuestReply *)(void *)reply;
+    }
+    if (reply && migration->step == ARRIVED)
+        keep_clients(migration);
+    else if (reply)
+        tell(migration, TRUE);
+    else if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+        tell_vanished(migration);
+    else
+        step_later(migration);
+}
 
 static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
 {
@@ -371,6 +409,7 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     case STAYING:
         on_left(migration, reply, error);
         break;
+    case ARRIVED:
     case TAKING:
         on_taken(migration, reply, error);
         break;
@@ -419,7 +458,7 @@ static void await_there(Migration *migration)
         berth_core_get_node(daemon->core, to, &node) && node.state == BERTH_NODE_LOST;
     if (!is_lost) {
         migration->awaits_node = TRUE;
-    } else if (migration->step == TAKING) { /* it is there: what becomes of it the core knows */
+    } else if (has_left(migration)) { /* it is there: what becomes of it the core knows */
         tell(migration, TRUE);
     } else {
         g_autofree char *why = g_strdup_printf("node %s is lost", node_name(migration, to));
@@ -433,6 +472,7 @@ static void ask_to_take(Migration *migration, Berth__GuestId *id, BerthRpcPeer *
     Berth__TakeGuestRequest request = BERTH__TAKE_GUEST_REQUEST__INIT;
     request.id = id;
     request.frozen = is_frozen;
+    request.waits = migration->step == ARRIVED;
     ask(migration, peer, "TakeGuest", &request.base, TAKE_TIMEOUT_MSEC);
 }
 
@@ -446,7 +486,7 @@ static void step(Migration *migration)
     Berth__GuestId id;
     fill_id(&migration->action.guest, &id);
     migration->awaits_node = FALSE;
-    if (!is_open(migration, &guest) || (!from && migration->step != TAKING))
+    if (!is_open(migration, &guest) || (!from && !has_left(migration)))
         forget(migration);
     else if (migration->step == LEAVING || migration->step == STAYING)
         ask_to_leave(migration, &id, from, guest.is_frozen);
@@ -479,7 +519,7 @@ void berth_migrations_begin(BerthMigrations *migrations, const BerthCoreAction *
 void berth_migrations_call_off(BerthMigrations *migrations, const BerthCoreAction *action)
 {
     Migration *migration = g_hash_table_lookup(migrations->by_guest, &action->guest);
-    if (!migration || migration->action.serial != action->serial || migration->step == TAKING)
+    if (!migration || migration->action.serial != action->serial || has_left(migration))
         return;
     g_cancellable_cancel(migration->cancellable);
     g_object_unref(migration->cancellable);

@@ -50,6 +50,7 @@ static void begin_epoch(BerthTaskEntry *entry, const BerthCoreTask *task)
     berth_pb_set_string(&stored->log_id, log_id);
     berth_pb_set_string(&stored->disk_id, disk_id);
     berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, NULL, 0);
+    berth_pb_set_string(&stored->storage_clients_of, NULL);
     berth_pb_set_string(&stored->task->console_tail, NULL);
     g_clear_pointer(&entry->detail, g_free);
     if (stored->task->exit) {
@@ -513,15 +514,29 @@ static void replace_usage(Berth__Usage **usage, const Berth__Usage *by)
     *usage = by ? berth_pb_dup(&by->base) : NULL;
 }
 
-void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, char **clients,
-                            gsize n_clients)
+static void set_clients(Berth__StoredTask *stored, char **clients, gsize n_clients)
+{
+    berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, clients,
+                         MIN(n_clients, STORAGE_CLIENTS_MAX));
+}
+
+void berth_record_take_arrival(BerthTaskEntry *entry, const char *node, char **clients,
+                               gsize n_clients)
+{
+    set_clients(entry->stored, clients, n_clients);
+    berth_pb_set_string(&entry->stored->storage_clients_of, node);
+}
+
+void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, const char *node,
+                            char **clients, gsize n_clients)
 {
     Berth__StoredTask *stored = entry->stored;
     replace_usage(&stored->moved_usage, used);
     replace_usage(&stored->task->usage, used);
     stored->task->held_back_usec = 0; /* it was so by the node that it has left */
-    berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, clients,
-                         MIN(n_clients, STORAGE_CLIENTS_MAX));
+    if (n_clients > 0 || !g_str_equal(stored->storage_clients_of, node))
+        set_clients(stored, clients, n_clients);
+    berth_pb_set_string(&stored->storage_clients_of, NULL);
 }
 
 /* One that is slowed down to be moved writes less than it would. */

@@ -19,10 +19,14 @@ const char *berth_record_migrates_to(const Berth__StoredTask *stored);
 /* What a guest that has left its node has used in all, of which USAGE is what that node measured (NULL: as was reported).
  * The record stays as it is, however often that is asked. (transfer full); NULL: nobody knows. */
 Berth__Usage *berth_record_usage_of_left(const BerthTaskEntry *entry, const Berth__Usage *usage);
-/* It has come to another node, which measures it from 0 on, when it had USED so much (NULL: not known). CLIENTS of storage it
- * has there; those that it had are no more. */
-void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, char **clients,
-                            gsize n_clients);
+/* It has come to NODE, where it stands still until this is durable: CLIENTS of storage it has there; those that it had are no
+ * more. */
+void berth_record_take_arrival(BerthTaskEntry *entry, const char *node, char **clients,
+                               gsize n_clients);
+/* It goes on on NODE, which measures it from 0 on, when it had USED so much (NULL: not known). CLIENTS of storage: as for its
+ * arrival; none: those of its arrival stay, if there was one. */
+void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, const char *node,
+                            char **clients, gsize n_clients);
 /* What the node measured last (NULL: as was reported), with what was used before on other nodes. */
 void berth_record_take_usage(BerthTaskEntry *entry, const Berth__Usage *usage);
 

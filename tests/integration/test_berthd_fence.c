@@ -218,34 +218,49 @@ static void fence_without_storage_is_tried_until_it_works(void **state)
     check_ran_again(test);
 }
 
-/* What it had on the node that it left is not its own any more; what it has where it is, is, before that node
- * has reported it. */
-static void guest_that_has_moved_is_cut_off_by_its_new_address(void **state)
+/* It moves from the first node to the second, which is cut off AS_IT_GOES_ON, or when that is known. */
+static void move_and_cut_off(Test *test, gboolean as_it_goes_on)
 {
-    Test *test = *state;
     Berth__MigrateRequest request = BERTH__MIGRATE_REQUEST__INIT;
     BerthStorage *there = open_storage();
     g_autofree char *address = berth_storage_client_address(there);
     request.job = test->job;
-    fake_agent_set_moves(test->second, &(FakeMoves){.client = address});
-    fake_agent_set_moves(test->first, &(FakeMoves){.to = test->second});
-    g_autoptr(ProtobufCMessage) reply =
-        berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Migrate", &request.base);
-    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_MIGRATED, test->job);
     g_autoptr(GError) before = NULL;
     berth_storage_log_write(there, "of-the-moved", 0, "x", 1, &before);
     assert_no_error(before);
-    fake_agent_cut(test->second);
+    fake_agent_set_moves(test->second,
+                         &(FakeMoves){.client = address, .is_cut_off = as_it_goes_on});
+    fake_agent_set_moves(test->first, &(FakeMoves){.to = test->second});
+    g_autoptr(ProtobufCMessage) reply =
+        berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Migrate", &request.base);
+    if (!as_it_goes_on) {
+        berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_MIGRATED, test->job);
+        fake_agent_cut(test->second);
+    }
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_FENCED, test->job);
     assert_false(berth_storage_log_write(there, "of-the-moved", 1, "x", 1, NULL));
-    g_autoptr(GError) after = NULL;
-    guest_can_write(test, &after);
-    assert_no_error(after);
     run_until(fake_agent_runs(test->first, test->job) == 2);
     fake_agent_heal(test->second);
     fake_agent_end(test->first, test->job, 0);
     berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__COMPLETED);
     berth_storage_free(there);
+}
+
+/* What it had on the node that it left is not its own any more; what it has where it is, is, before that node
+ * has reported it. */
+static void guest_that_has_moved_is_cut_off_by_its_new_address(void **state)
+{
+    Test *test = *state;
+    g_autoptr(GError) error = NULL;
+    move_and_cut_off(test, FALSE);
+    guest_can_write(test, &error);
+    assert_no_error(error);
+}
+
+/* Nobody has heard of it but that it had arrived. */
+static void guest_whose_node_is_lost_as_it_goes_on_there_is_cut_off(void **state)
+{
+    move_and_cut_off(*state, TRUE);
 }
 
 #define FENCE_TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -256,6 +271,7 @@ int main(void)
         FENCE_TEST(node_lost_is_cut_off_and_its_job_runs_elsewhere),
         FENCE_TEST(other_host_of_the_name_joins_after_the_fence),
         FENCE_TEST(guest_that_has_moved_is_cut_off_by_its_new_address),
+        FENCE_TEST(guest_whose_node_is_lost_as_it_goes_on_there_is_cut_off),
         FENCE_TEST(killed_before_the_fence_it_fences_after_restart),
         FENCE_TEST(fence_without_storage_is_tried_until_it_works),
     };

@@ -136,6 +136,7 @@ typedef struct {
     gboolean holds;            /* their memory is copied for ever */
     gboolean loses_answer;     /* the connection breaks when one has left */
     gboolean loses_guest;      /* one that came is gone when it is to go on */
+    gboolean is_cut_off;       /* as one that came goes on here, before that is told */
     const Berth__Usage *used;  /* what it says that who has left had used; NULL = does not say */
     const char *client;        /* address that one that is taken here has; NULL = none */
 } FakeMoves;

@@ -601,8 +601,12 @@ static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGue
         fail_call(call, BERTH_ERROR_NOT_FOUND, "it has not come");
         return;
     }
-    guest->is_coming = FALSE;
-    guest->is_frozen = request->frozen;
+    if (!request->waits) {
+        guest->is_coming = FALSE;
+        guest->is_frozen = request->frozen;
+    }
+    if (!request->waits && agent->moves.is_cut_off)
+        fake_agent_cut(agent);
     clients[0] = (char *)guest->plan.storage_client;
     reply.storage_clients = clients;
     reply.n_storage_clients = clients[0] != NULL;

@@ -614,7 +614,7 @@ static BerthGuest *expect(AgentFixture *fixture)
 static int take(AgentFixture *fixture, gboolean frozen)
 {
     Answer answer = {0};
-    berth_guest_take(agent_fixture_guest(fixture), frozen, on_answer, &answer);
+    berth_guest_take(agent_fixture_guest(fixture), frozen, FALSE, on_answer, &answer);
     run_until(answer.is_given);
     return answer.code;
 }
@@ -672,6 +672,47 @@ static void guest_that_is_taken_has_its_disks_clients(void **state)
     assert_string_equal(clients[0], "10.0.0.1:0/7");
 }
 
+static int take_and_wait(AgentFixture *fixture)
+{
+    Answer answer = {0};
+    berth_guest_take(agent_fixture_guest(fixture), FALSE, TRUE, on_answer, &answer);
+    run_until(answer.is_given);
+    return answer.code;
+}
+
+/* That they are known here is not enough where the node itself is lost. */
+static void guest_stands_still_until_its_clients_are_durable(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    for (guint i = 0; i < 2; i++) /* those that are answered with nothing */
+        g_strfreev(berth_storage_disk_clients(NULL, "disk", NULL));
+    BerthGuest *guest = expect(fixture);
+    bring(fixture, guest, FALSE);
+    assert_int_equal(take_and_wait(fixture), 0);
+    assert_string_equal(berth_guest_storage_clients(guest)[0], "10.0.0.1:0/7");
+    assert_int_equal(take_and_wait(fixture), 0);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_int_equal(take(fixture, FALSE), 0);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+    assert_int_equal(take_and_wait(fixture), 0); /* by who does not know that yet */
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    agent_fixture_set_disk_client(NULL);
+}
+
+/* A call of before a restart of berthd does not keep it from going on for that of after it. */
+static void guest_that_is_to_go_on_does_not_wait(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer waits = {0}, goes_on = {0};
+    bring(fixture, expect(fixture), FALSE);
+    berth_guest_take(agent_fixture_guest(fixture), FALSE, TRUE, on_answer, &waits);
+    berth_guest_take(agent_fixture_guest(fixture), FALSE, FALSE, on_answer, &goes_on);
+    run_until(waits.is_given && goes_on.is_given);
+    assert_int_equal(goes_on.code, 0);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+}
+
 /* It may be cut off from everybody, and have been given up. */
 static void guest_does_not_go_on_where_storage_is_not_reached(void **state)
 {
@@ -726,7 +767,7 @@ static void guest_that_is_to_end_is_not_taken_frozen(void **state)
     AgentFixture *fixture = *state;
     Answer answer = {0};
     bring(fixture, expect(fixture), FALSE);
-    berth_guest_take(agent_fixture_guest(fixture), TRUE, on_answer, &answer);
+    berth_guest_take(agent_fixture_guest(fixture), TRUE, FALSE, on_answer, &answer);
     run_until(fixture->hypervisor->resumes > 0);
     berth_guest_stop(agent_fixture_guest(fixture), 60000);
     run_until(answer.is_given);
@@ -811,6 +852,8 @@ int main(void)
         TEST(move_of_an_agent_before_us_is_called_off),
         TEST(guest_that_has_come_goes_on_when_it_is_taken),
         TEST(guest_that_is_taken_has_its_disks_clients),
+        TEST(guest_stands_still_until_its_clients_are_durable),
+        TEST(guest_that_is_to_go_on_does_not_wait),
         TEST(guest_does_not_go_on_where_storage_is_not_reached),
         TEST(guest_on_its_way_is_said_to_be_so),
         TEST(frozen_guest_is_taken_frozen),
