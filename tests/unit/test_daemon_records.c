@@ -226,7 +226,7 @@ static void held_back_is_the_guest_on_its_node_alone(void **state)
     task.phase = BERTH_GUEST_STOPPING; /* it may still hold it */
     berth_record_from_core(entry, &task, "n3", "");
     assert_int_equal(entry->stored->task->held_back_usec, 9);
-    berth_record_take_move(entry, NULL, NULL, 0);
+    berth_record_take_move(entry, NULL, "n4", NULL, 0);
     assert_int_equal(entry->stored->task->held_back_usec, 0);
     static const BerthGuestPhase gone[] = {BERTH_GUEST_NONE, BERTH_GUEST_RELEASING,
                                            BERTH_GUEST_FENCING};
@@ -282,6 +282,26 @@ typedef struct {
     BerthCoreExit expected;
 } ExitCase;
 
+/* Where nobody says which they are when it goes on, they are those of its arrival, if that was there. */
+static void clients_of_an_arrival_stay_if_it_goes_on_there(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    char *clients[] = {(char *)"10.0.0.1:0/1"};
+    berth_record_take_arrival(entry, "n4", clients, 1);
+    berth_record_take_move(entry, NULL, "n4", NULL, 0);
+    assert_int_equal(entry->stored->n_storage_clients, 1);
+    berth_record_take_move(entry, NULL, "n3", NULL, 0);
+    assert_int_equal(entry->stored->n_storage_clients, 0);
+    berth_record_take_arrival(entry, "n4", clients, 1);
+    berth_record_take_move(entry, NULL, "n3", NULL, 0);
+    assert_int_equal(entry->stored->n_storage_clients, 0);
+    berth_record_take_arrival(entry, "n4", clients, 1);
+    berth_record_from_core(entry, &core_tasks[2], "n4", ""); /* another guest */
+    assert_int_equal(entry->stored->n_storage_clients, 0);
+    assert_string_equal(entry->stored->storage_clients_of, "");
+}
+
 /* Each QEMU counts from 0. What the one before counted may be said more than once. */
 static void usage_and_clients_of_a_moved_guest_are_its_own(void **state)
 {
@@ -301,7 +321,7 @@ static void usage_and_clients_of_a_moved_guest_are_its_own(void **state)
             Berth__Usage *used = berth_record_usage_of_left(entry, again == 1 ? NULL : &usage);
             assert_int_equal(used->cpu_usec, again == 1 ? 7 * move - 2 : 7 * move);
             if (again == 2)
-                berth_record_take_move(entry, used, clients + 1, move - 1);
+                berth_record_take_move(entry, used, "n4", clients + 1, move - 1);
             berth__usage__free_unpacked(used, NULL);
         }
         assert_int_equal(entry->stored->task->usage->cpu_usec, 7 * move);
@@ -717,6 +737,7 @@ int main(void)
         cmocka_unit_test(take_status_again_needs_no_storing),
         cmocka_unit_test(take_status_bounds_and_mends_texts),
         cmocka_unit_test(usage_and_clients_of_a_moved_guest_are_its_own),
+        cmocka_unit_test(clients_of_an_arrival_stay_if_it_goes_on_there),
         cmocka_unit_test(exit_to_core_keeps_what_matters),
         cmocka_unit_test(node_to_core_has_cells_and_place),
         cmocka_unit_test(job_to_core_has_units_right),
