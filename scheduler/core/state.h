@@ -188,7 +188,7 @@ struct CoreGuest {
     gboolean is_frozen;
     gboolean is_opportunistic; /* in NODE's slack */
     gboolean is_unsaved;       /* in BerthCore.unsaved */
-    gboolean is_drain_missed;  /* the drain of its node has told that there is no space to save it */
+    gboolean is_drain_missed; /* the drain of its node has told that there is no space to save it */
     gboolean
         waits_for_room; /* START, MIGRATE or RESIZE leaves when guests in slack have made room. room.c */
     CoreTimer room_timer; /* until then at most */
