@@ -29,6 +29,8 @@
 #define MARGIN_PART    32u
 #define MARGIN_MIN_MIB 64u
 #define LIMIT_PART     4u
+/* Of the margin: what is left below the limit when one is ended, which takes a moment. */
+#define FULL_PART 8u
 
 /* For the kernel's choice when the limit is reached: one in slack before any other, and neither before what else runs on the
  * host (proc(5), oom_score_adj). */
@@ -55,7 +57,7 @@ struct BerthBackstop {
     gboolean is_unsupported; /* it was said */
     gboolean is_known;       /* FREE_MIB is */
     gboolean is_short;
-    guint64 free_mib;
+    guint64 free_mib, used_mib;
     gint64 changed_usec; /* monotonic: when one was last held back or let go */
     guint source;
     gint64 due_usec;    /* monotonic: when SOURCE is */
@@ -94,6 +96,11 @@ BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64
     if (free_mib >= 2 * limits->margin_mib && eased_usec >= EASE_USEC)
         return BERTH_BACKSTOP_LET_ONE_GO;
     return BERTH_BACKSTOP_NOTHING;
+}
+
+gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib)
+{
+    return used_mib + limits->margin_mib / FULL_PART >= limits->limit_mib;
 }
 
 guint berth_backstop_next_msec(const BerthBackstopLimits *limits, guint64 free_mib)
@@ -225,13 +232,12 @@ static void keep_limit(BerthBackstop *backstop)
 
 static void measure(BerthBackstop *backstop)
 {
-    guint64 used_mib;
+    guint64 offered_mib = backstop->limits.offered_mib;
     g_autoptr(GError) error = NULL;
-    backstop->is_known =
-        backstop->group != NULL && berth_guests_group_used(backstop->group, &used_mib, &error);
+    backstop->is_known = backstop->group != NULL &&
+                         berth_guests_group_used(backstop->group, &backstop->used_mib, &error);
     if (backstop->is_known)
-        backstop->free_mib =
-            backstop->limits.offered_mib - MIN(backstop->limits.offered_mib, used_mib);
+        backstop->free_mib = offered_mib - MIN(offered_mib, backstop->used_mib);
     else if (error != NULL)
         g_debug("the guests' memory: %s", error->message);
 }
@@ -248,6 +254,27 @@ static void hold_all(BerthBackstop *backstop, const GPtrArray *guests)
         berth_guest_hold_back(guest, TRUE);
         backstop->changed_usec = g_get_monotonic_time();
     }
+}
+
+/* The largest, as that is enough soonest. No other before its memory is back. */
+static void end_one(BerthBackstop *backstop, const GPtrArray *guests)
+{
+    BerthGuest *largest = NULL;
+    for (guint i = 0; i < guests->len; i++) {
+        BerthGuest *guest = g_ptr_array_index(guests, i);
+        if (berth_guest_is_given_up(guest))
+            return;
+        if (berth_guest_is_in_slack(guest) &&
+            (largest == NULL || berth_guest_host_mib(guest) > berth_guest_host_mib(largest)))
+            largest = guest;
+    }
+    if (largest == NULL)
+        return;
+    g_warning("%s, in slack, is ended: all guests use %" G_GUINT64_FORMAT
+              " MiB, and at %" G_GUINT64_FORMAT " MiB the kernel would end any of them",
+              berth_guest_name(largest), backstop->used_mib, backstop->limits.limit_mib);
+    berth_guest_give_up(largest, "it ran in slack, and was ended by its node, which had no memory "
+                                 "left for those who have reserved it");
 }
 
 /* The one that was held back first, of those that can go on now. Who was to be, and could not, is not to be any more. */
@@ -297,6 +324,8 @@ static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
                   backstop->free_mib);
     if (is_short)
         hold_all(backstop, guests);
+    if (is_short && berth_backstop_is_full(&backstop->limits, backstop->used_mib))
+        end_one(backstop, guests);
     else if (step == BERTH_BACKSTOP_LET_ONE_GO)
         let_one_go(backstop, guests);
     if (is_short != backstop->is_short) {

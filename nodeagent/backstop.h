@@ -4,6 +4,8 @@
 /* Keeps the host and its agent safe from the memory of all guests together, and what guests have reserved safe from those
  * in slack:
  *  - a limit for all of them, which the kernel keeps: beyond it a QEMU is ended, one in slack first;
+ *  - before the kernel has to choose, one in slack is ended here: it would take the next, who may have reserved what he has, while
+ *    the memory of the first is not back yet;
  *  - with less left than a margin, those in slack that do not boot are held back at once, on the node itself, until the
  *    scheduler, who is told, has made room by balloons, moves and checkpoints. It begins that earlier
  *    (memory_headroom_permille of berthd.conf(5)); this is for what grows faster than reports come. */
@@ -31,6 +33,8 @@ typedef enum {
  * take what is free: one at a time, and only with twice the margin. */
 BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64 free_mib,
                                       gint64 eased_usec);
+/* With USED_MIB, one in slack is to be ended: an eighth of the margin is left below the limit, or less. */
+gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib);
 /* How long a look may be put off with FREE_MIB left, in milliseconds: for as long as the fastest growth takes to
  * come to the margin. */
 guint berth_backstop_next_msec(const BerthBackstopLimits *limits, guint64 free_mib);

@@ -145,6 +145,12 @@ void berth_guest_renew_hold(BerthGuest *guest);
 gint64 berth_guest_held_usec(const BerthGuest *guest);
 /* It runs in what others have reserved and do not use. */
 gboolean berth_guest_is_in_slack(const BerthGuest *guest);
+/* Its domain is ended at once, because of WHY: its job has lost its guest, and goes on from its checkpoint, or begins again. */
+void berth_guest_give_up(BerthGuest *guest, const char *why);
+/* That was done, and its domain may still be there. */
+gboolean berth_guest_is_given_up(const BerthGuest *guest);
+/* Of this host, that its QEMU has, as it was measured last. */
+guint64 berth_guest_host_mib(const BerthGuest *guest);
 /* The end of it all, also for a new guest of which only a name is known. DISK_ID may be NULL where it
  * is known. ANSWER once no QEMU of it runs. */
 void berth_guest_release(BerthGuest *guest, const char *disk_id, BerthGuestAnswerFunc answer,

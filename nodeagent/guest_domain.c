@@ -201,6 +201,31 @@ void berth_guest_destroy_domain(BerthGuest *guest)
                                    DESTROY_MSEC, on_destroyed, berth_guest_ref(guest));
 }
 
+static void on_given_up(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_destroy_finish(result, &error);
+    if (guest->is_closed)
+        return;
+    guest->is_given_up = FALSE;
+    if (ok)
+        berth_guest_domain_stopped(guest, BERTH_DOMAIN_STOPPED); /* if libvirt has not said so */
+    else
+        g_warning("%s could not be ended: %s", guest->name, error->message);
+}
+
+void berth_guest_give_up(BerthGuest *guest, const char *why)
+{
+    guest->is_given_up = TRUE;
+    if (guest->reason_text == NULL) {
+        guest->reason = BERTH__REASON__REASON_GUEST_VANISHED;
+        guest->reason_text = g_strdup(why);
+    }
+    berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id, 0,
+                                   on_given_up, berth_guest_ref(guest));
+}
+
 /* --- cleaning ------------------------------------------------------------------------------- */
 
 static void on_disk_removed(GObject *source, GAsyncResult *result, gpointer data)

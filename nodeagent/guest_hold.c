@@ -164,3 +164,13 @@ gboolean berth_guest_is_in_slack(const BerthGuest *guest)
 {
     return guest->is_opportunistic;
 }
+
+gboolean berth_guest_is_given_up(const BerthGuest *guest)
+{
+    return guest->is_given_up;
+}
+
+guint64 berth_guest_host_mib(const BerthGuest *guest)
+{
+    return guest->usage.host_memory_mib;
+}

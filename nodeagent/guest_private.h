@@ -42,6 +42,8 @@ struct BerthGuest {
     gboolean may_have_domain; /* its creation was tried */
     gboolean domain_is_up;    /* as far as libvirt has told */
     gboolean domain_was_up;
+    gboolean
+        is_given_up; /* its domain is being ended for want of memory, which the scheduler has not asked for */
     gboolean is_clean; /* disk and files are removed; it is forgotten when its output is durable */
     BerthDiskSource *disk;
     guint retry_source;

@@ -58,6 +58,15 @@ static void looks_are_as_often_as_growth_may_be_fast(void **state)
     assert_int_equal(berth_backstop_next_msec(&large, 1u << 20), 5000);
 }
 
+static void it_is_full_below_the_limit(void **state)
+{
+    BerthBackstopLimits all = limits();
+    guint64 full_mib = OFFERED_MIB + 256 - MARGIN_MIB / 8;
+    assert_false(berth_backstop_is_full(&all, full_mib - 1));
+    assert_true(berth_backstop_is_full(&all, full_mib));
+    assert_true(berth_backstop_is_full(&all, OFFERED_MIB + 1000));
+}
+
 /* --- the kernel ----------------------------------------------------------------------------- */
 
 #define SLOW_MSEC 5000u
@@ -272,6 +281,43 @@ static void one_that_cannot_be_let_go_keeps_no_other_back(void **state)
     run_until(first->held_usec == 0);
 }
 
+#define FULL_MIB (OFFERED_MIB + 256)
+
+static void one_in_slack_is_ended_before_the_kernel_ends_any(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    BerthGuest *first = agent_fixture_guest(node.agent);
+    BerthGuest *other = add_other(&node);
+    other->usage.host_memory_mib = 500;
+    first->usage.host_memory_mib = 501;
+    put_used(&node, FULL_MIB);
+    run_until(node.agent->hypervisor->destroys == 1);
+    assert_string_equal(node.agent->hypervisor->destroyed, first->name);
+    assert_false(berth_guest_is_given_up(other));
+    run_until(first->phase > BERTH_PHASE_RUNNING);
+    Berth__GuestStatus *status = agent_fixture_status(node.agent);
+    assert_int_equal(status->reason, BERTH__REASON__REASON_GUEST_VANISHED);
+    assert_non_null(strstr(status->reason_text, "it ran in slack"));
+    berth_message_free(&status->base);
+    run_until(berth_guest_is_given_up(other)); /* it was not enough */
+}
+
+static void none_with_a_reservation_is_ended(void **state)
+{
+    Node node;
+    begin(&node, *state);
+    BerthGuest *other = add_other(&node);
+    other->is_opportunistic = FALSE;
+    other->usage.host_memory_mib = 3000;
+    put_used(&node, FULL_MIB);
+    run_until(node.agent->hypervisor->destroys == 1);
+    run_until(agent_fixture_guest(node.agent)->phase > BERTH_PHASE_RUNNING);
+    agent_fixture_pass(300); /* three looks */
+    assert_false(berth_guest_is_given_up(other));
+    assert_int_equal(node.agent->hypervisor->destroys, 1);
+}
+
 static void one_with_a_reservation_is_not(void **state)
 {
     Node node;
@@ -343,6 +389,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(limits_are_by_what_is_offered),
         cmocka_unit_test(steps_follow_what_is_free),
+        cmocka_unit_test(it_is_full_below_the_limit),
         cmocka_unit_test(looks_are_as_often_as_growth_may_be_fast),
         TEST(all_guests_are_limited),
         TEST(limit_that_takes_its_time_keeps_nobody_from_looking),
@@ -352,6 +399,8 @@ int main(void)
         TEST(guests_that_change_all_the_time_put_off_no_look),
         TEST(one_that_boots_is_not),
         TEST(one_that_cannot_be_let_go_keeps_no_other_back),
+        TEST(one_in_slack_is_ended_before_the_kernel_ends_any),
+        TEST(none_with_a_reservation_is_ended),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
