@@ -30,7 +30,7 @@
 #define MARGIN_MIN_MIB 64u
 #define LIMIT_PART     4u
 /* Of the margin: what is left below the limit when one is ended, which takes a moment. */
-#define FULL_PART 8u
+#define FULL_PART 4u
 
 /* For the kernel's choice when the limit is reached: one in slack before any other, and neither before what else runs on the
  * host (proc(5), oom_score_adj). */

@@ -33,7 +33,7 @@ typedef enum {
  * take what is free: one at a time, and only with twice the margin. */
 BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64 free_mib,
                                       gint64 eased_usec);
-/* With USED_MIB, one in slack is to be ended: an eighth of the margin is left below the limit, or less. */
+/* With USED_MIB, one in slack is to be ended: a quarter of the margin is left below the limit, or less. */
 gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib);
 /* How long a look may be put off with FREE_MIB left, in milliseconds: for as long as the fastest growth takes to
  * come to the margin. */

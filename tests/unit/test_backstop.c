@@ -61,7 +61,7 @@ static void looks_are_as_often_as_growth_may_be_fast(void **state)
 static void it_is_full_below_the_limit(void **state)
 {
     BerthBackstopLimits all = limits();
-    guint64 full_mib = OFFERED_MIB + 256 - MARGIN_MIB / 8;
+    guint64 full_mib = OFFERED_MIB + 256 - MARGIN_MIB / 4;
     assert_false(berth_backstop_is_full(&all, full_mib - 1));
     assert_true(berth_backstop_is_full(&all, full_mib));
     assert_true(berth_backstop_is_full(&all, OFFERED_MIB + 1000));
