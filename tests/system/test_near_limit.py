@@ -80,7 +80,9 @@ def free_mib(node):
 
 
 def fill(node, left_mib):
-    """A job that leaves so much of a node's memory to others."""
+    """A job that leaves so much of an empty node's memory to others."""
+    # The guest of a job that has ended is there for a moment yet.
+    await_true(f"{node} is empty", lambda: number(nodes()[node], "memoryReservedMib") == 0, 60)
     job = sh("sleep 3000", "--memory", f"{free_mib(node) - OVERHEAD_MIB - left_mib}M", "--node", node, "--time", "60m")
     await_running(job)
     return job

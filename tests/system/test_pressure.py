@@ -83,7 +83,7 @@ def on_host_mib(job):
 @test("where all guests come to their limit together one in slack is ended, and begins again; one that has reserved what it takes goes on")
 def limit_of_all():
     with tuned(**TUNINGS):
-        reserves = number(nodes()["node1"], "info", "memoryMib") - 400
+        reserves = number(nodes()["node1"], "info", "guestMemoryMib") - 400
         backed = start_growing(600, reserves, "--guaranteed", "--node", "node1")
         with cordoned("node2"):
             in_slack = start_growing(150, 500, "--time", "1h")
