@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 import tempfile
@@ -264,6 +265,14 @@ def await_running(job, timeout=120):
         check(now["state"] in ("PENDING", "RUNNING"), f"job {job} is {now['state']}: {now}")
         return now if now["state"] == "RUNNING" and not task(now).get("booting") else None
     return await_true(f"job {job} runs", running, timeout)
+
+
+def await_released(job):
+    """Until what its guest had is free again. One that had to be booted again has released another before."""
+    def is_released():
+        kinds = re.findall(r" guest-(start|restore|released|fenced) on ", berth("events", str(job)))
+        return kinds[-1:] in (["released"], ["fenced"])
+    await_true(f"the guest of job {job} is gone", is_released, 60)
 
 
 def tell_to_end(job):

@@ -92,7 +92,7 @@ def give_back(job):
     """What it had is free again."""
     berth("cancel", str(job))
     wait_one(job)
-    await_true(f"the guest of job {job} is gone", lambda: "guest-released" in berth("events", str(job)), 60)
+    await_released(job)
 
 
 def start_filling(blocks, *options, when="/"):
