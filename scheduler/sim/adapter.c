@@ -203,7 +203,8 @@ void sim_send_joined(Sim *sim, const SimNode *node)
                                      .end_usec = guest->run->end_usec,
                                      .exit.signal = guest->run->is_done ? 0 : 15};
     }
-    event.joined.info.capacity = (BerthResources){sim->machine.vcpus, sim->machine.memory_mib, 0};
+    event.joined.info.capacity = (BerthResources){sim_machine_vcpus(&sim->machine, node->handle),
+                                                  sim_machine_mib(&sim->machine, node->handle), 0};
     event.joined.guests = found;
     event.joined.n_guests = node->guests->len;
     sim_send(sim, &event);

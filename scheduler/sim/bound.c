@@ -325,8 +325,8 @@ gboolean sim_bound_run(const SimConfig *config, SimWorkload *workload, const Sim
 {
     const SimMachine *machine = sim_workload_machine(workload);
     sim_metrics_init(out_metrics);
-    out_metrics->capacity_vcpus = (double)machine->nodes * machine->vcpus;
-    out_metrics->capacity_mib = (double)machine->nodes * (double)machine->memory_mib;
+    out_metrics->capacity_vcpus = (double)sim_machine_all_vcpus(machine);
+    out_metrics->capacity_mib = (double)sim_machine_all_mib(machine);
     out_metrics->trace_end_usec = sim_workload_survey(workload)->end_usec;
     Bound *bound = bound_new(workload, usage, out_metrics);
     gboolean ok = sim_workload_rewind(workload, error) && offer_all(bound, config, error);

@@ -269,8 +269,8 @@ static void init(Sim *sim, const SimConfig *config)
         sim_costs_of_processes(&sim->costs);
     sim->runs = g_hash_table_new(g_int64_hash, g_int64_equal);
     core_heap_init(&sim->timers, sim_timer_compare);
-    sim->metrics->capacity_vcpus = (double)sim->machine.nodes * sim->machine.vcpus;
-    sim->metrics->capacity_mib = (double)sim->machine.nodes * (double)sim->machine.memory_mib;
+    sim->metrics->capacity_vcpus = (double)sim_machine_all_vcpus(&sim->machine);
+    sim->metrics->capacity_mib = (double)sim_machine_all_mib(&sim->machine);
     sim->metrics->trace_end_usec = sim_workload_survey(sim->workload)->end_usec;
     sim_world_init(sim);
 }

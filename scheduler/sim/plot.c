@@ -417,6 +417,7 @@ static void add_boxes(GString *script, const char *name)
 /* What all nodes' charts of a run have in common, so that they can be compared. */
 typedef struct {
     guint32 nodes, of_nodes;
+    guint32 n_larger; /* of NODES; the others have one vCPU less */
     guint64 capacity; /* vCPUs of a node; those in slack are drawn above */
     guint64 base;     /* that, or what was ever had of guaranteed guests, if it is more */
     guint64 rows;     /* vCPUs of all height */
@@ -429,6 +430,7 @@ static void frame_nodes(const SimPlot *plot, const SimResult *results, guint n,
 {
     NodesFrame frame = {.nodes = MIN(machine->nodes, SIM_PLOT_NODES),
                         .of_nodes = machine->nodes,
+                        .n_larger = MIN(machine->nodes - machine->n_smaller, SIM_PLOT_NODES),
                         .capacity = machine->vcpus,
                         .base = machine->vcpus,
                         .end_usec = G_USEC_PER_SEC};
@@ -447,16 +449,30 @@ static void frame_nodes(const SimPlot *plot, const SimResult *results, guint n,
     *out_frame = frame;
 }
 
+static void add_capacity_line(GString *script, const char *before, guint32 first, guint32 last,
+                              guint64 vcpus, guint64 rows)
+{
+    if (first <= last)
+        g_string_append_printf(
+            script,
+            "%sfor [node=%u:%u] node + %.6f with lines lw 0.5 lc rgb '" CHART_GREY
+            "' notitle, \\\n  ",
+            before, first, last, (double)vcpus / (double)rows * ROW_SHARE - ROW_SHARE / 2);
+}
+
 /* Guaranteed guests end there. */
 static void add_capacity(GString *script, const NodesFrame *frame)
 {
-    g_string_append_printf(
-        script,
-        "plot for [node=1:%u] node + %.6f with lines lw 0.5 lc rgb '" CHART_GREY
-        "' notitle, \\\n  NaN with lines lw 0.5 lc rgb '" CHART_GREY
-        "' title 'capacity: %" G_GUINT64_FORMAT " vCPU%s', \\\n  ",
-        frame->nodes, (double)frame->capacity / (double)frame->rows * ROW_SHARE - ROW_SHARE / 2,
-        frame->capacity, frame->capacity == 1 ? "" : "s");
+    g_autofree char *smaller = frame->n_larger < frame->nodes
+                                   ? g_strdup_printf(", or %" G_GUINT64_FORMAT, frame->capacity - 1)
+                                   : g_strdup("");
+    add_capacity_line(script, "plot ", 1, frame->n_larger, frame->capacity, frame->rows);
+    add_capacity_line(script, "", frame->n_larger + 1, frame->nodes, frame->capacity - 1,
+                      frame->rows);
+    g_string_append_printf(script,
+                           "NaN with lines lw 0.5 lc rgb '" CHART_GREY
+                           "' title 'capacity: %" G_GUINT64_FORMAT "%s vCPU%s', \\\n  ",
+                           frame->capacity, smaller, frame->capacity == 1 ? "" : "s");
 }
 
 static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result, const NodesFrame *frame,

@@ -40,13 +40,27 @@ void sim_figures(const SimMetrics *metrics, SimFigures *out_figures)
 
 /* --- table -------------------------------------------------------------------------------------- */
 
+static void add_machine(GString *text, const SimMachine *machine)
+{
+    double gib = (double)machine->memory_mib / 1024;
+    double smaller_gib = (double)machine->smaller_mib / 1024;
+    if (machine->n_smaller > 0)
+        g_string_append_printf(
+            text,
+            "machine: %" G_GUINT64_FORMAT " processors on %u nodes: %u of %u, %u of %u "
+            "(%.1f and %.1f GiB); ",
+            sim_machine_all_vcpus(machine), machine->nodes, machine->nodes - machine->n_smaller,
+            machine->vcpus, machine->n_smaller, machine->vcpus - 1, gib, smaller_gib);
+    else
+        g_string_append_printf(text, "machine: %u node%s of %u vCPU%s and %.1f GiB; ",
+                               machine->nodes, machine->nodes == 1 ? "" : "s", machine->vcpus,
+                               machine->vcpus == 1 ? "" : "s", gib);
+}
+
 static void add_head(GString *text, const SimWorkload *workload)
 {
-    const SimMachine *machine = sim_workload_machine(workload);
     const SimSurvey *survey = sim_workload_survey(workload);
-    g_string_append_printf(text, "machine: %u node%s of %u vCPU%s and %.1f GiB; ", machine->nodes,
-                           machine->nodes == 1 ? "" : "s", machine->vcpus,
-                           machine->vcpus == 1 ? "" : "s", (double)machine->memory_mib / 1024);
+    add_machine(text, sim_workload_machine(workload));
     if (survey->end_usec > 0)
         g_string_append_printf(text, "load %.3f (the trace's: %.3f)\n", survey->load,
                                survey->trace_load);
@@ -253,6 +267,10 @@ static void add_setting(JsonBuilder *json, const SimWorkload *workload, const Si
     add_int(json, "nodes", machine->nodes);
     add_int(json, "vcpus_per_node", machine->vcpus);
     add_int(json, "memory_mib_per_node", machine->memory_mib);
+    if (machine->n_smaller > 0) {
+        add_int(json, "smaller_nodes", machine->n_smaller);
+        add_int(json, "memory_mib_per_smaller_node", machine->smaller_mib);
+    }
     if (survey->end_usec > 0)
         add_double(json, "load", survey->load);
     else

@@ -3,8 +3,9 @@
  * none, time limits, and the scaling of arrivals.
  *
  * Machine: what the user says; else the trace's: SWF's MaxNodes and MaxProcs, or NAME.machines
- * beside it, or the nodes and cores in Torque's exec_host. SWF that names processors only has nodes
- * of 16, or the largest power of two below that divides them. Memory that nobody says is 16 GiB per
+ * beside it, or the nodes and cores in Torque's exec_host. Where MaxProcs is no multiple of MaxNodes, the
+ * first nodes have one vCPU more than the others; there are no more nodes than processors. SWF that
+ * names processors only has nodes of 16, or the largest power of two below that divides them. Memory that nobody says is 16 GiB per
  * vCPU for Torque (Mason's nodes: 32 cores, 512 GiB) and 4 GiB for the rest.
  * Guests: Torque says nodes and cores on each. SWF says processors: the fewest equal guests that
  * make exactly that number and fit a node.
@@ -47,16 +48,37 @@ static gboolean refuse(GError **error, const char *why)
 
 /* --- machine ------------------------------------------------------------------------------------ */
 
-static guint32 vcpus_of_trace(const SimTraceMachine *said)
+static guint32 nodes_of_trace(const SimTraceMachine *said)
 {
-    if (said->vcpus_per_node > 0)
-        return said->vcpus_per_node;
-    if (said->nodes > 0 && said->procs > 0)
-        return MAX(said->procs / said->nodes, 1);
+    if (said->nodes > 0)
+        return said->procs > 0 ? MIN(said->nodes, said->procs) : said->nodes;
     for (guint32 vcpus = 16; said->procs > 0 && vcpus > 0; vcpus /= 2)
         if (said->procs % vcpus == 0)
-            return vcpus;
+            return said->procs / vcpus;
     return 0;
+}
+
+/* As many on each of MACHINE's nodes as on the trace's; what is no multiple is spread over the first. */
+static void take_vcpus(SimMachine *machine, const SimTraceMachine *said)
+{
+    guint32 nodes = nodes_of_trace(said);
+    machine->vcpus = said->vcpus_per_node;
+    if (machine->vcpus > 0 || nodes == 0 || said->procs == 0)
+        return;
+    guint64 procs = (guint64)machine->nodes * said->procs / nodes;
+    machine->vcpus = (guint32)((procs + machine->nodes - 1) / machine->nodes);
+    machine->n_smaller = (guint32)((guint64)machine->nodes * machine->vcpus - procs);
+}
+
+/* What nobody says is in proportion to the vCPUs. */
+static void take_memory(SimMachine *machine, const SimTraceMachine *said, SimFormat format)
+{
+    guint64 of_vcpu = format == SIM_FORMAT_TORQUE ? TORQUE_MIB_PER_VCPU : UNKNOWN_MIB_PER_VCPU;
+    gboolean is_said = machine->memory_mib > 0 || said->memory_mib_per_node > 0;
+    if (machine->memory_mib == 0)
+        machine->memory_mib = is_said ? said->memory_mib_per_node : machine->vcpus * of_vcpu;
+    if (machine->n_smaller > 0)
+        machine->smaller_mib = is_said ? machine->memory_mib : (machine->vcpus - 1) * of_vcpu;
 }
 
 /* It could not run guests on all its vCPUs. */
@@ -76,30 +98,23 @@ static gboolean choose_machine(SimWorkload *workload, GError **error)
 {
     SimTraceMachine said = sim_trace_machine(workload->trace);
     SimMachine machine = workload->config.machine;
-    if (machine.vcpus == 0)
-        machine.vcpus = vcpus_of_trace(&said);
     if (machine.nodes == 0)
-        machine.nodes = said.nodes > 0              ? said.nodes
-                        : vcpus_of_trace(&said) > 0 ? said.procs / vcpus_of_trace(&said)
-                                                    : 0;
+        machine.nodes = nodes_of_trace(&said);
+    if (machine.vcpus == 0 && machine.nodes > 0)
+        take_vcpus(&machine, &said);
     if (machine.nodes == 0 || machine.vcpus == 0)
         return refuse(error, "the trace does not say what machine it is from; say --nodes, --vcpus "
                              "and --memory");
-    if (machine.memory_mib == 0 && said.memory_mib_per_node > 0)
-        machine.memory_mib = said.memory_mib_per_node;
-    if (machine.memory_mib == 0)
-        machine.memory_mib =
-            (guint64)machine.vcpus * (sim_trace_format(workload->trace) == SIM_FORMAT_TORQUE
-                                          ? TORQUE_MIB_PER_VCPU
-                                          : UNKNOWN_MIB_PER_VCPU);
+    take_memory(&machine, &said, sim_trace_format(workload->trace));
     if (machine.memory_mib / machine.vcpus < workload->config.overhead_mib + MEMORY_MIN_MIB)
         return refuse_memory(workload, &machine, error);
     workload->split_vcpus = machine.vcpus;
-    if (workload->config.is_pool && (guint64)machine.nodes * machine.vcpus > G_MAXINT32)
+    if (workload->config.is_pool && sim_machine_all_vcpus(&machine) > G_MAXINT32)
         return refuse(error, "more vCPUs than one node can have");
     if (workload->config.is_pool)
-        machine = (SimMachine){1, machine.nodes * machine.vcpus,
-                               (guint64)machine.nodes * machine.memory_mib};
+        machine = (SimMachine){.nodes = 1,
+                               .vcpus = (guint32)sim_machine_all_vcpus(&machine),
+                               .memory_mib = sim_machine_all_mib(&machine)};
     workload->machine = machine;
     return TRUE;
 }
@@ -144,10 +159,8 @@ static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, c
  * other on the same jobs. */
 static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
 {
-    const SimMachine *machine = &workload->machine;
     guint64 memory_mib = job->memory_mib + workload->config.overhead_mib;
-    guint64 on_node = MIN(machine->vcpus / job->vcpus, machine->memory_mib / memory_mib);
-    return on_node * machine->nodes < job->guests;
+    return sim_machine_holds(&workload->machine, job->vcpus, memory_mib) < job->guests;
 }
 
 /* Chance of a job; the same in each run. */
@@ -285,7 +298,7 @@ static gboolean add_up(SimWorkload *workload, double *out_core_sec, GError **err
 
 static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, GError **error)
 {
-    double capacity = (double)workload->machine.nodes * workload->machine.vcpus;
+    double capacity = (double)sim_machine_all_vcpus(&workload->machine);
     if (span_sec > 0)
         workload->survey.trace_load = core_sec / (capacity * (double)span_sec);
     workload->survey.load = workload->survey.trace_load;

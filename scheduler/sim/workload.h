@@ -4,16 +4,11 @@
 /* A trace on a machine: its jobs as guests that fit the nodes, their arrivals scaled to a load. */
 
 #include "scheduler/sim/job.h"
+#include "scheduler/sim/machine.h"
 #include "scheduler/sim/trace.h"
 
 typedef struct {
-    guint32 nodes;
-    guint32 vcpus;      /* of each node */
-    guint64 memory_mib; /* of each node */
-} SimMachine;
-
-typedef struct {
-    SimMachine machine; /* 0 = the trace's own, member by member */
+    SimMachine machine; /* its first three: 0 = the trace's own, member by member */
     gboolean is_pool;   /* one node of all the capacity: the machine of the literature */
     double load;        /* 0 = as in the trace */
     double

@@ -21,9 +21,14 @@
 #define GUARANTEED_WEIGHT (BERTH_CPU_SHARES / BERTH_CPU_SHARES_IN_SLACK)
 #define PPM               1000000u
 
-static guint64 capacity_milli(const Sim *sim)
+static guint64 capacity_milli(const Sim *sim, const SimNode *node)
 {
-    return (guint64)sim->machine.vcpus * 1000;
+    return (guint64)sim_machine_vcpus(&sim->machine, node->handle) * 1000;
+}
+
+static guint64 capacity_mib(const Sim *sim, const SimNode *node)
+{
+    return sim_machine_mib(&sim->machine, node->handle);
 }
 
 void sim_world_init(Sim *sim)
@@ -115,7 +120,7 @@ static guint64 weight_of(const SimGuest *guest)
  * the others. */
 static void share_cpu(const Sim *sim, const SimNode *node, guint32 *out_milli)
 {
-    guint64 left = capacity_milli(sim), weights = 0;
+    guint64 left = capacity_milli(sim, node), weights = 0;
     gboolean changed = TRUE;
     for (guint i = 0; i < node->guests->len; i++) {
         const SimGuest *guest = g_ptr_array_index(node->guests, i);
@@ -164,7 +169,7 @@ static void share_memory(const Sim *sim, const SimNode *node, guint64 *out_mib)
         out_mib[i] = MIN(guest->held_mib, sim_world_may_hold_mib(guest));
         taken += out_mib[i] + guest->cache_mib;
     }
-    guint64 left = sim->machine.memory_mib - MIN(taken, sim->machine.memory_mib);
+    guint64 left = capacity_mib(sim, node) - MIN(taken, capacity_mib(sim, node));
     for (guint opportunistic = 0; opportunistic <= 1; opportunistic++) {
         for (guint i = 0; i < node->guests->len; i++) {
             const SimGuest *guest = g_ptr_array_index(node->guests, i);
@@ -176,8 +181,8 @@ static void share_memory(const Sim *sim, const SimNode *node, guint64 *out_mib)
 
 static gboolean fits(const Sim *sim, const SimNode *node)
 {
-    return node->wanted_milli <= capacity_milli(sim) &&
-           node->wanted_mib + node->cache_mib <= sim->machine.memory_mib;
+    return node->wanted_milli <= capacity_milli(sim, node) &&
+           node->wanted_mib + node->cache_mib <= capacity_mib(sim, node);
 }
 
 /* --- page cache --------------------------------------------------------------------------------- */
@@ -189,7 +194,7 @@ guint64 sim_world_available_mib(const Sim *sim, const SimNode *node)
         taken += ((const SimGuest *)g_ptr_array_index(node->guests, i))->held_mib;
     for (guint i = 0; i < node->incoming->len; i++)
         taken += ((const SimGuest *)g_ptr_array_index(node->incoming, i))->copied_mib;
-    return sim->machine.memory_mib - MIN(taken, sim->machine.memory_mib);
+    return capacity_mib(sim, node) - MIN(taken, capacity_mib(sim, node));
 }
 
 static void set_cache(SimNode *node, SimGuest *guest, guint64 cache_mib)
@@ -457,8 +462,8 @@ static void check_node(Sim *sim, SimNode *node, SimTotals *sums)
         sums->reserved_mib += guest->is_opportunistic ? 0 : guest->size.memory_mib;
     }
     g_assert_cmpuint(wanted_milli, ==, node->wanted_milli);
-    g_assert_cmpuint(served, <=, capacity_milli(sim));
-    g_assert_cmpuint(held + cached, <=, sim->machine.memory_mib);
+    g_assert_cmpuint(served, <=, capacity_milli(sim, node));
+    g_assert_cmpuint(held + cached, <=, capacity_mib(sim, node));
     g_assert_cmpuint(cached, ==, node->cache_mib);
     g_assert_true(node->is_up || node->guests->len == 0);
     sums->cpu_served_milli += served;

@@ -182,6 +182,28 @@ static void jobs_too_large_are_in_neither_bound_nor_load(void **state)
     assert_has(none->err, "all jobs arrive at once");
 }
 
+/* Three processors on two nodes: one job has all three for 100 s, the next waits for it. */
+static void nodes_of_two_sizes_are_all_used(void **state)
+{
+    static const char text[] = "; MaxNodes: 2\n; MaxProcs: 3\n"
+                               "1 0 -1 100 2 -1 -1 2 100 -1 1 1 1 -1 1 -1 -1 -1\n"
+                               "2 0 -1 100 1 -1 -1 1 100 -1 1 1 1 -1 1 -1 -1 -1\n"
+                               "3 100 -1 100 3 -1 -1 3 100 -1 1 1 1 -1 1 -1 -1 -1\n";
+    g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
+    g_autoptr(Said) said = sim_program(*state, "--check a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "machine: 3 processors on 2 nodes: 1 of 2, 1 of 1 (8.0 and 4.0 GiB); "
+                          "load 2.000");
+    g_autoptr(Said) json = sim_program(*state, "--policy easy,bound --check --json - a.swf");
+    assert_status(json, 0);
+    for (guint i = 0; i < 2; i++) {
+        assert_true(member(json->out, i, "refused") == 0);
+        assert_true(member(json->out, i, "makespan_s") == 200);
+        assert_true(member(json->out, i, "useful_cpu_utilisation") == 1);
+        assert_true(member(json->out, i, "smaller_nodes") == 1);
+    }
+}
+
 static void bound_goes_on_to_the_end_of_all_jobs(void **state)
 {
     /* The trace ends at 10; 4 vCPUs are wanted from 0 and 8 from 10 on: 2000 in all, 500 s of the machine. */
@@ -656,6 +678,7 @@ int main(void)
         TEST(a_job_that_never_ends_is_said_to),
         TEST(a_load_of_millennia_is_refused),
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
+        TEST(nodes_of_two_sizes_are_all_used),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
         TEST(failures_have_columns_where_there_may_be_any),
         TEST(jobs_of_one_instant_have_no_load_but_work),

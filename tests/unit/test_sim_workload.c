@@ -51,6 +51,69 @@ static void wide_jobs_become_equal_guests_that_fit(void **state)
     }
 }
 
+/* "; MaxNodes: NODES", "; MaxProcs: PROCS" and a job of as many processors. */
+static char *header_and_job(guint32 nodes, guint32 procs)
+{
+    return g_strdup_printf("; MaxNodes: %u\n; MaxProcs: %u\n"
+                           "1 0 -1 10 %u -1 -1 -1 20 -1 1 1 1 -1 1 -1 -1 -1\n",
+                           nodes, procs, procs);
+}
+
+static void processors_that_are_no_multiple_of_nodes_are_spread(void **state)
+{
+    static const struct {
+        guint32 max_nodes, max_procs;
+        SimMachine said, expected;
+    } cases[] = {
+        {100, 199, {0}, {100, 2, 8192, 1, 4096}},
+        {60, 100, {0}, {60, 2, 8192, 20, 4096}},
+        {60, 100, {.memory_mib = 6144}, {60, 2, 6144, 20, 6144}},
+        {60, 100, {.nodes = 30}, {30, 2, 8192, 10, 4096}},
+        {60, 100, {.vcpus = 4}, {60, 4, 16384, 0, 0}},
+        {200, 100, {0}, {100, 1, 4096, 0, 0}},
+        {100, 200, {0}, {100, 2, 8192, 0, 0}},
+        {100, 200, {.nodes = 7}, {7, 2, 8192, 0, 0}},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *text = header_and_job(cases[i].max_nodes, cases[i].max_procs);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SimTrace) trace = NULL;
+        SimWorkloadConfig config = {.machine = cases[i].said};
+        g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+        assert_no_error(error);
+        const SimMachine *machine = sim_workload_machine(workload);
+        assert_int_equal(machine->nodes, cases[i].expected.nodes);
+        assert_int_equal(machine->vcpus, cases[i].expected.vcpus);
+        assert_int_equal(machine->memory_mib, cases[i].expected.memory_mib);
+        assert_int_equal(machine->n_smaller, cases[i].expected.n_smaller);
+        assert_int_equal(machine->smaller_mib, cases[i].expected.smaller_mib);
+        if (cases[i].said.nodes == 0 && cases[i].said.vcpus == 0)
+            assert_int_equal(sim_machine_all_vcpus(machine), cases[i].max_procs);
+        /* As the world has them, one after the other. */
+        guint64 vcpus = 0, mib = 0;
+        for (guint32 node = 1; node <= machine->nodes; node++) {
+            vcpus += sim_machine_vcpus(machine, node);
+            mib += sim_machine_mib(machine, node);
+        }
+        assert_int_equal(vcpus, sim_machine_all_vcpus(machine));
+        assert_int_equal(mib, sim_machine_all_mib(machine));
+    }
+}
+
+static void a_pool_has_all_processors(void **state)
+{
+    g_autofree char *text = header_and_job(60, 100);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {.is_pool = TRUE};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    assert_int_equal(sim_workload_machine(workload)->nodes, 1);
+    assert_int_equal(sim_workload_machine(workload)->vcpus, 100);
+    assert_int_equal(sim_workload_machine(workload)->memory_mib, 100 * 4096);
+    assert_false(nth(workload, 1).is_too_large);
+}
+
 static void load_scales_the_times_between_arrivals(void **state)
 {
     /* 4 x 100 s on 4 vCPUs over 200 s: load 0.5. */
@@ -208,6 +271,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(wide_jobs_become_equal_guests_that_fit),
+        TEST(processors_that_are_no_multiple_of_nodes_are_spread),
+        TEST(a_pool_has_all_processors),
         TEST(load_scales_the_times_between_arrivals),
         TEST(limits_are_at_least_the_run_time),
         TEST(some_first_limits_are_too_short),
