@@ -8,7 +8,7 @@
  * names processors only has nodes of 16, or the largest power of two below that divides them. Memory that nobody says is 16 GiB per
  * vCPU for Torque (Mason's nodes: 32 cores, 512 GiB) and 4 GiB for the rest.
  * Guests: Torque says nodes and cores on each. SWF says processors: the fewest equal guests that
- * make exactly that number and fit a node.
+ * make exactly that number, fit a node, and all together an empty machine.
  * Memory: what the trace says, at most what an empty node can give; where it says nothing, as much
  * per vCPU as lets guests fill all vCPUs of a node.
  * Time limit: what was asked for, at least the run time (the log shows that it was allowed); and, if that is wanted,
@@ -121,27 +121,6 @@ static gboolean choose_machine(SimWorkload *workload, GError **error)
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
-/* The fewest equal guests of at most VCPUS that make PROCS. */
-static guint32 split(guint32 procs, guint32 vcpus)
-{
-    guint32 guests = (procs + vcpus - 1) / vcpus;
-    while (procs % guests != 0)
-        guests++;
-    return guests;
-}
-
-static void shape(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
-{
-    guint32 vcpus = workload->split_vcpus;
-    if (workload->config.is_pool)
-        job->guests = 1;
-    else if (from->nodes > 0 && from->procs % from->nodes == 0)
-        job->guests = from->nodes * split(from->procs / from->nodes, vcpus);
-    else
-        job->guests = split(from->procs, vcpus);
-    job->vcpus = from->procs / job->guests;
-}
-
 static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, const SimJob *job,
                          gboolean *out_is_cut)
 {
@@ -161,6 +140,37 @@ static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
 {
     guint64 memory_mib = job->memory_mib + workload->config.overhead_mib;
     return sim_machine_holds(&workload->machine, job->vcpus, memory_mib) < job->guests;
+}
+
+static gboolean shape_as(const SimWorkload *workload, const SimTraceJob *from, guint32 vcpus,
+                         SimJob *job)
+{
+    gboolean is_cut;
+    job->vcpus = vcpus;
+    job->guests = from->procs / vcpus;
+    job->memory_mib = memory_of(workload, from, job, &is_cut);
+    job->is_too_large = is_too_large(workload, job);
+    return is_cut;
+}
+
+/* The fewest equal guests that an empty machine holds; where it holds none, the fewest that fit nodes. Processors
+ * that were asked for on one node are in guests of their own. Returns whether its memory was cut. */
+static gboolean shape(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+{
+    gboolean is_by_node = from->nodes > 0 && from->procs % from->nodes == 0;
+    guint32 together = is_by_node ? from->procs / from->nodes : from->procs;
+    guint32 most = MIN(together, workload->split_vcpus);
+    if (workload->config.is_pool)
+        return shape_as(workload, from, from->procs, job);
+    while (together % most != 0)
+        most--;
+    gboolean is_cut = shape_as(workload, from, most, job);
+    if (!job->is_too_large || from->procs > sim_machine_all_vcpus(&workload->machine))
+        return is_cut;
+    for (guint32 vcpus = most - 1; job->is_too_large && vcpus > 0; vcpus--)
+        if (together % vcpus == 0)
+            is_cut = shape_as(workload, from, vcpus, job);
+    return job->is_too_large ? shape_as(workload, from, most, job) : is_cut;
 }
 
 /* Chance of a job; the same in each run. */
@@ -195,7 +205,6 @@ static void shorten(const SimWorkload *workload, const SimTraceJob *from, SimJob
 
 static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
-    gboolean is_cut;
     double since = (double)(from->submit_sec - workload->first_sec);
     *job = (SimJob){
         .number = from->number,
@@ -208,8 +217,7 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
         .series = from->series,
     };
     shorten(workload, from, job);
-    shape(workload, from, job);
-    job->memory_mib = memory_of(workload, from, job, &is_cut);
+    gboolean is_cut = shape(workload, from, job);
     if (from->cpu_sec >= 0) {
         double mean = (double)from->cpu_sec * 1000 / (double)from->run_sec / job->guests;
         job->cpu_used_milli = (guint32)MIN(mean + 0.5, (double)job->vcpus * 1000);
@@ -217,7 +225,6 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
     if (from->memory_used_kib > 0)
         job->memory_used_mib =
             CLAMP(from->memory_used_kib / 1024 / job->guests, 1, job->memory_mib);
-    job->is_too_large = is_too_large(workload, job);
     return is_cut;
 }
 

@@ -51,6 +51,45 @@ static void wide_jobs_become_equal_guests_that_fit(void **state)
     }
 }
 
+static void guests_are_smaller_where_the_machine_holds_no_larger(void **state)
+{
+    static const struct {
+        guint32 nodes, vcpus, procs, guests, of_vcpus;
+        gboolean is_too_large;
+    } cases[] = {{4, 4, 15, 15, 1, FALSE}, {4, 4, 12, 3, 4, FALSE}, {4, 4, 9, 3, 3, FALSE},
+                 {4, 4, 17, 17, 1, TRUE},  {4, 4, 18, 6, 3, TRUE},  {3, 8, 20, 5, 4, FALSE},
+                 {3, 6, 16, 8, 2, FALSE},  {5, 6, 28, 14, 2, FALSE}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimFixtureJob one = {0, 10, 20, cases[i].procs};
+        g_autofree char *text = sim_fixture_swf(cases[i].nodes, cases[i].vcpus, &one, 1);
+        g_autoptr(GError) error = NULL;
+        g_autoptr(SimTrace) trace = NULL;
+        SimWorkloadConfig config = {.overhead_mib = 96};
+        g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+        assert_no_error(error);
+        SimJob job = nth(workload, 1);
+        assert_int_equal(job.guests, cases[i].guests);
+        assert_int_equal(job.vcpus, cases[i].of_vcpus);
+        assert_int_equal(job.is_too_large, cases[i].is_too_large);
+        assert_int_equal(sim_workload_survey(workload)->n_too_large, cases[i].is_too_large);
+    }
+}
+
+/* Torque: what was asked for on one node stays apart from the rest. */
+static void guests_of_a_node_are_smaller_where_the_machine_holds_no_larger(void **state)
+{
+    static const char text[] = "10/01/2017 00:01:38;E;7.m;etime=1000 end=1200 "
+                               "Resource_List.nodes=5:ppn=3 exec_host=a/0-3+b/0-3+c/0-3+d/0-3 "
+                               "resources_used.walltime=00:01:00\n";
+    g_autoptr(GError) error = NULL;
+    g_autoptr(SimTrace) trace = NULL;
+    SimWorkloadConfig config = {.overhead_mib = 96};
+    g_autoptr(SimWorkload) workload = open_text(*state, text, &config, &trace, &error);
+    assert_no_error(error);
+    assert_int_equal(nth(workload, 1).guests, 15);
+    assert_false(nth(workload, 1).is_too_large);
+}
+
 /* "; MaxNodes: NODES", "; MaxProcs: PROCS" and a job of as many processors. */
 static char *header_and_job(guint32 nodes, guint32 procs)
 {
@@ -271,6 +310,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(wide_jobs_become_equal_guests_that_fit),
+        TEST(guests_are_smaller_where_the_machine_holds_no_larger),
+        TEST(guests_of_a_node_are_smaller_where_the_machine_holds_no_larger),
         TEST(processors_that_are_no_multiple_of_nodes_are_spread),
         TEST(a_pool_has_all_processors),
         TEST(load_scales_the_times_between_arrivals),
