@@ -196,32 +196,47 @@ static void plot_policies(GString *script, const char *name, guint column, const
     g_string_append_c(script, '\n');
 }
 
+/* The bound, which is the last, schedules nothing: nobody waits in it, as jobs wait elsewhere. */
+static guint n_scheduled(const SimResult *results, guint n)
+{
+    return n > 0 && results[n - 1].policy == SIM_POLICY_BOUND ? n - 1 : n;
+}
+
+typedef struct {
+    const char *name, *title, *y;
+    SimLine line;
+} LineChart;
+
+static gboolean draw_line(const SimPlot *plot, const LineChart *chart, const SimResult *results,
+                          guint n, GError **error)
+{
+    double end = timeline_end(results, n), most = highest(results, n, chart->line);
+    const ChartUnit *unit = chart_unit(end);
+    gboolean has_bound = n_scheduled(results, n) < n;
+    g_autofree char *title = g_strconcat(
+        chart->title, has_bound ? " (bound: the demand in one queue, not scheduled)" : "", NULL);
+    g_autoptr(GString) data = timeline_data(results, n, unit);
+    g_autoptr(GString) script =
+        chart_script(chart->name, title, unit->name, chart->y, CHART_HEIGHT);
+    add_ranges(script, end / unit->usec, most);
+    add_trace_end(script, &results[0], unit);
+    if (chart->line == SIM_LINE_WAITING)
+        add_whole_tics(script, most);
+    plot_policies(script, chart->name, 2 + chart->line, results, n);
+    return draw(plot, chart->name, data, script, error);
+}
+
 static gboolean draw_lines(const SimPlot *plot, const SimResult *results, guint n, GError **error)
 {
-    static const struct {
-        const char *name, *title, *y;
-        SimLine line;
-    } charts[] = {
-        {"utilisation-cpu", "CPU used", "of capacity", SIM_LINE_CPU_USED},
-        {"utilisation-memory", "Memory used", "of capacity", SIM_LINE_MEMORY_USED},
-        {"queue", "Waiting jobs", "jobs", SIM_LINE_WAITING},
-    };
-    double end = timeline_end(results, n);
-    const ChartUnit *unit = chart_unit(end);
-    g_autoptr(GString) data = timeline_data(results, n, unit);
-    for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
-        g_autoptr(GString) script =
-            chart_script(charts[i].name, charts[i].title, unit->name, charts[i].y, CHART_HEIGHT);
-        double most = highest(results, n, charts[i].line);
-        add_ranges(script, end / unit->usec, most);
-        add_trace_end(script, &results[0], unit);
-        if (charts[i].line == SIM_LINE_WAITING)
-            add_whole_tics(script, most);
-        plot_policies(script, charts[i].name, 2 + charts[i].line, results, n);
-        if (!draw(plot, charts[i].name, data, script, error))
-            return FALSE;
-    }
-    return TRUE;
+    static const LineChart cpu = {"utilisation-cpu", "CPU used", "of capacity", SIM_LINE_CPU_USED};
+    static const LineChart memory = {"utilisation-memory", "Memory used", "of capacity",
+                                     SIM_LINE_MEMORY_USED};
+    static const LineChart queue = {"queue", "Waiting jobs", "jobs", SIM_LINE_WAITING};
+    guint n_waiting = n_scheduled(results, n);
+    if (!draw_line(plot, &cpu, results, n, error) || !draw_line(plot, &memory, results, n, error))
+        return FALSE;
+    return n_waiting > 0 ? draw_line(plot, &queue, results, n_waiting, error)
+                         : chart_remove(plot->dir, queue.name, error);
 }
 
 /* The bound reserves nothing, and only berth starts guests in slack. */
@@ -263,7 +278,9 @@ static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, G
     const ChartUnit *unit = chart_unit(end);
     g_autofree char *name = g_strconcat("reserved-", sim_policy_name(result->policy), NULL);
     g_autofree char *title =
-        g_strconcat("Reserved and used: ", sim_policy_name(result->policy), NULL);
+        result->policy == SIM_POLICY_BOUND
+            ? g_strdup("Wanted, and served as in one queue: bound, which schedules nothing")
+            : g_strconcat("Reserved and used: ", sim_policy_name(result->policy), NULL);
     g_autoptr(GString) data = timeline_data(result, 1, unit);
     g_autoptr(GString) script = chart_script(name, title, unit->name, "of capacity", CHART_HEIGHT);
     for (guint line = 0; line <= SIM_LINE_MEMORY_RESERVED; line++)
@@ -343,6 +360,8 @@ static void add_wait_tics(GString *script, double least_s, double most_s)
 static gboolean draw_waits(const SimPlot *plot, const SimResult *results, guint n, GError **error)
 {
     double least, most;
+    if (n == 0)
+        return chart_remove(plot->dir, "waits", error);
     g_autoptr(GString) data = waits_data(results, n, &least, &most);
     g_autoptr(GString) script =
         chart_script("waits", "Mean wait by width of the job (no bar: none)", "vCPUs",
@@ -535,5 +554,6 @@ gboolean sim_plot_draw(SimPlot *plot, const SimWorkload *workload, const SimResu
             (results[i].policy != SIM_POLICY_BOUND &&
              !draw_nodes_of(plot, &results[i], &frame, error)))
             return FALSE;
-    return draw_lines(plot, results, n, error) && draw_waits(plot, results, n, error);
+    return draw_lines(plot, results, n, error) &&
+           draw_waits(plot, results, n_scheduled(results, n), error);
 }

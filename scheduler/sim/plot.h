@@ -19,6 +19,6 @@ void sim_plot_free(SimPlot *plot);
 void sim_plot_stay(SimPlot *plot, SimPolicy policy, const SimStay *stay);
 
 /* Writes DIR/NAME.dat and NAME.gp of each chart, and has gnuplot make NAME.svg of them. Charts of
- * policies that are not among RESULTS are removed from DIR. */
+ * policies that are not among RESULTS are removed from DIR, and those of waiting where they are of the bound alone. */
 gboolean sim_plot_draw(SimPlot *plot, const SimWorkload *workload, const SimResult *results,
                        guint n, GError **error);

@@ -148,6 +148,16 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
     return g_string_free(text, FALSE);
 }
 
+/* Those of the bound are of a queue that nobody has, and bound nothing. */
+static void add_waits(GString *text, SimPolicy policy, const SimFigures *figures)
+{
+    if (policy == SIM_POLICY_BOUND)
+        g_string_append_printf(text, " %10s %10s %9s", "-", "-", "-");
+    else
+        g_string_append_printf(text, " %10.0f %10.0f %9.2f", figures->mean_wait_s,
+                               figures->p95_wait_s, figures->mean_bounded_slowdown);
+}
+
 char *sim_report_row(const SimWorkload *workload, const SimResult *result,
                      const SimFailures *failures)
 {
@@ -156,17 +166,17 @@ char *sim_report_row(const SimWorkload *workload, const SimResult *result,
     const SimMetrics *metrics = &result->metrics;
     SimFigures figures;
     sim_figures(metrics, &figures);
+    g_string_append_printf(text, "%-12s %8" G_GUINT64_FORMAT, sim_policy_name(result->policy),
+                           metrics->jobs);
+    add_waits(text, result->policy, &figures);
     g_string_append_printf(
         text,
-        "%-12s %8" G_GUINT64_FORMAT
-        " %10.0f %10.0f %9.2f %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
+        " %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
         " %9.4f %9.4f %6" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT,
-        sim_policy_name(result->policy), metrics->jobs, figures.mean_wait_s, figures.p95_wait_s,
-        figures.mean_bounded_slowdown, figures.makespan_s / 86400,
-        100 * figures.useful_cpu_utilisation, 100 * figures.useful_memory_utilisation,
-        figures.work_done_cpu_s / 3600, metrics->migrations, metrics->checkpoints,
-        100 * figures.guaranteed_cpu_shortfall, 100 * figures.guaranteed_memory_shortfall,
-        metrics->kills, metrics->refused);
+        figures.makespan_s / 86400, 100 * figures.useful_cpu_utilisation,
+        100 * figures.useful_memory_utilisation, figures.work_done_cpu_s / 3600,
+        metrics->migrations, metrics->checkpoints, 100 * figures.guaranteed_cpu_shortfall,
+        100 * figures.guaranteed_memory_shortfall, metrics->kills, metrics->refused);
     if (has_short)
         g_string_append_printf(text, " %8" G_GUINT64_FORMAT, metrics->limit_extensions);
     if (is_any(failures))

@@ -22,7 +22,8 @@ typedef struct {
 void sim_figures(const SimMetrics *metrics, SimFigures *out_figures);
 
 /* What was simulated, and the names of columns; then a row for each policy. Where nodes or actions
- * fail, or limits are too short, what that did has columns of its own. (transfer full) */
+ * fail, or limits are too short, what that did has columns of its own. Of the bound waits and slowdown are "-".
+ * (transfer full) */
 char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const SimFailures *failures);
 char *sim_report_row(const SimWorkload *workload, const SimResult *result,
                      const SimFailures *failures);

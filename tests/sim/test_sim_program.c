@@ -222,6 +222,17 @@ static void bound_goes_on_to_the_end_of_all_jobs(void **state)
     assert_true(member(second->out, 0, "total_work_cpu_s") == 50);
 }
 
+static void bound_has_no_waits_in_the_table(void **state)
+{
+    trace(*state, three, G_N_ELEMENTS(three));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,bound a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "\nbound               3          -          -         -      0.00 ");
+    assert_has(said->out, "\neasy                3         30 ");
+    g_autoptr(Said) json = sim_program(*state, "--policy bound --json - a.swf");
+    assert_has(json->out, "\"mean_wait_s\" : ");
+}
+
 static void failures_have_columns_where_there_may_be_any(void **state)
 {
     SimFixtureJob jobs[20];
@@ -535,7 +546,7 @@ static void plots_of_one_instant_are_drawn(void **state)
             g_autofree char *one = g_build_filename("all", charts[i], NULL);
             g_autofree char *two = g_build_filename("bound", charts[i], NULL);
             assert_true(exists(*state, one));
-            assert_true(exists(*state, two));
+            assert_int_equal(exists(*state, two), i < 2); /* nobody waits in the bound */
         }
     }
 }
@@ -634,6 +645,32 @@ static void plots_of_reservations_have_what_the_policy_has(void **state)
     }
 }
 
+static void plots_of_waiting_leave_the_bound_out(void **state)
+{
+    skip_without_gnuplot();
+    trace(*state, three, G_N_ELEMENTS(three));
+    g_autoptr(Said) both = sim_program(*state, "--policy easy,bound --plot . a.swf");
+    assert_status(both, 0);
+    g_autofree char *queue = content(*state, "queue.gp");
+    g_autofree char *waits = content(*state, "waits.gp");
+    g_autofree char *data = content(*state, "waits.dat");
+    g_autofree char *cpu = content(*state, "utilisation-cpu.gp");
+    g_autofree char *reserved = content(*state, "reserved-bound.gp");
+    assert_null(strstr(queue, "bound"));
+    assert_null(strstr(waits, "columnheader(3)"));
+    assert_null(strstr(data, "bound"));
+    assert_has(cpu, "set title 'CPU used (bound: the demand in one queue, not scheduled)'");
+    assert_has(cpu, "title 'bound'");
+    assert_has(reserved, "set title 'Wanted, and served as in one queue: bound, which schedules");
+    /* Nothing is left of the charts of before. */
+    g_autoptr(Said) bound = sim_program(*state, "--policy bound --plot . a.swf");
+    assert_status(bound, 0);
+    assert_false(exists(*state, "queue.svg") || exists(*state, "waits.svg"));
+    g_autoptr(Said) easy = sim_program(*state, "--policy easy --plot . a.swf");
+    g_autofree char *alone = content(*state, "utilisation-cpu.gp");
+    assert_has(alone, "set title 'CPU used'");
+}
+
 static void plots_of_waits_say_their_units(void **state)
 {
     /* The last waits for 100 s, or for 12 days. */
@@ -680,6 +717,7 @@ int main(void)
         TEST(jobs_too_large_are_in_neither_bound_nor_load),
         TEST(nodes_of_two_sizes_are_all_used),
         TEST(bound_goes_on_to_the_end_of_all_jobs),
+        TEST(bound_has_no_waits_in_the_table),
         TEST(failures_have_columns_where_there_may_be_any),
         TEST(jobs_of_one_instant_have_no_load_but_work),
         TEST(options_without_effect_are_said_to_have_none),
@@ -699,6 +737,7 @@ int main(void)
         TEST(plots_of_nodes_have_one_scale),
         TEST(plots_mark_the_last_arrival),
         TEST(plots_of_reservations_have_what_the_policy_has),
+        TEST(plots_of_waiting_leave_the_bound_out),
         TEST(plots_of_waits_say_their_units),
         TEST(plots_of_many_nodes_say_which_they_show),
     };
