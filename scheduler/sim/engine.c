@@ -38,14 +38,29 @@ static gboolean expect_arrival(Sim *sim, GError **error)
     return TRUE;
 }
 
+static void explain_arrival(Sim *sim, const SimJob *job)
+{
+    sim_explain(sim, job, "submitted: %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT " MiB",
+                job->guests, job->guests == 1 ? "" : "s", job->vcpus, job->vcpus == 1 ? "" : "s",
+                job->memory_mib);
+    if (job->memory_asked_mib > 0)
+        sim_explain(sim, job,
+                    "its memory was cut: %" G_GUINT64_FORMAT " MiB of each guest were asked for, "
+                    "more than a node can give",
+                    job->memory_asked_mib);
+    if (job->is_cpu_cut || job->is_memory_used_cut)
+        sim_explain(sim, job, "its usage was cut to what it reserved: it used more %s in the trace",
+                    job->is_cpu_cut && job->is_memory_used_cut ? "CPU and memory"
+                    : job->is_cpu_cut                          ? "CPU"
+                                                               : "memory");
+}
+
 /* One that is too large is refused before its guests are made, however many these are. */
 static gboolean arrive(Sim *sim, GError **error)
 {
     const SimJob *job = &sim->next_job;
     sim->n_arrived++;
-    sim_explain(sim, job, "submitted: %u guest%s of %u vCPU%s and %" G_GUINT64_FORMAT " MiB",
-                job->guests, job->guests == 1 ? "" : "s", job->vcpus, job->vcpus == 1 ? "" : "s",
-                job->memory_mib);
+    explain_arrival(sim, job);
     if (job->is_too_large) {
         sim_explain(sim, job, "refused: the machine would not hold that if it were empty");
         sim->metrics->refused++;

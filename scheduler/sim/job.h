@@ -16,10 +16,14 @@ typedef struct {
     gint64
         limit_again_usec; /* what its user asks for when that has turned out to be too short; 0 = it is not */
     guint32 guests; /* > 1: a gang */
-    guint32 vcpus;  /* of each guest, as the next three */
+    /* Of each guest: */
+    guint32 vcpus;
     guint64 memory_mib;
-    guint32 cpu_used_milli;  /* mean; SIM_UNKNOWN */
-    guint64 memory_used_mib; /* peak; 0 = unknown */
+    guint64 memory_asked_mib; /* where that was cut to what a node can give; 0 = it was not */
+    guint32 cpu_used_milli;   /* mean; SIM_UNKNOWN */
+    guint64 memory_used_mib;  /* peak; 0 = unknown */
+    /* It used more than it had reserved, and what is above counts as not used. */
+    gboolean is_cpu_cut, is_memory_used_cut;
     guint32 user, name;
     guint32 series;        /* index + 1 into the trace's own series; 0 = has none */
     gboolean is_too_large; /* for the machine, were it empty, in guests: every policy refuses it */

@@ -57,7 +57,18 @@ static void add_machine(GString *text, const SimMachine *machine)
                                machine->vcpus == 1 ? "" : "s", gib);
 }
 
-static void add_head(GString *text, const SimWorkload *workload)
+/* --usage reserved takes none from the trace. */
+static void add_usage_cut(GString *text, const SimSurvey *survey, SimUsageKind usage)
+{
+    if (usage != SIM_USAGE_RESERVED && survey->n_usage_cut > 0)
+        g_string_append_printf(text,
+                               "; usage of %" G_GUINT64_FORMAT " job%s cut to what they reserved "
+                               "(CPU %" G_GUINT64_FORMAT ", memory %" G_GUINT64_FORMAT ")",
+                               survey->n_usage_cut, survey->n_usage_cut == 1 ? "" : "s",
+                               survey->n_cpu_used_cut, survey->n_memory_used_cut);
+}
+
+static void add_head(GString *text, const SimWorkload *workload, SimUsageKind usage)
 {
     const SimSurvey *survey = sim_workload_survey(workload);
     add_machine(text, sim_workload_machine(workload));
@@ -77,6 +88,7 @@ static void add_head(GString *text, const SimWorkload *workload)
         g_string_append_printf(text,
                                "; memory of %" G_GUINT64_FORMAT " cut to what a node can give",
                                survey->n_memory_cut);
+    add_usage_cut(text, survey, usage);
     if (sim_workload_estimates(workload) > 0)
         g_string_append_printf(text, "; limits of 1 to %g times the run time",
                                sim_workload_estimates(workload));
@@ -134,7 +146,7 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
 {
     GString *text = g_string_new(NULL);
     const SimSurvey *survey = sim_workload_survey(workload);
-    add_head(text, workload);
+    add_head(text, workload, usage);
     if (usage == SIM_USAGE_SHAPES && survey->n_cpu_known + survey->n_memory_known == 0)
         g_string_append(
             text, "usage: nothing is drawn from the VM series of --usage, as there is no mean "

@@ -121,8 +121,7 @@ static gboolean choose_machine(SimWorkload *workload, GError **error)
 
 /* --- jobs --------------------------------------------------------------------------------------- */
 
-static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, const SimJob *job,
-                         gboolean *out_is_cut)
+static void take_memory_of(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
     guint64 overhead = workload->config.overhead_mib;
     guint64 most = workload->machine.memory_mib - overhead;
@@ -130,8 +129,8 @@ static guint64 memory_of(const SimWorkload *workload, const SimTraceJob *from, c
     wanted = (wanted + job->guests - 1) / job->guests;
     if (from->memory_kib == 0)
         wanted = job->vcpus * (workload->machine.memory_mib / workload->machine.vcpus - overhead);
-    *out_is_cut = wanted > most;
-    return CLAMP(wanted, MEMORY_MIN_MIB, most);
+    job->memory_asked_mib = wanted > most ? wanted : 0;
+    job->memory_mib = CLAMP(wanted, MEMORY_MIN_MIB, most);
 }
 
 /* Guests take memory besides their own. Where jobs are processes they would not; but policies are held against each
@@ -142,35 +141,35 @@ static gboolean is_too_large(const SimWorkload *workload, const SimJob *job)
     return sim_machine_holds(&workload->machine, job->vcpus, memory_mib) < job->guests;
 }
 
-static gboolean shape_as(const SimWorkload *workload, const SimTraceJob *from, guint32 vcpus,
-                         SimJob *job)
+static void shape_as(const SimWorkload *workload, const SimTraceJob *from, guint32 vcpus,
+                     SimJob *job)
 {
-    gboolean is_cut;
     job->vcpus = vcpus;
     job->guests = from->procs / vcpus;
-    job->memory_mib = memory_of(workload, from, job, &is_cut);
+    take_memory_of(workload, from, job);
     job->is_too_large = is_too_large(workload, job);
-    return is_cut;
 }
 
 /* The fewest equal guests that an empty machine holds; where it holds none, the fewest that fit nodes. Processors
- * that were asked for on one node are in guests of their own. Returns whether its memory was cut. */
-static gboolean shape(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+ * that were asked for on one node are in guests of their own. */
+static void shape(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
     gboolean is_by_node = from->nodes > 0 && from->procs % from->nodes == 0;
     guint32 together = is_by_node ? from->procs / from->nodes : from->procs;
     guint32 most = MIN(together, workload->split_vcpus);
-    if (workload->config.is_pool)
-        return shape_as(workload, from, from->procs, job);
     while (together % most != 0)
         most--;
-    gboolean is_cut = shape_as(workload, from, most, job);
-    if (!job->is_too_large || from->procs > sim_machine_all_vcpus(&workload->machine))
-        return is_cut;
+    if (workload->config.is_pool)
+        most = from->procs;
+    shape_as(workload, from, most, job);
+    if (!job->is_too_large || workload->config.is_pool ||
+        from->procs > sim_machine_all_vcpus(&workload->machine))
+        return;
     for (guint32 vcpus = most - 1; job->is_too_large && vcpus > 0; vcpus--)
         if (together % vcpus == 0)
-            is_cut = shape_as(workload, from, vcpus, job);
-    return job->is_too_large ? shape_as(workload, from, most, job) : is_cut;
+            shape_as(workload, from, vcpus, job);
+    if (job->is_too_large)
+        shape_as(workload, from, most, job);
 }
 
 /* Chance of a job; the same in each run. */
@@ -203,7 +202,23 @@ static void shorten(const SimWorkload *workload, const SimTraceJob *from, SimJob
     job->limit_usec = limit_sec * (gint64)G_USEC_PER_SEC;
 }
 
-static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
+/* Of one guest; at most what it reserves. */
+static void take_usage(const SimTraceJob *from, SimJob *job)
+{
+    guint64 used_mib = from->memory_used_kib / 1024 / job->guests;
+    if (from->cpu_sec >= 0) {
+        double mean = (double)from->cpu_sec * 1000 / (double)from->run_sec / job->guests;
+        job->cpu_used_milli = (guint32)MIN(mean + 0.5, (double)job->vcpus * 1000);
+        job->is_cpu_cut = from->cpu_sec / from->run_sec >= from->procs &&
+                          from->cpu_sec > from->run_sec * from->procs;
+    }
+    if (from->memory_used_kib > 0) {
+        job->memory_used_mib = CLAMP(used_mib, 1, job->memory_mib);
+        job->is_memory_used_cut = used_mib > job->memory_mib;
+    }
+}
+
+static void convert(const SimWorkload *workload, const SimTraceJob *from, SimJob *job)
 {
     double since = (double)(from->submit_sec - workload->first_sec);
     *job = (SimJob){
@@ -217,15 +232,8 @@ static gboolean convert(const SimWorkload *workload, const SimTraceJob *from, Si
         .series = from->series,
     };
     shorten(workload, from, job);
-    gboolean is_cut = shape(workload, from, job);
-    if (from->cpu_sec >= 0) {
-        double mean = (double)from->cpu_sec * 1000 / (double)from->run_sec / job->guests;
-        job->cpu_used_milli = (guint32)MIN(mean + 0.5, (double)job->vcpus * 1000);
-    }
-    if (from->memory_used_kib > 0)
-        job->memory_used_mib =
-            CLAMP(from->memory_used_kib / 1024 / job->guests, 1, job->memory_mib);
-    return is_cut;
+    shape(workload, from, job);
+    take_usage(from, job);
 }
 
 /* --- first reading ------------------------------------------------------------------------------ */
@@ -277,6 +285,9 @@ static void note(SimWorkload *workload, const SimJob *job)
     const SimSeries *own = job->series > 0 ? sim_series_get(all, job->series - 1) : NULL;
     survey->n_too_large += job->is_too_large;
     survey->n_limit_short += job->limit_again_usec > 0;
+    survey->n_cpu_used_cut += job->is_cpu_cut;
+    survey->n_memory_used_cut += job->is_memory_used_cut;
+    survey->n_usage_cut += job->is_cpu_cut || job->is_memory_used_cut;
     survey->n_cpu_known += own != NULL || job->cpu_used_milli != SIM_UNKNOWN;
     survey->n_memory_known += (own != NULL && own->memory != NULL) || job->memory_used_mib > 0;
     workload->n_explained += job->number == workload->config.explain;
@@ -393,7 +404,8 @@ gboolean sim_workload_next(SimWorkload *workload, SimJob *out_job, gboolean *out
         return FALSE;
     if (*out_end)
         return refuse(error, "the trace became shorter while it was read");
-    workload->survey.n_memory_cut += convert(workload, &from, out_job);
+    convert(workload, &from, out_job);
+    workload->survey.n_memory_cut += out_job->memory_asked_mib > 0;
     out_job->id = ++workload->n_given;
     return TRUE;
 }

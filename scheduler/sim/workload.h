@@ -29,6 +29,8 @@ typedef struct {
     guint64 n_never_ran;
     guint64 n_too_large;  /* jobs that the machine could not hold, were it empty; in no load */
     guint64 n_memory_cut; /* jobs whose memory was cut to what a node can give a guest */
+    /* Jobs that used more than they had reserved, which is cut: in all, of CPU, of memory. */
+    guint64 n_usage_cut, n_cpu_used_cut, n_memory_used_cut;
     /* Jobs that ran longer than their limit, and those without any: they get their run time, known
      * exactly. */
     guint64 n_limit_raised, n_limit_unknown;

@@ -336,6 +336,28 @@ static void usage_that_the_trace_does_not_say_is_said(void **state)
     assert_null(strstr(reserved->out, "usage:"));
 }
 
+static void usage_and_memory_that_are_cut_are_said(void **state)
+{
+    /* On 8 GiB: 4 GiB used of 1, and twice the CPU; just what is reserved; 16 GiB asked for on one processor. */
+    static const char text[] = "; MaxNodes: 1\n; MaxProcs: 2\n"
+                               "1 0 -1 60 1 120 4194304 1 90 1048576 1 1 1 1 1 1 -1 -1\n"
+                               "2 1 -1 60 1 60 1048576 1 90 1048576 1 1 1 1 1 1 -1 -1\n"
+                               "3 2 -1 60 1 30 1048576 1 90 16777216 1 1 1 1 1 1 -1 -1\n"
+                               "4 3 -1 60 1 90 1048576 1 90 1048576 1 1 1 1 1 1 -1 -1\n";
+    g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --explain 1 a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "; usage of 2 jobs cut to what they reserved (CPU 2, memory 1)\n");
+    assert_has(said->out, "; memory of 1 cut to what a node can give");
+    assert_has(said->out, "job 1: its usage was cut to what it reserved: it used more CPU and mem");
+    g_autoptr(Said) cut = sim_program(*state, "--policy easy --explain 3 a.swf");
+    assert_has(cut->out, "job 3: submitted: 1 guest of 1 vCPU and 8096 MiB\n");
+    assert_has(cut->out, "job 3: its memory was cut: 16384 MiB of each guest were asked for, more");
+    assert_null(strstr(cut->out, "job 3: its usage"));
+    g_autoptr(Said) reserved = sim_program(*state, "--policy easy --usage reserved a.swf");
+    assert_null(strstr(reserved->out, "usage of"));
+}
+
 static void limits_that_are_not_the_trace_s_are_said(void **state)
 {
     static const SimFixtureJob jobs[] = {{0, 50, 20, 1}, {1, 50, -1, 1}, {2, 50, 90, 1}};
@@ -723,6 +745,7 @@ int main(void)
         TEST(options_without_effect_are_said_to_have_none),
         TEST(constants_that_a_log_does_not_use_are_said_to_have_no_effect),
         TEST(usage_that_the_trace_does_not_say_is_said),
+        TEST(usage_and_memory_that_are_cut_are_said),
         TEST(limits_that_are_not_the_trace_s_are_said),
         TEST(a_run_that_is_interrupted_shows_what_is_done),
         TEST(jobs_too_large_are_so_for_every_policy),

@@ -208,7 +208,12 @@ static void usage_and_memory_are_those_of_one_guest(void **state)
     job = nth(workload, 2);
     assert_int_equal(job.cpu_used_milli, 2000); /* not more than it has */
     assert_int_equal(job.memory_mib, 8092);
+    assert_int_equal(job.memory_asked_mib, 195313);
+    assert_true(job.is_cpu_cut && !job.is_memory_used_cut);
     assert_int_equal(sim_workload_survey(workload)->n_memory_cut, 1);
+    assert_int_equal(sim_workload_survey(workload)->n_usage_cut, 1);
+    assert_int_equal(sim_workload_survey(workload)->n_cpu_used_cut, 1);
+    assert_int_equal(sim_workload_survey(workload)->n_memory_used_cut, 0);
 }
 
 #define NUMBERED(number) number " 0 -1 60 1 30 -1 1 90 -1 1 1 1 1 1 1 -1 -1\n"
