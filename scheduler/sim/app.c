@@ -17,6 +17,7 @@
 #include <errno.h>
 #include <glib/gstdio.h>
 #include <stdio.h>
+#include <unistd.h>
 
 typedef struct {
     SimOptions *options;
@@ -78,14 +79,29 @@ static gboolean blame_output(GError **error)
 
 /* --- the core's log ---------------------------------------------------------------------------- */
 
+/* It is made where only it is missing: one with more parts may be meant as the name of a file. */
+static gboolean make_journal_dir(const App *app, GError **error)
+{
+    const char *dir = app->options->journal;
+    if (dir == NULL)
+        return TRUE;
+    int number = g_mkdir(dir, 0777) == 0 ? 0 : errno;
+    if (number == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))
+        number = g_access(dir, W_OK | X_OK) == 0 ? 0 : errno;
+    if (number == 0)
+        return TRUE;
+    number = number == EEXIST ? ENOTDIR : number;
+    berth_set_error_errno(error, number, "--journal %s, a directory for logs", dir);
+    return blame_output(error);
+}
+
 static gboolean open_journal(App *app, GError **error)
 {
     if (app->options->journal == NULL || app->policy == SIM_POLICY_BOUND)
         return TRUE;
     g_autofree char *name = g_strconcat(sim_policy_name(app->policy), ".log", NULL);
     g_autofree char *path = g_build_filename(app->options->journal, name, NULL);
-    if (g_mkdir_with_parents(app->options->journal, 0777) == 0)
-        app->journal = g_fopen(path, "we");
+    app->journal = g_fopen(path, "we");
     if (app->journal == NULL)
         berth_set_error_errno(error, errno, "--journal: cannot write %s", path);
     return app->journal != NULL || blame_output(error);
@@ -313,8 +329,8 @@ gboolean sim_app_run(SimOptions *options, GError **error)
     App *app = g_new0(App, 1);
     app->options = options;
     app->progress = sim_progress_new(options->quiet);
-    gboolean ok =
-        open_json(app, error) && open_inputs(app, error) && run_all(app, error) && show(app, error);
+    gboolean ok = open_json(app, error) && open_inputs(app, error) &&
+                  make_journal_dir(app, error) && run_all(app, error) && show(app, error);
     clear(app);
     g_free(app);
     return ok;

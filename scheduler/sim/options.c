@@ -23,6 +23,49 @@ typedef struct {
     gboolean pool, check, quiet, version;
 } Given;
 
+#define TEXT(name, member, value, what)                                                            \
+    {                                                                                              \
+        name, value, what, G_STRUCT_OFFSET(Given, member)                                          \
+    }
+
+/* Options that have one value. */
+static const struct {
+    const char *name, *value, *what;
+    glong offset; /* of a member of Given */
+} singles[] = {
+    TEXT("format", format, "FORMAT", "auto (default), swf, torque, torque-whole or vmseries"),
+    TEXT("policy", policy, "LIST", "fcfs,easy,conservative,reserved,berth,bound (default: all)"),
+    TEXT("nodes", nodes, "N", "nodes (default: the trace's)"),
+    TEXT("vcpus", vcpus, "C", "vCPUs of each node"),
+    TEXT("memory", memory, "SIZE", "memory of each node"),
+    TEXT("load", load, "L", "scale arrivals so that this share of capacity is reserved"),
+    TEXT("estimates", estimates, "F",
+         "time limits of 1 to F times the run time (default: the trace's limits)"),
+    TEXT("too-short", too_short, "N",
+         "of 1000 jobs so many have a first limit below their run time (default: 0)"),
+    TEXT("extend-after", extend_after, "TIME",
+         "until the user of one that came to it asks for more (default: 20m)"),
+    TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
+    TEXT("seed", seed, "S", "of all chance (default: 1)"),
+    TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),
+    TEXT("plot", plot, "DIR", "draw charts into DIR (needs gnuplot)"),
+    TEXT("explain", explain, "JOB", "tell what happened to this job of the trace, and why"),
+    TEXT("replay", replay, "LOG", "run a log of the core again and compare decisions"),
+    TEXT("journal", journal, "DIR", "write the core's log of each policy into DIR"),
+    TEXT("max-jobs", max_jobs, "N", "only the first N jobs of the trace"),
+    TEXT("mtbf", mtbf, "TIME", "mean time between failures of a node (default: none fail)"),
+    TEXT("mttr", mttr, "TIME", "mean time to its repair (default: 1h)"),
+    TEXT("fail-actions", fail_actions, "N", "of 1000 actions so many fail (default: 0)"),
+    TEXT("overhead", overhead, "SIZE", "memory that each guest takes besides (default: 96M)"),
+    TEXT("report-interval", report_interval, "TIME", "between reports of usage (default: 5s)"),
+    TEXT("without", without, "LIST", "parts of policy berth that are switched off"),
+};
+
+static char **single_of(Given *given, guint i)
+{
+    return G_STRUCT_MEMBER_P(given, singles[i].offset);
+}
+
 static const struct {
     const char *name;
     BerthCoreFeature feature;
@@ -284,47 +327,33 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
     return TRUE;
 }
 
-/* Its log says what a replay is of: all else is another run's. */
-static gboolean check_replay(const Given *given, GError **error)
+static gboolean refuse_beside_replay(const char *other, GError **error)
 {
-    const struct {
-        const char *name;
-        gboolean is_given;
-    } others[] = {{"a trace", given->traces != NULL},
-                  {"--format", given->format != NULL},
-                  {"--policy", given->policy != NULL},
-                  {"--nodes", given->nodes != NULL},
-                  {"--vcpus", given->vcpus != NULL},
-                  {"--memory", given->memory != NULL},
-                  {"--pool", given->pool},
-                  {"--load", given->load != NULL},
-                  {"--estimates", given->estimates != NULL},
-                  {"--too-short", given->too_short != NULL},
-                  {"--extend-after", given->extend_after != NULL},
-                  {"--usage", given->usage != NULL},
-                  {"--seed", given->seed != NULL},
-                  {"--json", given->json != NULL},
-                  {"--plot", given->plot != NULL},
-                  {"--journal", given->journal != NULL},
-                  {"--max-jobs", given->max_jobs != NULL},
-                  {"--mtbf", given->mtbf != NULL},
-                  {"--mttr", given->mttr != NULL},
-                  {"--fail-actions", given->fail_actions != NULL},
-                  {"--overhead", given->overhead != NULL},
-                  {"--report-interval", given->report_interval != NULL},
-                  {"--without", given->without != NULL},
-                  {"--cost", given->cost != NULL},
-                  {"--check", given->check}};
-    for (guint i = 0; given->replay != NULL && i < G_N_ELEMENTS(others); i++)
-        if (others[i].is_given)
-            return refuse(error,
-                          "--replay runs what its log says, and takes no more than --tune, "
-                          "--explain and --quiet: not %s",
-                          others[i].name);
-    return TRUE;
+    return refuse(error,
+                  "--replay runs what its log says, and takes no more than --tune, --explain and "
+                  "--quiet: not %s",
+                  other);
 }
 
-static gboolean take(const Given *given, SimOptions *options, GError **error)
+/* Its log says what a replay is of: all else is another run's. */
+static gboolean check_replay(Given *given, GError **error)
+{
+    if (given->replay == NULL)
+        return TRUE;
+    if (given->traces != NULL)
+        return refuse_beside_replay("a trace", error);
+    for (guint i = 0; i < G_N_ELEMENTS(singles); i++) {
+        g_autofree char *name = g_strconcat("--", singles[i].name, NULL);
+        if (*single_of(given, i) != NULL && !g_str_equal(name, "--replay") &&
+            !g_str_equal(name, "--explain"))
+            return refuse_beside_replay(name, error);
+    }
+    if (given->pool || given->check)
+        return refuse_beside_replay(given->pool ? "--pool" : "--check", error);
+    return given->cost == NULL || refuse_beside_replay("--cost", error);
+}
+
+static gboolean take(Given *given, SimOptions *options, GError **error)
 {
     if (!check_replay(given, error))
         return FALSE;
@@ -342,81 +371,71 @@ static gboolean take(const Given *given, SimOptions *options, GError **error)
 
 static void given_clear(Given *given)
 {
-    char **single[] = {&given->format,       &given->policy,      &given->nodes,
-                       &given->vcpus,        &given->memory,      &given->load,
-                       &given->usage,        &given->seed,        &given->json,
-                       &given->plot,         &given->explain,     &given->replay,
-                       &given->max_jobs,     &given->mtbf,        &given->mttr,
-                       &given->fail_actions, &given->overhead,    &given->report_interval,
-                       &given->without,      &given->journal,     &given->estimates,
-                       &given->too_short,    &given->extend_after};
-    for (guint i = 0; i < G_N_ELEMENTS(single); i++)
-        g_free(*single[i]);
+    for (guint i = 0; i < G_N_ELEMENTS(singles); i++)
+        g_free(*single_of(given, i));
     g_strfreev(given->tune);
     g_strfreev(given->cost);
     g_strfreev(given->traces);
 }
 
-#define TEXT(name, member, value, what)                                                            \
-    {                                                                                              \
-        name, 0, 0, G_OPTION_ARG_STRING, &given->member, what, value                               \
+/* Of two values one would be dropped: whoever wrote both may mean either. LISTS: as many as SINGLES; some may be NULL. */
+static gboolean take_singles(Given *given, char **lists[], GError **error)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(singles); i++) {
+        if (lists[i] == NULL)
+            continue;
+        if (lists[i][1] != NULL)
+            return refuse(error, "--%s is given twice, as '%s' and as '%s'", singles[i].name,
+                          lists[i][0], lists[i][1]);
+        *single_of(given, i) = g_strdup(lists[i][0]);
     }
+    return TRUE;
+}
+
 #define FLAG(name, member, what)                                                                   \
     {                                                                                              \
         name, 0, 0, G_OPTION_ARG_NONE, &given->member, what, NULL                                  \
     }
 
+static gboolean parse_with(GOptionContext *context, int argc, char **argv, GError **error)
+{
+    g_auto(GStrv) copy = g_new0(char *, (gsize)argc + 1);
+    g_autoptr(GError) problem = NULL;
+    for (int i = 0; i < argc; i++)
+        copy[i] = g_strdup(argv[i]);
+    g_autofree char **rest = g_memdup2(copy, sizeof(char *) * ((gsize)argc + 1));
+    return g_option_context_parse(context, &argc, &rest, &problem) ||
+           refuse(error, "%s; try berth-sim --help", problem->message);
+}
+
 static gboolean parse(Given *given, int argc, char **argv, GError **error)
 {
-    const GOptionEntry entries[] = {
-        TEXT("format", format, "FORMAT", "auto (default), swf, torque, torque-whole or vmseries"),
-        TEXT("policy", policy, "LIST",
-             "fcfs,easy,conservative,reserved,berth,bound (default: all)"),
-        TEXT("nodes", nodes, "N", "nodes (default: the trace's)"),
-        TEXT("vcpus", vcpus, "C", "vCPUs of each node"),
-        TEXT("memory", memory, "SIZE", "memory of each node"),
-        FLAG("pool", pool, "one node with the capacity of all"),
-        TEXT("load", load, "L", "scale arrivals so that this share of capacity is reserved"),
-        TEXT("estimates", estimates, "F",
-             "time limits of 1 to F times the run time (default: the trace's limits)"),
-        TEXT("too-short", too_short, "N",
-             "of 1000 jobs so many have a first limit below their run time (default: 0)"),
-        TEXT("extend-after", extend_after, "TIME",
-             "until the user of one that came to it asks for more (default: 20m)"),
-        TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
-        TEXT("seed", seed, "S", "of all chance (default: 1)"),
-        TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),
-        TEXT("plot", plot, "DIR", "draw charts into DIR (needs gnuplot)"),
-        TEXT("explain", explain, "JOB", "tell what happened to this job of the trace, and why"),
-        TEXT("replay", replay, "LOG", "run a log of the core again and compare decisions"),
-        TEXT("journal", journal, "DIR", "write the core's log of each policy into DIR"),
-        TEXT("max-jobs", max_jobs, "N", "only the first N jobs of the trace"),
-        TEXT("mtbf", mtbf, "TIME", "mean time between failures of a node (default: none fail)"),
-        TEXT("mttr", mttr, "TIME", "mean time to its repair (default: 1h)"),
-        TEXT("fail-actions", fail_actions, "N", "of 1000 actions so many fail (default: 0)"),
-        TEXT("overhead", overhead, "SIZE", "memory that each guest takes besides (default: 96M)"),
-        TEXT("report-interval", report_interval, "TIME", "between reports of usage (default: 5s)"),
-        TEXT("without", without, "LIST", "parts of policy berth that are switched off"),
+    const GOptionEntry others[] = {
         {"tune", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->tune,
          "set a constant of the core; help lists them", "NAME=N"},
         {"cost", 0, 0, G_OPTION_ARG_STRING_ARRAY, &given->cost, "set a cost of the world",
          "NAME=N"},
+        FLAG("pool", pool, "one node with the capacity of all"),
         FLAG("check", check, "check all invariants after every step (slow)"),
         FLAG("quiet", quiet, "no progress on standard error"),
         FLAG("version", version, "print the version"),
         {G_OPTION_REMAINING, 0, 0, G_OPTION_ARG_FILENAME_ARRAY, &given->traces, NULL, "TRACE..."},
         {NULL}};
+    GOptionEntry entries[G_N_ELEMENTS(singles) + 1] = {0};
+    char **lists[G_N_ELEMENTS(singles)] = {0};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);
-    g_auto(GStrv) copy = g_new0(char *, (gsize)argc + 1);
-    for (int i = 0; i < argc; i++)
-        copy[i] = g_strdup(argv[i]);
-    char **rest = g_memdup2(copy, sizeof(char *) * ((gsize)argc + 1));
+    for (guint i = 0; i < G_N_ELEMENTS(singles); i++)
+        entries[i] = (GOptionEntry){singles[i].name,           0,         0,
+                                    G_OPTION_ARG_STRING_ARRAY, &lists[i], singles[i].what,
+                                    singles[i].value};
     g_option_context_set_summary(
         context, "Replays workload traces through the scheduler in virtual time. Manual: "
                  "berth-sim(1).");
     g_option_context_add_main_entries(context, entries, NULL);
-    gboolean ok = g_option_context_parse(context, &argc, &rest, error);
-    g_free(rest);
+    g_option_context_add_main_entries(context, others, NULL);
+    gboolean ok = parse_with(context, argc, argv, error) && take_singles(given, lists, error);
+    for (guint i = 0; i < G_N_ELEMENTS(lists); i++)
+        g_strfreev(lists[i]);
     return ok;
 }
 
@@ -424,17 +443,14 @@ gboolean sim_options_parse(int argc, char **argv, SimOptions *out_options, gbool
                            GError **error)
 {
     Given given = {0};
-    g_autoptr(GError) problem = NULL;
     *out_options = (SimOptions){0};
     *out_stop = FALSE;
-    gboolean ok = parse(&given, argc, argv, &problem);
-    if (!ok)
-        refuse(error, "%s; try berth-sim --help", problem->message);
-    else if (given.version)
+    gboolean ok = parse(&given, argc, argv, error);
+    if (ok && given.version)
         *out_stop = printf("berth-sim %s\n", PACKAGE_VERSION) > 0;
-    else if (given.tune != NULL && g_strv_contains((const char *const *)given.tune, "help"))
+    else if (ok && given.tune != NULL && g_strv_contains((const char *const *)given.tune, "help"))
         *out_stop = print_tunings();
-    else
+    else if (ok)
         ok = take(&given, out_options, error);
     given_clear(&given);
     if (!ok)

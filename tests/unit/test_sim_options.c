@@ -137,7 +137,17 @@ static void sim_options_parse_bad_is_refused(void **state)
         {"berth-sim --replay log --policy easy", "not --policy"},
         {"berth-sim --replay log --cost boot_usec=1", "not --cost"},
         {"berth-sim --replay log --check", "not --check"},
+        {"berth-sim --replay log --pool", "not --pool"},
         {"berth-sim --json", "try berth-sim --help"},
+        {"berth-sim --json a --json b t", "--json is given twice, as 'a' and as 'b'"},
+        {"berth-sim --json=a --json a t", "--json is given twice"},
+        {"berth-sim --load 1 --load 2 t", "--load is given twice"},
+        {"berth-sim --explain 1 --explain 2 t", "--explain is given twice"},
+        {"berth-sim --usage trace --usage reserved t", "--usage is given twice"},
+        {"berth-sim --plot a --plot b t", "--plot is given twice"},
+        {"berth-sim --journal a --journal b t", "--journal is given twice"},
+        {"berth-sim --policy easy --policy fcfs t", "--policy is given twice"},
+        {"berth-sim --replay a --replay b", "--replay is given twice"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         SimOptions options;
