@@ -250,7 +250,7 @@ void sim_core_submit(Sim *sim, SimRun *run)
     if (send(sim, &event, &error))
         return;
     sim_explain(sim, job, "refused: %s", error->message);
-    sim->metrics->refused++;
+    sim_run_refused(sim, job);
     sim->totals.waiting--;
     g_hash_table_remove(sim->runs, &job->id);
     sim_run_free(run);

@@ -7,6 +7,7 @@
 
 #include "common/error.h"
 #include "scheduler/sim/bound.h"
+#include "scheduler/sim/joblist.h"
 #include "scheduler/sim/notes.h"
 #include "scheduler/sim/output.h"
 #include "scheduler/sim/plot.h"
@@ -27,7 +28,8 @@ typedef struct {
     SimUsageModel usage;
     SimResult results[SIM_POLICY_N];
     guint n_results, n_shown;
-    SimOutput *json; /* NULL = none, or standard output */
+    SimOutput *json;  /* NULL = none, or standard output */
+    SimJobList *jobs; /* NULL = none */
     SimPlot *plot;
     SimProgress *progress;
     SimPolicy policy; /* under way */
@@ -41,6 +43,12 @@ static void on_progress(guint64 n_arrived, guint64 n_ended, gint64 now_usec, gpo
     App *app = user_data;
     sim_progress_tell(app->progress, sim_policy_name(app->policy), n_arrived, n_ended,
                       sim_workload_survey(app->workload)->n_jobs, now_usec);
+}
+
+static void on_job(const SimJob *job, const SimOutcome *outcome, gpointer user_data)
+{
+    App *app = user_data;
+    sim_joblist_add(app->jobs, app->policy, job, outcome);
 }
 
 static void on_stay(const SimStay *stay, gpointer user_data)
@@ -57,10 +65,10 @@ static gboolean json_is_stdout(const App *app)
 static void on_explain(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data)
 {
     const App *app = user_data;
+    g_autofree char *name = sim_job_name(job->number, job->task);
     sim_progress_clear(app->progress);
-    fprintf(json_is_stdout(app) ? stderr : stdout,
-            "%-12s %12.0f s  job %" G_GUINT64_FORMAT ": %s\n", sim_policy_name(app->policy),
-            (double)now_usec / (double)G_USEC_PER_SEC, job->number, text);
+    fprintf(json_is_stdout(app) ? stderr : stdout, "%-12s %12.0f s  job %s: %s\n",
+            sim_policy_name(app->policy), (double)now_usec / (double)G_USEC_PER_SEC, name, text);
 }
 
 static void on_journal(const char *text, gpointer user_data)
@@ -129,12 +137,35 @@ static gboolean is_same_file(const char *a, const char *b)
 }
 
 /* The results would take the place of what is read. */
-static gboolean json_is_read(const SimOptions *options)
+static gboolean check_unread(const SimOptions *options, const char *option, const char *path,
+                             GError **error)
 {
+    gboolean is_read = options->shapes != NULL && is_same_file(path, options->shapes);
     for (guint i = 0; options->traces[i] != NULL; i++)
-        if (is_same_file(options->json, options->traces[i]))
-            return TRUE;
-    return options->shapes != NULL && is_same_file(options->json, options->shapes);
+        is_read |= is_same_file(path, options->traces[i]);
+    if (!is_read)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "%s %s: that file is read; name another one for the results", option, path);
+    return FALSE;
+}
+
+static gboolean open_jobs(App *app, GError **error)
+{
+    const char *path = app->options->jobs, *json = app->options->json;
+    if (path == NULL)
+        return TRUE;
+    if (!check_unread(app->options, "--jobs", path, error))
+        return FALSE;
+    gboolean is_there = g_file_test(path, G_FILE_TEST_EXISTS);
+    if (json != NULL && ((g_str_equal(path, json) && !is_there) ||
+                         (g_file_test(path, G_FILE_TEST_IS_REGULAR) && is_same_file(path, json)))) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "--jobs %s: --json is written there; name another one for the jobs", path);
+        return FALSE;
+    }
+    app->jobs = sim_joblist_new(path, error);
+    return app->jobs != NULL || blame_output(error);
 }
 
 /* What cannot be written is known before hours of simulation. */
@@ -142,12 +173,8 @@ static gboolean open_json(App *app, GError **error)
 {
     if (app->options->json == NULL || json_is_stdout(app))
         return TRUE;
-    if (json_is_read(app->options)) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "--json %s: that file is read; name another one for the results",
-                    app->options->json);
+    if (!check_unread(app->options, "--json", app->options->json, error))
         return FALSE;
-    }
     app->json = sim_output_open("--json", app->options->json, error);
     return app->json != NULL || blame_output(error);
 }
@@ -216,6 +243,15 @@ static gboolean open_inputs(App *app, GError **error)
 
 /* --- runs --------------------------------------------------------------------------------------- */
 
+static void say_unexplained(const App *app)
+{
+    const SimConfig *config = &app->options->sim;
+    g_autofree char *name = sim_job_name(config->explain, config->explain_task);
+    fprintf(json_is_stdout(app) ? stderr : stdout,
+            "%-12s job %s: the bound schedules nothing, and so explains nothing\n",
+            sim_policy_name(app->policy), name);
+}
+
 static gboolean run_policy(App *app, SimPolicy policy, GError **error)
 {
     SimConfig config = app->options->sim;
@@ -223,6 +259,7 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     config.policy = policy;
     config.tunings = app->options->tunings;
     config.hooks = (SimHooks){.stay = app->plot != NULL ? on_stay : NULL,
+                              .job = app->jobs != NULL ? on_job : NULL,
                               .explain = on_explain,
                               .progress = on_progress,
                               .user_data = app};
@@ -231,10 +268,7 @@ static gboolean run_policy(App *app, SimPolicy policy, GError **error)
     if (!open_journal(app, error))
         return FALSE;
     if (policy == SIM_POLICY_BOUND && config.explain > 0)
-        fprintf(json_is_stdout(app) ? stderr : stdout,
-                "%-12s job %" G_GUINT64_FORMAT ": the bound schedules nothing, and so explains "
-                "nothing\n",
-                sim_policy_name(policy), config.explain);
+        say_unexplained(app);
     config.hooks.journal = app->journal != NULL ? on_journal : NULL;
     gboolean ok = policy == SIM_POLICY_BOUND
                       ? sim_bound_run(&config, app->workload, &app->usage, &result->metrics, error)
@@ -253,10 +287,14 @@ static gboolean run_all(App *app, GError **error)
         if (app->plot == NULL)
             return blame_output(error);
     }
+    if (app->jobs != NULL && !sim_joblist_begin(app->jobs, error))
+        return blame_output(error);
     gboolean ok = TRUE;
     for (guint i = 0; ok && i < SIM_POLICY_N; i++)
         ok = !app->options->policies[i] || run_policy(app, (SimPolicy)i, error);
     show_rows(app);
+    if (app->jobs != NULL && !sim_joblist_end(app->jobs, ok ? error : NULL))
+        return ok ? blame_output(error) : FALSE;
     return ok;
 }
 
@@ -278,6 +316,7 @@ static void clear(App *app)
         sim_metrics_clear(&app->results[i].metrics);
     sim_plot_free(app->plot);
     sim_output_close(app->json);
+    sim_joblist_free(app->jobs);
     sim_workload_free(app->workload);
     sim_trace_close(app->shapes_trace);
     sim_trace_close(app->trace);
@@ -329,7 +368,7 @@ gboolean sim_app_run(SimOptions *options, GError **error)
     App *app = g_new0(App, 1);
     app->options = options;
     app->progress = sim_progress_new(options->quiet);
-    gboolean ok = open_json(app, error) && open_inputs(app, error) &&
+    gboolean ok = open_json(app, error) && open_jobs(app, error) && open_inputs(app, error) &&
                   make_journal_dir(app, error) && run_all(app, error) && show(app, error);
     clear(app);
     g_free(app);

@@ -63,7 +63,7 @@ static gboolean arrive(Sim *sim, GError **error)
     explain_arrival(sim, job);
     if (job->is_too_large) {
         sim_explain(sim, job, "refused: the machine would not hold that if it were empty");
-        sim->metrics->refused++;
+        sim_run_refused(sim, job);
         return expect_arrival(sim, error);
     }
     SimRun *run = sim_run_new(sim, job);

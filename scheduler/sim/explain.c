@@ -8,7 +8,8 @@
 
 static gboolean is_wanted(const Sim *sim, const SimJob *job)
 {
-    return sim->config->explain != 0 && sim->config->explain == job->number &&
+    return sim->config->explain != 0 &&
+           sim_job_is(job, sim->config->explain, sim->config->explain_task) &&
            sim->config->hooks.explain != NULL;
 }
 

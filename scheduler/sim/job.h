@@ -10,6 +10,7 @@
 typedef struct {
     guint64 id;     /* from 1, in order of arrival: the core's number */
     guint64 number; /* the trace's */
+    guint32 task;   /* of an array of that number, plus 1; 0 = of none */
     gint64 submit_usec;
     gint64 run_usec; /* with all the CPU that it wants */
     gint64 limit_usec;
@@ -28,6 +29,19 @@ typedef struct {
     guint32 series;        /* index + 1 into the trace's own series; 0 = has none */
     gboolean is_too_large; /* for the machine, were it empty, in guests: every policy refuses it */
 } SimJob;
+
+/* As people write it: "7", or "7[1]" where TASK, as in SimJob, is not 0 (transfer full). */
+static inline char *sim_job_name(guint64 number, guint32 task)
+{
+    return task == 0 ? g_strdup_printf("%" G_GUINT64_FORMAT, number)
+                     : g_strdup_printf("%" G_GUINT64_FORMAT "[%u]", number, task - 1);
+}
+
+/* TASK 0: whatever its task. */
+static inline gboolean sim_job_is(const SimJob *job, guint64 number, guint32 task)
+{
+    return job->number == number && (task == 0 || job->task == task);
+}
 
 static inline guint64 sim_job_width(const SimJob *job)
 {

@@ -30,6 +30,8 @@ typedef struct {
     gint64 end_usec;
     gboolean is_completed;
     gboolean is_killed;
+    gboolean is_refused;          /* it is larger than the machine; it has no times */
+    guint n_moves, n_checkpoints; /* of its guests, that were done */
 } SimOutcome;
 
 typedef struct {

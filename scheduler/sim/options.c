@@ -18,7 +18,7 @@
 typedef struct {
     char *format, *policy, *nodes, *vcpus, *memory, *load, *usage, *seed, *json, *plot, *explain,
         *replay, *journal, *max_jobs, *mtbf, *mttr, *fail_actions, *overhead, *report_interval,
-        *estimates, *too_short, *extend_after, *without;
+        *estimates, *too_short, *extend_after, *without, *jobs;
     char **tune, **cost, **traces;
     gboolean pool, check, quiet, version;
 } Given;
@@ -48,6 +48,7 @@ static const struct {
     TEXT("usage", usage, "USAGE", "reserved, trace (default), or a VM series to draw from"),
     TEXT("seed", seed, "S", "of all chance (default: 1)"),
     TEXT("json", json, "FILE", "write the results as JSON, - is standard output"),
+    TEXT("jobs", jobs, "FILE", "write a line of CSV for each job and policy, as they end"),
     TEXT("plot", plot, "DIR", "draw charts into DIR (needs gnuplot)"),
     TEXT("explain", explain, "JOB", "tell what happened to this job of the trace, and why"),
     TEXT("replay", replay, "LOG", "run a log of the core again and compare decisions"),
@@ -303,16 +304,58 @@ static gboolean world_options(const Given *given, SimOptions *options, GError **
     return TRUE;
 }
 
+/* "526998[1].m1.mason", as logs write it, or as much of it as says which. */
+static gboolean job_name(const char *text, guint64 *out_number, guint32 *out_task, GError **error)
+{
+    guint64 number = 0, task = 0;
+    gsize digits = strspn(text, "0123456789"), task_digits = 0;
+    const char *rest = text + digits;
+    if (*rest == '[') {
+        task_digits = strspn(rest + 1, "0123456789");
+        g_autofree char *index = g_strndup(rest + 1, task_digits);
+        if (rest[1 + task_digits] != ']' ||
+            !g_ascii_string_to_unsigned(index, 10, 0, G_MAXUINT32 - 1, &task, NULL))
+            rest = "[";
+        else
+            rest += task_digits + 2;
+    }
+    g_autofree char *first = g_strndup(text, digits);
+    if ((*rest != '\0' && *rest != '.') ||
+        !g_ascii_string_to_unsigned(first, 10, 1, G_MAXUINT64, &number, NULL))
+        return refuse(error,
+                      "--explain '%s': the number of a job is allowed, as 4711, and one of an "
+                      "array's tasks, as 4711[3]",
+                      text);
+    *out_number = number;
+    *out_task = task_digits > 0 ? (guint32)task + 1 : 0;
+    return TRUE;
+}
+
+static gboolean explained(const Given *given, SimOptions *options, GError **error)
+{
+    if (given->explain == NULL)
+        return TRUE;
+    if (!job_name(given->explain, &options->sim.explain, &options->sim.explain_task, error))
+        return FALSE;
+    if (given->replay != NULL && options->sim.explain_task > 0)
+        return refuse(error,
+                      "--explain %s: of a log, say the number of the job alone: its tasks "
+                      "are told together",
+                      given->explain);
+    options->workload.explain = options->sim.explain;
+    options->workload.explain_task = options->sim.explain_task;
+    return TRUE;
+}
+
 static gboolean other_options(const Given *given, SimOptions *options, GError **error)
 {
     guint64 permille = 0;
     options->sim.seed = 1;
     if (!number("--seed", given->seed, 0, G_MAXUINT64, &options->sim.seed, error) ||
-        !number("--explain", given->explain, 1, G_MAXUINT64, &options->sim.explain, error) ||
+        !explained(given, options, error) ||
         !number("--fail-actions", given->fail_actions, 0, 900, &permille, error))
         return FALSE;
     options->sim.failures.action_permille = (guint32)permille;
-    options->workload.explain = options->sim.explain;
     options->sim.check = given->check;
     options->has_seed = given->seed != NULL;
     options->workload.seed = options->sim.seed;
@@ -321,6 +364,7 @@ static gboolean other_options(const Given *given, SimOptions *options, GError **
     options->has_report_interval = given->report_interval != NULL;
     options->quiet = given->quiet;
     options->json = g_strdup(given->json);
+    options->jobs = g_strdup(given->jobs);
     options->plot = g_strdup(given->plot);
     options->replay = g_strdup(given->replay);
     options->journal = g_strdup(given->journal);
@@ -462,6 +506,7 @@ void sim_options_clear(SimOptions *options)
 {
     g_free(options->shapes);
     g_free(options->json);
+    g_free(options->jobs);
     g_free(options->plot);
     g_free(options->replay);
     g_free(options->journal);

@@ -18,6 +18,7 @@ typedef struct {
     gboolean has_seed, has_mttr, has_costs, has_report_interval,
         has_react; /* named on the command line */
     char *json;    /* file, "-" = standard output; NULL = none */
+    char *jobs;    /* file for a list of jobs; NULL = none */
     char *plot;    /* directory; NULL = none */
     char *replay;  /* log of the core; NULL = none */
     char *journal; /* directory for such logs, POLICY.log; NULL = none */

@@ -272,6 +272,7 @@ static void migrate_due(Sim *sim, SimGuest *guest, SimOrder *order)
     sim_world_end_move(sim, guest, ok, action.is_opportunistic);
     set_phase(sim, guest, SIM_GUEST_RUNNING);
     sim->metrics->migrations += ok;
+    guest->run->n_moves += ok;
     send_result(sim, BERTH_EVENT_GUEST_MIGRATED, guest, guest->node, ok);
 }
 
@@ -287,6 +288,7 @@ static void checkpoint_due(Sim *sim, SimGuest *guest, const SimOrder *order)
     guest->is_told |= ok;
     guest->is_checkpointed = ok;
     sim->metrics->checkpoints += ok;
+    guest->run->n_checkpoints += ok;
     send_result(sim, BERTH_EVENT_GUEST_CHECKPOINTED, guest, guest->node, ok);
 }
 

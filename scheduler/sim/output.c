@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns how a result gets into the file that the user names. Nothing is changed before
- * sim_output_write(): a simulation that fails leaves what was there. */
+ * sim_output_write(): a simulation that fails leaves what was there; or before sim_output_stream(). */
 #include "config.h"
 
 #include "scheduler/sim/output.h"
@@ -131,6 +131,19 @@ static gboolean replace(const SimOutput *output, const char *text)
     g_unlink(beside);
     errno = number;
     return FALSE;
+}
+
+FILE *sim_output_stream(SimOutput *output, GError **error)
+{
+    int fd = output->fd >= 0
+                 ? fcntl(output->fd, F_DUPFD_CLOEXEC, 0)
+                 : open(output->target, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, output->mode);
+    FILE *file = fd >= 0 ? fdopen(fd, "w") : NULL;
+    if (file == NULL)
+        fail(output, errno, error);
+    if (file == NULL && fd >= 0)
+        (void)close(fd);
+    return file;
 }
 
 gboolean sim_output_write(SimOutput *output, const char *text, GError **error)

@@ -230,6 +230,20 @@ void sim_run_at_limit(Sim *sim, SimRun *run, gboolean kept)
     sim_timer_set(sim, &run->timer, SIM_TIMER_RUN, sim->now_usec + sim->config->react_usec);
 }
 
+static void tell_job(const Sim *sim, const SimJob *job, const SimOutcome *outcome)
+{
+    const SimHooks *hooks = &sim->config->hooks;
+    if (hooks->job != NULL)
+        hooks->job(job, outcome, hooks->user_data);
+}
+
+void sim_run_refused(Sim *sim, const SimJob *job)
+{
+    SimOutcome outcome = {.is_refused = TRUE};
+    sim->metrics->refused++;
+    tell_job(sim, job, &outcome);
+}
+
 void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed)
 {
     sim_run_advance(sim, run);
@@ -238,9 +252,12 @@ void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed)
     SimOutcome outcome = {.start_usec = run->has_started ? run->start_usec : run->end_usec,
                           .end_usec = run->end_usec,
                           .is_completed = completed,
-                          .is_killed = killed};
+                          .is_killed = killed,
+                          .n_moves = run->n_moves,
+                          .n_checkpoints = run->n_checkpoints};
     sim_explain_sum(sim, run, &outcome);
     sim_metrics_add_job(sim->metrics, &run->job, &outcome);
+    tell_job(sim, &run->job, &outcome);
     sim_timer_clear(sim, &run->timer);
     g_assert(run->n_placed == 0);
     sim->totals.waiting--;

@@ -53,6 +53,8 @@ typedef struct {
 /* Where a run tells what happens; each may be NULL. */
 typedef struct {
     void (*stay)(const SimStay *stay, gpointer user_data);
+    /* A job has ended, or was refused. */
+    void (*job)(const SimJob *job, const SimOutcome *outcome, gpointer user_data);
     /* Something about the job with the number EXPLAIN. */
     void (*explain)(gint64 now_usec, const SimJob *job, const char *text, gpointer user_data);
     /* Entries of the core's log (scheduler/core/journal.h), complete lines. */
@@ -73,6 +75,7 @@ typedef struct {
     gint64
         react_usec; /* from when a job has come to a limit that is too short until its user asks for more */
     guint64 explain;                          /* job number in the trace; 0 = none */
+    guint32 explain_task;                     /* likewise, as SimJob.task; 0 = whatever */
     gboolean check;                           /* all invariants after every step */
     const volatile sig_atomic_t *interrupted; /* not 0: the run ends; NULL = it never is */
     SimHooks hooks;

@@ -105,6 +105,7 @@ struct SimRun {
     SimSum saved_cpu, saved_mem;
     guint64 saved_cache_mib;
     gint64 start_usec, end_usec; /* first start; 0 = none */
+    guint n_moves, n_checkpoints;
     gboolean has_started, is_done;
     gboolean
         awaits_user; /* it has come to a limit that is too short, and is nowhere; TIMER is its user's */
@@ -196,6 +197,8 @@ void sim_run_set_rate(Sim *sim, SimGuest *guest, guint32 rate_ppm);
 void sim_run_due(Sim *sim, SimRun *run);
 /* A guest of it is started: from the beginning, or from what was saved. */
 void sim_run_rewind(Sim *sim, SimRun *run, gboolean to_saved);
+/* It is larger than the machine. */
+void sim_run_refused(Sim *sim, const SimJob *job);
 void sim_run_save(Sim *sim, SimRun *run);
 void sim_run_over(Sim *sim, SimRun *run, gboolean completed, gboolean killed);
 /* Its limit has come, and was too short: it stands still as a checkpoint (KEPT), or was killed, and has nothing

@@ -18,6 +18,7 @@ typedef enum {
 /* A job as its trace has it. 0 = the trace does not say, in each field marked so. */
 typedef struct {
     guint64 number; /* in the trace; need not be unique */
+    guint32 task;   /* of an array of that number, plus 1; 0 = of none */
     gint64 submit_sec;
     gint64 run_sec;            /* > 0: jobs that never ran are left out and counted */
     gint64 limit_sec;          /* asked for; 0 */

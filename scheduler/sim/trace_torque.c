@@ -272,10 +272,20 @@ static guint64 memory_kib(const Ended *ended)
     return MIN(MAX(ended->job_kib, of_processes), KIB_MAX);
 }
 
+/* "526998[1].m1.mason": 2; without brackets, or where they are empty, 0. */
+static guint32 task_of(const char *id)
+{
+    const char *bracket = id + strspn(id, "0123456789");
+    guint64 task = *bracket == '[' ? g_ascii_strtoull(bracket + 1, NULL, 10) : 0;
+    return *bracket == '[' && g_ascii_isdigit(bracket[1]) && task < G_MAXUINT32 ? (guint32)task + 1
+                                                                                : 0;
+}
+
 static void keep(SimTorque *torque, const char *id, const Ended *ended)
 {
     SimTraceJob job = {
         .number = g_ascii_strtoull(id, NULL, 10),
+        .task = task_of(id),
         .submit_sec = ended->eligible,
         .run_sec = MAX(ended->walltime, 1),
         .limit_sec = ended->limit,

@@ -36,6 +36,7 @@ struct SimWorkload {
     double stretch; /* of the times between arrivals */
     guint64 n_given;
     guint64 n_explained;    /* jobs with the number that is asked for */
+    guint32 explained_task; /* of the last one of these, if it has one; else 0 */
     guint64 highest_number; /* so far, in the first reading */
     SimSurvey survey;
 };
@@ -223,6 +224,7 @@ static void convert(const SimWorkload *workload, const SimTraceJob *from, SimJob
     double since = (double)(from->submit_sec - workload->first_sec);
     *job = (SimJob){
         .number = from->number,
+        .task = from->task,
         .submit_usec = (gint64)(since * workload->stretch * (double)G_USEC_PER_SEC + 0.5),
         .run_usec = from->run_sec * (gint64)G_USEC_PER_SEC,
         .limit_usec = limit_of(workload, from),
@@ -290,7 +292,11 @@ static void note(SimWorkload *workload, const SimJob *job)
     survey->n_usage_cut += job->is_cpu_cut || job->is_memory_used_cut;
     survey->n_cpu_known += own != NULL || job->cpu_used_milli != SIM_UNKNOWN;
     survey->n_memory_known += (own != NULL && own->memory != NULL) || job->memory_used_mib > 0;
-    workload->n_explained += job->number == workload->config.explain;
+    workload->n_explained +=
+        sim_job_is(job, workload->config.explain, workload->config.explain_task);
+    workload->explained_task = job->number == workload->config.explain && job->task > 0
+                                   ? job->task
+                                   : workload->explained_task;
 }
 
 /* Core time offered: only the machine, which is known after the first reading, says by whom. */
@@ -341,28 +347,37 @@ static gboolean scale(SimWorkload *workload, gint64 span_sec, double core_sec, G
     return TRUE;
 }
 
+static gboolean refuse_ambiguous(const SimWorkload *workload, const char *name, GError **error)
+{
+    g_autofree char *one = sim_job_name(workload->config.explain, workload->explained_task);
+    g_autofree char *hint = workload->explained_task > 0
+                                ? g_strdup_printf("say which task, as %s", one)
+                                : g_strdup("give each its own");
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "--explain: %" G_GUINT64_FORMAT " jobs of the trace have the number %s: %s",
+                workload->n_explained, name, hint);
+    return FALSE;
+}
+
 static gboolean check_explained(const SimWorkload *workload, GError **error)
 {
-    guint64 job = workload->config.explain, n_never_ran = workload->survey.n_never_ran;
-    if (job == 0 || workload->n_explained == 1)
+    g_autofree char *name = sim_job_name(workload->config.explain, workload->config.explain_task);
+    if (workload->config.explain == 0 || workload->n_explained == 1)
         return TRUE;
     if (workload->n_explained > 1)
+        return refuse_ambiguous(workload, name, error);
+    if (sim_trace_watched_never_ran(workload->trace))
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "--explain: %" G_GUINT64_FORMAT " jobs of the trace have the number "
-                    "%" G_GUINT64_FORMAT ": give each its own",
-                    workload->n_explained, job);
-    else if (sim_trace_watched_never_ran(workload->trace))
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "--explain: job %" G_GUINT64_FORMAT " never ran, and is left out: its run time "
-                    "or its number of processors is not positive",
-                    job);
+                    "--explain: job %s never ran, and is left out: its run time or its number of "
+                    "processors is not positive",
+                    name);
     else
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "--explain: no job %" G_GUINT64_FORMAT
-                    " in the trace, which has %" G_GUINT64_FORMAT " jobs%s and %" G_GUINT64_FORMAT
-                    " that never ran",
-                    job, workload->survey.n_jobs,
-                    workload->config.jobs_max > 0 ? " up to --max-jobs" : "", n_never_ran);
+                    "--explain: no job %s in the trace, which has %" G_GUINT64_FORMAT
+                    " jobs%s and %" G_GUINT64_FORMAT " that never ran",
+                    name, workload->survey.n_jobs,
+                    workload->config.jobs_max > 0 ? " up to --max-jobs" : "",
+                    workload->survey.n_never_ran);
     return FALSE;
 }
 

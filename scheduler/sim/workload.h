@@ -20,6 +20,7 @@ typedef struct {
     guint64 seed;         /* of both */
     guint64 jobs_max;     /* 0 = all */
     guint64 explain;      /* number of a job that must be there; 0 = none */
+    guint32 explain_task; /* likewise, as SimJob.task; 0 = whatever */
     guint64 overhead_mib; /* of a node's memory for each guest, kept when memory is shared out */
 } SimWorkloadConfig;
 

@@ -87,6 +87,10 @@ static void json_that_cannot_be_written_fails_before_the_run(void **state)
         {"--json .", "--json .: Is a directory", 1},
         {"--plot a.swf", "--plot: cannot make the directory a.swf", 1},
         {"--plot a.swf/x", "--plot: cannot make the directory a.swf/x", 1},
+        {"--jobs nowhere/x.csv", "--jobs nowhere/x.csv: No such file or directory", 1},
+        {"--jobs ./a.swf", "--jobs ./a.swf: that file is read; name another one for the results",
+         2},
+        {"--jobs x --json x", "--jobs x: --json is written there; name another one", 2},
         {"--journal a.swf", "--journal a.swf, a directory for logs: Not a directory", 1},
         {"--journal nowhere/core.log", "--journal nowhere/core.log, a directory for logs: No such",
          1},
@@ -539,6 +543,73 @@ static void explain_ends_with_where_the_time_went(void **state)
     assert_has(refused->out, "job 3: refused: ");
 }
 
+static void a_task_of_an_array_is_explained(void **state)
+{
+    g_autofree char *path =
+        sim_fixture_file(*state, "a.acct", TORQUE("7[1]", "1", "1gb") TORQUE("7[2]", "1", "1gb"));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy,bound --explain 7[2].m1 a.acct");
+    assert_status(said, 0);
+    assert_has(said->out, "job 7[2]: submitted: ");
+    assert_has(said->out, "job 7[2]: the bound schedules nothing");
+    assert_null(strstr(said->out, "job 7[1]"));
+}
+
+/* --- --jobs ------------------------------------------------------------------------------------- */
+
+static void jobs_are_listed_as_they_end(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 100, 200, 3}, {10, 100, 100, 2}, {20, 50, 60, 9}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy fcfs,easy,bound --jobs jobs.csv a.swf");
+    assert_status(said, 0);
+    g_autofree char *text = content(*state, "jobs.csv");
+    assert_string_equal(
+        text, "policy,job,submit_s,start_s,end_s,wait_s,guests,vcpus,memory_mib,moves,checkpoints,"
+              "outcome\n"
+              "fcfs,3,20.000000,,,,9,1,4000,0,0,refused\n"
+              "fcfs,1,0.000000,0.000000,100.000000,0.000000,3,1,4000,0,0,completed\n"
+              "fcfs,2,10.000000,100.000000,200.000000,90.000000,1,2,8000,0,0,completed\n"
+              "easy,3,20.000000,,,,9,1,4000,0,0,refused\n"
+              "easy,1,0.000000,0.000000,100.000000,0.000000,3,1,4000,0,0,completed\n"
+              "easy,2,10.000000,100.000000,200.000000,90.000000,1,2,8000,0,0,completed\n");
+    g_autoptr(Said) out =
+        sim_program(*state, "--policy easy --json x.json --jobs /dev/stdout a.swf");
+    assert_status(out, 0);
+    assert_has(out->out, "easy,1,0.000000,");
+    g_autofree char *path = sim_fixture_file(*state, "a.acct", TORQUE("7[1]", "1", "1gb"));
+    g_autoptr(Said) task = sim_program(*state, "--policy easy --jobs jobs.csv a.acct");
+    assert_status(task, 0);
+    g_autofree char *tasks = content(*state, "jobs.csv");
+    assert_has(tasks, "\neasy,7[1],0.000000,0.000000,");
+}
+
+/* As many moves and checkpoints as the table has. */
+static void jobs_listed_have_their_moves(void **state)
+{
+    SimFixtureJob jobs[30];
+    for (guint i = 0; i < G_N_ELEMENTS(jobs); i++)
+        jobs[i] = (SimFixtureJob){10 * i, 300, 3000, 1 + i % 2};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said =
+        sim_program(*state, "--policy berth --too-short 500 --json x.json --jobs jobs.csv a.swf");
+    assert_status(said, 0);
+    g_autofree char *json = content(*state, "x.json");
+    g_autofree char *text = content(*state, "jobs.csv");
+    g_auto(GStrv) lines = g_strsplit(text, "\n", -1);
+    double moves = 0, checkpoints = 0, n = 0, waits = 0;
+    for (guint i = 1; lines[i] != NULL && *lines[i] != '\0'; i++, n++) {
+        g_auto(GStrv) fields = g_strsplit(lines[i], ",", -1);
+        assert_int_equal(g_strv_length(fields), 12);
+        waits += g_ascii_strtod(fields[5], NULL);
+        moves += g_ascii_strtod(fields[9], NULL);
+        checkpoints += g_ascii_strtod(fields[10], NULL);
+    }
+    assert_true(n == G_N_ELEMENTS(jobs) && checkpoints > 0);
+    assert_true(moves == member(json, 0, "migrations"));
+    assert_true(checkpoints == member(json, 0, "checkpoints"));
+    assert_true(ABS(waits / n - member(json, 0, "mean_wait_s")) < 0.001);
+}
+
 /* --- --plot ------------------------------------------------------------------------------------- */
 
 static gboolean exists(const char *dir, const char *name)
@@ -756,6 +827,9 @@ int main(void)
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(numbers_that_come_again_are_said_in_the_head),
         TEST(explain_ends_with_where_the_time_went),
+        TEST(a_task_of_an_array_is_explained),
+        TEST(jobs_are_listed_as_they_end),
+        TEST(jobs_listed_have_their_moves),
         TEST(plots_of_one_instant_are_drawn),
         TEST(plots_of_other_policies_do_not_stay),
         TEST(plots_stack_guests_by_vcpus),

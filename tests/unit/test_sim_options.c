@@ -87,6 +87,30 @@ static void sim_options_parse_replay_takes_constants_and_a_job(void **state)
     sim_options_clear(&options);
 }
 
+static void sim_options_parse_jobs_are_named_as_logs_do(void **state)
+{
+    static const struct {
+        const char *name;
+        guint64 number;
+        guint32 task;
+    } cases[] = {{"12", 12, 0},
+                 {"526998[1]", 526998, 2},
+                 {"526998[0]", 526998, 1},
+                 {"521367.m1.mason", 521367, 0},
+                 {"7[31].m1", 7, 32}};
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        SimOptions options;
+        g_autoptr(GError) error = NULL;
+        g_autofree char *line = g_strdup_printf("berth-sim --explain %s t", cases[i].name);
+        parse(line, &options, &error);
+        assert_no_error(error);
+        assert_int_equal(options.sim.explain, cases[i].number);
+        assert_int_equal(options.sim.explain_task, cases[i].task);
+        assert_int_equal(options.workload.explain_task, cases[i].task);
+        sim_options_clear(&options);
+    }
+}
+
 static void sim_options_parse_tune_help_is_answered(void **state)
 {
     char *argv[] = {(char *)"berth-sim", (char *)"--tune", (char *)"help", NULL};
@@ -137,6 +161,15 @@ static void sim_options_parse_bad_is_refused(void **state)
         {"berth-sim --replay log --policy easy", "not --policy"},
         {"berth-sim --replay log --cost boot_usec=1", "not --cost"},
         {"berth-sim --replay log --check", "not --check"},
+        {"berth-sim --explain 0 t", "--explain '0'"},
+        {"berth-sim --explain x t", "as 4711, and one of an array's tasks, as 4711[3]"},
+        {"berth-sim --explain 7[] t", "--explain '7[]'"},
+        {"berth-sim --explain 7[1 t", "--explain '7[1'"},
+        {"berth-sim --explain 7[x] t", "--explain '7[x]'"},
+        {"berth-sim --explain 7x t", "--explain '7x'"},
+        {"berth-sim --replay log --explain 7[1]", "say the number of the job alone"},
+        {"berth-sim --replay log --jobs x", "not --jobs"},
+        {"berth-sim --jobs a --jobs b t", "--jobs is given twice"},
         {"berth-sim --replay log --pool", "not --pool"},
         {"berth-sim --json", "try berth-sim --help"},
         {"berth-sim --json a --json b t", "--json is given twice, as 'a' and as 'b'"},
@@ -164,6 +197,7 @@ int main(void)
         cmocka_unit_test(sim_options_parse_all_are_taken),
         cmocka_unit_test(sim_options_parse_defaults),
         cmocka_unit_test(sim_options_parse_replay_takes_constants_and_a_job),
+        cmocka_unit_test(sim_options_parse_jobs_are_named_as_logs_do),
         cmocka_unit_test(sim_options_parse_tune_help_is_answered),
         cmocka_unit_test(sim_options_parse_bad_is_refused),
     };

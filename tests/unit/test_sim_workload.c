@@ -228,6 +228,7 @@ static void numbers_that_several_jobs_have_are_noticed(void **state)
         guint64 explain;
         guint n_again;
         const char *error;
+        guint32 task;
     } cases[] = {
         {NUMBERED("1") NUMBERED("2") NUMBERED("9"), 2, 0, NULL},
         {NUMBERED("1") NUMBERED("1") NUMBERED("2"), 0, 1, NULL},
@@ -236,12 +237,16 @@ static void numbers_that_several_jobs_have_are_noticed(void **state)
         {NUMBERED("3") NUMBERED("1") NUMBERED("2") NUMBERED("3"), 0, 3, NULL},
         {NUMBERED("3") NUMBERED("1") NUMBERED("2") NUMBERED("3"), 3, 0, "2 jobs of the trace"},
         {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 3, 0, NULL},
-        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 7, 0, "2 jobs of the trace have the"},
+        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 7, 0,
+         "2 jobs of the trace have the number 7: say which task, as 7[2]"},
+        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 7, 0, NULL, .task = 2},
+        {ENDED("7[1].m") ENDED("7[2].m") ENDED("3.m"), 7, 0, "no job 7[3] in the", .task = 4},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         g_autoptr(GError) error = NULL;
         g_autoptr(SimTrace) trace = NULL;
-        SimWorkloadConfig config = {.machine = {1, 4, 4096}, .explain = cases[i].explain};
+        SimWorkloadConfig config = {
+            .machine = {1, 4, 4096}, .explain = cases[i].explain, .explain_task = cases[i].task};
         g_autoptr(SimWorkload) workload = open_text(*state, cases[i].text, &config, &trace, &error);
         if (cases[i].error != NULL) {
             assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].error);
