@@ -30,6 +30,8 @@ struct SimPlot {
     char *dir;
     char *gnuplot;
     GArray *stays[SIM_POLICY_N]; /* GanttStay */
+    gint64
+        cut_usec[SIM_POLICY_N]; /* from then on there are more than are kept; 0 = there are not */
 };
 
 /* The same policy always looks the same. */
@@ -89,8 +91,12 @@ void sim_plot_stay(SimPlot *plot, SimPolicy policy, const SimStay *stay)
     one.mark = (stay->origin == SIM_STAY_MOVED ? MARK_MOVED : 0) |
                (stay->origin == SIM_STAY_RESTORED ? MARK_RESTORED : 0) |
                (stay->is_checkpointed ? MARK_CHECKPOINTED : 0);
-    if (stay->node <= SIM_PLOT_NODES && stays->len < SIM_PLOT_STAYS)
+    if (stay->node > SIM_PLOT_NODES)
+        return;
+    if (stays->len < SIM_PLOT_STAYS)
         g_array_append_val(stays, one);
+    else if (plot->cut_usec[policy] == 0)
+        plot->cut_usec[policy] = stay->to_usec;
 }
 
 static gboolean draw(const SimPlot *plot, const char *name, const GString *data,
@@ -161,17 +167,20 @@ static void add_ranges(GString *script, double x_most, double y_most)
                            y_most > 0 ? 1.05 * y_most : 1.0);
 }
 
-/* Where work, cpu % and mem % are measured. */
-static void add_trace_end(GString *script, const SimResult *result, const ChartUnit *unit)
+/* Where work, cpu % and mem % are measured. The words are on the side that has more room: beyond the end of the
+ * axis there is the legend. */
+static void add_trace_end(GString *script, const SimResult *result, const ChartUnit *unit,
+                          double x_most)
 {
     double end = (double)result->metrics.trace_end_usec / unit->usec;
-    if (end > 0)
+    if (end > 0 && end <= x_most)
         g_string_append_printf(script,
                                "set arrow from %.6g, graph 0 to %.6g, graph 1 nohead dt 3 lw 1.5 "
                                "lc rgb '" CHART_GREY "'\n"
-                               "set label 'last arrival' at %.6g, graph 1 offset 1,-0.6 "
-                               "font ',10' tc rgb '" CHART_GREY "' front\n",
-                               end, end, end);
+                               "set label 'last arrival' at %.6g, graph 1 %s,-0.6 font ',10' "
+                               "tc rgb '" CHART_GREY "' front\n",
+                               end, end, end,
+                               end > x_most / 2 ? "right offset -1" : "left offset 1");
 }
 
 /* gnuplot divides small numbers, too. */
@@ -219,7 +228,7 @@ static gboolean draw_line(const SimPlot *plot, const LineChart *chart, const Sim
     g_autoptr(GString) script =
         chart_script(chart->name, title, unit->name, chart->y, CHART_HEIGHT);
     add_ranges(script, end / unit->usec, most);
-    add_trace_end(script, &results[0], unit);
+    add_trace_end(script, &results[0], unit, end / unit->usec);
     if (chart->line == SIM_LINE_WAITING)
         add_whole_tics(script, most);
     plot_policies(script, chart->name, 2 + chart->line, results, n);
@@ -286,7 +295,7 @@ static gboolean draw_reserved_of(const SimPlot *plot, const SimResult *result, G
     for (guint line = 0; line <= SIM_LINE_MEMORY_RESERVED; line++)
         most = MAX(most, highest(result, 1, (SimLine)line));
     add_ranges(script, end / unit->usec, most);
-    add_trace_end(script, result, unit);
+    add_trace_end(script, result, unit, end / unit->usec);
     plot_reserved(script, name, result->policy);
     return draw(plot, name, data, script, error);
 }
@@ -365,7 +374,7 @@ static gboolean draw_waits(const SimPlot *plot, const SimResult *results, guint 
     g_autoptr(GString) data = waits_data(results, n, &least, &most);
     g_autoptr(GString) script =
         chart_script("waits", "Mean wait by width of the job (no bar: none)", "vCPUs",
-                     most > 0 ? "logarithmic" : "seconds", CHART_HEIGHT);
+                     most > 0 ? "mean wait (s, logarithmic)" : "mean wait (s)", CHART_HEIGHT);
     g_string_append(script, "set style data histograms\nset style fill solid 0.9\n");
     if (most > 0) {
         g_string_append_printf(script, "set logscale y\nset yrange [%.6g:%.6g]\n",
@@ -494,6 +503,18 @@ static void add_capacity(GString *script, const NodesFrame *frame)
                            frame->capacity, smaller, frame->capacity == 1 ? "" : "s");
 }
 
+/* How much of the time it is that is drawn: ", the first 30 of 260 days"; "" where it is all. */
+static char *drawn_share(const SimPlot *plot, const SimResult *result)
+{
+    gint64 cut_usec = plot->cut_usec[result->policy];
+    gint64 end_usec = MAX(result->metrics.last_end_usec, cut_usec);
+    const ChartUnit *unit = chart_unit((double)cut_usec); /* in which it is some */
+    if (cut_usec == 0)
+        return g_strdup("");
+    return g_strdup_printf(", the first %.0f of %.0f %s", (double)cut_usec / unit->usec,
+                           (double)end_usec / unit->usec, unit->name);
+}
+
 static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result, const NodesFrame *frame,
                               GError **error)
 {
@@ -507,16 +528,16 @@ static gboolean draw_nodes_of(const SimPlot *plot, const SimResult *result, cons
         frame->of_nodes > frame->nodes
             ? g_strdup_printf(", the first %u of %u nodes", frame->nodes, frame->of_nodes)
             : g_strdup("");
+    g_autofree char *share = drawn_share(plot, result);
     g_autofree char *title =
-        g_strdup_printf("Guests on nodes, as high as they have vCPUs: %s%s%s", policy, of,
-                        stays->len >= SIM_PLOT_STAYS ? ", the first 20000 stays" : "");
+        g_strdup_printf("Guests on nodes, as high as they have vCPUs: %s%s%s", policy, of, share);
     g_autoptr(GString) script = chart_script(name, title, frame->unit->name, "node",
                                              MAX(120 + frame->nodes * ROW_HEIGHT, CHART_HEIGHT));
     g_string_append_printf(script,
                            "set xrange [0:%.6g]\nset yrange [0.4:%u.6]\nset ytics 1\n"
                            "set grid noytics\n",
                            (double)frame->end_usec / frame->unit->usec, frame->nodes);
-    add_trace_end(script, result, frame->unit);
+    add_trace_end(script, result, frame->unit, (double)frame->end_usec / frame->unit->usec);
     add_capacity(script, frame);
     add_boxes(script, name);
     return draw(plot, name, data, script, error);

@@ -13,7 +13,7 @@ SimPlot *sim_plot_new(const char *dir, GError **error);
 void sim_plot_free(SimPlot *plot);
 
 /* For the chart of nodes: the first SIM_PLOT_STAYS of each policy on the first SIM_PLOT_NODES are
- * drawn; its title says so where there are more. */
+ * drawn; its title says so where there are more, and for how much of the time it stands. */
 #define SIM_PLOT_STAYS 20000u
 #define SIM_PLOT_NODES 64u
 void sim_plot_stay(SimPlot *plot, SimPolicy policy, const SimStay *stay);

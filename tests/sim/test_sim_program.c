@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth-sim as its user meets it: what it says, what it writes, and where. */
+#include "scheduler/sim/plot.h"
 #include "tests/lib/sim_fixture.h"
 #include "tests/lib/sim_program.h"
 #include "tests/lib/tempdir.h"
@@ -708,7 +709,7 @@ static void plots_mark_the_last_arrival(void **state)
     for (guint i = 0; i < G_N_ELEMENTS(charts); i++) {
         g_autofree char *script = content(*state, charts[i]);
         assert_has(script, "set arrow from 1.5, graph 0 to 1.5, graph 1 ");
-        assert_has(script, "set label 'last arrival' at 1.5,");
+        assert_has(script, "set label 'last arrival' at 1.5, graph 1 left offset 1,");
     }
     g_autofree char *queue = content(*state, "queue.gp");
     assert_has(queue, "set ytics 1\n"); /* no half of a job */
@@ -717,6 +718,38 @@ static void plots_mark_the_last_arrival(void **state)
     assert_status(instant, 0);
     g_autofree char *none = content(*state, "queue.gp");
     assert_null(strstr(none, "arrow"));
+}
+
+/* Beside the end of the axis there is the legend. */
+static void plots_mark_a_late_last_arrival_to_its_left(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 600, 600, 4}, {3000, 60, 60, 1}};
+    skip_without_gnuplot();
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --plot . a.swf");
+    assert_status(said, 0);
+    g_autofree char *script = content(*state, "queue.gp");
+    assert_has(script, "set label 'last arrival' at 50, graph 1 right offset -1,");
+}
+
+/* One stay a minute: 20000 of them are the first 14 days. */
+static void plots_of_nodes_say_for_how_long_they_stand(void **state)
+{
+    g_autofree SimFixtureJob *jobs = g_new(SimFixtureJob, SIM_PLOT_STAYS + 4000);
+    skip_without_gnuplot();
+    for (guint i = 0; i < SIM_PLOT_STAYS + 4000; i++)
+        jobs[i] = (SimFixtureJob){60 * i, 60, 60, 4};
+    trace(*state, jobs, SIM_PLOT_STAYS + 4000);
+    g_autoptr(Said) said = sim_program(*state, "--policy easy --pool --plot . a.swf");
+    assert_status(said, 0);
+    g_autofree char *script = content(*state, "nodes-easy.gp");
+    assert_has(script, "vCPUs: easy, the first 14 of 17 days'\n");
+    assert_null(strstr(script, "last arrival")); /* it is beyond what is drawn */
+    trace(*state, jobs, 2);
+    g_autoptr(Said) all = sim_program(*state, "--policy easy --pool --plot . a.swf");
+    assert_status(all, 0);
+    g_autofree char *whole = content(*state, "nodes-easy.gp");
+    assert_has(whole, "vCPUs: easy'\n");
 }
 
 static void plots_of_reservations_have_what_the_policy_has(void **state)
@@ -776,6 +809,7 @@ static void plots_of_waits_say_their_units(void **state)
     g_autoptr(Said) first = sim_program(*state, "--policy easy --plot . a.swf");
     assert_status(first, 0);
     g_autofree char *dense = content(*state, "waits.gp");
+    assert_has(dense, "set ylabel 'mean wait (s, logarithmic)'\n");
     assert_has(dense, "'30 s' 30, '1 min' 60, '10 min' 600, '2 min' 120, ");
     trace(*state, days, G_N_ELEMENTS(days));
     g_autoptr(Said) second = sim_program(*state, "--policy fcfs --plot . a.swf");
@@ -835,6 +869,8 @@ int main(void)
         TEST(plots_stack_guests_by_vcpus),
         TEST(plots_of_nodes_have_one_scale),
         TEST(plots_mark_the_last_arrival),
+        TEST(plots_mark_a_late_last_arrival_to_its_left),
+        TEST(plots_of_nodes_say_for_how_long_they_stand),
         TEST(plots_of_reservations_have_what_the_policy_has),
         TEST(plots_of_waiting_leave_the_bound_out),
         TEST(plots_of_waits_say_their_units),
