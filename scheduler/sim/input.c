@@ -30,6 +30,13 @@ struct SimInput {
     gboolean is_cut; /* the line that was given last has no end */
 };
 
+/* As libarchive says of its filters; and liblzma's LZMA_BUF_ERROR. */
+static gboolean is_truncated(const char *why)
+{
+    return why != NULL &&
+           (strstr(why, "runcated") != NULL || strstr(why, "No progress is possible") != NULL);
+}
+
 static gboolean fail(SimInput *input, GError **error)
 {
     const char *why = archive_error_string(input->archive);
@@ -38,8 +45,8 @@ static gboolean fail(SimInput *input, GError **error)
         berth_set_error_errno(error, number, "cannot read %s", input->path);
         return FALSE;
     }
-    if (why != NULL && strstr(why, "No progress is possible") != NULL)
-        why = "it is truncated"; /* liblzma's LZMA_BUF_ERROR */
+    if (is_truncated(why))
+        why = "it is truncated; fetch it again";
     BerthErrorCode code = number > 0 ? berth_error_code_from_errno(number) : BERTH_ERROR_DATA_LOSS;
     g_set_error(error, BERTH_ERROR, code, "cannot read %s: %s", input->path,
                 why != NULL ? why : g_strerror(number));

@@ -78,9 +78,10 @@ static void add_head(GString *text, const SimWorkload *workload, SimUsageKind us
     else
         g_string_append(text, "no load: all jobs arrive at one instant\n"
                               "work, cpu % and mem % are up to the end of the last job\n");
-    g_string_append_printf(
-        text, "jobs: %" G_GUINT64_FORMAT " over %.2f days; %" G_GUINT64_FORMAT " more never ran",
-        survey->n_jobs, (double)survey->end_usec / 86400e6, survey->n_never_ran);
+    g_string_append_printf(text, "jobs: %" G_GUINT64_FORMAT " over %.2f days", survey->n_jobs,
+                           (double)survey->end_usec / 86400e6);
+    if (survey->n_never_ran > 0)
+        g_string_append_printf(text, "; %" G_GUINT64_FORMAT " more never ran", survey->n_never_ran);
     if (survey->n_too_large > 0)
         g_string_append_printf(text, "; %" G_GUINT64_FORMAT " larger than the machine, in no load",
                                survey->n_too_large);

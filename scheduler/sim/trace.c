@@ -206,6 +206,7 @@ void sim_trace_close(SimTrace *trace)
     if (trace == NULL)
         return;
     sim_input_close(trace->input);
+    g_clear_error(&trace->swf.bad_header);
     sim_series_set_free(trace->series);
     g_array_unref(trace->jobs);
     g_ptr_array_unref(trace->sources);
@@ -288,6 +289,19 @@ SimTraceMachine sim_trace_machine(const SimTrace *trace)
     if (trace->format != SIM_FORMAT_SWF)
         return trace->machine;
     return trace->beside.nodes > 0 ? trace->beside : trace->swf.machine;
+}
+
+gboolean sim_trace_check_machine(const SimTrace *trace, GError **error)
+{
+    if (trace->swf.bad_header == NULL || trace->beside.nodes > 0)
+        return TRUE;
+    g_propagate_error(error, g_error_copy(trace->swf.bad_header));
+    return FALSE;
+}
+
+const char *sim_trace_name(const SimTrace *trace)
+{
+    return sim_source_name(g_ptr_array_index(trace->sources, 0));
 }
 
 void sim_trace_watch(SimTrace *trace, guint64 number)

@@ -54,8 +54,12 @@ gboolean sim_trace_next(SimTrace *trace, SimTraceJob *out_job, gboolean *out_end
 gboolean sim_trace_rewind(SimTrace *trace, GError **error);
 
 SimFormat sim_trace_format(const SimTrace *trace);
-/* Complete once the trace was read to its end. */
+/* As messages name it: its first file. (transfer none) */
+const char *sim_trace_name(const SimTrace *trace);
+/* Complete once the trace was read to its end, as what is below. */
 SimTraceMachine sim_trace_machine(const SimTrace *trace);
+/* FALSE: a header is to say what machine it is, and does not: INVALID_ARGUMENT "FILE:LINE: why". */
+gboolean sim_trace_check_machine(const SimTrace *trace, GError **error);
 /* So far, since the last rewind: lines of jobs that never ran. */
 guint64 sim_trace_n_never_ran(const SimTrace *trace);
 /* From now on, looks for a job of that number that never ran. Only SWF is looked at: of

@@ -14,6 +14,8 @@ typedef struct {
     guint64 n_never_ran;
     guint64 watched; /* job number; 0 = none */
     gboolean watched_never_ran;
+    GError *
+        bad_header; /* of the first one that is no number, though it should say one; NULL = none is */
 } SimSwf;
 
 /* *OUT_IS_JOB FALSE: a comment, an empty line, or a job that never ran. */

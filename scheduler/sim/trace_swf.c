@@ -65,8 +65,19 @@ gboolean sim_swf_is(const char *line)
     return n == N_FIELDS;
 }
 
-/* "; Name: N ..." */
-static void read_header(SimSwf *swf, const char *line)
+/* What is no log at all may have anything there. (transfer full) */
+static char *shown(const char *word)
+{
+    gsize length = strcspn(word, " \t");
+    g_autofree char *start = g_strndup(word, MIN(length, SHOWN_MAX_BYTES));
+    for (char *at = start; *at != '\0'; at++)
+        if (!g_ascii_isgraph(*at))
+            *at = '?';
+    return g_strconcat("\"", start, length > SHOWN_MAX_BYTES ? "...\"" : "\"", NULL);
+}
+
+/* "; Name: N ..." Where it is no number, -1 being none, it is kept who says so: whoever names the machine needs it not. */
+static void read_header(SimSwf *swf, const SimInput *input, const char *line)
 {
     static const struct {
         const char *name;
@@ -77,21 +88,18 @@ static void read_header(SimSwf *swf, const char *line)
     for (guint i = 0; i < G_N_ELEMENTS(headers); i++) {
         if (!g_str_has_prefix(line, headers[i].name))
             continue;
-        guint64 value = g_ascii_strtoull(line + strlen(headers[i].name), NULL, 10);
+        const char *word = line + strlen(headers[i].name);
+        word += strspn(word, " \t");
+        guint64 value = g_ascii_isdigit(*word) ? g_ascii_strtoull(word, NULL, 10) : 0;
+        g_autofree char *text = shown(word);
         if (value > 0 && value <= PROCS_MAX)
             G_STRUCT_MEMBER(guint32, &swf->machine, headers[i].offset) = (guint32)value;
+        else if (swf->bad_header == NULL && *word != '\0' && !g_str_equal(text, "\"-1\""))
+            sim_input_refuse(input, &swf->bad_header,
+                             "%s %s is no number from 1 to %d; mend it, or say --nodes, --vcpus "
+                             "and --memory",
+                             headers[i].name, text, PROCS_MAX);
     }
-}
-
-/* What is no log at all may have anything there. (transfer full) */
-static char *shown(const char *word)
-{
-    gsize length = strcspn(word, " \t");
-    g_autofree char *start = g_strndup(word, MIN(length, SHOWN_MAX_BYTES));
-    for (char *at = start; *at != '\0'; at++)
-        if (!g_ascii_isgraph(*at))
-            *at = '?';
-    return g_strconcat("\"", start, length > SHOWN_MAX_BYTES ? "...\"" : "\"", NULL);
 }
 
 static gboolean refuse_word(const SimInput *input, guint field, const char *word, const char *why,
@@ -168,7 +176,7 @@ gboolean sim_swf_line(SimSwf *swf, const SimInput *input, char *line, SimTraceJo
     gint64 fields[N_FIELDS];
     *out_is_job = FALSE;
     if (line[strspn(line, " \t")] == ';') {
-        read_header(swf, line);
+        read_header(swf, input, line);
         return TRUE;
     }
     if (is_blank(line))

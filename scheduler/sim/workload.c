@@ -99,6 +99,9 @@ static gboolean choose_machine(SimWorkload *workload, GError **error)
 {
     SimTraceMachine said = sim_trace_machine(workload->trace);
     SimMachine machine = workload->config.machine;
+    if ((machine.nodes == 0 || machine.vcpus == 0) &&
+        !sim_trace_check_machine(workload->trace, error))
+        return FALSE;
     if (machine.nodes == 0)
         machine.nodes = nodes_of_trace(&said);
     if (machine.vcpus == 0 && machine.nodes > 0)
@@ -255,6 +258,16 @@ static void note_given(SimSurvey *survey, const SimTraceJob *from)
     survey->n_limit_raised += from->limit_sec > 0 && from->limit_sec < from->run_sec;
 }
 
+static gboolean refuse_empty(const SimWorkload *workload, GError **error)
+{
+    guint64 n = sim_trace_n_never_ran(workload->trace);
+    g_autofree char *others =
+        n > 0 ? g_strdup_printf(", but %" G_GUINT64_FORMAT " that never did", n) : g_strdup("");
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s: no job that ran%s",
+                sim_trace_name(workload->trace), others);
+    return FALSE;
+}
+
 static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **error)
 {
     SimTraceJob from;
@@ -274,7 +287,7 @@ static gboolean read_all(SimWorkload *workload, gint64 *out_span_sec, GError **e
             note_given(&workload->survey, &from);
     }
     if (workload->survey.n_jobs == 0)
-        return refuse(error, "the trace has no job that ran");
+        return refuse_empty(workload, error);
     workload->survey.n_never_ran = sim_trace_n_never_ran(workload->trace);
     *out_span_sec = last_sec - workload->first_sec;
     return TRUE;

@@ -372,7 +372,7 @@ static void limits_that_are_not_the_trace_s_are_said(void **state)
     g_autoptr(Said) said = sim_program(*state, "--policy easy a.swf");
     assert_has(said->out, "; limit of 1 raised to the run time; 1 without a limit got the run");
     g_autoptr(Said) first = sim_program(*state, "--policy easy --max-jobs 1 a.swf");
-    assert_has(first->out, "; limit of 1 raised to the run time\n");
+    assert_has(first->out, "jobs: 1 over 0.00 days; limit of 1 raised to the run time\n");
     trace(*state, jobs + 2, 1);
     g_autoptr(Said) right = sim_program(*state, "--policy easy a.swf");
     assert_null(strstr(right->out, "limit"));
@@ -507,6 +507,8 @@ static void explain_of_a_job_that_is_not_there_says_so(void **state)
     assert_string_equal(missing->out, "");
     g_autoptr(Said) never = sim_program(*state, "--explain 7 a.swf");
     assert_status(never, 2);
+    g_autoptr(Said) head = sim_program(*state, "--policy easy a.swf");
+    assert_has(head->out, "days; 1 more never ran\n");
     assert_has(never->err, "job 7 never ran");
     g_autoptr(Said) beyond = sim_program(*state, "--explain 3 --max-jobs 2 a.swf");
     assert_status(beyond, 2);
