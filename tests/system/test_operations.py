@@ -26,7 +26,13 @@ def everything():
 
     def move():
         there = other(node_of(job))
-        berth("migrate", str(job), "--to", there, "--wait", timeout=300)
+        # As it fills its memory, it may just be given more.
+        await_true("it is not being resized", lambda: "resize" not in task(show(job)), 60)
+        said = run("migrate", str(job), "--to", there, "--wait", text=True, timeout=300)
+        if "is being resized: try again" in said.stderr:
+            move()
+            return
+        check_equal(said.returncode, 0, f"status of berth migrate ({said.stderr})")
         check_equal(node_of(job), there, "its node")
         await_more(job)
 

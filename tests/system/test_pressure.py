@@ -76,34 +76,6 @@ def at_once():
         check(all(map(node_is_up, nodes())), "all nodes are up")
 
 
-def on_host_mib(job):
-    return number(task(show(job)), "usage", "hostMemoryMib")
-
-
-@test("where all guests come to their limit together one in slack is ended, and begins again; one that has reserved what it takes goes on")
-def limit_of_all():
-    with tuned(**TUNINGS):
-        reserves = number(nodes()["node1"], "info", "guestMemoryMib") - 400
-        backed = start_growing(600, reserves, "--guaranteed", "--node", "node1")
-        with cordoned("node2"):
-            in_slack = start_growing(150, 500, "--time", "1h")
-            check(is_in_slack(in_slack), "it runs in slack")
-            begin_to_grow(in_slack)
-            await_grown(in_slack)
-        await_true("what it has is known", lambda: on_host_mib(in_slack) > 150, 60)
-        limit = on_host_mib(backed) + on_host_mib(in_slack) + 300
-        with node_tuned("node1", f"memory_limit={limit}M"):
-            begin_to_grow(backed)
-            await_true("the one in slack has lost its guest", lambda: number(task(show(in_slack)), "epoch") == 2, 180)
-            check_in("it ran in slack, and was ended by its node", berth("events", str(in_slack)), "the event log")
-            await_grown(backed)
-            check_equal(number(task(end_grown(backed)), "epoch"), 1, "how often it was started")
-        await_true("the other one begins again", lambda: output(in_slack)[0] == b"small\n", 120)
-        begin_to_grow(in_slack)
-        await_grown(in_slack)
-        end_grown(in_slack)
-
-
 @test("jobs that take, dirty, fork and flood all they can harm neither a job beside them nor their node")
 def adversaries():
     with cordoned("node2"):
