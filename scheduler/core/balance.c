@@ -37,6 +37,7 @@ static guint64 load_after(const CoreNode *node, const CoreGuest *leaves, const C
     return (left_milli + comes->needs.cpu_milli) / MAX(node->capacity.vcpus, 1);
 }
 
+/* The busiest of those that somebody in slack can leave, and the idlest of those that did not refuse a move lately. */
 static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNode **out_idlest)
 {
     *out_busiest = *out_idlest = NULL;
@@ -44,9 +45,10 @@ static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNod
         CoreNode *node = core_nodes_get(&core->nodes, handle);
         if (!core_node_is_open(node))
             continue;
-        if (*out_busiest == NULL || load_of(node) > load_of(*out_busiest))
+        if (node->n_in_slack > 0 && (*out_busiest == NULL || load_of(node) > load_of(*out_busiest)))
             *out_busiest = node;
-        if (*out_idlest == NULL || load_of(node) < load_of(*out_idlest))
+        if (!core_move_was_refused(core, node) &&
+            (*out_idlest == NULL || load_of(node) < load_of(*out_idlest)))
             *out_idlest = node;
     }
 }
@@ -219,9 +221,10 @@ void core_balance(BerthCore *core)
     CoreNode *from;
     CoreNode *to;
     find_extremes(core, &from, &to);
-    if (!(core->config.features & BERTH_FEATURE_BALANCING) || from == NULL || from == to ||
-        load_of(from) - load_of(to) <
-            (guint64)core->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE])
+    if (!(core->config.features & BERTH_FEATURE_BALANCING) || from == NULL || to == NULL ||
+        from == to ||
+        load_of(from) <
+            load_of(to) + (guint64)core->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE])
         return;
     /* One that moves gains as much at best, where that is just worth it: half of the difference. */
     guint64 least = (guint64)core->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE] / 2;

@@ -124,18 +124,26 @@ void core_checkpoint_want(BerthCore *core, CoreTask *task, BerthReason reason)
     core_freeze_settle(core, &task->guests[0]);
 }
 
-/* TRUE: it may not begin now, and is tried again when another one has ended; as long as somebody waits for room there, those
- * who make it come first. */
-static gboolean waits(BerthCore *core, CoreGuest *guest)
+/* It is tried again when another one has ended. */
+static void wait(BerthCore *core, CoreGuest *guest)
 {
     BerthGuestId id = core_guest_id(guest);
-    const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
-    if (core_move_is_below_caps(core, node) && node->n_waiting_for_room == 0)
-        return FALSE;
     if (!guest->is_unsaved)
         g_array_append_val(core->unsaved, id);
     guest->is_unsaved = TRUE;
-    return TRUE;
+}
+
+/* As long as somebody waits for room there, those who make it come first. */
+static gboolean may_begin(const BerthCore *core, const CoreGuest *guest)
+{
+    const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
+    return core_move_is_below_caps(core, node) && node->n_waiting_for_room == 0;
+}
+
+/* One of them is who leaves by it. */
+static gboolean may_begin_to_disk(const BerthCore *core, const CoreGuest *guest)
+{
+    return core_move_has_turn_at(core, core_nodes_get(&core->nodes, guest->node));
 }
 
 /* What stands still has not changed since it did; one that is due waits until it goes on. */
@@ -143,9 +151,12 @@ void core_checkpoint_settle(BerthCore *core, CoreGuest *guest)
 {
     BerthReason reason = guest->task->record.checkpoint_wanted;
     if (reason == BERTH_REASON_NONE || !core_move_may_checkpoint(core, guest) ||
-        (reason == BERTH_REASON_CHECKPOINT_DUE && guest->is_frozen) || waits(core, guest))
+        (reason == BERTH_REASON_CHECKPOINT_DUE && guest->is_frozen))
         return;
-    core_move_checkpoint(core, guest, FALSE, reason);
+    if (may_begin(core, guest))
+        core_move_checkpoint(core, guest, FALSE, reason);
+    else
+        wait(core, guest);
 }
 
 gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest)
@@ -156,8 +167,10 @@ gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest)
         guest->task->record.checkpoint_missed_usec = core->now_usec;
         return FALSE;
     }
-    if (!waits(core, guest))
+    if (may_begin_to_disk(core, guest))
         core_move_checkpoint(core, guest, TRUE, guest->task->record.freeze_reason);
+    else
+        wait(core, guest);
     return TRUE;
 }
 

@@ -11,6 +11,7 @@
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
@@ -105,12 +106,17 @@ static CoreGuest *victim_on(const BerthCore *core, const CoreNode *node)
 /* What a backed start waits for is not held up by what goes on elsewhere, and no more is memory that
  * backed guests are about to lack: the cap of the cluster is for moves that can wait. Page cache is no
  * demand, but counts here as need does: who grows meanwhile gets no memory that others fill with it. */
-static gboolean may_begin(const BerthCore *core, const CoreNode *node, BerthReason reason)
+static gboolean is_urgent(const CoreNode *node, BerthReason reason)
 {
-    gboolean is_urgent = reason == BERTH_REASON_ROOM_NEEDED ||
-                         core_relief_taken_mib(node) > node->capacity.memory_mib;
-    return is_urgent ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
-                     : core_move_has_turn_at(core, node);
+    return reason == BERTH_REASON_ROOM_NEEDED ||
+           core_relief_taken_mib(node) > node->capacity.memory_mib;
+}
+
+/* At either end. What only waits for room takes no turn from those who make it. */
+static gboolean may_begin(const BerthCore *core, const CoreNode *node, gboolean urgent)
+{
+    return urgent ? node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE]
+                  : core_move_has_turn_at(core, node);
 }
 
 typedef enum {
@@ -127,17 +133,22 @@ static Eviction evict(BerthCore *core, CoreGuest *guest, BerthReason reason)
         return LEAVES;
     }
     CoreLodger lodger = core_slack_lodger(guest);
-    if (!may_begin(core, node, reason))
+    gboolean urgent = is_urgent(node, reason);
+    if (!may_begin(core, node, urgent))
         return WAITS;
     core_move_let_go(core, guest);
     CoreNode *to = may_move_away(core, guest) ? core_slack_find(core, &lodger, guest->node) : NULL;
-    if (to != NULL && core_move_is_below_caps(core, to) && !core_move_was_refused(core, to))
+    if (to != NULL && may_begin(core, to, urgent) && !core_move_was_refused(core, to)) {
         core_move_migrate(core, guest, to, TRUE, reason);
-    else if (may_be_saved(core, guest))
+        return LEAVES;
+    }
+    if (may_be_saved(core, guest)) {
         core_move_checkpoint(core, guest, TRUE, reason);
-    else
-        guest->stuck_event = core->event;
-    return guest->stuck_event == core->event ? CANNOT : LEAVES;
+        return LEAVES;
+    }
+    guest->stuck_event = core->event;
+    core_freeze_settle(core, guest); /* what was wanted of one that was let go in vain */
+    return CANNOT;
 }
 
 static guint64 leaving_mib(const CoreNode *node)

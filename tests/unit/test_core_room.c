@@ -436,6 +436,80 @@ static void frozen_guest_stays_at_its_limit_when_its_growth_is_given_up(void **s
                      "released 3.1 -> RESIZE 1.1@1^=1/600\n");
 }
 
+/* 9 is in slack on node 4, and has room on node 3. Two guests wait to be moved to node 2 meanwhile, as many as may move at a
+ * time in the cluster. */
+#define LEAVES_NODE_4(moves)                                                                       \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "node 3 4 1000\n"                                                                              \
+    "node 4 4 1000\n"                                                                              \
+    "submit 1 v=1 m=300 nodes=1,2 may-move limit=100000 -> START 1.1@1\n"                          \
+    "submit 6 v=1 m=300 nodes=1,2 may-move limit=100000 -> START 6.1@1\n"                          \
+    "submit 2 v=1 m=400 nodes=2 limit=100000 -> START 2.1@2\n"                                     \
+    "submit 10 v=1 m=1000 nodes=3 limit=100000 -> START 10.1@3\n"                                  \
+    "submit 8 v=1 m=500 nodes=4 limit=100000 -> START 8.1@4\n"                                     \
+    "running 1.1\nrunning 6.1\nrunning 2.1\nrunning 10.1\nrunning 8.1\n"                           \
+    "cordon 3\n"                                                                                   \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=10 mem=280 left=20\n"                                                          \
+    "report 6.1 cpu=10 mem=280 left=20\n"                                                          \
+    "report 2.1 cpu=10 mem=200 left=200\n"                                                         \
+    "report 10.1 cpu=10 mem=100 left=900\n"                                                        \
+    "report 8.1 cpu=10 mem=100 left=400\n"                                                         \
+    "submit 5 v=1 m=620 nodes=2 slack may-checkpoint limit=90000 -> START 5.1@2~\n"                \
+    "running 5.1\n"                                                                                \
+    "report 5.1 cpu=10 mem=600 left=20\n"                                                          \
+    "submit 9 v=1 m=600 nodes=3,4 slack may-move may-checkpoint limit=90000 -> START 9.1@4~\n"     \
+    "running 9.1\n"                                                                                \
+    "report 9.1 cpu=10 mem=580 left=20\n"                                                          \
+    "at 40\n"                                                                                      \
+    "report 5.1 cpu=10 mem=600 left=20\n"                                                          \
+    "report 9.1 cpu=10 mem=580 left=20\n"                                                          \
+    "undrain 3\n" moves "submit 11 v=1 m=450 nodes=4 limit=1000 -> MIGRATE 9.1@4>3~\n"
+
+static void moves_that_wait_do_not_make_others_checkpoints(void **state)
+{
+    guint32 features = BERTH_FEATURE_ALL & ~(BERTH_FEATURE_PROMOTION | BERTH_FEATURE_BALLOON);
+    core_script_run_tuned(features, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1, LEAVES_NODE_4(""));
+    core_script_run_tuned(features, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
+                          LEAVES_NODE_4("migrate 1 to=2 op -> CHECKPOINT 5.1@2~\n"
+                                        "checkpointed 5.1 failed\n"
+                                        "migrate 6 to=2 op\n"));
+}
+
+/* Its node is pressed, and nothing can be done with it: it was let go for nothing. */
+static void checkpoint_that_waited_for_a_move_begins_when_that_is_let_go_in_vain(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_PROMOTION,
+             "node 1 4 1000\n"
+             "node 2 4 1000\n"
+             "submit 8 v=1 m=900 nodes=1 limit=100000 -> START 8.1@1\n"
+             "submit 2 v=1 m=900 nodes=2 limit=100000 -> START 2.1@2\n"
+             "running 8.1\n"
+             "running 2.1\n"
+             "at 20\n"
+             "report 8.1 cpu=10 mem=100 left=800\n"
+             "report 2.1 cpu=10 mem=200 left=700\n"
+             "submit 1 v=1 m=500 nodes=1,2 slack may-move may-checkpoint limit=90000 "
+             "-> START 1.1@1~\n"
+             "running 1.1\n"
+             "report 1.1 cpu=10 mem=300 left=200\n"
+             "submit 5 v=1 m=680 nodes=2 slack may-checkpoint limit=90000 -> START 5.1@2~\n"
+             "running 5.1\n"
+             "report 5.1 cpu=10 mem=570 left=110\n"
+             "at 40\n"
+             "report 1.1 cpu=10 mem=300 left=200\n"
+             "report 5.1 cpu=10 mem=570 left=110\n"
+             "resize 2 m=400 -> RESIZE 2.1@2=1/400\n"
+             "resized 2.1\n"
+             "pressed 1 -> CHECKPOINT 1.1@1~\n"
+             "checkpointed 1.1 failed\n"
+             "migrate 1 to=2 op -> CHECKPOINT 5.1@2~\n"
+             "checkpoint 1\n"
+             "at 45\n"
+             "pressed 1 -> CHECKPOINT 1.1@1#2~\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -454,6 +528,8 @@ int main(void)
         cmocka_unit_test(guest_that_waits_elsewhere_can_still_be_sent_away),
         cmocka_unit_test(who_came_first_has_his_room_first),
         cmocka_unit_test(start_is_given_up_at_the_bound_itself),
+        cmocka_unit_test(moves_that_wait_do_not_make_others_checkpoints),
+        cmocka_unit_test(checkpoint_that_waited_for_a_move_begins_when_that_is_let_go_in_vain),
         cmocka_unit_test(growth_waits_until_the_memory_is_free),
         cmocka_unit_test(growth_is_given_up_at_the_bound_and_the_guest_stays),
         cmocka_unit_test(growth_that_waits_gives_way),
