@@ -55,9 +55,9 @@ struct BerthBackstop {
     gpointer user_data;
     BerthGuestsGroup *group; /* NULL: not found yet */
     gboolean is_unsupported; /* it was said */
-    gboolean is_known;       /* FREE_MIB is */
+    gboolean is_known;       /* USED_MIB is */
     gboolean is_short;
-    guint64 free_mib, used_mib;
+    guint64 used_mib;
     gint64 changed_usec; /* monotonic: when one was last held back or let go */
     guint source;
     gint64 due_usec;    /* monotonic: when SOURCE is */
@@ -230,15 +230,19 @@ static void keep_limit(BerthBackstop *backstop)
                         limit_input_free, NULL, 0, backstop->stopping, on_limited, backstop);
 }
 
-static void measure(BerthBackstop *backstop)
+/* Of what is offered. */
+static guint64 left_mib(const BerthBackstop *backstop)
 {
     guint64 offered_mib = backstop->limits.offered_mib;
+    return offered_mib - MIN(offered_mib, backstop->used_mib);
+}
+
+static void measure(BerthBackstop *backstop)
+{
     g_autoptr(GError) error = NULL;
     backstop->is_known = backstop->group != NULL &&
                          berth_guests_group_used(backstop->group, &backstop->used_mib, &error);
-    if (backstop->is_known)
-        backstop->free_mib = offered_mib - MIN(offered_mib, backstop->used_mib);
-    else if (error != NULL)
+    if (error != NULL)
         g_debug("the guests' memory: %s", error->message);
 }
 
@@ -292,7 +296,7 @@ static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
     if (first == NULL)
         return;
     g_message("%s goes on: %" G_GUINT64_FORMAT " MiB are free", berth_guest_name(first),
-              backstop->free_mib);
+              left_mib(backstop));
     berth_guest_hold_back(first, FALSE);
     backstop->changed_usec = g_get_monotonic_time();
 }
@@ -314,14 +318,14 @@ static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
 {
     gint64 eased_usec = g_get_monotonic_time() - backstop->changed_usec;
     BerthBackstopStep step =
-        backstop->is_known ? berth_backstop_step(&backstop->limits, backstop->free_mib, eased_usec)
+        backstop->is_known ? berth_backstop_step(&backstop->limits, left_mib(backstop), eased_usec)
                            : BERTH_BACKSTOP_LET_ONE_GO; /* nobody is held for what nobody knows */
     gboolean is_short = step == BERTH_BACKSTOP_HOLD_ALL;
     if (is_short && !backstop->is_short)
         g_message("only %" G_GUINT64_FORMAT
                   " MiB of the guests' memory are free: those in slack are "
                   "held back",
-                  backstop->free_mib);
+                  left_mib(backstop));
     if (is_short)
         hold_all(backstop, guests);
     if (is_short && berth_backstop_is_full(&backstop->limits, backstop->used_mib))
@@ -382,7 +386,7 @@ static void look(BerthBackstop *backstop)
     if (is_any_in_slack(guests)) {
         take_step(backstop, guests);
         if (backstop->is_known)
-            next_msec = berth_backstop_next_msec(&backstop->limits, backstop->free_mib);
+            next_msec = berth_backstop_next_msec(&backstop->limits, left_mib(backstop));
     } else {
         backstop->is_short = FALSE;
     }
@@ -406,7 +410,7 @@ gboolean berth_backstop_free_mib(const BerthBackstop *backstop, guint64 *out_off
                                  guint64 *out_free_mib)
 {
     *out_offered_mib = backstop->limits.offered_mib;
-    *out_free_mib = backstop->free_mib;
+    *out_free_mib = left_mib(backstop);
     return backstop->is_known;
 }
 

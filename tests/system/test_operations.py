@@ -26,13 +26,15 @@ def everything():
 
     def move():
         there = other(node_of(job))
+
         # As it fills its memory, it may just be given more.
-        await_true("it is not being resized", lambda: "resize" not in task(show(job)), 60)
-        said = run("migrate", str(job), "--to", there, "--wait", text=True, timeout=300)
-        if "is being resized: try again" in said.stderr:
-            move()
-            return
-        check_equal(said.returncode, 0, f"status of berth migrate ({said.stderr})")
+        def is_taken():
+            said = run("migrate", str(job), "--to", there, "--wait", text=True, timeout=300)
+            if "is being resized: try again" in said.stderr:
+                return False
+            check_equal(said.returncode, 0, f"status of berth migrate ({said.stderr})")
+            return True
+        await_true("it is moved", is_taken, 60)
         check_equal(node_of(job), there, "its node")
         await_more(job)
 

@@ -7,6 +7,7 @@ import shutil
 import subprocess
 
 from counting import *
+from faults import cut_link
 from harness import *
 
 JOBS = by_size(1, 2, 20)
@@ -100,19 +101,15 @@ def rolls():
         check_in("a new agent", berth("events", "--since", "1h"), "the event log")
 
 
-def cut_off(node):
-    """For some seconds, as many as nobody is given up for."""
-    lab_exec("host", "ip", "link", "set", node, "down")
-    time.sleep(5)
-    lab_exec("host", "ip", "link", "set", node, "up")
-
-
 @test("a roll goes on where berthd, agents and a link fail in the midst of it, and no job notices")
 def outlives_failures():
     old = program("node1")
     # By what it has just said. (A command whose node or berthd fails while it runs stops the roll: it is not known what it has done.)
+    def cut_node1():
+        with cut_link("node1"):
+            pass  # for some seconds, as many as nobody is given up for
     faults = {"moves to node2": lambda: lab("kill", "berthd"), "node1: its agent is waited for": lambda: lab("kill", "node2"),
-              "moves to node1": lambda: lab("kill", "node1"), "node2: its agent is waited for": lambda: cut_off("node1")}
+              "moves to node1": lambda: lab("kill", "node1"), "node2: its agent is waited for": cut_node1}
     with Allowed("node1", "node2"):
         job = start(32, lines=MANY_LINES)
         if node_of(job) != "node1":
