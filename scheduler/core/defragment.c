@@ -70,10 +70,8 @@ static gboolean count_missing(Quest *quest)
 static gboolean is_worth_it(const Quest *quest, gint64 takes_usec)
 {
     const BerthCore *core = quest->core;
-    gint64 worth = core->tunings[BERTH_TUNING_MOVE_WORTH_PERMILLE];
     gint64 earlier_usec = quest->planned->start_usec - core_time_add(core->now_usec, takes_usec);
-    return earlier_usec > 0 &&
-           (worth == 0 || takes_usec <= MIN(earlier_usec, G_MAXINT64 / 1000) * 1000 / worth);
+    return earlier_usec > 0 && core_want_is_worth(core, takes_usec, earlier_usec);
 }
 
 static CoreSize times(CoreSize size, guint64 n)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns who waits for room, and for how long. Who makes it is relief.c's.
  *
- * Invariants: nobody waits for longer than the evacuation bound: at that very instant a start is made elsewhere, and a
- * guest that was to be moved, or to grow, stays as it is. But for a gang of which a part has begun what may not begin
+ * Invariants: nobody waits for longer than the evacuation bound at a time: at that very instant a start is made anew,
+ * elsewhere if it can, and a guest that was to be moved, or to grow, stays as it is. But for a gang of which a part has begun what may not begin
  * again: that waits on, without a timer. A move that waits takes no turn from those that make room for it: it counts in
  * CoreNode.n_held, and in n_moves from when it leaves. */
 #include "scheduler/core/room.h"

@@ -7,11 +7,10 @@
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 
-static gboolean has_time_to_move(const BerthCore *core, const CoreGuest *guest, gint64 left_usec)
+gboolean core_want_is_worth(const BerthCore *core, gint64 takes_usec, gint64 for_usec)
 {
     gint64 worth = core->tunings[BERTH_TUNING_MOVE_WORTH_PERMILLE];
-    return worth == 0 ||
-           core_move_migrate_usec(core, guest) <= MIN(left_usec, G_MAXINT64 / 1000) * 1000 / worth;
+    return worth == 0 || takes_usec <= MIN(for_usec, G_MAXINT64 / 1000) * 1000 / worth;
 }
 
 gboolean core_want_may_move(const BerthCore *core, const CoreGuest *guest)
@@ -19,7 +18,7 @@ gboolean core_want_may_move(const BerthCore *core, const CoreGuest *guest)
     gint64 left_usec = guest->task->planned_end_usec - core->now_usec;
     return core_move_may_migrate(core, guest) && guest->cooldown_usec <= core->now_usec &&
            left_usec >= core->tunings[BERTH_TUNING_NEAR_END_USEC] &&
-           has_time_to_move(core, guest, left_usec);
+           core_want_is_worth(core, core_move_migrate_usec(core, guest), left_usec);
 }
 
 gboolean core_want_again(BerthCore *core, CoreGuest *guest, const CoreNode *to)
