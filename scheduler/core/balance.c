@@ -37,7 +37,7 @@ static guint64 load_after(const CoreNode *node, const CoreGuest *leaves, const C
     return (left_milli + comes->needs.cpu_milli) / MAX(node->capacity.vcpus, 1);
 }
 
-/* The busiest of those that somebody in slack can leave, and the idlest of those that did not refuse a move lately. */
+/* The idlest of those that did not refuse a move lately. */
 static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNode **out_idlest)
 {
     *out_busiest = *out_idlest = NULL;
@@ -45,7 +45,7 @@ static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNod
         CoreNode *node = core_nodes_get(&core->nodes, handle);
         if (!core_node_is_open(node))
             continue;
-        if (node->n_in_slack > 0 && (*out_busiest == NULL || load_of(node) > load_of(*out_busiest)))
+        if (*out_busiest == NULL || load_of(node) > load_of(*out_busiest))
             *out_busiest = node;
         if (!core_move_was_refused(core, node) &&
             (*out_idlest == NULL || load_of(node) < load_of(*out_idlest)))

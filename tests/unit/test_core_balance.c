@@ -174,19 +174,6 @@ static void one_that_helps_enough_moves_alone(void **state)
                                                 "timer -> STOP 4.1@2 MIGRATE 5.1@1>2~\n");
 }
 
-/* Nobody in slack can leave node 3, however much is done there. */
-static void node_without_slack_keeps_no_others_from_being_balanced(void **state)
-{
-    run_with(NO_PROMOTION,
-             UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n"
-                            "node 3 8 4000\n"
-                            "submit 6 v=8 m=4000 limit=100000 nodes=3 -> START 6.1@3\n"
-                            "running 6.1\n"
-                            "at 100\n"
-                            "report 6.1 cpu=8000 mem=4000\n" TWO_ROUNDS
-                            "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n");
-}
-
 /* It has less to do than node 3. */
 static void node_that_refused_a_move_is_passed_over(void **state)
 {
@@ -229,7 +216,6 @@ int main(void)
         cmocka_unit_test(exchange_in_turn_waits_for_the_one_before),
         cmocka_unit_test(exchange_is_for_two_that_gain_by_it),
         cmocka_unit_test(one_that_helps_enough_moves_alone),
-        cmocka_unit_test(node_without_slack_keeps_no_others_from_being_balanced),
         cmocka_unit_test(node_that_refused_a_move_is_passed_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
