@@ -13,6 +13,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/entry.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/leaving.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/loss.h"
 #include "scheduler/core/maintenance.h"
@@ -295,7 +296,9 @@ static void on_timer(BerthCore *core)
         else if (timer->kind == CORE_TIMER_CHECKPOINT)
             core_checkpoint_due(core, CORE_CONTAINER_OF(timer, CoreTask, checkpoint_timer));
         else if (timer->kind == CORE_TIMER_ROOM)
-            core_room_due(core, CORE_CONTAINER_OF(timer, CoreGuest, room_timer));
+            core_room_due(core, CORE_CONTAINER_OF(timer, CoreGuest, timer));
+        else if (timer->kind == CORE_TIMER_LEAVING)
+            core_leaving_due(core, CORE_CONTAINER_OF(timer, CoreGuest, timer));
         else if (timer->kind == CORE_TIMER_OVERSTAY)
             core_task_overstays(core, CORE_CONTAINER_OF(timer, CoreTask, overstay_timer));
         else if (timer->kind == CORE_TIMER_NODE)

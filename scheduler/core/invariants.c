@@ -169,13 +169,14 @@ static void check_room(const BerthCore *core, const CoreGuest *guest)
 {
     const BerthCoreTask *record = &guest->task->record;
     gint64 bound_usec = core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC];
-    gboolean is_timed = core_heap_has(&guest->room_timer.link);
+    gboolean is_timed = core_heap_has(&guest->timer.link);
     gboolean moves = guest->op == BERTH_OP_MIGRATING;
-    CHECK(!is_timed || guest->waits_for_room, "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(!is_timed || guest->waits_for_room || guest->leaves_usec != 0, "job %" G_GUINT64_FORMAT,
+          record->job);
     if (!guest->waits_for_room)
         return;
     CHECK(is_timed || may_wait_on(guest->task), "job %" G_GUINT64_FORMAT, record->job);
-    CHECK(!is_timed || guest->room_timer.due_usec <= core_time_add(core->now_usec, bound_usec),
+    CHECK(!is_timed || guest->timer.due_usec <= core_time_add(core->now_usec, bound_usec),
           "job %" G_GUINT64_FORMAT, record->job);
     CHECK(record->stop_reason == BERTH_REASON_NONE, "job %" G_GUINT64_FORMAT, record->job);
     CHECK(!(moves ? guest->is_opportunistic_there : guest->is_opportunistic),

@@ -9,6 +9,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/leaving.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
 #include "scheduler/core/placement.h"
@@ -122,8 +123,7 @@ static gboolean is_named(const BerthCoreWait *wait, guint32 node)
 static void add_leaving(BerthCoreWait *wait, const CoreGuest *guest)
 {
     const BerthCoreTask *record = &guest->task->record;
-    BerthCoreLeaving leaving = {record->job, record->task, guest->node,
-                                core_profile_leaves_usec(guest)};
+    BerthCoreLeaving leaving = {record->job, record->task, guest->node, core_leaving_usec(guest)};
     guint at = wait->n_leavings;
     while (at > 0 && wait->leavings[at - 1].time_usec > leaving.time_usec)
         at--;
@@ -142,7 +142,7 @@ static void add_leavings(BerthCoreWait *wait, const CoreNode *node)
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     for (guint i = 0; i < guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(guests, i);
-        if (!guest->is_opportunistic && core_profile_leaves_usec(guest) <= wait->planned_usec)
+        if (!guest->is_opportunistic && core_leaving_usec(guest) <= wait->planned_usec)
             add_leaving(wait, guest);
     }
 }

@@ -35,6 +35,21 @@ gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
     return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
 }
 
+/* --- how many ------------------------------------------------------------------------------- */
+
+gboolean core_move_is_counted(BerthGuestOp op)
+{
+    return op == BERTH_OP_MIGRATING || op == BERTH_OP_CHECKPOINTING;
+}
+
+void core_move_count(BerthCore *core, CoreGuest *guest, gint sign)
+{
+    core->n_moves += sign;
+    core_nodes_get(&core->nodes, guest->node)->n_moves += sign;
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_get(&core->nodes, guest->to)->n_moves += sign;
+}
+
 gint64 core_move_cluster_cap(const BerthCore *core)
 {
     gint64 cap = (gint64)core->nodes.nodes->len *

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what is under way with running guests. What it costs, and how much of it there may be, is move_costs.c's.
+/* Owns what is under way with running guests. What it costs, and how much of it there may be, is
+ * move_costs.c's, what is recorded of it move_records.c's, and until when a guest that leaves is thought to be there leaving.c's.
  *
  * Invariant: one thing at a time per guest; a migrating guest is in the incoming ones of the node
  * that it goes to, and its room is held there until the result or its end; one that is being resized
@@ -14,6 +15,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/leaving.h"
 #include "scheduler/core/limit.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/owner.h"
@@ -69,19 +71,6 @@ gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest)
 
 /* --- beginning ------------------------------------------------------------------------------ */
 
-static gboolean is_move(BerthGuestOp op)
-{
-    return op == BERTH_OP_MIGRATING || op == BERTH_OP_CHECKPOINTING;
-}
-
-static void count_move(BerthCore *core, CoreGuest *guest, gint sign)
-{
-    core->n_moves += sign;
-    core_nodes_get(&core->nodes, guest->node)->n_moves += sign;
-    if (guest->op == BERTH_OP_MIGRATING)
-        core_nodes_get(&core->nodes, guest->to)->n_moves += sign;
-}
-
 static void emit_op(BerthCore *core, const CoreGuest *guest, gboolean is_again)
 {
     static const BerthActionKind kinds[] = {[BERTH_OP_MIGRATING] = BERTH_ACTION_MIGRATE,
@@ -130,20 +119,11 @@ gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
     }
 }
 
-/* What it takes of its node comes free when it is gone: who waits for that is planned to start there then. */
-static void expect_to_leave(BerthCore *core, CoreGuest *guest)
-{
-    if (guest->op != BERTH_OP_MIGRATING || guest->waits_for_room)
-        return;
-    guest->leaves_usec = core_time_add(guest->op_usec, core_move_migrate_usec(core, guest));
-    core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
-}
-
 static void leave(BerthCore *core, CoreGuest *guest)
 {
-    expect_to_leave(core, guest);
-    if (is_move(guest->op))
-        count_move(core, guest, 1);
+    core_leaving_begins(core, guest);
+    if (core_move_is_counted(guest->op))
+        core_move_count(core, guest, 1);
     emit_op(core, guest, FALSE);
 }
 
@@ -220,7 +200,7 @@ void core_move_promote(BerthCore *core, CoreGuest *guest)
     begin(core, guest, BERTH_OP_RESIZING, BERTH_REASON_PROMOTION);
 }
 
-static void set_size(BerthCore *core, CoreGuest *guest, CoreSize size)
+void core_move_hold_size(BerthCore *core, CoreGuest *guest, CoreSize size)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     guint32 cells = guest->cells;
@@ -247,7 +227,7 @@ void core_move_resize(BerthCore *core, CoreGuest *guest, CoreSize size, BerthRea
     guest->old_size = guest->size;
     guest->goal = size;
     guest->to_balloon_mib = 0;
-    set_size(core, guest, core_size_max(guest->size, size));
+    core_move_hold_size(core, guest, core_size_max(guest->size, size));
     begin_when(core, guest, BERTH_OP_RESIZING, reason, has_room_to_grow(core, guest));
 }
 
@@ -301,152 +281,6 @@ void core_move_call_off(BerthCore *core, CoreGuest *guest)
         emit_stay(core, guest);
 }
 
-static BerthResources without_disk(const CoreGuest *guest, CoreSize size)
-{
-    BerthResources resources = core_guest_resources_of(guest, size);
-    resources.disk_mib = 0;
-    return resources;
-}
-
-/* That of a gang's guests is their job's. */
-static void record_size(const CoreGuest *guest, BerthCoreTask *record)
-{
-    gboolean is_up = guest->phase != BERTH_GUEST_NONE && guest->task->n_guests == 1;
-    gboolean is_open = is_up && guest->phase == BERTH_GUEST_RUNNING &&
-                       (guest->op == BERTH_OP_RESIZING || guest->op == BERTH_OP_MIGRATING);
-    CoreSize size = is_open && guest->op == BERTH_OP_RESIZING ? guest->old_size : guest->size;
-    gboolean is_sized = is_up && !core_size_equal(size, guest->task->job->class->shape.size);
-    gboolean is_resized =
-        is_open && (guest->op == BERTH_OP_RESIZING || !core_size_equal(guest->goal, size));
-    record->resources = is_sized ? without_disk(guest, size) : (BerthResources){0, 0, 0};
-    record->resize_to = is_resized ? without_disk(guest, guest->goal) : (BerthResources){0, 0, 0};
-    record->resize_reason = is_resized ? guest->op_reason : BERTH_REASON_NONE;
-}
-
-/* Likewise. */
-static void record_slack(const CoreGuest *guest, BerthCoreTask *record)
-{
-    gboolean is_up = guest->phase != BERTH_GUEST_NONE && guest->task->n_guests == 1;
-    gboolean moves = is_up && guest->op == BERTH_OP_MIGRATING;
-    gboolean is_resized = is_up && guest->op == BERTH_OP_RESIZING;
-    record->is_opportunistic = is_up && guest->is_opportunistic;
-    record->is_opportunistic_there = moves && guest->is_opportunistic_there;
-    record->balloon_mib = is_up ? guest->balloon_mib : 0;
-    record->to_balloon_mib = is_resized ? guest->to_balloon_mib : record->balloon_mib;
-}
-
-void core_move_record(const CoreGuest *guest, BerthCoreTask *record)
-{
-    record_size(guest, record);
-    record_slack(guest, record);
-    gboolean moves = guest->phase != BERTH_GUEST_NONE && guest->op == BERTH_OP_MIGRATING;
-    record->migrate_to = moves ? guest->to : 0;
-    record->migrate_reason = moves ? guest->op_reason : BERTH_REASON_NONE;
-    record->migrate_is_unwanted = moves && guest->is_unwanted;
-    record->waits_for_room = guest->op != BERTH_OP_NONE && guest->waits_for_room;
-}
-
-/* Of RESOURCES; where these are not told, OTHER. */
-static CoreSize size_of(const BerthCore *core, const BerthResources *resources, CoreSize other)
-{
-    return resources->vcpus > 0 ? core_size_of(core, resources) : other;
-}
-
-/* Nobody was asked for what waited for room. */
-static void reopen_wait(BerthCore *core, CoreGuest *guest, gboolean waits)
-{
-    if (waits && guest->phase == BERTH_GUEST_RUNNING &&
-        guest->task->record.stop_reason == BERTH_REASON_NONE)
-        core_room_await(core, guest);
-    else if (is_move(guest->op))
-        count_move(core, guest, 1);
-}
-
-static void reopen_resize(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
-{
-    if (guest->phase != BERTH_GUEST_RUNNING)
-        return;
-    guest->old_size = guest->size;
-    guest->to_balloon_mib = record->to_balloon_mib;
-    set_size(core, guest, core_size_max(guest->size, guest->goal));
-    if (guest->size.memory_mib > guest->old_size.memory_mib)
-        core_predict_grows(core, guest);
-    guest->op = BERTH_OP_RESIZING;
-    guest->op_usec = 0;
-    guest->op_reason = record->resize_reason;
-    reopen_wait(core, guest, record->waits_for_room);
-}
-
-void core_move_reopen(BerthCore *core, CoreGuest *guest, const BerthCoreTask *record)
-{
-    CoreNode *to = core_nodes_get(&core->nodes, record->migrate_to);
-    gboolean is_resized = record->resize_to.vcpus > 0;
-    guest->goal = size_of(core, &record->resize_to, guest->size);
-    if (record->migrate_to == 0 && is_resized)
-        reopen_resize(core, guest, record);
-    if (to == NULL || record->migrate_to == guest->node ||
-        (guest->phase != BERTH_GUEST_RUNNING && guest->phase != BERTH_GUEST_STOPPING))
-        return;
-    guest->is_opportunistic_there = record->is_opportunistic_there && !is_resized;
-    guest->to_size = core_size_max(guest->size, guest->goal);
-    core_nodes_hold(&core->nodes, to, guest);
-    guest->op = BERTH_OP_MIGRATING;
-    guest->op_usec = 0;
-    guest->op_reason = record->migrate_reason;
-    guest->is_unwanted = record->migrate_is_unwanted;
-    reopen_wait(core, guest, record->waits_for_room);
-}
-
-void core_move_reopen_checkpoint(BerthCore *core, CoreGuest *guest)
-{
-    guest->op = BERTH_OP_CHECKPOINTING;
-    guest->op_usec = 0;
-    guest->op_reason = guest->task->record.checkpoint_reason;
-    count_move(core, guest, 1);
-}
-
-void core_move_unreopen(BerthCore *core, CoreGuest *guest)
-{
-    gboolean waited = core_room_await_no_more(core, guest);
-    if (guest->op == BERTH_OP_MIGRATING)
-        core_nodes_unhold(&core->nodes, core_nodes_get(&core->nodes, guest->to), guest);
-    if (is_move(guest->op) && !waited)
-        count_move(core, guest, -1);
-    if (is_move(guest->op) || guest->op == BERTH_OP_RESIZING)
-        guest->op = BERTH_OP_NONE;
-}
-
-void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source)
-{
-    guest->op_serial = source->op_serial;
-    if (source->op == BERTH_OP_NONE || guest->phase > BERTH_GUEST_STOPPING)
-        return;
-    CoreNode *to = core_nodes_get(&core->nodes, source->to);
-    if (source->op == BERTH_OP_MIGRATING && to == NULL)
-        return;
-    guest->is_opportunistic_there = source->is_opportunistic_there;
-    guest->old_size = size_of(core, &source->old_resources, guest->size);
-    guest->goal = size_of(core, &source->to_resources, guest->size);
-    guest->to_size = core_size_max(guest->size, guest->goal);
-    if (source->op == BERTH_OP_MIGRATING)
-        core_nodes_hold(&core->nodes, to, guest);
-    guest->op = source->op;
-    guest->op_usec = source->op_usec;
-    guest->op_reason = source->op_reason;
-    guest->to_balloon_mib = source->to_balloon_mib;
-    if (guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib)
-        core_predict_grows(core, guest);
-    reopen_wait(core, guest, source->waits_for_room);
-}
-
-void core_move_resume(BerthCore *core, CoreGuest *guest)
-{
-    if (guest->op != BERTH_OP_NONE && guest->op_usec == 0)
-        guest->op_usec = core->now_usec;
-    core_room_resume(core, guest);
-    expect_to_leave(core, guest);
-}
-
 /* --- ending --------------------------------------------------------------------------------- */
 
 /* Whether the node that it did not come to is at fault nobody knows: another one is tried first. */
@@ -473,12 +307,11 @@ static void leave_nodes(BerthCore *core, CoreGuest *guest, gboolean waited)
         core_nodes_unhold(&core->nodes, to, guest);
         core_room_vacated(core, to);
     }
-    if (is_move(guest->op) && !waited) {
-        count_move(core, guest, -1);
+    if (core_move_is_counted(guest->op) && !waited) {
+        core_move_count(core, guest, -1);
         core->may_save = TRUE;
     }
-    if (guest->op == BERTH_OP_MIGRATING)
-        core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
+    core_leaving_ends(core, guest);
 }
 
 /* One that has only waited for room was not moved. */
@@ -508,7 +341,7 @@ static void end_by_result(BerthCore *core, CoreGuest *guest)
 static CoreSize size_instead(const BerthCore *core, const CoreGuest *guest,
                              const BerthResources *has)
 {
-    CoreSize size = size_of(core, has, guest->old_size);
+    CoreSize size = core_move_size_or(core, has, guest->old_size);
     return core_size_fits(size, guest->size) ? size : guest->size;
 }
 
@@ -549,15 +382,17 @@ void core_move_resized(BerthCore *core, CoreGuest *guest, gboolean ok, const Ber
         set_backed(core, guest, FALSE);
     }
     note_memory_resized(core, guest, ok);
+    if (ok || instead.memory_mib > guest->old_size.memory_mib)
+        core_predict_grew(guest);
     if (!ok) {
-        set_size(core, guest, instead);
+        core_move_hold_size(core, guest, instead);
         core_predict_fits(core, guest);
         return;
     }
     if (!core_size_equal(guest->old_size, guest->goal))
         guest->limit_rest_usec = core_time_add(core->now_usec, PRESSURE_FORGOTTEN_USEC);
     if (!core_size_equal(guest->goal, guest->size)) {
-        set_size(core, guest, guest->goal);
+        core_move_hold_size(core, guest, guest->goal);
         core_predict_fits(core, guest);
     }
     if (guest->goal.memory_mib > guest->old_size.memory_mib)
@@ -640,6 +475,6 @@ void core_move_let_go(BerthCore *core, CoreGuest *guest)
     core_freeze_stays(guest, guest->op_reason);
     if (!is_resize)
         return;
-    set_size(core, guest, guest->old_size);
+    core_move_hold_size(core, guest, guest->old_size);
     core_predict_fits(core, guest);
 }

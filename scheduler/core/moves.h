@@ -73,6 +73,13 @@ void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok);
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */
 gboolean core_move_was_refused(const BerthCore *core, const CoreNode *node);
+/* Whether OP counts as one of those; and that SIGN * 1 more of them, that of GUEST, is under way. */
+gboolean core_move_is_counted(BerthGuestOp op);
+void core_move_count(BerthCore *core, CoreGuest *guest, gint sign);
+/* SIZE, overhead included, is held for GUEST where it is. */
+void core_move_hold_size(BerthCore *core, CoreGuest *guest, CoreSize size);
+/* Of RESOURCES; where these are not told, OTHER. */
+CoreSize core_move_size_or(const BerthCore *core, const BerthResources *resources, CoreSize other);
 /* So many moves and checkpoints may be under way in the cluster at a time, where nobody waits for their room. */
 gint64 core_move_cluster_cap(const BerthCore *core);
 /* TRUE: one more may begin at NODE, and in the cluster. */

@@ -259,7 +259,7 @@ static void begin(BerthCore *core, CoreGuest *guest)
         guest->peak = (CoreNeeds){0, 0};
         guest->reports = 0;
     }
-    guest->touched_mib = guest->extra_mib = 0;
+    guest->touched_mib = guest->extra_mib = guest->ungrown_mib = 0;
     guest->is_put_back = guest->is_half_known = FALSE;
     guest->reported_usec = guest->began_usec = core->now_usec;
 }
@@ -348,15 +348,22 @@ static void set_needs(BerthCore *core, CoreGuest *guest, CoreNeeds needs)
     guest->needs = needs;
 }
 
+/* Hosts count some of the overhead, too. */
+static guint64 occupied_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 touched_mib = guest->touched_mib;
+    guint64 with_overhead = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
+    return MIN(with_overhead, guest->size.memory_mib);
+}
+
 void core_predict_touched(BerthCore *core, CoreGuest *guest, guint64 touched_mib)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
-    guint64 with_overhead = touched_mib > 0 ? touched_mib + core->config.guest_overhead_mib : 0;
-    guint64 occupied = MIN(with_overhead, guest->size.memory_mib); /* hosts count some of it, too */
+    guest->touched_mib = touched_mib;
+    guint64 occupied = occupied_mib(core, guest);
     guint64 extra = occupied - MIN(occupied, guest->needs.memory_mib);
     node->extra_mib += extra - guest->extra_mib;
     guest->extra_mib = extra;
-    guest->touched_mib = touched_mib;
 }
 
 static void set_memory_need(BerthCore *core, CoreGuest *guest, guint64 memory_mib)
@@ -369,14 +376,34 @@ static void set_memory_need(BerthCore *core, CoreGuest *guest, guint64 memory_mi
     core_nodes_slack_changed(&core->nodes, node);
 }
 
+static gboolean is_growing(const CoreGuest *guest)
+{
+    return guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib;
+}
+
 void core_predict_grows(BerthCore *core, CoreGuest *guest)
 {
+    guest->ungrown_mib = guest->needs.memory_mib;
     set_memory_need(core, guest, guest->size.memory_mib);
+}
+
+guint64 core_predict_growth_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    guint64 without_mib =
+        MAX(guest->ungrown_mib, MIN(occupied_mib(core, guest), guest->old_size.memory_mib));
+    return guest->size.memory_mib - MIN(guest->size.memory_mib, without_mib);
+}
+
+void core_predict_grew(CoreGuest *guest)
+{
+    guest->ungrown_mib = 0;
 }
 
 void core_predict_fits(BerthCore *core, CoreGuest *guest)
 {
-    set_memory_need(core, guest, MIN(guest->needs.memory_mib, guest->size.memory_mib));
+    guint64 memory_mib = guest->ungrown_mib > 0 ? guest->ungrown_mib : guest->needs.memory_mib;
+    guest->ungrown_mib = 0;
+    set_memory_need(core, guest, MIN(memory_mib, guest->size.memory_mib));
 }
 
 /* However seldom its guests have been seen busy together, some of their peaks may be. */
@@ -436,11 +463,6 @@ static void tell_peak(BerthCore *core, CoreGuest *guest)
     core_emit_changed(core, task);
 }
 
-static gboolean is_growing(const CoreGuest *guest)
-{
-    return guest->op == BERTH_OP_RESIZING && guest->size.memory_mib > guest->old_size.memory_mib;
-}
-
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage)
 {
     CoreNode *node = core_nodes_get(&core->nodes, guest->node);
@@ -470,8 +492,10 @@ void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage
     } else {
         tell_peak(core, guest);
     }
-    if (is_growing(guest))
+    if (is_growing(guest)) {
+        guest->ungrown_mib = needs.memory_mib;
         needs.memory_mib = guest->size.memory_mib;
+    }
     set_needs(core, guest, needs);
     core_predict_touched(core, guest, guest->touched_mib);
     note_coincidence(core, node, kept_cpu);

@@ -29,7 +29,11 @@ guint64 core_predict_held_mib(const CoreTask *task);
 void core_predict_report(BerthCore *core, CoreGuest *guest, const BerthCoreUsage *usage);
 /* GUEST, which is to have more memory, needs all of it until that is done and it is measured again: it may take it at once. */
 void core_predict_grows(BerthCore *core, CoreGuest *guest);
-/* GUEST, which has less memory than it was to have, or had, needs no more than it has. */
+/* How much more that is than it would need else (MiB). */
+guint64 core_predict_growth_mib(const BerthCore *core, const CoreGuest *guest);
+/* It has that memory now, or some of it. */
+void core_predict_grew(CoreGuest *guest);
+/* GUEST, which has less memory than it was to have, or had, needs no more than it has; where it did not grow, no more than before. */
 void core_predict_fits(BerthCore *core, CoreGuest *guest);
 /* GUEST occupies TOUCHED_MIB of its host, 0 = not told. What that is beyond its needs is no demand, but
  * nobody else can have it. */

@@ -4,6 +4,7 @@
  * room of a node never shrinks; with them it shrinks only where a planned start is. */
 #include "scheduler/core/profile.h"
 
+#include "scheduler/core/leaving.h"
 #include "scheduler/core/maintenance.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/plan.h"
@@ -11,13 +12,6 @@
 
 /* More than any node has. */
 static const CoreSize all_of_it = {G_MAXUINT32, G_MAXUINT64};
-
-gint64 core_profile_leaves_usec(const CoreGuest *guest)
-{
-    gint64 end_usec = guest->task->planned_end_usec;
-    gboolean leaves = guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room;
-    return leaves ? MIN(end_usec, guest->leaves_usec) : end_usec;
-}
 
 static int compare_ends(gconstpointer a, gconstpointer b)
 {
@@ -55,13 +49,13 @@ static void rebuild_steps(CoreNode *node)
     g_array_append_val(steps, now);
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
-        CoreStep end = {core_profile_leaves_usec(guest), guest->size};
+        CoreStep end = {core_leaving_usec(guest), guest->size};
         if (!guest->is_opportunistic)
             g_array_append_val(steps, end);
     }
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
-        CoreStep end = {guest->task->planned_end_usec, guest->to_size};
+        CoreStep end = {core_leaving_there_usec(guest), guest->to_size};
         if (!guest->is_opportunistic_there)
             g_array_append_val(steps, end);
     }
@@ -275,7 +269,7 @@ static GArray *steps_without(CoreNode *node, const CoreGuest *guest)
     GArray *steps = make_left(NULL, steps_of(node), NULL, 0);
     for (guint i = 0; i < steps->len; i++) {
         CoreStep *step = &g_array_index(steps, CoreStep, i);
-        if (step->start_usec < core_profile_leaves_usec(guest))
+        if (step->start_usec < core_leaving_usec(guest))
             step->room = core_size_add(step->room, guest->size);
     }
     return steps;

@@ -22,8 +22,6 @@ typedef struct {
     guint heeds;       /* planned starts with a place below this are in its way; see plan.h */
 } CoreNeed;
 
-/* When GUEST is thought to leave its node: at its end, or when its move is done. */
-gint64 core_profile_leaves_usec(const CoreGuest *guest);
 /* When NODE first has room for SIZE if its guests leave when they are thought to and none come;
  * G_MAXINT64 = never. At or before now: not while a guest overstays, unless it fits now. */
 gint64 core_profile_earliest(const BerthCore *core, CoreNode *node, CoreSize size);

@@ -223,10 +223,10 @@ static void let_in(BerthCore *core, CoreNode *node)
     g_autoptr(GPtrArray) waiting = core_room_waiting_on(node);
     guint64 later_mib = 0;
     for (guint i = 0; i < waiting->len; i++)
-        later_mib += core_room_need_mib(g_ptr_array_index(waiting, i));
+        later_mib += core_room_need_mib(core, g_ptr_array_index(waiting, i));
     for (guint i = 0; i < waiting->len; i++) {
         CoreGuest *guest = g_ptr_array_index(waiting, i);
-        later_mib -= core_room_need_mib(guest);
+        later_mib -= core_room_need_mib(core, guest);
         if (node->slack.memory_mib > 0 &&
             core_relief_taken_mib(node) > node->capacity.memory_mib + later_mib)
             return;

@@ -9,6 +9,7 @@
 
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/predict.h"
 #include "scheduler/core/relief.h"
 #include "scheduler/core/task.h"
 #include "scheduler/core/timers.h"
@@ -18,13 +19,13 @@ CoreNode *core_room_node(const BerthCore *core, const CoreGuest *guest)
     return core_nodes_get(&core->nodes, guest->op == BERTH_OP_MIGRATING ? guest->to : guest->node);
 }
 
-guint64 core_room_need_mib(const CoreGuest *guest)
+guint64 core_room_need_mib(const BerthCore *core, const CoreGuest *guest)
 {
     switch (guest->op) {
     case BERTH_OP_MIGRATING:
         return guest->held.memory_mib + guest->held_extra_mib;
     case BERTH_OP_RESIZING:
-        return core_size_sub(guest->size, guest->old_size).memory_mib;
+        return core_predict_growth_mib(core, guest);
     default:
         return guest->needs.memory_mib + guest->extra_mib;
     }
@@ -41,8 +42,8 @@ static void count(BerthCore *core, CoreGuest *guest, gint sign)
 
 static void arm(BerthCore *core, CoreGuest *guest)
 {
-    guest->room_timer.kind = CORE_TIMER_ROOM;
-    core_timer_set(core, &guest->room_timer,
+    guest->timer.kind = CORE_TIMER_ROOM;
+    core_timer_set(core, &guest->timer,
                    core_time_add(core->now_usec, core->tunings[BERTH_TUNING_EVACUATION_MAX_USEC]));
 }
 
@@ -63,7 +64,7 @@ gboolean core_room_await_no_more(BerthCore *core, CoreGuest *guest)
     count(core, guest, -1);
     if (guest->op == BERTH_OP_MIGRATING)
         g_ptr_array_remove(core->held, guest);
-    core_timer_clear(core, &guest->room_timer);
+    core_timer_clear(core, &guest->timer);
     core->may_save = TRUE;
     return TRUE;
 }
@@ -82,8 +83,8 @@ static int compare_waiting(gconstpointer a, gconstpointer b)
     const CoreGuest *guest_b = *(CoreGuest *const *)b;
     const BerthCoreTask *task_a = &guest_a->task->record;
     const BerthCoreTask *task_b = &guest_b->task->record;
-    if (guest_a->room_timer.due_usec != guest_b->room_timer.due_usec)
-        return guest_a->room_timer.due_usec < guest_b->room_timer.due_usec ? -1 : 1;
+    if (guest_a->timer.due_usec != guest_b->timer.due_usec)
+        return guest_a->timer.due_usec < guest_b->timer.due_usec ? -1 : 1;
     if (task_a->job != task_b->job)
         return task_a->job < task_b->job ? -1 : 1;
     if (task_a->task != task_b->task)

@@ -15,7 +15,7 @@ gboolean core_room_await_no_more(BerthCore *core, CoreGuest *guest);
 void core_room_resume(BerthCore *core, CoreGuest *guest);
 /* In whose memory GUEST, which waits, is to have it, and how much (MiB, overhead included). */
 CoreNode *core_room_node(const BerthCore *core, const CoreGuest *guest);
-guint64 core_room_need_mib(const CoreGuest *guest);
+guint64 core_room_need_mib(const BerthCore *core, const CoreGuest *guest);
 /* CoreGuest that wait on NODE, who has waited longest first. (transfer full) */
 GPtrArray *core_room_waiting_on(const CoreNode *node);
 /* GUEST has its room: what waited for that leaves. */

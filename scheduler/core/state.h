@@ -64,7 +64,8 @@ typedef enum {
     CORE_TIMER_DRAIN,       /* somebody has waited for long enough for room elsewhere: likewise */
     CORE_TIMER_CHECKPOINT,  /* of a task: the next is due */
     CORE_TIMER_ROOM,        /* of a guest: it has waited for room for long enough */
-    CORE_TIMER_OVERSTAY,    /* likewise: it should be gone by now */
+    CORE_TIMER_LEAVING,     /* likewise: it should have been taken away by now */
+    CORE_TIMER_OVERSTAY,    /* of a task: its guests should be gone by now */
 } CoreTimerKind;
 
 /* timers.c */
@@ -191,14 +192,16 @@ struct CoreGuest {
     gboolean is_drain_missed; /* the drain of its node has told that there is no space to save it */
     gboolean
         waits_for_room; /* START, MIGRATE or RESIZE leaves when guests in slack have made room. room.c */
-    CoreTimer room_timer; /* until then at most */
+    CoreTimer
+        timer; /* for so long at most; or, if it does not, it should have left by then. room.c, leaving.c */
     /* moves.c */
     BerthGuestOp op;
     BerthReason op_reason;
-    guint32 op_serial;    /* of the latest */
-    gint64 op_usec;       /* when it began */
-    gint64 leaves_usec;   /* MIGRATING: when it is thought to have left NODE */
-    guint32 to;           /* MIGRATING: handle */
+    guint32 op_serial; /* of the latest */
+    gint64 op_usec;    /* when it began */
+    gint64
+        leaves_usec; /* when it is thought to have left NODE; 0 = nothing takes it away. leaving.c */
+    guint32 to;      /* MIGRATING: handle */
     gboolean is_unwanted; /* MIGRATING: it was called off */
     guint32 to_place;     /* in its incoming */
     guint32 to_cells;     /* there, as CELLS */
@@ -247,6 +250,8 @@ struct CoreGuest {
     CoreNeeds needs, floor, used, peak;
     guint64 touched_mib;
     guint64 extra_mib; /* host memory that it occupies beyond its needs; in NODE's */
+    guint64
+        ungrown_mib; /* its need of memory but for its growth, while that is under way; else 0 */
     guint32 dirty_mib_per_sec;
     guint32 reports;
     gboolean is_put_back;   /* from the store, with what was stored of its peak */

@@ -1,8 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the instants at which the core wants to be woken: time limits, backoffs, node timeouts, rounds,
- * maintenance, the ends of waits for room. Ties are broken by kind, then by node handle or guest, so that the order of
+ * maintenance, the ends of waits for room, guests that should have left. Ties are broken by kind, then by node handle or guest, so that the order of
  * firing does not depend on history. */
 #include "scheduler/core/timers.h"
+
+static gboolean is_of_guest(const CoreTimer *timer)
+{
+    return timer->kind == CORE_TIMER_ROOM || timer->kind == CORE_TIMER_LEAVING;
+}
 
 static guint64 owner_of(const CoreTimer *timer)
 {
@@ -14,7 +19,8 @@ static guint64 owner_of(const CoreTimer *timer)
     case CORE_TIMER_CHECKPOINT:
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.job;
     case CORE_TIMER_ROOM:
-        return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.job;
+    case CORE_TIMER_LEAVING:
+        return CORE_CONTAINER_OF(timer, const CoreGuest, timer)->task->record.job;
     case CORE_TIMER_OVERSTAY:
         return CORE_CONTAINER_OF(timer, const CoreTask, overstay_timer)->record.job;
     default:
@@ -28,8 +34,8 @@ static guint32 part_of(const CoreTimer *timer)
         return CORE_CONTAINER_OF(timer, const CoreTask, timer)->record.task;
     if (timer->kind == CORE_TIMER_CHECKPOINT)
         return CORE_CONTAINER_OF(timer, const CoreTask, checkpoint_timer)->record.task;
-    if (timer->kind == CORE_TIMER_ROOM)
-        return CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->task->record.task;
+    if (is_of_guest(timer))
+        return CORE_CONTAINER_OF(timer, const CoreGuest, timer)->task->record.task;
     if (timer->kind == CORE_TIMER_OVERSTAY)
         return CORE_CONTAINER_OF(timer, const CoreTask, overstay_timer)->record.task;
     return 0;
@@ -37,9 +43,7 @@ static guint32 part_of(const CoreTimer *timer)
 
 static guint32 index_of(const CoreTimer *timer)
 {
-    return timer->kind == CORE_TIMER_ROOM
-               ? CORE_CONTAINER_OF(timer, const CoreGuest, room_timer)->index
-               : 0;
+    return is_of_guest(timer) ? CORE_CONTAINER_OF(timer, const CoreGuest, timer)->index : 0;
 }
 
 static int compare_timers(const CoreHeapLink *link_a, const CoreHeapLink *link_b)

@@ -67,6 +67,24 @@ static void large_job_waits_as_before_where_the_move_fails(void **state)
                                    "submit 5 v=2 m=500 limit=4 -> START 5.1@1\n");
 }
 
+/* The move of 3 is never answered. 5 is let in beside it when 4 is not planned there for the next moment any more. */
+static void who_does_not_leave_is_thought_to_stay_as_long_again(void **state)
+{
+    run(BOTH_MOVE LARGE TWO_ROUNDS "timer -> MIGRATE 3.1@2>1\n"
+                                   "planned 4 123\n"
+                                   "submit 5 v=2 m=500 limit=100\n"
+                                   "at 240\n"
+                                   "timer -> START 5.1@2\n"
+                                   "planned 4 360\n"
+                                   "running 5.1\n"
+                                   "exited 5.1 -> RELEASE 5.1@2\n"
+                                   "released 5.1\n"
+                                   "at 360\n"
+                                   "timer\n"
+                                   "planned 4 600\n"
+                                   "migrated 3.1 -> START 4.1@2\n");
+}
+
 static void nobody_leaves_who_may_not_be_moved(void **state)
 {
     run(SCATTERED("limit=10000", "limit=20000") LARGE TWO_ROUNDS "timer\n");
@@ -199,6 +217,7 @@ int main(void)
         cmocka_unit_test(who_moves_fastest_leaves_so_that_a_large_job_starts_there),
         cmocka_unit_test(room_is_kept_for_the_large_job_while_the_other_leaves),
         cmocka_unit_test(large_job_waits_as_before_where_the_move_fails),
+        cmocka_unit_test(who_does_not_leave_is_thought_to_stay_as_long_again),
         cmocka_unit_test(nobody_leaves_who_may_not_be_moved),
         cmocka_unit_test(nobody_leaves_for_whom_there_is_no_other_place),
         cmocka_unit_test(nobody_leaves_for_whom_one_in_slack_would_have_to),

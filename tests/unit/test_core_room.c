@@ -334,10 +334,70 @@ static void start_is_given_up_at_the_bound_itself(void **state)
                           "exited 1.1 -> RELEASE 1.1@1\n"
                           "at 41\n"
                           "released 1.1 -> CHECKPOINT 3.1@1~\n"
+                          "at 161\n"
+                          "timer\n" /* the checkpoint takes its time */
+                          "at 281\n"
+                          "timer\n"
                           "next 341\n"
                           "at 341\n"
                           "timer -> RELEASE 4.1@1\n"
                           "? 4 PENDING starting-later releasing\n");
+}
+
+/* 1 has 300 MiB, is predicted to need 50, and may grow; 5, of 600, is in slack. What 1 would grow by is what it would need
+ * more, not what it would have more: 390 for 140. */
+#define NEEDS_LITTLE                                                                               \
+    "node 1 8 1000\n"                                                                              \
+    "submit 1 v=1 m=300 mmax=600 limit=10000 -> START 1.1@1\n"                                     \
+    "submit 2 v=1 m=200 limit=10000 -> START 2.1@1\n"                                              \
+    "submit 9 v=1 m=480 limit=10000 -> START 9.1@1\n"                                              \
+    "running 1.1\n"                                                                                \
+    "running 2.1\n"                                                                                \
+    "running 9.1\n"                                                                                \
+    "at 20\n"                                                                                      \
+    "report 1.1 cpu=10 mem=50 left=250\n"                                                          \
+    "report 2.1 cpu=10 mem=10 left=190\n"                                                          \
+    "report 9.1 cpu=10 mem=0 left=480\n"                                                           \
+    "submit 5 v=1 m=600 limit=5000 slack may-checkpoint -> START 5.1@1~\n"                         \
+    "running 5.1\n"                                                                                \
+    "report 5.1 cpu=10 mem=570 left=30\n"                                                          \
+    "at 40\n"                                                                                      \
+    "report 5.1 cpu=10 mem=570 left=30\n"
+
+static void who_came_first_is_not_kept_waiting_by_a_growth(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
+             NEEDS_LITTLE "submit 7 v=1 m=31 limit=5000 slack may-checkpoint -> START 7.1@1~\n"
+                          "running 7.1\n"
+                          "report 7.1 cpu=10 mem=30 left=1\n"
+                          "at 60\n"
+                          "report 7.1 cpu=10 mem=30 left=1\n"
+                          "exited 9.1 -> RELEASE 9.1@1\n"
+                          "submit 6 v=1 m=350 limit=10000\n"
+                          "released 9.1 -> CHECKPOINT 7.1@1~\n"
+                          "at 61\n"
+                          "needs 1 50\n"
+                          "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
+                          "needs 1 440\n"
+                          "exited 7.1 -> RELEASE 7.1@1\n"
+                          "released 7.1 -> START 6.1@1\n");
+}
+
+static void growth_that_is_given_up_leaves_no_need(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
+             NEEDS_LITTLE "exited 9.1 -> RELEASE 9.1@1\n"
+                          "released 9.1\n"
+                          "needs 1 50\n"
+                          "resize 1 m=500 -> CHECKPOINT 5.1@1~\n"
+                          "needs 1 500\n"
+                          "at 100\n"
+                          "timer\n"
+                          "report 1.1 cpu=10 mem=60 left=240\n"
+                          "needs 1 500\n"
+                          "at 340\n"
+                          "timer\n"
+                          "needs 1 60\n");
 }
 
 /* --- growth ----------------------------------------------------------------------------------- */
@@ -528,6 +588,8 @@ int main(void)
         cmocka_unit_test(guest_that_waits_elsewhere_can_still_be_sent_away),
         cmocka_unit_test(who_came_first_has_his_room_first),
         cmocka_unit_test(start_is_given_up_at_the_bound_itself),
+        cmocka_unit_test(who_came_first_is_not_kept_waiting_by_a_growth),
+        cmocka_unit_test(growth_that_is_given_up_leaves_no_need),
         cmocka_unit_test(moves_that_wait_do_not_make_others_checkpoints),
         cmocka_unit_test(checkpoint_that_waited_for_a_move_begins_when_that_is_let_go_in_vain),
         cmocka_unit_test(growth_waits_until_the_memory_is_free),

@@ -39,6 +39,27 @@ static void time_limit_saves_what_may_be_saved(void **state)
                           "missed 1 100\n");
 }
 
+/* Of 800 MiB: 2 s at 400 MiB/s, and 5 s that are fixed. The checkpoint is never answered, and 3 is let in beside it then. */
+static void saving_that_does_not_end_keeps_nobody_from_the_node(void **state)
+{
+    run("node 1 4 2000\n"
+        "submit 1 v=2 m=800 limit=100 save may-checkpoint -> START 1.1@1\n"
+        "running 1.1\n"
+        "at 100\n"
+        "timer -> CHECKPOINT 1.1@1\n"
+        "submit 2 v=4 m=100 limit=1000\n"
+        "planned 2 107\n"
+        "submit 3 v=1 m=100 limit=100\n"
+        "at 220\n"
+        "timer -> START 3.1@1\n"
+        "planned 2 340\n"
+        "running 3.1\n"
+        "exited 3.1 -> RELEASE 3.1@1\n"
+        "released 3.1\n"
+        "checkpointed 1.1 -> RELEASE 1.1@1\n"
+        "released 1.1 -> START 2.1@1\n");
+}
+
 /* What a guest may go on to lose is not in it, which would have it swing by days from one report to the next. */
 static void time_that_is_left_is_counted_from_what_is_known(void **state)
 {
@@ -496,6 +517,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(time_limit_saves_what_may_be_saved),
+        cmocka_unit_test(saving_that_does_not_end_keeps_nobody_from_the_node),
         cmocka_unit_test(time_that_is_left_is_counted_from_what_is_known),
         cmocka_unit_test(time_limit_does_not_charge_what_a_guest_was_starved_of),
         cmocka_unit_test(time_limit_of_a_gang_is_not_charged_what_guests_lose_in_turn),
