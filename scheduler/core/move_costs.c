@@ -45,6 +45,7 @@ gboolean core_move_is_counted(BerthGuestOp op)
 void core_move_count(BerthCore *core, CoreGuest *guest, gint sign)
 {
     core->n_moves += sign;
+    core->was_capped |= (gint64)core->n_moves >= core_move_cluster_cap(core);
     core_nodes_get(&core->nodes, guest->node)->n_moves += sign;
     if (guest->op == BERTH_OP_MIGRATING)
         core_nodes_get(&core->nodes, guest->to)->n_moves += sign;

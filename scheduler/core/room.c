@@ -151,11 +151,28 @@ void core_room_vacated(BerthCore *core, CoreNode *node)
     g_array_append_val(core->vacated, node->handle);
 }
 
+/* Where nothing has come free at either end of a move, and the cluster's cap has not kept it, it has no more of a turn than
+ * before. */
+static GPtrArray *held_that_may_leave(BerthCore *core)
+{
+    gboolean is_below_cap = (gint64)core->n_moves < core_move_cluster_cap(core);
+    gboolean any_may = core->was_capped && is_below_cap;
+    GPtrArray *held = g_ptr_array_new();
+    for (guint i = 0; i < core->held->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(core->held, i);
+        if (any_may || core_nodes_get(&core->nodes, guest->node)->served_at == core->n_served ||
+            core_room_node(core, guest)->served_at == core->n_served)
+            g_ptr_array_add(held, guest);
+    }
+    core->was_capped &= !is_below_cap;
+    g_ptr_array_sort(held, compare_waiting);
+    return held;
+}
+
 /* That there is room for it does not mean that one more move may be under way. */
 static void serve_held(BerthCore *core)
 {
-    g_autoptr(GPtrArray) held = g_ptr_array_copy(core->held, NULL, NULL);
-    g_ptr_array_sort(held, compare_waiting);
+    g_autoptr(GPtrArray) held = held_that_may_leave(core);
     for (guint i = 0; i < held->len; i++) {
         CoreGuest *guest = g_ptr_array_index(held, i);
         if (guest->waits_for_room && guest->op == BERTH_OP_MIGRATING &&
@@ -169,9 +186,11 @@ void core_room_serve(BerthCore *core)
     while (core->vacated->len > 0) {
         g_autoptr(GArray) handles = core->vacated;
         core->vacated = g_array_new(FALSE, FALSE, sizeof(guint32));
+        core->n_served++;
         for (guint i = 0; i < handles->len; i++) {
             CoreNode *node = core_nodes_get(&core->nodes, g_array_index(handles, guint32, i));
             node->is_vacated = FALSE;
+            node->served_at = core->n_served;
             core_relief_room_changed(core, node);
         }
         if (core->held->len > 0)

@@ -309,6 +309,7 @@ struct CoreNode {
     gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
     guint n_waiting_for_room;  /* its own. room.c */
     gboolean is_vacated;       /* in BerthCore.vacated */
+    guint64 served_at;         /* BerthCore.n_served when it last was */
     BerthNodeAdmission admission;
     GPtrArray *incoming; /* CoreGuest that is migrating here */
     GPtrArray *guests;   /* CoreGuest that is, or may be, here */
@@ -429,6 +430,9 @@ struct BerthCore {
     gint n_moves;      /* under way */
     GPtrArray *held;   /* CoreGuest: those whose MIGRATE waits for room. room.c */
     GArray *vacated;   /* guint32: nodes at which somebody may have room now. room.c */
+    guint64 n_served;  /* so often were they looked at */
+    gboolean
+        was_capped; /* the cluster's cap of moves was reached: it may have kept some of those that are held */
     CoreTimer round, maintenance, drain;
     guint32 rounds; /* number of the latest */
     CoreExchange exchange;

@@ -40,9 +40,9 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
          "a day: common default limit of batch sites; without one nothing could be planned"},
     [BERTH_TUNING_OVERSTAY_USEC] =
         {"overstay_usec", "us", 120 * SECOND_USEC, SECOND_USEC, YEAR_USEC,
-         "after which a guest that was to be stopped or removed, and is still there, is thought to "
-         "stay for as "
-         "long again",
+         "after which a guest that was to be stopped, removed or taken away, and is still there, "
+         "is thought to "
+         "stay for as long again",
          "for so long berthd waits for a node's answer to a removal; most take seconds"},
     [BERTH_TUNING_WEIGHT_FAIR_SHARE] = {"weight_fair_share", "", 0, 0, 1000000,
                                         "points of a full fair-share factor",
