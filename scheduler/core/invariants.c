@@ -164,6 +164,12 @@ static gboolean may_wait_on(const CoreTask *task)
     return task->n_guests > 1 && task->job->no_requeue && has_begun;
 }
 
+static gboolean is_taken_away(const CoreGuest *guest)
+{
+    gboolean moves = guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room;
+    return moves || (guest->op == BERTH_OP_CHECKPOINTING && guest->task->record.checkpoint_stops);
+}
+
 /* Who waits for room is backed there, and is given up when the evacuation bound has passed. */
 static void check_room(const BerthCore *core, const CoreGuest *guest)
 {
@@ -172,6 +178,10 @@ static void check_room(const BerthCore *core, const CoreGuest *guest)
     gboolean is_timed = core_heap_has(&guest->timer.link);
     gboolean moves = guest->op == BERTH_OP_MIGRATING;
     CHECK(!is_timed || guest->waits_for_room || guest->leaves_usec != 0, "job %" G_GUINT64_FORMAT,
+          record->job);
+    CHECK((guest->leaves_usec != 0) == is_taken_away(guest), "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(guest->leaves_usec == 0 || is_timed, "job %" G_GUINT64_FORMAT, record->job);
+    CHECK(guest->ungrown_mib == 0 || guest->op == BERTH_OP_RESIZING, "job %" G_GUINT64_FORMAT,
           record->job);
     if (!guest->waits_for_room)
         return;

@@ -18,7 +18,7 @@ static gboolean is_taken_away(const CoreGuest *guest)
     return guest->op == BERTH_OP_CHECKPOINTING && guest->task->record.checkpoint_stops;
 }
 
-/* A limit that comes meanwhile waits for what is under way. */
+/* A limit that comes meanwhile may wait for what is under way. */
 gint64 core_leaving_usec(const CoreGuest *guest)
 {
     return guest->leaves_usec != 0 ? guest->leaves_usec : guest->task->planned_end_usec;
@@ -43,6 +43,8 @@ static void expect(BerthCore *core, CoreGuest *guest, gint64 leaves_usec)
     core_timer_set(core, &guest->timer,
                    MAX(leaves_usec, core_time_add(guest->op_usec, patience_usec)));
     core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->node));
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_nodes_changed(&core->nodes, core_nodes_get(&core->nodes, guest->to));
 }
 
 void core_leaving_begins(BerthCore *core, CoreGuest *guest)

@@ -122,6 +122,7 @@ void core_move_unreopen(BerthCore *core, CoreGuest *guest)
         core_move_count(core, guest, -1);
     if (core_move_is_counted(guest->op) || guest->op == BERTH_OP_RESIZING)
         guest->op = BERTH_OP_NONE;
+    core_predict_grew(guest);
 }
 
 void core_move_restore(BerthCore *core, CoreGuest *guest, const BerthCoreGuest *source)

@@ -440,6 +440,7 @@ void core_move_drop_op(BerthCore *core, CoreGuest *guest)
         return;
     guint32 to = guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room ? guest->to : 0;
     end(core, guest);
+    core_predict_grew(guest);
     if (to != 0)
         core_session_expect_stray(core, core_nodes_get(&core->nodes, to), guest);
 }

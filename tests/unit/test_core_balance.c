@@ -103,6 +103,43 @@ static void exchange_that_came_to_nothing_is_in_the_way_of_none(void **state)
                                                 "migrated 5.1 -> MIGRATE 3.1@1>2~\n");
 }
 
+/* Every minute from FROM to UNTIL; nothing is moved but at the last of these, as END says. */
+static void add_rounds(GString *script, guint from, guint until, const char *end)
+{
+    for (guint at = from; at <= until; at += 60)
+        g_string_append_printf(script, "at %u\ntimer%s\n", at, at == until ? end : "");
+}
+
+/* 5 is left alone for 5 minutes when it has moved, and for 10 when it has moved back. */
+static void who_moves_to_and_fro_is_left_alone_for_twice_as_long(void **state)
+{
+    g_autoptr(GString) script =
+        g_string_new("node 1 8 4000\n"
+                     "submit 1 v=8 m=4000 nodes=1 limit=100000 -> START 1.1@1\n"
+                     "running 1.1\n"
+                     "at 20\n"
+                     "report 1.1 cpu=6000 mem=100\n"
+                     "submit 5 v=1 m=100 slack may-move limit=90000 -> START 5.1@1~\n"
+                     "running 5.1\n"
+                     "at 40\n"
+                     "report 5.1 cpu=1000 mem=50\n"
+                     "node 2 8 4000\n"
+                     "submit 2 v=8 m=4000 nodes=2 limit=100000 -> START 2.1@2\n"
+                     "running 2.1\n"
+                     "at 80\n"
+                     "report 2.1 cpu=100 mem=100\n");
+    add_rounds(script, 120, 180, " -> MIGRATE 5.1@1>2~");
+    g_string_append(script, "migrated 5.1\n"
+                            "report 1.1 cpu=100 mem=100\n"
+                            "report 2.1 cpu=6000 mem=100\n");
+    add_rounds(script, 240, 540, " -> MIGRATE 5.1@2>1~");
+    g_string_append(script, "migrated 5.1\n"
+                            "report 1.1 cpu=6000 mem=100\n"
+                            "report 2.1 cpu=100 mem=100\n");
+    add_rounds(script, 600, 1200, " -> MIGRATE 5.1@1>2~");
+    run_with(NO_PROMOTION, script->str);
+}
+
 /* Nodes 3 and 4 are as 1 and 2 are, which count no more. */
 #define UNEVEN_AS_WELL                                                                             \
     "cordon 1\n"                                                                                   \
@@ -214,6 +251,7 @@ int main(void)
         cmocka_unit_test(exchange_ends_halfway_where_the_other_cannot_follow),
         cmocka_unit_test(exchange_that_came_to_nothing_is_in_the_way_of_none),
         cmocka_unit_test(exchange_in_turn_waits_for_the_one_before),
+        cmocka_unit_test(who_moves_to_and_fro_is_left_alone_for_twice_as_long),
         cmocka_unit_test(exchange_is_for_two_that_gain_by_it),
         cmocka_unit_test(one_that_helps_enough_moves_alone),
         cmocka_unit_test(node_that_refused_a_move_is_passed_over),

@@ -85,6 +85,34 @@ static void who_does_not_leave_is_thought_to_stay_as_long_again(void **state)
                                    "migrated 3.1 -> START 4.1@2\n");
 }
 
+static void who_does_not_leave_is_not_waited_for_after_a_restart_either(void **state)
+{
+    run(BOTH_MOVE LARGE TWO_ROUNDS "timer -> MIGRATE 3.1@2>1\n"
+                                   "restart\n"
+                                   "join 1 1.1:running\n"
+                                   "join 2 3.1:running -> MIGRATE 3.1@2>1\n"
+                                   "planned 4 123\n"
+                                   "at 240\n"
+                                   "timer\n"
+                                   "planned 4 360\n");
+}
+
+/* 3 is over while it moves: it is thought to be gone from where it goes when it has come there, not before. */
+static void who_is_on_its_way_is_not_gone_from_there(void **state)
+{
+    run("node 1 4 4000\n"
+        "node 2 4 4000\n"
+        "submit 3 v=2 m=1000 limit=130 save may-checkpoint may-move nodes=1,2 -> START 3.1@1\n"
+        "running 3.1\n"
+        "at 10\n"
+        "migrate 3 to=2 -> MIGRATE 3.1@1>2\n"
+        "submit 4 v=4 m=1000 limit=100 nodes=2\n"
+        "planned 4 130\n"
+        "at 130\n"
+        "timer\n"
+        "planned 4 250\n");
+}
+
 static void nobody_leaves_who_may_not_be_moved(void **state)
 {
     run(SCATTERED("limit=10000", "limit=20000") LARGE TWO_ROUNDS "timer\n");
@@ -218,6 +246,8 @@ int main(void)
         cmocka_unit_test(room_is_kept_for_the_large_job_while_the_other_leaves),
         cmocka_unit_test(large_job_waits_as_before_where_the_move_fails),
         cmocka_unit_test(who_does_not_leave_is_thought_to_stay_as_long_again),
+        cmocka_unit_test(who_does_not_leave_is_not_waited_for_after_a_restart_either),
+        cmocka_unit_test(who_is_on_its_way_is_not_gone_from_there),
         cmocka_unit_test(nobody_leaves_who_may_not_be_moved),
         cmocka_unit_test(nobody_leaves_for_whom_there_is_no_other_place),
         cmocka_unit_test(nobody_leaves_for_whom_one_in_slack_would_have_to),

@@ -49,6 +49,33 @@ static void move_waits_until_the_memory_is_free(void **state)
                                 "exited 1.1 -> RELEASE 1.1@1\n");
 }
 
+/* NODE as 2 is: job BACKED has room for the head only when LODGER has left. */
+#define IS_TO_LEAVE(at, node, backed, lodger)                                                      \
+    "node " node " 4 1000\n"                                                                       \
+    "submit " backed " v=2 m=500 limit=10000 nodes=" node " -> START " backed ".1@" node "\n"      \
+    "running " backed ".1\n"                                                                       \
+    "at " at "\n"                                                                                  \
+    "report " backed ".1 cpu=500 mem=300\n"                                                        \
+    "submit " lodger " v=3 m=500 limit=5000 nodes=" node " slack may-checkpoint -> START " lodger  \
+    ".1@" node "~\n"                                                                               \
+    "running " lodger ".1\n"                                                                       \
+    "report " lodger ".1 cpu=500 mem=480\n"
+#define LEAVES_FOR(node, lodger, head)                                                             \
+    "submit " head " v=2 m=500 nodes=" node " -> CHECKPOINT " lodger ".1@" node "~\n"
+
+/* Two may be under way in all: what others need at once goes before. It leaves when one of these has ended, on whatever
+ * node. */
+static void move_that_has_room_waits_for_the_cluster(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_MOVES_PER_CLUSTER_PERMILLE, 1,
+                          MOVE_WAITS IS_TO_LEAVE("60", "3", "7", "8")
+                              IS_TO_LEAVE("80", "4", "10", "11") LEAVES_FOR("3", "8", "9")
+                                  LEAVES_FOR("4", "11", "12") "exited 5.1 -> RELEASE 5.1@2\n"
+                                                              "released 5.1\n"
+                                                              "checkpointed 8.1 -> RELEASE "
+                                                              "8.1@3 MIGRATE 1.1@1>2\n");
+}
+
 /* What is kept for it there is kept meanwhile, and free again after that. */
 static void move_is_given_up_at_the_bound_and_the_guest_stays(void **state)
 {
@@ -383,6 +410,27 @@ static void who_came_first_is_not_kept_waiting_by_a_growth(void **state)
                           "released 7.1 -> START 6.1@1\n");
 }
 
+/* What 1 occupies beyond its need is not what it would grow by: without it there is no room for 6 either. */
+static void growth_counts_for_what_it_does_not_occupy_yet(void **state)
+{
+    run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
+             NEEDS_LITTLE "submit 7 v=1 m=31 limit=5000 slack may-checkpoint -> START 7.1@1~\n"
+                          "running 7.1\n"
+                          "report 7.1 cpu=10 mem=30 left=1\n"
+                          "at 60\n"
+                          "report 7.1 cpu=10 mem=30 left=1\n"
+                          "exited 9.1 -> RELEASE 9.1@1\n"
+                          "submit 6 v=1 m=350 limit=10000\n"
+                          "released 9.1 -> CHECKPOINT 7.1@1~\n"
+                          "at 61\n"
+                          "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
+                          "report 1.1 cpu=10 mem=50 left=250 touched=200\n"
+                          "exited 7.1 -> RELEASE 7.1@1\n"
+                          "released 7.1\n"
+                          "exited 5.1 -> RELEASE 5.1@1\n"
+                          "released 5.1 -> START 6.1@1 RESIZE 1.1@1=1/440\n");
+}
+
 static void growth_that_is_given_up_leaves_no_need(void **state)
 {
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
@@ -573,6 +621,7 @@ static void checkpoint_that_waited_for_a_move_begins_when_that_is_let_go_in_vain
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(move_that_has_room_waits_for_the_cluster),
         cmocka_unit_test(move_waits_until_the_memory_is_free),
         cmocka_unit_test(move_is_given_up_at_the_bound_and_the_guest_stays),
         cmocka_unit_test(move_that_waits_is_called_off_at_once),
@@ -589,6 +638,7 @@ int main(void)
         cmocka_unit_test(who_came_first_has_his_room_first),
         cmocka_unit_test(start_is_given_up_at_the_bound_itself),
         cmocka_unit_test(who_came_first_is_not_kept_waiting_by_a_growth),
+        cmocka_unit_test(growth_counts_for_what_it_does_not_occupy_yet),
         cmocka_unit_test(growth_that_is_given_up_leaves_no_need),
         cmocka_unit_test(moves_that_wait_do_not_make_others_checkpoints),
         cmocka_unit_test(checkpoint_that_waited_for_a_move_begins_when_that_is_let_go_in_vain),
