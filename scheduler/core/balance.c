@@ -45,7 +45,7 @@ static void find_extremes(const BerthCore *core, CoreNode **out_busiest, CoreNod
         CoreNode *node = core_nodes_get(&core->nodes, handle);
         if (!core_node_is_open(node))
             continue;
-        if (*out_busiest == NULL || load_of(node) > load_of(*out_busiest))
+        if (node->n_in_slack > 0 && (*out_busiest == NULL || load_of(node) > load_of(*out_busiest)))
             *out_busiest = node;
         if (!core_move_was_refused(core, node) &&
             (*out_idlest == NULL || load_of(node) < load_of(*out_idlest)))
