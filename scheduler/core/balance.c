@@ -236,6 +236,6 @@ void core_balance(BerthCore *core)
         pair = find_pair(core, guests, from, to, least);
     if (pair.mover != NULL)
         exchange(core, &pair, from, to);
-    else if (mover != NULL && core_want_on(core, mover, to, TRUE, BERTH_REASON_BALANCE))
+    else if (mover != NULL && gain >= least && core_want_on(core, mover, to, TRUE, BERTH_REASON_BALANCE))
         core_move_back_off(core, mover);
 }
