@@ -29,6 +29,13 @@ gint64 core_leaving_there_usec(const CoreGuest *guest)
     return MAX(guest->leaves_usec, guest->task->planned_end_usec);
 }
 
+gint64 core_leaving_again_usec(const BerthCore *core, gint64 since_usec)
+{
+    gint64 taken_usec = core->now_usec - since_usec;
+    return core_time_add(core->now_usec,
+                         MAX(taken_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]));
+}
+
 static gint64 takes_usec(const BerthCore *core, const CoreGuest *guest)
 {
     return guest->op == BERTH_OP_MIGRATING ? core_move_migrate_usec(core, guest)
@@ -64,8 +71,6 @@ void core_leaving_ends(BerthCore *core, CoreGuest *guest)
 
 void core_leaving_due(BerthCore *core, CoreGuest *guest)
 {
-    gint64 taken_usec = core->now_usec - guest->op_usec;
-    gint64 pause_usec = MAX(taken_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]);
-    expect(core, guest, core_time_add(core->now_usec, pause_usec));
+    expect(core, guest, core_leaving_again_usec(core, guest->op_usec));
     core->pass_wanted = core->plan_wanted = TRUE;
 }

@@ -13,5 +13,7 @@ gint64 core_leaving_there_usec(const CoreGuest *guest);
 void core_leaving_begins(BerthCore *core, CoreGuest *guest);
 /* It does not any more, or has: GUEST is still where it was. */
 void core_leaving_ends(BerthCore *core, CoreGuest *guest);
+/* What has not come to its end SINCE_USEC is thought to take as long again: until then. */
+gint64 core_leaving_again_usec(const BerthCore *core, gint64 since_usec);
 /* The timer of GUEST is due. */
 void core_leaving_due(BerthCore *core, CoreGuest *guest);

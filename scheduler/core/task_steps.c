@@ -8,6 +8,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/leaving.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order.h"
@@ -99,9 +100,7 @@ void core_task_overstays(BerthCore *core, CoreTask *task)
 {
     if (!is_leaving(task))
         return;
-    gint64 pause_usec =
-        MAX(core->now_usec - task->leaving_usec, core->tunings[BERTH_TUNING_OVERSTAY_USEC]);
-    task->planned_end_usec = core_time_add(core->now_usec, pause_usec);
+    task->planned_end_usec = core_leaving_again_usec(core, task->leaving_usec);
     for (guint32 i = 0; i < task->n_guests; i++)
         if (task->guests[i].phase != BERTH_GUEST_NONE)
             core_nodes_changed(&core->nodes, core_step_node_of(core, &task->guests[i]));

@@ -391,44 +391,39 @@ static void start_is_given_up_at_the_bound_itself(void **state)
     "at 40\n"                                                                                      \
     "report 5.1 cpu=10 mem=570 left=30\n"
 
+/* 6 waits until 7 has left. */
+#define FIRST_WAITS                                                                                \
+    NEEDS_LITTLE                                                                                   \
+    "submit 7 v=1 m=31 limit=5000 slack may-checkpoint -> START 7.1@1~\n"                          \
+    "running 7.1\n"                                                                                \
+    "report 7.1 cpu=10 mem=30 left=1\n"                                                            \
+    "at 60\n"                                                                                      \
+    "report 7.1 cpu=10 mem=30 left=1\n"                                                            \
+    "exited 9.1 -> RELEASE 9.1@1\n"                                                                \
+    "submit 6 v=1 m=350 limit=10000\n"                                                             \
+    "released 9.1 -> CHECKPOINT 7.1@1~\n"                                                          \
+    "at 61\n"
+
 static void who_came_first_is_not_kept_waiting_by_a_growth(void **state)
 {
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
-             NEEDS_LITTLE "submit 7 v=1 m=31 limit=5000 slack may-checkpoint -> START 7.1@1~\n"
-                          "running 7.1\n"
-                          "report 7.1 cpu=10 mem=30 left=1\n"
-                          "at 60\n"
-                          "report 7.1 cpu=10 mem=30 left=1\n"
-                          "exited 9.1 -> RELEASE 9.1@1\n"
-                          "submit 6 v=1 m=350 limit=10000\n"
-                          "released 9.1 -> CHECKPOINT 7.1@1~\n"
-                          "at 61\n"
-                          "needs 1 50\n"
-                          "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
-                          "needs 1 440\n"
-                          "exited 7.1 -> RELEASE 7.1@1\n"
-                          "released 7.1 -> START 6.1@1\n");
+             FIRST_WAITS "needs 1 50\n"
+                         "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
+                         "needs 1 440\n"
+                         "exited 7.1 -> RELEASE 7.1@1\n"
+                         "released 7.1 -> START 6.1@1\n");
 }
 
 /* What 1 occupies beyond its need is not what it would grow by: without it there is no room for 6 either. */
 static void growth_counts_for_what_it_does_not_occupy_yet(void **state)
 {
     run_with(BERTH_FEATURE_ALL & ~BERTH_FEATURE_BALLOON,
-             NEEDS_LITTLE "submit 7 v=1 m=31 limit=5000 slack may-checkpoint -> START 7.1@1~\n"
-                          "running 7.1\n"
-                          "report 7.1 cpu=10 mem=30 left=1\n"
-                          "at 60\n"
-                          "report 7.1 cpu=10 mem=30 left=1\n"
-                          "exited 9.1 -> RELEASE 9.1@1\n"
-                          "submit 6 v=1 m=350 limit=10000\n"
-                          "released 9.1 -> CHECKPOINT 7.1@1~\n"
-                          "at 61\n"
-                          "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
-                          "report 1.1 cpu=10 mem=50 left=250 touched=200\n"
-                          "exited 7.1 -> RELEASE 7.1@1\n"
-                          "released 7.1\n"
-                          "exited 5.1 -> RELEASE 5.1@1\n"
-                          "released 5.1 -> START 6.1@1 RESIZE 1.1@1=1/440\n");
+             FIRST_WAITS "resize 1 m=440 -> CHECKPOINT 5.1@1~\n"
+                         "report 1.1 cpu=10 mem=50 left=250 touched=200\n"
+                         "exited 7.1 -> RELEASE 7.1@1\n"
+                         "released 7.1\n"
+                         "exited 5.1 -> RELEASE 5.1@1\n"
+                         "released 5.1 -> START 6.1@1 RESIZE 1.1@1=1/440\n");
 }
 
 static void growth_that_is_given_up_leaves_no_need(void **state)
