@@ -3,9 +3,15 @@
 
 #include "scheduler/core/state.h"
 
-/* A round: a guest in the slack of the busiest node is wanted on the idlest, by itself or in exchange for a smaller one
- * there. Nothing without BERTH_FEATURE_BALANCING. */
+/* A round: guests in the slack of busy nodes are wanted on idle ones, by themselves or in exchange for smaller ones there.
+ * Nothing without BERTH_FEATURE_BALANCING. */
 void core_balance(BerthCore *core);
-/* The move of GUEST, number SERIAL of what was done to it, has ended: who is to go the other way in exchange follows if it is
- * where it was to be, and that is still as good. */
-void core_balance_moved(BerthCore *core, const CoreGuest *guest, guint32 serial);
+
+/* GUEST may be in the slack of TO once GONE, which is there, has left; NULL = beside all. */
+gboolean core_balance_has_room(const BerthCore *core, const CoreNode *to, const CoreGuest *guest,
+                               const CoreGuest *gone);
+/* It takes TAKES_USEC to move GUEST, and others that change places with it, away from FROM, the load of which sinks by
+ * GAIN permille: that is worth it. */
+gboolean core_balance_is_worth(const BerthCore *core, const CoreGuest *guest, gint64 takes_usec,
+                               const CoreNode *from, guint64 gain);
+void core_balance_move(BerthCore *core, CoreGuest *guest, CoreNode *to);

@@ -67,6 +67,7 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
     core->held = g_ptr_array_new();
     core->vacated = g_array_new(FALSE, FALSE, sizeof(guint32));
+    core->balanced = g_array_new(FALSE, FALSE, sizeof(CoreNodePair));
     return core;
 }
 
@@ -88,6 +89,7 @@ void berth_core_free(BerthCore *core)
     g_array_unref(core->unsaved);
     g_ptr_array_unref(core->held);
     g_array_unref(core->vacated);
+    g_array_unref(core->balanced);
     g_free(core);
 }
 

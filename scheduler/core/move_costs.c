@@ -82,12 +82,17 @@ gboolean core_move_has_turn(const BerthCore *core, const CoreGuest *guest)
            core_move_has_turn_at(core, core_nodes_get(&core->nodes, guest->to));
 }
 
-void core_move_back_off(BerthCore *core, CoreGuest *guest)
+gint64 core_move_back_off_usec(const BerthCore *core, const CoreGuest *guest)
 {
     guint32 doublings =
         MIN(guest->balanced, (guint32)core->tunings[BERTH_TUNING_BACKOFF_DOUBLINGS_MAX]);
+    return core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
+}
+
+void core_move_back_off(BerthCore *core, CoreGuest *guest)
+{
+    guest->pause_usec = core_move_back_off_usec(core, guest);
     guest->balanced++;
-    guest->pause_usec = core->tunings[BERTH_TUNING_COOLDOWN_USEC] << doublings;
 }
 
 /* A round, and twice as long each time, so that others get their turn. */

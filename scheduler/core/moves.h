@@ -69,6 +69,8 @@ gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest);
 void core_move_rest(BerthCore *core, CoreGuest *guest);
 /* A checkpoint that was to make room has worked, or not: then the next is not begun before it has rested, likewise. */
 void core_move_saved_for_room(BerthCore *core, CoreGuest *guest, gboolean ok);
+/* For so long would it be left alone after its next move for the good of others. */
+gint64 core_move_back_off_usec(const BerthCore *core, const CoreGuest *guest);
 /* GUEST moves for the good of others: each time it does, it is left alone for twice as long. */
 void core_move_back_off(BerthCore *core, CoreGuest *guest);
 /* The latest guest that was to move to NODE did not come, not long ago: others are taken if they will do. */

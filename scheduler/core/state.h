@@ -374,12 +374,17 @@ typedef struct {
 #define CORE_SET_ENTRY_BYTES (2 * (sizeof(gpointer) + sizeof(guint)))
 
 /* Of an exchange of two guests what is still to be done: FIRST is moving, and SECOND follows when it has
- * arrived. balance.c */
+ * arrived. exchange.c */
 typedef struct {
     BerthGuestId first, second;
     guint32 first_serial; /* of its move; 0 = nothing is to be done */
     guint32 to;           /* handle of the node that SECOND goes to */
 } CoreExchange;
+
+/* Handles. */
+typedef struct {
+    guint32 from, to;
+} CoreNodePair;
 
 typedef struct CorePlan CorePlan;
 typedef struct CoreShapes CoreShapes;
@@ -434,7 +439,8 @@ struct BerthCore {
     gboolean
         was_capped; /* the cluster's cap of moves was reached: it may have kept some of those that are held */
     CoreTimer round, maintenance, drain;
-    guint32 rounds; /* number of the latest */
+    guint32 rounds;   /* number of the latest */
+    GArray *balanced; /* CoreNodePair: between which the latest round wanted moves. balance.c */
     CoreExchange exchange;
     gboolean slack_wanted; /* a pass in slack, because more may fit */
     gboolean more_follow;  /* the event under way is not the last of its instant */

@@ -2,11 +2,11 @@
 /* Owns what the results of migrations, checkpoints and the like mean for a task. */
 #include "scheduler/core/task_steps.h"
 
-#include "scheduler/core/balance.h"
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/exchange.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/outcome.h"
@@ -37,7 +37,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
         core_balloon_settled(core, guest);
     core_task_stop_if_up(core, task); /* it has left the node that it waited for */
     core_freeze_settle(core, guest);
-    core_balance_moved(core, guest, serial);
+    core_exchange_moved(core, guest, serial);
     core_drain_move_some(core, from);
 }
 

@@ -206,9 +206,11 @@ static void one_that_helps_enough_moves_alone(void **state)
     /* Beside 3 and 5 there is no room for 4. */
     run_with(NO_PROMOTION, WITH_ONE_MORE("900") TWO_ROUNDS "timer -> MIGRATE 3.1@1>2~\n"
                                                            "migrated 3.1 -> MIGRATE 4.1@2>1~\n");
-    /* 4 is about to end, so that nobody is there who could be exchanged. */
-    run_with(NO_PROMOTION, WITH_ONE_MORE("900") "extend 4 limit=119\n" TWO_ROUNDS
-                                                "timer -> STOP 4.1@2 MIGRATE 5.1@1>2~\n");
+    /* 4 is about to end, so that nobody is there who could be exchanged, and 5 gains too little for a move. */
+    run_with(NO_PROMOTION,
+             WITH_ONE_MORE("900") "extend 4 limit=119\n" TWO_ROUNDS "timer -> STOP 4.1@2\n");
+    run_with(NO_PROMOTION, WITH_ONE_MORE("1000") "extend 4 limit=119\n" TWO_ROUNDS
+                                                 "timer -> STOP 4.1@2 MIGRATE 5.1@1>2~\n");
 }
 
 /* It has less to do than node 3. */
@@ -243,6 +245,94 @@ static void node_that_refused_a_move_is_passed_over(void **state)
                            "timer -> MIGRATE 6.1@1>3~\n");
 }
 
+/* Nobody in slack can leave node 3, however much is done there. */
+static void node_without_slack_keeps_no_others_from_being_balanced(void **state)
+{
+    run_with(NO_PROMOTION,
+             UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n"
+                            "node 3 8 4000\n"
+                            "submit 6 v=8 m=4000 limit=100000 nodes=3 -> START 6.1@3\n"
+                            "running 6.1\n"
+                            "at 100\n"
+                            "report 6.1 cpu=8000 mem=4000\n" TWO_ROUNDS
+                            "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n");
+}
+
+/* Nothing is done on node 3, but 3 has no room there. */
+static void idle_node_that_is_too_small_keeps_no_others_from_being_balanced(void **state)
+{
+    run_with(NO_PROMOTION, UNEVEN("1000") "report 4.1 cpu=2000 mem=500\n"
+                                          "node 3 8 500\n" TWO_ROUNDS
+                                          "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n");
+}
+
+/* 5 is on node 1 and 6 on node 2, beside as much as NODE_2 does there, and node 3 is the idlest of N nodes. */
+static char *two_busy_nodes(guint n, const char *milli_of_2)
+{
+    GString *script =
+        g_string_new("node 1 8 4000\nnode 2 8 4000\n"
+                     "submit 1 v=8 m=4000 nodes=1 limit=100000 -> START 1.1@1\n"
+                     "submit 2 v=8 m=4000 nodes=2 limit=100000 -> START 2.1@2\n"
+                     "running 1.1\nrunning 2.1\n"
+                     "at 20\n"
+                     "report 1.1 cpu=6000 mem=100\nreport 2.1 cpu=6000 mem=100\n"
+                     "submit 5 v=1 m=3000 slack may-move limit=90000 -> START 5.1@1~\n"
+                     "submit 6 v=1 m=3000 slack may-move limit=90000 -> START 6.1@2~\n"
+                     "running 5.1\nrunning 6.1\n"
+                     "at 40\n"
+                     "report 5.1 cpu=1000 mem=50\nreport 6.1 cpu=1000 mem=50\n");
+    g_string_append_printf(script, "report 1.1 cpu=6000 mem=100\nreport 2.1 cpu=%s mem=100\n",
+                           milli_of_2);
+    for (guint node = 3; node <= n; node++)
+        g_string_append_printf(script,
+                               "node %u 8 4000\n"
+                               "submit %u v=8 m=4000 nodes=%u limit=100000 -> START %u.1@%u\n"
+                               "running %u.1\n",
+                               node, 6 + node, node, 6 + node, node, 6 + node);
+    g_string_append(script, "at 80\n");
+    for (guint node = 3; node <= n; node++)
+        g_string_append_printf(script, "report %u.1 cpu=%u mem=100\n", 6 + node,
+                               node == 3 ? 100 : 200);
+    return g_string_free(script, FALSE);
+}
+
+static void run_busy(guint n, const char *rounds)
+{
+    g_autofree char *busy = two_busy_nodes(n, "5900");
+    g_autofree char *script = g_strconcat(busy, rounds, NULL);
+    run_with(NO_PROMOTION, script);
+}
+
+/* One pair of nodes a round for each thirty. */
+static void large_cluster_balances_several_nodes_at_a_time(void **state)
+{
+    run_busy(29, TWO_ROUNDS "timer -> MIGRATE 5.1@1>3~\n");
+    run_busy(30, TWO_ROUNDS "timer -> MIGRATE 5.1@1>3~ MIGRATE 6.1@2>4~\n");
+}
+
+/* Node 4 is the idler one in the second round, and node 2 the busier one. */
+static void round_looks_first_at_what_the_one_before_wanted(void **state)
+{
+    run_busy(4, "at 120\n"
+                "timer\n"
+                "report 9.1 cpu=300 mem=100\n"
+                "report 2.1 cpu=6100 mem=100\n"
+                "at 180\n"
+                "timer -> MIGRATE 5.1@1>3~\n");
+}
+
+/* 5 gains a vCPU for 5 minutes, the cooldown of its first move, and its memory is copied by two. */
+static void move_that_costs_more_than_it_gains_is_not_made(void **state)
+{
+    g_autofree char *busy = two_busy_nodes(4, "5900");
+    g_autofree char *script = g_strconcat(busy, TWO_ROUNDS "timer -> MIGRATE 5.1@1>3~\n", NULL);
+    /* It takes 74 s to move it, and 76, of which move_worth_permille makes 150. */
+    core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_MIGRATE_FIXED_USEC, 71 * G_USEC_PER_SEC,
+                          script);
+    g_autofree char *none = g_strconcat(busy, TWO_ROUNDS "timer\n", NULL);
+    core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_MIGRATE_FIXED_USEC, 73 * G_USEC_PER_SEC, none);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +345,11 @@ int main(void)
         cmocka_unit_test(exchange_is_for_two_that_gain_by_it),
         cmocka_unit_test(one_that_helps_enough_moves_alone),
         cmocka_unit_test(node_that_refused_a_move_is_passed_over),
+        cmocka_unit_test(node_without_slack_keeps_no_others_from_being_balanced),
+        cmocka_unit_test(idle_node_that_is_too_small_keeps_no_others_from_being_balanced),
+        cmocka_unit_test(large_cluster_balances_several_nodes_at_a_time),
+        cmocka_unit_test(round_looks_first_at_what_the_one_before_wanted),
+        cmocka_unit_test(move_that_costs_more_than_it_gains_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

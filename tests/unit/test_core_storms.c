@@ -121,7 +121,7 @@ static void balancing_keeps_to_the_evacuation_bound(void **state)
                          "at 20\n"
                          "report 1.1 cpu=100 mem=100\n"
                          "report 2.1 cpu=100 mem=100\n"
-                         "submit 3 v=1 m=300 slack may-move nodes=1,2,3 limit=90000 "
+                         "submit 3 v=1 m=300 slack may-move nodes=1,2 limit=90000 "
                          "-> START 3.1@1~\n"
                          "submit 4 v=1 m=300 slack may-move nodes=2 limit=90000 -> START 4.1@2~\n"
                          "running 3.1\n"
