@@ -22,10 +22,11 @@
 
 /* With rounds of a minute, two of which want the same, in an hour. */
 #define NODES_PER_PAIR 30
-/* With so many idle nodes is a busy one tried: each may be too small for who could leave it. */
-#define PLACES_MAX 4
-/* In all, for each pair: with so many busy nodes that nobody can leave. */
-#define TRIES_PER_PAIR 8
+/* With so many idle nodes is a busy one tried: the idlest may be too small for who could leave. */
+#define PLACES_MAX 2
+/* In all, for each pair. More of them find moves that are of less use: on mason at load 2.5 8 with 4 places made a quarter more,
+ * and 1 % less work was done (bench/policies; doc/policy.md). */
+#define TRIES_PER_PAIR 2
 /* That a migration costs while it lasts: a thread at either end, which copies. */
 #define MIGRATION_CPU_MILLI 2000
 
