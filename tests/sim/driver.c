@@ -11,6 +11,8 @@ static void set_tunings(World *world)
         world->tunings[i] = berth_core_tuning((BerthCoreTuning)i)->value;
     world->tunings[BERTH_TUNING_BALANCE_INTERVAL_USEC] = second;
     world->tunings[BERTH_TUNING_BALANCE_GAIN_MIN_PERMILLE] = 50;
+    /* Cooldowns are shorter than most migrations here: what one costs would be too much for what it gains. */
+    world->tunings[BERTH_TUNING_MOVE_WORTH_PERMILLE] = world->config.seed % 4 == 0 ? 2000 : 100;
     world->tunings[BERTH_TUNING_SETTLE_USEC] = second;
     world->tunings[BERTH_TUNING_COOLDOWN_USEC] = 4 * second;
     world->tunings[BERTH_TUNING_NEAR_END_USEC] = second;
