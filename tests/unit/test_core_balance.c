@@ -266,8 +266,8 @@ static void idle_node_that_is_too_small_keeps_no_others_from_being_balanced(void
                                           "timer -> MIGRATE 3.1@1>2~ MIGRATE 4.1@2>1~\n");
 }
 
-/* 5 is on node 1 and 6 on node 2, beside as much as NODE_2 does there, and node 3 is the idlest of N nodes. */
-static char *two_busy_nodes(guint n, const char *milli_of_2)
+/* 5 is on node 1 and 6 on node 2, where there is a little less to do, and node 3 is the idlest of N nodes. */
+static char *two_busy_nodes(guint n)
 {
     GString *script =
         g_string_new("node 1 8 4000\nnode 2 8 4000\n"
@@ -280,9 +280,8 @@ static char *two_busy_nodes(guint n, const char *milli_of_2)
                      "submit 6 v=1 m=3000 slack may-move limit=90000 -> START 6.1@2~\n"
                      "running 5.1\nrunning 6.1\n"
                      "at 40\n"
-                     "report 5.1 cpu=1000 mem=50\nreport 6.1 cpu=1000 mem=50\n");
-    g_string_append_printf(script, "report 1.1 cpu=6000 mem=100\nreport 2.1 cpu=%s mem=100\n",
-                           milli_of_2);
+                     "report 5.1 cpu=1000 mem=50\nreport 6.1 cpu=1000 mem=50\n"
+                     "report 1.1 cpu=6000 mem=100\nreport 2.1 cpu=5900 mem=100\n");
     for (guint node = 3; node <= n; node++)
         g_string_append_printf(script,
                                "node %u 8 4000\n"
@@ -298,7 +297,7 @@ static char *two_busy_nodes(guint n, const char *milli_of_2)
 
 static void run_busy(guint n, const char *rounds)
 {
-    g_autofree char *busy = two_busy_nodes(n, "5900");
+    g_autofree char *busy = two_busy_nodes(n);
     g_autofree char *script = g_strconcat(busy, rounds, NULL);
     run_with(NO_PROMOTION, script);
 }
@@ -324,7 +323,7 @@ static void round_looks_first_at_what_the_one_before_wanted(void **state)
 /* 5 gains a vCPU for 5 minutes, the cooldown of its first move, and its memory is copied by two. */
 static void move_that_costs_more_than_it_gains_is_not_made(void **state)
 {
-    g_autofree char *busy = two_busy_nodes(4, "5900");
+    g_autofree char *busy = two_busy_nodes(4);
     g_autofree char *script = g_strconcat(busy, TWO_ROUNDS "timer -> MIGRATE 5.1@1>3~\n", NULL);
     /* It takes 74 s to move it, and 76, of which move_worth_permille makes 150. */
     core_script_run_tuned(NO_PROMOTION, BERTH_TUNING_MIGRATE_FIXED_USEC, 71 * G_USEC_PER_SEC,
