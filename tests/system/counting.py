@@ -72,8 +72,7 @@ def check_whole(job, epoch=1, lines=LINES, was_stopped=False, epochs=None):
     often it was started. WAS_STOPPED: by stop(), after any number of LINES. EPOCHS: what is to be in its disk's log."""
     ended = wait_one(job)
     check_equal(ended["state"], "COMPLETED", f"state of job {job} ({output(job)[0][-200:]})")
-    check_equal(starts(task(ended)), epoch,
-                f"its epoch: how often it was started ({berth('events', str(job))})")
+    check_starts(task(ended), epoch, "its epoch: how often it was started")
     ready, *written, last = output(job)[0].decode().splitlines()
     lines = min(lines, len(written)) if was_stopped else lines
     check_equal(ready, "ready", "its first line")

@@ -321,15 +321,34 @@ def lab_daemon(name):
     return pid if os.path.basename(program).startswith("berth") else None
 
 
+def qemu_logs(ended):
+    """What libvirt has kept of QEMU's messages, for each guest that the job of this task had: [(path, text)]."""
+    logs = glob.glob(os.path.join(LAB_DATA, "nodes", "*", "var/log/libvirt/qemu", f"berth-{number(ended, 'job')}-*.log"))
+    texts = []
+    for path in sorted(logs):
+        with open(path, errors="replace") as file:
+            texts.append((path, file.read()))
+    return texts
+
+
 def starts(ended):
     """Of a task that has ended: its epoch, less the starts at which QEMU 7.2 aborted by itself. It does so now and then, as an
     emulated guest of several vCPUs boots and sets its interrupts up; Berth starts the guest again."""
-    logs = glob.glob(os.path.join(LAB_DATA, "nodes", "*", "var/log/libvirt/qemu", f"berth-{number(ended, 'job')}-*.log"))
-    aborted = 0
-    for path in logs:
-        with open(path, errors="replace") as file:
-            aborted += "msix_table_mmio_write: Assertion" in file.read()
+    aborted = sum("msix_table_mmio_write: Assertion" in text for _, text in qemu_logs(ended))
     return number(ended, "epoch") - aborted
+
+
+def check_starts(ended, wanted, what):
+    """That a task that has ended was started so often. If not, what was done with it is said, and what its guests said last."""
+    if starts(ended) != wanted:
+        say(f"the end of what was done with job {number(ended, 'job')}:")
+        for line in run("events", str(number(ended, "job"))).stdout.decode().splitlines()[-40:]:
+            say(f"  {line}")
+        for path, text in qemu_logs(ended):
+            say(f"the end of {path}:")
+            for line in text.splitlines()[-6:]:
+                say(f"  {line[:400]}")
+    check_equal(starts(ended), wanted, what)
 
 
 def lab_exec(place, *command, timeout=60):

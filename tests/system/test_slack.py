@@ -41,7 +41,7 @@ def grow(job):
 
 def end(job):
     """One that has grown, and was never moved out of its reservation."""
-    check_equal(starts(task(end_grown(job))), 1, "how often it was started")
+    check_starts(task(end_grown(job)), 1, "how often it was started")
 
 
 @test("a job in another's slack is moved into that of a third when the other takes what it has reserved")
