@@ -9,6 +9,7 @@
 typedef struct {
     BerthCoreJob job;
     gint64 run_usec, done_usec, saved_usec;
+    gint64 began_usec; /* its command, for the first time; 0 = it has not */
     guint32 epoch;
     guint32 node; /* 0 = has none */
     guint32 to;   /* MIGRATE is under way; 0 = no */
@@ -328,6 +329,8 @@ static void come_true(const Storm *storm, const BerthCoreEvent *event)
     switch (event->kind) {
     case BERTH_EVENT_GUEST_RUNNING:
         job->runs = TRUE;
+        if (job->began_usec == 0)
+            job->began_usec = storm->now_usec;
         break;
     case BERTH_EVENT_GUEST_MIGRATED:
         if (event->result.ok) {
@@ -598,4 +601,18 @@ void storm_repair(Storm *storm, guint32 node)
 const StormResult *storm_result(const Storm *storm)
 {
     return &storm->result;
+}
+
+gint64 storm_waited_usec(const Storm *storm, guint64 id)
+{
+    const Job *job = job_of(storm, id);
+    return (job->began_usec != 0 ? job->began_usec : storm->now_usec) - job->job.submit_usec;
+}
+
+guint storm_waiting(const Storm *storm)
+{
+    guint count = 0;
+    for (guint i = 0; i < storm->jobs->len; i++)
+        count += g_array_index(storm->jobs, Job, i).began_usec == 0;
+    return count;
 }

@@ -59,3 +59,7 @@ void storm_run_all(Storm *storm, gint64 end_usec);
 void storm_fail(Storm *storm, guint32 node);
 void storm_repair(Storm *storm, guint32 node);
 const StormResult *storm_result(const Storm *storm);
+/* How long job ID waited until its command ran for the first time; until now where it has not. */
+gint64 storm_waited_usec(const Storm *storm, guint64 id);
+/* Jobs of which no command has run yet. */
+guint storm_waiting(const Storm *storm);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What comes over a whole cluster at once: all guests grow in the same instant, a third of the nodes
- * fails, and guests whose use goes up and down for days. Caps of moves hold, backed guests get what is
- * theirs within the evacuation bound, nobody goes to and fro, and all jobs end well. */
+ * fails, guests whose use goes up and down for days, and small jobs without end. Caps of moves hold, backed guests get what is
+ * theirs within the evacuation bound, nobody goes to and fro, nobody starves, and all jobs end well. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -245,6 +245,107 @@ static void guests_that_waver_do_not_go_to_and_fro(void **state)
     play(waver);
 }
 
+/* --- without end ------------------------------------------------------------------------------ */
+
+/* There are always small jobs of many users that wait, and could take whatever comes free, backed or in slack. Some jobs want a
+ * whole node. */
+
+#define ENDLESS_NODES 4u
+#define ENDLESS_USEC  (12 * STORM_HOUR_USEC)
+#define WIDE_USEC     (3 * STORM_HOUR_USEC) /* one comes so often */
+#define N_WIDE        (ENDLESS_USEC / WIDE_USEC)
+#define N_WAITING     10u
+#define SMALL_USEC    STORM_HOUR_USEC /* their limit */
+
+typedef struct {
+    Storm *storm;
+    guint32 seed;
+    guint n_small;
+    guint64 wide[N_WIDE]; /* ids */
+    guint n_wide;
+} Stream;
+
+static void submit_small(Stream *stream)
+{
+    guint64 drawn = mix(stream->seed, ++stream->n_small);
+    guint32 vcpus = 2u << drawn % 2;
+    BerthCoreJob job = {.uid = 1000 + (guint32)(drawn >> 4) % 50,
+                        .resources = {vcpus, vcpus * 4000u, 0},
+                        .time_limit_usec = SMALL_USEC,
+                        .may_move = TRUE,
+                        .may_checkpoint = TRUE,
+                        .opportunistic = TRUE};
+    storm_submit(stream->storm, &job, (gint64)(10 + (drawn >> 16) % 45) * MINUTE);
+}
+
+static void submit_wide(Stream *stream, const StormConfig *config)
+{
+    BerthCoreJob job = {.uid = 999, .resources = config->node, .time_limit_usec = SMALL_USEC};
+    storm_submit(stream->storm, &job, SMALL_USEC);
+    stream->wide[stream->n_wide] = stream->n_small + stream->n_wide + 1;
+    stream->n_wide++;
+}
+
+/* Small ones come as others start, so that the queue is never empty and never longer. */
+static void stream_jobs(Stream *stream, const StormConfig *config)
+{
+    for (gint64 at_usec = 0; at_usec < ENDLESS_USEC; at_usec += MINUTE) {
+        storm_run(stream->storm, at_usec);
+        while (storm_waiting(stream->storm) < N_WAITING)
+            submit_small(stream);
+        if (at_usec % WIDE_USEC == STORM_HOUR_USEC)
+            submit_wide(stream, config);
+    }
+}
+
+/* Of those that have come. */
+static gint64 longest_wait_usec(const Stream *stream)
+{
+    gint64 longest_usec = 0;
+    for (guint i = 0; i < stream->n_wide; i++)
+        longest_usec = MAX(longest_usec, storm_waited_usec(stream->storm, stream->wide[i]));
+    return longest_usec;
+}
+
+/* Nobody of the small ones runs for longer than their limit: so long may it take until those before a wide one run, and once
+ * more until it does. Those that come later but pass it for fair share are as much younger as its age counts for. */
+static void stream(guint32 seed, gint64 weight, gint64 age_max_usec)
+{
+    StormConfig config = config_of(seed, ENDLESS_NODES);
+    config.demand = stays_low;
+    config.tunings[BERTH_TUNING_WEIGHT_FAIR_SHARE] = weight;
+    config.tunings[BERTH_TUNING_WEIGHT_AGE] = weight;
+    config.tunings[BERTH_TUNING_AGE_MAX_USEC] = MAX(age_max_usec, (gint64)G_USEC_PER_SEC);
+    g_autoptr(Storm) storm = storm_new(&config);
+    Stream stream = {.storm = storm, .seed = seed};
+    stream_jobs(&stream, &config);
+    say(&config, storm_result(storm));
+    print_message("%u small jobs; a whole node was waited for for %d min at most\n", stream.n_small,
+                  (int)(longest_wait_usec(&stream) / MINUTE));
+    assert_int_equal(stream.n_wide, N_WIDE);
+    assert_true(longest_wait_usec(&stream) <= age_max_usec + 2 * SMALL_USEC + bound_usec(&config));
+}
+
+static void stream_in_order(guint32 seed)
+{
+    stream(seed, 0, 0);
+}
+
+static void stream_by_share(guint32 seed)
+{
+    stream(seed, 1000, 4 * STORM_HOUR_USEC);
+}
+
+static void wide_jobs_have_their_turn_however_many_small_ones_come(void **state)
+{
+    play(stream_in_order);
+}
+
+static void wide_jobs_of_whom_used_most_have_their_turn_too(void **state)
+{
+    play(stream_by_share);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -253,6 +354,8 @@ int main(void)
         cmocka_unit_test(failure_amid_growth_is_got_over),
         cmocka_unit_test(nobody_waits_for_longer_than_the_bound_whatever_fails),
         cmocka_unit_test(guests_that_waver_do_not_go_to_and_fro),
+        cmocka_unit_test(wide_jobs_have_their_turn_however_many_small_ones_come),
+        cmocka_unit_test(wide_jobs_of_whom_used_most_have_their_turn_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
