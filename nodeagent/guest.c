@@ -444,6 +444,7 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
     guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
+    berth_guest_look_why_it_stands(guest);
     guest->hold_is_unknown = guest->share_is_unknown = TRUE;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);
@@ -632,6 +633,8 @@ guint64 berth_guest_serial(const BerthGuest *guest)
 void berth_guest_set_reported(BerthGuest *guest, guint64 serial)
 {
     guest->reported_serial = MAX(guest->reported_serial, serial);
+    if (guest->storage_clients != NULL && guest->reported_serial >= guest->clients_serial)
+        berth_guest_let_restored_go(guest);
 }
 
 gboolean berth_guest_is_reported(const BerthGuest *guest)

@@ -12,6 +12,9 @@
 #include "nodeagent/storage_lane.h"
 #include "proto/berth.pb-c.h"
 
+/* Of the file that says that a guest was restored and has not gone on, after the path of its channel. */
+#define BERTH_GUEST_STANDS_SUFFIX ".stands"
+
 typedef struct BerthGuest BerthGuest;
 
 /* What the guests of an agent share. Outlives them. */

@@ -28,7 +28,9 @@ struct BerthGuest {
     char *disk_id; /* NULL: not known */
     char *log_id;  /* NULL: not known */
     gboolean is_adopted;
-    gboolean is_stray; /* nobody's: what it puts out is dropped */
+    gboolean stands_restored; /* and has not gone on yet: guest_restore.c */
+    gboolean is_let_go;       /* which libvirt was asked for */
+    gboolean is_stray;        /* nobody's: what it puts out is dropped */
     gboolean had_run; /* an agent before us, or a channel that is closed, may have told it to run */
 
     grefcount refs;     /* the owner's, and one for each operation under way */
@@ -158,6 +160,7 @@ struct BerthGuest {
     char *reason_text;
     char *console_tail;
     char **storage_clients;
+    guint64 clients_serial; /* the change that told of them */
     Berth__Usage usage;
 };
 
@@ -217,6 +220,12 @@ void berth_guest_restore_disk(BerthGuest *guest);
 void berth_guest_restore_domain(BerthGuest *guest);
 /* The agent ends: its memory is not waited for. */
 void berth_guest_restore_not(BerthGuest *guest);
+/* It is stored who has its disk open, or nobody has an address: it goes on, if it was restored and has not yet. */
+void berth_guest_let_restored_go(BerthGuest *guest);
+/* It goes on, or is gone. */
+void berth_guest_stands_no_more(BerthGuest *guest);
+/* It was adopted: was it restored by an agent before us, and has not gone on? */
+void berth_guest_look_why_it_stands(BerthGuest *guest);
 
 /* --- guest_leave.c --- */
 
@@ -251,6 +260,8 @@ void berth_guest_end_resize(BerthGuest *guest);
 
 /* The domain runs: connects, at once or when the logs were looked at. */
 void berth_guest_start_talking(BerthGuest *guest);
+/* It was restored, and runs: it is to answer within its deadline. */
+void berth_guest_expect_answer(BerthGuest *guest);
 /* Deadlines do not matter any more. */
 void berth_guest_stop_timers(BerthGuest *guest);
 /* FALSE: nobody has told it to run its command. Not known of an adopted one: TRUE. */

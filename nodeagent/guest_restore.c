@@ -3,11 +3,13 @@
  * storage through a FIFO to libvirt, and then it is as one that was adopted: its command has begun long ago.
  *
  * Invariants: nothing of a checkpoint changes, so that all of this can be done again, here or on another node; the logs
- * are cut before it goes on. */
+ * are cut before it goes on, and it stands still until the scheduler has stored who has its disk open, for a fence to
+ * find. That it does so for this reason, and was not frozen, a file beside its channel says, for an agent after us. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
 
+#include <glib/gstdio.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -197,6 +199,59 @@ void berth_guest_restore_disk(BerthGuest *guest)
                            berth_guest_ref(guest));
 }
 
+/* --- until it goes on ----------------------------------------------------------------------- */
+
+static char *stands_path(const BerthGuest *guest)
+{
+    return g_strconcat(guest->channel_path, BERTH_GUEST_STANDS_SUFFIX, NULL);
+}
+
+static gboolean note_stands(BerthGuest *guest, GError **error)
+{
+    g_autofree char *path = stands_path(guest);
+    guest->stands_restored = g_file_set_contents(path, "", 0, error);
+    return guest->stands_restored;
+}
+
+void berth_guest_stands_no_more(BerthGuest *guest)
+{
+    g_autofree char *path = stands_path(guest);
+    guest->stands_restored = FALSE;
+    g_unlink(path);
+}
+
+void berth_guest_look_why_it_stands(BerthGuest *guest)
+{
+    g_autofree char *path = stands_path(guest);
+    guest->stands_restored = g_file_test(path, G_FILE_TEST_EXISTS);
+    if (guest->stands_restored && !guest->is_frozen)
+        berth_guest_stands_no_more(guest);
+}
+
+static void on_gone_on(BerthFault fault, const GError *error, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    guest->is_let_go = FALSE;
+    if (guest->is_closed || !guest->stands_restored)
+        return;
+    if (error != NULL) {
+        berth_guest_break(guest, BERTH__REASON__REASON_GUEST_VANISHED, "it cannot go on: %s",
+                          error->message);
+        return;
+    }
+    g_message("%s goes on from a checkpoint", guest->name);
+    berth_guest_stands_no_more(guest);
+    berth_guest_expect_answer(guest);
+}
+
+void berth_guest_let_restored_go(BerthGuest *guest)
+{
+    if (!guest->stands_restored || guest->is_let_go || !berth_guest_has_domain(guest))
+        return;
+    guest->is_let_go = TRUE;
+    berth_guest_freeze(guest, FALSE, on_gone_on, berth_guest_ref(guest));
+}
+
 /* --- its memory ----------------------------------------------------------------------------- */
 
 struct BerthGuestRestore {
@@ -264,8 +319,8 @@ static void proceed(Restore *restore)
             restore->is_storage_s ? berth_guest_fault_of_storage(restore->error) : BERTH_FAULT_NODE;
         berth_guest_fail_start(guest, fault, g_steal_pointer(&restore->error));
     } else {
-        g_message("%s goes on from a checkpoint", guest->name);
         guest->is_adopted = guest->had_run = TRUE;
+        guest->is_frozen = guest->freeze_wanted = TRUE;
         if (!guest->domain_was_up)
             berth_guest_domain_started(guest);
         berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
@@ -352,8 +407,9 @@ void berth_guest_restore_domain(BerthGuest *guest)
 {
     GError *error = NULL;
     g_autofree char *xml = xml_for(guest, &error);
+    gboolean is_noted = xml != NULL && note_stands(guest, &error);
     BerthMemoryPipe *pipe =
-        xml == NULL ? NULL : berth_memory_pipe_new(guest->context->config->run_dir, &error);
+        is_noted ? berth_memory_pipe_new(guest->context->config->run_dir, &error) : NULL;
     if (pipe == NULL) {
         berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
         return;

@@ -48,7 +48,8 @@ void berth_guest_take_exit(BerthGuest *guest, const Berth__Exit *exit)
 static Berth__GuestStatus__Phase phase_to_tell(const BerthGuest *guest, BerthGuestPhaseOnNode phase)
 {
     /* Who was frozen ran: it can say so when it is thawed. */
-    if (phase == BERTH_PHASE_BOOTING && guest->is_adopted && guest->is_frozen)
+    if (phase == BERTH_PHASE_BOOTING && guest->is_adopted && guest->is_frozen &&
+        !guest->stands_restored)
         return BERTH__GUEST_STATUS__PHASE__ACTIVE;
     switch (phase) {
     case BERTH_PHASE_RUNNING:

@@ -240,10 +240,13 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
                 error != NULL ? error->message : "");
         if (clients == NULL || has_clients(guest))
             find_clients_later(guest);
+        else
+            berth_guest_let_restored_go(guest);
         return;
     }
     g_strfreev(guest->storage_clients);
     guest->storage_clients = g_steal_pointer(&clients);
+    guest->clients_serial = guest->serial + 1;
     berth_guest_touch(guest);
 }
 
@@ -261,12 +264,19 @@ void berth_guest_start_talking(BerthGuest *guest)
     if (guest->is_stray)
         berth_log_writer_drop(guest->writer);
     if (guest->is_adopted) {
-        set_boot_deadline(guest);
+        if (!guest->stands_restored)
+            set_boot_deadline(guest);
         look_at_logs(guest);
     } else {
         open_channel(guest, nothing);
     }
     find_clients(guest);
+}
+
+void berth_guest_expect_answer(BerthGuest *guest)
+{
+    if (guest->phase == BERTH_PHASE_BOOTING)
+        set_boot_deadline(guest);
 }
 
 void berth_guest_give_task(BerthGuest *guest)

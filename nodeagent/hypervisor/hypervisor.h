@@ -315,7 +315,7 @@ char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error);
 char *berth_domain_xml_for_restore(const char *xml, const BerthMigrationTarget *host,
                                    const BerthDomainMetadata *metadata, const BerthDiskSource *disk,
                                    GError **error);
-/* Makes a transient domain NAME, as XML has it, of the memory that comes from the FIFO PATH. Its vCPUs run.
+/* Makes a transient domain NAME, as XML has it, of the memory that comes from the FIFO PATH. Its vCPUs stand still.
  * ALREADY_EXISTS: one of that name runs. */
 void berth_hypervisor_restore_async(BerthHypervisor *hypervisor, const char *name, const char *xml,
                                     const char *path, GAsyncReadyCallback callback,

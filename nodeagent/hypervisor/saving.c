@@ -124,7 +124,7 @@ static gpointer restore(gconstpointer input, GCancellable *cancellable, GError *
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS, "domain %s runs already",
                     data->name);
     else if (virDomainRestoreFlags(operation->connection, data->path, data->xml,
-                                   VIR_DOMAIN_SAVE_RUNNING) < 0)
+                                   VIR_DOMAIN_SAVE_PAUSED) < 0)
         berth_set_error_libvirt(error, "cannot restore domain %s", data->name);
     return NULL;
 }

@@ -89,8 +89,6 @@ gboolean __wrap_berth_storage_log_write(BerthStorage *storage, const char *log_i
 gboolean __real_berth_storage_check(BerthStorage *storage, GError **error);
 gboolean __wrap_berth_storage_check(BerthStorage *storage, GError **error);
 
-char **__real_berth_storage_disk_clients(BerthStorage *storage, const char *disk_id,
-                                         GError **error);
 char **__wrap_berth_storage_disk_clients(BerthStorage *storage, const char *disk_id,
                                          GError **error);
 char *__real_berth_storage_client_address(BerthStorage *storage);
@@ -133,7 +131,7 @@ char **__wrap_berth_storage_disk_clients(BerthStorage *storage, const char *disk
     if (!check_is_up(error))
         return NULL;
     if (disk_client == NULL)
-        return __real_berth_storage_disk_clients(storage, disk_id, error);
+        return g_strdupv((char **)nobody);
     gint before = g_atomic_int_add(&n_asked, 1);
     if (before == 0)
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "storage is slow");

@@ -441,8 +441,10 @@ void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, con
             : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->restore_fails);
     fake->restores++;
     BerthDomain *domain = error == NULL ? berth_domain_parse(xml, strlen(xml), NULL) : NULL;
-    if (domain != NULL)
+    if (domain != NULL) {
+        domain->is_frozen = TRUE;
         g_hash_table_replace(fake->domains, domain->name, domain);
+    }
     answer_later(fake, callback, user_data, error, NULL, NULL);
 }
 

@@ -2,6 +2,7 @@
 /* A guest that goes on from a checkpoint: whose fault it is when it cannot, and an agent that ends meanwhile. */
 #include <config.h>
 
+#include "common/id.h"
 #include "common/message.h"
 #include "nodeagent/checkpoint_record.h"
 #include "nodeagent/guest_private.h"
@@ -92,6 +93,109 @@ static void guest_goes_on_from_a_checkpoint(void **state)
     assert_int_equal(answer.code, 0);
     assert_int_equal(fixture->hypervisor->restores, 1);
     assert_true(restored(fixture)->is_adopted);
+    run_until(fixture->hypervisor->resumes == 1);
+}
+
+static char *stands_path(const BerthGuest *guest)
+{
+    return g_strconcat(guest->channel_path, BERTH_GUEST_STANDS_SUFFIX, NULL);
+}
+
+static gboolean is_noted_to_stand(const BerthGuest *guest)
+{
+    g_autofree char *path = stands_path(guest);
+    return g_file_test(path, G_FILE_TEST_EXISTS);
+}
+
+/* Until its clients are known, which the scheduler was not told yet. */
+static void stand(AgentFixture *fixture)
+{
+    Answer answer = {0};
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    start(fixture, &answer);
+    run_until(answer.is_given);
+    run_until(restored(fixture)->storage_clients != NULL);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_true(is_noted_to_stand(restored(fixture)));
+}
+
+static void assert_starting(const BerthGuest *guest)
+{
+    Berth__GuestStatus *status = berth_guest_status(guest);
+    assert_int_equal(status->phase, BERTH__GUEST_STATUS__PHASE__STARTING);
+    assert_int_equal(status->n_storage_clients, 1);
+    berth_message_free(&status->base);
+}
+
+static void assert_goes_on_when_told(AgentFixture *fixture, BerthGuest *guest)
+{
+    berth_guest_set_reported(guest, guest->clients_serial - 1);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_starting(guest);
+    berth_guest_set_reported(guest, guest->clients_serial);
+    berth_guest_set_reported(guest, guest->clients_serial);
+    run_until(!guest->stands_restored);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+    assert_false(is_noted_to_stand(guest));
+    agent_fixture_set_disk_client(NULL);
+}
+
+/* A fence finds it in what the scheduler has stored; not before. */
+static void guest_stands_still_until_it_is_stored_who_has_its_disk(void **state)
+{
+    AgentFixture *fixture = *state;
+    stand(fixture);
+    assert_goes_on_when_told(fixture, restored(fixture));
+}
+
+/* As an agent before has left it. */
+static void note_to_stand(const AgentFixture *fixture)
+{
+    g_autofree char *name = berth_guest_name_format(&agent_fixture_id);
+    g_autofree char *file = g_strconcat(name, ".sock" BERTH_GUEST_STANDS_SUFFIX, NULL);
+    g_autofree char *path = g_build_filename(fixture->config.run_dir, file, NULL);
+    assert_true(g_file_set_contents(path, "", 0, NULL));
+}
+
+/* ... also when another agent has come meanwhile: it was not frozen by anybody. */
+static void next_agent_knows_why_a_guest_stands_still(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_frozen(fixture->hypervisor, &agent_fixture_id);
+    note_to_stand(fixture);
+    agent_fixture_start(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    run_until(guest->storage_clients != NULL);
+    assert_true(is_noted_to_stand(guest));
+    assert_goes_on_when_told(fixture, guest);
+}
+
+/* ... and that it has gone on, although the agent ended before it could note that. */
+static void next_agent_knows_that_a_guest_has_gone_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_add_guest(fixture);
+    note_to_stand(fixture);
+    agent_fixture_start(fixture);
+    run_until(!is_noted_to_stand(agent_fixture_guest(fixture)));
+    assert_false(agent_fixture_guest(fixture)->stands_restored);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+}
+
+/* One that was ended before it went on is not let go. */
+static void guest_that_is_released_does_not_go_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer released = {0};
+    stand(fixture);
+    g_autofree char *path = stands_path(restored(fixture));
+    berth_guest_release(restored(fixture), "disk-1-0-0-2", on_answer, &released);
+    run_until(released.is_given);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
+    agent_fixture_set_disk_client(NULL);
 }
 
 /* What is still asked of the guest before it, whose domain had the same name, is not asked of this one. */
@@ -218,6 +322,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(guest_goes_on_from_a_checkpoint),
+        TEST(guest_stands_still_until_it_is_stored_who_has_its_disk),
+        TEST(next_agent_knows_why_a_guest_stands_still),
+        TEST(next_agent_knows_that_a_guest_has_gone_on),
+        TEST(guest_that_is_released_does_not_go_on),
         TEST(release_of_an_earlier_epoch_leaves_it_alone),
         TEST(storage_that_is_away_is_storage_s_fault),
         TEST(storage_that_goes_away_in_the_midst_is_storage_s_fault),
