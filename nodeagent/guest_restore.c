@@ -319,6 +319,8 @@ static void proceed(Restore *restore)
             restore->is_storage_s ? berth_guest_fault_of_storage(restore->error) : BERTH_FAULT_NODE;
         berth_guest_fail_start(guest, fault, g_steal_pointer(&restore->error));
     } else {
+        g_message("%s is restored, and stands still until it is stored who has its disk open",
+                  guest->name);
         guest->is_adopted = guest->had_run = TRUE;
         guest->is_frozen = guest->freeze_wanted = TRUE;
         if (!guest->domain_was_up)

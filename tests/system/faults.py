@@ -280,7 +280,7 @@ def untold_saved(case):
 SAVING = {"asked": asked_to_save, "saving": saving, "saved": saved, "untold": untold_saved}
 
 
-RESTORED = "goes on from a checkpoint"
+RESTORED = "is restored, and stands still"
 
 
 @contextlib.contextmanager

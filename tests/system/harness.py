@@ -338,16 +338,21 @@ def starts(ended):
     return number(ended, "epoch") - aborted
 
 
+def say_history(ended):
+    """What was done with the job of a task that has ended, and what its guests said last."""
+    say(f"the end of what was done with job {number(ended, 'job')}:")
+    for line in run("events", str(number(ended, "job"))).stdout.decode().splitlines()[-40:]:
+        say(f"  {line}")
+    for path, text in qemu_logs(ended):
+        say(f"the end of {path}:")
+        for line in text.splitlines()[-6:]:
+            say(f"  {line[:400]}")
+
+
 def check_starts(ended, wanted, what):
-    """That a task that has ended was started so often. If not, what was done with it is said, and what its guests said last."""
+    """That a task that has ended was started so often."""
     if starts(ended) != wanted:
-        say(f"the end of what was done with job {number(ended, 'job')}:")
-        for line in run("events", str(number(ended, "job"))).stdout.decode().splitlines()[-40:]:
-            say(f"  {line}")
-        for path, text in qemu_logs(ended):
-            say(f"the end of {path}:")
-            for line in text.splitlines()[-6:]:
-                say(f"  {line[:400]}")
+        say_history(ended)
     check_equal(starts(ended), wanted, what)
 
 

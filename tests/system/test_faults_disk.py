@@ -25,7 +25,7 @@ def asked_to_restore(case):
 
 
 def untold_restored(case):
-    """It runs, and berthd does not know."""
+    """It would run, if berthd knew."""
     return untold(case, "guest-restore ", lambda: case.await_said(case.node, RESTORED), *case.verb)
 
 

@@ -23,7 +23,7 @@ def untold_ended(case):
 
 @contextlib.contextmanager
 def untold_restored(case):
-    """It runs again, and berthd does not know."""
+    """It would run again, if berthd knew."""
     case.ask(*case.verb)
     case.await_event("guest-restore ")
     lab("kill", "-s", "STOP", "berthd")
