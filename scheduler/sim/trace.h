@@ -20,15 +20,15 @@ typedef struct {
     guint64 number; /* in the trace; need not be unique */
     guint32 task;   /* of an array of that number, plus 1; 0 = of none */
     gint64 submit_sec;
-    gint64 run_sec;            /* > 0: jobs that never ran are left out and counted */
-    gint64 limit_sec;          /* asked for; 0 */
-    guint32 procs;             /* in all, > 0 */
-    guint32 nodes;             /* asked for, PROCS / NODES on each; 0 */
-    guint64 memory_kib;        /* asked for, in all; 0 */
-    gint64 cpu_sec;            /* used, in all; -1 = the trace does not say */
-    guint64 memory_used_kib;   /* peak, in all; 0 */
-    guint32 user, group, name; /* numbers that say who is the same; 0 */
-    guint32 series;            /* its own usage: index + 1 into the trace's series; 0 */
+    gint64 run_sec;          /* > 0: jobs that never ran are left out and counted */
+    gint64 limit_sec;        /* asked for; 0 */
+    guint32 procs;           /* in all, > 0 */
+    guint32 nodes;           /* asked for, PROCS / NODES on each; 0 */
+    guint64 memory_kib;      /* asked for, in all; 0 */
+    gint64 cpu_sec;          /* used, in all; -1 = the trace does not say */
+    guint64 memory_used_kib; /* peak, in all; 0 */
+    guint32 user, name;      /* numbers that say who is the same; 0 */
+    guint32 series;          /* its own usage: index + 1 into the trace's series; 0 */
 } SimTraceJob;
 
 /* What a trace says of its own machine; 0 = nothing. */

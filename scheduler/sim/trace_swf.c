@@ -165,7 +165,6 @@ static void to_job(const gint64 fields[N_FIELDS], SimTraceJob *out_job)
         .cpu_sec = fields[FIELD_CPU] > 0 ? fields[FIELD_CPU] * procs : -1,
         .memory_used_kib = (guint64)MAX(fields[FIELD_MEMORY], 0) * (guint64)procs,
         .user = (guint32)MAX(fields[FIELD_USER], 0),
-        .group = (guint32)MAX(fields[FIELD_GROUP], 0),
         .name = (guint32)MAX(fields[FIELD_APPLICATION], 0),
     };
 }

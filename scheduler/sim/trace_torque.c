@@ -22,7 +22,7 @@
 
 struct SimTorque {
     GArray *jobs;      /* SimTraceJob */
-    GHashTable *names; /* string -> number from 1: users, groups and job names alike */
+    GHashTable *names; /* string -> number from 1: users and job names alike */
     GHashTable *hosts; /* names in exec_host */
     guint64 core_max;
     gint64 first_sec; /* earliest end; G_MAXINT64 = none */
@@ -34,7 +34,7 @@ typedef struct {
     guint64 job_kib, process_kib; /* asked for: of the job, of each process; 0 = not */
     guint64 used_kib;
     guint32 nodes, procs;
-    guint32 user, group, name;
+    guint32 user, name;
 } Ended;
 
 SimTorque *sim_torque_new(gboolean is_whole)
@@ -218,8 +218,6 @@ static gboolean read_value(SimTorque *torque, Ended *ended, const char *key, con
         return note_hosts(torque, value);
     if (g_str_equal(key, "user"))
         ended->user = number_of(torque, value);
-    else if (g_str_equal(key, "group"))
-        ended->group = number_of(torque, value);
     else if (g_str_equal(key, "jobname"))
         ended->name = number_of(torque, value);
     return TRUE;
@@ -295,7 +293,6 @@ static void keep(SimTorque *torque, const char *id, const Ended *ended)
         .cpu_sec = ended->cput,
         .memory_used_kib = ended->used_kib,
         .user = ended->user,
-        .group = ended->group,
         .name = ended->name,
     };
     g_array_append_val(torque->jobs, job);
