@@ -252,6 +252,7 @@ static void go_on_from(BerthCore *core, CoreTask *task, const BerthCoreCheckpoin
     record->checkpoint_epoch = checkpoint->epoch;
     record->checkpoint_ran_usec = checkpoint->ran_usec;
     record->checkpoint_resources = checkpoint->resources;
+    record->checkpoint_requeues = record->requeues;
     if (record->phase == BERTH_GUEST_NONE || record->phase >= BERTH_GUEST_RELEASING)
         record->ran_usec = checkpoint->ran_usec;
     core_emit_changed(core, task);

@@ -316,6 +316,8 @@ static void on_storage(BerthCore *core, gboolean is_down)
     if (core->storage_down && !is_down) {
         core->pass_wanted = core->full_pass_wanted = TRUE;
         core_session_reopen_all(core);
+        for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
+            core_room_vacated(core, core_nodes_get(&core->nodes, handle));
     }
     core->storage_down = is_down;
 }

@@ -77,7 +77,8 @@ typedef struct {
     gint64 checkpoint_ran_usec; /* ... what had been used of its time limit then */
     BerthResources
         checkpoint_resources; /* ... and what it had, and needs again; as BerthCoreCheckpoint's */
-    guint32 checkpoint_last;  /* serial of the latest that was begun; none comes twice */
+    guint32 checkpoint_requeues; /* ... and REQUEUES when it came to be that one */
+    guint32 checkpoint_last;     /* serial of the latest that was begun; none comes twice */
     guint64
         checkpoints_mib; /* of checkpoint storage: what all of its checkpoints take, as was told */
     guint64

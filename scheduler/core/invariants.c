@@ -89,7 +89,8 @@ static void check_checkpoints(const BerthCore *core, const CoreTask *task)
     CHECK(record->checkpoint_wanted == BERTH_REASON_NONE || record->checkpoint_space_mib > 0,
           "job %" G_GUINT64_FORMAT, record->job);
     CHECK(record->checkpoint_open <= record->checkpoint_last &&
-              record->checkpoint <= record->checkpoint_last,
+              record->checkpoint <= record->checkpoint_last &&
+              record->checkpoint_requeues <= record->requeues,
           "job %" G_GUINT64_FORMAT, record->job);
     CHECK(!is_due || (record->phase == BERTH_GUEST_RUNNING &&
                       record->checkpoint_wanted == BERTH_REASON_NONE),

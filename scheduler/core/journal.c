@@ -330,7 +330,8 @@ static const Member restored_task_members[] = {
     IN(BerthCoreTask, checkpoint_doubted, U32),
     IN(BerthCoreTask, checkpoint_doubted_ran_usec, I64),
     IN(BerthCoreTask, drain_missed_usec, I64),
-    IN(BerthCoreTask, waits_for_room, I32)};
+    IN(BerthCoreTask, waits_for_room, I32),
+    IN(BerthCoreTask, checkpoint_requeues, U32)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

@@ -6,6 +6,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/drain.h"
 #include "scheduler/core/nodes.h"
+#include "scheduler/core/room.h"
 #include "scheduler/core/rounds.h"
 #include "scheduler/core/timers.h"
 
@@ -85,6 +86,7 @@ static void look_at(BerthCore *core, CoreNode *node)
     if (!core_maintenance_is_now(core, node))
         return;
     changed(core, node);
+    core_room_forsake(core, node);
     core_drain_evacuate(core, node);
 }
 

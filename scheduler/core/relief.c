@@ -12,6 +12,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/maintenance.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/predict.h"
@@ -217,6 +218,14 @@ gboolean core_relief_make_room(BerthCore *core, CoreNode *node)
     return core_relief_taken_mib(node) <= room_mib && !may_be_full(core, node);
 }
 
+/* It was open to GUEST when that began to wait. */
+static gboolean may_start(const BerthCore *core, const CoreNode *node, const CoreGuest *guest)
+{
+    return !core->storage_down && node->n_strays == 0 &&
+           !core_maintenance_forbids(core, node, guest->task->job->class,
+                                     core_task_time_left_usec(core, guest->task));
+}
+
 /* Who came first is not held up by those who came later. A move waits for its turn, too, and its room is kept meanwhile. */
 static void let_in(BerthCore *core, CoreNode *node)
 {
@@ -226,6 +235,8 @@ static void let_in(BerthCore *core, CoreNode *node)
         later_mib += core_room_need_mib(core, g_ptr_array_index(waiting, i));
     for (guint i = 0; i < waiting->len; i++) {
         CoreGuest *guest = g_ptr_array_index(waiting, i);
+        if (guest->op == BERTH_OP_NONE && !may_start(core, node, guest))
+            return;
         later_mib -= core_room_need_mib(core, guest);
         if (node->slack.memory_mib > 0 &&
             core_relief_taken_mib(node) > node->capacity.memory_mib + later_mib)

@@ -131,13 +131,15 @@ void core_room_due(BerthCore *core, CoreGuest *guest)
 
 void core_room_forsake(BerthCore *core, CoreNode *node)
 {
-    if (node->n_held == 0)
+    if (node->n_waiting_for_room == 0)
         return;
     g_autoptr(GPtrArray) waiting = core_room_waiting_on(node);
     for (guint i = 0; i < waiting->len; i++) {
         CoreGuest *guest = g_ptr_array_index(waiting, i);
         if (guest->waits_for_room && guest->op == BERTH_OP_MIGRATING)
             core_move_give_up(core, guest, TRUE);
+        else if (guest->waits_for_room && guest->op == BERTH_OP_NONE)
+            core_guest_handle(core, guest, CORE_TASK_NO_ROOM, NULL);
     }
 }
 

@@ -22,7 +22,7 @@ GPtrArray *core_room_waiting_on(const CoreNode *node);
 void core_room_let_in(BerthCore *core, CoreGuest *guest);
 /* The timer of GUEST is due. */
 void core_room_due(BerthCore *core, CoreGuest *guest);
-/* Moves that wait for room on NODE are given up: it is not to have them any more. */
+/* Starts and moves that wait for room on NODE are given up: it is not to have them any more. */
 void core_room_forsake(BerthCore *core, CoreNode *node);
 /* Something that was under way at NODE has ended, or is not to come. It is looked at before the event ends: ... */
 void core_room_vacated(BerthCore *core, CoreNode *node);

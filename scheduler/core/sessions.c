@@ -65,6 +65,7 @@ gboolean core_session_stray_released(BerthCore *core, const BerthGuestId *guest,
         core_nodes_one_left(&core->nodes, node);
         core_nodes_changed(&core->nodes, node);
         core_nodes_fresh(&core->nodes, node);
+        core_room_vacated(core, node);
         core->pass_wanted = TRUE;
         return TRUE;
     }
@@ -253,6 +254,8 @@ void core_session_changed(BerthCore *core, CoreNode *node, const BerthCoreNodeIn
     core_nodes_changed(&core->nodes, node);
     core_nodes_fresh(&core->nodes, node);
     core->pass_wanted = TRUE;
+    if (node->cannot_start || node->oversubscribed)
+        core_room_forsake(core, node);
 }
 
 void core_session_timed_out(BerthCore *core, CoreNode *node)

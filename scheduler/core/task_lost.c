@@ -109,7 +109,9 @@ static void abandon(BerthCore *core, CoreGuest *guest)
 
 static void remove_lost(BerthCore *core, CoreGuest *guest)
 {
-    if (core->config.can_fence)
+    if (core_step_is_unasked(guest))
+        core_step_free_guest(core, guest);
+    else if (core->config.can_fence)
         core_step_fence(core, guest);
     else
         abandon(core, guest);

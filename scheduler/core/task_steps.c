@@ -108,10 +108,19 @@ void core_task_overstays(BerthCore *core, CoreTask *task)
     core->pass_wanted = core->plan_wanted = TRUE;
 }
 
+gboolean core_step_is_unasked(const CoreGuest *guest)
+{
+    return guest->waits_for_room && guest->op == BERTH_OP_NONE;
+}
+
 /* It is thought to be gone any moment: nobody is to be started in its place whom only its time
  * limit would let end in time. */
 void core_step_release_guest(BerthCore *core, CoreGuest *guest)
 {
+    if (core_step_is_unasked(guest)) {
+        core_step_free_guest(core, guest);
+        return;
+    }
     core_move_drop_op(core, guest);
     core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_RELEASING;
@@ -160,20 +169,12 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
     core_emit_changed(core, task);
 }
 
-/* Guests that it has lost since it came so far as it is: each guest since that of its newest checkpoint was. */
-static guint32 lost_in_vain(const BerthCoreTask *record)
-{
-    return record->checkpoint_epoch == 0
-               ? record->requeues
-               : MIN(record->requeues, record->epoch - record->checkpoint_epoch);
-}
-
 /* The guest was lost through no fault of the job: it goes on from its checkpoint, or begins again where that is
  * allowed. */
 void core_step_requeue_or_fail(BerthCore *core, CoreTask *task, BerthReason reason)
 {
     if ((task->job->no_requeue && task->record.checkpoint_epoch == 0) ||
-        lost_in_vain(&task->record) >= core->config.requeues_max) {
+        task->record.requeues - task->record.checkpoint_requeues >= core->config.requeues_max) {
         core_step_finish(core, task, (CoreOutcome){BERTH_JOB_NODE_FAIL, reason}, 0);
         return;
     }
@@ -211,6 +212,14 @@ gboolean core_step_is_ended_by_stop(const CoreTask *task)
             record->phase == BERTH_GUEST_STOPPING);
 }
 
+static gboolean are_all_unasked(const CoreTask *task)
+{
+    for (guint32 i = 0; i < task->n_guests; i++)
+        if (!core_step_is_unasked(&task->guests[i]))
+            return FALSE;
+    return TRUE;
+}
+
 /* STOP leaves at once, or when the last of the nodes joins; until then who cancels it has the last word
  * over its time limit. */
 void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
@@ -218,6 +227,10 @@ void core_task_stop(BerthCore *core, CoreTask *task, BerthReason reason)
     if (core_step_is_ended_by_stop(task) || task->record.stop_reason == reason)
         return;
     task->record.stop_reason = reason;
+    if (are_all_unasked(task)) {
+        core_step_end_by_stop(core, task, 0);
+        return;
+    }
     for (guint32 i = 0; i < task->n_guests; i++) {
         core_move_let_go(core, &task->guests[i]);
         core_room_await_no_more(core, &task->guests[i]);

@@ -10,6 +10,9 @@
 void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint64 end_usec);
 void core_step_set_phase(BerthCore *core, CoreTask *task, BerthGuestPhase phase);
 void core_step_update_phase(BerthCore *core, CoreTask *task);
+/* Its START or RESTORE has not left, as it waits for room: nobody has it. (After a restart none waits for that.) */
+gboolean core_step_is_unasked(const CoreGuest *guest);
+/* RELEASE; of one that is unasked nothing is left at once. */
 void core_step_release_guest(BerthCore *core, CoreGuest *guest);
 void core_step_release(BerthCore *core, CoreTask *task);
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason);

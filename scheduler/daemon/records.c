@@ -128,6 +128,7 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
     stored->checkpoint_vcpus = task->checkpoint_resources.vcpus;
     stored->checkpoint_memory_mib = task->checkpoint_resources.memory_mib;
     stored->checkpoint_last = task->checkpoint_last;
+    stored->checkpoint_requeues = task->checkpoint_requeues;
     stored->checkpoints_mib = task->checkpoints_mib;
     stored->checkpoint_space_mib = task->checkpoint_space_mib;
     stored->checkpoint_wanted = (Berth__Reason)task->checkpoint_wanted;
@@ -253,6 +254,7 @@ void berth_record_to_core(const Berth__StoredTask *stored, guint32 node, guint32
         .checkpoint_ran_usec = (gint64)stored->checkpoint_ran_usec,
         .checkpoint_resources = {stored->checkpoint_vcpus, stored->checkpoint_memory_mib, 0},
         .checkpoint_last = stored->checkpoint_last,
+        .checkpoint_requeues = stored->checkpoint_requeues,
         .checkpoints_mib = stored->checkpoints_mib,
         .checkpoint_space_mib = stored->checkpoint_space_mib,
         .checkpoint_wanted = (BerthReason)stored->checkpoint_wanted,

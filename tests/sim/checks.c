@@ -142,6 +142,7 @@ static void check_task(World *world, const Job *job, guint32 index)
               now.checkpoint_resources.memory_mib ==
                   stored->record.checkpoint_resources.memory_mib &&
               now.checkpoint_last == stored->record.checkpoint_last &&
+              now.checkpoint_requeues == stored->record.checkpoint_requeues &&
               now.checkpoints_mib == stored->record.checkpoints_mib &&
               now.checkpoint_space_mib == stored->record.checkpoint_space_mib,
           job->job.id);
@@ -240,9 +241,7 @@ static void check_outcome(World *world, const Job *job, const BerthCoreTask *rec
 /* It is given up once so many guests in a row were lost without a checkpoint between them. */
 static void check_requeues(World *world, const BerthCoreTask *old, const BerthCoreTask *now)
 {
-    guint32 in_vain = old->checkpoint_epoch == 0
-                          ? old->requeues
-                          : MIN(old->requeues, old->epoch - old->checkpoint_epoch);
+    guint32 in_vain = old->requeues - old->checkpoint_requeues;
     CHECK(world,
           now->requeues == old->requeues || (now->requeues == old->requeues + 1 && in_vain < 3),
           old->job);

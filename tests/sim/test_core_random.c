@@ -131,6 +131,7 @@ static const char *const covered[] = {
     "peak changed",
     "peak put back",
     "start waits for room",
+    "start has waited",
     "move waits for room",
     "growth waits for room",
     "move given up",

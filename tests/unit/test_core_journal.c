@@ -115,10 +115,10 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "submitted.array_size=9 nodes=1,2 "
         "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:3:96:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:"
         "1:0:"
-        "0:0:3:96:2:128:54:1:1:0:32:16:4:5:40:41:1,"
+        "0:0:3:96:2:128:54:1:1:0:32:16:4:5:40:41:1:1,"
         "8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:"
         "0:"
-        "0:0:0:0:0:0:0"};
+        "0:0:0:0:0:0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -138,7 +138,7 @@ static void journal_restored_job_has_its_tasks(void **state)
     char line[] =
         "restored-job submitted.id=7 submitted.array_size=9 "
         "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:2:3:70:5:97:4:300:164:56:5:58:1:8:9:77:33:1500:"
-        "400:50:66:1:0:2:52:1:3:96:2:128:55:1:1:1:32:16:17:5:40:41:1";
+        "400:50:66:1:0:2:52:1:3:96:2:128:55:1:1:1:32:16:17:5:40:41:1:1";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
@@ -158,6 +158,7 @@ static void journal_restored_job_has_its_tasks(void **state)
     assert_int_equal(task->checkpoint_resources.vcpus, 5);
     assert_int_equal(task->checkpoint_resources.memory_mib, 97);
     assert_int_equal(task->checkpoint_last, 4);
+    assert_int_equal(task->checkpoint_requeues, 1);
     assert_int_equal(task->checkpoints_mib, 300);
     assert_int_equal(task->checkpoint_space_mib, 164);
     assert_int_equal(task->checkpoint_wanted, BERTH_REASON_CHECKPOINTED_BY_USER);

@@ -315,10 +315,43 @@ static void task_that_left_without_fence_fails(void **state)
                       "? 1 NODE_FAIL guest-vanished releasing\n");
 }
 
+/* Two are lost, and what it is then frozen as is as good as new: neither these nor starts that fail count against that. */
+static void task_lost_guests_are_counted_from_its_checkpoint(void **state)
+{
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_PLAN_DEPTH, 1,
+                          "node 1 4 1000\n"
+                          "submit 1 may-checkpoint -> START 1.1@1\n"
+                          "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                          "released 1.1 -> START 1.2@1\n"
+                          "running 1.2\n"
+                          "gone 1.2 guest-vanished -> RELEASE 1.2@1\n"
+                          "released 1.2 -> START 1.3@1\n"
+                          "running 1.3\n"
+                          "at 100\n"
+                          "freeze 1 disk -> CHECKPOINT 1.3@1\n"
+                          "checkpointed 1.3 stored=100 -> RELEASE 1.3@1\n"
+                          "released 1.3\n"
+                          "thaw 1 -> RESTORE 1.4@1\n"
+                          "start-failed 1.4 storage -> RELEASE 1.4@1\n"
+                          "released 1.4\n"
+                          "at 105\n"
+                          "timer -> RESTORE 1.5@1\n"
+                          "running 1.5\n"
+                          "gone 1.5 guest-vanished -> RELEASE 1.5@1\n"
+                          "released 1.5 -> RESTORE 1.6@1\n"
+                          "running 1.6\n"
+                          "gone 1.6 guest-vanished -> RELEASE 1.6@1\n"
+                          "released 1.6 -> RESTORE 1.7@1\n"
+                          "running 1.7\n"
+                          "gone 1.7 guest-vanished -> RELEASE 1.7@1\n"
+                          "? 1 NODE_FAIL guest-vanished releasing\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(task_lost_guests_are_requeued_a_few_times),
+        cmocka_unit_test(task_lost_guests_are_counted_from_its_checkpoint),
         cmocka_unit_test(task_taken_and_missing_is_lost),
         cmocka_unit_test(task_not_taken_and_missing_starts_with_a_new_epoch),
         cmocka_unit_test(task_no_requeue_fails_when_its_guest_is_lost),

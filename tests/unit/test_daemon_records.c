@@ -71,6 +71,7 @@ static const BerthCoreTask core_tasks[] = {
      .checkpoint_ran_usec = 70,
      .checkpoint_resources = {.vcpus = 3, .memory_mib = 96},
      .checkpoint_last = 5,
+     .checkpoint_requeues = 2,
      .checkpoints_mib = 300,
      .checkpoint_space_mib = 164,
      .checkpoint_wanted = BERTH_REASON_CHECKPOINTED_BY_USER,
@@ -149,6 +150,7 @@ static void assert_task_equal(const BerthCoreTask *a, const BerthCoreTask *b)
     assert_int_equal(a->checkpoint_resources.vcpus, b->checkpoint_resources.vcpus);
     assert_int_equal(a->checkpoint_resources.memory_mib, b->checkpoint_resources.memory_mib);
     assert_int_equal(a->checkpoint_last, b->checkpoint_last);
+    assert_int_equal(a->checkpoint_requeues, b->checkpoint_requeues);
     assert_int_equal(a->checkpoints_mib, b->checkpoints_mib);
     assert_int_equal(a->checkpoint_space_mib, b->checkpoint_space_mib);
     assert_int_equal(a->checkpoint_wanted, b->checkpoint_wanted);
