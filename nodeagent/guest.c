@@ -444,7 +444,7 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
     guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
-    berth_guest_look_why_it_stands(guest);
+    berth_guest_look_why_it_stands(guest, domain->stands_still);
     guest->hold_is_unknown = guest->share_is_unknown = TRUE;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);

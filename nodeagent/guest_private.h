@@ -224,8 +224,8 @@ void berth_guest_restore_not(BerthGuest *guest);
 void berth_guest_let_restored_go(BerthGuest *guest);
 /* It goes on, or is gone. */
 void berth_guest_stands_no_more(BerthGuest *guest);
-/* It was adopted: was it restored by an agent before us, and has not gone on? */
-void berth_guest_look_why_it_stands(BerthGuest *guest);
+/* It was adopted, and STANDS_STILL: was it restored by an agent before us, and has not gone on? */
+void berth_guest_look_why_it_stands(BerthGuest *guest, gboolean stands_still);
 
 /* --- guest_leave.c --- */
 

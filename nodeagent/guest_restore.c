@@ -220,11 +220,15 @@ void berth_guest_stands_no_more(BerthGuest *guest)
     g_unlink(path);
 }
 
-void berth_guest_look_why_it_stands(BerthGuest *guest)
+/* Of a restored domain libvirt tells the same reason as in the last step of a move: that nobody has frozen it. */
+void berth_guest_look_why_it_stands(BerthGuest *guest, gboolean stands_still)
 {
     g_autofree char *path = stands_path(guest);
-    guest->stands_restored = g_file_test(path, G_FILE_TEST_EXISTS);
-    if (guest->stands_restored && !guest->is_frozen)
+    if (!g_file_test(path, G_FILE_TEST_EXISTS))
+        return;
+    if (stands_still)
+        guest->stands_restored = guest->is_frozen = guest->freeze_wanted = TRUE;
+    else
         berth_guest_stands_no_more(guest);
 }
 

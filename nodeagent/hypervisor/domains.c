@@ -247,6 +247,7 @@ static gboolean read_pause(virDomainPtr domain, BerthDomain *found, GError **err
         return TRUE;
     if (reason == VIR_DOMAIN_PAUSED_MIGRATION && !berth_domain_find_move(domain, &move, error))
         return FALSE;
+    found->stands_still = TRUE;
     found->is_starting = reason == VIR_DOMAIN_PAUSED_STARTING_UP || move == BERTH_MOVE_IN;
     found->is_frozen = reason != VIR_DOMAIN_PAUSED_IOERROR &&
                        reason != VIR_DOMAIN_PAUSED_STARTING_UP &&

@@ -41,6 +41,7 @@ typedef struct {
     gboolean
         is_frozen; /* of those in a list: somebody, and neither an I/O error nor the last step of a
                          * move, has stopped its vCPUs */
+    gboolean stands_still; /* likewise: its vCPUs do, for whatever reason */
     gboolean
         is_starting; /* likewise: it is being made, or its memory is on its way from another host */
 } BerthDomain;

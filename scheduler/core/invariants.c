@@ -200,15 +200,15 @@ static void check_room(const BerthCore *core, const CoreGuest *guest)
           record->job);
 }
 
-/* Its timer runs, or waits for what is being done to it, or for an operator to thaw it. */
+/* Its timer runs, be it to what is assumed, or waits for what is being done to it, or for an operator to thaw it. */
 static void check_time_limit(const CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
     gboolean is_timed = core_heap_has(&task->timer.link);
-    gboolean is_limited =
-        task->job->class->shape.time_limit_usec > 0 && record->stop_reason == BERTH_REASON_NONE;
+    gboolean may_reach_it = record->stop_reason == BERTH_REASON_NONE;
     gboolean stands_free = record->frozen_usec > 0 && !core_freeze_is_charged(record->reason);
-    CHECK(is_timed ? is_limited : !is_limited || stands_free || task->guests[0].op != BERTH_OP_NONE,
+    CHECK(is_timed ? may_reach_it
+                   : !may_reach_it || stands_free || task->guests[0].op != BERTH_OP_NONE,
           "job %" G_GUINT64_FORMAT, record->job);
 }
 

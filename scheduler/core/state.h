@@ -268,6 +268,7 @@ struct CoreTask {
     gint64 leaving_usec;        /* since then they are; 0 = they are not */
     guint64 changed_at;         /* event that last reported it as changed */
     gint64 planned_end_usec;    /* when its guests are thought to leave */
+    gint64 assumed_usec;        /* without a limit: that it is thought to have, as it ran so long; 0 */
     gint64 end_usec;            /* latest end that a guest of it reported */
     CoreLoss *loss;             /* charge.c; NULL = is one guest, or none was heard to lose */
     gint64 peak_told_usec;      /* its peak was last looked at whether it has changed. predict.c */

@@ -83,6 +83,15 @@ static void end_at_time_limit(BerthCore *core, CoreTask *task, gboolean wanted_s
     core_task_stop(core, task, BERTH_REASON_TIME_LIMIT);
 }
 
+static void outrun_assumption(BerthCore *core, CoreTask *task)
+{
+    gint64 used_usec = core_charge_used_usec(task, core->now_usec);
+    task->assumed_usec = core_time_add(used_usec, used_usec);
+    core_charge_plan(core, task);
+    core_task_arm(core, task);
+    core->pass_wanted = core->plan_wanted = TRUE;
+}
+
 /* While it is checkpointed it stands still, and its time too; what is to be saved at its limit waits
  * for what is being done to it. After that there is a timer again. */
 static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
@@ -94,6 +103,10 @@ static void on_time_limit(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (core_charge_end_usec(core, task) > core->now_usec) {
         core_charge_plan(core, task);
         core_task_arm(core, task);
+        return;
+    }
+    if (task->job->class->shape.time_limit_usec == 0) {
+        outrun_assumption(core, task);
         return;
     }
     if (saves)

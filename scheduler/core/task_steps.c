@@ -288,11 +288,20 @@ void core_step_fence(BerthCore *core, CoreGuest *guest)
 
 /* --- the guest starts and runs -------------------------------------------------------------- */
 
+/* Who has outrun what was assumed is thought to run for as long again: else whoever comes first would be planned in his place
+ * for the very next moment, for ever. */
+static gint64 assumed_limit_usec(const BerthCore *core, const CoreTask *task)
+{
+    gint64 assumed_usec = MAX(task->assumed_usec, core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC]);
+    gint64 ran_usec = task->record.ran_usec;
+    return ran_usec < assumed_usec ? assumed_usec : core_time_add(ran_usec, ran_usec);
+}
+
 gint64 core_task_time_left_usec(const BerthCore *core, const CoreTask *task)
 {
     gint64 limit_usec = task->job->class->shape.time_limit_usec;
     if (limit_usec == 0)
-        limit_usec = core->tunings[BERTH_TUNING_ASSUMED_LIMIT_USEC];
+        limit_usec = assumed_limit_usec(core, task);
     return MAX(core_time_add(limit_usec - task->record.ran_usec, task->record.starved_usec), 0);
 }
 
@@ -369,7 +378,7 @@ void core_task_start(BerthCore *core, CoreTask *task, const guint32 *nodes,
     record->not_before_usec = 0;
     record->start_usec = 0;
     record->end_usec = 0;
-    task->end_usec = 0;
+    task->end_usec = task->assumed_usec = 0;
     task->job->n_active++;
     for (guint32 i = 0; i < task->n_guests; i++)
         place_guest(core, &task->guests[i], nodes[i], is_opportunistic);
@@ -410,8 +419,7 @@ void core_task_wait_no_more(BerthCore *core, CoreTask *task)
 void core_task_arm(BerthCore *core, CoreTask *task)
 {
     const BerthCoreTask *record = &task->record;
-    if (record->phase != BERTH_GUEST_RUNNING || task->job->class->shape.time_limit_usec == 0 ||
-        record->stop_reason != BERTH_REASON_NONE)
+    if (record->phase != BERTH_GUEST_RUNNING || record->stop_reason != BERTH_REASON_NONE)
         return;
     gint64 end_usec = core_charge_end_usec(core, task);
     /* What it is planned to end at is put off first where it will not. */

@@ -210,6 +210,12 @@ gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id
     return ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen;
 }
 
+void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id)
+{
+    g_autofree char *name = berth_guest_name_format(id);
+    ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->stands_still = TRUE;
+}
+
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
 {
     const BerthGuestId none = {0};
@@ -329,7 +335,7 @@ void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
     BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
     fake->resumes++;
     if (domain != NULL)
-        domain->is_frozen = FALSE;
+        domain->is_frozen = domain->stands_still = FALSE;
     fake->paused_by_io_error = FALSE;
     fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_RESUMED, fake->user_data);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
@@ -509,6 +515,7 @@ static BerthDomain *copy_domain(const BerthDomain *domain)
     BerthDomain *copy =
         domain_new(domain->name, &domain->metadata.id, domain->channel_path, domain->console_path);
     copy->is_frozen = domain->is_frozen;
+    copy->stands_still = domain->stands_still || domain->is_frozen;
     copy->is_starting = domain->is_starting;
     copy->metadata.limits = domain->metadata.limits;
     copy->metadata.balloon_mib = domain->metadata.balloon_mib;

@@ -73,6 +73,8 @@ BerthHypervisor *fake_hypervisor(void);
 /* A domain runs from now on; nobody is told. */
 void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const char *channel_path,
                          const char *console_path);
+/* It stands still as libvirt has restored it; nobody is told. */
+void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id);
 /* Its vCPUs stand still; nobody is told. */
 void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id);

@@ -211,6 +211,33 @@ static void later_end_puts_off_all_that_wait_for_it(void **state)
         "planned 4 231\n");
 }
 
+/* --- who has no limit ------------------------------------------------------------------------- */
+
+#define FOR_TWO(limit)                                                                             \
+    "node 1 4 1000\n"                                                                              \
+    "node 2 4 1000\n"                                                                              \
+    "submit 1 v=4 limit=" limit " nodes=1 -> START 1.1@1\n"                                        \
+    "running 1.1\n"                                                                                \
+    "at 86000\n"                                                                                   \
+    "submit 2 v=2 limit=4000 nodes=2 -> START 2.1@2\n"                                             \
+    "running 2.1\n"                                                                                \
+    "submit 3 v=2 limit=5000 nodes=2 -> START 3.1@2\n"                                             \
+    "running 3.1\n"                                                                                \
+    "at 86500\n"                                                                                   \
+    "timer\n"                                                                                      \
+    "submit 10 v=4 limit=100\n"                                                                    \
+    "planned 10 91000\n"                                                                           \
+    "exited 2.1 -> RELEASE 2.1@2\n"                                                                \
+    "released 2.1\n"                                                                               \
+    "submit 11 v=2 limit=100000\n"
+
+/* 1 has run for a day, which is what was assumed: it is not thought to leave any moment. */
+static void who_outruns_what_is_assumed_is_in_nobodys_plan(void **state)
+{
+    run(FOR_TWO("1000000"));
+    run(FOR_TWO("0"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -225,6 +252,7 @@ int main(void)
         cmocka_unit_test(who_loses_its_node_goes_elsewhere),
         cmocka_unit_test(maintenance_moves_plans_away_and_back),
         cmocka_unit_test(later_end_puts_off_all_that_wait_for_it),
+        cmocka_unit_test(who_outruns_what_is_assumed_is_in_nobodys_plan),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

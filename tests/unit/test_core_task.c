@@ -161,7 +161,11 @@ static void task_without_time_limit_runs_on(void **state)
     run("node 1 4 1000\n"
         "submit 1 limit=0 -> START 1.1@1\n"
         "running 1.1\n"
-        "next never\n");
+        "next 86400\n"
+        "at 86400\n"
+        "timer\n"
+        "next 172800\n"
+        "? 1 RUNNING none running\n");
 }
 
 static void task_stop_decides_even_a_good_end(void **state)

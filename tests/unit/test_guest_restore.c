@@ -163,7 +163,7 @@ static void next_agent_knows_why_a_guest_stands_still(void **state)
     AgentFixture *fixture = *state;
     agent_fixture_set_disk_client("10.0.0.1:0/7");
     agent_fixture_add_guest(fixture);
-    fake_hypervisor_set_frozen(fixture->hypervisor, &agent_fixture_id);
+    fake_hypervisor_set_restored(fixture->hypervisor, &agent_fixture_id);
     note_to_stand(fixture);
     agent_fixture_start(fixture);
     BerthGuest *guest = agent_fixture_guest(fixture);
