@@ -26,6 +26,7 @@
 #include "scheduler/core/least.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
+#include "scheduler/core/owner.h"
 #include "scheduler/core/placement.h"
 #include "scheduler/core/plan.h"
 #include "scheduler/core/replan.h"
@@ -125,6 +126,13 @@ static gboolean try_to_start(Pass *pass, CoreClass *class, const GArray *candida
 
 /* --- the firm ones --------------------------------------------------------------------------- */
 
+/* It stands, or was made just now. */
+static void count_planned(Pass *pass, const CoreClass *class)
+{
+    pass->n_planned++;
+    core_owner_plan(pass->core, class, CORE_PLAN_FIRM);
+}
+
 static void plan_first(Pass *pass, const CoreJob *job, gint64 rank)
 {
     BerthCore *core = pass->core;
@@ -135,9 +143,11 @@ static void plan_first(Pass *pass, const CoreJob *job, gint64 rank)
         core_search_first(core, class, core_class_length_usec(core, class),
                           core_plan_heeds_at(core->plan, CORE_PLAN_FIRM, pass->n_planned), nodes,
                           core_plan_depth(core, CORE_PLAN_FIRM) > 1 ? &supply : NULL);
-    if (start_usec != G_MAXINT64)
-        core_plan_insert(core, CORE_PLAN_FIRM, pass->n_planned++,
+    if (start_usec != G_MAXINT64) {
+        core_plan_insert(core, CORE_PLAN_FIRM, pass->n_planned,
                          &(CorePlannedStart){job, rank, start_usec, nodes, supply});
+        count_planned(pass, class);
+    }
     /* What one cannot, none of its class ever can, as things are. */
     core_ahead_skip(pass->ahead, start_usec == G_MAXINT64);
 }
@@ -149,8 +159,10 @@ static gboolean plan_ahead(Pass *pass)
     const CoreJob *job = core_ahead_first(pass->ahead, &rank);
     if (job == NULL)
         return FALSE;
-    if (core_replan_stands(pass->core, CORE_PLAN_FIRM, pass->n_planned, job, rank)) {
-        pass->n_planned++;
+    if (core_owner_hinders_plan(pass->core, job->class, CORE_PLAN_FIRM)) {
+        core_ahead_skip(pass->ahead, TRUE);
+    } else if (core_replan_stands(pass->core, CORE_PLAN_FIRM, pass->n_planned, job, rank)) {
+        count_planned(pass, job->class);
         core_ahead_skip(pass->ahead, FALSE);
     } else {
         plan_first(pass, job, rank);
@@ -165,14 +177,15 @@ static gboolean plan_class(Pass *pass, CoreClass *class)
     BerthCore *core = pass->core;
     if (core_placement_park(core, class))
         return FALSE;
-    gboolean is_planned = core_replan_stands(core, CORE_PLAN_FIRM, pass->n_planned,
+    gboolean is_planned = !core_owner_hinders_plan(core, class, CORE_PLAN_FIRM) &&
+                          core_replan_stands(core, CORE_PLAN_FIRM, pass->n_planned,
                                              core_class_head(class), class->rank);
     if (!is_planned && try_first(pass, class))
         return FALSE;
     class->looked_at = core->pass;
     core_ahead_add(pass->ahead, class);
     if (is_planned) {
-        pass->n_planned++;
+        count_planned(pass, class);
         core_ahead_skip(pass->ahead, FALSE);
     }
     return TRUE;

@@ -11,6 +11,7 @@
 #include "scheduler/core/checkpoint.h"
 
 #include "scheduler/core/charge.h"
+#include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -21,16 +22,22 @@
 
 /* --- space ---------------------------------------------------------------------------------- */
 
-guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
+static guint64 space_of_mib(const BerthCore *core, guint64 memory_mib)
 {
-    guint64 memory_mib = core_guest_resources(guest).memory_mib;
     return memory_mib + memory_mib / 256 +
            (guint64)core->tunings[BERTH_TUNING_CHECKPOINT_MARGIN_MIB];
 }
 
+guint64 core_checkpoint_space_mib(const BerthCore *core, const CoreGuest *guest)
+{
+    return space_of_mib(core, core_guest_resources(guest).memory_mib);
+}
+
 void core_checkpoint_count_slack(BerthCore *core, CoreGuest *guest)
 {
-    guint64 space_mib = guest->is_opportunistic ? core_guest_resources(guest).memory_mib : 0;
+    gboolean may_need_it =
+        guest->is_opportunistic && core_class_can_checkpoint(core, guest->task->job->class);
+    guint64 space_mib = may_need_it ? core_checkpoint_space_mib(core, guest) : 0;
     core->space_mib += space_mib - guest->space_mib;
     guest->space_mib = space_mib;
 }
@@ -49,6 +56,13 @@ guint64 core_checkpoint_space_left_mib(const BerthCore *core)
     guint64 given_mib = all_mib - MIN(all_mib, core->stored_mib + core->space_mib);
     guint64 room_mib = room_for_checkpoints_mib(core);
     return MIN(given_mib, room_mib - MIN(room_mib, core->kept_mib + core->space_mib));
+}
+
+gboolean core_checkpoint_has_space_in_slack(const BerthCore *core, const CoreClass *class)
+{
+    return !core_class_can_checkpoint(core, class) ||
+           space_of_mib(core, core_class_start_memory_mib(class)) <=
+               core_checkpoint_space_left_mib(core);
 }
 
 void core_checkpoint_room_changed(BerthCore *core, guint64 room_mib)

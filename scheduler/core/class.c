@@ -138,13 +138,16 @@ gboolean core_class_can_move(const BerthCore *core, const CoreClass *class)
            (core->config.features & BERTH_FEATURE_MIGRATION) != 0;
 }
 
+gboolean core_class_can_checkpoint(const BerthCore *core, const CoreClass *class)
+{
+    return class->shape.may_checkpoint && class->shape.guests == 1 &&
+           (core->config.features & BERTH_FEATURE_CHECKPOINT) != 0;
+}
+
 gboolean core_class_may_be_in_slack(const BerthCore *core, const CoreClass *class)
 {
-    const CoreShape *shape = &class->shape;
-    gboolean can_leave =
-        (shape->may_move && (core->config.features & BERTH_FEATURE_MIGRATION)) ||
-        (shape->may_checkpoint && (core->config.features & BERTH_FEATURE_CHECKPOINT));
-    return shape->opportunistic && shape->guests == 1 && can_leave;
+    return class->shape.opportunistic &&
+           (core_class_can_move(core, class) || core_class_can_checkpoint(core, class));
 }
 
 gint64 core_class_length_usec(const BerthCore *core, const CoreClass *class)

@@ -15,6 +15,7 @@ CoreJob *core_class_head(const CoreClass *class);
 gboolean core_class_allows(const CoreClass *class, guint32 node);
 /* A guest of it can be moved while it runs, as things are set. */
 gboolean core_class_can_move(const BerthCore *core, const CoreClass *class);
+gboolean core_class_can_checkpoint(const BerthCore *core, const CoreClass *class);
 /* A task of it may start in slack, if there is room, as things are set. */
 gboolean core_class_may_be_in_slack(const BerthCore *core, const CoreClass *class);
 /* How long a task of it is planned for. */

@@ -194,6 +194,8 @@ static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *de
         if (job->family == NULL || eldest(job->family) == job || job->is_singleton)
             return;
         job->is_singleton = TRUE;
+    } else if (other == job) {
+        give_up(core, job); /* nobody comes after himself */
     } else if (other != NULL && !other->has_ended) {
         if (dependency->kind == BERTH_AFTER_START && has_started(other))
             return;

@@ -56,6 +56,7 @@ static gboolean is_firm(Gathering *gathering, const CoreJob *job)
     if (gathering->n_skipped >= core_plan_n_firm_of(gathering->core->plan, job->id))
         return FALSE;
     gathering->n_skipped++;
+    core_owner_plan(gathering->core, job->class, CORE_PLAN_GATHERED);
     return TRUE;
 }
 
@@ -84,9 +85,12 @@ static gboolean plan(Gathering *gathering, const CoreJob *job, gint64 rank)
 {
     if (is_firm(gathering, job))
         return TRUE;
+    if (core_owner_hinders_plan(gathering->core, job->class, CORE_PLAN_GATHERED))
+        return FALSE;
     if (!core_replan_stands(gathering->core, CORE_PLAN_GATHERED, gathering->n_planned, job, rank) &&
         !search(gathering, job, rank))
         return FALSE;
+    core_owner_plan(gathering->core, job->class, CORE_PLAN_GATHERED);
     gathering->n_planned++;
     return TRUE;
 }

@@ -258,15 +258,35 @@ void core_task_over(BerthCore *core, CoreTask *task)
     core_depend_ended(core, job);
 }
 
-static void forget(BerthCore *core, CoreTask *task)
+static void forget_one(CoreJob *job, CoreTask *task)
 {
-    CoreJob *job = task->job;
     guint32 place = place_of(job, task->record.task);
     memmove(&job->tasks[place], &job->tasks[place + 1],
             (job->n_tasks - place - 1) * sizeof job->tasks[0]);
     job->n_tasks--;
-    job->n_over--;
     task_free(task);
+}
+
+static void forget_many(CoreJob *job)
+{
+    guint32 n_kept = 0;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i]->is_forgotten)
+            task_free(job->tasks[i]);
+        else
+            job->tasks[n_kept++] = job->tasks[i];
+    job->n_tasks = n_kept;
+}
+
+/* TASK is one of them. All at once: each by itself would move those behind it, of an array of a million. */
+static void forget_over_of(BerthCore *core, CoreJob *job, CoreTask *task)
+{
+    job->n_over -= job->n_forgotten;
+    if (job->n_forgotten == 1)
+        forget_one(job, task);
+    else
+        forget_many(job);
+    job->n_forgotten = 0;
     if (job->n_tasks > 0 || job->next < job->array_size)
         return;
     core_depend_remove(core, job);
@@ -276,7 +296,18 @@ static void forget(BerthCore *core, CoreTask *task)
 
 void core_jobs_forget_over(BerthCore *core)
 {
-    for (guint i = 0; i < core->over->len; i++)
-        forget(core, g_ptr_array_index(core->over, i));
+    g_autoptr(GPtrArray) firsts = g_ptr_array_new(); /* one CoreTask of each job */
+    if (core->over->len == 0)
+        return;
+    for (guint i = 0; i < core->over->len; i++) {
+        CoreTask *task = g_ptr_array_index(core->over, i);
+        task->is_forgotten = TRUE;
+        if (task->job->n_forgotten++ == 0)
+            g_ptr_array_add(firsts, task);
+    }
     g_ptr_array_set_size(core->over, 0);
+    for (guint i = 0; i < firsts->len; i++) {
+        CoreTask *task = g_ptr_array_index(firsts, i);
+        forget_over_of(core, task->job, task);
+    }
 }

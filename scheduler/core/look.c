@@ -179,7 +179,7 @@ static BerthCoreSlackAnswer slack_answer(BerthCore *core, const CoreClass *class
         return BERTH_SLACK_CANNOT_LEAVE;
     if (task != NULL && task->record.wants_backing)
         return BERTH_SLACK_WANTS_BACKING;
-    if (core_class_start_memory_mib(class) > core_checkpoint_space_left_mib(core))
+    if (!core_checkpoint_has_space_in_slack(core, class))
         return BERTH_SLACK_NO_SPACE;
     return BERTH_SLACK_ROOM;
 }

@@ -60,8 +60,7 @@ gboolean core_move_may_migrate(const BerthCore *core, const CoreGuest *guest)
 
 gboolean core_move_could_checkpoint(const BerthCore *core, const CoreGuest *guest)
 {
-    return (core->config.features & BERTH_FEATURE_CHECKPOINT) && guest->task->n_guests == 1 &&
-           guest->task->job->class->shape.may_checkpoint;
+    return core_class_can_checkpoint(core, guest->task->job->class);
 }
 
 gboolean core_move_may_checkpoint(const BerthCore *core, const CoreGuest *guest)

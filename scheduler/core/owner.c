@@ -35,6 +35,10 @@ struct CoreOwner {
     guint64 share;          /* of all, in 1/65536 */
     guint32 factor;
     GPtrArray *parked; /* CoreClass that wait for its limits */
+    struct {
+        BerthCoreLimits starts;
+        guint64 pass; /* in which they were planned */
+    } planned[CORE_PLAN_N_PARTS];
 };
 
 /* --- arithmetic ----------------------------------------------------------------------------- */
@@ -358,17 +362,52 @@ BerthCoreLimits core_owner_all_running(BerthCore *core)
     return get(core, 0, 0, FALSE)->running;
 }
 
+/* GUESTS of SIZE each, beside what it runs and what is PLANNED. */
+static gboolean is_beyond(const CoreOwner *owner, const BerthCoreLimits *planned, CoreSize size,
+                          guint32 guests)
+{
+    const BerthCoreLimits *limits = &owner->limits;
+    const BerthCoreLimits *running = &owner->running;
+    return (limits->running_tasks > 0 &&
+            running->running_tasks + planned->running_tasks >= limits->running_tasks) ||
+           (limits->vcpus > 0 &&
+            running->vcpus + planned->vcpus + guests * size.vcpus > limits->vcpus) ||
+           (limits->memory_mib > 0 &&
+            running->memory_mib + planned->memory_mib + guests * size.memory_mib >
+                limits->memory_mib);
+}
+
+static const BerthCoreLimits none;
+
 CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests)
 {
-    for (CoreOwner *up = owner; up != NULL; up = up->parent) {
-        const BerthCoreLimits *limits = &up->limits;
-        if ((limits->running_tasks > 0 && up->running.running_tasks >= limits->running_tasks) ||
-            (limits->vcpus > 0 && up->running.vcpus + guests * size.vcpus > limits->vcpus) ||
-            (limits->memory_mib > 0 &&
-             up->running.memory_mib + guests * size.memory_mib > limits->memory_mib))
+    for (CoreOwner *up = owner; up != NULL; up = up->parent)
+        if (is_beyond(up, &none, size, guests))
             return up;
-    }
     return NULL;
+}
+
+void core_owner_plan(const BerthCore *core, const CoreClass *class, CorePlanPart part)
+{
+    const CoreShape *shape = &class->shape;
+    for (CoreOwner *up = shape->owner; up != NULL; up = up->parent) {
+        if (up->planned[part].pass != core->pass)
+            up->planned[part].starts = none;
+        up->planned[part].pass = core->pass;
+        up->planned[part].starts.running_tasks++;
+        up->planned[part].starts.vcpus += shape->guests * shape->start.vcpus;
+        up->planned[part].starts.memory_mib += shape->guests * shape->start.memory_mib;
+    }
+}
+
+gboolean core_owner_hinders_plan(const BerthCore *core, const CoreClass *class, CorePlanPart part)
+{
+    const CoreShape *shape = &class->shape;
+    for (const CoreOwner *up = shape->owner; up != NULL; up = up->parent)
+        if (is_beyond(up, up->planned[part].pass == core->pass ? &up->planned[part].starts : &none,
+                      shape->start, shape->guests))
+            return TRUE;
+    return FALSE;
 }
 
 void core_owner_park(CoreOwner *owner, CoreClass *class)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "scheduler/core/plan.h"
 #include "scheduler/core/state.h"
 
 /* Accounts and users: what each uses, may use and is entitled to. A tree; its root is above all. */
@@ -36,6 +37,10 @@ gboolean core_owner_counts(const CoreTask *task);
 BerthCoreLimits core_owner_all_running(BerthCore *core);
 /* Who of OWNER and those above does not let one more run now; NULL = all do. */
 CoreOwner *core_owner_hinders(CoreOwner *owner, CoreSize size, guint32 guests);
+/* A task of CLASS has a planned start in PART of the plan that this pass makes. */
+void core_owner_plan(const BerthCore *core, const CoreClass *class, CorePlanPart part);
+/* One of CLASS could not run beside all of its owners' that run and all that were planned so. */
+gboolean core_owner_hinders_plan(const BerthCore *core, const CoreClass *class, CorePlanPart part);
 
 /* CLASS is to be tried again when OWNER may run more. */
 void core_owner_park(CoreOwner *owner, CoreClass *class);

@@ -167,11 +167,6 @@ CoreNode *core_slack_find(BerthCore *core, const CoreLodger *lodger, guint32 exc
 
 /* --- the pass ------------------------------------------------------------------------------- */
 
-static gboolean has_space(const BerthCore *core, const CoreClass *class)
-{
-    return core_class_start_memory_mib(class) <= core_checkpoint_space_left_mib(core);
-}
-
 static gboolean wants_backing(const CoreTask *task)
 {
     return task != NULL && task->record.wants_backing;
@@ -182,7 +177,8 @@ gboolean core_slack_could_start(BerthCore *core, const CoreClass *class)
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
     if (!(core->config.features & BERTH_FEATURE_OPPORTUNISTIC) ||
-        !core_class_may_be_in_slack(core, class) || !has_space(core, class) || wants_backing(task))
+        !core_class_may_be_in_slack(core, class) ||
+        !core_checkpoint_has_space_in_slack(core, class) || wants_backing(task))
         return FALSE;
     CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
                          core_predict_held_mib(task), TRUE};
@@ -233,7 +229,7 @@ static gboolean try_in_slack(BerthCore *core, SlackPass *pass, CoreClass *class)
     CoreJob *job = core_class_head(class);
     const CoreTask *task = core_placement_next(job);
     gboolean was_close;
-    if (!has_space(core, class) || wants_backing(task))
+    if (!core_checkpoint_has_space_in_slack(core, class) || wants_backing(task))
         return FALSE;
     CoreLodger lodger = {class, class->shape.start, core_predict_new(core, job, task),
                          core_predict_held_mib(task), TRUE};

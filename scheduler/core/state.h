@@ -156,6 +156,7 @@ struct CoreJob {
     gint64 checkpoint_every_usec; /* 0 = not */
     guint32 n_active;             /* tasks that have a guest */
     guint32 n_over;               /* tasks in TASKS that are done with */
+    guint32 n_forgotten;          /* of these, that are being forgotten */
     CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
     guint64 name;         /* family, as submitted; 0 = none */
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
@@ -262,19 +263,20 @@ struct CoreGuest {
 struct CoreTask {
     BerthCoreTask record; /* its phase is the least advanced of its guests' */
     CoreJob *job;
+    gboolean is_forgotten; /* the event ends in which it was over */
     CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
     CoreTimer checkpoint_timer; /* checkpoint.c */
     CoreTimer overstay_timer;   /* while its guests are stopped or removed */
     gint64 leaving_usec;        /* since then they are; 0 = they are not */
     guint64 changed_at;         /* event that last reported it as changed */
     gint64 planned_end_usec;    /* when its guests are thought to leave */
-    gint64 assumed_usec;        /* without a limit: that it is thought to have, as it ran so long; 0 */
-    gint64 end_usec;            /* latest end that a guest of it reported */
-    CoreLoss *loss;             /* charge.c; NULL = is one guest, or none was heard to lose */
-    gint64 peak_told_usec;      /* its peak was last looked at whether it has changed. predict.c */
-    CoreSize counted;           /* of each of its guests, by its owners; 0 = it has none. owner.c */
-    guint64 rate_mib;           /* its part of theirs. owner.c */
-    CoreHeapLink returned;      /* in job->returned: it waits to start again */
+    gint64 assumed_usec;   /* without a limit: that it is thought to have, as it ran so long; 0 */
+    gint64 end_usec;       /* latest end that a guest of it reported */
+    CoreLoss *loss;        /* charge.c; NULL = is one guest, or none was heard to lose */
+    gint64 peak_told_usec; /* its peak was last looked at whether it has changed. predict.c */
+    CoreSize counted;      /* of each of its guests, by its owners; 0 = it has none. owner.c */
+    guint64 rate_mib;      /* its part of theirs. owner.c */
+    CoreHeapLink returned; /* in job->returned: it waits to start again */
     guint32 n_guests;
     CoreGuest guests[];
 };

@@ -127,6 +127,49 @@ static void what_is_gathered_stands_until_a_node_has_more_room(void **state)
         "planned 4 1000\n");
 }
 
+/* User 7 may run one task: what comes after 2 of his could not start when it is 3's turn, and no room is kept for that. */
+static void no_room_is_kept_for_more_than_who_may_run_at_once(void **state)
+{
+    static const char script[] =
+        "node 1 10 1000\n"
+        "node 2 10 1000\n"
+        "user 7 tasks=%u\n"
+        "submit 1 v=4 m=500 nodes=1 limit=100000 -> START 1.1@1\n"
+        "running 1.1\n"
+        "submit 9 v=10 m=1000 nodes=2 limit=100000 -> START 9.1@2\n"
+        "running 9.1\n"
+        "at 20\n"
+        "report 1.1 cpu=4000 mem=500\n"
+        "report 9.1 cpu=10000 mem=1000\n"
+        "submit 2 v=10 m=1000 nodes=2 limit=1000 uid=7\n"
+        "submit 3 v=10 m=1000 nodes=1 limit=1000 uid=7\n"
+        "submit 4 v=1 m=300 limit=1000 may-checkpoint slack nodes=1 -> START 4.1@1%s\n";
+    g_autofree char *one = g_strdup_printf(script, 1, "");
+    g_autofree char *two = g_strdup_printf(script, 2, "~");
+    run(one);
+    run(two);
+}
+
+static void no_start_is_firm_for_more_than_who_may_run_at_once(void **state)
+{
+    static const char script[] = "node 1 4 1000\n"
+                                 "node 2 4 1000\n"
+                                 "account 1 v=%u\n"
+                                 "submit 1 v=4 limit=1000 nodes=1 -> START 1.1@1\n"
+                                 "running 1.1\n"
+                                 "submit 2 v=1 limit=1100 nodes=2 -> START 2.1@2\n"
+                                 "running 2.1\n"
+                                 "submit 3 v=4 uid=7 account=1 limit=100000 p=5\n"
+                                 "submit 4 v=4 uid=8 account=1 limit=1000 p=5\n"
+                                 "planned 3 1000\n"
+                                 "planned 4 %s\n"
+                                 "submit 5 v=3 uid=9 limit=2000 p=1%s\n";
+    g_autofree char *one = g_strdup_printf(script, 4, "never", " -> START 5.1@2");
+    g_autofree char *two = g_strdup_printf(script, 8, "1100", "");
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_PLAN_DEPTH, 8, one);
+    core_script_run_tuned(BERTH_FEATURE_ALL, BERTH_TUNING_PLAN_DEPTH, 8, two);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -135,6 +178,8 @@ int main(void)
         cmocka_unit_test(who_was_sent_to_slack_is_tried_there),
         cmocka_unit_test(who_is_in_slack_is_backed_before_one_who_comes_later),
         cmocka_unit_test(what_is_gathered_stands_until_a_node_has_more_room),
+        cmocka_unit_test(no_room_is_kept_for_more_than_who_may_run_at_once),
+        cmocka_unit_test(no_start_is_firm_for_more_than_who_may_run_at_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

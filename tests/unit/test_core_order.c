@@ -197,6 +197,18 @@ static void after_ok_waits_for_a_good_end(void **state)
         "? 5 CANCELLED dependency-never none\n");
 }
 
+static void after_itself_nobody_comes(void **state)
+{
+    static const char *const kinds[] = {"any", "ok", "not", "start"};
+    for (guint i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        g_autofree char *script = g_strdup_printf("node 1 9 1000\n"
+                                                  "submit 1 %s:1\n"
+                                                  "? 1 CANCELLED dependency-never none\n",
+                                                  kinds[i]);
+        run(script);
+    }
+}
+
 static void after_not_ok_waits_for_a_bad_end(void **state)
 {
     run("node 1 9 1000\n"
@@ -498,6 +510,7 @@ int main(void)
         cmocka_unit_test(least_and_highest_priorities_have_points_too),
         cmocka_unit_test(qos_is_bounded),
         cmocka_unit_test(after_ok_waits_for_a_good_end),
+        cmocka_unit_test(after_itself_nobody_comes),
         cmocka_unit_test(after_not_ok_waits_for_a_bad_end),
         cmocka_unit_test(after_start_waits_for_all_tasks),
         cmocka_unit_test(after_start_does_not_wait_for_cancelled_tasks),
