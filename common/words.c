@@ -39,6 +39,8 @@ static const struct {
     {BERTH_REASON_DEPENDENCY_NEVER, "dependency-never",
      "a job that it comes after did not end as it must have"},
     {BERTH_REASON_PRESSURE, "pressure", "its node is short of memory or CPU"},
+    {BERTH_REASON_SLACK_FULL, "slack-full",
+     "what is in its node's slack could not have left in time any more"},
     {BERTH_REASON_ROOM_NEEDED, "room-needed", "a job with a guaranteed place needs the room"},
     {BERTH_REASON_PROMOTION, "promotion", "its whole reservation is backed there"},
     {BERTH_REASON_BALANCE, "balance",

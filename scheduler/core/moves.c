@@ -106,6 +106,7 @@ gboolean berth_core_action_is_pressing(const BerthCoreAction *action)
     gboolean is_save = action->kind == BERTH_ACTION_CHECKPOINT && action->stops;
     switch (action->reason) {
     case BERTH_REASON_PRESSURE:
+    case BERTH_REASON_SLACK_FULL:
     case BERTH_REASON_ROOM_NEEDED:
     case BERTH_REASON_STARVED:
         return is_save || action->kind == BERTH_ACTION_MIGRATE;

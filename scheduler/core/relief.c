@@ -282,7 +282,7 @@ static void keep_bound(BerthCore *core, CoreNode *node)
         leaving_mib(node) > 0)
         return;
     while (eviction == CANNOT && (largest = largest_on(core, node)) != NULL) {
-        eviction = evict(core, largest, BERTH_REASON_PRESSURE);
+        eviction = evict(core, largest, BERTH_REASON_SLACK_FULL);
         if (eviction == LEAVES)
             core_move_back_off(core, largest);
     }

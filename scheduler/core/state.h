@@ -263,7 +263,7 @@ struct CoreGuest {
 struct CoreTask {
     BerthCoreTask record; /* its phase is the least advanced of its guests' */
     CoreJob *job;
-    gboolean is_forgotten; /* the event ends in which it was over */
+    gboolean is_forgotten;      /* the event ends in which it was over */
     CoreTimer timer;            /* backoff, time limit, or next try to fence: never two at once */
     CoreTimer checkpoint_timer; /* checkpoint.c */
     CoreTimer overstay_timer;   /* while its guests are stopped or removed */

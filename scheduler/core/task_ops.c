@@ -86,7 +86,7 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (!input->ok && reason == BERTH_REASON_DRAIN)
         core_move_rest(core, guest);
     if (reason == BERTH_REASON_ROOM_NEEDED || reason == BERTH_REASON_PRESSURE ||
-        reason == BERTH_REASON_STARVED)
+        reason == BERTH_REASON_SLACK_FULL || reason == BERTH_REASON_STARVED)
         core_move_saved_for_room(core, guest, input->ok);
     if (reason == BERTH_REASON_STARVED)
         record->wants_backing = input->ok;

@@ -88,6 +88,8 @@ static const char *policy_text(Berth__Reason reason)
     switch (reason) {
     case BERTH__REASON__REASON_PRESSURE:
         return "its node ran short of memory or CPU";
+    case BERTH__REASON__REASON_SLACK_FULL:
+        return "what was in its node's slack could not have left in time any more";
     case BERTH__REASON__REASON_ROOM_NEEDED:
         return "a guaranteed start needed its room";
     case BERTH__REASON__REASON_PROMOTION:

@@ -275,6 +275,8 @@ static void check_op(World *world, const BerthCoreAction *action)
         world_note(world, "room needed");
     if (action->reason == BERTH_REASON_PRESSURE)
         world_note(world, "pressure");
+    if (action->reason == BERTH_REASON_SLACK_FULL)
+        world_note(world, "slack full");
 }
 
 static void check_stop(World *world, const BerthCoreAction *action)

@@ -131,6 +131,7 @@ static const char *const covered[] = {
     "peak changed",
     "peak put back",
     "start waits for room",
+    "slack full",
     "start has waited",
     "move waits for room",
     "growth waits for room",
