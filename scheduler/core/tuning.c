@@ -148,8 +148,8 @@ static const BerthCoreTuningInfo tunings[BERTH_TUNING_N] = {
                                             "and vCPUs by the hundred"},
     [BERTH_TUNING_EVACUATION_MAX_USEC] =
         {"evacuation_max_usec", "us", 300 * SECOND_USEC, SECOND_USEC, DAY_USEC,
-         "in which all guests in a node's slack can be checkpointed, so many at a time: no more of "
-         "them are let in; who is backed and waits for them is given up then",
+         "in which all guests in a node's slack can be checkpointed, as far as is known what they "
+         "use: no more of them are let in; who is backed and waits for them is given up then",
          "our choice: the longest that a backed start may wait for them; as long as a prediction "
          "takes to settle, so that a node is rid of them before it may look safe again"},
     [BERTH_TUNING_PRESSURE_PSI_PERMILLE] =

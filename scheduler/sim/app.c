@@ -158,6 +158,12 @@ static gboolean open_jobs(App *app, GError **error)
     if (!check_unread(app->options, "--jobs", path, error))
         return FALSE;
     gboolean is_there = g_file_test(path, G_FILE_TEST_EXISTS);
+    if (g_str_equal(path, "-")) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "--jobs -: results go to standard output; name a file, or /dev/stdout "
+                            "to have both there");
+        return FALSE;
+    }
     if (json != NULL && ((g_str_equal(path, json) && !is_there) ||
                          (g_file_test(path, G_FILE_TEST_IS_REGULAR) && is_same_file(path, json)))) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -301,7 +307,7 @@ static gboolean run_all(App *app, GError **error)
 static gboolean show(App *app, GError **error)
 {
     g_autofree char *json =
-        sim_report_json(app->workload, &app->options->sim, app->results, app->n_results);
+        sim_report_json(app->workload, app->options, app->results, app->n_results);
     if (json_is_stdout(app))
         fputs(json, stdout);
     if (app->json != NULL && !sim_output_write(app->json, json, error))
@@ -350,7 +356,8 @@ static gboolean replay(const SimOptions *options, GError **error)
         puts("all decisions are the same");
         return TRUE;
     }
-    printf("decisions differ after %" G_GUINT64_FORMAT " of the events\n", counts.n_different);
+    printf("decisions differ after %" G_GUINT64_FORMAT " of the events", counts.n_different);
+    puts(counts.n_different > SIM_REPLAY_TOLD_MAX ? ", of which the first are shown" : "");
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                 options->tunes ? "%s: with these constants the core decides otherwise"
                                : "%s: this core decides otherwise than the one that wrote it",

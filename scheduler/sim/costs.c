@@ -104,8 +104,9 @@ gboolean sim_costs_parse(SimCosts *costs, const char *text, GError **error)
     g_autoptr(GString) names = g_string_new(NULL);
     for (guint i = 0; i < SIM_COST_N; i++)
         g_string_append_printf(names, "%s%s", i > 0 ? ", " : "", costs_table[i].name);
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "--cost %s: wants NAME=NUMBER; names: %s", text, names->str);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "--cost %s: %s; names: %s", text,
+                equals == NULL || equals == text ? "wants NAME=NUMBER" : "there is no such cost",
+                names->str);
     return FALSE;
 }
 

@@ -397,6 +397,37 @@ static gboolean check_replay(Given *given, GError **error)
     return given->cost == NULL || refuse_beside_replay("--cost", error);
 }
 
+/* Where results go, and what is told beside them. */
+static gboolean decides_results(const char *name)
+{
+    static const char *const others[] = {"policy",  "json",   "jobs",    "plot",
+                                         "explain", "replay", "journal", NULL};
+    return !g_strv_contains(others, name);
+}
+
+static void append_all(GStrvBuilder *builder, const char *name, char **values)
+{
+    for (guint i = 0; values != NULL && values[i] != NULL; i++) {
+        g_autofree char *text = g_strdup_printf("--%s=%s", name, values[i]);
+        g_strv_builder_add(builder, text);
+    }
+}
+
+static char **list_given(Given *given)
+{
+    g_autoptr(GStrvBuilder) builder = g_strv_builder_new();
+    for (guint i = 0; i < G_N_ELEMENTS(singles); i++) {
+        char *values[] = {*single_of(given, i), NULL};
+        if (decides_results(singles[i].name))
+            append_all(builder, singles[i].name, values);
+    }
+    append_all(builder, "tune", given->tune);
+    append_all(builder, "cost", given->cost);
+    if (given->pool)
+        g_strv_builder_add(builder, "--pool");
+    return g_strv_builder_end(builder);
+}
+
 static gboolean take(Given *given, SimOptions *options, GError **error)
 {
     if (!check_replay(given, error))
@@ -410,6 +441,7 @@ static gboolean take(Given *given, SimOptions *options, GError **error)
     if (given->replay == NULL && given->traces == NULL)
         return refuse(error, "no trace is named; try berth-sim --help");
     options->traces = g_strdupv(given->traces);
+    options->given = list_given(given);
     return TRUE;
 }
 
@@ -511,5 +543,6 @@ void sim_options_clear(SimOptions *options)
     g_free(options->replay);
     g_free(options->journal);
     g_strfreev(options->traces);
+    g_strfreev(options->given);
     *options = (SimOptions){0};
 }

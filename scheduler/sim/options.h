@@ -24,6 +24,8 @@ typedef struct {
     char *journal; /* directory for such logs, POLICY.log; NULL = none */
     gboolean quiet;
     char **traces; /* NULL-terminated, at least one unless REPLAY */
+    char **
+        given; /* "--load=2.5", NULL-terminated: what was, of what decides results; not POLICIES and TRACES */
 } SimOptions;
 
 /* *OUT_STOP: --help or --version was answered on standard output. Errors: INVALID_ARGUMENT. */

@@ -14,8 +14,6 @@
 
 #include <string.h>
 
-#define TOLD_MAX 20u
-
 typedef struct {
     SimSource *source;
     SimInput *input;
@@ -79,7 +77,8 @@ static void take_actions(Replay *replay)
 
 static void compare(Replay *replay)
 {
-    if (!g_string_equal(replay->now, replay->then) && ++replay->counts.n_different <= TOLD_MAX) {
+    if (!g_string_equal(replay->now, replay->then) &&
+        ++replay->counts.n_different <= SIM_REPLAY_TOLD_MAX) {
         g_autofree char *then = readable(replay->then);
         g_autofree char *now = readable(replay->now);
         g_autofree char *text =

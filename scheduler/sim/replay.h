@@ -7,6 +7,9 @@
 
 #include <glib.h>
 
+/* So many differences are told. */
+#define SIM_REPLAY_TOLD_MAX 20u
+
 typedef struct {
     const char *path;
     const gint64 *tunings;    /* BERTH_TUNING_N values, of which those count that IS_TUNED; */

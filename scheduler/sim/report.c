@@ -104,8 +104,10 @@ static void add_head(GString *text, const SimWorkload *workload, SimUsageKind us
                                survey->n_limit_unknown);
     if (survey->n_number_again > 0)
         g_string_append_printf(
-            text, "; number of %" G_GUINT64_FORMAT " not above those before, and perhaps another's",
-            survey->n_number_again);
+            text,
+            "; %" G_GUINT64_FORMAT
+            " job number%s repeated or out of order, so that --explain may tell of another",
+            survey->n_number_again, survey->n_number_again == 1 ? "" : "s");
     g_string_append_c(text, '\n');
 }
 
@@ -116,10 +118,11 @@ static void add_unknown(GString *text, const char *what, guint64 n, guint64 n_jo
         n == n_jobs ? g_strdup("any job")
                     : g_strdup_printf("%" G_GUINT64_FORMAT " job%s", n, n == 1 ? "" : "s");
     if (n > 0)
-        g_string_append_printf(text,
-                               "usage: the trace does not say what %s %s used: all that is "
-                               "reserved counts as used, and leaves no slack\n",
-                               what, who);
+        g_string_append_printf(
+            text,
+            "usage: the trace does not say what %s %s used: all that is "
+            "reserved counts as used, which leaves no slack but what is kept for planned starts\n",
+            what, who);
 }
 
 static gboolean is_any(const SimFailures *failures)
@@ -161,10 +164,10 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
     return g_string_free(text, FALSE);
 }
 
-/* Those of the bound are of a queue that nobody has, and bound nothing. */
-static void add_waits(GString *text, SimPolicy policy, const SimFigures *figures)
+/* Those of the bound are of a queue that nobody has, and bound nothing; of no job there are none. */
+static void add_waits(GString *text, const SimResult *result, const SimFigures *figures)
 {
-    if (policy == SIM_POLICY_BOUND)
+    if (result->policy == SIM_POLICY_BOUND || result->metrics.jobs == 0)
         g_string_append_printf(text, " %10s %10s %9s", "-", "-", "-");
     else
         g_string_append_printf(text, " %10.0f %10.0f %9.2f", figures->mean_wait_s,
@@ -181,7 +184,7 @@ char *sim_report_row(const SimWorkload *workload, const SimResult *result,
     sim_figures(metrics, &figures);
     g_string_append_printf(text, "%-12s %8" G_GUINT64_FORMAT, sim_policy_name(result->policy),
                            metrics->jobs);
-    add_waits(text, result->policy, &figures);
+    add_waits(text, result, &figures);
     g_string_append_printf(
         text,
         " %9.2f %6.2f %6.2f %12.1f %7" G_GUINT64_FORMAT " %7" G_GUINT64_FORMAT
@@ -283,7 +286,18 @@ static void add_limits(JsonBuilder *json, const SimMetrics *metrics)
     add_int(json, "limit_extensions", metrics->limit_extensions);
 }
 
-static void add_setting(JsonBuilder *json, const SimWorkload *workload, const SimConfig *config)
+static void add_strings(JsonBuilder *json, const char *name, char **strings)
+{
+    json_builder_set_member_name(json, name);
+    json_builder_begin_array(json);
+    for (guint i = 0; strings[i] != NULL; i++) {
+        g_autofree char *text = g_utf8_make_valid(strings[i], -1);
+        json_builder_add_string_value(json, text);
+    }
+    json_builder_end_array(json);
+}
+
+static void add_setting(JsonBuilder *json, const SimWorkload *workload, const SimOptions *options)
 {
     const SimMachine *machine = sim_workload_machine(workload);
     const SimSurvey *survey = sim_workload_survey(workload);
@@ -306,10 +320,14 @@ static void add_setting(JsonBuilder *json, const SimWorkload *workload, const Si
         add_double(json, "estimates", sim_workload_estimates(workload));
     if (sim_workload_short_permille(workload) > 0)
         add_int(json, "too_short", survey->n_limit_short);
-    add_int(json, "seed", config->seed);
+    add_int(json, "seed", options->sim.seed);
+    json_builder_set_member_name(json, "version");
+    json_builder_add_string_value(json, PACKAGE_VERSION);
+    add_strings(json, "traces", options->traces);
+    add_strings(json, "options", options->given);
 }
 
-char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
+char *sim_report_json(const SimWorkload *workload, const SimOptions *options,
                       const SimResult *results, guint n)
 {
     g_autoptr(JsonBuilder) json = json_builder_new();
@@ -323,7 +341,7 @@ char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
         if (sim_workload_short_permille(workload) > 0)
             add_limits(json, &results[i].metrics);
         add_widths(json, &results[i].metrics);
-        add_setting(json, workload, config);
+        add_setting(json, workload, options);
         json_builder_end_object(json);
     }
     json_builder_end_array(json);

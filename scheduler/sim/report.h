@@ -3,7 +3,7 @@
 
 /* What came out, for people and for programs. */
 
-#include "scheduler/sim/sim.h"
+#include "scheduler/sim/options.h"
 
 typedef struct {
     SimPolicy policy;
@@ -28,5 +28,5 @@ char *sim_report_head(const SimWorkload *workload, SimUsageKind usage, const Sim
 char *sim_report_row(const SimWorkload *workload, const SimResult *result,
                      const SimFailures *failures);
 /* An array with one object per policy (transfer full). */
-char *sim_report_json(const SimWorkload *workload, const SimConfig *config,
+char *sim_report_json(const SimWorkload *workload, const SimOptions *options,
                       const SimResult *results, guint n);

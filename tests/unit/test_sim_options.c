@@ -152,6 +152,8 @@ static void sim_options_parse_bad_is_refused(void **state)
         {"berth-sim --tune luck=1 t", "--tune luck=1: there is no constant luck; --tune help"},
         {"berth-sim --tune settle_usec t", "--tune 'settle_usec': wants NAME=NUMBER"},
         {"berth-sim --tune =1 t", "wants NAME=NUMBER"},
+        {"berth-sim --cost boot_usec t", "--cost boot_usec: wants NAME=NUMBER; names: boot_usec, "},
+        {"berth-sim --cost boot=1 t", "--cost boot=1: there is no such cost; names: boot_usec, "},
         {"berth-sim --tune settle_usec=x t", "--tune settle_usec=x"},
         {"berth-sim --cost luck=1 t", "--cost luck=1"},
         {"berth-sim --replay log t", "not a trace"},
