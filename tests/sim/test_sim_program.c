@@ -523,7 +523,8 @@ static void numbers_that_come_again_are_said_in_the_head(void **state)
     g_autofree char *path = sim_fixture_file(*state, "a.swf", text);
     g_autoptr(Said) said = sim_program(*state, "--policy easy a.swf");
     assert_status(said, 0);
-    assert_has(said->out, "; 1 job number repeated or out of order, so that --explain may tell of another\n");
+    assert_has(said->out,
+               "; 1 job number repeated or out of order, so that --explain may tell of another\n");
     g_autoptr(Said) explained = sim_program(*state, "--policy easy --explain 3 a.swf");
     assert_status(explained, 2);
     assert_has(explained->err, "--explain: 2 jobs of the trace have the number 3");
