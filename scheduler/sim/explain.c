@@ -3,8 +3,11 @@
 #include "config.h"
 
 #include "common/words.h"
+#include "scheduler/core/look.h"
 #include "scheduler/sim/state.h"
 #include "scheduler/sim/words.h"
+
+#define BEFORE_MAX 3u /* so many of those before a job are named */
 
 static gboolean is_wanted(const Sim *sim, const SimJob *job)
 {
@@ -35,6 +38,22 @@ void sim_explain_action(Sim *sim, const BerthCoreAction *action)
     sim_explain(sim, &run->job, "%s", text);
 }
 
+/* Who comes before it, by their numbers in the trace. */
+static char *tell_before(Sim *sim, const BerthCoreWait *wait)
+{
+    GString *text = g_string_new(NULL);
+    for (guint i = 0; i < MIN(wait->n_before, BEFORE_MAX); i++) {
+        const SimRun *run = sim_run_find(sim, wait->before[i]);
+        g_autofree char *name = run == NULL ? NULL : sim_job_name(run->job.number, run->job.task);
+        if (name != NULL)
+            g_string_append_printf(text, "%s%s", text->len == 0 ? "; before it: " : ", ", name);
+    }
+    if (text->len > 0 && wait->jobs_before > BEFORE_MAX)
+        g_string_append_printf(text, " and %s%u more", wait->has_more_before ? "at least " : "",
+                               wait->jobs_before - BEFORE_MAX);
+    return g_string_free(text, FALSE);
+}
+
 /* Only where the reason is not the one told last. */
 void sim_explain_waiting(Sim *sim, SimRun *run)
 {
@@ -51,7 +70,11 @@ void sim_explain_waiting(Sim *sim, SimRun *run)
         return;
     g_autofree char *text =
         berth_words_waiting(reason, berth_core_planned_usec(sim->core, run->job.id), sim->now_usec);
-    sim_explain(sim, &run->job, "%s", text);
+    BerthCoreWait wait;
+    g_autofree char *before = berth_core_get_wait(sim->core, run->job.id, 0, &wait)
+                                  ? tell_before(sim, &wait)
+                                  : g_strdup("");
+    sim_explain(sim, &run->job, "%s%s", text, before);
 }
 
 char *sim_explain_ending(const BerthCoreTask *task)

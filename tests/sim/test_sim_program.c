@@ -530,6 +530,18 @@ static void numbers_that_come_again_are_said_in_the_head(void **state)
     assert_has(explained->err, "--explain: 2 jobs of the trace have the number 3");
 }
 
+/* All of them want the whole machine, and 1 has it. */
+static void explain_names_who_comes_before(void **state)
+{
+    static const SimFixtureJob jobs[] = {{0, 100, 200, 4}, {1, 100, 200, 4}, {2, 100, 200, 4},
+                                         {3, 100, 200, 4}, {4, 100, 200, 4}, {5, 100, 200, 4}};
+    trace(*state, jobs, G_N_ELEMENTS(jobs));
+    g_autoptr(Said) said =
+        sim_program(*state, "--policy easy --nodes 1 --vcpus 4 --memory 4G --explain 6 a.swf");
+    assert_status(said, 0);
+    assert_has(said->out, "job 6: waits: others are before it; before it: 2, 3, 4 and 1 more\n");
+}
+
 static void explain_ends_with_where_the_time_went(void **state)
 {
     static const SimFixtureJob jobs[] = {{0, 100, 200, 3}, {10, 100, 100, 2}, {20, 50, 60, 9}};
@@ -864,6 +876,7 @@ int main(void)
         TEST(explain_of_a_job_that_is_not_there_says_so),
         TEST(numbers_that_come_again_are_said_in_the_head),
         TEST(explain_ends_with_where_the_time_went),
+        TEST(explain_names_who_comes_before),
         TEST(a_task_of_an_array_is_explained),
         TEST(jobs_are_listed_as_they_end),
         TEST(jobs_listed_have_their_moves),
