@@ -302,71 +302,83 @@ static void check_tree(const CoreNodes *nodes)
     }
 }
 
-/* Of a node. */
+/* What the guests of a node, and those on their way to it, come to. */
 typedef struct {
-    guint n, n_held, n_waiting;
-} Moves;
+    CoreSize backed, in_slack;
+    CoreNeeds needs;
+    guint64 slack_used_mib, extra_mib;
+    guint n_in_slack, n_moves, n_held, n_waiting;
+} Sums;
 
-static Moves moves_with(Moves moves, const CoreGuest *guest)
+static void add_size(Sums *sums, CoreSize size, CoreNeeds needs, gboolean is_opportunistic)
 {
-    gboolean is_move = guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_CHECKPOINTING;
-    moves.n += is_move && !guest->waits_for_room;
-    moves.n_held += is_move && guest->waits_for_room;
-    return moves;
+    CoreSize *part = is_opportunistic ? &sums->in_slack : &sums->backed;
+    *part = core_size_add(*part, size);
+    sums->needs.cpu_milli += needs.cpu_milli;
+    sums->needs.memory_mib += needs.memory_mib;
+    sums->n_in_slack += is_opportunistic;
 }
 
-static void check_node(const BerthCore *core, CoreNode *node)
+static void add_move(Sums *sums, const CoreGuest *guest)
 {
-    CoreSize sum = {0, 0};
-    CoreSize in_slack = {0, 0};
-    CoreNeeds needs = {0, 0};
-    guint64 slack_used_mib = 0;
-    guint64 extra_mib = 0;
-    guint n_in_slack = 0;
-    Moves moves = {0, 0, 0};
+    gboolean is_move = guest->op == BERTH_OP_MIGRATING || guest->op == BERTH_OP_CHECKPOINTING;
+    sums->n_moves += is_move && !guest->waits_for_room;
+    sums->n_held += is_move && guest->waits_for_room;
+}
+
+static void add_here(Sums *sums, const CoreNode *node)
+{
     for (guint i = 0; i < node->guests->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->guests, i);
         CHECK(guest->node == node->handle && guest->phase != BERTH_GUEST_NONE,
               "job %" G_GUINT64_FORMAT " on %s", guest->task->record.job, node->name);
-        CoreSize *part = guest->is_opportunistic ? &in_slack : &sum;
-        *part = core_size_add(*part, guest->size);
-        needs.cpu_milli += guest->needs.cpu_milli;
-        needs.memory_mib += guest->needs.memory_mib;
-        slack_used_mib += guest->is_opportunistic ? guest->used.memory_mib : 0;
-        extra_mib += guest->extra_mib;
-        n_in_slack += guest->is_opportunistic;
-        moves = moves_with(moves, guest);
-        moves.n_waiting += guest->waits_for_room && guest->op != BERTH_OP_MIGRATING;
+        add_size(sums, guest->size, guest->needs, guest->is_opportunistic);
+        add_move(sums, guest);
+        sums->slack_used_mib += guest->is_opportunistic ? guest->used.memory_mib : 0;
+        sums->extra_mib += guest->extra_mib;
+        sums->n_waiting += guest->waits_for_room && guest->op != BERTH_OP_MIGRATING;
     }
+}
+
+static void add_incoming(Sums *sums, const CoreNode *node)
+{
     for (guint i = 0; i < node->incoming->len; i++) {
         const CoreGuest *guest = g_ptr_array_index(node->incoming, i);
         CHECK(guest->op == BERTH_OP_MIGRATING && guest->to == node->handle &&
                   guest->to_place == i && guest->node != node->handle,
               "job %" G_GUINT64_FORMAT " to %s", guest->task->record.job, node->name);
-        CoreSize *part = guest->is_opportunistic_there ? &in_slack : &sum;
-        *part = core_size_add(*part, guest->to_size);
-        needs.cpu_milli += guest->held.cpu_milli;
-        needs.memory_mib += guest->held.memory_mib;
-        slack_used_mib += guest->held_used_mib;
-        extra_mib += guest->held_extra_mib;
-        n_in_slack += guest->is_opportunistic_there;
-        moves = moves_with(moves, guest);
-        moves.n_waiting += guest->waits_for_room;
+        add_size(sums, guest->to_size, guest->held, guest->is_opportunistic_there);
+        add_move(sums, guest);
+        sums->slack_used_mib += guest->held_used_mib;
+        sums->extra_mib += guest->held_extra_mib;
+        sums->n_waiting += guest->waits_for_room;
     }
-    CHECK(n_in_slack == node->n_in_slack, "node %s", node->name);
-    CHECK(moves.n == node->n_moves && moves.n_held == node->n_held &&
-              moves.n_waiting == node->n_waiting_for_room,
+}
+
+static void check_sums(const CoreNode *node)
+{
+    Sums sums = {0};
+    add_here(&sums, node);
+    add_incoming(&sums, node);
+    CHECK(core_size_equal(sums.backed, node->reserved) &&
+              core_size_equal(sums.in_slack, node->slack) && sums.n_in_slack == node->n_in_slack,
           "node %s", node->name);
-    CHECK(in_slack.vcpus == node->slack.vcpus && in_slack.memory_mib == node->slack.memory_mib,
+    CHECK(sums.n_moves == node->n_moves && sums.n_held == node->n_held &&
+              sums.n_waiting == node->n_waiting_for_room,
           "node %s", node->name);
-    CHECK(slack_used_mib == node->slack_used_mib && extra_mib == node->extra_mib, "node %s",
+    CHECK(sums.slack_used_mib == node->slack_used_mib && sums.extra_mib == node->extra_mib,
+          "node %s", node->name);
+    CHECK(sums.needs.cpu_milli == node->needs.cpu_milli &&
+              sums.needs.memory_mib == node->needs.memory_mib,
+          "node %s", node->name);
+    CHECK(node->oversubscribed || core_size_fits(sums.backed, core_node_capacity(node)), "node %s",
           node->name);
-    CHECK(needs.cpu_milli == node->needs.cpu_milli && needs.memory_mib == node->needs.memory_mib,
-          "node %s", node->name);
-    CHECK(sum.vcpus == node->reserved.vcpus && sum.memory_mib == node->reserved.memory_mib,
-          "node %s", node->name);
-    CHECK(node->oversubscribed || core_size_fits(sum, core_node_capacity(node)), "node %s",
-          node->name);
+}
+
+static void check_node(const BerthCore *core, CoreNode *node)
+{
+    guint strays = 0;
+    check_sums(node);
     CHECK(core_heap_has(&node->timer.link) == (node->state == BERTH_NODE_DOWN || node->is_closed) ||
               !node->has_joined,
           "node %s", node->name);
@@ -374,7 +386,6 @@ static void check_node(const BerthCore *core, CoreNode *node)
     CHECK(!node->is_hidden, "node %s", node->name);
     CHECK(core_cells_are_sound(node), "node %s", node->name);
     CHECK(core_profile_is_sound(core, node), "node %s", node->name);
-    guint strays = 0;
     for (guint i = 0; i < core->strays->len; i++)
         strays += g_array_index(core->strays, CoreStray, i).node == node->handle;
     CHECK(strays == node->n_strays && (strays == 0 || node->state == BERTH_NODE_UP), "node %s",

@@ -111,6 +111,12 @@ static void tell_result(SimStory *story, const BerthCoreEvent *event, const char
              berth_words_reason(event->result.reason));
 }
 
+static void tell_request(SimStory *story, const BerthCoreEvent *event, const char *what)
+{
+    tell(story, event->guest.task, "%s by %s", what,
+         event->request.by_operator ? "an operator" : "its user");
+}
+
 /* What a node or a person said of the job. Answers that only confirm are left out. */
 static void tell_event(SimStory *story, const BerthCoreEvent *event)
 {
@@ -120,19 +126,19 @@ static void tell_event(SimStory *story, const BerthCoreEvent *event)
         tell_job(story, "submitted", &event->submitted);
         break;
     case BERTH_EVENT_JOB_CANCELLED:
+        tell_request(story, event, "cancelled");
+        break;
     case BERTH_EVENT_JOB_HELD:
+        tell_request(story, event, "held");
+        break;
     case BERTH_EVENT_JOB_RELEASED:
-        tell(story, task, "%s by %s",
-             event->kind == BERTH_EVENT_JOB_CANCELLED ? "cancelled"
-             : event->kind == BERTH_EVENT_JOB_HELD    ? "held"
-                                                      : "no longer held",
-             event->request.by_operator ? "an operator" : "its user");
+        tell_request(story, event, "no longer held");
         break;
     case BERTH_EVENT_JOB_FREEZE_WANTED:
+        tell_request(story, event, "to be frozen, as wanted");
+        break;
     case BERTH_EVENT_JOB_THAW_WANTED:
-        tell(story, task, "to be %s, says %s",
-             event->kind == BERTH_EVENT_JOB_FREEZE_WANTED ? "frozen" : "thawed",
-             event->request.by_operator ? "an operator" : "its user");
+        tell_request(story, event, "to be thawed, as wanted");
         break;
     case BERTH_EVENT_GUEST_RUNNING:
         tell(story, task, "guest %u: its command runs", guest);
