@@ -197,13 +197,17 @@ void core_checkpoint_begin_some(BerthCore *core)
     core->may_save = FALSE;
     g_autoptr(GArray) ids = core->unsaved;
     core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
-    for (guint i = 0; i < ids->len; i++) {
+    guint i = 0;
+    for (; i < ids->len && core_move_is_any_left(core); i++) {
         CoreGuest *guest = core_guest_get(core, &g_array_index(ids, BerthGuestId, i));
         if (guest == NULL || !guest->is_unsaved)
             continue;
         guest->is_unsaved = FALSE;
         core_freeze_settle(core, guest);
     }
+    /* Where the cluster has no turn left the others are not looked at: all checkpoints of a large array are due at once. */
+    if (i < ids->len)
+        g_array_append_vals(core->unsaved, &g_array_index(ids, BerthGuestId, i), ids->len - i);
 }
 
 /* --- every so often ------------------------------------------------------------------------- */

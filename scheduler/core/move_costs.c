@@ -69,10 +69,15 @@ gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node)
     return core_move_are_below_caps(core, node, 1);
 }
 
+gboolean core_move_is_any_left(const BerthCore *core)
+{
+    return core->n_moves < core_move_cluster_cap(core);
+}
+
 gboolean core_move_has_turn_at(const BerthCore *core, const CoreNode *node)
 {
     return node->n_moves < core->tunings[BERTH_TUNING_MOVES_PER_NODE] &&
-           core->n_moves < core_move_cluster_cap(core);
+           core_move_is_any_left(core);
 }
 
 gboolean core_move_has_turn(const BerthCore *core, const CoreGuest *guest)

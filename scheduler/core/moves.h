@@ -88,6 +88,8 @@ gint64 core_move_cluster_cap(const BerthCore *core);
 gboolean core_move_is_below_caps(const BerthCore *core, const CoreNode *node);
 /* TRUE: one more may be under way, whoever waits for room first. */
 gboolean core_move_has_turn_at(const BerthCore *core, const CoreNode *node);
+/* The cluster's cap lets one more be under way. */
+gboolean core_move_is_any_left(const BerthCore *core);
 /* GUEST's move, which waits for room, could be under way: at both of its ends. */
 gboolean core_move_has_turn(const BerthCore *core, const CoreGuest *guest);
 /* Likewise N more. */
