@@ -91,16 +91,7 @@ static gboolean blame_output(GError **error)
 static gboolean make_journal_dir(const App *app, GError **error)
 {
     const char *dir = app->options->journal;
-    if (dir == NULL)
-        return TRUE;
-    int number = g_mkdir(dir, 0777) == 0 ? 0 : errno;
-    if (number == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))
-        number = g_access(dir, W_OK | X_OK) == 0 ? 0 : errno;
-    if (number == 0)
-        return TRUE;
-    number = number == EEXIST ? ENOTDIR : number;
-    berth_set_error_errno(error, number, "--journal %s, a directory for logs", dir);
-    return blame_output(error);
+    return dir == NULL || sim_output_make_dir("--journal", dir, error) || blame_output(error);
 }
 
 static gboolean open_journal(App *app, GError **error)

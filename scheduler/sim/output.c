@@ -152,3 +152,15 @@ gboolean sim_output_write(SimOutput *output, const char *text, GError **error)
         output->fd >= 0 ? berth_write_all(output->fd, text, strlen(text)) : replace(output, text);
     return ok || fail(output, errno, error);
 }
+
+gboolean sim_output_make_dir(const char *option, const char *dir, GError **error)
+{
+    int number = g_mkdir(dir, 0777) == 0 ? 0 : errno;
+    if (number == EEXIST && g_file_test(dir, G_FILE_TEST_IS_DIR))
+        number = g_access(dir, W_OK | X_OK) == 0 ? 0 : errno;
+    if (number == 0)
+        return TRUE;
+    number = number == EEXIST ? ENOTDIR : number;
+    berth_set_error_errno(error, number, "%s: cannot write into the directory %s", option, dir);
+    return FALSE;
+}

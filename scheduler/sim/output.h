@@ -18,3 +18,7 @@ FILE *sim_output_stream(SimOutput *output, GError **error);
 gboolean sim_output_write(SimOutput *output, const char *text, GError **error);
 void sim_output_close(SimOutput *output);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(SimOutput, sim_output_close)
+
+/* The directory DIR, which OPTION names, is there and can be written into; it is made if need be, but not what it is to be in:
+ * a name that is mistyped would fill another disk. Errors: errno codes. */
+gboolean sim_output_make_dir(const char *option, const char *dir, GError **error);

@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "scheduler/sim/chart.h"
 #include "scheduler/sim/gantt.h"
+#include "scheduler/sim/output.h"
 
 #include <errno.h>
 #include <glib/gstdio.h>
@@ -53,14 +54,8 @@ SimPlot *sim_plot_new(const char *dir, GError **error)
                             "--plot: there is no gnuplot; apt-get install gnuplot-nox");
         return NULL;
     }
-    if (g_mkdir_with_parents(dir, 0777) != 0) {
-        berth_set_error_errno(error, errno, "--plot: cannot make the directory %s", dir);
+    if (!sim_output_make_dir("--plot", dir, error))
         return NULL;
-    }
-    if (access(dir, W_OK | X_OK) != 0) {
-        berth_set_error_errno(error, errno, "--plot: cannot write into %s", dir);
-        return NULL;
-    }
     SimPlot *plot = g_new0(SimPlot, 1);
     plot->dir = g_strdup(dir);
     plot->gnuplot = g_steal_pointer(&gnuplot);

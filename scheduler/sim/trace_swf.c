@@ -110,6 +110,13 @@ static gboolean refuse_word(const SimInput *input, guint field, const char *word
                             text, why);
 }
 
+/* Half a processor nobody has. */
+static gboolean is_cut(guint field, const char *from, const char *to)
+{
+    return (field == FIELD_PROCS || field == FIELD_PROCS_ASKED) && from < to &&
+           strspn(from + 1, "0") < (gsize)(to - from - 1);
+}
+
 /* Whole numbers; some logs give averages with a fraction, which is cut off. */
 static gboolean read_fields(const SimInput *input, char *line, gint64 fields[N_FIELDS],
                             GError **error)
@@ -122,8 +129,11 @@ static gboolean read_fields(const SimInput *input, char *line, gint64 fields[N_F
             return sim_input_refuse(input, error, "%u fields, where SWF has %u", i, N_FIELDS);
         fields[i] = g_ascii_strtoll(at, &end, 10);
         gboolean has_digits = end != at;
+        const char *fraction = end;
         if (has_digits && *end == '.')
             end += 1 + strspn(end + 1, "0123456789");
+        if (is_cut(i, fraction, end))
+            return refuse_word(input, i, at, "is no whole number", error);
         if (!has_digits || (*end != '\0' && *end != ' ' && *end != '\t') || fields[i] < -1)
             return refuse_word(input, i, at, "is no number from -1 on", error);
         if (fields[i] == G_MAXINT64)

@@ -114,7 +114,7 @@ static void swf_unknown_is_unknown_and_what_never_ran_is_counted(void **state)
                                "2 0 -1 0 4 -1 -1 4 60 -1 5 1 1 -1 1 -1 -1 -1\n"
                                "3 0 -1 -1 4 -1 -1 4 60 -1 5 1 1 -1 1 -1 -1 -1\n"
                                "4 0 -1 9 -1 -1 -1 -1 60 -1 5 1 1 -1 1 -1 -1 -1\r\n"
-                               "5 1 -1 10.75 2 3.5 -1 8 -1 -1 1 1 1 -1 1 -1 -1 -1";
+                               "5 1 -1 10.75 2.0 3.5 -1 8 -1 -1 1 1 1 -1 1 -1 -1 -1";
     g_autoptr(GError) error = NULL;
     g_autoptr(SimTrace) trace = open_text(*state, text, SIM_FORMAT_AUTO, &error);
     assert_no_error(error);
@@ -161,6 +161,8 @@ static void bad_lines_are_refused_with_their_place(void **state)
          "trace:1: field 12 (user): \"99999999999999999999...\" is too large"},
         {"1 9 5 6 99999999 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_SWF,
          "trace:1: more than 10000000 processors"},
+        {"1 9 5 6 4.5 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_SWF,
+         "trace:1: field 5 (processors): \"4.5\" is no whole number"},
         {SWF_LINE "8 99 5 60 4 30 2048 8 120 4096 1 3 2 9 1 1 -1 -1\n", SIM_FORMAT_AUTO,
          "trace:2: submitted before the job above it"},
         {"hello\n", SIM_FORMAT_AUTO, "trace:1: neither SWF, nor a Torque"},
