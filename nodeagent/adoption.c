@@ -145,11 +145,8 @@ static void sweep_file(BerthAgent *agent, const char *dir, const char *file, con
 
 static char *socket_owner(const char *file)
 {
-    static const char *const suffixes[] = {".sock", ".sock" BERTH_GUEST_STANDS_SUFFIX};
-    for (guint i = 0; i < G_N_ELEMENTS(suffixes); i++)
-        if (g_str_has_suffix(file, suffixes[i]))
-            return g_strndup(file, strlen(file) - strlen(suffixes[i]));
-    return g_strdup("");
+    gboolean is_socket = g_str_has_suffix(file, ".sock");
+    return g_strndup(file, is_socket ? strlen(file) - strlen(".sock") : 0);
 }
 
 /* OWNER_OF a file's name is the name of its guest, or none. */

@@ -386,8 +386,11 @@ static void start_adopted(BerthGuest *guest, const Berth__StartGuestRequest *req
                           BerthGuestAnswerFunc answer, gpointer user_data)
 {
     g_autoptr(GError) error = NULL;
-    if (guest->request == NULL && take_request(guest, request, &error))
+    if (guest->request == NULL && take_request(guest, request, &error)) {
+        if (guest->stands_restored && request->restore != NULL)
+            guest->restore_signal = request->restore->signal;
         berth_guest_give_task(guest);
+    }
     answer(error == NULL ? BERTH_FAULT_NONE : BERTH_FAULT_JOB, error, user_data);
 }
 
@@ -444,7 +447,8 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
     guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
-    berth_guest_look_why_it_stands(guest, domain->stands_still);
+    if (domain->metadata.stands)
+        berth_guest_adopt_restored(guest, domain->stands_still);
     guest->hold_is_unknown = guest->share_is_unknown = TRUE;
     guest->phase = guest->last_phase = BERTH_PHASE_BOOTING;
     berth_guest_start_talking(guest);
@@ -633,8 +637,18 @@ guint64 berth_guest_serial(const BerthGuest *guest)
 void berth_guest_set_reported(BerthGuest *guest, guint64 serial)
 {
     guest->reported_serial = MAX(guest->reported_serial, serial);
-    if (guest->storage_clients != NULL && guest->reported_serial >= guest->clients_serial)
+}
+
+void berth_guest_set_kept(BerthGuest *guest, guint64 serial)
+{
+    if (guest->storage_clients != NULL && serial >= guest->clients_serial)
         berth_guest_let_restored_go(guest);
+}
+
+void berth_guest_tell_if_it_stands(BerthGuest *guest)
+{
+    if (guest->stands_restored)
+        berth_guest_touch(guest);
 }
 
 gboolean berth_guest_is_reported(const BerthGuest *guest)

@@ -12,9 +12,6 @@
 #include "nodeagent/storage_lane.h"
 #include "proto/berth.pb-c.h"
 
-/* Of the file that says that a guest was restored and has not gone on, after the path of its channel. */
-#define BERTH_GUEST_STANDS_SUFFIX ".stands"
-
 typedef struct BerthGuest BerthGuest;
 
 /* What the guests of an agent share. Outlives them. */
@@ -190,6 +187,11 @@ const Berth__Usage *berth_guest_usage(const BerthGuest *guest);
 guint64 berth_guest_serial(const BerthGuest *guest);
 /* The scheduler has answered what was true at SERIAL. */
 void berth_guest_set_reported(BerthGuest *guest, guint64 serial);
+/* ... and has stored it, as that of a guest which is where it is to be: one that stands still as it was restored goes on, if it
+ * said then who has its disk open. */
+void berth_guest_set_kept(BerthGuest *guest, guint64 serial);
+/* The answer to a Join does not say that: it is told once more by itself. */
+void berth_guest_tell_if_it_stands(BerthGuest *guest);
 gboolean berth_guest_is_reported(const BerthGuest *guest);
 
 /* Berth__GuestStatus (transfer full), to be freed with berth_message_free(). */

@@ -98,6 +98,11 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
     g_auto(GStrv) clients = berth_guest_find_clients_finish(result, &error);
     if (guest->is_closed)
         return;
+    if (clients != NULL && clients[0] == NULL &&
+        berth_storage_lane_names_clients(guest->context->lane)) {
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "nobody has it open yet");
+        g_clear_pointer(&clients, g_strfreev);
+    }
     if (clients == NULL && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
         g_message("%s stands still: the clients of its disk are not known: %s", guest->name,
                   error->message);

@@ -554,6 +554,9 @@ static GError *why_not_now(const BerthGuest *guest)
     if (guest->phase == BERTH_PHASE_BOOTING && !guest->is_adopted)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                            "the command of %s has not begun", guest->name);
+    if (guest->stands_restored)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "%s has not gone on yet",
+                           guest->name);
     if (berth_guest_is_leaving(guest) || guest->is_freezing || guest->checkpoint != NULL)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                            "%s is being moved, frozen, or checkpointed in another way",

@@ -273,7 +273,7 @@ void berth_guest_enter_cleaning(BerthGuest *guest)
         return;
     }
     g_unlink(guest->channel_path);
-    berth_guest_stands_no_more(guest);
+    guest->stands_restored = FALSE;
     berth_console_remove(guest->console_path);
     if (keeps_disk(guest))
         berth_guest_take_step(guest, BERTH_STEP_CLEANED);

@@ -440,6 +440,9 @@ static GError *why_it_cannot_leave(const BerthGuest *guest)
     if (guest->checkpoint != NULL)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                            "a checkpoint of %s is being taken", guest->name);
+    if (guest->stands_restored)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "%s has not gone on yet",
+                           guest->name);
     return NULL;
 }
 

@@ -30,6 +30,7 @@ struct BerthGuest {
     gboolean is_adopted;
     gboolean stands_restored; /* and has not gone on yet: guest_restore.c */
     gboolean is_let_go;       /* which libvirt was asked for */
+    guint go_on_source;       /* ... and is to be asked again */
     gboolean is_stray;        /* nobody's: what it puts out is dropped */
     gboolean had_run; /* an agent before us, or a channel that is closed, may have told it to run */
 
@@ -222,10 +223,8 @@ void berth_guest_restore_domain(BerthGuest *guest);
 void berth_guest_restore_not(BerthGuest *guest);
 /* It is stored who has its disk open, or nobody has an address: it goes on, if it was restored and has not yet. */
 void berth_guest_let_restored_go(BerthGuest *guest);
-/* It goes on, or is gone. */
-void berth_guest_stands_no_more(BerthGuest *guest);
-/* It was adopted, and STANDS_STILL: was it restored by an agent before us, and has not gone on? */
-void berth_guest_look_why_it_stands(BerthGuest *guest, gboolean stands_still);
+/* It was adopted, and an agent before us has restored it: it STANDS_STILL yet, or has gone on. */
+void berth_guest_adopt_restored(BerthGuest *guest, gboolean stands_still);
 
 /* --- guest_leave.c --- */
 

@@ -4,12 +4,11 @@
  *
  * Invariants: nothing of a checkpoint changes, so that all of this can be done again, here or on another node; the logs
  * are cut before it goes on, and it stands still until the scheduler has stored who has its disk open, for a fence to
- * find. That it does so for this reason, and was not frozen, a file beside its channel says, for an agent after us. */
+ * find. That it does so for this reason, and was not frozen, its domain says, for an agent after us. */
 #include <config.h>
 
 #include "nodeagent/guest_private.h"
 
-#include <glib/gstdio.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -201,35 +200,56 @@ void berth_guest_restore_disk(BerthGuest *guest)
 
 /* --- until it goes on ----------------------------------------------------------------------- */
 
-static char *stands_path(const BerthGuest *guest)
+#define GO_ON_AGAIN_MSEC 1000u
+
+static void on_noted(GObject *source, GAsyncResult *result, gpointer data)
 {
-    return g_strconcat(guest->channel_path, BERTH_GUEST_STANDS_SUFFIX, NULL);
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    if (!berth_hypervisor_resume_finish(result, &error) && !guest->is_closed)
+        g_message("%s has gone on from a checkpoint, which its domain does not say: %s",
+                  guest->name, error->message);
 }
 
-static gboolean note_stands(BerthGuest *guest, GError **error)
+/* Of a restored domain libvirt tells the same reason as in the last step of a move: that nobody has frozen it. One that
+ * runs was let go by an agent that ended before it could say so. */
+void berth_guest_adopt_restored(BerthGuest *guest, gboolean stands_still)
 {
-    g_autofree char *path = stands_path(guest);
-    guest->stands_restored = g_file_set_contents(path, "", 0, error);
-    return guest->stands_restored;
-}
-
-void berth_guest_stands_no_more(BerthGuest *guest)
-{
-    g_autofree char *path = stands_path(guest);
-    guest->stands_restored = FALSE;
-    g_unlink(path);
-}
-
-/* Of a restored domain libvirt tells the same reason as in the last step of a move: that nobody has frozen it. */
-void berth_guest_look_why_it_stands(BerthGuest *guest, gboolean stands_still)
-{
-    g_autofree char *path = stands_path(guest);
-    if (!g_file_test(path, G_FILE_TEST_EXISTS))
-        return;
     if (stands_still)
         guest->stands_restored = guest->is_frozen = guest->freeze_wanted = TRUE;
     else
-        berth_guest_stands_no_more(guest);
+        berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_noted,
+                                      berth_guest_ref(guest));
+}
+
+/* As far as it goes; who reaches its limit before that is asked about by the scheduler. */
+static void on_balloon_gone(BerthFault fault, const GError *error, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    if (error != NULL)
+        g_message("%s keeps the balloon of its checkpoint: %s", guest->name, error->message);
+}
+
+static void let_balloon_go(BerthGuest *guest)
+{
+    const BerthDomainSize size = {guest->limits.vcpus, guest->limits.memory_mib, 0,
+                                  guest->is_opportunistic};
+    berth_guest_resize(guest, &size, FALSE, on_balloon_gone, berth_guest_ref(guest));
+}
+
+static void on_go_on_due(gpointer data)
+{
+    BerthGuest *guest = data;
+    guest->go_on_source = 0;
+    berth_guest_let_restored_go(guest);
+}
+
+/* libvirtd that is away, or somebody who wanted it frozen meanwhile, is no reason to lose it. */
+static gboolean may_pass(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_CANCELLED);
 }
 
 static void on_gone_on(BerthFault fault, const GError *error, gpointer data)
@@ -238,19 +258,27 @@ static void on_gone_on(BerthFault fault, const GError *error, gpointer data)
     guest->is_let_go = FALSE;
     if (guest->is_closed || !guest->stands_restored)
         return;
+    if (may_pass(error)) {
+        guest->go_on_source = g_timeout_add_once(GO_ON_AGAIN_MSEC, on_go_on_due, guest);
+        return;
+    }
     if (error != NULL) {
         berth_guest_break(guest, BERTH__REASON__REASON_GUEST_VANISHED, "it cannot go on: %s",
                           error->message);
         return;
     }
     g_message("%s goes on from a checkpoint", guest->name);
-    berth_guest_stands_no_more(guest);
+    guest->stands_restored = FALSE;
     berth_guest_expect_answer(guest);
+    if (guest->balloon_mib > 0)
+        let_balloon_go(guest); /* before, it could have given nothing back */
 }
 
+/* Not one of which the scheduler says that it is nobody's here: its task may go on elsewhere, with the same disk. */
 void berth_guest_let_restored_go(BerthGuest *guest)
 {
-    if (!guest->stands_restored || guest->is_let_go || !berth_guest_has_domain(guest))
+    if (!guest->stands_restored || guest->is_let_go || guest->go_on_source != 0 ||
+        guest->is_stray || guest->release_wanted || !berth_guest_has_domain(guest))
         return;
     guest->is_let_go = TRUE;
     berth_guest_freeze(guest, FALSE, on_gone_on, berth_guest_ref(guest));
@@ -293,21 +321,6 @@ static void restore_free(Restore *restore)
     g_free(restore);
 }
 
-/* As far as it goes; who reaches its limit before that is asked about by the scheduler. */
-static void on_balloon_gone(BerthFault fault, const GError *error, gpointer data)
-{
-    g_autoptr(BerthGuestRef) guest = data;
-    if (error != NULL)
-        g_message("%s keeps the balloon of its checkpoint: %s", guest->name, error->message);
-}
-
-static void let_balloon_go(BerthGuest *guest)
-{
-    const BerthDomainSize size = {guest->limits.vcpus, guest->limits.memory_mib, 0,
-                                  guest->is_opportunistic};
-    berth_guest_resize(guest, &size, FALSE, on_balloon_gone, berth_guest_ref(guest));
-}
-
 /* When both have come to their ends. */
 static void proceed(Restore *restore)
 {
@@ -323,6 +336,7 @@ static void proceed(Restore *restore)
             restore->is_storage_s ? berth_guest_fault_of_storage(restore->error) : BERTH_FAULT_NODE;
         berth_guest_fail_start(guest, fault, g_steal_pointer(&restore->error));
     } else {
+        guest->stands_restored = TRUE;
         g_message("%s is restored, and stands still until it is stored who has its disk open",
                   guest->name);
         guest->is_adopted = guest->had_run = TRUE;
@@ -332,8 +346,6 @@ static void proceed(Restore *restore)
         berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
         guest->share_is_unknown = guest->is_opportunistic; /* it came with another weight */
         berth_guest_renew_hold(guest);
-        if (guest->balloon_mib > 0)
-            let_balloon_go(guest);
     }
     restore_free(restore);
 }
@@ -404,6 +416,7 @@ static char *xml_for(const BerthGuest *guest, GError **error)
         .limits = guest->limits,
         .disk_id = guest->disk_id,
         .log_id = guest->log_id,
+        .stands = TRUE,
     };
     return berth_domain_xml_for_restore(guest->record->domain_xml, host, &metadata, guest->disk,
                                         error);
@@ -413,9 +426,8 @@ void berth_guest_restore_domain(BerthGuest *guest)
 {
     GError *error = NULL;
     g_autofree char *xml = xml_for(guest, &error);
-    gboolean is_noted = xml != NULL && note_stands(guest, &error);
     BerthMemoryPipe *pipe =
-        is_noted ? berth_memory_pipe_new(guest->context->config->run_dir, &error) : NULL;
+        xml == NULL ? NULL : berth_memory_pipe_new(guest->context->config->run_dir, &error);
     if (pipe == NULL) {
         berth_guest_fail_start(guest, BERTH_FAULT_NODE, error);
         return;

@@ -43,8 +43,8 @@ static void look_later(BerthGuest *guest)
  * the guest says later gives it no more time; what the host needs for its files does. */
 static void set_boot_deadline(BerthGuest *guest)
 {
-    if (guest->request == NULL)
-        return; /* adopted: nobody has said how long it may take */
+    if (guest->request == NULL || guest->stands_restored)
+        return; /* adopted: nobody has said how long it may take; or that begins when it goes on */
     gint64 deadline_usec = g_get_monotonic_time() + boot_deadline_sec(guest) * G_USEC_PER_SEC;
     guest->boot_deadline_usec = MAX(guest->boot_deadline_usec, deadline_usec);
     if (guest->boot_source == 0 && guest->boot_look_usec == 0)
@@ -222,12 +222,6 @@ static void find_clients_later(BerthGuest *guest)
         berth_backoff_next_msec(&guest->clients_retry, g_random_double()), on_clients_due, guest);
 }
 
-/* Where this agent itself has no address, nobody has one. */
-static gboolean has_clients(const BerthGuest *guest)
-{
-    return *berth_storage_lane_client_address(guest->context->lane) != '\0';
-}
-
 static void on_clients_found(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -238,7 +232,7 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
     if (clients == NULL || clients[0] == NULL) {
         g_debug("%s: no client of its disk yet%s%s", guest->name, error != NULL ? ": " : "",
                 error != NULL ? error->message : "");
-        if (clients == NULL || has_clients(guest))
+        if (clients == NULL || berth_storage_lane_names_clients(guest->context->lane))
             find_clients_later(guest);
         else
             berth_guest_let_restored_go(guest);
@@ -264,8 +258,7 @@ void berth_guest_start_talking(BerthGuest *guest)
     if (guest->is_stray)
         berth_log_writer_drop(guest->writer);
     if (guest->is_adopted) {
-        if (!guest->stands_restored)
-            set_boot_deadline(guest);
+        set_boot_deadline(guest);
         look_at_logs(guest);
     } else {
         open_channel(guest, nothing);
@@ -292,6 +285,7 @@ void berth_guest_stop_timers(BerthGuest *guest)
     g_clear_handle_id(&guest->stop_source, g_source_remove);
     g_clear_handle_id(&guest->retry_source, g_source_remove);
     g_clear_handle_id(&guest->clients_source, g_source_remove);
+    g_clear_handle_id(&guest->go_on_source, g_source_remove);
 }
 
 gboolean berth_guest_may_have_begun(const BerthGuest *guest)

@@ -92,6 +92,15 @@ static void telling_done(const Telling *telling)
     }
 }
 
+/* ... and keeps it. */
+static void change_kept(const Telling *telling)
+{
+    const Told *told = &g_array_index(telling->told, Told, 0);
+    BerthGuest *guest = berth_guest_table_find(telling->session->config.table, &told->id);
+    if (guest != NULL)
+        berth_guest_set_kept(guest, told->serial);
+}
+
 /* It was made over a connection that is gone; the session may be gone too. */
 static gboolean is_over(const Telling *telling)
 {
@@ -127,6 +136,8 @@ static void on_change_told(GObject *source, GAsyncResult *result, gpointer data)
     g_hash_table_remove(session->sending, &g_array_index(telling->told, Told, 0).id);
     if (reply != NULL) {
         telling_done(telling);
+        if (!((const Berth__GuestChangedReply *)(const void *)reply)->not_kept)
+            change_kept(telling);
         tell_changes(session);
     } else {
         retry(session, error);
@@ -355,6 +366,13 @@ static void disown_strays(BerthSession *session, const Berth__JoinReply *reply)
     }
 }
 
+static void tell_standing(BerthSession *session)
+{
+    g_autoptr(GPtrArray) guests = berth_guest_table_list(session->config.table);
+    for (guint i = 0; i < guests->len; i++)
+        berth_guest_tell_if_it_stands(g_ptr_array_index(guests, i));
+}
+
 static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(Telling) telling = data;
@@ -376,6 +394,7 @@ static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
     session->is_joined = TRUE;
     telling_done(telling);
     disown_strays(session, reply); /* before storage can be used again */
+    tell_standing(session);
     session->takes_changes = reply->near_interval_msec != 0;
     session->report_usec = (gint64)interval * 1000;
     if (session->takes_changes) {

@@ -33,6 +33,7 @@ struct BerthStorageLane {
     BerthStorage *spare;  /* will replace it once the scheduler knows of it; or NULL */
     char *spare_address;
     char *client_address; /* what is told: whatever a fence must cut off */
+    gboolean names_clients;
     GCancellable *stopping;
     BerthBackoff backoff;
     gboolean is_opening;  /* also while that waits to be tried again, for its time, or as a spare */
@@ -140,6 +141,7 @@ static void take_handle(BerthStorageLane *lane, BerthStorage *handle, char *addr
 
 static void use_opened(BerthStorageLane *lane, Opened *opened)
 {
+    lane->names_clients |= *opened->client_address != '\0';
     berth_backoff_reset(&lane->backoff);
     g_free(lane->client_address);
     if (lane->handle == NULL) {
@@ -238,6 +240,11 @@ const char *berth_storage_lane_error(const BerthStorageLane *lane)
 const char *berth_storage_lane_client_address(const BerthStorageLane *lane)
 {
     return lane->client_address;
+}
+
+gboolean berth_storage_lane_names_clients(const BerthStorageLane *lane)
+{
+    return lane->names_clients;
 }
 
 static void operation_free(gpointer data)

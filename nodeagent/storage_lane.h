@@ -32,6 +32,8 @@ void berth_storage_lane_reopen(BerthStorageLane *lane);
 /* Addresses, separated by spaces, of this process as clients of storage: what has to be fenced lest it
  * make or use a disk. "" where there is none or it is not open yet. */
 const char *berth_storage_lane_client_address(const BerthStorageLane *lane);
+/* Storage tells its clients by addresses: once it has told one, it always will. */
+gboolean berth_storage_lane_names_clients(const BerthStorageLane *lane);
 /* The scheduler knows, durably, what client_address() says now. What was opened because the other was
  * worn is used from then on, as a fence would include it. */
 void berth_storage_lane_set_known(BerthStorageLane *lane);

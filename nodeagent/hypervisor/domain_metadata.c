@@ -61,11 +61,13 @@ static gboolean read_optional(xmlNode *node, const char *name, guint64 max, guin
 
 gboolean berth_domain_metadata_read(xmlNode *node, BerthDomainMetadata *metadata, GError **error)
 {
-    guint64 is_opportunistic = 0;
+    guint64 is_opportunistic = 0, stands = 0;
     if (!read_optional(node, "balloon-mib", G_MAXINT64, &metadata->balloon_mib, error) ||
-        !read_optional(node, "opportunistic", 1, &is_opportunistic, error))
+        !read_optional(node, "opportunistic", 1, &is_opportunistic, error) ||
+        !read_optional(node, "stands", 1, &stands, error))
         return FALSE;
     metadata->is_opportunistic = is_opportunistic != 0;
+    metadata->stands = stands != 0;
     BerthGuestId *id = &metadata->id;
     BerthResources *limits = &metadata->limits;
     return berth_xml_number(node, "job", 1, G_MAXUINT64, &id->job, error) &&

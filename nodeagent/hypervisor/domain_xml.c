@@ -77,6 +77,8 @@ void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metad
         set_number(node, "balloon-mib", metadata->balloon_mib);
     if (metadata->is_opportunistic)
         set_number(node, "opportunistic", 1);
+    if (metadata->stands)
+        set_number(node, "stands", 1);
     xmlNewProp(node, BAD_CAST "disk", BAD_CAST metadata->disk_id);
     xmlNewProp(node, BAD_CAST "log", BAD_CAST metadata->log_id);
 }

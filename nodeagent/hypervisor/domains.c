@@ -205,6 +205,39 @@ gboolean berth_hypervisor_suspend_finish(GAsyncResult *result, GError **error)
     return berth_work_finish_empty(result, error);
 }
 
+gboolean berth_domain_note(virDomainPtr domain, const char *name,
+                           const BerthDomainMetadata *metadata, GError **error)
+{
+    g_autoptr(xmlDoc) document = xmlNewDoc(BAD_CAST "1.0");
+    xmlNode *node = xmlNewNode(NULL, BAD_CAST "guest");
+    xmlDocSetRootElement(document, node);
+    berth_domain_metadata_write(node, metadata);
+    xmlBuffer *buffer = xmlBufferCreate();
+    xmlNodeDump(buffer, document, node, 0, 0);
+    gboolean ok = virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT,
+                                       (const char *)xmlBufferContent(buffer), "berth",
+                                       BERTH_DOMAIN_XMLNS, VIR_DOMAIN_AFFECT_LIVE) == 0;
+    if (!ok)
+        berth_set_error_libvirt(error, "cannot note what domain %s is", name);
+    xmlBufferFree(buffer);
+    return ok;
+}
+
+/* One that stood still as it was restored does so no more. */
+static gboolean note_goes_on(virDomainPtr domain, const char *name, GError **error)
+{
+    g_autofree char *xml = virDomainGetXMLDesc(domain, 0);
+    if (xml == NULL) {
+        berth_set_error_libvirt(error, "cannot ask libvirt about domain %s", name);
+        return FALSE;
+    }
+    g_autoptr(BerthDomain) found = berth_domain_parse(xml, strlen(xml), NULL);
+    if (found == NULL || !found->metadata.stands)
+        return TRUE;
+    found->metadata.stands = FALSE;
+    return berth_domain_note(domain, name, &found->metadata, error);
+}
+
 static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
@@ -216,6 +249,8 @@ static gpointer resume(gconstpointer input, GCancellable *cancellable, GError **
     if (domain == NULL || virDomainGetState(domain, &state, NULL, 0) < 0 ||
         (state != VIR_DOMAIN_RUNNING && virDomainResume(domain) < 0))
         berth_set_error_libvirt(error, "cannot resume domain %s", name);
+    else
+        note_goes_on(domain, name, error);
     return NULL;
 }
 
@@ -243,7 +278,11 @@ static gboolean read_pause(virDomainPtr domain, BerthDomain *found, GError **err
 {
     int state = VIR_DOMAIN_NOSTATE, reason = 0;
     BerthDomainMove move = BERTH_MOVE_NONE;
-    if (virDomainGetState(domain, &state, &reason, 0) < 0 || state != VIR_DOMAIN_PAUSED)
+    if (virDomainGetState(domain, &state, &reason, 0) < 0) {
+        berth_set_error_libvirt(error, "cannot ask libvirt about domain %s", found->name);
+        return FALSE;
+    }
+    if (state != VIR_DOMAIN_PAUSED)
         return TRUE;
     if (reason == VIR_DOMAIN_PAUSED_MIGRATION && !berth_domain_find_move(domain, &move, error))
         return FALSE;

@@ -28,6 +28,7 @@ typedef struct {
         limits; /* as of the last resize that was done; disk_mib: size of its disk, rounded up */
     guint64 balloon_mib;       /* of its memory, that a balloon keeps from it */
     gboolean is_opportunistic; /* its CPU weight is that of a guest in slack */
+    gboolean stands;           /* it was restored, and nobody has let it go yet */
     char *disk_id;             /* names in storage */
     char *log_id;
 } BerthDomainMetadata;

@@ -62,6 +62,9 @@ void berth_domain_metadata_clear(BerthDomainMetadata *metadata);
 
 /* Its attributes, on NODE. */
 void berth_domain_metadata_write(xmlNode *node, const BerthDomainMetadata *metadata);
+/* DOMAIN, which runs, says that of itself from now on. */
+gboolean berth_domain_note(virDomainPtr domain, const char *name,
+                           const BerthDomainMetadata *metadata, GError **error);
 /* Of those that NODE has. */
 void berth_domain_metadata_set_weight(xmlNode *node, gboolean is_opportunistic);
 /* CPU weight, as libvirt's cpu_shares. */

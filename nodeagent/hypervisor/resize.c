@@ -102,19 +102,7 @@ static gboolean settle(virDomainPtr domain, const char *name, const BerthDomainM
     metadata.limits.memory_mib = wanted->memory_mib;
     metadata.balloon_mib = wanted->balloon_mib;
     metadata.is_opportunistic = wanted->is_opportunistic;
-    g_autoptr(xmlDoc) document = xmlNewDoc(BAD_CAST "1.0");
-    xmlNode *node = xmlNewNode(NULL, BAD_CAST "guest");
-    xmlDocSetRootElement(document, node);
-    berth_domain_metadata_write(node, &metadata);
-    xmlBuffer *buffer = xmlBufferCreate();
-    xmlNodeDump(buffer, document, node, 0, 0);
-    gboolean ok = virDomainSetMetadata(domain, VIR_DOMAIN_METADATA_ELEMENT,
-                                       (const char *)xmlBufferContent(buffer), "berth",
-                                       BERTH_DOMAIN_XMLNS, VIR_DOMAIN_AFFECT_LIVE) == 0;
-    if (!ok)
-        berth_set_error_libvirt(error, "cannot note what domain %s has got", name);
-    xmlBufferFree(buffer);
-    return ok;
+    return berth_domain_note(domain, name, &metadata, error);
 }
 
 static gpointer resize(gconstpointer input, GCancellable *cancellable, GError **error)

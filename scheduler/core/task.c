@@ -185,8 +185,11 @@ static void on_start_refused(BerthCore *core, CoreTask *task, CoreGuest *guest,
 static void end_gone(BerthCore *core, CoreTask *task, const CoreTaskInput *input)
 {
     BerthReason reason = input->reason;
+    /* What ran when it was saved may be put back elsewhere. */
+    gboolean is_put_back =
+        reason == BERTH_REASON_BOOT_DEADLINE && task->record.checkpoint_epoch != 0;
     gboolean is_lost = reason == BERTH_REASON_NONE || reason == BERTH_REASON_NODE_LOST ||
-                       reason == BERTH_REASON_GUEST_VANISHED;
+                       reason == BERTH_REASON_GUEST_VANISHED || is_put_back;
     if (core_step_is_ended_by_stop(task))
         core_step_finish(core, task, core_outcome_of_stop(task->record.stop_reason), 0);
     else if (!is_lost)

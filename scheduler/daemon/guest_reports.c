@@ -369,25 +369,26 @@ static void release_stray(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
     berth_turn_then(turn, on_stray_settled, stray);
 }
 
-void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
-                                const Berth__GuestStatus *status)
+gboolean berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                    const Berth__GuestStatus *status)
 {
     BerthCoreEvent event = {.guest = guest_id(status->id), .node = node};
     BerthCoreTask task;
     gboolean has_left = status->phase == BERTH__GUEST_STATUS__PHASE__LEFT;
     if (has_left && (!was_here(daemon, turn, node, &event.guest, FALSE) ||
                      berth_guest_reports_is_moved(daemon, &event.guest)))
-        return;
+        return FALSE;
     BerthTaskEntry *entry = find_entry(daemon, node, &event.guest, &task);
     if (!entry) {
         release_stray(daemon, turn, node, &event.guest);
-        return;
+        return FALSE;
     }
     take_status(daemon, turn, node, &event.guest, &task, entry, status);
     take_held_back(daemon, turn, node, &task, entry, status);
     if (change_event(daemon, entry, status, &event))
         give_to_core(turn, &event);
     berth_logs_wake(daemon->log_followers, event.guest.job, event.guest.task);
+    return task.phase < BERTH_GUEST_RELEASING;
 }
 
 /* --- Report ------------------------------------------------------------------------------------- */

@@ -14,9 +14,10 @@ gboolean berth_guest_reports_is_stray(BerthDaemon *daemon, guint32 node,
                                       const Berth__GuestId *named);
 /* The guest is on its way to another node: that the one that it leaves does not have it any more says nothing. */
 gboolean berth_guest_reports_is_moved(BerthDaemon *daemon, const BerthGuestId *id);
-/* One guest has changed its phase. STATUS names a guest. May come several times. */
-void berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
-                                const Berth__GuestStatus *status);
+/* One guest has changed its phase. STATUS names a guest. May come several times. FALSE: nothing of it is stored, as the guest is
+ * nobody's there, or is to be removed. */
+gboolean berth_guest_reports_change(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
+                                    const Berth__GuestStatus *status);
 /* What the node says of itself has changed. INFO is of the right node. */
 void berth_guest_reports_node(BerthDaemon *daemon, BerthTurn *turn, guint32 node,
                               const Berth__NodeInfo *info);

@@ -366,14 +366,20 @@ static guint32 node_of(BerthDaemon *daemon, BerthRpcCall *call, GError **error)
     return 0;
 }
 
+typedef struct {
+    BerthRpcCall *call;
+    gboolean is_kept;
+} Change;
+
 static void on_change_committed(const GError *error, gpointer user_data)
 {
-    BerthRpcCall *call = user_data;
+    g_autofree Change *change = user_data;
     Berth__GuestChangedReply reply = BERTH__GUEST_CHANGED_REPLY__INIT;
+    reply.not_kept = !change->is_kept;
     if (error)
-        berth_rpc_call_fail(call, error);
+        berth_rpc_call_fail(change->call, error);
     else
-        berth_rpc_call_reply(call, &reply.base);
+        berth_rpc_call_reply(change->call, &reply.base);
 }
 
 static void sessions_guest_changed(Berth__Sessions_Service *service,
@@ -393,8 +399,9 @@ static void sessions_guest_changed(Berth__Sessions_Service *service,
         return;
     }
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_guest_reports_change(daemon, turn, node, request->status);
-    berth_turn_then(turn, on_change_committed, call);
+    Change *change = g_new(Change, 1);
+    *change = (Change){call, berth_guest_reports_change(daemon, turn, node, request->status)};
+    berth_turn_then(turn, on_change_committed, change);
     berth_turn_commit(turn);
 }
 

@@ -210,10 +210,13 @@ gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id
     return ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen;
 }
 
-void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id)
+void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id,
+                                  gboolean stands_still)
 {
     g_autofree char *name = berth_guest_name_format(id);
-    ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->stands_still = TRUE;
+    BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
+    domain->metadata.stands = TRUE;
+    domain->stands_still = stands_still;
 }
 
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
@@ -334,8 +337,15 @@ void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
 {
     BerthDomain *domain = g_hash_table_lookup(fake->domains, name);
     fake->resumes++;
+    if (fake->resume_fails > 0) {
+        fake->resume_fails--;
+        answer_later(fake, callback, user_data,
+                     g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "libvirt is away"),
+                     NULL, NULL);
+        return;
+    }
     if (domain != NULL)
-        domain->is_frozen = domain->stands_still = FALSE;
+        domain->is_frozen = domain->stands_still = domain->metadata.stands = FALSE;
     fake->paused_by_io_error = FALSE;
     fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_RESUMED, fake->user_data);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
@@ -516,6 +526,7 @@ static BerthDomain *copy_domain(const BerthDomain *domain)
         domain_new(domain->name, &domain->metadata.id, domain->channel_path, domain->console_path);
     copy->is_frozen = domain->is_frozen;
     copy->stands_still = domain->stands_still || domain->is_frozen;
+    copy->metadata.stands = domain->metadata.stands;
     copy->is_starting = domain->is_starting;
     copy->metadata.limits = domain->metadata.limits;
     copy->metadata.balloon_mib = domain->metadata.balloon_mib;

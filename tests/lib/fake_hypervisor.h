@@ -20,6 +20,7 @@ struct BerthHypervisor {
     guint source;
     /* How often it was asked. */
     guint creates, destroys, suspends, resumes, lists, stats, domain_stats, moves, steers;
+    guint resume_fails;  /* so many times from now on */
     guint traffic_stats; /* of STATS */
     guint looks, finds;  /* of what the kernel counts */
     guint saves, restores;
@@ -73,8 +74,9 @@ BerthHypervisor *fake_hypervisor(void);
 /* A domain runs from now on; nobody is told. */
 void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const char *channel_path,
                          const char *console_path);
-/* It stands still as libvirt has restored it; nobody is told. */
-void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id);
+/* It was restored, and stands still or, not knowing that, goes on; nobody is told. */
+void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id,
+                                  gboolean stands_still);
 /* Its vCPUs stand still; nobody is told. */
 void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id);

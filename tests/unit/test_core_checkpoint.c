@@ -287,6 +287,16 @@ static void lost_guest_goes_on_from_its_checkpoint(void **state)
         "released 1.1 -> RESTORE 1.2@1\n");
 }
 
+/* The node may be slow: it is put back once more, on another where there is one. */
+static void restored_guest_that_does_not_answer_keeps_its_checkpoint(void **state)
+{
+    run(ONE_IS_SAVED "gone 1.1 guest-vanished -> RELEASE 1.1@1\n"
+                     "released 1.1 -> RESTORE 1.2@1\n"
+                     "gone 1.2 boot-deadline -> RELEASE 1.2@1\n"
+                     "? 1 PENDING requeued releasing\n"
+                     "released 1.2 -> RESTORE 1.3@1\n");
+}
+
 static void checkpoint_under_way_is_none(void **state)
 {
     run(ONE_RUNS "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
@@ -709,6 +719,7 @@ int main(void)
         cmocka_unit_test(checkpoint_that_finds_no_space_is_missed),
         cmocka_unit_test(losses_count_since_the_newest_checkpoint),
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),
+        cmocka_unit_test(restored_guest_that_does_not_answer_keeps_its_checkpoint),
         cmocka_unit_test(checkpoint_under_way_is_none),
         cmocka_unit_test(checkpoint_under_way_is_doubted_until_nothing_is_left_of_its_guest),
         cmocka_unit_test(checkpoints_that_are_gone_are_not_gone_on_from),

@@ -700,6 +700,23 @@ static void guest_stands_still_until_its_clients_are_durable(void **state)
     agent_fixture_set_disk_client(NULL);
 }
 
+/* Where storage names clients none is no answer: a fence would find nobody. */
+static void guest_without_a_client_of_its_disk_does_not_go_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    BerthGuest *guest = expect(fixture);
+    bring(fixture, guest, FALSE);
+    /* The first question, to which there is no answer, is asked as it is adopted; the second is answered with nobody. */
+    assert_int_equal(take(fixture, FALSE), BERTH_ERROR_UNAVAILABLE);
+    assert_null(guest->storage_clients);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    assert_int_equal(take(fixture, FALSE), 0);
+    assert_int_equal(g_strv_length(guest->storage_clients), 1);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
+    agent_fixture_set_disk_client(NULL);
+}
+
 /* A call of before a restart of berthd does not keep it from going on for that of after it. */
 static void guest_that_is_to_go_on_does_not_wait(void **state)
 {
@@ -853,6 +870,7 @@ int main(void)
         TEST(guest_that_has_come_goes_on_when_it_is_taken),
         TEST(guest_that_is_taken_has_its_disks_clients),
         TEST(guest_stands_still_until_its_clients_are_durable),
+        TEST(guest_without_a_client_of_its_disk_does_not_go_on),
         TEST(guest_that_is_to_go_on_does_not_wait),
         TEST(guest_does_not_go_on_where_storage_is_not_reached),
         TEST(guest_on_its_way_is_said_to_be_so),

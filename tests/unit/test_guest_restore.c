@@ -2,7 +2,6 @@
 /* A guest that goes on from a checkpoint: whose fault it is when it cannot, and an agent that ends meanwhile. */
 #include <config.h>
 
-#include "common/id.h"
 #include "common/message.h"
 #include "nodeagent/checkpoint_record.h"
 #include "nodeagent/guest_private.h"
@@ -96,17 +95,6 @@ static void guest_goes_on_from_a_checkpoint(void **state)
     run_until(fixture->hypervisor->resumes == 1);
 }
 
-static char *stands_path(const BerthGuest *guest)
-{
-    return g_strconcat(guest->channel_path, BERTH_GUEST_STANDS_SUFFIX, NULL);
-}
-
-static gboolean is_noted_to_stand(const BerthGuest *guest)
-{
-    g_autofree char *path = stands_path(guest);
-    return g_file_test(path, G_FILE_TEST_EXISTS);
-}
-
 /* Until its clients are known, which the scheduler was not told yet. */
 static void stand(AgentFixture *fixture)
 {
@@ -116,7 +104,20 @@ static void stand(AgentFixture *fixture)
     run_until(answer.is_given);
     run_until(restored(fixture)->storage_clients != NULL);
     assert_int_equal(fixture->hypervisor->resumes, 0);
-    assert_true(is_noted_to_stand(restored(fixture)));
+    assert_true(restored(fixture)->stands_restored);
+}
+
+/* An agent before has restored it, and it has not gone on. */
+static BerthGuest *adopt_standing(AgentFixture *fixture)
+{
+    agent_fixture_set_disk_client("10.0.0.1:0/7");
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_restored(fixture->hypervisor, &agent_fixture_id, TRUE);
+    agent_fixture_start(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    run_until(guest->storage_clients != NULL);
+    assert_true(guest->stands_restored);
+    return guest;
 }
 
 static void assert_starting(const BerthGuest *guest)
@@ -127,17 +128,23 @@ static void assert_starting(const BerthGuest *guest)
     berth_message_free(&status->base);
 }
 
-static void assert_goes_on_when_told(AgentFixture *fixture, BerthGuest *guest)
+static void keep(AgentFixture *fixture, BerthGuest *guest)
 {
-    berth_guest_set_reported(guest, guest->clients_serial - 1);
+    berth_guest_set_kept(guest, guest->clients_serial);
+    run_until(!guest->stands_restored);
+    agent_fixture_set_disk_client(NULL);
+}
+
+/* That the scheduler has heard of it is not enough: it may be nobody's there. */
+static void assert_goes_on_when_kept(AgentFixture *fixture, BerthGuest *guest)
+{
+    berth_guest_set_reported(guest, guest->serial);
+    berth_guest_set_kept(guest, guest->clients_serial - 1);
     assert_int_equal(fixture->hypervisor->resumes, 0);
     assert_starting(guest);
-    berth_guest_set_reported(guest, guest->clients_serial);
-    berth_guest_set_reported(guest, guest->clients_serial);
-    run_until(!guest->stands_restored);
+    berth_guest_set_kept(guest, guest->clients_serial);
+    keep(fixture, guest);
     assert_int_equal(fixture->hypervisor->resumes, 1);
-    assert_false(is_noted_to_stand(guest));
-    agent_fixture_set_disk_client(NULL);
 }
 
 /* A fence finds it in what the scheduler has stored; not before. */
@@ -145,42 +152,54 @@ static void guest_stands_still_until_it_is_stored_who_has_its_disk(void **state)
 {
     AgentFixture *fixture = *state;
     stand(fixture);
-    assert_goes_on_when_told(fixture, restored(fixture));
-}
-
-/* As an agent before has left it. */
-static void note_to_stand(const AgentFixture *fixture)
-{
-    g_autofree char *name = berth_guest_name_format(&agent_fixture_id);
-    g_autofree char *file = g_strconcat(name, ".sock" BERTH_GUEST_STANDS_SUFFIX, NULL);
-    g_autofree char *path = g_build_filename(fixture->config.run_dir, file, NULL);
-    assert_true(g_file_set_contents(path, "", 0, NULL));
+    assert_goes_on_when_kept(fixture, restored(fixture));
 }
 
 /* ... also when another agent has come meanwhile: it was not frozen by anybody. */
 static void next_agent_knows_why_a_guest_stands_still(void **state)
 {
     AgentFixture *fixture = *state;
-    agent_fixture_set_disk_client("10.0.0.1:0/7");
-    agent_fixture_add_guest(fixture);
-    fake_hypervisor_set_restored(fixture->hypervisor, &agent_fixture_id);
-    note_to_stand(fixture);
-    agent_fixture_start(fixture);
-    BerthGuest *guest = agent_fixture_guest(fixture);
-    run_until(guest->storage_clients != NULL);
-    assert_true(is_noted_to_stand(guest));
-    assert_goes_on_when_told(fixture, guest);
+    BerthGuest *guest = adopt_standing(fixture);
+    assert_goes_on_when_kept(fixture, guest);
 }
 
-/* ... and that it has gone on, although the agent ended before it could note that. */
+/* ... and that it has gone on, although the agent ended before its domain said so, which it does then. */
 static void next_agent_knows_that_a_guest_has_gone_on(void **state)
 {
     AgentFixture *fixture = *state;
     agent_fixture_add_guest(fixture);
-    note_to_stand(fixture);
+    fake_hypervisor_set_restored(fixture->hypervisor, &agent_fixture_id, FALSE);
     agent_fixture_start(fixture);
-    run_until(!is_noted_to_stand(agent_fixture_guest(fixture)));
     assert_false(agent_fixture_guest(fixture)->stands_restored);
+    run_until(fixture->hypervisor->resumes == 1);
+}
+
+/* What was heard of it in a Join is told once more by itself, as the answer to that does not say that it is kept. */
+static void guest_that_stands_still_is_told_again(void **state)
+{
+    AgentFixture *fixture = *state;
+    stand(fixture);
+    BerthGuest *guest = restored(fixture);
+    berth_guest_set_reported(guest, guest->serial);
+    assert_true(berth_guest_is_reported(guest));
+    berth_guest_tell_if_it_stands(guest);
+    assert_false(berth_guest_is_reported(guest));
+    keep(fixture, guest);
+    berth_guest_set_reported(guest, guest->serial);
+    berth_guest_tell_if_it_stands(guest);
+    assert_true(berth_guest_is_reported(guest));
+}
+
+/* Its task may go on elsewhere, with the same disk. */
+static void stray_does_not_go_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    stand(fixture);
+    BerthGuest *guest = restored(fixture);
+    berth_guest_disown(guest);
+    berth_guest_set_kept(guest, guest->serial);
+    agent_fixture_pass(100);
+    agent_fixture_set_disk_client(NULL);
     assert_int_equal(fixture->hypervisor->resumes, 0);
 }
 
@@ -190,12 +209,96 @@ static void guest_that_is_released_does_not_go_on(void **state)
     AgentFixture *fixture = *state;
     Answer released = {0};
     stand(fixture);
-    g_autofree char *path = stands_path(restored(fixture));
-    berth_guest_release(restored(fixture), "disk-1-0-0-2", on_answer, &released);
+    BerthGuest *guest = restored(fixture);
+    berth_guest_release(guest, "disk-1-0-0-2", on_answer, &released);
+    berth_guest_set_kept(guest, guest->clients_serial);
     run_until(released.is_given);
     assert_int_equal(fixture->hypervisor->resumes, 0);
-    assert_false(g_file_test(path, G_FILE_TEST_EXISTS));
     agent_fixture_set_disk_client(NULL);
+}
+
+/* libvirtd that is away for a moment costs no guest. */
+static void guest_that_cannot_go_on_at_once_is_tried_again(void **state)
+{
+    AgentFixture *fixture = *state;
+    stand(fixture);
+    fixture->hypervisor->resume_fails = 2;
+    keep(fixture, restored(fixture));
+    assert_int_equal(fixture->hypervisor->resumes, 3);
+    assert_int_equal(berth_guest_phase(restored(fixture)), BERTH_PHASE_BOOTING);
+}
+
+static void on_checkpointed(const Berth__CheckpointGuestReply *reply, const GError *error,
+                            gpointer user_data)
+{
+    assert_null(reply);
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "has not gone on yet");
+    *(gboolean *)user_data = TRUE;
+}
+
+static void guest_that_stands_still_is_not_saved_or_moved(void **state)
+{
+    AgentFixture *fixture = *state;
+    Berth__CheckpointGuestRequest request = BERTH__CHECKPOINT_GUEST_REQUEST__INIT;
+    BerthMigrationTarget target = {.domain = NULL};
+    Answer left = {0};
+    gboolean is_refused = FALSE;
+    stand(fixture);
+    berth_guest_checkpoint(restored(fixture), &request, on_checkpointed, &is_refused);
+    assert_true(is_refused);
+    berth_guest_leave(restored(fixture), &target, FALSE, FALSE, on_answer, &left);
+    assert_true(left.is_given);
+    assert_int_equal(left.code, BERTH_ERROR_UNAVAILABLE);
+    keep(fixture, restored(fixture));
+}
+
+static void ask_again(BerthGuest *guest)
+{
+    Answer answer = {0};
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
+    Berth__RestoreFrom from = BERTH__RESTORE_FROM__INIT;
+    Berth__StartGuestRequest request = BERTH__START_GUEST_REQUEST__INIT;
+    id.job = agent_fixture_id.job;
+    id.epoch = agent_fixture_id.epoch;
+    from.checkpoint_id = (char *)"1-0-1";
+    from.signal = 10;
+    request.id = &id;
+    request.image_id = (char *)"tiny";
+    request.disk_id = (char *)"disk-1-0-0-2";
+    request.log_id = (char *)LOG_ID;
+    request.disk_bytes = 1 << 20;
+    request.vcpus = 1;
+    request.memory_mib = 64;
+    request.boot_deadline_sec = 1;
+    request.restore = &from;
+    berth_guest_start(guest, &request, on_answer, &answer);
+    assert_true(answer.is_given);
+    assert_int_equal(answer.code, 0);
+}
+
+/* The next agent is asked for it again: its time begins when it goes on, and it gets its signal then. */
+static void guest_that_stands_still_has_no_deadline(void **state)
+{
+    AgentFixture *fixture = *state;
+    BerthGuest *guest = adopt_standing(fixture);
+    ask_again(guest);
+    assert_int_equal(guest->restore_signal, 10);
+    assert_int_equal(guest->boot_deadline_usec, 0);
+    keep(fixture, guest);
+    assert_int_not_equal(guest->boot_deadline_usec, 0);
+}
+
+/* What stands still gives nothing back: that is asked for when it has gone on, also by the next agent. */
+static void balloon_of_a_checkpoint_goes_when_the_guest_goes_on(void **state)
+{
+    AgentFixture *fixture = *state;
+    BerthGuest *guest = adopt_standing(fixture);
+    guest->balloon_mib = 16; /* as its domain says, which has it from the checkpoint */
+    agent_fixture_pass(100);
+    assert_int_equal(fixture->hypervisor->resizes, 0);
+    keep(fixture, guest);
+    run_until(fixture->hypervisor->resizes > 0);
+    assert_int_equal(fixture->hypervisor->resize_wanted.balloon_mib, 0);
 }
 
 /* What is still asked of the guest before it, whose domain had the same name, is not asked of this one. */
@@ -325,7 +428,13 @@ int main(void)
         TEST(guest_stands_still_until_it_is_stored_who_has_its_disk),
         TEST(next_agent_knows_why_a_guest_stands_still),
         TEST(next_agent_knows_that_a_guest_has_gone_on),
+        TEST(guest_that_stands_still_is_told_again),
+        TEST(stray_does_not_go_on),
         TEST(guest_that_is_released_does_not_go_on),
+        TEST(guest_that_cannot_go_on_at_once_is_tried_again),
+        TEST(guest_that_stands_still_is_not_saved_or_moved),
+        TEST(guest_that_stands_still_has_no_deadline),
+        TEST(balloon_of_a_checkpoint_goes_when_the_guest_goes_on),
         TEST(release_of_an_earlier_epoch_leaves_it_alone),
         TEST(storage_that_is_away_is_storage_s_fault),
         TEST(storage_that_goes_away_in_the_midst_is_storage_s_fault),
