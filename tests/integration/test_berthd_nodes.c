@@ -265,8 +265,11 @@ static void stray_guest_is_released_and_changes_nothing(void **state)
     status.exit = &exit;
     status.phase = BERTH__GUEST_STATUS__PHASE__ENDED;
     guint answers = fake_agent_n_answers(test->agent);
+    guint kept = fake_agent_n_kept(test->agent);
+    assert_true(kept > 0);
     fake_agent_say(test->agent, &status);
     run_until(fake_agent_n_answers(test->agent) == answers + 1);
+    assert_int_equal(fake_agent_n_kept(test->agent), kept);
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
     assert_int_equal(record->state, BERTH__JOB_STATE__COMPLETED);
     assert_int_equal(berthd_test_task(record)->epoch, 1);
@@ -288,6 +291,7 @@ static void node_speaking_for_another_changes_nothing(void **state)
     status.phase = BERTH__GUEST_STATUS__PHASE__GONE;
     fake_agent_say(liar, &status);
     run_until(fake_agent_n_answers(liar) == 1);
+    assert_int_equal(fake_agent_n_kept(liar), 0);
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
     assert_int_equal(record->state, BERTH__JOB_STATE__RUNNING);
     assert_true(fake_agent_end(test->agent, job, 0));

@@ -241,3 +241,8 @@ guint fake_agent_n_answers(FakeAgent *agent)
 {
     return agent->n_answers;
 }
+
+guint fake_agent_n_kept(FakeAgent *agent)
+{
+    return agent->n_kept;
+}

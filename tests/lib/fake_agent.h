@@ -180,3 +180,5 @@ const Berth__StartGuestRequest *fake_agent_start(FakeAgent *agent, guint64 job);
 void fake_agent_say(FakeAgent *agent, const Berth__GuestStatus *status);
 /* GuestChanged calls that were answered. */
 guint fake_agent_n_answers(FakeAgent *agent);
+/* Of these, such as say that something of it is kept. */
+guint fake_agent_n_kept(FakeAgent *agent);

@@ -31,6 +31,7 @@ struct FakeAgent {
     Berth__ReleaseGuestRequest *release; /* likewise */
     BerthRpcCall *held_move;             /* MigrateGuest, while its copy takes for ever */
     guint n_answers;
+    guint n_kept;
     guint n_reports;
     Berth__ReportReply *report_reply; /* NULL: none was answered */
     const char *version;
