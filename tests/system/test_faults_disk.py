@@ -62,7 +62,7 @@ def add_case(action, make, step, make_step, name):
         through(case, make_step, FAULTS[name])
         return conclude(case, goes_back=True)
     is_needed = name != QEMU or has_qemu(action, step)
-    if is_needed and (name != LOST or step in ("saving", "restoring")):
+    if is_needed and (name != LOST or step in ("saving", "restoring", "untold")):
         add(action, step, name, disturb)
 
 
