@@ -268,10 +268,17 @@ static void start(Place *place, guint node, guint32 epoch, guint64 memory_mib, c
     run_until(answer->is_given);
 }
 
+/* One that was restored goes on when the scheduler has stored who has its disk open. */
 static void assert_running(Place *place, const Answer *answer)
 {
+    BerthGuest *guest = place->guest;
     if (answer->error != NULL)
         fail_msg("%s", answer->error->message);
+    if (guest->stands_restored) {
+        run_until(guest->storage_clients != NULL);
+        assert_true(guest->is_frozen);
+        berth_guest_set_kept(guest, guest->clients_serial);
+    }
     run_until(berth_guest_phase(place->guest) == BERTH_PHASE_RUNNING);
 }
 
