@@ -183,10 +183,15 @@ static gboolean set_number(xmlNode *root, const char *path, const char *name, gu
     return set_attribute(root, path, name, text, error);
 }
 
-/* Who it is from now on: the same guest in another epoch. */
+/* Who it is from now on: the same guest in another epoch, which may stand still at first. */
 static gboolean set_identity(xmlNode *root, const BerthDomainMetadata *metadata, GError **error)
 {
     static const char path[] = "/domain/metadata/berth:guest";
+    xmlNode *node = berth_domain_metadata_find(root);
+    if (metadata->stands)
+        xmlSetProp(node, BAD_CAST "stands", BAD_CAST "1");
+    else
+        xmlUnsetProp(node, BAD_CAST "stands");
     return set_number(root, path, "epoch", metadata->id.epoch, error) &&
            set_attribute(root, path, "disk", metadata->disk_id, error) &&
            set_attribute(root, path, "log", metadata->log_id, error);

@@ -219,6 +219,11 @@ void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id,
     domain->stands_still = stands_still;
 }
 
+gboolean fake_hypervisor_stands(BerthHypervisor *fake, const char *name)
+{
+    return ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->metadata.stands;
+}
+
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name)
 {
     const BerthGuestId none = {0};

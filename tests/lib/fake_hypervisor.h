@@ -77,6 +77,8 @@ void fake_hypervisor_add(BerthHypervisor *fake, const BerthGuestId *id, const ch
 /* It was restored, and stands still or, not knowing that, goes on; nobody is told. */
 void fake_hypervisor_set_restored(BerthHypervisor *fake, const BerthGuestId *id,
                                   gboolean stands_still);
+/* The domain NAME says that it was restored and has not gone on. */
+gboolean fake_hypervisor_stands(BerthHypervisor *fake, const char *name);
 /* Its vCPUs stand still; nobody is told. */
 void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id);

@@ -105,6 +105,7 @@ static void stand(AgentFixture *fixture)
     run_until(restored(fixture)->storage_clients != NULL);
     assert_int_equal(fixture->hypervisor->resumes, 0);
     assert_true(restored(fixture)->stands_restored);
+    assert_true(fake_hypervisor_stands(fixture->hypervisor, restored(fixture)->name));
 }
 
 /* An agent before has restored it, and it has not gone on. */
@@ -145,6 +146,7 @@ static void assert_goes_on_when_kept(AgentFixture *fixture, BerthGuest *guest)
     berth_guest_set_kept(guest, guest->clients_serial);
     keep(fixture, guest);
     assert_int_equal(fixture->hypervisor->resumes, 1);
+    assert_false(fake_hypervisor_stands(fixture->hypervisor, guest->name));
 }
 
 /* A fence finds it in what the scheduler has stored; not before. */
