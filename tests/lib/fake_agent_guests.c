@@ -98,7 +98,8 @@ void fake_agent_on_said(GObject *source, GAsyncResult *result, gpointer user_dat
     if (reply) {
         FakeAgent *agent = user_data;
         agent->n_answers++;
-        agent->n_kept += !((const Berth__GuestChangedReply *)(const void *)reply)->not_kept;
+        if (reply->descriptor == &berth__guest_changed_reply__descriptor)
+            agent->n_kept += !((const Berth__GuestChangedReply *)(const void *)reply)->not_kept;
     }
 }
 
