@@ -256,8 +256,8 @@ static void on_gone_on(BerthFault fault, const GError *error, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
     guest->is_let_go = FALSE;
-    if (guest->is_closed || !guest->stands_restored)
-        return;
+    if (guest->is_closed || !guest->stands_restored || guest->release_wanted)
+        return; /* nor is it asked for again when its timers are gone */
     if (may_pass(error)) {
         guest->go_on_source = g_timeout_add_once(GO_ON_AGAIN_MSEC, on_go_on_due, guest);
         return;

@@ -63,9 +63,9 @@ static void check_gang(World *world, const Job *job, const Task *task)
     }
 }
 
-/* START leaves only now, and its node takes guests now. */
-static void check_waited(World *world, const Job *job, const Task *task,
-                         const BerthCoreAction *action)
+/* The node takes guests now, and has time for this one. */
+static void check_open(World *world, const Job *job, const Task *task,
+                       const BerthCoreAction *action)
 {
     const Host *host = world_host(world, action->node);
     gint64 left_usec = model_time_left_usec(world, job, task);
@@ -76,22 +76,14 @@ static void check_waited(World *world, const Job *job, const Task *task,
                             world->now_usec + (model_can_move(world, job) ? 1 : left_usec)),
           action->guest.job);
     CHECK(world, !world->storage_is_down, action->guest.job);
-    world_note(world, "start has waited");
 }
 
 /* What the task may do anew; one that is told again has it already. */
 static void check_new_start(World *world, const Job *job, const Task *task,
                             const BerthCoreAction *action)
 {
-    const Host *host = world_host(world, action->node);
-    gint64 left_usec = model_time_left_usec(world, job, task);
-    CHECK(world, host->wanted == BERTH_ADMISSION_OPEN, action->node);
-    CHECK(world, !host->info.cannot_start || !host->has_session, action->node);
-    CHECK(world,
-          !model_is_blocked(world, action->node, world->now_usec,
-                            world->now_usec + (model_can_move(world, job) ? 1 : left_usec)),
-          action->guest.job);
-    CHECK(world, !world->storage_is_down && !job->job.held, action->guest.job);
+    check_open(world, job, task, action);
+    CHECK(world, !job->job.held, action->guest.job);
     CHECK(world, model_dependencies_met(world, job), action->guest.job);
     CHECK(world, !model_exceeds_limits(world, job, NULL), action->guest.job);
     if (has_plain_order(world))
@@ -124,10 +116,12 @@ static void check_start(World *world, const BerthCoreAction *action, gboolean is
     CHECK(world, again || old->record.epoch + 1 == action->guest.epoch, action->guest.job);
     CHECK(world, !again || old == NULL || old->guests[action->guest.guest].node == action->node,
           action->guest.job);
-    if (!again)
+    if (!again) {
         check_new_start(world, job, task, action);
-    else if (job->waits[action->guest.task][action->guest.guest].since_usec != 0)
-        check_waited(world, job, task, action);
+    } else if (job->waits[action->guest.task][action->guest.guest].since_usec != 0) {
+        check_open(world, job, task, action);
+        world_note(world, "start has waited");
+    }
     world_note(world, again ? "start again" : "start");
     if (!again && job->job.n_dependencies > 0)
         world_note(world, "start after others");

@@ -60,18 +60,16 @@ static BerthGuest *restored(AgentFixture *fixture)
     return berth_guest_table_find(fixture->agent->table, &restored_id);
 }
 
-static void start(AgentFixture *fixture, Answer *answer)
+static void ask(BerthGuest *guest, const BerthGuestId *which, guint signal, guint boot_deadline_sec,
+                Answer *answer)
 {
     Berth__GuestId id = BERTH__GUEST_ID__INIT;
     Berth__RestoreFrom from = BERTH__RESTORE_FROM__INIT;
     Berth__StartGuestRequest request = BERTH__START_GUEST_REQUEST__INIT;
-    agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
-    BerthGuest *guest = berth_guest_new(&fixture->agent->context, &restored_id);
-    berth_guest_table_add(fixture->agent->table, guest);
-    id.job = restored_id.job;
-    id.epoch = restored_id.epoch;
+    id.job = which->job;
+    id.epoch = which->epoch;
     from.checkpoint_id = (char *)"1-0-1";
+    from.signal = signal;
     request.id = &id;
     request.image_id = (char *)"tiny";
     request.disk_id = (char *)"disk-1-0-0-2";
@@ -79,8 +77,18 @@ static void start(AgentFixture *fixture, Answer *answer)
     request.disk_bytes = 1 << 20;
     request.vcpus = 1;
     request.memory_mib = 64;
+    request.boot_deadline_sec = boot_deadline_sec;
     request.restore = &from;
     berth_guest_start(guest, &request, on_answer, answer);
+}
+
+static void start(AgentFixture *fixture, Answer *answer)
+{
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    BerthGuest *guest = berth_guest_new(&fixture->agent->context, &restored_id);
+    berth_guest_table_add(fixture->agent->table, guest);
+    ask(guest, &restored_id, 0, 0, answer);
 }
 
 static void guest_goes_on_from_a_checkpoint(void **state)
@@ -257,23 +265,7 @@ static void guest_that_stands_still_is_not_saved_or_moved(void **state)
 static void ask_again(BerthGuest *guest)
 {
     Answer answer = {0};
-    Berth__GuestId id = BERTH__GUEST_ID__INIT;
-    Berth__RestoreFrom from = BERTH__RESTORE_FROM__INIT;
-    Berth__StartGuestRequest request = BERTH__START_GUEST_REQUEST__INIT;
-    id.job = agent_fixture_id.job;
-    id.epoch = agent_fixture_id.epoch;
-    from.checkpoint_id = (char *)"1-0-1";
-    from.signal = 10;
-    request.id = &id;
-    request.image_id = (char *)"tiny";
-    request.disk_id = (char *)"disk-1-0-0-2";
-    request.log_id = (char *)LOG_ID;
-    request.disk_bytes = 1 << 20;
-    request.vcpus = 1;
-    request.memory_mib = 64;
-    request.boot_deadline_sec = 1;
-    request.restore = &from;
-    berth_guest_start(guest, &request, on_answer, &answer);
+    ask(guest, &agent_fixture_id, 10, 1, &answer);
     assert_true(answer.is_given);
     assert_int_equal(answer.code, 0);
 }
