@@ -97,25 +97,6 @@ static void start_that_never_left_is_cancelled_at_once(void **state)
 
 /* --- moves ---------------------------------------------------------------------------------- */
 
-#define MOVE_WAITS                                                                                 \
-    "node 1 4 1000\n"                                                                              \
-    "node 2 4 1000\n"                                                                              \
-    "submit 1 v=2 m=500 limit=10000 nodes=1,2 may-move may-checkpoint -> START 1.1@1\n"            \
-    "submit 2 v=2 m=500 limit=10000 nodes=2 -> START 2.1@2\n"                                      \
-    "running 1.1\n"                                                                                \
-    "running 2.1\n"                                                                                \
-    "at 20\n"                                                                                      \
-    "report 1.1 cpu=500 mem=480\n"                                                                 \
-    "report 2.1 cpu=500 mem=300\n"                                                                 \
-    "submit 5 v=3 m=500 limit=5000 nodes=2 slack may-checkpoint -> START 5.1@2~\n"                 \
-    "running 5.1\n"                                                                                \
-    "report 5.1 cpu=500 mem=480\n"                                                                 \
-    "at 40\n"                                                                                      \
-    "report 5.1 cpu=500 mem=480\n"                                                                 \
-    "report 1.1 cpu=500 mem=480\n"                                                                 \
-    "report 2.1 cpu=500 mem=300\n"                                                                 \
-    "migrate 1 to=2 op -> CHECKPOINT 5.1@2~\n"
-
 static void move_does_not_leave_for_a_node_that_was_closed(void **state)
 {
     run(MOVE_WAITS "changed 2 cannot v=4\n"
