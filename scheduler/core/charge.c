@@ -29,20 +29,15 @@ void core_charge_clear(CoreTask *task)
     g_clear_pointer(&task->loss, core_loss_free);
 }
 
-void core_charge_feed(CoreGuest *guest)
-{
-    guest->starved_permille = 0;
-    guest->starved_usec = 0;
-}
-
 void core_charge_begin(BerthCore *core, CoreTask *task)
 {
     core_charge_clear(task);
     task->record.starved_usec = 0;
     for (guint32 i = 0; i < task->n_guests; i++) {
         CoreGuest *guest = &task->guests[i];
-        guest->still_usec = 0;
-        core_charge_feed(guest);
+        guest->still_usec = guest->owed_usec = guest->owed_ran_usec = 0;
+        guest->starved_permille = 0;
+        guest->starved_usec = 0;
         guest->charged_usec = guest->told_usec = core->now_usec;
         guest->is_charged_late = FALSE;
     }
@@ -91,7 +86,16 @@ static gint64 expected_permille(const CoreGuest *guest)
 
 static gint64 expected_lost_usec(const CoreGuest *guest, gint64 at_usec)
 {
-    return ran_since_report_usec(guest, at_usec) * expected_permille(guest) / 1000;
+    return guest->owed_usec +
+           ran_since_report_usec(guest, at_usec) * expected_permille(guest) / 1000;
+}
+
+void core_charge_feed(CoreGuest *guest, gint64 at_usec)
+{
+    guest->owed_usec = expected_lost_usec(guest, at_usec);
+    guest->owed_ran_usec = ran_since_report_usec(guest, at_usec);
+    guest->starved_permille = 0;
+    guest->starved_usec = 0;
 }
 
 /* What its task had lost when GUEST's losses were last told. */
@@ -120,6 +124,7 @@ static gint64 end_of_usec(const BerthCore *core, const CoreGuest *guest)
     if (stands_since_usec(guest) != G_MAXINT64)
         return core_time_add(end_usec, expected_lost_usec(guest, G_MAXINT64));
     gint64 gets_permille = 1000 - expected_permille(guest);
+    left_usec = core_time_add(left_usec, guest->owed_usec);
     return core_time_add(from_usec, (left_usec * 1000 + gets_permille - 1) / gets_permille);
 }
 
@@ -195,13 +200,25 @@ static void add(BerthCore *core, CoreGuest *guest, gint64 from_usec, gint64 unti
     core_charge_plan(core, task);
 }
 
+/* Of how it fares where it is now, what it lost before it came there says nothing. */
+static void note_pace(CoreGuest *guest, gint64 ran_usec, gint64 lost_usec)
+{
+    gint64 ran_here_usec = ran_usec - guest->owed_ran_usec;
+    if (ran_here_usec <= 0)
+        return;
+    gint64 lost_here_usec = CLAMP(lost_usec - guest->owed_usec, 0, ran_here_usec);
+    guest->starved_permille = (guint32)(lost_here_usec * 1000 / ran_here_usec);
+}
+
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
     gint64 ran_usec = ran_since_report_usec(guest, core->now_usec);
     lost_usec = CLAMP(lost_usec, 0, ran_usec);
-    gboolean is_new = lost_usec > 0 || guest->starved_permille > 0 || guest->is_charged_late;
-    if (ran_usec > 0 && !guest->is_charged_late)
-        guest->starved_permille = (guint32)(lost_usec * 1000 / ran_usec);
+    gboolean is_new = lost_usec > 0 || guest->starved_permille > 0 || guest->owed_usec > 0 ||
+                      guest->is_charged_late;
+    if (!guest->is_charged_late)
+        note_pace(guest, ran_usec, lost_usec);
+    guest->owed_usec = guest->owed_ran_usec = 0;
     if (guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE])
         guest->starved_usec = 0;
     else if (guest->starved_usec == 0)
@@ -237,8 +254,8 @@ void core_charge_frozen(BerthCore *core, CoreGuest *guest)
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
 {
     gint64 from_usec = guest->task->record.frozen_usec;
+    core_charge_feed(guest, from_usec);
     guest->task->record.frozen_usec = 0;
-    core_charge_feed(guest);
     stood_still(core, guest, from_usec);
     if (is_charged)
         core_charge_plan(core, guest->task);

@@ -17,9 +17,10 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec);
 /* GUEST stands still from now on, frozen; and no longer, and is or is not charged for that. */
 void core_charge_frozen(BerthCore *core, CoreGuest *guest);
-/* What it lost so far says nothing of what it will lose where, and when, it goes on. */
-void core_charge_feed(CoreGuest *guest);
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged);
+/* What GUEST lost up to AT_USEC says nothing of what it will lose where, and when, it goes on: nothing is
+ * expected of that. What it is thought to have lost since its latest report is until the next. */
+void core_charge_feed(CoreGuest *guest, gint64 at_usec);
 /* When TASK comes to its time limit, if its guests go on to lose what they lost before their latest
  * reports; G_MAXINT64 while it is frozen and not charged for that. */
 gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task);

@@ -419,7 +419,7 @@ void core_move_migrated(BerthCore *core, CoreGuest *guest, gboolean ok)
     if (!ok)
         return;
     note_success(guest, to);
-    core_charge_feed(guest);
+    core_charge_feed(guest, core->now_usec);
     core_charge_plan(core, guest->task);
     core_nodes_unreserve(&core->nodes, core_nodes_get(&core->nodes, guest->node), guest);
     guest->is_opportunistic = guest->is_opportunistic_there;

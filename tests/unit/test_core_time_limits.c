@@ -513,6 +513,45 @@ static void time_limit_of_who_is_starved_no_more_comes_in_time(void **state)
                    "timer -> STOP 2.1@1\n");
 }
 
+/* Nobody has said yet what it lost since its latest report, until it was moved: it is thought to be as much as before. */
+static void time_limit_waits_for_what_was_lost_before_a_move(void **state)
+{
+    const char *moved = IS_STARVED "node 2 4 1000\n"
+                                   "at 1500\n"
+                                   "drain 1 -> MIGRATE 2.1@1>2\n"
+                                   "migrated 2.1\n"
+                                   "at 1930\n"
+                                   "timer\n";
+    g_autofree char *told = g_strconcat(moved,
+                                        "report 2.1 cpu=2000 mem=100 left=400 starved=420\n"
+                                        "at 2348\n"
+                                        "timer\n"
+                                        "at 2349\n"
+                                        "timer -> STOP 2.1@2\n",
+                                        NULL);
+    g_autofree char *untold = g_strconcat(moved,
+                                          "at 2352\n"
+                                          "timer\n"
+                                          "at 2353\n"
+                                          "timer -> STOP 2.1@2\n",
+                                          NULL);
+    run(told);
+    run(untold);
+    run(IS_STARVED "at 1500\n"
+                   "freeze 2 -> FREEZE 2.1@1~\n"
+                   "frozen 2.1\n"
+                   "at 1510\n"
+                   "thaw 2 -> THAW 2.1@1~\n"
+                   "thawed 2.1\n"
+                   "at 1930\n"
+                   "timer\n"
+                   "report 2.1 cpu=2000 mem=100 left=400 starved=420\n"
+                   "at 2348\n"
+                   "timer\n"
+                   "at 2349\n"
+                   "timer -> STOP 2.1@1\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +569,7 @@ int main(void)
         cmocka_unit_test(time_limit_takes_no_rate_from_before_a_freeze),
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(time_limit_of_who_is_starved_no_more_comes_in_time),
+        cmocka_unit_test(time_limit_waits_for_what_was_lost_before_a_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
