@@ -200,14 +200,20 @@ static void add(BerthCore *core, CoreGuest *guest, gint64 from_usec, gint64 unti
     core_charge_plan(core, task);
 }
 
-/* Of how it fares where it is now, what it lost before it came there says nothing. */
+static gint64 permille(gint64 lost_usec, gint64 ran_usec)
+{
+    return CLAMP(lost_usec, 0, ran_usec) * 1000 / ran_usec;
+}
+
+/* Of how it fares where it is now, what it lost before it came there says nothing. But that is only thought, and the
+ * whole error of it would be in what may have been seconds: it is never taken for more than of all the time. */
 static void note_pace(CoreGuest *guest, gint64 ran_usec, gint64 lost_usec)
 {
     gint64 ran_here_usec = ran_usec - guest->owed_ran_usec;
     if (ran_here_usec <= 0)
         return;
-    gint64 lost_here_usec = CLAMP(lost_usec - guest->owed_usec, 0, ran_here_usec);
-    guest->starved_permille = (guint32)(lost_here_usec * 1000 / ran_here_usec);
+    guest->starved_permille = (guint32)MIN(permille(lost_usec - guest->owed_usec, ran_here_usec),
+                                           permille(lost_usec, ran_usec));
 }
 
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)

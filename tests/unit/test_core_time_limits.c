@@ -552,6 +552,25 @@ static void time_limit_waits_for_what_was_lost_before_a_move(void **state)
                    "timer -> STOP 2.1@1\n");
 }
 
+/* Right after a move little of the time is of the node that it is on. */
+static void time_limit_makes_no_pace_of_what_was_thought_too_little_before_a_move(void **state)
+{
+    run(IDLE_NODE
+        "submit 2 v=2 m=500 slack may-move limit=1000 -> START 2.1@1~\n"
+        "running 2.1\n"
+        "at 100\n"
+        "report 2.1 cpu=100 mem=100 left=400 starved=24\n"
+        "node 2 4 1000\n"
+        "at 1000\n"
+        "drain 1 -> MIGRATE 2.1@1>2\n"
+        "migrated 2.1\n"
+        "at 1010\n"
+        "report 2.1 cpu=2000 mem=100 left=400 starved=300\n" /* 30 more than was thought */
+        "limit 2 1344\n"
+        "at 1600\n"
+        "timer -> STOP 2.1@2\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -570,6 +589,7 @@ int main(void)
         cmocka_unit_test(time_limit_that_is_to_save_waits_for_a_move),
         cmocka_unit_test(time_limit_of_who_is_starved_no_more_comes_in_time),
         cmocka_unit_test(time_limit_waits_for_what_was_lost_before_a_move),
+        cmocka_unit_test(time_limit_makes_no_pace_of_what_was_thought_too_little_before_a_move),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
