@@ -124,8 +124,8 @@ static gint64 end_of_usec(const BerthCore *core, const CoreGuest *guest)
     if (stands_since_usec(guest) != G_MAXINT64)
         return core_time_add(end_usec, expected_lost_usec(guest, G_MAXINT64));
     gint64 gets_permille = 1000 - expected_permille(guest);
-    left_usec = core_time_add(left_usec, guest->owed_usec);
-    return core_time_add(from_usec, (left_usec * 1000 + gets_permille - 1) / gets_permille);
+    return core_time_add(from_usec + guest->owed_usec,
+                         (left_usec * 1000 + gets_permille - 1) / gets_permille);
 }
 
 /* Until then a guest that was put back is waited for: its node has as long to come back as any node,
