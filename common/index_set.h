@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <glib.h>
+
+/* Sets of task indices, as arrays have them: "0-999999", "1-99:2,200". Kept as ranges, so that a set costs what
+ * it takes to write it down, however many indices are in it. Pure. */
+
+/* FIRST, FIRST + STEP and so on up to LAST, which is one of them; STEP is at least 1. */
+typedef struct {
+    guint32 first;
+    guint32 last;
+    guint32 step;
+} BerthIndexRange;
+
+#define BERTH_INDEX_MAX 999999999u
+
+/* How many indices RANGE has. */
+guint32 berth_index_range_count(const BerthIndexRange *range);
+gboolean berth_index_range_contains(const BerthIndexRange *range, guint32 index);
+/* Reads "7", "0-9" or "0-9:3" into *OUT, whose LAST is then the last that there is. INVALID_ARGUMENT. */
+gboolean berth_index_range_parse(const char *text, BerthIndexRange *out_range, GError **error);
+/* (transfer full) */
+char *berth_index_range_format(const BerthIndexRange *range);
+
+typedef struct BerthIndexSet BerthIndexSet;
+BerthIndexSet *berth_index_set_new(void);
+BerthIndexSet *berth_index_set_copy(const BerthIndexSet *set);
+void berth_index_set_free(BerthIndexSet *set);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthIndexSet, berth_index_set_free)
+
+/* What is in it already, or is not, does no harm. A range that does not lie between those of the set is put in, or taken
+ * out, index by index, in time that grows with those of the ranges that it meets. */
+void berth_index_set_add(BerthIndexSet *set, BerthIndexRange range);
+void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range);
+void berth_index_set_add_one(BerthIndexSet *set, guint32 index);
+void berth_index_set_remove_one(BerthIndexSet *set, guint32 index);
+
+gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index);
+guint32 berth_index_set_count(const BerthIndexSet *set);
+/* The smallest from FROM on. FALSE: there is none. */
+gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index);
+/* The largest; the set is not empty. */
+guint32 berth_index_set_last(const BerthIndexSet *set);
+/* Its ranges, rising: none begins before the one before it has ended. */
+guint berth_index_set_n_ranges(const BerthIndexSet *set);
+const BerthIndexRange *berth_index_set_range(const BerthIndexSet *set, guint i);
+
+/* "0-9,20-30:2,40": ranges in any order, of COUNT_MAX indices in all at most. INVALID_ARGUMENT: says what is wrong.
+ * (transfer full) */
+BerthIndexSet *berth_index_set_parse(const char *text, guint32 count_max, GError **error);
+/* What parse() reads as the same set; "" of an empty one. (transfer full) */
+char *berth_index_set_format(const BerthIndexSet *set);

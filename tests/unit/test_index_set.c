@@ -1,0 +1,216 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/lib/assert.h"
+
+#include "common/index_set.h"
+
+#include <string.h>
+
+#define MANY 100u
+
+static BerthIndexSet *parse(const char *text)
+{
+    g_autoptr(GError) error = NULL;
+    BerthIndexSet *set = berth_index_set_parse(text, 1000000, &error);
+    assert_no_error(error);
+    return set;
+}
+
+static void assert_set(const BerthIndexSet *set, const char *text)
+{
+    g_autofree char *is = berth_index_set_format(set);
+    assert_string_equal(is, text);
+}
+
+static void parse_reads_what_format_writes(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *set;
+        guint count;
+    } cases[] = {
+        {"7", "7", 1},
+        {"0-9", "0-9", 10},
+        {"0-9:3", "0-9:3", 4},
+        {"0-10:3", "0-9:3", 4},
+        {"5-9:100", "5", 1},
+        {"1,2,3", "1-3", 3},
+        {"1,3,5", "1,3,5", 3},
+        {"1-5:2,7", "1-7:2", 4},
+        {"3,1-2", "1-3", 3},
+        {"10-19,0-9", "0-19", 20},
+        {"0-9,5-14", "0-14", 15},
+        {"0-10:2,1-9:2", "0-10", 11},
+        {"0-6:2,0-6:3", "0-4:2,3,6", 5},
+        {"5,5,5", "5", 1},
+        {"1-9:4,20", "1-9:4,20", 4},
+        {"0-4:4", "0,4", 2},
+        {"0-999999", "0-999999", 1000000},
+        {"999999999", "999999999", 1},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) set = parse(cases[i].text);
+        g_autofree char *text = berth_index_set_format(set);
+        g_autoptr(BerthIndexSet) again = parse(text);
+        if (strcmp(cases[i].text, "0-6:2,0-6:3") != 0) /* it can be written in more than one way */
+            assert_string_equal(text, cases[i].set);
+        assert_int_equal(berth_index_set_count(set), cases[i].count);
+        assert_set(again, text);
+    }
+}
+
+static void parse_what_are_no_indices_says_why(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {
+        {"", "it is empty"},
+        {"a", "a number from 0 to 999999999"},
+        {"-1", "a number from 0 to 999999999"},
+        {"1,", "a number from 0 to 999999999"},
+        {"1000000000", "a number from 0 to 999999999"},
+        {"1-", "a number from 0 to 999999999"},
+        {"1-2-3", "a number from 0 to 999999999"},
+        {"1 -2", "a number from 0 to 999999999"},
+        {"9-1", "a range ends before it begins"},
+        {"1-9:0", "a step is a number from 1 on"},
+        {"1-9:", "a step is a number from 1 on"},
+        {"1:2", "a step belongs to a range"},
+        {"0-1000000", "they are more than 1000000"},
+        {"0-999999,5", "they are more than 1000000"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        assert_null(berth_index_set_parse(cases[i].text, 1000000, &error));
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].why);
+    }
+}
+
+static void next_goes_through_all_of_a_set(void **state)
+{
+    static const guint32 due[] = {2, 5, 8, 20, 21, 30};
+    g_autoptr(BerthIndexSet) set = parse("2-8:3,20-21,30");
+    guint32 index = 0;
+    for (guint i = 0; i < G_N_ELEMENTS(due); i++, index++) {
+        assert_true(berth_index_set_next(set, index, &index));
+        assert_int_equal(index, due[i]);
+    }
+    assert_false(berth_index_set_next(set, index, &index));
+    assert_int_equal(berth_index_set_last(set), 30);
+}
+
+static void remove_leaves_ranges_on_both_sides(void **state)
+{
+    static const struct {
+        const char *from;
+        const char *what;
+        const char *left;
+    } cases[] = {
+        {"0-9", "3-5", "0-2,6-9"},
+        {"0-9", "0", "1-9"},
+        {"0-9", "9", "0-8"},
+        {"0-9", "0-9", ""},
+        {"0-9", "20-30", "0-9"},
+        {"0-9:3", "1-2", "0-9:3"},
+        {"0-9:3", "3", "0,6,9"},
+        {"0-9:3", "2-4", "0,6,9"},
+        {"0-9", "0-9:2", "1-9:2"},
+        {"0-9:2", "4-8:2", "0,2"},
+        {"0-4,8,12-14", "4-12", "0-3,13-14"},
+        {"5-9,20-29", "0-22", "23-29"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) set = parse(cases[i].from);
+        g_autoptr(BerthIndexSet) what = parse(cases[i].what);
+        for (guint k = 0; k < berth_index_set_n_ranges(what); k++)
+            berth_index_set_remove(set, *berth_index_set_range(what, k));
+        assert_set(set, cases[i].left);
+    }
+}
+
+static void million_taken_from_the_front_stays_one_range(void **state)
+{
+    g_autoptr(BerthIndexSet) set = parse("0-999999");
+    for (guint32 i = 0; i < 1000000; i++) {
+        guint32 first;
+        assert_true(berth_index_set_next(set, 0, &first));
+        assert_int_equal(first, i);
+        berth_index_set_remove_one(set, first);
+        assert_true(berth_index_set_n_ranges(set) <= 1);
+    }
+    assert_int_equal(berth_index_set_count(set), 0);
+}
+
+/* --- against a table of what is in it ----------------------------------------------------------- */
+
+static void assert_as(const BerthIndexSet *set, const gboolean *has)
+{
+    guint32 count = 0;
+    guint32 next;
+    for (guint32 i = 0; i < MANY; i++) {
+        assert_int_equal(berth_index_set_contains(set, i), has[i]);
+        count += has[i] != FALSE;
+    }
+    assert_int_equal(berth_index_set_count(set), count);
+    for (guint32 from = 0; from < MANY; from++) {
+        guint32 due = from;
+        while (due < MANY && !has[due])
+            due++;
+        assert_int_equal(berth_index_set_next(set, from, &next), due < MANY);
+        if (due < MANY)
+            assert_int_equal(next, due);
+    }
+    for (guint i = 0; i < berth_index_set_n_ranges(set); i++) {
+        const BerthIndexRange *range = berth_index_set_range(set, i);
+        assert_true(range->step >= 1 && range->first <= range->last);
+        assert_int_equal((range->last - range->first) % range->step, 0);
+        assert_true(i == 0 || berth_index_set_range(set, i - 1)->last < range->first);
+    }
+}
+
+static void any_changes_leave_what_a_table_has(void **state)
+{
+    GRand *rand = g_rand_new_with_seed(6);
+    for (guint round = 0; round < 300; round++) {
+        g_autoptr(BerthIndexSet) set = berth_index_set_new();
+        gboolean has[MANY] = {FALSE};
+        for (guint step = 0; step < 40; step++) {
+            BerthIndexRange range;
+            range.first = (guint32)g_rand_int_range(rand, 0, MANY);
+            range.last = (guint32)g_rand_int_range(rand, (gint32)range.first, MANY);
+            range.step = (guint32)g_rand_int_range(rand, 1, g_rand_boolean(rand) ? 2 : 7);
+            if (g_rand_int_range(rand, 0, 3) == 0)
+                range.last = range.first;
+            gboolean adds = g_rand_boolean(rand);
+            for (guint32 i = range.first; i <= range.last; i += range.step)
+                has[i] = adds;
+            if (adds)
+                berth_index_set_add(set, range);
+            else
+                berth_index_set_remove(set, range);
+            assert_as(set, has);
+        }
+        g_autofree char *text = berth_index_set_format(set);
+        if (*text) {
+            g_autoptr(BerthIndexSet) again = parse(text);
+            assert_as(again, has);
+        }
+        g_autoptr(BerthIndexSet) copy = berth_index_set_copy(set);
+        berth_index_set_add(set, (BerthIndexRange){0, MANY - 1, 1});
+        assert_as(copy, has);
+    }
+    g_rand_free(rand);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(parse_reads_what_format_writes),
+        cmocka_unit_test(parse_what_are_no_indices_says_why),
+        cmocka_unit_test(next_goes_through_all_of_a_set),
+        cmocka_unit_test(remove_leaves_ranges_on_both_sides),
+        cmocka_unit_test(million_taken_from_the_front_stays_one_range),
+        cmocka_unit_test(any_changes_leave_what_a_table_has),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
