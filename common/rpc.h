@@ -213,7 +213,7 @@ BerthRpcPeer *berth_rpc_connect_unix(const char *path, const BerthRpcLimits *lim
                                      GError **error);
 
 /* Keeps a TLS connection to HOST:PORT: dials, and dials again after it ended, with exponential
- * backoff and jitter (1 s .. 30 s; reset by a connection that held). CONNECTED_FUNC after each
+ * backoff and jitter (1 s .. 10 s; reset by a connection that held). CONNECTED_FUNC after each
  * HELLO (peer: transfer none, the dialler keeps it until it closes); FAILED_FUNC after each
  * failure or loss, with when it will try again. */
 typedef struct BerthRpcDialer BerthRpcDialer;
@@ -226,6 +226,9 @@ BerthRpcDialer *berth_rpc_dialer_new(const char *host, guint16 port, const Berth
                                      BerthRpcDialFailedFunc failed_func, gpointer user_data);
 /* The live peer or NULL (transfer none). */
 BerthRpcPeer *berth_rpc_dialer_peer(BerthRpcDialer *dialer);
+/* The connection is good for what it was made for: the next failure is the first again, however soon it comes. From now on
+ * no pause is longer than PAUSE_MAX_MSEC; 0 = as before. */
+void berth_rpc_dialer_succeeded(BerthRpcDialer *dialer, guint pause_max_msec);
 /* Ends the connection that there is, for another one that is made as soon as after the first failure: that it is ended
  * is none. Without a connection nothing changes. */
 void berth_rpc_dialer_dial_again(BerthRpcDialer *dialer);

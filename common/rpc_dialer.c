@@ -14,7 +14,7 @@
 #include <netinet/tcp.h>
 
 #define BACKOFF_MIN_MSEC 1000u
-#define BACKOFF_MAX_MSEC 30000u
+#define BACKOFF_MAX_MSEC 10000u
 /* A connection that lasted this long was a good one: the next failure starts from the minimum. */
 #define HELD_USEC (10 * G_USEC_PER_SEC)
 
@@ -188,6 +188,13 @@ BerthRpcDialer *berth_rpc_dialer_new(const char *host, guint16 port, const Berth
 void berth_rpc_dialer_set_backoff(BerthRpcDialer *dialer, guint min_msec, guint max_msec)
 {
     dialer->backoff = (BerthBackoff){.min_msec = min_msec, .max_msec = max_msec};
+}
+
+void berth_rpc_dialer_succeeded(BerthRpcDialer *dialer, guint pause_max_msec)
+{
+    berth_backoff_reset(&dialer->backoff);
+    if (pause_max_msec > 0)
+        dialer->backoff.max_msec = MAX(pause_max_msec, dialer->backoff.min_msec);
 }
 
 BerthRpcPeer *berth_rpc_dialer_peer(BerthRpcDialer *dialer)

@@ -22,6 +22,10 @@
 #define OUTPUT_MSEC                  200u
 #define REPORT_INTERVAL_DEFAULT_MSEC 5000u
 
+/* An agent that may be given up tries so often before, and at least as often as this. */
+#define PAUSES_PER_TIMEOUT 3u
+#define PAUSE_MAX_MSEC     30000u
+
 struct BerthSession {
     BerthSessionConfig config;
     BerthRpcDialer *dialer;
@@ -373,6 +377,12 @@ static void tell_standing(BerthSession *session)
         berth_guest_tell_if_it_stands(g_ptr_array_index(guests, i));
 }
 
+/* Between two attempts to come back: several are made before it is given up, if berthd is there. */
+static guint pause_max_msec(const Berth__JoinReply *reply)
+{
+    return MIN(reply->node_timeout_msec / PAUSES_PER_TIMEOUT, PAUSE_MAX_MSEC);
+}
+
 static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(Telling) telling = data;
@@ -392,6 +402,7 @@ static void on_join_done(GObject *source, GAsyncResult *result, gpointer data)
     g_message("joined cluster %s with %u guests", reply->cluster, telling->told->len);
     session->was_refused = FALSE;
     session->is_joined = TRUE;
+    berth_rpc_dialer_succeeded(session->dialer, pause_max_msec(reply));
     telling_done(telling);
     disown_strays(session, reply); /* before storage can be used again */
     tell_standing(session);

@@ -269,6 +269,7 @@ static void on_joined(const GError *error, gpointer user_data)
     Berth__JoinReply reply = BERTH__JOIN_REPLY__INIT;
     reply.cluster = joining->daemon->config->cluster;
     reply.report_interval_msec = joining->daemon->config->report_interval_sec * 1000;
+    reply.node_timeout_msec = joining->daemon->config->node_timeout_sec * 1000;
     reply.near_interval_msec = joining->daemon->config->report_near_sec * 1000;
     reply.calm_interval_msec = joining->daemon->config->report_calm_sec * 1000;
     reply.strays = (Berth__GuestId **)(void *)joining->strays->pdata;

@@ -199,6 +199,30 @@ static void dialer_that_is_to_dial_again_does_so_soon(void **state)
     run_until(net->connects == 6);
 }
 
+/* One that was lost again at once was good all the same: what is behind it starts anew, as does the one before it. */
+static void dialer_whose_connection_was_good_starts_anew(void **state)
+{
+    RpcNet *net = *state;
+    rpc_net_listen_as(net, "berthd", 0);
+    rpc_net_dial_as(net, "n1");
+    berth_rpc_dialer_set_backoff(net->dialer, 20, 1000);
+    for (guint round = 1; round <= 4; round++) {
+        run_until(net->connects == round && net->accepted != NULL);
+        berth_rpc_peer_close(net->accepted, TRUE);
+        run_until(net->failures == round);
+    }
+    assert_in_range(net->retry_msec, 160, 240);
+    run_until(net->connects == 5 && net->accepted != NULL);
+    berth_rpc_dialer_succeeded(net->dialer, 50);
+    for (guint round = 5; round <= 8; round++) {
+        berth_rpc_peer_close(net->accepted, TRUE);
+        run_until(net->failures == round);
+        assert_in_range(net->retry_msec, 20, round == 5 ? 30 : 50);
+        run_until(net->connects == round + 1 && net->accepted != NULL);
+    }
+    assert_int_equal(net->retry_msec, 50);
+}
+
 static void dialer_to_a_silent_port_gives_up_in_time(void **state)
 {
     RpcNet *net = *state;
@@ -254,6 +278,7 @@ int main(void)
         TEST(dialer_dials_again_until_somebody_listens),
         TEST(dialer_dials_again_after_the_connection_was_lost),
         TEST(dialer_that_is_to_dial_again_does_so_soon),
+        TEST(dialer_whose_connection_was_good_starts_anew),
         TEST(dialer_to_a_silent_port_gives_up_in_time),
         TEST(dialer_to_an_unknown_host_says_so),
         TEST(dialer_freed_at_any_moment_is_quiet),
