@@ -67,6 +67,7 @@ static gboolean follow(BerthJobOp *op, GError **error)
 }
 
 static const BerthJobOpClass checkpoint_class = {.done = "checkpointed",
+                                                 .outlives_guest = TRUE,
                                                  .shows = ", checkpoint ",
                                                  .ask = ask_to_save,
                                                  .take = take_saved,

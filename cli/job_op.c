@@ -57,8 +57,19 @@ static void take_state(BerthJobOp *op, const Berth__Event *event)
 {
     if (berth_job_state_is_final((BerthJobState)event->state))
         berth_job_op_fail(op, "it has ended meanwhile");
-    else if (event->state == BERTH__JOB_STATE__PENDING && !op->class->waits_to_start)
+    else if (event->state == BERTH__JOB_STATE__RUNNING && op->is_being_lost)
+        berth_job_op_lose(op, op->lost_reason);
+    else if (event->state == BERTH__JOB_STATE__PENDING && op->class->outlives_guest) {
+        op->is_being_lost = TRUE;
+        op->lost_reason = event->reason;
+    } else if (event->state == BERTH__JOB_STATE__PENDING && !op->class->waits_to_start)
         berth_job_op_lose(op, event->reason);
+}
+
+static gboolean says_that_nothing_is_left(const Berth__Event *event)
+{
+    return event->kind == BERTH__EVENT__KIND__GUEST_RELEASED ||
+           event->kind == BERTH__EVENT__KIND__GUEST_FENCED;
 }
 
 static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
@@ -71,6 +82,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
         take_state(op, event);
     else
         goes_on = op->class->take(op, event);
+    if (op->is_being_lost && !op->is_over && says_that_nothing_is_left(event))
+        berth_job_op_lose(op, op->lost_reason);
     return goes_on && !op->is_over;
 }
 

@@ -12,6 +12,8 @@ typedef struct {
     const char *done;        /* "moved": what the job was not, in errors */
     const char *shows;       /* " runs on ": between the job and the outcome, for people */
     gboolean waits_to_start; /* that it has no guest meanwhile is part of it */
+    gboolean
+        outlives_guest; /* it may have been done before its guest was lost: that is known when nothing is left of it */
     /* The question. (transfer full) */
     Berth__JobReply *(*ask)(const BerthJobOp *op, GError **error);
     /* The answer to it, which may be the outcome already; or NULL. */
@@ -32,6 +34,7 @@ struct BerthJobOp {
     gboolean was_asked;
     gboolean is_over;
     gboolean is_lost; /* it is over, for its guest is no more: how its job goes on is asked for */
+    gboolean is_being_lost; /* what is left of its guest is still to go */
     Berth__Reason lost_reason;
     guint64 last_seq;
     char *outcome; /* where the job is, or what it has, in the end; NULL: not known */

@@ -98,6 +98,12 @@ static void on_migrate(Berth__Jobs_Service *service, const Berth__MigrateRequest
     answer(script_of(service), closure_data);
 }
 
+static void on_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointRequest *request,
+                          Berth__JobReply_Closure closure, void *closure_data)
+{
+    answer(script_of(service), closure_data);
+}
+
 static void on_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
@@ -181,6 +187,7 @@ static int setup(void **state)
     script->jobs.base = (ProtobufCService){.descriptor = &berth__jobs__descriptor,
                                            .invoke = protobuf_c_service_invoke_internal};
     script->jobs.migrate = on_migrate;
+    script->jobs.checkpoint = on_checkpoint;
     script->jobs.freeze = on_freeze;
     script->jobs.thaw = on_thaw;
     script->jobs.get = on_get;
@@ -322,6 +329,27 @@ static void freeze_to_disk_is_done_when_its_node_is_free(void **state)
     SAYS(script, 0, "", "", "freeze", "--to-disk");
 }
 
+/* Its node may have saved it, and not have said so. */
+static void checkpoint_of_a_guest_that_is_lost_is_known_when_nothing_is_left(void **state)
+{
+    Script *script = *state;
+    const Happening fenced = {.kind = BERTH__EVENT__KIND__GUEST_FENCED};
+    const Happening found[] = {requeued, saved, released, {0}}, gone[] = {requeued, released, {0}},
+                    cut_off[] = {requeued, fenced, {0}};
+    script->happenings = found;
+    SAYS(script, 0, "", "job 42, checkpoint 2: 64 MiB of memory\n", "checkpoint", "--wait");
+    script->later = (Shown){.state = BERTH__JOB_STATE__PENDING, .epoch = EPOCH, .restores_from = 1};
+    const Happening *const cases[] = {gone, cut_off};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        script->happenings = cases[i];
+        SAYS(script, 1,
+             "berth checkpoint: job 42 was not checkpointed: its guest was lost, and it goes on "
+             "from "
+             "checkpoint 1\n",
+             "", "checkpoint", "--wait");
+    }
+}
+
 static void thaw_without_room_says_that_it_waits(void **state)
 {
     Script *script = *state;
@@ -394,6 +422,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(freeze_to_disk_is_done_when_its_node_is_free, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(
+            checkpoint_of_a_guest_that_is_lost_is_known_when_nothing_is_left, setup, teardown),
         cmocka_unit_test_setup_teardown(thaw_without_room_says_that_it_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(ls_shows_what_counts_and_what_a_job_has, setup, teardown),
         cmocka_unit_test(wrong_options_are_a_wrong_use),
