@@ -131,33 +131,34 @@ void core_event_end(BerthCore *core)
 
 static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError **error)
 {
-    guint64 job = event->guest.job;
-    gboolean by_operator = event->request.by_operator;
-    switch (event->kind) {
-    case BERTH_EVENT_JOB_SUBMITTED:
+    if (event->kind == BERTH_EVENT_JOB_SUBMITTED)
         return core_submit(core, &event->submitted, error);
+    const CoreAsk *ask = &(CoreAsk){.job = event->guest.job,
+                                    .tasks = event->request.tasks,
+                                    .by_operator = event->request.by_operator};
+    switch (event->kind) {
     case BERTH_EVENT_JOB_CANCELLED:
-        return core_cancel(core, job, by_operator, error);
+        return core_cancel(core, ask, error);
     case BERTH_EVENT_JOB_HELD:
-        return core_hold(core, job, by_operator, error);
+        return core_hold(core, ask, error);
     case BERTH_EVENT_JOB_FREEZE_WANTED:
-        return core_freeze(core, job, event->request.to_disk, by_operator, error);
+        return core_freeze(core, ask, event->request.to_disk, error);
     case BERTH_EVENT_JOB_THAW_WANTED:
-        return core_thaw(core, job, event->node, by_operator, error);
+        return core_thaw(core, ask, event->node, error);
     case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
-        return core_checkpoint(core, job, by_operator, error);
+        return core_checkpoint(core, ask, error);
     case BERTH_EVENT_JOB_RESTORE_WANTED:
-        return core_restore(core, job, event->guest.task, &event->request.checkpoint, error);
+        return core_restore(core, ask, event->guest.task, &event->request.checkpoint, error);
     case BERTH_EVENT_JOB_MIGRATE_WANTED:
-        return core_migrate(core, job, event->node, by_operator, error);
+        return core_migrate(core, ask, event->node, error);
     case BERTH_EVENT_JOB_MIGRATE_UNWANTED:
-        return core_migrate_not(core, job, by_operator, error);
+        return core_migrate_not(core, ask, error);
     case BERTH_EVENT_JOB_RESIZE_WANTED:
-        return core_resize(core, job, &event->request.resources, by_operator, error);
+        return core_resize(core, ask, &event->request.resources, error);
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
-        return core_set_time_limit(core, job, event->request.time_limit_usec, by_operator, error);
+        return core_set_time_limit(core, ask, event->request.time_limit_usec, error);
     default:
-        return core_release(core, job, by_operator, error);
+        return core_release(core, ask, error);
     }
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "common/types.h"
 #include "scheduler/core/policy.h"
 
@@ -142,6 +143,10 @@ typedef struct {
     gint64
         short_usec; /* since when it stalls for want of memory, can get no more, and goes on all the same;
                         * 0 = it does not, or nobody knows yet */
+    /* Tasks of an array that never started and ended together have one record, which is that of the first: it is
+     * also that of those up to REST_LAST, by steps of REST_STEP. 0 = of itself alone. */
+    guint32 rest_last;
+    guint32 rest_step;
 } BerthCoreTask;
 /* Which states and phases go together:
  *   PENDING  NONE: waits; RELEASING, FENCING: what is left of its last guest is being removed, and
@@ -188,8 +193,14 @@ typedef struct {
     guint32 guests;         /* per task, RESOURCES each, placed all or none; 0 = 1 */
     guint32 array_size;     /* tasks 0..n-1; 0 = a plain job, of one */
     guint32 array_throttle; /* of which so many run at a time */
-    guint32 account;        /* see ACCOUNT_SET */
-    guint32 qos;            /* see QOS_SET */
+    /* TRUE: its tasks, so many as ARRAY_SIZE says, are those of INDICES, rising, instead. One that is put back: those
+     * that have never started, and what is neither of these nor among its tasks has ended. INDICES: copied. */
+    gboolean has_indices;
+    const BerthIndexRange *indices;
+    gsize n_indices;
+    gboolean has_failed; /* put back: one of its tasks has ended otherwise than COMPLETED */
+    guint32 account;     /* see ACCOUNT_SET */
+    guint32 qos;         /* see QOS_SET */
     guint64 family; /* jobs of one user with the same are siblings: a digest of the job's name */
     BerthResources ceiling; /* may be grown up to it; below RESOURCES = not */
     BerthOnLimit on_limit;
@@ -436,6 +447,7 @@ typedef struct {
         BerthCoreJob submitted;
         struct {
             gboolean by_operator;
+            BerthIndexRange tasks;          /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET */
             gboolean to_disk;               /* JOB_FREEZE_WANTED */
             BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */
             BerthResources resources; /* JOB_RESIZE_WANTED: 0 = as it has; disk is not looked at */
@@ -602,8 +614,7 @@ guint32 berth_core_find_node(BerthCore *core, const char *name); /* 0 = unknown 
 
 /* Puts back what the store had, before the first event: nodes (LOST stays LOST; the others are
  * DOWN, and have node_timeout from the resume on to come back), then unfinished jobs with their
- * tasks (by index; those that never started are left out; of those that were cancelled together
- * before they started only the first is reported, but all are given back). Accounts, users and QOS
+ * tasks (by index; those that never started are left out, and those that have ended may be). Accounts, users and QOS
  * may be set before that, at NOW_USEC 0: what is put back then counts for them. INFO NULL: never
  * joined. Nothing is decided. */
 void berth_core_restore_node(BerthCore *core, guint32 node, BerthNodeState state, gint64 since_usec,

@@ -184,7 +184,7 @@ static void wait_for(BerthCore *core, const CoreJob *job, const BerthCoreDepende
 
 static gboolean has_started(const CoreJob *job)
 {
-    return job->next >= job->array_size;
+    return core_job_n_fresh(job) == 0;
 }
 
 static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *dependency)

@@ -2,6 +2,7 @@
 /* Owns what an event leaves behind for the driver. */
 #include "scheduler/core/effects.h"
 
+#include "scheduler/core/job.h"
 #include "scheduler/core/learned.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/task.h"
@@ -97,7 +98,7 @@ void core_emit_changed(BerthCore *core, CoreTask *task)
 
 void core_emit_job_changed(BerthCore *core, CoreJob *job)
 {
-    if (job->changed_at == core->event || job->next >= job->array_size)
+    if (job->changed_at == core->event || core_job_n_fresh(job) == 0)
         return;
     job->changed_at = core->event;
     BerthGuestId id = {.job = job->id, .task = job->next};

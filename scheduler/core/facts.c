@@ -142,6 +142,8 @@ static gsize job_bytes(const CoreJob *job)
     gsize places =
         n > 1 ? (gsize)1 << g_bit_storage(n - 1) : n; /* job.c grows it to powers of two */
     gsize bytes = sizeof *job + places * sizeof job->tasks[0];
+    if (job->fresh != NULL)
+        bytes += sizeof(BerthIndexRange) * berth_index_set_n_ranges(job->fresh);
     if (job->returned != NULL)
         bytes += sizeof *job->returned + job->returned->allocated * sizeof job->returned->links[0];
     for (guint32 i = 0; i < job->n_tasks; i++)

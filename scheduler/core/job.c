@@ -30,6 +30,7 @@ static void free_returned(CoreJob *job)
 static void job_free(gpointer data)
 {
     CoreJob *job = data;
+    g_clear_pointer(&job->fresh, berth_index_set_free);
     for (guint32 i = 0; i < job->n_tasks; i++)
         task_free(job->tasks[i]);
     g_free(job->tasks);
@@ -60,6 +61,37 @@ CoreSize core_size_of(const BerthCore *core, const BerthResources *resources)
     return (CoreSize){resources->vcpus, memory};
 }
 
+gboolean core_job_check_indices(const BerthCoreJob *source)
+{
+    for (gsize i = 0; source->has_indices && i < source->n_indices; i++) {
+        const BerthIndexRange *range = &source->indices[i];
+        if (range->step == 0 || range->last < range->first)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+/* All tasks of an array that SOURCE says have never started. */
+static BerthIndexSet *fresh_of(const BerthCoreJob *source)
+{
+    BerthIndexSet *fresh = berth_index_set_new();
+    for (gsize i = 0; source->has_indices && i < source->n_indices; i++)
+        berth_index_set_add(fresh, source->indices[i]);
+    if (!source->has_indices)
+        berth_index_set_add(fresh, (BerthIndexRange){0, source->array_size - 1, 1});
+    return fresh;
+}
+
+static void add_fresh(CoreJob *job, const BerthCoreJob *source)
+{
+    job->array_size = MAX(source->array_size, 1);
+    if (!source->has_indices && source->array_size <= 1)
+        return;
+    job->fresh = fresh_of(source);
+    job->array_size = MAX(job->array_size, berth_index_set_count(job->fresh));
+    berth_index_set_next(job->fresh, 0, &job->next);
+}
+
 CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
 {
     CoreJob *job = g_new0(CoreJob, 1);
@@ -86,13 +118,14 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
     job->stop_grace_usec = source->stop_grace_usec;
     job->disk_mib = source->resources.disk_mib;
     job->name = source->family;
-    job->array_size = MAX(source->array_size, 1);
+    add_fresh(job, source);
     job->throttle = source->array_throttle;
     job->checkpoint_every_usec = source->checkpoint_every_usec;
 
     job->held = source->held != FALSE;
     job->held_by_operator = source->held && source->held_by_operator;
     job->no_requeue = source->no_requeue != FALSE;
+    job->has_failed = source->has_failed != FALSE;
     g_hash_table_add(core->jobs, job);
     core_depend_add(core, job, source);
     return job;
@@ -116,6 +149,37 @@ CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const Co
         task->record.checkpoint_resources.vcpus == 0)
         return job->class->shape.size;
     return core_size_of(core, &task->record.checkpoint_resources);
+}
+
+/* --- tasks that never started ---------------------------------------------------------------- */
+
+guint32 core_job_n_fresh(const CoreJob *job)
+{
+    return job->fresh != NULL ? berth_index_set_count(job->fresh) : job->next == 0;
+}
+
+gboolean core_job_is_fresh(const CoreJob *job, guint32 index)
+{
+    return job->fresh != NULL ? berth_index_set_contains(job->fresh, index)
+                              : index == 0 && job->next == 0;
+}
+
+gboolean core_job_next_fresh(const CoreJob *job, guint32 from, guint32 *out_index)
+{
+    if (job->fresh != NULL)
+        return berth_index_set_next(job->fresh, from, out_index);
+    *out_index = 0;
+    return from == 0 && job->next == 0;
+}
+
+void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
+{
+    if (job->fresh == NULL) {
+        job->next = range.first == 0 ? 1 : job->next;
+        return;
+    }
+    berth_index_set_remove(job->fresh, range);
+    berth_index_set_next(job->fresh, 0, &job->next);
 }
 
 /* --- tasks ---------------------------------------------------------------------------------- */
@@ -156,9 +220,11 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
     task->checkpoint_timer.kind = CORE_TIMER_CHECKPOINT;
     task->overstay_timer.kind = CORE_TIMER_OVERSTAY;
     /* The job was reported by the number of the next task. */
-    if (index == job->next)
+    if (index == job->next) {
         task->changed_at = job->changed_at;
-    job->changed_at = index == job->next ? 0 : job->changed_at;
+        job->changed_at = 0;
+    }
+    core_job_take_fresh(job, (BerthIndexRange){index, index, 1});
     task->n_guests = n_guests;
     for (guint32 i = 0; i < n_guests; i++) {
         task->guests[i].task = task;
@@ -172,7 +238,6 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
             (job->n_tasks - place) * sizeof job->tasks[0]);
     job->tasks[place] = task;
     job->n_tasks++;
-    job->next = MAX(job->next, index + 1);
     return task;
 }
 
@@ -185,7 +250,7 @@ gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *o
         core_move_record(&task->guests[0], out_record);
         return TRUE;
     }
-    if (index < job->next || index >= job->array_size)
+    if (!core_job_is_fresh(job, index))
         return FALSE;
     *out_record = (BerthCoreTask){.job = job->id,
                                   .task = index,
@@ -212,7 +277,7 @@ guint32 core_job_n_startable(const CoreJob *job)
 {
     if (job->held || job->n_unmet > 0)
         return 0;
-    guint32 n_waiting = job->array_size - job->next + core_job_n_returned(job);
+    guint32 n_waiting = core_job_n_fresh(job) + core_job_n_returned(job);
     if (job->throttle == 0)
         return n_waiting;
     return MIN(n_waiting, job->throttle - MIN(job->throttle, job->n_active));
@@ -252,7 +317,7 @@ void core_task_over(BerthCore *core, CoreTask *task)
     g_ptr_array_add(core->over, task);
     job->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
     job->n_over++;
-    if (job->next < job->array_size || job->n_over < job->n_tasks)
+    if (core_job_n_fresh(job) > 0 || job->n_over < job->n_tasks)
         return;
     core_owner_remove_job(job->class->shape.owner);
     core_depend_ended(core, job);
@@ -287,7 +352,7 @@ static void forget_over_of(BerthCore *core, CoreJob *job, CoreTask *task)
     else
         forget_many(job);
     job->n_forgotten = 0;
-    if (job->n_tasks > 0 || job->next < job->array_size)
+    if (job->n_tasks > 0 || core_job_n_fresh(job) > 0)
         return;
     core_depend_remove(core, job);
     core_class_drop(core, job->class);

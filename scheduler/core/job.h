@@ -9,11 +9,20 @@ void core_jobs_clear(BerthCore *core);
 CoreSize core_size_of(const BerthCore *core, const BerthResources *resources);
 /* What it takes to start TASK of JOB, or one that never ran (NULL): what its checkpoint has, else what JOB asks for. */
 CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const CoreTask *task);
+/* Its ranges of tasks are such. */
+gboolean core_job_check_indices(const BerthCoreJob *job);
 /* Makes JOB known, with tasks that never ran. Its number is new. */
 CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job);
 CoreJob *core_job_get(const BerthCore *core, guint64 job); /* NULL = unknown */
 /* HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
 BerthReason core_job_hold_reason(const CoreJob *job);
+
+/* Its tasks that never started: how many there are, whether INDEX is one, the first from FROM on (FALSE: there is
+ * none), and that those of RANGE are none any more. */
+guint32 core_job_n_fresh(const CoreJob *job);
+gboolean core_job_is_fresh(const CoreJob *job, guint32 index);
+gboolean core_job_next_fresh(const CoreJob *job, guint32 from, guint32 *out_index);
+void core_job_take_fresh(CoreJob *job, BerthIndexRange range);
 
 /* The record of its task INDEX; NULL = that has none of its own. */
 CoreTask *core_job_task(const CoreJob *job, guint32 index);

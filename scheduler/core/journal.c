@@ -76,8 +76,13 @@ static const Member submitted_members[] = {E(submitted.id, U64),
                                            E(submitted.may_move, I32),
                                            E(submitted.may_checkpoint, I32),
                                            E(submitted.checkpoint_every_usec, I64),
-                                           E(submitted.opportunistic, I32)};
+                                           E(submitted.opportunistic, I32),
+                                           E(submitted.has_indices, I32),
+                                           E(submitted.has_failed, I32)};
 static const Member request_members[] = {E(request.by_operator, I32),
+                                         E(request.tasks.first, U32),
+                                         E(request.tasks.last, U32),
+                                         E(request.tasks.step, U32),
                                          E(request.to_disk, I32),
                                          E(request.checkpoint.serial, U32),
                                          E(request.checkpoint.epoch, U32),
@@ -90,9 +95,10 @@ static const Member checkpoints_members[] = {E(checkpoints.newest.serial, U32),
                                              E(checkpoints.newest.resources.vcpus, U32),
                                              E(checkpoints.newest.resources.memory_mib, U64),
                                              E(checkpoints.stored_mib, U64)};
-static const Member resize_members[] = {E(request.by_operator, I32),
-                                        E(request.resources.vcpus, U32),
-                                        E(request.resources.memory_mib, U64)};
+static const Member resize_members[] = {
+    E(request.by_operator, I32),     E(request.tasks.first, U32),
+    E(request.tasks.last, U32),      E(request.tasks.step, U32),
+    E(request.resources.vcpus, U32), E(request.resources.memory_mib, U64)};
 static const Member time_limit_members[] = {E(request.by_operator, I32),
                                             E(request.time_limit_usec, I64)};
 static const Member storage_room_members[] = {E(storage_room.mib, U64)};
@@ -154,6 +160,9 @@ static const Member handle_members[] = {{"node", 0, JOURNAL_U32}};
 static const Member dependency_members[] = {IN(BerthCoreDependency, kind, U32),
                                             IN(BerthCoreDependency, job, U64),
                                             IN(BerthCoreDependency, outcome, U32)};
+static const Member index_members[] = {IN(BerthIndexRange, first, U32),
+                                       IN(BerthIndexRange, last, U32),
+                                       IN(BerthIndexRange, step, U32)};
 static const Member cell_members[] = {IN(BerthCoreCell, vcpus, U32),
                                       IN(BerthCoreCell, memory_mib, U64)};
 static const Member found_members[] = {
@@ -175,7 +184,8 @@ static const Member found_members[] = {
 static const List submitted_lists[] = {
     POINTED("nodes", submitted.nodes, submitted.n_nodes, guint32, handle_members),
     POINTED("dependencies", submitted.dependencies, submitted.n_dependencies, BerthCoreDependency,
-            dependency_members)};
+            dependency_members),
+    POINTED("indices", submitted.indices, submitted.n_indices, BerthIndexRange, index_members)};
 static const List joined_lists[] = {
     POINTED("found", joined.guests, joined.n_guests, BerthFoundGuest, found_members),
     {"cells", G_STRUCT_OFFSET(BerthCoreEvent, joined.info.cells),
@@ -331,7 +341,9 @@ static const Member restored_task_members[] = {
     IN(BerthCoreTask, checkpoint_doubted_ran_usec, I64),
     IN(BerthCoreTask, drain_missed_usec, I64),
     IN(BerthCoreTask, waits_for_room, I32),
-    IN(BerthCoreTask, checkpoint_requeues, U32)};
+    IN(BerthCoreTask, checkpoint_requeues, U32),
+    IN(BerthCoreTask, rest_last, U32),
+    IN(BerthCoreTask, rest_step, U32)};
 static const List restored_job_lists[] = {
     {"tasks", G_STRUCT_OFFSET(BerthJournalEntry, restored_job.tasks),
      G_STRUCT_OFFSET(BerthJournalEntry, restored_job.n_tasks), sizeof(BerthCoreTask), FALSE,

@@ -52,7 +52,7 @@ typedef struct {
     } restored_job;
     BerthCoreUse use;     /* RESTORED_USE */
     BerthCorePrior prior; /* RESTORED_PRIOR */
-    gpointer lists[3];    /* owned: what the lists above were read into */
+    gpointer lists[4];    /* owned: what the lists above were read into */
 } BerthJournalEntry;
 
 void berth_journal_config(GString *out, const BerthCoreConfig *config);

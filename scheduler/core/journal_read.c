@@ -129,7 +129,7 @@ static gboolean read_restored_word(BerthJournalEntry *entry, const char *name, c
     *out_found = FALSE;
     if (event != 0 && !read_event_word(entry, event, name, text, out_found, error))
         return FALSE;
-    return *out_found || read_of(entry, journal_restored(entry->kind), &entry->lists[2], name, text,
+    return *out_found || read_of(entry, journal_restored(entry->kind), &entry->lists[3], name, text,
                                  out_found, error);
 }
 
@@ -291,5 +291,6 @@ void berth_journal_entry_clear(BerthJournalEntry *entry)
     g_free(entry->lists[0]);
     g_free(entry->lists[1]);
     g_free(entry->lists[2]);
+    g_free(entry->lists[3]);
     *entry = (BerthJournalEntry){0};
 }

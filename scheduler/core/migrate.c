@@ -134,10 +134,9 @@ static gboolean may_be_moved(const BerthCore *core, const CoreGuest *guest, GErr
     return TRUE;
 }
 
-gboolean core_migrate(BerthCore *core, guint64 number, guint32 to, gboolean by_operator,
-                      GError **error)
+gboolean core_migrate(BerthCore *core, const CoreAsk *ask, guint32 to, GError **error)
 {
-    CoreGuest *guest = core_running_get(core, number, "moved", error);
+    CoreGuest *guest = core_running_get(core, ask, "moved", error);
     if (guest == NULL)
         return FALSE;
     if (guest->op == BERTH_OP_MIGRATING && guest->to == to && !guest->is_unwanted)
@@ -149,30 +148,31 @@ gboolean core_migrate(BerthCore *core, guint64 number, guint32 to, gboolean by_o
         return FALSE;
     if (!core_move_is_below_caps(core, node) ||
         !core_move_is_below_caps(core, core_nodes_get(&core->nodes, guest->node)))
-        return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, number,
+        return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, ask->job,
                            "cannot be moved now: as many moves as may be are under way there "
                            "(moves_per_node); try again when one is done");
     core_move_migrate(core, guest, node, FALSE,
-                      by_operator ? BERTH_REASON_MOVED_BY_OPERATOR : BERTH_REASON_MOVED_BY_USER);
+                      ask->by_operator ? BERTH_REASON_MOVED_BY_OPERATOR
+                                       : BERTH_REASON_MOVED_BY_USER);
     return TRUE;
 }
 
-gboolean core_migrate_not(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+gboolean core_migrate_not(BerthCore *core, const CoreAsk *ask, GError **error)
 {
-    CoreGuest *guest = core_running_get(core, number, "moved", error);
+    CoreGuest *guest = core_running_get(core, ask, "moved", error);
     if (guest == NULL)
         return FALSE;
     if (guest->op != BERTH_OP_MIGRATING)
-        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number, "is not being moved");
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job, "is not being moved");
     gboolean is_operators = guest->op_reason == BERTH_REASON_MOVED_BY_OPERATOR ||
                             guest->op_reason == BERTH_REASON_RESIZED_BY_OPERATOR;
-    if (is_operators && !by_operator)
-        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
+    if (is_operators && !ask->by_operator)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
                            "is being moved for an operator, who alone can call that off");
     if (!is_operators && guest->op_reason != BERTH_REASON_MOVED_BY_USER &&
         guest->op_reason != BERTH_REASON_RESIZED_BY_USER)
         return core_refuse(
-            error, BERTH_ERROR_FAILED_PRECONDITION, number,
+            error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
             "is being moved because its node is to do without it, not because somebody "
             "asked for it; berth node undrain ends a drain");
     core_move_call_off(core, guest);

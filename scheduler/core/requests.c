@@ -104,6 +104,11 @@ static gboolean check_job(const BerthCore *core, const BerthCoreJob *job, GError
                     "a job needs at least 1 vCPU and 1 MiB of memory");
         return FALSE;
     }
+    if (!core_job_check_indices(job) || (job->has_indices && job->n_indices == 0)) {
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                            "an array has at least one task, and ranges that rise");
+        return FALSE;
+    }
     for (gsize i = 0; i < job->n_nodes; i++) {
         if (core_nodes_get(&core->nodes, job->nodes[i]) == NULL) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -149,19 +154,60 @@ static const char *state_name(BerthJobState state)
     return names[state];
 }
 
-/* The state of the task that says most about a job all of whose tasks have ended, or PENDING. */
-static BerthJobState final_state(const CoreJob *job)
+static gboolean names_some(const CoreAsk *ask)
 {
-    if (job->next < job->array_size)
-        return BERTH_JOB_PENDING;
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (!berth_job_state_is_final(job->tasks[i]->record.state))
-            return BERTH_JOB_PENDING;
-    return job->tasks[0]->record.state;
+    return ask->tasks.step != 0;
 }
 
-CoreJob *core_get_unfinished(BerthCore *core, guint64 number, GError **error)
+gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task)
 {
+    return !names_some(ask) || berth_index_range_contains(&ask->tasks, task->record.task);
+}
+
+/* One that is asked for has never started. */
+static gboolean has_fresh(const CoreJob *job, const CoreAsk *ask)
+{
+    guint32 index = ask->tasks.first;
+    if (!names_some(ask))
+        return core_job_n_fresh(job) > 0;
+    while (core_job_next_fresh(job, index, &index) && index <= ask->tasks.last) {
+        if (berth_index_range_contains(&ask->tasks, index))
+            return TRUE;
+        index++;
+    }
+    return FALSE;
+}
+
+/* That of the first of the tasks that are asked for, if all of these have ended, or PENDING. */
+static BerthJobState final_state(const CoreJob *job, const CoreAsk *ask)
+{
+    BerthJobState state = BERTH_JOB_PENDING;
+    if (has_fresh(job, ask))
+        return BERTH_JOB_PENDING;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const CoreTask *task = job->tasks[i];
+        if (!core_ask_has(ask, task))
+            continue;
+        if (!berth_job_state_is_final(task->record.state))
+            return BERTH_JOB_PENDING;
+        state = state == BERTH_JOB_PENDING ? task->record.state : state;
+    }
+    return state;
+}
+
+static gboolean is_known(const CoreJob *job, const CoreAsk *ask)
+{
+    if (!names_some(ask) || has_fresh(job, ask))
+        return TRUE;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (core_ask_has(ask, job->tasks[i]))
+            return TRUE;
+    return FALSE;
+}
+
+CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error)
+{
+    guint64 number = ask->job;
     CoreJob *job = core_job_get(core, number);
     if (job == NULL) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
@@ -170,7 +216,13 @@ CoreJob *core_get_unfinished(BerthCore *core, guint64 number, GError **error)
                     number);
         return NULL;
     }
-    BerthJobState state = final_state(job);
+    if (ask->tasks.last < ask->tasks.first || !is_known(job, ask)) {
+        g_autofree char *tasks = berth_index_range_format(&ask->tasks);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
+                    "job %" G_GUINT64_FORMAT " has no unfinished task %s", number, tasks);
+        return NULL;
+    }
+    BerthJobState state = final_state(job, ask);
     if (berth_job_state_is_final(state)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "job %" G_GUINT64_FORMAT " has already ended (%s): there is nothing to change; "
@@ -181,41 +233,74 @@ CoreJob *core_get_unfinished(BerthCore *core, guint64 number, GError **error)
     return job;
 }
 
-/* Tasks that never started end together: only the first of them gets a record, and is reported for
- * all. */
-static void cancel_rest(BerthCore *core, CoreJob *job, const CoreTaskInput *input)
+/* Tasks that never started end together: only the first of a range gets a record, which stands for all of it. */
+static void cancel_range(BerthCore *core, CoreJob *job, const BerthIndexRange *range,
+                         const CoreTaskInput *input)
 {
-    if (job->next >= job->array_size)
-        return;
-    core_emit_job_changed(core, job);
-    CoreTask *task = core_job_add_task(job, job->next);
-    job->next = job->array_size;
+    CoreTask *task = core_job_add_task(job, range->first);
+    if (range->last > range->first) {
+        core_job_take_fresh(job, *range);
+        task->record.rest_last = range->last;
+        task->record.rest_step = range->step;
+    }
     core_task_handle(core, task, CORE_TASK_CANCEL, input);
+}
+
+/* Those of JOB that never started, and are asked for. */
+static BerthIndexSet *fresh_of(const CoreJob *job, const CoreAsk *ask)
+{
+    g_autoptr(BerthIndexSet) others = NULL;
+    BerthIndexSet *found = NULL;
+    if (job->fresh == NULL) {
+        found = berth_index_set_new();
+        if (has_fresh(job, ask))
+            berth_index_set_add_one(found, 0);
+        return found;
+    }
+    found = berth_index_set_copy(job->fresh);
+    if (!names_some(ask))
+        return found;
+    others = berth_index_set_copy(job->fresh);
+    berth_index_set_remove(others, ask->tasks);
+    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
+        berth_index_set_remove(found, *berth_index_set_range(others, i));
+    return found;
+}
+
+static void cancel_fresh(BerthCore *core, CoreJob *job, const CoreAsk *ask,
+                         const CoreTaskInput *input)
+{
+    g_autoptr(BerthIndexSet) fresh = fresh_of(job, ask);
+    if (berth_index_set_count(fresh) == 0)
+        return;
+    for (guint i = 0; i < berth_index_set_n_ranges(fresh); i++)
+        cancel_range(core, job, berth_index_set_range(fresh, i), input);
     core_depend_started(core, job);
 }
 
-gboolean core_cancel(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, ask, error);
     if (job == NULL)
         return FALSE;
-    CoreTaskInput input = {.reason = by_operator ? BERTH_REASON_CANCELLED_BY_OPERATOR
-                                                 : BERTH_REASON_CANCELLED_BY_USER};
+    CoreTaskInput input = {.reason = ask->by_operator ? BERTH_REASON_CANCELLED_BY_OPERATOR
+                                                      : BERTH_REASON_CANCELLED_BY_USER};
     for (guint32 i = 0; i < job->n_tasks; i++)
-        core_task_handle(core, job->tasks[i], CORE_TASK_CANCEL, &input);
-    cancel_rest(core, job, &input);
+        if (core_ask_has(ask, job->tasks[i]))
+            core_task_handle(core, job->tasks[i], CORE_TASK_CANCEL, &input);
+    cancel_fresh(core, job, ask, &input);
     return TRUE;
 }
 
 void core_end_hopeless(BerthCore *core, CoreJob *job)
 {
     static const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER};
-    cancel_rest(core, job, &never);
+    cancel_fresh(core, job, &(CoreAsk){.job = job->id}, &never);
 }
 
 static gboolean has_pending(const CoreJob *job)
 {
-    if (job->next < job->array_size)
+    if (core_job_n_fresh(job) > 0)
         return TRUE;
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (job->tasks[i]->record.state == BERTH_JOB_PENDING)
@@ -243,35 +328,36 @@ static void apply_hold(BerthCore *core, CoreJob *job)
     core_order_update(core, job);
 }
 
-gboolean core_hold(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, ask, error);
     if (job == NULL)
         return FALSE;
     if (!has_pending(job)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " is running: only waiting jobs can be held", number);
+                    "job %" G_GUINT64_FORMAT " is running: only waiting jobs can be held",
+                    ask->job);
         return FALSE;
     }
-    if (job->held && (job->held_by_operator || !by_operator))
+    if (job->held && (job->held_by_operator || !ask->by_operator))
         return TRUE;
     job->held = TRUE;
-    job->held_by_operator = by_operator != FALSE;
+    job->held_by_operator = ask->by_operator != FALSE;
     apply_hold(core, job);
     return TRUE;
 }
 
-gboolean core_release(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+gboolean core_release(BerthCore *core, const CoreAsk *ask, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, ask, error);
     if (job == NULL)
         return FALSE;
     if (!job->held)
         return TRUE;
-    if (job->held_by_operator && !by_operator) {
+    if (job->held_by_operator && !ask->by_operator) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "job %" G_GUINT64_FORMAT " is held by an operator, who alone can release it",
-                    number);
+                    ask->job);
         return FALSE;
     }
     job->held = FALSE;
@@ -318,25 +404,24 @@ static void freeze_task(BerthCore *core, CoreTask *task, gboolean to_disk, Berth
         core_freeze_want(core, &task->guests[0], reason);
 }
 
-gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean by_operator,
-                     GError **error)
+gboolean core_freeze(BerthCore *core, const CoreAsk *ask, gboolean to_disk, GError **error)
 {
     BerthReason reason =
-        by_operator ? BERTH_REASON_FROZEN_BY_OPERATOR : BERTH_REASON_FROZEN_BY_USER;
-    CoreJob *job = core_get_unfinished(core, number, error);
+        ask->by_operator ? BERTH_REASON_FROZEN_BY_OPERATOR : BERTH_REASON_FROZEN_BY_USER;
+    CoreJob *job = core_get_unfinished(core, ask, error);
     guint32 n_frozen = 0;
     if (job == NULL)
         return FALSE;
     if (job->class->shape.guests > 1) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
                     "job %" G_GUINT64_FORMAT " has several guests, which cannot be frozen as one",
-                    number);
+                    ask->job);
         return FALSE;
     }
-    if (to_disk && !core_saves_check(core, job, TRUE, error))
+    if (to_disk && !core_saves_check(core, job, ask, TRUE, error))
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
-        if (!may_freeze(job->tasks[i]))
+        if (!may_freeze(job->tasks[i]) || !core_ask_has(ask, job->tasks[i]))
             continue;
         n_frozen++;
         freeze_task(core, job->tasks[i], to_disk, reason);
@@ -346,7 +431,7 @@ gboolean core_freeze(BerthCore *core, guint64 number, gboolean to_disk, gboolean
     if (is_any_at_time_limit(job))
         return refuse_at_time_limit(job, "stands still", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %" G_GUINT64_FORMAT " %s",
-                number,
+                ask->job,
                 has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
                                  : "is ending: there is nothing left to freeze");
     return FALSE;
@@ -369,33 +454,35 @@ static void thaw_task(BerthCore *core, CoreTask *task)
     core_freeze_settle(core, &task->guests[0]); /* one that could not be thawed */
 }
 
-gboolean core_thaw(BerthCore *core, guint64 number, guint32 to, gboolean by_operator,
-                   GError **error)
+gboolean core_thaw(BerthCore *core, const CoreAsk *ask, guint32 to, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, ask, error);
     guint32 n_wanted = 0;
     if (job == NULL)
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         BerthReason reason = job->tasks[i]->record.freeze_reason;
+        if (!core_ask_has(ask, job->tasks[i]))
+            continue;
         n_wanted += (reason != BERTH_REASON_NONE || job->tasks[i]->guests[0].is_frozen) &&
                     reason != BERTH_REASON_TIME_LIMIT;
-        if (reason != BERTH_REASON_FROZEN_BY_OPERATOR || by_operator)
+        if (reason != BERTH_REASON_FROZEN_BY_OPERATOR || ask->by_operator)
             continue;
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "job %" G_GUINT64_FORMAT " is frozen by an operator, who alone can thaw it",
-                    number);
+                    ask->job);
         return FALSE;
     }
     if (to != 0 && n_wanted > 0)
-        return core_saves_thaw_to(core, job, to, error);
+        return core_saves_thaw_to(core, job, ask, to, error);
     for (guint32 i = 0; i < job->n_tasks; i++)
-        thaw_task(core, job->tasks[i]);
+        if (core_ask_has(ask, job->tasks[i]))
+            thaw_task(core, job->tasks[i]);
     if (n_wanted > 0)
         return TRUE;
     if (is_any_at_time_limit(job))
         return refuse_at_time_limit(job, "cannot be thawed", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                "job %" G_GUINT64_FORMAT " is not frozen: there is nothing to thaw", number);
+                "job %" G_GUINT64_FORMAT " is not frozen: there is nothing to thaw", ask->job);
     return FALSE;
 }

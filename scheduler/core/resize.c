@@ -178,12 +178,12 @@ static gboolean begin(BerthCore *core, CoreGuest *guest, CoreSize size, BerthRea
     return TRUE;
 }
 
-gboolean core_resize(BerthCore *core, guint64 number, const BerthResources *wanted,
-                     gboolean by_operator, GError **error)
+gboolean core_resize(BerthCore *core, const CoreAsk *ask, const BerthResources *wanted,
+                     GError **error)
 {
     BerthReason reason =
-        by_operator ? BERTH_REASON_RESIZED_BY_OPERATOR : BERTH_REASON_RESIZED_BY_USER;
-    CoreGuest *guest = core_running_get(core, number, "resized", error);
+        ask->by_operator ? BERTH_REASON_RESIZED_BY_OPERATOR : BERTH_REASON_RESIZED_BY_USER;
+    CoreGuest *guest = core_running_get(core, ask, "resized", error);
     if (guest == NULL || !check_vcpus(guest, wanted->vcpus, error) ||
         (wanted->memory_mib > 0 && !check_memory(guest, wanted->memory_mib, error)))
         return FALSE;

@@ -121,6 +121,7 @@ void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const B
 {
     g_return_if_fail(n_tasks <= MAX(source->array_size, 1) &&
                      core_job_get(core, source->id) == NULL);
+    g_return_if_fail(core_job_check_indices(source));
     for (gsize i = 0; i < source->n_nodes; i++)
         g_return_if_fail(core_nodes_get(&core->nodes, source->nodes[i]) != NULL);
     for (gsize i = 0; i < n_tasks; i++)
@@ -130,6 +131,9 @@ void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const B
     CoreJob *job = core_job_add(core, source);
     for (gsize i = 0; i < n_tasks; i++)
         restore_task(core, job, &tasks[i]);
+    /* Where nobody says which have never started, they are those behind the last that has. */
+    if (!source->has_indices && n_tasks > 0)
+        core_job_take_fresh(job, (BerthIndexRange){0, tasks[n_tasks - 1].task, 1});
     core_order_update(core, job);
 }
 

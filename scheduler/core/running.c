@@ -50,28 +50,39 @@ gboolean core_running_is_at_rest(const BerthCore *core, const CoreGuest *guest, 
     return TRUE;
 }
 
-/* NULL: there is none. */
-static CoreGuest *find_guest(const CoreJob *job)
+/* NULL: there is none, or *OUT_MANY. */
+static CoreGuest *find_guest(const CoreJob *job, const CoreAsk *ask, gboolean *out_many)
 {
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (job->tasks[i]->guests[0].phase != BERTH_GUEST_NONE)
-            return &job->tasks[i]->guests[0];
-    return NULL;
+    CoreGuest *found = NULL;
+    *out_many = FALSE;
+    for (guint32 i = 0; i < job->n_tasks && !*out_many; i++) {
+        CoreGuest *guest = &job->tasks[i]->guests[0];
+        if (guest->phase == BERTH_GUEST_NONE || !core_ask_has(ask, job->tasks[i]))
+            continue;
+        *out_many = found != NULL;
+        found = guest;
+    }
+    return *out_many ? NULL : found;
 }
 
-CoreGuest *core_running_get(BerthCore *core, guint64 number, const char *what, GError **error)
+CoreGuest *core_running_get(BerthCore *core, const CoreAsk *ask, const char *what, GError **error)
 {
-    const CoreJob *job = core_get_unfinished(core, number, error);
-    CoreGuest *guest = job != NULL ? find_guest(job) : NULL;
+    const CoreJob *job = core_get_unfinished(core, ask, error);
+    gboolean is_many = FALSE;
+    CoreGuest *guest = job != NULL ? find_guest(job, ask, &is_many) : NULL;
     if (job == NULL)
         return NULL;
     if (job->class->shape.guests > 1) {
-        core_refuse(error, BERTH_ERROR_UNSUPPORTED, number,
+        core_refuse(error, BERTH_ERROR_UNSUPPORTED, ask->job,
                     "has several guests, which cannot be %s as one", what);
         return NULL;
     }
-    if (guest == NULL)
-        core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
+    if (is_many)
+        core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
+                    "has several tasks that run, which are %s one by one: name one, as JOB[INDEX]",
+                    what);
+    else if (guest == NULL)
+        core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
                     "does not run: only what runs can be %s", what);
     return guest;
 }

@@ -2,13 +2,14 @@
 #pragma once
 
 #include "common/error.h"
-#include "scheduler/core/state.h"
+#include "scheduler/core/requests.h"
 
 /* Which guest somebody means who wants something done to a running job, and whether that can be begun now.
  * WHAT is what it cannot be where it is refused: "moved". */
 
-/* The guest of job NUMBER; of an array, of its first task that has one. NULL: ERROR says why there is none. */
-CoreGuest *core_running_get(BerthCore *core, guint64 number, const char *what, GError **error);
+/* The guest of the job that is asked for; of an array, of these tasks the only one that has any.
+ * NULL: ERROR says why there is none. */
+CoreGuest *core_running_get(BerthCore *core, const CoreAsk *ask, const char *what, GError **error);
 /* It runs, on a node that is reached, and nothing is being done to it. */
 gboolean core_running_is_at_rest(const BerthCore *core, const CoreGuest *guest, const char *what,
                                  GError **error);

@@ -29,12 +29,13 @@ static gboolean has_guest(const CoreTask *task)
 }
 
 /* That those of JOB that would be saved need beyond what is kept for that. */
-static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job, gboolean to_disk)
+static guint64 space_needed_mib(const BerthCore *core, const CoreJob *job, const CoreAsk *ask,
+                                gboolean to_disk)
 {
     guint64 need_mib = 0;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const CoreTask *task = job->tasks[i];
-        if (!has_guest(task))
+        if (!has_guest(task) || !core_ask_has(ask, task))
             continue;
         if (to_disk)
             need_mib += core_checkpoint_needs_to_disk_mib(core, task);
@@ -56,10 +57,10 @@ static gboolean can_be_saved(const BerthCore *core, const CoreJob *job, GError *
     return TRUE;
 }
 
-gboolean core_saves_check(const BerthCore *core, const CoreJob *job, gboolean to_disk,
-                          GError **error)
+gboolean core_saves_check(const BerthCore *core, const CoreJob *job, const CoreAsk *ask,
+                          gboolean to_disk, GError **error)
 {
-    guint64 need_mib = space_needed_mib(core, job, to_disk);
+    guint64 need_mib = space_needed_mib(core, job, ask, to_disk);
     guint64 left_mib = core_checkpoint_space_left_mib(core);
     if (!can_be_saved(core, job, error))
         return FALSE;
@@ -74,15 +75,15 @@ gboolean core_saves_check(const BerthCore *core, const CoreJob *job, gboolean to
     return FALSE;
 }
 
-gboolean core_checkpoint(BerthCore *core, guint64 number, gboolean by_operator, GError **error)
+gboolean core_checkpoint(BerthCore *core, const CoreAsk *ask, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
+    CoreJob *job = core_get_unfinished(core, ask, error);
     guint32 n_wanted = 0;
-    if (job == NULL || !core_saves_check(core, job, FALSE, error))
+    if (job == NULL || !core_saves_check(core, job, ask, FALSE, error))
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         CoreTask *task = job->tasks[i];
-        if (!has_guest(task))
+        if (!has_guest(task) || !core_ask_has(ask, task))
             continue;
         n_wanted++;
         if (task->record.checkpoint_wanted != BERTH_REASON_NONE &&
@@ -90,10 +91,10 @@ gboolean core_checkpoint(BerthCore *core, guint64 number, gboolean by_operator, 
             continue;
         core_checkpoint_keep_space(core, task);
         core_checkpoint_want(core, task,
-                             by_operator ? BERTH_REASON_CHECKPOINTED_BY_OPERATOR
-                                         : BERTH_REASON_CHECKPOINTED_BY_USER);
+                             ask->by_operator ? BERTH_REASON_CHECKPOINTED_BY_OPERATOR
+                                              : BERTH_REASON_CHECKPOINTED_BY_USER);
     }
-    return n_wanted > 0 || refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number,
+    return n_wanted > 0 || refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job,
                                   "does not run: only what runs can be checkpointed");
 }
 
@@ -112,18 +113,18 @@ static gboolean may_be_put_back(const CoreTask *task, GError **error)
     return TRUE;
 }
 
-gboolean core_restore(BerthCore *core, guint64 number, guint32 index,
+gboolean core_restore(BerthCore *core, const CoreAsk *ask, guint32 index,
                       const BerthCoreCheckpoint *checkpoint, GError **error)
 {
-    const CoreJob *job = core_get_unfinished(core, number, error);
+    const CoreJob *job = core_get_unfinished(core, ask, error);
     CoreTask *task = job != NULL ? core_job_task(job, index) : NULL;
     if (job == NULL || !can_be_saved(core, job, error))
         return FALSE;
     if (task == NULL || checkpoint->serial == 0)
-        return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, number, "has no checkpoint");
+        return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, ask->job, "has no checkpoint");
     if (!may_be_put_back(task, error))
         return FALSE;
-    BerthGuestId id = {.job = number, .task = index};
+    BerthGuestId id = {.job = ask->job, .task = index};
     core_checkpoints_changed(core, &id, checkpoint, task->record.checkpoints_mib);
     core_checkpoint_doubt_no_more(core, task);
     if (core_freeze_is_at_time_limit(task) && core_saves_is_on_disk(task) &&
@@ -155,11 +156,12 @@ void core_saves_thaw(BerthCore *core, CoreTask *task)
     core->pass_wanted = TRUE;
 }
 
-static CoreTask *only_on_disk(const CoreJob *job, GError **error)
+static CoreTask *only_on_disk(const CoreJob *job, const CoreAsk *ask, GError **error)
 {
     CoreTask *found = NULL;
     for (guint32 i = 0; i < job->n_tasks; i++) {
-        if (!core_saves_is_on_disk(job->tasks[i]) || core_freeze_is_at_time_limit(job->tasks[i]))
+        if (!core_saves_is_on_disk(job->tasks[i]) || core_freeze_is_at_time_limit(job->tasks[i]) ||
+            !core_ask_has(ask, job->tasks[i]))
             continue;
         if (found != NULL) {
             refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
@@ -196,9 +198,10 @@ static gboolean may_start(BerthCore *core, const CoreJob *job, CoreSize size, GE
     return TRUE;
 }
 
-gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, guint32 handle, GError **error)
+gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, const CoreAsk *ask, guint32 handle,
+                            GError **error)
 {
-    CoreTask *task = only_on_disk(job, error);
+    CoreTask *task = only_on_disk(job, ask, error);
     if (task == NULL)
         return FALSE;
     CoreSize size = core_job_start_size(core, job, task);

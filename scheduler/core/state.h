@@ -151,17 +151,19 @@ struct CoreJob {
     CoreTask **tasks;   /* that have started or ended, by index */
     guint32 n_tasks;    /* in TASKS */
     guint32 array_size;
-    guint32 next;                 /* tasks from here on never started */
-    guint32 throttle;             /* 0 = none */
+    guint32 next;     /* first task that never started, if there is any */
+    guint32 throttle; /* 0 = none */
+    BerthIndexSet
+        *fresh; /* all that never started. A plain job has none: it is NEXT, if that is 0 */
     gint64 checkpoint_every_usec; /* 0 = not */
     guint32 n_active;             /* tasks that have a guest */
     guint32 n_over;               /* tasks in TASKS that are done with */
     guint32 n_forgotten;          /* of these, that are being forgotten */
+    guint32 n_unmet;              /* dependencies */
     CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
     guint64 name;         /* family, as submitted; 0 = none */
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
     CoreHeapLink sibling; /* in family->jobs */
-    guint32 n_unmet;      /* dependencies */
     CoreHeapLink waiting; /* in class->waiting: a task of it can start */
     guint8 held : 1;
     guint8 held_by_operator : 1;

@@ -73,7 +73,7 @@ static gboolean refuse_used(const CoreJob *job, gint64 limit_usec, gint64 used, 
 static gboolean check(const BerthCore *core, const CoreJob *job, gint64 limit_usec,
                       gboolean by_operator, GError **error)
 {
-    gboolean is_any = job->next < job->array_size;
+    gboolean is_any = core_job_n_fresh(job) > 0;
     gboolean has_more = is_more(limit_usec, job->class->shape.time_limit_usec);
     if (limit_usec < 0)
         return core_refuse(error, BERTH_ERROR_INVALID_ARGUMENT, job->id,
@@ -137,11 +137,10 @@ static void apply(BerthCore *core, CoreTask *task)
         plan_anew(core, task);
 }
 
-gboolean core_set_time_limit(BerthCore *core, guint64 number, gint64 limit_usec,
-                             gboolean by_operator, GError **error)
+gboolean core_set_time_limit(BerthCore *core, const CoreAsk *ask, gint64 limit_usec, GError **error)
 {
-    CoreJob *job = core_get_unfinished(core, number, error);
-    if (job == NULL || !check(core, job, limit_usec, by_operator, error))
+    CoreJob *job = core_get_unfinished(core, ask, error);
+    if (job == NULL || !check(core, job, limit_usec, ask->by_operator, error))
         return FALSE;
     CoreShape shape = job->class->shape;
     shape.time_limit_usec = limit_usec;

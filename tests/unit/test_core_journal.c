@@ -112,13 +112,14 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "joined.info.rack=1 cells=4:2048,4:2048 restored_node.state=2 restored_node.since_usec=5 "
         "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
-        "submitted.array_size=9 nodes=1,2 "
+        "submitted.array_size=9 submitted.has_indices=1 submitted.has_failed=1 nodes=1,2 "
+        "indices=0:8:2,11:11:1 "
         "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:3:96:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:"
         "1:0:"
-        "0:0:3:96:2:128:54:1:1:0:32:16:4:5:40:41:1:1,"
+        "0:0:3:96:2:128:54:1:1:0:32:16:4:5:40:41:1:1:8:2,"
         "8:1:5:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:0:"
         "0:"
-        "0:0:0:0:0:0:0:0"};
+        "0:0:0:0:0:0:0:0:0:0"};
     for (guint i = 0; i < G_N_ELEMENTS(lines); i++) {
         BerthJournalEntry entry;
         g_autoptr(GError) error = NULL;
@@ -138,7 +139,7 @@ static void journal_restored_job_has_its_tasks(void **state)
     char line[] =
         "restored-job submitted.id=7 submitted.array_size=9 "
         "tasks=8:2:0:3:17:2:4:1:5:6:7:55:56:2:3:70:5:97:4:300:164:56:5:58:1:8:9:77:33:1500:"
-        "400:50:66:1:0:2:52:1:3:96:2:128:55:1:1:1:32:16:17:5:40:41:1:1";
+        "400:50:66:1:0:2:52:1:3:96:2:128:55:1:1:1:32:16:17:5:40:41:1:1:0:0";
     BerthJournalEntry entry;
     assert_true(berth_journal_parse(line, &entry, NULL));
     assert_int_equal(entry.kind, BERTH_JOURNAL_RESTORED_JOB);
