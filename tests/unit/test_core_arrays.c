@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays with the indices that they are given, and requests that name some of their tasks. */
+#include "tests/lib/assert.h"
+
+#include "scheduler/core/core.h"
+#include "tests/unit/core_script.h"
+
+typedef struct {
+    BerthCore *core;
+    BerthCoreEffects *effects;
+    guint32 node;
+    gint64 now_usec;
+} Array;
+
+static void tell(Array *array, const BerthCoreEvent *event)
+{
+    g_autoptr(GError) error = NULL;
+    berth_core_effects_clear(array->effects);
+    if (!berth_core_handle(array->core, ++array->now_usec, event, array->effects, &error))
+        fail_msg("refused: %s", error->message);
+    berth_core_assert_invariants(array->core);
+}
+
+static void refuses(Array *array, const BerthCoreEvent *event, BerthErrorCode code, const char *why)
+{
+    g_autoptr(GError) error = NULL;
+    berth_core_effects_clear(array->effects);
+    assert_false(berth_core_handle(array->core, ++array->now_usec, event, array->effects, &error));
+    assert_berth_error(error, code, why);
+    berth_core_assert_invariants(array->core);
+}
+
+static int setup(void **state)
+{
+    Array *array = g_new0(Array, 1);
+    array->core = berth_core_new(&core_script_config);
+    array->effects = berth_core_effects_new();
+    array->node = berth_core_add_node(array->core, "n1");
+    *state = array;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Array *array = *state;
+    berth_core_free(array->core);
+    berth_core_effects_free(array->effects);
+    g_free(array);
+    return 0;
+}
+
+static void join(Array *array)
+{
+    BerthCoreEvent event = {.kind = BERTH_EVENT_NODE_JOINED, .node = array->node};
+    event.joined.info.capacity = (BerthResources){8, 10000, 0};
+    tell(array, &event);
+}
+
+/* Job 1 of TASKS, so many of which run at a time. */
+static void submit(Array *array, const char *tasks, guint32 throttle)
+{
+    g_autoptr(BerthIndexSet) set = berth_index_set_parse(tasks, 1000000, NULL);
+    assert_non_null(set);
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    event.submitted = (BerthCoreJob){.id = 1,
+                                     .resources = {1, 100, 0},
+                                     .array_size = berth_index_set_count(set),
+                                     .array_throttle = throttle,
+                                     .has_indices = TRUE,
+                                     .may_checkpoint = TRUE,
+                                     .indices = berth_index_set_range(set, 0),
+                                     .n_indices = berth_index_set_n_ranges(set)};
+    tell(array, &event);
+}
+
+static BerthIndexRange range_of(const char *text)
+{
+    BerthIndexRange range = {0};
+    g_autoptr(GError) error = NULL;
+    berth_index_range_parse(text, &range, &error);
+    assert_no_error(error);
+    return range;
+}
+
+static BerthCoreEvent request(BerthEventKind kind, const char *tasks)
+{
+    BerthCoreEvent event = {.kind = kind, .guest = {.job = 1}};
+    if (tasks != NULL)
+        event.request.tasks = range_of(tasks);
+    return event;
+}
+
+/* What the latest event has begun: "2 5". */
+static void assert_started(const Array *array, const char *due)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < array->effects->actions->len; i++) {
+        const BerthCoreAction *action = &g_array_index(array->effects->actions, BerthCoreAction, i);
+        if (action->kind == BERTH_ACTION_START)
+            g_string_append_printf(text, "%s%u", text->len > 0 ? " " : "", action->guest.task);
+    }
+    assert_string_equal(text->str, due);
+}
+
+/* The tasks that it says have changed, with those for which they stand: "3-6 9". */
+static void assert_changed(const Array *array, const char *due)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < array->effects->changed->len; i++) {
+        const BerthGuestId *id = &g_array_index(array->effects->changed, BerthGuestId, i);
+        BerthCoreTask task;
+        assert_true(berth_core_get_task(array->core, id->job, id->task, &task));
+        BerthIndexRange range = {task.task, task.rest_step > 0 ? task.rest_last : task.task,
+                                 MAX(task.rest_step, 1)};
+        g_autofree char *one = berth_index_range_format(&range);
+        g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", one);
+    }
+    assert_string_equal(text->str, due);
+}
+
+/* Its guest runs, ends well, and is released. */
+static void finish(Array *array, guint32 task)
+{
+    const BerthGuestId guest = {.job = 1, .task = task, .epoch = 1};
+    tell(array,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_START_TAKEN, .guest = guest, .node = array->node});
+    tell(array,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = array->node});
+    tell(array,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_EXITED, .guest = guest, .node = array->node});
+    tell(array, &(BerthCoreEvent){
+                    .kind = BERTH_EVENT_GUEST_RELEASED, .guest = guest, .node = array->node});
+}
+
+static gboolean is_known(const Array *array)
+{
+    BerthCoreJob job;
+    return berth_core_get_job(array->core, 1, &job);
+}
+
+static void array_runs_the_tasks_that_it_is_given(void **state)
+{
+    Array *array = *state;
+    join(array);
+    submit(array, "2-8:3,20", 1);
+    assert_started(array, "2");
+    BerthCoreTask task;
+    assert_true(berth_core_get_task(array->core, 1, 8, &task));
+    assert_int_equal(task.state, BERTH_JOB_PENDING);
+    assert_false(berth_core_get_task(array->core, 1, 3, &task));
+    assert_false(berth_core_get_task(array->core, 1, 0, &task));
+    static const guint32 order[] = {2, 5, 8, 20};
+    for (guint i = 0; i < 4; i++) {
+        finish(array, order[i]);
+        g_autofree char *next = i < 3 ? g_strdup_printf("%u", order[i + 1]) : g_strdup("");
+        assert_started(array, next);
+    }
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
+    assert_false(is_known(array));
+}
+
+static void array_of_one_index_is_an_array(void **state)
+{
+    Array *array = *state;
+    join(array);
+    submit(array, "7", 0);
+    assert_started(array, "7");
+    finish(array, 7);
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
+    assert_false(is_known(array));
+}
+
+static void array_without_tasks_is_refused(void **state)
+{
+    Array *array = *state;
+    static const BerthIndexRange bad[] = {{5, 1, 1}, {1, 5, 0}};
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    event.submitted = (BerthCoreJob){.id = 1, .resources = {1, 100, 0}, .has_indices = TRUE};
+    refuses(array, &event, BERTH_ERROR_INVALID_ARGUMENT, "at least one task");
+    for (guint i = 0; i < G_N_ELEMENTS(bad); i++) {
+        event.submitted.indices = &bad[i];
+        event.submitted.n_indices = 1;
+        refuses(array, &event, BERTH_ERROR_INVALID_ARGUMENT, "ranges that rise");
+    }
+    assert_false(is_known(array));
+}
+
+static void cancel_of_a_range_ends_those_tasks_alone(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9", 1);
+    BerthCoreEvent cancel = request(BERTH_EVENT_JOB_CANCELLED, "3-6");
+    tell(array, &cancel);
+    assert_changed(array, "3-6");
+    refuses(array, &cancel, BERTH_ERROR_NOT_FOUND, "job 1 has no unfinished task 3-6");
+    cancel = request(BERTH_EVENT_JOB_CANCELLED, "2-8:2");
+    tell(array, &cancel);
+    assert_changed(array, "2 8");
+    cancel = request(BERTH_EVENT_JOB_CANCELLED, "30");
+    refuses(array, &cancel, BERTH_ERROR_NOT_FOUND, "job 1 has no unfinished task 30");
+    join(array);
+    static const guint32 order[] = {0, 1, 7, 9};
+    for (guint i = 0; i < 4; i++) {
+        g_autofree char *due = g_strdup_printf("%u", order[i]);
+        assert_started(array, due);
+        finish(array, order[i]);
+    }
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
+    assert_false(is_known(array));
+}
+
+static void cancel_of_a_range_stops_what_runs_of_it(void **state)
+{
+    Array *array = *state;
+    join(array);
+    submit(array, "0-99", 3);
+    assert_started(array, "0 1 2");
+    BerthCoreEvent cancel = request(BERTH_EVENT_JOB_CANCELLED, "1-50");
+    tell(array, &cancel);
+    assert_changed(array, "1 2 3-50");
+    BerthCoreTask task;
+    assert_true(berth_core_get_task(array->core, 1, 0, &task));
+    assert_int_equal(task.stop_reason, BERTH_REASON_NONE);
+    assert_true(berth_core_get_task(array->core, 1, 1, &task));
+    assert_int_equal(task.stop_reason, BERTH_REASON_CANCELLED_BY_USER);
+    finish(array, 1);
+    assert_started(array, "51");
+}
+
+static void cancel_of_the_last_range_ends_the_job(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9", 0);
+    BerthCoreEvent cancel = request(BERTH_EVENT_JOB_CANCELLED, "0-4");
+    tell(array, &cancel);
+    cancel = request(BERTH_EVENT_JOB_CANCELLED, "5-999");
+    tell(array, &cancel);
+    assert_changed(array, "5-9");
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
+    assert_false(is_known(array));
+}
+
+static void freeze_of_a_range_leaves_the_others_running(void **state)
+{
+    Array *array = *state;
+    join(array);
+    submit(array, "1-3", 0);
+    assert_started(array, "1 2 3");
+    for (guint32 i = 1; i <= 3; i++) {
+        const BerthGuestId guest = {.job = 1, .task = i, .epoch = 1};
+        tell(array, &(BerthCoreEvent){
+                        .kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = array->node});
+    }
+    BerthCoreEvent freeze = request(BERTH_EVENT_JOB_FREEZE_WANTED, "2-3");
+    tell(array, &freeze);
+    assert_changed(array, "2 3");
+    BerthCoreTask task;
+    assert_true(berth_core_get_task(array->core, 1, 1, &task));
+    assert_int_equal(task.freeze_reason, BERTH_REASON_NONE);
+    BerthCoreEvent thaw = request(BERTH_EVENT_JOB_THAW_WANTED, "1");
+    refuses(array, &thaw, BERTH_ERROR_FAILED_PRECONDITION, "not frozen");
+    thaw = request(BERTH_EVENT_JOB_THAW_WANTED, "3");
+    tell(array, &thaw);
+    assert_true(berth_core_get_task(array->core, 1, 2, &task));
+    assert_int_equal(task.freeze_reason, BERTH_REASON_FROZEN_BY_USER);
+    BerthCoreEvent migrate = request(BERTH_EVENT_JOB_MIGRATE_WANTED, "1-3");
+    refuses(array, &migrate, BERTH_ERROR_FAILED_PRECONDITION, "name one, as JOB[INDEX]");
+}
+
+/* The store has those that run; those that have ended are left out. */
+static void restored_array_goes_on_with_what_never_started(void **state)
+{
+    Array *array = *state;
+    static const BerthIndexRange fresh[] = {{5, 5, 1}, {9, 12, 3}};
+    const BerthCoreJob job = {.id = 1,
+                              .resources = {1, 100, 0},
+                              .array_size = 13,
+                              .array_throttle = 2,
+                              .has_indices = TRUE,
+                              .indices = fresh,
+                              .n_indices = 2};
+    const BerthCoreTask runs = {.job = 1,
+                                .task = 7,
+                                .state = BERTH_JOB_RUNNING,
+                                .phase = BERTH_GUEST_STARTING,
+                                .node = array->node,
+                                .epoch = 1};
+    berth_core_restore_job(array->core, &job, &runs, 1);
+    berth_core_resume(array->core, ++array->now_usec, array->effects);
+    join(array);
+    assert_started(array, "5");
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED,
+                                  .guest = {.job = 1, .task = 7, .epoch = 1},
+                                  .node = array->node});
+    BerthCoreTask task;
+    assert_false(berth_core_get_task(array->core, 1, 6, &task));
+    assert_false(berth_core_get_task(array->core, 1, 10, &task));
+    assert_true(berth_core_get_task(array->core, 1, 12, &task));
+}
+
+/* What comes after all of it does not start, as one has failed that is not there any more. */
+static void restored_array_knows_that_a_task_has_failed(void **state)
+{
+    Array *array = *state;
+    static const BerthIndexRange fresh = {5, 5, 1};
+    const BerthCoreJob job = {.id = 1,
+                              .resources = {1, 100, 0},
+                              .array_size = 6,
+                              .has_indices = TRUE,
+                              .has_failed = TRUE,
+                              .indices = &fresh,
+                              .n_indices = 1};
+    const BerthCoreDependency ok = {.kind = BERTH_AFTER_OK, .job = 1};
+    BerthCoreEvent after = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    after.submitted =
+        (BerthCoreJob){.id = 2, .resources = {1, 1, 0}, .dependencies = &ok, .n_dependencies = 1};
+    berth_core_restore_job(array->core, &job, NULL, 0);
+    berth_core_resume(array->core, ++array->now_usec, array->effects);
+    tell(array, &after);
+    join(array);
+    assert_started(array, "5");
+    const BerthGuestId guest = {.job = 1, .task = 5, .epoch = 1};
+    tell(array,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RUNNING, .guest = guest, .node = array->node});
+    tell(array,
+         &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_EXITED, .guest = guest, .node = array->node});
+    tell(array, &(BerthCoreEvent){
+                    .kind = BERTH_EVENT_GUEST_RELEASED, .guest = guest, .node = array->node});
+    BerthCoreTask task;
+    assert_true(berth_core_get_task(array->core, 2, 0, &task));
+    assert_int_equal(task.reason, BERTH_REASON_DEPENDENCY_NEVER);
+}
+
+int main(void)
+{
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(array_runs_the_tasks_that_it_is_given),
+        TEST(array_of_one_index_is_an_array),
+        TEST(array_without_tasks_is_refused),
+        TEST(cancel_of_a_range_ends_those_tasks_alone),
+        TEST(cancel_of_a_range_stops_what_runs_of_it),
+        TEST(cancel_of_the_last_range_ends_the_job),
+        TEST(freeze_of_a_range_leaves_the_others_running),
+        TEST(restored_array_goes_on_with_what_never_started),
+        TEST(restored_array_knows_that_a_task_has_failed),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
