@@ -77,17 +77,20 @@ static void keep_old(World *world, const Job *job, guint32 index)
     g_array_append_val(world->changes, change);
 }
 
-/* Tasks that never started and end together are reported by the first of them. */
+/* Tasks that never started and end together are reported by the first of them, which says which they are. */
 static void end_rest(World *world, Job *job, guint32 first)
 {
-    for (guint32 i = first + 1; i < job->n_tasks; i++) {
+    BerthCoreTask *record = &job->tasks[first].record;
+    guint32 last = record->rest_last;
+    guint32 step = record->rest_step;
+    record->rest_last = record->rest_step = 0;
+    for (guint32 i = first + step; step > 0 && i <= last; i += step) {
         Task *task = &job->tasks[i];
-        BerthCoreTask record;
-        if (task->record.epoch > 0 || task->is_over ||
-            berth_core_get_task(world->core, job->job.id, i, &record))
-            continue;
+        BerthCoreTask known;
+        CHECK(world, task->record.epoch == 0 && !task->is_over, job->job.id);
+        CHECK(world, !berth_core_get_task(world->core, job->job.id, i, &known), job->job.id);
         keep_old(world, job, i);
-        task->record = job->tasks[first].record;
+        task->record = *record;
         task->record.task = i;
         task->is_over = TRUE;
     }

@@ -134,28 +134,36 @@ void people_submit(World *world)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-static gboolean has_pending(const Job *job)
+static const BerthIndexRange all_tasks = {0};
+
+static gboolean is_asked(const BerthIndexRange *tasks, guint32 index)
+{
+    return tasks->step == 0 || berth_index_range_contains(tasks, index);
+}
+
+static gboolean has_pending(const Job *job, const BerthIndexRange *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks; i++)
-        if (job->tasks[i].record.state == BERTH_JOB_PENDING)
+        if (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING)
             return TRUE;
     return FALSE;
 }
 
-static gboolean has_ended(const Job *job)
+static gboolean has_ended(const Job *job, const BerthIndexRange *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks; i++)
-        if (!berth_job_state_is_final(job->tasks[i].record.state))
+        if (is_asked(tasks, i) && !berth_job_state_is_final(job->tasks[i].record.state))
             return FALSE;
     return TRUE;
 }
 
 /* One that the core would freeze, and that an operator alone thaws. */
-static gboolean may_freeze(const Job *job)
+static gboolean may_freeze(const Job *job, const BerthIndexRange *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks && job->job.guests <= 1; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
-        if ((record->state == BERTH_JOB_RUNNING || record->state == BERTH_JOB_SUSPENDED) &&
+        if (is_asked(tasks, i) &&
+            (record->state == BERTH_JOB_RUNNING || record->state == BERTH_JOB_SUSPENDED) &&
             record->stop_reason == BERTH_REASON_NONE &&
             record->freeze_reason != BERTH_REASON_TIME_LIMIT)
             return TRUE;
@@ -164,12 +172,14 @@ static gboolean may_freeze(const Job *job)
 }
 
 /* Not who stands still because he has no time left. */
-static gboolean may_thaw(const Job *job, gboolean by_operator)
+static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean by_operator)
 {
     gboolean is_frozen = FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const Task *task = &job->tasks[i];
         BerthReason reason = task->record.freeze_reason;
+        if (!is_asked(tasks, i))
+            continue;
         if (reason == BERTH_REASON_FROZEN_BY_OPERATOR && !by_operator)
             return FALSE;
         is_frozen |= reason != BERTH_REASON_TIME_LIMIT &&
@@ -178,41 +188,59 @@ static gboolean may_thaw(const Job *job, gboolean by_operator)
     return is_frozen;
 }
 
-static gboolean is_allowed(const Job *job, BerthEventKind kind, gboolean by_operator)
+static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndexRange *tasks,
+                           gboolean by_operator)
 {
-    if (job->is_refused || has_ended(job))
+    if (job->is_refused || has_ended(job, tasks))
         return FALSE;
     if (kind == BERTH_EVENT_JOB_FREEZE_WANTED)
-        return may_freeze(job);
+        return may_freeze(job, tasks);
     if (kind == BERTH_EVENT_JOB_THAW_WANTED)
-        return may_thaw(job, by_operator);
+        return may_thaw(job, tasks, by_operator);
     if (kind == BERTH_EVENT_JOB_HELD)
-        return has_pending(job);
+        return has_pending(job, &all_tasks);
     return kind != BERTH_EVENT_JOB_RELEASED || !job->job.held || !job->job.held_by_operator ||
            by_operator;
 }
 
 /* What was asked for is in the records, whatever is being done to the guests now. */
-static void check_freeze(World *world, const Job *job, gboolean is_wanted)
+static void check_freeze(World *world, const Job *job, const BerthIndexRange *tasks,
+                         gboolean is_wanted)
 {
     world_note(world, is_wanted ? "freeze wanted" : "thaw wanted");
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
         gboolean runs = record->phase != BERTH_GUEST_NONE && (record->state == BERTH_JOB_RUNNING ||
                                                               record->state == BERTH_JOB_SUSPENDED);
-        if (runs && record->stop_reason == BERTH_REASON_NONE &&
+        if (is_asked(tasks, i) && runs && record->stop_reason == BERTH_REASON_NONE &&
             record->freeze_reason != BERTH_REASON_TIME_LIMIT)
             CHECK(world, (record->freeze_reason != BERTH_REASON_NONE) == is_wanted, job->job.id);
     }
 }
 
-void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_operator)
+/* Some of an array's, now and then; also such as it does not have. */
+static BerthIndexRange choose_tasks(World *world, const Job *job, BerthEventKind kind)
+{
+    BerthIndexRange tasks = {0};
+    if (job->n_tasks == 1 || !world_chance(world, 40) || kind == BERTH_EVENT_JOB_HELD ||
+        kind == BERTH_EVENT_JOB_RELEASED)
+        return tasks;
+    tasks.first = world_pick(world, job->n_tasks);
+    tasks.last = tasks.first + world_pick(world, TASKS_MAX);
+    tasks.step = 1 + world_pick(world, 3);
+    world_note(world, "some tasks");
+    return tasks;
+}
+
+static void ask(World *world, BerthEventKind kind, guint64 number, BerthIndexRange tasks,
+                gboolean by_operator)
 {
     const Job *job = world_job(world, number);
-    gboolean allowed = is_allowed(job, kind, by_operator);
+    gboolean allowed = is_allowed(job, kind, &tasks, by_operator);
     gboolean dies = world->dies_at != DIES_NEVER;
     BerthCoreEvent event = {.kind = kind, .guest = {.job = number}};
     event.request.by_operator = by_operator;
+    event.request.tasks = tasks;
     gboolean ok = driver_handle(world, &event);
     CHECK(world, ok == allowed, number);
     if (!ok || dies)
@@ -222,9 +250,14 @@ void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_o
     if (kind == BERTH_EVENT_JOB_RELEASED)
         CHECK(world, !job->job.held, number);
     if (kind == BERTH_EVENT_JOB_CANCELLED)
-        CHECK(world, !has_pending(job), number);
+        CHECK(world, !has_pending(job, &tasks), number);
     if (kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED)
-        check_freeze(world, job, kind == BERTH_EVENT_JOB_FREEZE_WANTED);
+        check_freeze(world, job, &tasks, kind == BERTH_EVENT_JOB_FREEZE_WANTED);
+}
+
+void people_ask(World *world, BerthEventKind kind, guint64 number, gboolean by_operator)
+{
+    ask(world, kind, number, choose_tasks(world, world_job(world, number), kind), by_operator);
 }
 
 /* --- moves ---------------------------------------------------------------------------------- */
@@ -477,9 +510,9 @@ static gboolean want_thaw(World *world)
 {
     for (guint64 number = 1; number <= world->jobs->len; number++) {
         const Job *job = world_job(world, number);
-        if (job->is_refused || has_ended(job) || !may_thaw(job, TRUE))
+        if (job->is_refused || has_ended(job, &all_tasks) || !may_thaw(job, &all_tasks, TRUE))
             continue;
-        people_ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, world_chance(world, 70));
+        ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, all_tasks, world_chance(world, 70));
         return TRUE;
     }
     return FALSE;
@@ -579,9 +612,9 @@ void people_let_go(World *world)
         const Job *job = world_job(world, number);
         if (job->is_refused)
             continue;
-        people_ask(world, BERTH_EVENT_JOB_RELEASED, number, TRUE);
-        if (!has_ended(job) && may_thaw(job, TRUE))
-            people_ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, TRUE);
+        ask(world, BERTH_EVENT_JOB_RELEASED, number, all_tasks, TRUE);
+        if (!has_ended(job, &all_tasks) && may_thaw(job, &all_tasks, TRUE))
+            ask(world, BERTH_EVENT_JOB_THAW_WANTED, number, all_tasks, TRUE);
     }
     limits_let_go(world);
 }

@@ -33,11 +33,30 @@ static void restore_guests(World *world, const Job *job, guint32 index)
     }
 }
 
+/* Those of an array that have ended are left out. Its indices are in FRESH. */
+static gsize choose_tasks(const Job *job, BerthCoreJob *restored, BerthCoreTask *records,
+                          BerthIndexRange *fresh)
+{
+    gsize n_records = 0;
+    restored->has_indices = job->n_tasks > 1;
+    restored->indices = fresh;
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const Task *task = &job->tasks[i];
+        if (task->record.epoch == 0 && !berth_job_state_is_final(task->record.state))
+            fresh[restored->n_indices++] = (BerthIndexRange){i, i, 1};
+        else if (!task->is_over || !restored->has_indices)
+            records[n_records++] = task->record;
+        else
+            restored->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
+    }
+    return n_records;
+}
+
 /* What has become of those that are not restored is known to the store alone. */
 static void restore_job(World *world, Job *job)
 {
     BerthCoreTask records[TASKS_MAX];
-    gsize n_records = 0;
+    BerthIndexRange fresh[TASKS_MAX];
     for (gsize i = 0; i < job->job.n_dependencies; i++) {
         BerthCoreDependency *dependency = &job->dependencies[i];
         const Job *other =
@@ -46,10 +65,9 @@ static void restore_job(World *world, Job *job)
             dependency->outcome =
                 model_job_completed(other) ? BERTH_JOB_COMPLETED : BERTH_JOB_FAILED;
     }
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (job->tasks[i].record.epoch > 0 || berth_job_state_is_final(job->tasks[i].record.state))
-            records[n_records++] = job->tasks[i].record;
-    berth_core_restore_job(world->core, &job->job, records, n_records);
+    BerthCoreJob restored = job->job;
+    gsize n_records = choose_tasks(job, &restored, records, fresh);
+    berth_core_restore_job(world->core, &restored, records, n_records);
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
             restore_guests(world, job, i);
