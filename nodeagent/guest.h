@@ -45,6 +45,7 @@ typedef Berth__StartGuestReply__Fault BerthFault;
 #define BERTH_FAULT_JOB     BERTH__START_GUEST_REPLY__FAULT__JOB
 #define BERTH_FAULT_NODE    BERTH__START_GUEST_REPLY__FAULT__NODE
 #define BERTH_FAULT_STORAGE BERTH__START_GUEST_REPLY__FAULT__STORAGE
+#define BERTH_FAULT_IN_USE  BERTH__START_GUEST_REPLY__FAULT__IN_USE
 
 /* Ends a question; ERROR is NULL if it is answered with yes. FAULT: of a start, whose it is. */
 typedef void (*BerthGuestAnswerFunc)(BerthFault fault, const GError *error, gpointer user_data);

@@ -62,7 +62,7 @@ static gboolean check_record(const Berth__CheckpointRecord *record, const DiskIn
     }
     if (record->is_emulated != input->use_kvm)
         return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
                 "checkpoint %s was taken of a guest under %s, and this node has %s",
                 input->checkpoint_id, record->is_emulated ? "emulation" : "KVM",
                 input->use_kvm ? "KVM" : "emulation");
@@ -109,18 +109,6 @@ static BerthDiskSource *put_back_when_closed(BerthStorage *storage, const DiskIn
     }
 }
 
-/* What has it open still goes, or Ceph forgets it: UNAVAILABLE. */
-static BerthDiskSource *put_disk_back(BerthStorage *storage, const DiskInput *input, GError **error)
-{
-    g_autoptr(GError) reason = NULL;
-    BerthDiskSource *disk = put_back_when_closed(storage, input, &reason);
-    if (is_in_use(reason))
-        reason->code = BERTH_ERROR_UNAVAILABLE;
-    if (disk == NULL)
-        g_propagate_error(error, g_steal_pointer(&reason));
-    return disk;
-}
-
 static BerthCheckpointReader *open_memory(BerthStorage *storage, const char *checkpoint_id,
                                           GError **error)
 {
@@ -144,7 +132,7 @@ static gpointer put_back(BerthStorage *storage, gconstpointer data, GError **err
     g_autoptr(BerthCheckpointReader) memory = open_memory(storage, input->checkpoint_id, error);
     if (memory == NULL)
         return NULL;
-    put->disk = put_disk_back(storage, input, error);
+    put->disk = put_back_when_closed(storage, input, error);
     if (put->disk == NULL || !cut_logs(storage, input->log_id, put->record->taken, error))
         return NULL;
     return g_steal_pointer(&put);
@@ -163,6 +151,12 @@ static gboolean take_size(BerthGuest *guest, GError **error)
     return TRUE;
 }
 
+/* What has the disk open still goes, or Ceph forgets it. */
+static BerthFault fault_of_put_back(const GError *error)
+{
+    return is_in_use(error) ? BERTH_FAULT_IN_USE : berth_guest_fault_of_storage(error);
+}
+
 static void on_put_back(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
@@ -171,7 +165,7 @@ static void on_put_back(GObject *source, GAsyncResult *result, gpointer data)
     if (guest->is_closed) {
         g_clear_error(&error);
     } else if (put == NULL) {
-        berth_guest_fail_start(guest, berth_guest_fault_of_storage(error), error);
+        berth_guest_fail_start(guest, fault_of_put_back(error), error);
     } else {
         guest->disk = g_steal_pointer(&put->disk);
         guest->record = g_steal_pointer(&put->record);

@@ -200,6 +200,7 @@ static CoreTaskEvent task_event(const BerthCoreEvent *event, CoreTaskInput *out_
     case BERTH_EVENT_START_FAILED:
         out_input->reason = event->start_failed.reason;
         out_input->permanent = event->start_failed.permanent;
+        out_input->passes = event->start_failed.passes;
         return CORE_TASK_START_FAILED;
     case BERTH_EVENT_GUEST_RELEASED:
         return CORE_TASK_RELEASED;

@@ -485,7 +485,9 @@ typedef struct {
              * not for the job. What the job waits for is storage only if STORAGE_DOWN said so. */
             BerthReason reason;
             gboolean permanent; /* the job's fault: trying again, here or elsewhere, would not help.
-                                 * All else counts for the node. */
+                                 * All else counts for the node, but ... */
+            gboolean
+                passes; /* ... what is nobody's fault: what it goes on from is in use for a while */
         } start_failed;
         BerthCoreUsage usage;          /* GUEST_REPORTED */
         BerthCoreNodeUsage node_usage; /* NODE_REPORTED */

@@ -121,8 +121,8 @@ static const Member exited_members[] = {
     E(exited.exit.not_started, I32)};
 static const Member gone_members[] = {E(gone.reason, U32), E(gone.not_begun, I32),
                                       E(gone.has_left, I32)};
-static const Member failed_members[] = {E(start_failed.reason, U32),
-                                        E(start_failed.permanent, I32)};
+static const Member failed_members[] = {E(start_failed.reason, U32), E(start_failed.permanent, I32),
+                                        E(start_failed.passes, I32)};
 static const Member usage_members[] = {E(usage.cpu_milli, U32),
                                        E(usage.memory_used_mib, U64),
                                        E(usage.memory_available_mib, U64),

@@ -154,7 +154,8 @@ static void on_start_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
                             const CoreTaskInput *input)
 {
     BerthCoreTask *record = &task->record;
-    gboolean counts = input->reason != BERTH_REASON_STORAGE_UNAVAILABLE && !core->storage_down;
+    gboolean counts =
+        input->reason != BERTH_REASON_STORAGE_UNAVAILABLE && !core->storage_down && !input->passes;
     if (record->stop_reason != BERTH_REASON_NONE) {
         core_step_end_by_stop(core, task, 0);
         return;
@@ -176,7 +177,7 @@ static void on_start_failed(BerthCore *core, CoreTask *task, CoreGuest *guest,
 static void on_start_refused(BerthCore *core, CoreTask *task, CoreGuest *guest,
                              const CoreTaskInput *input)
 {
-    if (task->record.stop_reason == BERTH_REASON_NONE && !input->permanent)
+    if (task->record.stop_reason == BERTH_REASON_NONE && !input->permanent && !input->passes)
         core_session_start_failed(core, core_nodes_get(&core->nodes, guest->node),
                                   task->record.job);
     on_start_failed(core, task, guest, input);

@@ -35,6 +35,7 @@ typedef struct {
     BerthCoreExit exit;
     BerthReason reason;    /* GONE, START_FAILED, CANCEL */
     gboolean permanent;    /* START_FAILED */
+    gboolean passes;       /* START_FAILED */
     gboolean not_begun;    /* GONE */
     gboolean has_left;     /* GONE */
     gboolean ok;           /* the result of an op */

@@ -267,6 +267,7 @@ typedef Berth__StartGuestReply__Fault Fault;
 #define FAULT_JOB     BERTH__START_GUEST_REPLY__FAULT__JOB
 #define FAULT_NODE    BERTH__START_GUEST_REPLY__FAULT__NODE
 #define FAULT_STORAGE BERTH__START_GUEST_REPLY__FAULT__STORAGE
+#define FAULT_IN_USE  BERTH__START_GUEST_REPLY__FAULT__IN_USE
 
 static void keep_text(char **text, const char *new_text)
 {
@@ -288,7 +289,7 @@ static void start_failed(BerthDaemon *daemon, const BerthCoreAction *action, Fau
     BerthNodeEntry *node = berth_node_table_find(daemon->nodes, action->node);
     if (task)
         keep_text(&task->detail, why);
-    if (node && fault != FAULT_JOB)
+    if (node && fault != FAULT_JOB && fault != FAULT_IN_USE)
         keep_text(&node->start_error, why);
     if (fault == FAULT_STORAGE)
         berth_storage_link_doubt(daemon->storage);
@@ -299,6 +300,7 @@ static void start_failed(BerthDaemon *daemon, const BerthCoreAction *action, Fau
         fault == FAULT_JOB &&
         !(action->kind == BERTH_ACTION_RESTORE &&
           berth_checkpoints_give_up(daemon->checkpoints, &action->guest, why));
+    event.start_failed.passes = fault == FAULT_IN_USE;
     event.start_failed.reason =
         fault == FAULT_STORAGE ? BERTH_REASON_STORAGE_UNAVAILABLE : BERTH_REASON_START_FAILED;
     gboolean was_closed = is_closed(daemon, action->node);
@@ -332,6 +334,7 @@ static Fault fault_of(const Sending *sending, const ProtobufCMessage *reply, con
     case FAULT_NONE:
     case FAULT_JOB:
     case FAULT_STORAGE:
+    case FAULT_IN_USE:
         return start->fault;
     default: /* also one that we do not know */
         return FAULT_NODE;

@@ -318,6 +318,7 @@ static void on_guest(Script *script, BerthEventKind kind)
                                         ? BERTH_REASON_STORAGE_UNAVAILABLE
                                         : BERTH_REASON_START_FAILED;
         event.start_failed.permanent = core_script_has(script, "permanent");
+        event.start_failed.passes = core_script_has(script, "passes");
     }
     core_script_handle(script, &event);
 }

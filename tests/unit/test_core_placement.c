@@ -152,6 +152,23 @@ static void node_where_starts_fail_is_closed_for_a_while(void **state)
                        "next never\n");
 }
 
+/* What is in use for a while is no fault of a node's, however many wait for such. */
+static void node_where_starts_wait_for_what_is_in_use_stays_open(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 -> START 1.1@1\n"
+        "submit 2 -> START 2.1@1\n"
+        "submit 3 -> START 3.1@1\n"
+        "start-failed 1.1 passes -> RELEASE 1.1@1\n"
+        "start-failed 2.1 passes -> RELEASE 2.1@1\n"
+        "start-failed 3.1 passes -> RELEASE 3.1@1\n"
+        "released 1.1\n"
+        "released 2.1\n"
+        "released 3.1\n"
+        "submit 4 -> START 4.1@1\n"
+        "why 1 starting-later\n");
+}
+
 static void node_is_closed_after_as_many_failures_as_the_site_says(void **state)
 {
     core_script_run_tuned(0, BERTH_TUNING_NODE_FAILURES_MAX, 1,
@@ -353,6 +370,7 @@ int main(void)
         cmocka_unit_test(placement_held_and_backing_off_jobs_block_nobody),
         cmocka_unit_test(placement_on_absent_nodes_waits_for_them),
         cmocka_unit_test(node_where_starts_fail_is_closed_for_a_while),
+        cmocka_unit_test(node_where_starts_wait_for_what_is_in_use_stays_open),
         cmocka_unit_test(node_is_closed_after_as_many_failures_as_the_site_says),
         cmocka_unit_test(node_where_starts_fail_again_is_closed_for_longer),
         cmocka_unit_test(node_where_a_start_works_is_trusted_again),
