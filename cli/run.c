@@ -141,7 +141,7 @@ static int open_output(const char *pattern, guint64 job, int fallback, GError **
 {
     if (pattern == NULL)
         return fallback;
-    g_autofree char *path = berth_job_path_format(pattern, job);
+    g_autofree char *path = berth_job_path_format(pattern, job, 0);
     int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY | O_CLOEXEC, 0666);
     if (fd < 0)
         berth_set_error_errno(error, errno, "cannot write its output to \"%s\"", path);

@@ -63,8 +63,8 @@ static void print_spec(const Berth__JobSpec *spec, guint64 job)
                            spec->inputs[i]->blob->size_bytes);
     for (size_t i = 0; i < spec->n_nodes; i++)
         berth_print_field("May run on", spec->nodes[i]);
-    g_autofree char *output = berth_job_path_format(spec->stdout_path, job);
-    g_autofree char *error = berth_job_path_format(spec->stderr_path, job);
+    g_autofree char *output = berth_job_path_format(spec->stdout_path, job, 0);
+    g_autofree char *error = berth_job_path_format(spec->stderr_path, job, 0);
     berth_print_field("Output file", output);
     berth_print_field("Error file", error);
     berth_print_field("Submitted from", spec->submit_host);

@@ -68,6 +68,32 @@ gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_ha
     return TRUE;
 }
 
+gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,
+                               GError **error)
+{
+    static const char form[] =
+        "a number such as 123, or 123[4] or 123[0-9,20] for tasks of an array";
+    const char *at = text;
+    guint64 job = 0;
+    BerthIndexSet *tasks = NULL;
+    if (!read_number(&at, G_MAXUINT64, &job) || job == 0)
+        return refuse(text, "a job", form, error);
+    if (*at == '[') {
+        gsize length = strlen(++at);
+        if (length < 2 || at[length - 1] != ']')
+            return refuse(text, "a job", form, error);
+        g_autofree char *inside = g_strndup(at, length - 1);
+        tasks = berth_index_set_parse(inside, G_MAXINT32, error);
+        if (tasks == NULL)
+            return FALSE;
+    } else if (*at != '\0') {
+        return refuse(text, "a job", form, error);
+    }
+    *out_job = job;
+    *out_tasks = tasks;
+    return TRUE;
+}
+
 /* --- PREFIX-JOB-TASK-GUEST-EPOCH ------------------------------------------------------------- */
 
 static char *format_id(const char *prefix, const BerthGuestId *id)
@@ -152,12 +178,15 @@ gboolean berth_checkpoint_id_parse(const char *text, guint64 *out_job, guint32 *
 
 /* --- keys ------------------------------------------------------------------------------------ */
 
-char *berth_job_path_format(const char *pattern, guint64 job)
+char *berth_job_path_format(const char *pattern, guint64 job, guint32 task)
 {
     GString *path = g_string_new(NULL);
     for (const char *c = pattern; *c; c++) {
         if (c[0] == '%' && c[1] == 'j') {
             g_string_append_printf(path, "%" G_GUINT64_FORMAT, job);
+            c++;
+        } else if (c[0] == '%' && c[1] == 'a') {
+            g_string_append_printf(path, "%" G_GUINT32_FORMAT, task);
             c++;
         } else if (c[0] == '%' && c[1] == '%') {
             g_string_append_c(path, '%');

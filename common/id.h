@@ -5,6 +5,7 @@
  * formatting would print (no leading zeros, signs or spaces). Parsers fail with INVALID_ARGUMENT
  * and leave *out_ alone; all strings are (transfer full). */
 
+#include "common/index_set.h"
 #include "common/types.h"
 
 /* "123" for a plain job. */
@@ -15,6 +16,11 @@ char *berth_task_id_format(guint64 job, guint32 task);
  * Job numbers start at 1. */
 gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_has_task,
                             guint32 *out_task, GError **error);
+
+/* "123", or some tasks of an array: "123[4]", "123[0-9,20]". OUT_TASKS: (transfer full), NULL of the first form. The one form
+ * here that has many spellings. */
+gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,
+                               GError **error);
 
 /* "berth-JOB-TASK-GUEST-EPOCH": the name of a guest's libvirt domain. */
 char *berth_guest_name_format(const BerthGuestId *id);
@@ -32,9 +38,9 @@ char *berth_checkpoint_id_format(guint64 job, guint32 task, guint32 serial);
 gboolean berth_checkpoint_id_parse(const char *text, guint64 *out_job, guint32 *out_task,
                                    guint32 *out_serial, GError **error);
 
-/* The path that a user's PATTERN means for a job: "%j" is its number, "%%" a percent sign. The one
+/* The path that a user's PATTERN means for a task: "%j" is its job's number, "%a" its index, "%%" a percent sign. The one
  * thing here that has many spellings and is not read back. */
-char *berth_job_path_format(const char *pattern, guint64 job);
+char *berth_job_path_format(const char *pattern, guint64 job, guint32 task);
 
 /* Same guest in the same life? */
 gboolean berth_guest_id_equal(const BerthGuestId *a, const BerthGuestId *b);

@@ -664,6 +664,8 @@ gint64 berth_core_next_timer_usec(BerthCore *core);
 gboolean berth_core_get_task(BerthCore *core, guint64 job, guint32 task, BerthCoreTask *out_task);
 /* The job with its present holds; NODES is (transfer none). FALSE: as above. */
 gboolean berth_core_get_job(BerthCore *core, guint64 job, BerthCoreJob *out_job);
+/* The first task of JOB from FROM on that has never started, nor ended before it did. FALSE: there is none. */
+gboolean berth_core_next_unstarted(BerthCore *core, guint64 job, guint32 from, guint32 *out_task);
 gboolean berth_core_get_node(BerthCore *core, guint32 node, BerthCoreNode *out_node);
 guint32 berth_core_n_nodes(BerthCore *core); /* handles are 1..n */
 /* FALSE: the task has no such guest now. */

@@ -57,6 +57,12 @@ gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_j
     return TRUE;
 }
 
+gboolean berth_core_next_unstarted(BerthCore *core, guint64 number, guint32 from, guint32 *out_task)
+{
+    const CoreJob *job = core_job_get(core, number);
+    return job != NULL && core_job_next_fresh(job, from, out_task);
+}
+
 gboolean berth_core_get_guest(BerthCore *core, guint64 number, guint32 index, guint32 guest_index,
                               BerthCoreGuest *out_guest)
 {

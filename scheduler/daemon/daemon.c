@@ -59,7 +59,7 @@ static void on_task_changed(guint64 job, guint32 task, gpointer user_data)
 {
     const BerthDaemon *daemon = user_data;
     berth_logs_wake(daemon->log_followers, job, task);
-    berth_outputs_consider(daemon->outputs, job);
+    berth_outputs_consider(daemon->outputs, job, task);
 }
 
 static void on_failed(const GError *error, gpointer user_data)

@@ -162,6 +162,9 @@ static const BerthConfigOption options[] = {
     {MEMBER(user_connections_max), .group = "limits", .key = "user_connections_max",
      .type = BERTH_CONFIG_UINT, .min = 1, .max = 100000, .default_value = "256",
      .doc = "connections of one user at once"},
+    {MEMBER(array_tasks_max), .group = "limits", .key = "array_tasks_max",
+     .type = BERTH_CONFIG_UINT, .min = 1, .max = 10000000, .default_value = "1000000",
+     .doc = "tasks of one array"},
     {MEMBER(page_size), .group = "limits", .key = "page_size", .type = BERTH_CONFIG_UINT, .min = 1,
      .max = 10000, .default_value = "1000", .doc = "jobs in one answer"},
 

@@ -54,7 +54,8 @@ typedef struct {
     guint environment_max_bytes;
     guint user_jobs_max; /* unfinished jobs of one user */
     guint user_connections_max;
-    guint page_size; /* jobs in one answer */
+    guint array_tasks_max; /* of one job */
+    guint page_size;       /* jobs in one answer */
     /* [policy] */
     gint64 tunings[BERTH_TUNING_N];
     /* [storage], beside what storage.h describes */

@@ -140,6 +140,7 @@ BerthTurn *berth_engine_begin(BerthEngine *engine)
     turn->changed = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
     turn->events = g_ptr_array_new_with_free_func((GDestroyNotify)berth__event_drop);
     turn->followers = g_array_new(FALSE, FALSE, sizeof(Follower));
+    turn->arrays = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
     return turn;
 }
 
@@ -151,6 +152,7 @@ static void turn_free(BerthTurn *turn)
     g_array_unref(turn->changed);
     g_ptr_array_unref(turn->events);
     g_array_unref(turn->followers);
+    g_hash_table_unref(turn->arrays);
     g_free(turn);
 }
 
@@ -171,6 +173,7 @@ void berth_turn_log(BerthTurn *turn, Berth__Event *event)
     event->time_usec = (guint64)berth_engine_now_usec(turn->engine);
     const BerthJobEntry *job = berth_job_table_find(turn->engine->jobs, event->job);
     event->owner_uid = job ? job->job->uid : 0;
+    event->of_array = job && job->unstarted && berth_event_is_of_task(event->kind);
     berth_store_batch_add_event(turn->batch, event);
     g_ptr_array_add(turn->events, berth_pb_dup(&event->base));
     turn_note_requests(turn, event);
@@ -216,11 +219,12 @@ gboolean berth_turn_submit(BerthTurn *turn, const BerthCoreEvent *event, const B
 {
     if (!decide(turn, event, error))
         return FALSE;
-    BerthJobEntry *entry =
-        berth_job_table_add(turn->engine->jobs, berth_pb_dup(&job->base), NULL, 1);
+    BerthJobEntry *entry = berth_job_table_add(turn->engine->jobs, berth_pb_dup(&job->base));
     entry->wants_output = *spec->stdout_path || *spec->stderr_path;
     berth_store_batch_add_job(turn->batch, job, spec, idempotency_key);
-    berth_store_batch_put_task(turn->batch, entry->tasks[0].stored, FALSE);
+    if (!entry->unstarted)
+        berth_store_batch_put_task(turn->batch, berth_job_table_add_task(entry, 0, NULL)->stored,
+                                   FALSE);
     turn_log_cause(turn, event, &(BerthAsker){job->user, ""});
     turn_take_effects(turn);
     return TRUE;

@@ -57,6 +57,27 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
     }
 }
 
+gboolean berth_event_is_of_task(Berth__Event__Kind kind)
+{
+    switch (kind) {
+    case BERTH__EVENT__KIND__JOB_SUBMITTED:
+    case BERTH__EVENT__KIND__JOB_HELD:
+    case BERTH__EVENT__KIND__JOB_RELEASED:
+    case BERTH__EVENT__KIND__JOB_CANCEL_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_FREEZE_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_THAW_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_MIGRATE_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED:
+    case BERTH__EVENT__KIND__REQUEST_REFUSED:
+        return FALSE;
+    default:
+        return TRUE;
+    }
+}
+
 gboolean berth_event_is_request(BerthEventKind kind)
 {
     return kind == BERTH_EVENT_JOB_SUBMITTED || kind == BERTH_EVENT_JOB_CANCELLED ||
@@ -116,13 +137,21 @@ char *berth_event_size_text(const BerthResources *resources)
                            *memory ? ", " : "", memory);
 }
 
+static gboolean names_tasks(const BerthCoreEvent *event)
+{
+    return berth_event_is_request(event->kind) && event->kind != BERTH_EVENT_JOB_SUBMITTED &&
+           event->request.tasks.step > 0;
+}
+
 char *berth_event_request_text(const BerthCoreEvent *event)
 {
+    gboolean to_disk = event->kind == BERTH_EVENT_JOB_FREEZE_WANTED && event->request.to_disk;
     if (event->kind == BERTH_EVENT_JOB_RESTORE_WANTED)
         return g_strdup_printf("%u", event->request.checkpoint.serial);
-    if (event->kind == BERTH_EVENT_JOB_FREEZE_WANTED && event->request.to_disk)
-        return g_strdup("to disk");
-    return g_strdup("");
+    if (!names_tasks(event))
+        return g_strdup(to_disk ? "to disk" : "");
+    g_autofree char *tasks = berth_index_range_format(&event->request.tasks);
+    return g_strdup_printf("tasks %s%s", tasks, to_disk ? ", to disk" : "");
 }
 
 gboolean berth_event_action(const BerthCoreAction *action, const char *node, const char *text,
@@ -191,6 +220,8 @@ void berth_event_task_state(const Berth__StoredTask *stored, Berth__Event *out_e
     out_event->state = task->state;
     out_event->reason = task->reason;
     out_event->text = task->reason_text;
+    out_event->rest_last = task->rest_last;
+    out_event->rest_step = task->rest_step;
 }
 
 void berth_event_node_state(const char *name, BerthNodeState state, Berth__Event *out_event)

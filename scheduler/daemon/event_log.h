@@ -17,6 +17,8 @@ typedef struct {
 gboolean berth_event_cause(const BerthCoreEvent *event, const char *node, const BerthAsker *asker,
                            Berth__Event *out_event);
 /* Did a person ask for it? Such an event is logged also when it changed no task. */
+/* An event of KIND is of one task, or of a range of them, and not of the job. */
+gboolean berth_event_is_of_task(Berth__Event__Kind kind);
 gboolean berth_event_is_request(BerthEventKind kind);
 /* What a node says of a guest that is gone (DETAIL, or NULL), and what its console said last. (transfer full) */
 char *berth_event_gone_text(const char *detail, const char *console_tail);

@@ -6,6 +6,7 @@
 #include "scheduler/daemon/job_change.h"
 
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/units.h"
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/collector.h"
@@ -19,6 +20,8 @@ typedef struct {
     BerthRpcCall *call;
     BerthEventKind kind; /* CHECKPOINTS_CHANGED: CHECKPOINT is to be removed */
     guint64 job;
+    BerthIndexSet *tasks;     /* of an array; NULL = all. Owned */
+    guint32 task;             /* JOB_RESTORE_WANTED, CHECKPOINTS_CHANGED */
     const char *why;          /* CALL's */
     guint32 node;             /* where it is to go; 0 = not said */
     BerthResources resources; /* what it is to have; 0 = likewise */
@@ -29,10 +32,16 @@ typedef struct {
     gboolean leaves_disk; /* of a job that is cancelled: no node removes it */
 } Change;
 
+static void change_free(Change *change)
+{
+    g_clear_pointer(&change->tasks, berth_index_set_free);
+    g_free(change);
+}
+
 static void fail(Change *change, const GError *error)
 {
     berth_rpc_call_fail(change->call, error);
-    g_free(change);
+    change_free(change);
 }
 
 static const char *state_name(Berth__JobState state)
@@ -95,7 +104,7 @@ static void refuse(Change *change, const GError *error)
     }
     wanted.text = text;
     berth_refuse(daemon->refusals, change->call, &wanted, error);
-    g_free(change);
+    change_free(change);
 }
 
 /* --- jobs that memory does not have ------------------------------------------------------------ */
@@ -142,7 +151,7 @@ static void on_committed(const GError *error, gpointer user_data)
     berth_job_reply(change->daemon, change->job, change->call);
     if (change->leaves_disk)
         berth_collector_run(change->daemon->collector);
-    g_free(change);
+    change_free(change);
 }
 
 /* What an operator has stopped in a job of an operator, that operator may let go, and for longer. */
@@ -163,11 +172,22 @@ static gboolean find_time_limit(const Change *change, const BerthJobEntry *entry
     return TRUE;
 }
 
-/* Plain jobs have one task. */
-static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry,
-                                BerthCoreCheckpoint *out_checkpoint, GError **error)
+static gboolean set_none_error(const Change *change, GError **error)
 {
-    const Berth__StoredTask *stored = entry->tasks[0].stored;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                "job %" G_GUINT64_FORMAT " has no checkpoint: there is nothing to restore it from",
+                change->job);
+    return FALSE;
+}
+
+static gboolean find_checkpoint(const Change *change, BerthCoreCheckpoint *out_checkpoint,
+                                GError **error)
+{
+    const BerthTaskEntry *entry =
+        berth_job_table_find_task(change->daemon->jobs, change->job, change->task);
+    if (!entry)
+        return set_none_error(change, error);
+    const Berth__StoredTask *stored = entry->stored;
     const Berth__Task *task = stored->task;
     gboolean is_found = berth_checkpoints_find(task, change->checkpoint, out_checkpoint);
     if (is_found &&
@@ -179,10 +199,7 @@ static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry
                     "out after that is gone: it cannot go on from checkpoint %u any more",
                     change->job, stored->cut_to_checkpoint, out_checkpoint->serial);
     else if (task->n_checkpoints == 0)
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " has no checkpoint: there is nothing to restore it "
-                    "from",
-                    change->job);
+        return set_none_error(change, error);
     else
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                     "job %" G_GUINT64_FORMAT " has no checkpoint %u; berth checkpoint ls shows "
@@ -191,15 +208,54 @@ static gboolean find_checkpoint(const Change *change, const BerthJobEntry *entry
     return FALSE;
 }
 
+/* Done if it can be done to some of them; else the first says why not. */
+static gboolean apply_to_some(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
+                              const BerthAsker *asker, GError **error)
+{
+    g_autoptr(GError) first = NULL;
+    gboolean is_done = FALSE;
+    for (guint i = 0; i < berth_index_set_n_ranges(change->tasks); i++) {
+        event->request.tasks = *berth_index_set_range(change->tasks, i);
+        is_done |= berth_turn_event(turn, event, asker, first ? NULL : &first);
+    }
+    if (!is_done)
+        g_propagate_error(error, g_steal_pointer(&first));
+    return is_done;
+}
+
 /* In TURN. */
-static gboolean apply(const Change *change, BerthTurn *turn, const BerthCoreEvent *event,
+static gboolean apply(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
                       const char *user, GError **error)
 {
     BerthAsker asker = {user, change->why};
-    return change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED
-               ? berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job, 0,
-                                          change->checkpoint, &asker, error)
-               : berth_turn_event(turn, event, &asker, error);
+    if (change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED)
+        return berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job,
+                                        change->task, change->checkpoint, &asker, error);
+    if (change->tasks)
+        return apply_to_some(change, turn, event, &asker, error);
+    return berth_turn_event(turn, event, &asker, error);
+}
+
+/* One that is cancelled has a disk for its checkpoints, and no guest that takes it along. */
+static gboolean leaves_disk(const Change *change, const BerthJobEntry *entry)
+{
+    for (guint32 i = 0; i < entry->n_tasks; i++) {
+        const Berth__StoredTask *stored = entry->tasks[i]->stored;
+        gboolean is_wanted =
+            !change->tasks || berth_index_set_contains(change->tasks, stored->task->index);
+        if (is_wanted && stored->task->n_checkpoints > 0 && stored->phase == BERTH_GUEST_NONE)
+            return TRUE;
+    }
+    return FALSE;
+}
+
+static gboolean check_tasks(const Change *change, const BerthJobEntry *entry, GError **error)
+{
+    if (entry->unstarted || (!change->tasks && change->task == 0))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "job %" G_GUINT64_FORMAT " is no array: name it without indices", change->job);
+    return FALSE;
 }
 
 static gboolean decide(Change *change, const BerthJobEntry *entry, const char *user, GError **error)
@@ -212,12 +268,15 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
         set_ended_error(entry->job, error);
         return FALSE;
     }
-    BerthCoreEvent event = {
-        .kind = change->kind, .guest = {.job = change->job}, .node = change->node};
+    if (!check_tasks(change, entry, error))
+        return FALSE;
+    BerthCoreEvent event = {.kind = change->kind,
+                            .guest = {.job = change->job, .task = change->task},
+                            .node = change->node};
     event.request.resources = change->resources;
     event.request.to_disk = change->to_disk;
     if (change->kind == BERTH_EVENT_JOB_RESTORE_WANTED &&
-        !find_checkpoint(change, entry, &event.request.checkpoint, error))
+        !find_checkpoint(change, &event.request.checkpoint, error))
         return FALSE;
     if (change->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET &&
         !find_time_limit(change, entry, &event.request.time_limit_usec, error))
@@ -225,9 +284,7 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
     event.request.by_operator =
         who->uid != entry->job->uid ||
         (lets_go(change->kind) && berth_permission_is_operator(&daemon->operators, who));
-    change->leaves_disk = change->kind == BERTH_EVENT_JOB_CANCELLED &&
-                          entry->tasks[0].stored->task->n_checkpoints > 0 &&
-                          entry->tasks[0].stored->phase == BERTH_GUEST_NONE;
+    change->leaves_disk = change->kind == BERTH_EVENT_JOB_CANCELLED && leaves_disk(change, entry);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     gboolean is_taken = apply(change, turn, &event, user, error);
     if (is_taken)
@@ -249,7 +306,21 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
         refuse(change, error);
 }
 
-/* WANTED is copied. */
+/* Those of RANGES; none = all. FALSE: CALL is answered. */
+static gboolean take_tasks(Berth__IndexRange *const *ranges, gsize n_ranges, BerthRpcCall *call,
+                           BerthIndexSet **out_tasks)
+{
+    g_autoptr(GError) error = NULL;
+    *out_tasks = NULL;
+    if (n_ranges == 0)
+        return TRUE;
+    *out_tasks = berth_ranges_take(ranges, n_ranges, G_MAXUINT32, "the tasks", &error);
+    if (error)
+        berth_rpc_call_fail(call, error);
+    return !error;
+}
+
+/* WANTED is copied; its tasks are taken. */
 static void begin(const Change *wanted)
 {
     BerthDaemon *daemon = wanted->daemon;
@@ -273,10 +344,13 @@ static void begin(const Change *wanted)
     berth_users_name(daemon->users, who->uid, on_user, change);
 }
 
-void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, const char *why,
+void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job,
+                      Berth__IndexRange *const *tasks, gsize n_tasks, const char *why,
                       BerthRpcCall *call)
 {
-    begin(&(Change){.daemon = daemon, .call = call, .kind = kind, .job = job, .why = why});
+    Change change = {.daemon = daemon, .call = call, .kind = kind, .job = job, .why = why};
+    if (take_tasks(tasks, n_tasks, call, &change.tasks))
+        begin(&change);
 }
 
 /* The handle of NAME; 0 = NAME is "". FALSE: there is no such node, and CALL is answered. */
@@ -301,18 +375,21 @@ void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request
                      .kind = BERTH_EVENT_JOB_MIGRATE_WANTED,
                      .job = request->job,
                      .why = request->reason};
-    if (find_node(daemon, request->node, call, &change.node))
+    if (find_node(daemon, request->node, call, &change.node) &&
+        take_tasks(request->tasks, request->n_tasks, call, &change.tasks))
         begin(&change);
 }
 
 void berth_job_freeze(BerthDaemon *daemon, const Berth__FreezeRequest *request, BerthRpcCall *call)
 {
-    begin(&(Change){.daemon = daemon,
-                    .call = call,
-                    .kind = BERTH_EVENT_JOB_FREEZE_WANTED,
-                    .job = request->job,
-                    .why = request->reason,
-                    .to_disk = request->to_disk});
+    Change change = {.daemon = daemon,
+                     .call = call,
+                     .kind = BERTH_EVENT_JOB_FREEZE_WANTED,
+                     .job = request->job,
+                     .why = request->reason,
+                     .to_disk = request->to_disk};
+    if (take_tasks(request->tasks, request->n_tasks, call, &change.tasks))
+        begin(&change);
 }
 
 void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, BerthRpcCall *call)
@@ -322,7 +399,8 @@ void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, Bert
                      .kind = BERTH_EVENT_JOB_THAW_WANTED,
                      .job = request->job,
                      .why = request->reason};
-    if (find_node(daemon, request->node, call, &change.node))
+    if (find_node(daemon, request->node, call, &change.node) &&
+        take_tasks(request->tasks, request->n_tasks, call, &change.tasks))
         begin(&change);
 }
 
@@ -334,6 +412,7 @@ void berth_job_restore(BerthDaemon *daemon, const Berth__RestoreRequest *request
                     .kind = BERTH_EVENT_JOB_RESTORE_WANTED,
                     .job = request->job,
                     .why = request->reason,
+                    .task = request->task,
                     .checkpoint = request->checkpoint});
 }
 
@@ -345,6 +424,7 @@ void berth_job_remove_checkpoint(BerthDaemon *daemon, const Berth__RemoveCheckpo
                     .kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
                     .job = request->job,
                     .why = request->reason,
+                    .task = request->task,
                     .checkpoint = request->checkpoint});
 }
 
@@ -361,12 +441,14 @@ void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, 
         berth_rpc_call_fail(call, error);
         return;
     }
-    begin(&(Change){.daemon = daemon,
-                    .call = call,
-                    .kind = BERTH_EVENT_JOB_RESIZE_WANTED,
-                    .job = request->job,
-                    .why = request->reason,
-                    .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}});
+    Change change = {.daemon = daemon,
+                     .call = call,
+                     .kind = BERTH_EVENT_JOB_RESIZE_WANTED,
+                     .job = request->job,
+                     .why = request->reason,
+                     .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}};
+    if (take_tasks(request->tasks, request->n_tasks, call, &change.tasks))
+        begin(&change);
 }
 
 void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, BerthRpcCall *call)

@@ -5,7 +5,8 @@
 
 /* What people do to jobs that are there. KIND: JOB_CANCELLED, JOB_HELD, JOB_RELEASED or JOB_*WANTED. WHY is CALL's.
  * Takes CALL on and ends it with a JobReply, after the commit. */
-void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job, const char *why,
+void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job,
+                      Berth__IndexRange *const *tasks, gsize n_tasks, const char *why,
                       BerthRpcCall *call);
 /* The same for JOB_MIGRATE_WANTED, and for JOB_RESIZE_WANTED. */
 void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request,

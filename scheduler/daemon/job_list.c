@@ -5,6 +5,7 @@
 #include "scheduler/daemon/job_list.h"
 
 #include "common/error.h"
+#include "common/ranges.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/job_view.h"
 
@@ -14,6 +15,7 @@
 #define REPLY_MAX_BYTES (2u << 20)
 #define NUMBERS_MAX     10000u
 #define USER_MAX_BYTES  256u
+#define TASKS_MAX       1000u /* of an array, in one answer */
 
 /* --- one job ---------------------------------------------------------------------------------- */
 
@@ -21,13 +23,15 @@ typedef struct {
     BerthDaemon *daemon;
     BerthRpcCall *call;
     guint64 job;
-    gboolean in_reply; /* as a JobReply */
+    gboolean in_reply;      /* as a JobReply */
+    BerthIndexSet *only;    /* of an array: these; NULL = any. Owned */
+    BerthStoreTasks wanted; /* likewise */
 } Get;
 
 static gpointer read_job(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Get *get = input;
-    return berth_store_get_job(get->daemon->store, get->job, error);
+    return berth_store_get_job_with(get->daemon->store, get->job, &get->wanted, error);
 }
 
 static void job_free(gpointer job)
@@ -35,15 +39,24 @@ static void job_free(gpointer job)
     berth__job__free_unpacked(job, NULL);
 }
 
+static void get_free(Get *get)
+{
+    g_clear_pointer(&get->only, berth_index_set_free);
+    g_free(get);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Get, get_free)
+
 static void on_job(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    g_autofree Get *get = user_data;
+    g_autoptr(Get) get = user_data;
     g_autoptr(GError) error = NULL;
     g_autoptr(Berth__Job) job = berth_work_finish(result, &error);
     if (!job) {
         berth_rpc_call_fail(get->call, error);
         return;
     }
+    if (get->only && job->array)
+        berth_job_view_add_unstarted(job, &get->wanted);
     berth_job_view_refresh(get->daemon, job);
     berth_job_view_hide(get->daemon, berth_rpc_call_identity(get->call), job);
     if (!get->in_reply) {
@@ -55,22 +68,48 @@ static void on_job(GObject *source, GAsyncResult *result, gpointer user_data)
     berth_rpc_call_reply(get->call, &reply.base);
 }
 
-static void get_job(BerthDaemon *daemon, guint64 job, gboolean in_reply, BerthRpcCall *call)
+static Get *get_new(BerthDaemon *daemon, guint64 job, BerthRpcCall *call)
 {
     Get *get = g_new0(Get, 1);
-    *get = (Get){daemon, call, job, in_reply};
+    get->daemon = daemon;
+    get->call = call;
+    get->job = job;
+    get->wanted.limit = TASKS_MAX;
+    return get;
+}
+
+static void run_get(Get *get)
+{
+    BerthDaemon *daemon = get->daemon;
+    BerthRpcCall *call = get->call;
     berth_workers_run_for(daemon->workers, BERTH_LANE_READ, berth_rpc_call_identity(call)->uid,
                           "read a job", read_job, get, NULL, job_free, 0, on_job, get);
 }
 
-void berth_job_get(BerthDaemon *daemon, guint64 job, BerthRpcCall *call)
+void berth_job_get(BerthDaemon *daemon, const Berth__GetJobRequest *request, BerthRpcCall *call)
 {
-    get_job(daemon, job, FALSE, call);
+    g_autoptr(GError) error = NULL;
+    Get *get = get_new(daemon, request->job, call);
+    if (request->n_tasks > 0)
+        get->only =
+            berth_ranges_take(request->tasks, request->n_tasks, G_MAXUINT32, "the tasks", &error);
+    if (error) {
+        berth_rpc_call_fail(call, error);
+        get_free(get);
+        return;
+    }
+    get->wanted.only = get->only;
+    get->wanted.done = request->all_tasks;
+    get->wanted.follows = request->follows;
+    get->wanted.after = request->after_task;
+    run_get(get);
 }
 
 void berth_job_reply(BerthDaemon *daemon, guint64 job, BerthRpcCall *call)
 {
-    get_job(daemon, job, TRUE, call);
+    Get *get = get_new(daemon, job, call);
+    get->in_reply = TRUE;
+    run_get(get);
 }
 
 /* --- many jobs -------------------------------------------------------------------------------- */

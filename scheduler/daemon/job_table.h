@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "common/types.h"
 #include "scheduler/daemon/pb.h"
 
@@ -28,29 +29,45 @@ typedef struct {
     /* As the latest migration of its guest has shown it at most; 0 = there was none since berthd was started. */
     guint64 dirty_bytes_per_sec;
     gint64 started_at_usec; /* when START of the newest epoch was decided; 0 = before a restart */
+    gboolean wants_output;  /* its output is still to be copied to files: see outputs.h */
 } BerthTaskEntry;
 
 typedef struct {
-    Berth__Job *job;       /* owned; without spec and tasks */
-    gboolean wants_output; /* its output is still to be copied to files: see outputs.h */
+    Berth__Job
+        *job; /* owned; without spec and tasks, and of an array without what has never started: */
+    BerthIndexSet *unstarted; /* owned; NULL = it is no array */
+    gboolean wants_output;    /* of its tasks: their output is to be copied to files */
+    /* By rising index. A plain job has one; an array those that have started, or ended, and are not done with. */
     guint32 n_tasks;
-    BerthTaskEntry *tasks; /* by index */
+    BerthTaskEntry **tasks;
 } BerthJobEntry;
+
+/* Nothing of it is left to be done. */
+static inline gboolean berth_job_entry_is_over(const BerthJobEntry *entry)
+{
+    return entry->n_tasks == 0 &&
+           (!entry->unstarted || berth_index_set_count(entry->unstarted) == 0);
+}
 
 typedef struct BerthJobTable BerthJobTable;
 BerthJobTable *berth_job_table_new(void);
 void berth_job_table_free(BerthJobTable *table);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthJobTable, berth_job_table_free)
 
-/* Adds a job with N_TASKS tasks. JOB (transfer full); each of TASKS (transfer full), or TASKS NULL
- * for new ones. The number must be new. (transfer none) */
-BerthJobEntry *berth_job_table_add(BerthJobTable *table, Berth__Job *job,
-                                   Berth__StoredTask *const *tasks, guint32 n_tasks);
+/* Adds a job without tasks; an array (job->array) with those of job->unstarted, which it takes from the record. JOB (transfer full).
+ * The number must be new. (transfer none) */
+BerthJobEntry *berth_job_table_add(BerthJobTable *table, Berth__Job *job);
+/* STORED (transfer full), or NULL for one that waits. It must be new. (transfer none) */
+BerthTaskEntry *berth_job_table_add_task(BerthJobEntry *entry, guint32 index,
+                                         Berth__StoredTask *stored);
 /* NULL: not an unfinished job. */
 BerthJobEntry *berth_job_table_find(BerthJobTable *table, guint64 job);
-/* NULL also for an index that the job does not have. */
+/* NULL also for an index that has no entry. */
 BerthTaskEntry *berth_job_table_find_task(BerthJobTable *table, guint64 job, guint32 task);
-void berth_job_table_remove(BerthJobTable *table, guint64 job);
+/* The task is done with, and with its last one the job. */
+void berth_job_table_remove_task(BerthJobTable *table, guint64 job, guint32 task);
+/* A copy of the record with what has never started, as it is stored. (transfer full) */
+Berth__Job *berth_job_entry_record(const BerthJobEntry *entry);
 
 /* Jobs that are not final, by image and by user. A job counts from add() until finished(). */
 guint berth_job_table_count_image(BerthJobTable *table, const char *image);

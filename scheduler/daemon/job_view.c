@@ -7,6 +7,8 @@
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 
+#include <stdlib.h>
+
 /* ENTRY is NULL where details are not to be told, or of a task that does not wait. */
 static void set_reason_text(const Berth__Job *job, Berth__Task *task, const BerthTaskEntry *entry)
 {
@@ -47,7 +49,8 @@ static void refresh_stop(Berth__Job *job, Berth__Task *task, const BerthTaskEntr
     if (entry->stored->stop_reason == BERTH__REASON__REASON_NONE)
         return;
     task->reason = entry->stored->stop_reason;
-    job->reason = task->reason;
+    if (!job->array)
+        job->reason = task->reason;
     set_reason_text(job, task, NULL);
 }
 
@@ -87,18 +90,93 @@ static void refresh_usage(BerthDaemon *daemon, Berth__Task *task, const BerthTas
     task->usage = berth_pb_dup(&usage->base);
 }
 
+/* --- tasks of an array that have never started ---------------------------------------------------- */
+
+static gint compare_tasks(gconstpointer a, gconstpointer b)
+{
+    const Berth__Task *left = *(Berth__Task *const *)a;
+    const Berth__Task *right = *(Berth__Task *const *)b;
+    return left->index < right->index ? -1 : left->index > right->index;
+}
+
+static Berth__Task *new_waiting(guint64 job, guint32 index)
+{
+    Berth__Task task = BERTH__TASK__INIT;
+    task.job = job;
+    task.index = index;
+    task.state = BERTH__JOB_STATE__PENDING;
+    return berth_pb_dup(&task.base);
+}
+
+/* Those of RANGE that are wanted, N_MAX at most. */
+static void add_range(const Berth__Job *job, const Berth__IndexRange *range,
+                      const BerthStoreTasks *wanted, GPtrArray *tasks)
+{
+    const BerthIndexRange unstarted = {range->first, range->last, MAX(range->step, 1)};
+    guint32 index = range->first;
+    guint n_before = tasks->len;
+    if (wanted->follows && wanted->after >= range->last)
+        return;
+    if (wanted->follows)
+        index = MAX(index, wanted->after + 1);
+    while (berth_index_set_next(wanted->only, index, &index) && index <= range->last &&
+           tasks->len - n_before < wanted->limit) {
+        if (berth_index_range_contains(&unstarted, index))
+            g_ptr_array_add(tasks, new_waiting(job->id, index));
+        index++;
+    }
+}
+
+void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted)
+{
+    g_autoptr(GPtrArray) tasks = g_ptr_array_new();
+    for (gsize i = 0; i < job->n_tasks; i++)
+        g_ptr_array_add(tasks, job->tasks[i]);
+    guint n_started = tasks->len;
+    for (gsize i = 0; i < job->n_unstarted && tasks->len - n_started < wanted->limit; i++)
+        add_range(job, job->unstarted[i], wanted, tasks);
+    g_ptr_array_sort(tasks, compare_tasks);
+    guint n = MIN(tasks->len, wanted->limit);
+    for (guint i = n; i < tasks->len; i++)
+        berth__task__free_unpacked(g_ptr_array_index(tasks, i), NULL);
+    free(job->tasks);
+    /* The message is freed by protobuf-c, with free(): what g_memdup2() gives is of malloc(). */
+    job->tasks = g_memdup2(tasks->pdata, MAX(n, 1) * sizeof(Berth__Task *));
+    job->n_tasks = n;
+}
+
+/* --- as it is now --------------------------------------------------------------------------------- */
+
+/* Why its next task waits, of an array none of whose tasks runs. */
+static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
+{
+    if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
+        job->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, job->id,
+                                                               job->unstarted[0]->first);
+}
+
+static gboolean is_unstarted(const Berth__Job *job, const Berth__Task *task)
+{
+    return job->array && task->state == BERTH__JOB_STATE__PENDING && task->epoch == 0;
+}
+
 void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
 {
+    if (job->array)
+        refresh_array(daemon, job);
     for (gsize i = 0; i < job->n_tasks; i++) {
         Berth__Task *task = job->tasks[i];
         const BerthTaskEntry *entry =
             berth_job_table_find_task(daemon->jobs, task->job, task->index);
+        if (!entry && is_unstarted(job, task))
+            refresh_pending(daemon, job, task, NULL);
         if (!entry || entry->stored->task->state != task->state ||
             entry->stored->task->epoch != task->epoch)
             continue;
         if (task->state == BERTH__JOB_STATE__PENDING) {
             refresh_pending(daemon, job, task, entry);
-            job->reason = task->reason;
+            if (!job->array)
+                job->reason = task->reason;
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
             refresh_stop(job, task, entry);
             refresh_usage(daemon, task, entry);
@@ -106,7 +184,7 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             refresh_usage(daemon, task, entry);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
             /* Once more for what an older release has stored. */
-            task->output_pending |= berth_job_table_find(daemon->jobs, task->job)->wants_output;
+            task->output_pending |= entry->wants_output;
         }
     }
 }

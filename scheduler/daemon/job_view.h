@@ -4,6 +4,8 @@
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/pb.h"
 
+/* Adds those tasks of an array to its tasks that WANTED names and that have never started. */
+void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted);
 /* Brings a record that was read from the store up to what only memory knows: why a pending task
  * waits now, and the newest usage of a running one. A task that has moved on since it was read is
  * left alone: the caller sees one moment. */

@@ -27,7 +27,7 @@ static void jobs_submit(Berth__Jobs_Service *service, const Berth__SubmitRequest
 static void jobs_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
                      Berth__Job_Closure closure, void *closure_data)
 {
-    berth_job_get(daemon_of(service), request->job, BERTH_RPC_CALL(closure_data));
+    berth_job_get(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
@@ -39,22 +39,22 @@ static void jobs_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest
 static void jobs_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest *request,
                         Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CANCELLED, request->job, request->reason,
-                     BERTH_RPC_CALL(closure_data));
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CANCELLED, request->job, request->tasks,
+                     request->n_tasks, request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job, request->reason,
-                     BERTH_RPC_CALL(closure_data));
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job, NULL, 0,
+                     request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest *request,
                          Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job, request->reason,
-                     BERTH_RPC_CALL(closure_data));
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job, NULL, 0,
+                     request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,
@@ -80,7 +80,8 @@ static void jobs_cancel_migration(Berth__Jobs_Service *service,
                                   Berth__JobReply_Closure closure, void *closure_data)
 {
     berth_job_change(daemon_of(service), BERTH_EVENT_JOB_MIGRATE_UNWANTED, request->job,
-                     request->reason, BERTH_RPC_CALL(closure_data));
+                     request->tasks, request->n_tasks, request->reason,
+                     BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_resize(Berth__Jobs_Service *service, const Berth__ResizeRequest *request,
@@ -99,7 +100,8 @@ static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__Checkpoin
                             Berth__JobReply_Closure closure, void *closure_data)
 {
     berth_job_change(daemon_of(service), BERTH_EVENT_JOB_CHECKPOINT_WANTED, request->job,
-                     request->reason, BERTH_RPC_CALL(closure_data));
+                     request->tasks, request->n_tasks, request->reason,
+                     BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,

@@ -105,36 +105,60 @@ static gboolean load_prior(const Berth__StoredPrior *stored, gpointer user_data,
 }
 
 static BerthJobEntry *add_entry(BerthDaemon *daemon, const Berth__Job *job,
-                                Berth__StoredTask *const *tasks, guint32 n_tasks)
+                                Berth__StoredTask *const *tasks, gsize n_tasks, gboolean has_files)
 {
-    g_autofree Berth__StoredTask **copies = g_new0(Berth__StoredTask *, n_tasks);
-    for (guint32 i = 0; i < n_tasks; i++)
-        copies[i] = berth_pb_dup(&tasks[i]->base);
-    BerthJobEntry *entry =
-        berth_job_table_add(daemon->jobs, berth_pb_dup(&job->base), copies, n_tasks);
+    BerthJobEntry *entry = berth_job_table_add(daemon->jobs, berth_pb_dup(&job->base));
+    entry->wants_output = has_files;
+    for (gsize i = 0; i < n_tasks; i++) {
+        BerthTaskEntry *task =
+            berth_job_table_add_task(entry, tasks[i]->task->index, berth_pb_dup(&tasks[i]->base));
+        task->wants_output = has_files && !tasks[i]->output_copied;
+    }
     if (berth_job_state_is_final((BerthJobState)job->state))
         berth_job_table_finished(daemon->jobs, job->id);
     return entry;
+}
+
+/* Nothing of it runs: it is here because its output is still to be copied. */
+static gboolean is_only_output(const Berth__StoredTask *stored)
+{
+    return stored->phase == BERTH_GUEST_NONE &&
+           berth_job_state_is_final((BerthJobState)stored->task->state);
 }
 
 static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Berth__JobSpec *spec,
                             const BerthJobEntry *entry)
 {
     g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
-    g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks);
+    g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks + 1);
+    gsize n_tasks = 0;
     BerthJournalEntry restored = {.kind = BERTH_JOURNAL_RESTORED_JOB};
     for (gsize i = 0; i < spec->n_nodes; i++)
         nodes[i] = add_node(daemon, spec->nodes[i]);
     for (guint32 i = 0; i < entry->n_tasks; i++) {
-        const Berth__StoredTask *stored = entry->tasks[i].stored;
+        const Berth__StoredTask *stored = entry->tasks[i]->stored;
+        if (is_only_output(stored))
+            continue;
         guint32 node = *stored->task->node ? add_node(daemon, stored->task->node) : 0;
         const char *to_name = berth_record_migrates_to(stored);
-        berth_record_to_core(stored, node, *to_name ? add_node(daemon, to_name) : 0, &tasks[i]);
+        berth_record_to_core(stored, node, *to_name ? add_node(daemon, to_name) : 0,
+                             &tasks[n_tasks++]);
     }
-    berth_record_job_to_core(job, spec, nodes, spec->n_nodes, &restored.event.submitted);
+    berth_record_job_to_core(job, spec, entry->unstarted, nodes, spec->n_nodes,
+                             &restored.event.submitted);
     restored.restored_job.tasks = tasks;
-    restored.restored_job.n_tasks = entry->n_tasks;
-    give_back(daemon, &restored);
+    restored.restored_job.n_tasks = n_tasks;
+    if (n_tasks > 0 || restored.event.submitted.n_indices > 0)
+        give_back(daemon, &restored);
+}
+
+static gboolean are_consistent(const Berth__Job *job, Berth__StoredTask *const *tasks,
+                               gsize n_tasks)
+{
+    for (gsize i = 0; i < n_tasks; i++)
+        if (!tasks[i]->task || tasks[i]->task->job != job->id)
+            return FALSE;
+    return job->array || n_tasks == 1;
 }
 
 static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
@@ -142,7 +166,7 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
                          GError **error)
 {
     BerthDaemon *daemon = user_data;
-    if (n_tasks != 1 || !tasks[0]->task || tasks[0]->task->job != job->id) {
+    if (!are_consistent(job, tasks, n_tasks)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_DATA_LOSS,
                     "the records of job %" G_GUINT64_FORMAT
                     " in the state database contradict each "
@@ -151,12 +175,8 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
                     job->id, n_tasks);
         return FALSE;
     }
-    BerthJobEntry *entry = add_entry(daemon, job, tasks, (guint32)n_tasks);
-    entry->wants_output = (*spec->stdout_path || *spec->stderr_path) && !tasks[0]->output_copied;
-    if (tasks[0]->phase == BERTH_GUEST_NONE &&
-        berth_job_state_is_final((BerthJobState)tasks[0]->task->state))
-        return TRUE; /* nothing of it runs: it is here because its output is still to be copied */
-    restore_in_core(daemon, job, spec, entry);
+    gboolean has_files = *spec->stdout_path || *spec->stderr_path;
+    restore_in_core(daemon, job, spec, add_entry(daemon, job, tasks, n_tasks, has_files));
     return TRUE;
 }
 

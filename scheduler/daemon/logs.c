@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/records.h"
 
 #include <string.h>
 
@@ -147,16 +148,46 @@ static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
     return facts;
 }
 
+/* A task of an array that has never started waits to, or has ended with others. */
+static Facts *facts_of_unstarted(const Berth__Job *job, guint32 index)
+{
+    Facts *facts = g_new0(Facts, 1);
+    facts->uid = job->uid;
+    facts->log_id = g_strdup("");
+    facts->is_final = TRUE;
+    for (gsize i = 0; i < job->n_unstarted; i++) {
+        const Berth__IndexRange *range = job->unstarted[i];
+        const BerthIndexRange unstarted = {range->first, range->last, MAX(range->step, 1)};
+        if (berth_index_range_contains(&unstarted, index))
+            facts->is_final = FALSE;
+    }
+    facts->end[OUT] = facts->end[ERR] = G_MAXUINT64;
+    return facts;
+}
+
 static gpointer read_facts(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Stream *stream = input;
     BerthStore *store = stream->daemon->store;
-    g_autoptr(Berth__Job) job = berth_store_get_job(store, stream->job, error);
+    g_autoptr(GError) missing = NULL;
+    g_autoptr(BerthIndexSet) only = berth_index_set_new();
+    const BerthStoreTasks wanted = {.only = only, .limit = 1};
+    berth_index_set_add_one(only, stream->task);
+    g_autoptr(Berth__Job) job = berth_store_get_job_with(store, stream->job, &wanted, error);
     if (!job)
         return NULL;
     g_autoptr(Berth__StoredTask) stored =
-        berth_store_get_task(store, stream->job, stream->task, error);
-    return stored ? facts_new(stored, job->uid) : NULL;
+        berth_store_get_task(store, stream->job, stream->task, &missing);
+    if (stored)
+        return facts_new(stored, job->uid);
+    if (job->array && g_error_matches(missing, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+        Facts *facts = facts_of_unstarted(job, stream->task);
+        if (!facts->is_final || job->n_tasks > 0)
+            return facts;
+        facts_free(facts);
+    }
+    g_propagate_error(error, g_steal_pointer(&missing));
+    return NULL;
 }
 
 static void begin_log(Stream *stream, char *log_id, guint32 epoch, guint32 run)
@@ -399,6 +430,13 @@ static void wake(Stream *stream, const BerthTaskEntry *entry)
     go_on(stream);
 }
 
+/* It ended together with that of ENTRY, before either started. */
+static gboolean stands_for(const BerthTaskEntry *entry, guint32 index)
+{
+    BerthIndexRange range = berth_record_range(entry->stored->task);
+    return berth_index_range_contains(&range, index);
+}
+
 void berth_logs_wake(BerthLogFollowers *followers, guint64 job, guint32 task)
 {
     GPtrArray *list = g_hash_table_lookup(followers->by_job, &job);
@@ -410,6 +448,8 @@ void berth_logs_wake(BerthLogFollowers *followers, guint64 job, guint32 task)
         Stream *stream = g_ptr_array_index(streams, i);
         if (stream->task == task && stream->follow)
             wake(stream, entry);
+        else if (entry && stream->follow && stands_for(entry, stream->task))
+            wake(stream, NULL);
     }
 }
 

@@ -17,17 +17,22 @@
 #define PIECE_BYTES (1u << 20)
 #define RETRY_SEC   10u
 
+typedef struct {
+    guint64 job;
+    guint32 task;
+} TaskName;
+
 struct BerthOutputs {
     BerthDaemon *daemon;
-    GHashTable *under_way; /* guint64 -> nothing */
-    GHashTable *waiting;   /* set of guint64: for the next retry */
+    GHashTable *under_way; /* set of TaskName */
+    GHashTable *waiting;   /* set of TaskName: for the next retry */
     guint timer;
 };
 
-/* One job's copy; immutable while a worker has it. */
+/* One task's copy; immutable while a worker has it. */
 typedef struct {
     BerthOutputs *outputs;
-    guint64 job;
+    TaskName name;
     guint32 gid;
     guint32 uid;
     char *user;
@@ -40,12 +45,35 @@ typedef struct {
     guint end; /* in Copy.end */
 } Part;
 
+static guint name_hash(gconstpointer key)
+{
+    const TaskName *name = key;
+    return (guint)((name->job ^ name->job >> 32) * 31 + name->task);
+}
+
+static gboolean name_equal(gconstpointer a, gconstpointer b)
+{
+    const TaskName *left = a;
+    const TaskName *right = b;
+    return left->job == right->job && left->task == right->task;
+}
+
+static GHashTable *new_names(void)
+{
+    return g_hash_table_new_full(name_hash, name_equal, g_free, NULL);
+}
+
+static void add_name(GHashTable *names, const TaskName *name)
+{
+    g_hash_table_add(names, g_memdup2(name, sizeof *name));
+}
+
 BerthOutputs *berth_outputs_new(BerthDaemon *daemon)
 {
     BerthOutputs *outputs = g_new0(BerthOutputs, 1);
     outputs->daemon = daemon;
-    outputs->under_way = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    outputs->waiting = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    outputs->under_way = new_names();
+    outputs->waiting = new_names();
     return outputs;
 }
 
@@ -80,7 +108,7 @@ static gboolean copy_log(BerthStorage *storage, const char *name, guint64 end,
 static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pattern,
                         const Part *parts, GArray *groups, GError **error)
 {
-    g_autofree char *path = berth_job_path_format(pattern, copy->job);
+    g_autofree char *path = berth_job_path_format(pattern, copy->name.job, copy->name.task);
     if (!*path || strcmp(path, "/dev/null") == 0)
         return TRUE;
     g_autoptr(BerthOutputFile) file = berth_output_file_open(
@@ -102,7 +130,7 @@ static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError *
     static const Part out[] = {{".out", 0}, {NULL, 0}};
     const Copy *copy = input;
     g_autoptr(Berth__JobSpec) spec =
-        berth_store_get_spec(copy->outputs->daemon->store, copy->job, error);
+        berth_store_get_spec(copy->outputs->daemon->store, copy->name.job, error);
     if (!spec)
         return NULL;
     g_autoptr(GArray) groups = berth_user_groups(copy->user, copy->gid, error);
@@ -123,24 +151,19 @@ static void copy_free(Copy *copy)
     g_free(copy);
 }
 
-static guint64 *new_number(guint64 job)
-{
-    guint64 *number = g_new(guint64, 1);
-    *number = job;
-    return number;
-}
-
 static gboolean on_retry(gpointer user_data)
 {
     BerthOutputs *outputs = user_data;
     outputs->timer = 0;
     g_autoptr(GHashTable) waiting = g_steal_pointer(&outputs->waiting);
-    outputs->waiting = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    outputs->waiting = new_names();
     GHashTableIter iter;
-    gpointer number;
+    gpointer key;
     g_hash_table_iter_init(&iter, waiting);
-    while (g_hash_table_iter_next(&iter, &number, NULL))
-        berth_outputs_consider(outputs, *(const guint64 *)number);
+    while (g_hash_table_iter_next(&iter, &key, NULL)) {
+        const TaskName *name = key;
+        berth_outputs_consider(outputs, name->job, name->task);
+    }
     return G_SOURCE_REMOVE;
 }
 
@@ -150,21 +173,20 @@ static gboolean is_passing(const GError *error)
            g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-static void try_later(BerthOutputs *outputs, guint64 job)
+static void try_later(BerthOutputs *outputs, const TaskName *name)
 {
-    g_hash_table_add(outputs->waiting, new_number(job));
+    add_name(outputs->waiting, name);
     if (outputs->timer == 0)
         outputs->timer = g_timeout_add_seconds(RETRY_SEC, on_retry, outputs);
 }
 
 /* Whoever submits jobs decides how many of them fail here: the log is not theirs to fill. */
-static void note_failure(const BerthJobEntry *entry, const GError *error)
+static void note_failure(const BerthJobEntry *entry, Berth__Task *task, const GError *error)
 {
     static BerthLogLimit limit;
     berth_log_warning_limited(&limit,
                               "the output of job %" G_GUINT64_FORMAT " of %s was not copied: %s",
                               entry->job->id, entry->job->user, error->message);
-    Berth__Task *task = entry->tasks[0].stored->task;
     g_autofree char *text =
         g_strdup_printf("%s%sits output was not copied: %s (berth logs has it)", task->reason_text,
                         *task->reason_text ? "; " : "", error->message);
@@ -172,20 +194,21 @@ static void note_failure(const BerthJobEntry *entry, const GError *error)
     task->output_lost = TRUE;
 }
 
-static void settle(BerthOutputs *outputs, guint64 job, const GError *error)
+static void settle(BerthOutputs *outputs, const TaskName *name, const GError *error)
 {
     BerthDaemon *daemon = outputs->daemon;
-    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
-    if (!entry || berth_engine_is_stopped(daemon->engine))
+    const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, name->job);
+    BerthTaskEntry *task = berth_job_table_find_task(daemon->jobs, name->job, name->task);
+    if (!task || berth_engine_is_stopped(daemon->engine))
         return;
     if (error && is_passing(error)) {
-        try_later(outputs, job);
+        try_later(outputs, name);
         return;
     }
     if (error)
-        note_failure(entry, error);
+        note_failure(entry, task->stored->task, error);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    berth_turn_output_copied(turn, job, error ? error->message : NULL);
+    berth_turn_output_copied(turn, name->job, name->task, error ? error->message : NULL);
     berth_turn_commit(turn);
 }
 
@@ -194,27 +217,29 @@ static void on_copied(GObject *source, GAsyncResult *result, gpointer user_data)
     Copy *copy = user_data;
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
-    g_hash_table_remove(copy->outputs->under_way, &copy->job);
-    settle(copy->outputs, copy->job, error);
+    g_hash_table_remove(copy->outputs->under_way, &copy->name);
+    settle(copy->outputs, &copy->name, error);
     copy_free(copy);
 }
 
-void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
+void berth_outputs_consider(BerthOutputs *outputs, guint64 job, guint32 index)
 {
     BerthDaemon *daemon = outputs->daemon;
+    const TaskName name = {job, index};
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
-    if (!entry || !entry->wants_output ||
-        !berth_job_state_is_final((BerthJobState)entry->job->state) ||
-        g_hash_table_contains(outputs->under_way, &job))
+    const BerthTaskEntry *task = berth_job_table_find_task(daemon->jobs, job, index);
+    if (!task || !task->wants_output ||
+        !berth_job_state_is_final((BerthJobState)task->stored->task->state) ||
+        g_hash_table_contains(outputs->under_way, &name))
         return;
-    const Berth__StoredTask *stored = entry->tasks[0].stored;
+    const Berth__StoredTask *stored = task->stored;
     if (!*stored->log_id) {
-        settle(outputs, job, NULL); /* it never ran */
+        settle(outputs, &name, NULL); /* it never ran */
         return;
     }
     Copy *copy = g_new0(Copy, 1);
     copy->outputs = outputs;
-    copy->job = job;
+    copy->name = name;
     copy->uid = entry->job->uid;
     copy->gid = entry->job->gid;
     copy->user = g_strdup(entry->job->user);
@@ -222,14 +247,25 @@ void berth_outputs_consider(BerthOutputs *outputs, guint64 job)
     const Berth__Exit *ended = stored->task->exit;
     copy->end[0] = ended ? ended->stdout_bytes : G_MAXUINT64;
     copy->end[1] = ended ? ended->stderr_bytes : G_MAXUINT64;
-    g_hash_table_add(outputs->under_way, new_number(job));
+    add_name(outputs->under_way, &name);
     berth_storage_link_run_for(daemon->storage, BERTH_LANE_OUTPUT, copy->uid, "copy a job's output",
                                copy_output, copy, NULL, NULL, on_copied, copy);
+}
+
+/* What is settled at once is forgotten: the names are taken before. */
+static void consider_job(BerthOutputs *outputs, guint64 job)
+{
+    const BerthJobEntry *entry = berth_job_table_find(outputs->daemon->jobs, job);
+    g_autoptr(GArray) tasks = g_array_new(FALSE, FALSE, sizeof(guint32));
+    for (guint32 i = 0; entry && i < entry->n_tasks; i++)
+        g_array_append_val(tasks, entry->tasks[i]->stored->task->index);
+    for (guint i = 0; i < tasks->len; i++)
+        berth_outputs_consider(outputs, job, g_array_index(tasks, guint32, i));
 }
 
 void berth_outputs_consider_all(BerthOutputs *outputs)
 {
     g_autoptr(GArray) numbers = berth_job_table_numbers(outputs->daemon->jobs);
     for (guint i = 0; i < numbers->len; i++)
-        berth_outputs_consider(outputs, g_array_index(numbers, guint64, i));
+        consider_job(outputs, g_array_index(numbers, guint64, i));
 }

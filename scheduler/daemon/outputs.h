@@ -9,7 +9,7 @@
 BerthOutputs *berth_outputs_new(BerthDaemon *daemon);
 void berth_outputs_free(BerthOutputs *outputs);
 
-/* The job's record has changed: copies its output if it has ended and wants that. */
-void berth_outputs_consider(BerthOutputs *outputs, guint64 job);
+/* The task's record has changed: copies its output if it has ended and wants that. */
+void berth_outputs_consider(BerthOutputs *outputs, guint64 job, guint32 task);
 /* After recovery: all jobs. */
 void berth_outputs_consider_all(BerthOutputs *outputs);

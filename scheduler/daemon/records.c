@@ -9,6 +9,7 @@
 #include "scheduler/daemon/records.h"
 
 #include "common/id.h"
+#include "common/ranges.h"
 #include "scheduler/daemon/reason_text.h"
 
 #include <string.h>
@@ -204,6 +205,8 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->peak_mib = task->peak_mib;
     stored->task->job = task->job;
     stored->task->index = task->task;
+    stored->task->rest_last = task->rest_last;
+    stored->task->rest_step = task->rest_step;
     stored->task->state = (Berth__JobState)task->state;
     stored->task->reason = (Berth__Reason)task->reason;
     stored->task->booting = task->state == BERTH_JOB_RUNNING && task->phase == BERTH_GUEST_STARTING;
@@ -317,8 +320,85 @@ static BerthOnLimit on_limit_of(const Berth__JobSpec *spec)
     }
 }
 
+/* --- the tasks of an array ----------------------------------------------------------------------- */
+
+static uint32_t *count_of(Berth__TaskCounts *counts, Berth__JobState state)
+{
+    switch (state) {
+    case BERTH__JOB_STATE__PENDING:
+        return &counts->pending;
+    case BERTH__JOB_STATE__RUNNING:
+        return &counts->running;
+    case BERTH__JOB_STATE__SUSPENDED:
+        return &counts->suspended;
+    case BERTH__JOB_STATE__COMPLETED:
+        return &counts->completed;
+    case BERTH__JOB_STATE__FAILED:
+        return &counts->failed;
+    case BERTH__JOB_STATE__CANCELLED:
+        return &counts->cancelled;
+    case BERTH__JOB_STATE__TIMEOUT:
+        return &counts->timeout;
+    case BERTH__JOB_STATE__NODE_FAIL:
+        return &counts->node_fail;
+    case BERTH__JOB_STATE__OUT_OF_MEMORY:
+        return &counts->out_of_memory;
+    default:
+        return NULL;
+    }
+}
+
+guint32 berth_record_counted(const Berth__Job *job, Berth__JobState state)
+{
+    const uint32_t *count = job->counts ? count_of(job->counts, state) : NULL;
+    return count ? *count : 0;
+}
+
+void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState to, guint32 n)
+{
+    if (!job->counts) {
+        job->counts = g_new(Berth__TaskCounts, 1);
+        berth__task_counts__init(job->counts);
+    }
+    uint32_t *before = count_of(job->counts, from);
+    uint32_t *now = count_of(job->counts, to);
+    if (before)
+        *before -= MIN(n, *before);
+    if (now)
+        *now += n;
+}
+
+BerthIndexRange berth_record_range(const Berth__Task *task)
+{
+    if (task->rest_step == 0)
+        return (BerthIndexRange){task->index, task->index, 1};
+    return (BerthIndexRange){task->index, task->rest_last, task->rest_step};
+}
+
+static const Berth__JobState all_states[] = {
+    BERTH__JOB_STATE__PENDING,   BERTH__JOB_STATE__RUNNING,       BERTH__JOB_STATE__SUSPENDED,
+    BERTH__JOB_STATE__COMPLETED, BERTH__JOB_STATE__FAILED,        BERTH__JOB_STATE__CANCELLED,
+    BERTH__JOB_STATE__TIMEOUT,   BERTH__JOB_STATE__OUT_OF_MEMORY, BERTH__JOB_STATE__NODE_FAIL,
+};
+
+static void array_to_core(const Berth__Job *job, const BerthIndexSet *unstarted,
+                          BerthCoreJob *out_job)
+{
+    out_job->has_indices = TRUE;
+    out_job->array_throttle = job->array->running_max;
+    for (gsize i = 0; i < G_N_ELEMENTS(all_states); i++) {
+        guint32 n = berth_record_counted(job, all_states[i]);
+        out_job->array_size += n;
+        out_job->has_failed |= n > 0 && all_states[i] > BERTH__JOB_STATE__COMPLETED;
+    }
+    out_job->n_indices = berth_index_set_n_ranges(unstarted);
+    if (out_job->n_indices > 0)
+        out_job->indices = berth_index_set_range(unstarted, 0);
+}
+
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
-                              const guint32 *nodes, gsize n_nodes, BerthCoreJob *out_job)
+                              const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,
+                              BerthCoreJob *out_job)
 {
     *out_job = (BerthCoreJob){
         .id = job->id,
@@ -346,6 +426,8 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .opportunistic = !spec->guaranteed,
         .checkpoint_every_usec = (gint64)spec->checkpoint_every_sec * G_USEC_PER_SEC,
     };
+    if (unstarted)
+        array_to_core(job, unstarted, out_job);
 }
 
 /* The larger, the more it says about the job as a whole. */
@@ -373,11 +455,30 @@ static guint state_weight(Berth__JobState state)
     }
 }
 
-void berth_record_roll_up(BerthJobEntry *entry)
+/* Of tasks that run, or differ, no reason is that of all. */
+static void roll_up_array(Berth__Job *job, const Berth__Task *latest)
+{
+    Berth__JobState leading = BERTH__JOB_STATE__PENDING;
+    guint weight = 0;
+    for (gsize i = 0; i < G_N_ELEMENTS(all_states); i++) {
+        if (berth_record_counted(job, all_states[i]) == 0 || state_weight(all_states[i]) <= weight)
+            continue;
+        leading = all_states[i];
+        weight = state_weight(leading);
+    }
+    job->state = leading;
+    job->reason = latest && latest->state == leading ? latest->reason : BERTH__REASON__REASON_NONE;
+}
+
+void berth_record_roll_up(BerthJobEntry *entry, const Berth__Task *latest)
 {
     const Berth__Task *leading = NULL;
+    if (entry->unstarted) {
+        roll_up_array(entry->job, latest);
+        return;
+    }
     for (guint32 i = 0; i < entry->n_tasks; i++) {
-        const Berth__Task *task = entry->tasks[i].stored->task;
+        const Berth__Task *task = entry->tasks[i]->stored->task;
         if (!leading || state_weight(task->state) > state_weight(leading->state))
             leading = task;
     }
@@ -582,8 +683,9 @@ gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatu
     return take_storage_clients(entry->stored, status);
 }
 
-Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, const char *user,
-                                 guint32 uid, guint32 gid, gint64 submit_usec)
+Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
+                                 const BerthIndexSet *array, const char *user, guint32 uid,
+                                 guint32 gid, gint64 submit_usec)
 {
     Berth__Job job = BERTH__JOB__INIT;
     job.id = number;
@@ -603,5 +705,12 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec, con
     job.checkpoint_keep = spec->checkpoint_keep;
     job.checkpoint_signal = spec->checkpoint_signal;
     job.checkpoint_signal_sec = spec->checkpoint_signal_sec;
-    return berth_pb_dup(&job.base);
+    job.array = spec->array;
+    Berth__Job *record = berth_pb_dup(&job.base);
+    if (array) {
+        berth_record_count(record, BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED,
+                           BERTH__JOB_STATE__PENDING, berth_index_set_count(array));
+        berth_ranges_set(&record->unstarted, &record->n_unstarted, array);
+    }
+    return record;
 }

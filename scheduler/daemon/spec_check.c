@@ -6,6 +6,7 @@
 
 #include "common/channel.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/units.h"
 #include "scheduler/daemon/start_request.h"
 #include "storage/storage.h"
@@ -374,6 +375,32 @@ static gboolean check_payloads(const Berth__JobSpec *spec, const BerthDaemonConf
         !check_blob("the environment", spec->environment, config->environment_max_bytes, error))
         return FALSE;
     return check_inputs(spec, config, error);
+}
+
+/* Such as tells tasks apart, or is none. */
+static gboolean check_array_path(const char *what, const char *path, GError **error)
+{
+    if (!*path || strcmp(path, "/dev/null") == 0 || strstr(path, "%a"))
+        return TRUE;
+    return invalid(error,
+                   "%s would be one for all tasks of the array: have %%a in it, which stands "
+                   "for a task's index",
+                   what);
+}
+
+BerthIndexSet *berth_spec_array(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                GError **error)
+{
+    g_autoptr(BerthIndexSet) set =
+        berth_ranges_take(spec->array->tasks, spec->array->n_tasks, config->array_tasks_max,
+                          "the tasks of the array", error);
+    if (!set || !check_array_path("the file for standard output", spec->stdout_path, error) ||
+        !check_array_path("the file for standard error", spec->stderr_path, error))
+        return NULL;
+    if (berth_index_set_count(set) > 0)
+        return g_steal_pointer(&set);
+    invalid(error, "the array has no tasks: name their indices, as 0-99");
+    return NULL;
 }
 
 static gboolean check_path(const char *what, const char *path, GError **error)

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "scheduler/daemon/daemon_config.h"
 #include "scheduler/daemon/pb.h"
 
@@ -17,6 +18,11 @@ void berth_spec_apply_defaults(Berth__JobSpec *spec, const BerthDaemonConfig *co
  * the field, what is wrong, and what is allowed. */
 gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                           gboolean is_operator, GError **error);
+
+/* The indices of an array. INVALID_ARGUMENT: they are none, or more than the configuration allows, or all of its tasks would write
+ * into the same file. (transfer full) */
+BerthIndexSet *berth_spec_array(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                GError **error);
 
 /* No guest boots with less. */
 #define BERTH_MEMORY_MIN_MIB 64u

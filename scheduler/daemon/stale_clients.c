@@ -152,10 +152,11 @@ static gboolean is_of_a_guest(BerthDaemon *daemon, const char *address)
     for (guint i = 0; i < numbers->len; i++) {
         guint64 number = g_array_index(numbers, guint64, i);
         const BerthJobEntry *job = berth_job_table_find(daemon->jobs, number);
-        for (guint32 index = 0; index < job->n_tasks; index++) {
+        for (guint32 n = 0; n < job->n_tasks; n++) {
             BerthCoreTask task;
-            if (has_client(&job->tasks[index], address) &&
-                berth_core_get_task(daemon->core, number, index, &task) &&
+            const BerthTaskEntry *entry = job->tasks[n];
+            if (has_client(entry, address) &&
+                berth_core_get_task(daemon->core, number, entry->stored->task->index, &task) &&
                 task.phase != BERTH_GUEST_NONE)
                 return TRUE;
         }

@@ -34,7 +34,8 @@ typedef struct {
     char *user;
     char *user_key; /* in by_key, or NULL */
     Berth__JobSpec *spec;
-    GPtrArray *places; /* BerthBlobPlace */
+    BerthIndexSet *array; /* its indices; NULL = it is none */
+    GPtrArray *places;    /* BerthBlobPlace */
     guint64 job;
 } Submission;
 
@@ -57,6 +58,7 @@ static void submission_free(Submission *submission)
         g_hash_table_remove(submission->daemon->submissions->by_key, submission->user_key);
     g_ptr_array_unref(submission->calls);
     berth__job_spec__free_unpacked(submission->spec, NULL);
+    g_clear_pointer(&submission->array, berth_index_set_free);
     g_clear_pointer(&submission->places, g_ptr_array_unref);
     g_free(submission->user);
     g_free(submission->user_key);
@@ -162,12 +164,12 @@ static gboolean decide(Submission *submission, GError **error)
     if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
         !berth_job_numbers_check(daemon->numbers, error))
         return FALSE;
-    g_autoptr(Berth__Job) job =
-        berth_record_new_job(daemon->next_job, submission->spec, submission->user, submission->uid,
-                             submission->gid, berth_engine_now_usec(daemon->engine));
+    g_autoptr(Berth__Job) job = berth_record_new_job(
+        daemon->next_job, submission->spec, submission->array, submission->user, submission->uid,
+        submission->gid, berth_engine_now_usec(daemon->engine));
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
-    berth_record_job_to_core(job, submission->spec, (const guint32 *)(void *)nodes->data,
-                             nodes->len, &event.submitted);
+    berth_record_job_to_core(job, submission->spec, submission->array,
+                             (const guint32 *)(void *)nodes->data, nodes->len, &event.submitted);
     BerthTurn *turn = berth_engine_begin(daemon->engine);
     if (!berth_turn_submit(turn, &event, job, submission->spec,
                            submission->request->idempotency_key, error)) {
@@ -330,6 +332,15 @@ static void on_user(const char *name, const GError *error, gpointer user_data)
                           on_placed, submission);
 }
 
+static gboolean take_array(Submission *submission, GError **error)
+{
+    const Berth__JobSpec *spec = submission->spec;
+    if (!spec->array)
+        return TRUE;
+    submission->array = berth_spec_array(spec, submission->daemon->config, error);
+    return submission->array != NULL;
+}
+
 static Submission *submission_new(BerthDaemon *daemon, const Berth__SubmitRequest *request,
                                   BerthRpcCall *call)
 {
@@ -383,7 +394,7 @@ void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, Bert
     Submission *submission = submission_new(daemon, request, call);
     gboolean is_operator = berth_permission_is_operator(&daemon->operators, who);
     if (!berth_spec_check(submission->spec, daemon->config, is_operator, &error) ||
-        !check_present(submission, &error)) {
+        !take_array(submission, &error) || !check_present(submission, &error)) {
         fail_all(submission, error);
         return;
     }

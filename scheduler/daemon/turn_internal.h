@@ -13,6 +13,8 @@ struct BerthTurn {
     GArray *changed;   /* BerthGuestId */
     GPtrArray *events; /* Berth__Event, owned */
     GArray *followers; /* Follower, engine.c's */
+    GHashTable *
+        arrays; /* set of guint64: jobs whose tasks have changed, and whose record is to be written */
 };
 
 struct BerthEngine {

@@ -45,13 +45,19 @@ static void log_output(BerthTurn *turn, const Berth__Task *task, const char *fai
     berth_turn_log(turn, &event);
 }
 
-void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failure)
+static void put_job(BerthTurn *turn, const BerthJobEntry *job)
+{
+    g_autoptr(Berth__Job) record = berth_job_entry_record(job);
+    berth_store_batch_update_job(turn->batch, record);
+}
+
+void berth_turn_output_copied(BerthTurn *turn, guint64 number, guint32 index, const char *failure)
 {
     BerthEngine *engine = turn->engine;
-    BerthJobEntry *job = berth_job_table_find(engine->jobs, number);
-    g_return_if_fail(job);
-    job->wants_output = FALSE;
-    Berth__StoredTask *stored = job->tasks[0].stored;
+    BerthTaskEntry *task = berth_job_table_find_task(engine->jobs, number, index);
+    g_return_if_fail(task);
+    task->wants_output = FALSE;
+    Berth__StoredTask *stored = task->stored;
     stored->output_copied = TRUE;
     stored->task->output_pending = FALSE;
     log_output(turn, stored->task, failure);
@@ -59,7 +65,7 @@ void berth_turn_output_copied(BerthTurn *turn, guint64 number, const char *failu
                        stored->phase == BERTH_GUEST_NONE;
     berth_store_batch_put_task(turn->batch, stored, is_done);
     if (is_done)
-        berth_job_table_remove(engine->jobs, number);
+        berth_job_table_remove_task(engine->jobs, number, index);
 }
 
 static void log_of_guest(BerthTurn *turn, const Berth__Task *task, Berth__Event__Kind kind,
@@ -126,19 +132,67 @@ static void note_stop(const BerthEngine *engine, Berth__Task *record, const Bert
 static void settle_requests(BerthTurn *turn, const BerthJobEntry *job, const BerthTaskEntry *task)
 {
     if (berth_job_requests_settle(job->job, task->stored))
-        berth_store_batch_update_job(turn->batch, job->job);
+        put_job(turn, job);
 }
 
-/* Brings the record of one task up to what the core says, and drops the job once it is done. */
+/* Its tasks' counts have changed, or what has never started: it is written when all of the turn's events have been taken. */
+static void note_array(BerthTurn *turn, const BerthJobEntry *job)
+{
+    if (job->unstarted && !g_hash_table_contains(turn->arrays, &job->job->id))
+        g_hash_table_add(turn->arrays, g_memdup2(&job->job->id, sizeof job->job->id));
+}
+
+static void write_array(BerthTurn *turn, guint64 number)
+{
+    const BerthJobEntry *job = berth_job_table_find(turn->engine->jobs, number);
+    if (job)
+        put_job(turn, job);
+}
+
+static void write_arrays(BerthTurn *turn)
+{
+    GHashTableIter iter;
+    gpointer number;
+    g_hash_table_iter_init(&iter, turn->arrays);
+    while (g_hash_table_iter_next(&iter, &number, NULL))
+        write_array(turn, *(const guint64 *)number);
+    g_hash_table_remove_all(turn->arrays);
+}
+
+/* A task of an array that starts, or ends before it does, has an entry from then on. NULL: it has none yet. */
+static BerthTaskEntry *begin_task(BerthJobEntry *job, const BerthCoreTask *task)
+{
+    gboolean is_unstarted = job->unstarted && berth_index_set_contains(job->unstarted, task->task);
+    if (!is_unstarted || (task->state == BERTH_JOB_PENDING && task->epoch == 0))
+        return NULL;
+    BerthIndexRange range = {task->task, task->task, 1};
+    if (task->rest_step > 0)
+        range = (BerthIndexRange){task->task, task->rest_last, task->rest_step};
+    berth_index_set_remove(job->unstarted, range);
+    return berth_job_table_add_task(job, task->task, NULL);
+}
+
+static void count_task(const BerthJobEntry *job, const Berth__Task *record,
+                       Berth__JobState old_state)
+{
+    BerthIndexRange range = berth_record_range(record);
+    if (job->unstarted)
+        berth_record_count(job->job, old_state, record->state, berth_index_range_count(&range));
+}
+
+/* Brings the record of one task up to what the core says, and drops it once it is done, the job with its last one. */
 static void write_task(BerthTurn *turn, const BerthGuestId *id)
 {
     BerthEngine *engine = turn->engine;
     BerthCoreTask task;
     BerthJobEntry *job = berth_job_table_find(engine->jobs, id->job);
     BerthTaskEntry *entry = berth_job_table_find_task(engine->jobs, id->job, id->task);
-    if (!entry || !berth_core_get_task(engine->core, id->job, id->task, &task))
+    if (!job || !berth_core_get_task(engine->core, id->job, id->task, &task))
+        return;
+    if (!entry && !(entry = begin_task(job, &task)))
         return;
     Berth__Task *record = entry->stored->task;
+    Berth__JobState old_task_state = record->state;
     gboolean is_new_state = record->state != (Berth__JobState)task.state ||
                             record->reason != (Berth__Reason)task.reason;
     BerthNews news;
@@ -154,24 +208,30 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
         log_short(turn, job, record);
     Berth__JobState old_state = job->job->state;
     Berth__Reason old_reason = job->job->reason;
-    berth_record_roll_up(job);
+    count_task(job, record, old_task_state);
+    berth_record_roll_up(job, record);
     gboolean is_final = berth_job_state_is_final(task.state);
     /* Once it has ended, others may have added to the text (outputs.c). */
     if (is_new_state || !is_final)
         berth_record_describe(job, entry);
-    record->output_pending = is_final && job->wants_output;
-    gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !job->wants_output;
+    record->output_pending = is_final && entry->wants_output;
+    gboolean is_done = is_final && task.phase == BERTH_GUEST_NONE && !entry->wants_output;
     berth_store_batch_put_task(turn->batch, entry->stored, is_done);
-    if (job->job->state != old_state || job->job->reason != old_reason)
-        berth_store_batch_update_job(turn->batch, job->job);
+    if (job->unstarted)
+        note_array(turn, job);
+    else if (job->job->state != old_state || job->job->reason != old_reason)
+        put_job(turn, job);
     if (is_new_state)
         log_task(turn, entry);
     settle_requests(turn, job, entry);
     g_array_append_val(turn->changed, *id);
-    if (is_final)
+    if (berth_job_state_is_final((BerthJobState)job->job->state))
         berth_job_table_finished(engine->jobs, id->job);
-    if (is_done)
-        berth_job_table_remove(engine->jobs, id->job);
+    if (!is_done)
+        return;
+    if (job->unstarted && job->n_tasks == 1 && berth_index_set_count(job->unstarted) == 0)
+        write_array(turn, id->job); /* it is forgotten with this one */
+    berth_job_table_remove_task(engine->jobs, id->job, id->task);
 }
 
 /* --- nodes ------------------------------------------------------------------------------------- */
@@ -295,6 +355,7 @@ void turn_take_effects(BerthTurn *turn)
         log_given_up(turn, &g_array_index(effects->given_up, BerthCoreAction, i));
     for (guint i = 0; i < effects->changed->len; i++)
         write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
+    write_arrays(turn);
     for (guint i = 0; i < effects->actions->len; i++)
         write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
     berth_learned_write(turn->batch, effects);
@@ -309,7 +370,7 @@ void turn_write_job(BerthTurn *turn, guint64 number)
     entry->job->held = job.held;
     entry->job->held_by_operator = job.held_by_operator;
     entry->job->time_limit_sec = (guint64)job.time_limit_usec / G_USEC_PER_SEC;
-    berth_store_batch_update_job(turn->batch, entry->job);
+    put_job(turn, entry);
 }
 
 void turn_note_requests(BerthTurn *turn, const Berth__Event *event)
@@ -318,7 +379,7 @@ void turn_note_requests(BerthTurn *turn, const Berth__Event *event)
     const BerthJobEntry *job = berth_job_table_find(jobs, event->job);
     const BerthTaskEntry *task = berth_job_table_find_task(jobs, event->job, event->task);
     if (task && berth_job_requests_take(job->job, task->stored, event))
-        berth_store_batch_update_job(turn->batch, job->job);
+        put_job(turn, job);
 }
 
 void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest)

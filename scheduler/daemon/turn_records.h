@@ -9,6 +9,6 @@
 void berth_turn_put_task(BerthTurn *turn, guint64 job, guint32 task);
 void berth_turn_put_node(BerthTurn *turn, guint32 node);
 
-/* The output of a job that wants_output was copied, or cannot be (FAILURE says why; NULL = it was):
- * its record is written, and the job is forgotten if nothing else is left of it. */
-void berth_turn_output_copied(BerthTurn *turn, guint64 job, const char *failure);
+/* The output of a task that wants_output was copied, or cannot be (FAILURE says why; NULL = it was):
+ * its record is written, and it is forgotten if nothing else is left of it. */
+void berth_turn_output_copied(BerthTurn *turn, guint64 job, guint32 task, const char *failure);

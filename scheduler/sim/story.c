@@ -13,10 +13,10 @@
 
 struct SimStory {
     guint64 job;
-    guint32 tasks;     /* 0 = not named yet */
+    guint32 tasks; /* 0 = not named yet */
+    gboolean is_array;
     GHashTable *nodes; /* handle -> name */
     gint64 now_usec;
-    guint32 next;         /* none before it waits, but for those that wait again: */
     CoreKeyHeap requeued; /* by their index; some may wait no longer */
     guint32 waiting_task; /* told last: which, and why; NONE = none waits */
     BerthReason waiting;
@@ -67,7 +67,7 @@ static void tell(SimStory *story, guint32 task, const char *format, ...)
     g_autofree char *text = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     g_autofree char *when = time_text(story->now_usec);
-    g_autofree char *index = story->tasks > 1 ? g_strdup_printf("[%u]", task) : g_strdup("");
+    g_autofree char *index = story->is_array ? g_strdup_printf("[%u]", task) : g_strdup("");
     g_autofree char *line =
         g_strdup_printf("%s  job %" G_GUINT64_FORMAT "%s: %s\n", when, story->job, index, text);
     story->tell(line, story->user_data);
@@ -84,6 +84,7 @@ static const char *node_name(const SimStory *story, guint32 node)
 static void tell_job(SimStory *story, const char *how, const BerthCoreJob *job)
 {
     story->tasks = MAX(job->array_size, 1);
+    story->is_array = job->has_indices || story->tasks > 1;
     tell(story, 0, "%s: %u guest(s) of %u vCPUs and %" G_GUINT64_FORMAT " MiB, %u task(s)", how,
          MAX(job->guests, 1), job->resources.vcpus, job->resources.memory_mib, story->tasks);
 }
@@ -202,7 +203,7 @@ static void take_changed(SimStory *story, BerthCore *core, const BerthCoreEffect
         BerthCoreTask task;
         if (id->job != story->job || !berth_core_get_task(core, id->job, id->task, &task))
             continue;
-        if (task.state == BERTH_JOB_PENDING && id->task < story->next)
+        if (task.state == BERTH_JOB_PENDING && task.epoch > 0)
             core_key_heap_push(&story->requeued, (CoreKeyed){id->task, 0, 0});
         else if (berth_job_state_is_final(task.state) && task.phase == BERTH_GUEST_NONE)
             tell_end(story, id->task, &task);
@@ -215,18 +216,16 @@ static gboolean waits(const SimStory *story, BerthCore *core, guint32 index)
     return berth_core_get_task(core, story->job, index, &task) && task.state == BERTH_JOB_PENDING;
 }
 
-/* As many as there are tasks: none. No task is asked of twice, unless it waits again. */
-static guint32 first_that_waits(SimStory *story, BerthCore *core)
+/* FALSE: none does. No task is asked of twice, unless it waits again. */
+static gboolean first_that_waits(SimStory *story, BerthCore *core, guint32 *out_index)
 {
     while (story->requeued.n > 0) {
-        guint32 index = (guint32)core_key_heap_first(&story->requeued).key;
-        if (waits(story, core, index))
-            return index;
+        *out_index = (guint32)core_key_heap_first(&story->requeued).key;
+        if (waits(story, core, *out_index))
+            return TRUE;
         core_key_heap_pop(&story->requeued);
     }
-    while (story->next < story->tasks && !waits(story, core, story->next))
-        story->next++;
-    return story->next;
+    return berth_core_next_unstarted(core, story->job, 0, out_index);
 }
 
 /* Of an array the first task that waits, as the others wait behind it. Only where that is another one
@@ -234,8 +233,8 @@ static guint32 first_that_waits(SimStory *story, BerthCore *core)
 static void tell_waiting(SimStory *story, BerthCore *core)
 {
     BerthReason reason = BERTH_REASON_NONE;
-    guint32 i = first_that_waits(story, core);
-    if (i < story->tasks)
+    guint32 i = 0;
+    if (first_that_waits(story, core, &i))
         reason = berth_core_pending_reason(core, story->job, i);
     if (reason == story->waiting && (reason == BERTH_REASON_NONE || i == story->waiting_task))
         return;

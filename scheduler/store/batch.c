@@ -31,7 +31,8 @@ typedef struct {
     gboolean done;
     guint32 task;
     guint32 uid;
-    int state;      /* or why an object is unwanted */
+    int state; /* or why an object is unwanted */
+    guint32 unstarted;
     guint64 number; /* of the job or event; or what is reserved */
     guint64 job;    /* of an event; 0 = of none; or the next one */
     GBytes *record; /* or a blob's content */
@@ -74,6 +75,16 @@ gboolean berth_store_batch_is_empty(const BerthStoreBatch *batch)
 
 /* --- filling -------------------------------------------------------------------------------- */
 
+static guint32 count_unstarted(const Berth__Job *job)
+{
+    guint32 count = 0;
+    for (gsize i = 0; i < job->n_unstarted; i++) {
+        const Berth__IndexRange *range = job->unstarted[i];
+        count += (range->last - range->first) / MAX(range->step, 1) + 1;
+    }
+    return count;
+}
+
 /* A job's record has neither spec nor tasks: they have records of their own. */
 static GBytes *pack_job(const Berth__Job *job)
 {
@@ -108,6 +119,7 @@ void berth_store_batch_add_job(BerthStoreBatch *batch, const Berth__Job *job,
                      .number = job->id,
                      .uid = job->uid,
                      .state = (int)job->state,
+                     .unstarted = count_unstarted(job),
                      .record = pack_job(job),
                      .spec = store_pack(&spec->base),
                      .digests = digests_of(spec),
@@ -120,6 +132,7 @@ void berth_store_batch_update_job(BerthStoreBatch *batch, const Berth__Job *job)
     Change change = {.kind = CHANGE_UPDATE_JOB,
                      .number = job->id,
                      .state = (int)job->state,
+                     .unstarted = count_unstarted(job),
                      .record = pack_job(job)};
     g_array_append_val(batch->changes, change);
 }
@@ -258,13 +271,15 @@ static gboolean add_key(StoreDb *db, const Change *change, GError **error)
 static gboolean apply_add_job(StoreDb *db, const Change *change, GError **error)
 {
     g_autoptr(StoreStatement) insert = store_db_statement(
-        db, "INSERT INTO job (id, uid, state, record) VALUES (?1, ?2, ?3, ?4)", error);
+        db, "INSERT INTO job (id, uid, state, record, unstarted) VALUES (?1, ?2, ?3, ?4, ?5)",
+        error);
     if (insert == NULL)
         return FALSE;
     store_bind_uint64(insert, 1, change->number);
     sqlite3_bind_int64(insert, 2, change->uid);
     sqlite3_bind_int(insert, 3, change->state);
     store_bind_bytes(insert, 4, change->record);
+    sqlite3_bind_int64(insert, 5, change->unstarted);
     return store_db_run(db, insert, "add a job", NULL, error) && add_spec(db, change, error) &&
            add_blob_references(db, change, error) &&
            (change->name == NULL || add_key(db, change, error));
@@ -278,29 +293,32 @@ static gboolean set_error_unknown_job(const Change *change, GError **error)
     return FALSE;
 }
 
+/* A job is open while one of its tasks is not done. */
+#define SOME_OPEN "EXISTS (SELECT 1 FROM task WHERE task.job = ?1 AND done = 0)"
+
 static gboolean apply_update_job(StoreDb *db, const Change *change, GError **error)
 {
-    g_autoptr(StoreStatement) update =
-        store_db_statement(db, "UPDATE job SET state = ?2, record = ?3 WHERE id = ?1", error);
+    g_autoptr(StoreStatement) update = store_db_statement(
+        db,
+        "UPDATE job SET state = ?2, record = ?3, unstarted = ?4, open = ?4 > 0 OR " SOME_OPEN
+        " WHERE id = ?1",
+        error);
     if (update == NULL)
         return FALSE;
     store_bind_uint64(update, 1, change->number);
     sqlite3_bind_int(update, 2, change->state);
     store_bind_bytes(update, 3, change->record);
+    sqlite3_bind_int64(update, 4, change->unstarted);
     guint changed = 0;
     if (!store_db_run(db, update, "update a job", &changed, error))
         return FALSE;
     return changed == 1 || set_error_unknown_job(change, error);
 }
 
-/* A job is open while one of its tasks is not done. */
 static gboolean refresh_open(StoreDb *db, const Change *change, GError **error)
 {
     g_autoptr(StoreStatement) update = store_db_statement(
-        db,
-        "UPDATE job SET open = EXISTS (SELECT 1 FROM task WHERE task.job = ?1 AND done = 0)"
-        " WHERE id = ?1",
-        error);
+        db, "UPDATE job SET open = unstarted > 0 OR " SOME_OPEN " WHERE id = ?1", error);
     if (update == NULL)
         return FALSE;
     store_bind_uint64(update, 1, change->number);

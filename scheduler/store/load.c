@@ -86,7 +86,7 @@ static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *messag
                          StoreStatement *row, GError **error)
 {
     const Berth__Job *job = (const Berth__Job *)message;
-    g_autoptr(GPtrArray) tasks = store_tasks_read(db, job->id, error);
+    g_autoptr(GPtrArray) tasks = store_tasks_read_open(db, job->id, error);
     if (tasks == NULL)
         return FALSE;
     Berth__JobSpec *spec =

@@ -9,6 +9,9 @@
 
 #define LIMIT_MAX    10000u
 #define SHA256_BYTES 32
+/* Of an array, if nobody says otherwise, and in lists. */
+#define TASKS_SHOWN  1000u
+#define TASKS_LISTED 100u
 /* Bit N = JobState N exists. */
 #define KNOWN_STATES ((2u << BERTH__JOB_STATE__OUT_OF_MEMORY) - 1)
 
@@ -17,6 +20,7 @@
 typedef struct {
     guint64 job;
     guint32 number;
+    const BerthStoreTasks *tasks;
     gpointer out; /* the message that was found */
 } Lookup;
 
@@ -57,7 +61,7 @@ static gboolean read_job(StoreDb *db, gpointer data, GError **error)
     Lookup *lookup = data;
     g_autoptr(StoreJob) job = read_record(db, "SELECT record FROM job WHERE id = ?1", lookup->job,
                                           "read a job", &berth__job__descriptor, error);
-    if (job == NULL || !store_tasks_attach(db, job, error) ||
+    if (job == NULL || !store_tasks_attach(db, job, lookup->tasks, error) ||
         !store_requests_attach(db, job, error))
         return FALSE;
     Lookup spec = {.job = lookup->job};
@@ -68,10 +72,17 @@ static gboolean read_job(StoreDb *db, gpointer data, GError **error)
     return TRUE;
 }
 
+Berth__Job *berth_store_get_job_with(BerthStore *store, guint64 job, const BerthStoreTasks *tasks,
+                                     GError **error)
+{
+    Lookup lookup = {.job = job, .tasks = tasks};
+    return store_read(store, read_job, &lookup, error) ? lookup.out : NULL;
+}
+
 Berth__Job *berth_store_get_job(BerthStore *store, guint64 job, GError **error)
 {
-    Lookup lookup = {.job = job};
-    return store_read(store, read_job, &lookup, error) ? lookup.out : NULL;
+    static const BerthStoreTasks tasks = {.limit = TASKS_SHOWN};
+    return berth_store_get_job_with(store, job, &tasks, error);
 }
 
 static gboolean read_task(StoreDb *db, gpointer data, GError **error)
@@ -182,6 +193,7 @@ static char *numbers_as_json(const guint64 *numbers, gsize n)
 
 static gboolean collect_jobs(StoreDb *db, StoreStatement *select, JobList *list, GError **error)
 {
+    static const BerthStoreTasks listed = {.limit = TASKS_LISTED};
     guint32 limit = limit_of(list->query->limit);
     for (;;) {
         gboolean row = FALSE;
@@ -198,7 +210,7 @@ static gboolean collect_jobs(StoreDb *db, StoreStatement *select, JobList *list,
         if (job == NULL)
             return FALSE;
         g_ptr_array_add(list->jobs, job);
-        if (!store_tasks_attach(db, job, error))
+        if (!store_tasks_attach(db, job, &listed, error))
             return FALSE;
     }
 }

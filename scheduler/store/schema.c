@@ -68,6 +68,8 @@ static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
     "CREATE TABLE unwanted_image (id TEXT PRIMARY KEY, reason INTEGER NOT NULL) WITHOUT ROWID;"
     "INSERT INTO unwanted_image SELECT substr(name, 4), 1 FROM image WHERE name LIKE 'id:%';"
     "DELETE FROM image WHERE name LIKE 'id:%';",
+    /* How many tasks of an array have never started: they have no rows, and the job is open as long as there are such. */
+    "ALTER TABLE job ADD COLUMN unstarted INTEGER NOT NULL DEFAULT 0;",
 };
 
 /* One transaction: FIRST, then what leads from schema VERSION to the present one. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "proto/berth.pb-c.h"
 #include <gio/gio.h>
 
@@ -17,7 +18,7 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 4
+#define BERTH_STORE_SCHEMA_VERSION 5
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
  * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is
@@ -50,7 +51,7 @@ typedef enum {
 } BerthUnwanted;
 
 /* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
- * tasks are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
+ * tasks that are not done with are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
  * while berth_store_load() waits, maybe in another thread; must not call the store. */
 typedef struct {
     gboolean (*node)(const Berth__StoredNode *node, gpointer user_data, GError **error);
@@ -115,11 +116,24 @@ gboolean berth_store_commit_finish(BerthStore *store, GAsyncResult *result, GErr
 
 /* --- reading, from any thread --------------------------------------------------------------- */
 
-/* (transfer full) by the berth__..._free_unpacked() functions. NOT_FOUND. With its spec and tasks. */
+/* Which tasks of an array are wanted, by rising index. A plain job always comes with its one. */
+typedef struct {
+    const BerthIndexSet *
+        only; /* only these; NULL = any. One that ended with others before they started has a record of its own here */
+    gboolean done;    /* also those that are done with */
+    gboolean follows; /* only those behind AFTER */
+    guint32 after;
+    guint32 limit; /* so many at most, 1..10000 */
+} BerthStoreTasks;
+
+/* (transfer full) by the berth__..._free_unpacked() functions. NOT_FOUND. With its spec and tasks, of an array the first 1000 that
+ * have started and are not done with. */
 Berth__Job *berth_store_get_job(BerthStore *store, guint64 job, GError **error);
+Berth__Job *berth_store_get_job_with(BerthStore *store, guint64 job, const BerthStoreTasks *tasks,
+                                     GError **error);
 Berth__JobSpec *berth_store_get_spec(BerthStore *store, guint64 job, GError **error);
 
-/* With log_id, disk_id and the like. NOT_FOUND. */
+/* With log_id, disk_id and the like. NOT_FOUND: also one that has not started. */
 Berth__StoredTask *berth_store_get_task(BerthStore *store, guint64 job, guint32 index,
                                         GError **error);
 
@@ -134,7 +148,8 @@ typedef struct {
     gsize n_jobs;
     GCancellable *stop; /* triggered: give up, with CANCELLED; may be NULL */
 } BerthStoreQuery;
-/* Jobs with their tasks, without specs, by rising number. *out_more: there are further ones. */
+/* Jobs with their tasks, without specs, by rising number; arrays with the first 100 that have started and are not done
+ * with. *out_more: there are further ones. */
 GPtrArray *berth_store_list_jobs(BerthStore *store, const BerthStoreQuery *query,
                                  gboolean *out_more, GError **error);
 

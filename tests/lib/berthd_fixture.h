@@ -76,6 +76,8 @@ guint64 berthd_fixture_submit_plain(BerthdFixture *fixture);
 GError *berthd_fixture_submit_error(BerthdFixture *fixture, const Berth__JobSpec *spec);
 Berth__Job *berthd_fixture_get(BerthdFixture *fixture, guint64 job); /* (transfer full) */
 /* Output as Jobs.Logs gives it. (transfer full) */
+char *berthd_fixture_task_logs(BerthdFixture *fixture, guint64 job, guint32 task,
+                               gboolean is_stderr, gboolean follow);
 char *berthd_fixture_logs(BerthdFixture *fixture, guint64 job, gboolean is_stderr, gboolean follow);
 
 /* --- the watcher ------------------------------------------------------------------------------ */

@@ -118,12 +118,14 @@ static gboolean on_chunk(const ProtobufCMessage *item, gpointer user_data)
     return TRUE;
 }
 
-char *berthd_fixture_logs(BerthdFixture *fixture, guint64 job, gboolean is_stderr, gboolean follow)
+char *berthd_fixture_task_logs(BerthdFixture *fixture, guint64 job, guint32 task,
+                               gboolean is_stderr, gboolean follow)
 {
     g_autoptr(GError) error = NULL;
     GString *text = g_string_new(NULL);
     Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
     request.job = job;
+    request.task = task;
     request.want_stdout = !is_stderr;
     request.want_stderr = is_stderr;
     request.follow = follow;
@@ -131,4 +133,9 @@ char *berthd_fixture_logs(BerthdFixture *fixture, guint64 job, gboolean is_stder
                           &request.base, 60000, on_chunk, text, &error);
     assert_no_error(error);
     return g_string_free(text, FALSE);
+}
+
+char *berthd_fixture_logs(BerthdFixture *fixture, guint64 job, gboolean is_stderr, gboolean follow)
+{
+    return berthd_fixture_task_logs(fixture, job, 0, is_stderr, follow);
 }

@@ -161,6 +161,8 @@ const Berth__ReleaseGuestRequest *fake_agent_release(FakeAgent *agent);
 gboolean fake_agent_has(FakeAgent *agent, guint64 job);
 /* Ends the command of each guest of JOB that runs. FALSE: there is none. */
 gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status);
+/* That of task INDEX alone. */
+gboolean fake_agent_end_task(FakeAgent *agent, guint64 job, guint32 index, guint32 status);
 /* The guest of JOB writes more, and the node reports it. */
 void fake_agent_write(FakeAgent *agent, guint64 job, gboolean is_stderr, const char *text);
 /* Sends what its guests measure now. */

@@ -293,6 +293,20 @@ static Guest *find_job(FakeAgent *agent, guint64 job)
     return NULL;
 }
 
+static Guest *find_task(FakeAgent *agent, guint64 job, guint32 index)
+{
+    GHashTableIter iter;
+    gpointer guest;
+    g_hash_table_iter_init(&iter, agent->guests);
+    while (g_hash_table_iter_next(&iter, NULL, &guest)) {
+        const BerthGuestId *id = &((Guest *)guest)->id;
+        if (id->job == job && id->task == index) {
+            return guest;
+        }
+    }
+    return NULL;
+}
+
 const Berth__ResizeGuestRequest *fake_agent_size(FakeAgent *agent, guint64 job)
 {
     const Guest *guest = find_job(agent, job);
@@ -328,15 +342,24 @@ gboolean fake_agent_is_frozen(FakeAgent *agent, guint64 job)
     return any_of(agent, job, is_frozen);
 }
 
-gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status)
+static gboolean end_if_it_runs(Guest *guest, guint32 status)
 {
-    Guest *guest = find_job(agent, job);
     if (!guest || guest->phase != BERTH__GUEST_STATUS__PHASE__ACTIVE) {
         return FALSE;
     }
     guest->plan.status = status;
     end_guest(guest);
     return TRUE;
+}
+
+gboolean fake_agent_end(FakeAgent *agent, guint64 job, guint32 status)
+{
+    return end_if_it_runs(find_job(agent, job), status);
+}
+
+gboolean fake_agent_end_task(FakeAgent *agent, guint64 job, guint32 index, guint32 status)
+{
+    return end_if_it_runs(find_task(agent, job, index), status);
 }
 
 void fake_agent_write(FakeAgent *agent, guint64 job, gboolean is_stderr, const char *text)

@@ -16,7 +16,7 @@ static BerthJobTable *table_with_job(void)
     job.vcpus = 2;
     job.memory_mib = 128;
     job.time_limit_sec = 60;
-    berth_job_table_add(table, berth_pb_dup(&job.base), NULL, 1);
+    berth_job_table_add_task(berth_job_table_add(table, berth_pb_dup(&job.base)), 0, NULL);
     return table;
 }
 
@@ -375,7 +375,7 @@ static void job_to_core_has_units_right(void **state)
     spec.disk_mib = 10;
     spec.stop_grace_sec = 5;
     spec.no_requeue = TRUE;
-    berth_record_job_to_core(&job, &spec, nodes, 2, &core);
+    berth_record_job_to_core(&job, &spec, NULL, nodes, 2, &core);
     assert_int_equal(core.id, 9);
     assert_int_equal(core.resources.vcpus, 4);
     assert_int_equal(core.resources.memory_mib, 512);
@@ -391,7 +391,7 @@ static void job_to_core_has_units_right(void **state)
     assert_int_equal(core.on_timeout, BERTH_ON_TIMEOUT_KILL);
     spec.on_limit = BERTH__ON_LIMIT__ON_LIMIT_FREEZE;
     spec.on_timeout = BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT;
-    berth_record_job_to_core(&job, &spec, nodes, 2, &core);
+    berth_record_job_to_core(&job, &spec, NULL, nodes, 2, &core);
     assert_int_equal(core.on_limit, BERTH_ON_LIMIT_FREEZE);
     assert_int_equal(core.on_timeout, BERTH_ON_TIMEOUT_CHECKPOINT);
 }
@@ -417,11 +417,14 @@ static void roll_up_takes_the_leading_task(void **state)
         BerthJobTable *table = berth_job_table_new();
         Berth__Job job = BERTH__JOB__INIT;
         job.id = 1;
-        BerthJobEntry *entry = berth_job_table_add(table, berth_pb_dup(&job.base), NULL, 3);
+        Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+        job.array = &array;
+        BerthJobEntry *entry = berth_job_table_add(table, berth_pb_dup(&job.base));
         for (guint t = 0; t < 3; t++) {
-            entry->tasks[t].stored->task->state = cases[i].states[t];
+            berth_record_count(entry->job, BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED,
+                               cases[i].states[t], 1);
         }
-        berth_record_roll_up(entry);
+        berth_record_roll_up(entry, NULL);
         assert_int_equal(entry->job->state, cases[i].expected);
         berth_job_table_free(table);
     }
@@ -438,9 +441,49 @@ static void job_table_counts_until_finished(void **state)
     assert_int_equal(berth_job_table_count_user(table, 1000), 0);
     assert_non_null(berth_job_table_find(table, 7));
     assert_null(berth_job_table_find_task(table, 7, 1));
-    berth_job_table_remove(table, 7);
+    berth_job_table_remove_task(table, 7, 0);
     assert_null(berth_job_table_find(table, 7));
     assert_int_equal(berth_job_table_size(table), 0);
+    berth_job_table_free(table);
+}
+
+/* Tasks have entries from when they start until they are done with, whatever the order; the record tells of the others. */
+static void job_table_keeps_an_array_s_tasks_by_index(void **state)
+{
+    BerthJobTable *table = berth_job_table_new();
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    job.id = 7;
+    job.array = &array;
+    range.first = 3;
+    range.last = 9;
+    job.unstarted = ranges;
+    job.n_unstarted = 1;
+    BerthJobEntry *entry = berth_job_table_add(table, berth_pb_dup(&job.base));
+    static const guint32 order[] = {6, 3, 9, 4};
+    for (guint i = 0; i < G_N_ELEMENTS(order); i++) {
+        berth_index_set_remove_one(entry->unstarted, order[i]);
+        berth_job_table_add_task(entry, order[i], NULL);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(order); i++)
+        assert_int_equal(berth_job_table_find_task(table, 7, order[i])->stored->task->index,
+                         order[i]);
+    assert_null(berth_job_table_find_task(table, 7, 5));
+    Berth__Job *record = berth_job_entry_record(entry);
+    assert_int_equal(record->n_unstarted, 2);
+    assert_int_equal(record->unstarted[0]->first, 5);
+    assert_int_equal(record->unstarted[1]->first, 7);
+    assert_int_equal(record->unstarted[1]->last, 8);
+    berth__job__free_unpacked(record, NULL);
+    for (guint i = 0; i < G_N_ELEMENTS(order); i++)
+        berth_job_table_remove_task(table, 7, order[i]);
+    assert_non_null(berth_job_table_find(table, 7)); /* some have not started */
+    berth_index_set_remove(entry->unstarted, (BerthIndexRange){0, 100, 1});
+    berth_job_table_add_task(entry, 5, NULL);
+    berth_job_table_remove_task(table, 7, 5);
+    assert_null(berth_job_table_find(table, 7));
     berth_job_table_free(table);
 }
 
@@ -723,10 +766,10 @@ static void family_is_the_name_s_in_every_release(void **state)
     Berth__Job job = BERTH__JOB__INIT;
     Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
     BerthCoreJob core_job;
-    berth_record_job_to_core(&job, &spec, NULL, 0, &core_job);
+    berth_record_job_to_core(&job, &spec, NULL, NULL, 0, &core_job);
     assert_int_equal(core_job.family, 0);
     job.name = (char *)"foobar"; /* of FNV's own test vectors */
-    berth_record_job_to_core(&job, &spec, NULL, 0, &core_job);
+    berth_record_job_to_core(&job, &spec, NULL, NULL, 0, &core_job);
     assert_true(core_job.family == G_GUINT64_CONSTANT(0x85944171f73967e8));
 }
 
@@ -745,6 +788,7 @@ int main(void)
         cmocka_unit_test(job_to_core_has_units_right),
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
+        cmocka_unit_test(job_table_keeps_an_array_s_tasks_by_index),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_guest_that_lacks_vcpus_says_so),
         cmocka_unit_test(dirty_rate_is_the_most_that_the_latest_move_showed),

@@ -223,8 +223,9 @@ static void collector_knows_dead_checkpoints(void **state)
     g_autoptr(BerthJobTable) jobs = berth_job_table_new();
     Berth__Job job = BERTH__JOB__INIT;
     job.id = 5;
-    BerthJobEntry *entry = berth_job_table_add(jobs, berth_pb_dup(&job.base), NULL, 1);
-    Berth__Task *task = entry->tasks[0].stored->task;
+    Berth__Task *task =
+        berth_job_table_add_task(berth_job_table_add(jobs, berth_pb_dup(&job.base)), 0, NULL)
+            ->stored->task;
     Berth__Checkpoint kept = BERTH__CHECKPOINT__INIT;
     kept.serial = 2;
     task->checkpoints = g_new(Berth__Checkpoint *, 1);

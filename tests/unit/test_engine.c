@@ -175,8 +175,8 @@ static void submit_as(Test *test, guint64 id, const Submission *submission)
     spec.memory_mib = 64;
     spec.on_limit = submission->on_limit;
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
-    Berth__Job *job = berth_record_new_job(id, &spec, "user", 1000, 1000, 1);
-    berth_record_job_to_core(job, &spec, NULL, 0, &event.submitted);
+    Berth__Job *job = berth_record_new_job(id, &spec, NULL, "user", 1000, 1000, 1);
+    berth_record_job_to_core(job, &spec, NULL, NULL, 0, &event.submitted);
     event.submitted.checkpoint_every_usec = submission->checkpoint_every_usec;
     BerthTurn *turn = berth_engine_begin(test->engine);
     assert_true(berth_turn_submit(turn, &event, job, &spec, NULL, &error));

@@ -129,12 +129,66 @@ static void job_path_format_expands_the_number(void **state)
         const char *pattern;
         const char *path;
     } cases[] = {
-        {"/a/%j.out", "/a/42.out"}, {"/a/%%j", "/a/%j"}, {"/a/%x%", "/a/%x%"}, {"", ""},
-        {"/%j/%j", "/42/42"},
+        {"/a/%j.out", "/a/42.out"}, {"/a/%%j", "/a/%j"},         {"/a/%x%", "/a/%x%"}, {"", ""},
+        {"/%j/%j", "/42/42"},       {"/%j-%a.out", "/42-7.out"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *path = berth_job_path_format(cases[i].pattern, 42);
+        g_autofree char *path = berth_job_path_format(cases[i].pattern, 42, 7);
         assert_string_equal(path, cases[i].path);
+    }
+}
+
+static void job_tasks_parse_reads_both_forms(void **state)
+{
+    static const struct {
+        const char *text;
+        guint64 job;
+        const char *tasks; /* NULL: all */
+    } cases[] = {
+        {"1", 1, NULL},
+        {"42[7]", 42, "7"},
+        {"42[0-9,20-30:2]", 42, "0-9,20-30:2"},
+        {"5[3,1-2]", 5, "1-3"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint64 job = 0;
+        BerthIndexSet *tasks = NULL;
+        g_autoptr(GError) error = NULL;
+        assert_true(berth_job_tasks_parse(cases[i].text, &job, &tasks, &error));
+        assert_int_equal(job, cases[i].job);
+        assert_int_equal(tasks == NULL, cases[i].tasks == NULL);
+        if (tasks == NULL)
+            continue;
+        g_autofree char *text = berth_index_set_format(tasks);
+        assert_string_equal(text, cases[i].tasks);
+        berth_index_set_free(tasks);
+    }
+}
+
+static void job_tasks_parse_says_what_is_wrong(void **state)
+{
+    static const struct {
+        const char *text;
+        const char *why;
+    } cases[] = {
+        {"", "is not a job"},
+        {"0", "is not a job"},
+        {"x[1]", "is not a job"},
+        {"42[", "is not a job"},
+        {"42[]", "is not a job"},
+        {"42[1", "is not a job"},
+        {"42[1]x", "is not a job"},
+        {"42 [1]", "is not a job"},
+        {"42[a]", "an index is a number"},
+        {"42[5-1]", "a range ends before it begins"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        guint64 job = 0;
+        BerthIndexSet *tasks = NULL;
+        g_autoptr(GError) error = NULL;
+        assert_false(berth_job_tasks_parse(cases[i].text, &job, &tasks, &error));
+        assert_null(tasks);
+        assert_non_null(strstr(error->message, cases[i].why));
     }
 }
 
@@ -143,6 +197,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(job_id_parse_plain_and_task_are_read),
         cmocka_unit_test(job_id_parse_bad_is_refused),
+        cmocka_unit_test(job_tasks_parse_reads_both_forms),
+        cmocka_unit_test(job_tasks_parse_says_what_is_wrong),
         cmocka_unit_test(job_id_parse_task_where_only_jobs_are_allowed_is_refused),
         cmocka_unit_test(names_format_and_parse_round_trip),
         cmocka_unit_test(guest_name_parse_bad_is_refused),

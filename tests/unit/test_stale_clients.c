@@ -133,9 +133,10 @@ static void add_job(BerthJobTable *jobs, guint64 id, char *client)
 {
     Berth__Job job = BERTH__JOB__INIT;
     job.id = id;
-    BerthJobEntry *entry = berth_job_table_add(jobs, berth_pb_dup(&job.base), NULL, 1);
-    berth_pb_set_strings(&entry->tasks[0].stored->storage_clients,
-                         &entry->tasks[0].stored->n_storage_clients, &client, 1);
+    Berth__StoredTask *stored =
+        berth_job_table_add_task(berth_job_table_add(jobs, berth_pb_dup(&job.base)), 0, NULL)
+            ->stored;
+    berth_pb_set_strings(&stored->storage_clients, &stored->n_storage_clients, &client, 1);
 }
 
 static void is_in_use_table(void **state)

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the ranges of indices of messages. */
+#include "common/ranges.h"
+
+#include "common/error.h"
+
+#include <stdlib.h>
+
+void berth_ranges_set(Berth__IndexRange ***ranges, size_t *n_ranges, const BerthIndexSet *set)
+{
+    for (size_t i = 0; i < *n_ranges; i++)
+        berth__index_range__free_unpacked((*ranges)[i], NULL);
+    free(*ranges);
+    *ranges = NULL;
+    *n_ranges = set ? berth_index_set_n_ranges(set) : 0;
+    if (*n_ranges == 0)
+        return;
+    /* The message is freed by protobuf-c, with free(): what g_new() gives is of malloc(). */
+    *ranges = g_new(Berth__IndexRange *, *n_ranges);
+    for (guint i = 0; i < *n_ranges; i++) {
+        const BerthIndexRange *range = berth_index_set_range(set, i);
+        (*ranges)[i] = g_new(Berth__IndexRange, 1);
+        berth__index_range__init((*ranges)[i]);
+        (*ranges)[i]->first = range->first;
+        (*ranges)[i]->last = range->last;
+        (*ranges)[i]->step = range->step;
+    }
+}
+
+static gboolean refuse(const char *what, const char *why, GError **error)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s %s", what, why);
+    return FALSE;
+}
+
+static gboolean add(BerthIndexSet *set, const Berth__IndexRange *range, guint64 *count,
+                    guint32 count_max, const char *what, GError **error)
+{
+    BerthIndexRange one = {range->first, range->last, MAX(range->step, 1)};
+    if (one.last < one.first)
+        return refuse(what, "have a range that ends before it begins", error);
+    if (one.last > BERTH_INDEX_MAX)
+        return refuse(what, "have an index beyond 999999999", error);
+    *count += berth_index_range_count(&one);
+    if (*count > count_max) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "%s are more than %" G_GUINT32_FORMAT, what, count_max);
+        return FALSE;
+    }
+    berth_index_set_add(set, one);
+    return TRUE;
+}
+
+BerthIndexSet *berth_ranges_take(Berth__IndexRange *const *ranges, size_t n_ranges,
+                                 guint32 count_max, const char *what, GError **error)
+{
+    g_autoptr(BerthIndexSet) set = berth_index_set_new();
+    guint64 count = 0;
+    if (n_ranges > BERTH_RANGES_MAX) {
+        refuse(what, "are more than 1000 ranges", error);
+        return NULL;
+    }
+    for (size_t i = 0; i < n_ranges; i++)
+        if (!add(set, ranges[i], &count, count_max, what, error))
+            return NULL;
+    return g_steal_pointer(&set);
+}

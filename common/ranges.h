@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "common/index_set.h"
+#include "proto/berth.pb-c.h"
+
+/* Between sets of indices and the schema's ranges. */
+
+/* As many ranges as one request, or one array, may name. */
+#define BERTH_RANGES_MAX 1000u
+
+/* Frees the ranges of a message, and puts those of SET in their place; NULL = none. */
+void berth_ranges_set(Berth__IndexRange ***ranges, size_t *n_ranges, const BerthIndexSet *set);
+/* INVALID_ARGUMENT: they are too many, one ends before it begins, an index is too large, or they are more than COUNT_MAX indices.
+ * WHAT names them in messages. (transfer full) */
+BerthIndexSet *berth_ranges_take(Berth__IndexRange *const *ranges, size_t n_ranges,
+                                 guint32 count_max, const char *what, GError **error);
