@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/id.h"
+#include "common/ranges.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -40,8 +41,11 @@ static Berth__JobReply *ask_to_save(const BerthJobOp *op, GError **error)
     request.job = op->job;
     if (op->reason != NULL)
         request.reason = (char *)op->reason;
-    return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Checkpoint",
-                                             &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
+    ProtobufCMessage *reply =
+        berth_cli_call(op->cli, &berth__jobs__descriptor, "Checkpoint", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
+    return (Berth__JobReply *)reply;
 }
 
 static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
@@ -49,6 +53,8 @@ static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
     Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
     request.job = op->job;
     request.checkpoint = ((const Save *)(const void *)op)->checkpoint;
+    if (op->tasks != NULL)
+        request.task = berth_index_set_last(op->tasks);
     if (op->reason != NULL)
         request.reason = (char *)op->reason;
     return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Restore",
@@ -58,7 +64,8 @@ static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
 /* One that is frozen to disk has been put back at once, and stands still on. */
 static void asked_to_restore(BerthJobOp *op, const Berth__Job *job)
 {
-    op->is_over = job->state == BERTH__JOB_STATE__SUSPENDED;
+    const Berth__Task *task = berth_job_one_task(job, op->tasks);
+    op->is_over = task != NULL && task->state == BERTH__JOB_STATE__SUSPENDED;
 }
 
 static gboolean follow(BerthJobOp *op, GError **error)
@@ -111,22 +118,38 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
             "checkpoint rm JOB CHECKPOINT` removes one.",
             NULL, out_status, error))
         return FALSE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     for (guint i = 0; jobs != NULL && i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
         Save save = {.op = {.class = &checkpoint_class,
                             .cli = cli,
-                            .job = g_array_index(jobs, guint64, i),
+                            .job = g_array_index(jobs, BerthCliTasks, i).job,
                             .waits = waits,
-                            .reason = reason}};
+                            .reason = reason,
+                            .tasks = g_array_index(jobs, BerthCliTasks, i).tasks}};
         if (!save_one(&save, &local))
             berth_cli_report(local, out_status);
     }
     return jobs != NULL;
 }
 
-/* JOB, and CHECKPOINT if there is one: 0 = there is not. */
-static gboolean read_arguments(int argc, char **argv, gboolean is_needed, guint64 *out_job,
+/* Checkpoints are of one task. */
+static gboolean read_name(const char *text, BerthCliTasks *out_named, GError **error)
+{
+    if (!berth_job_tasks_parse(text, &out_named->job, &out_named->tasks, error))
+        return FALSE;
+    if (out_named->tasks == NULL || berth_index_set_count(out_named->tasks) == 1)
+        return TRUE;
+    g_clear_pointer(&out_named->tasks, berth_index_set_free);
+    g_set_error(
+        error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+        "\"%s\" names several tasks, whose checkpoints are each its own: name one, as JOB[INDEX]",
+        text);
+    return FALSE;
+}
+
+/* JOB or JOB[INDEX], and CHECKPOINT if there is one: 0 = there is not. */
+static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthCliTasks *out_named,
                                guint32 *out_checkpoint, int *out_status, GError **error)
 {
     guint64 checkpoint = 0;
@@ -138,7 +161,7 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, guint6
         return FALSE;
     }
     *out_status = BERTH_EXIT_USAGE;
-    if (!berth_job_id_parse(argv[1], out_job, NULL, NULL, error))
+    if (!read_name(argv[1], out_named, error))
         return FALSE;
     if (argc == 3 && !g_ascii_string_to_unsigned(argv[2], 10, 1, G_MAXUINT32, &checkpoint, NULL)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -155,6 +178,7 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, guint6
 gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     g_autofree char *reason = NULL;
+    BerthCliTasks named = {0};
     Save save = {.op = {.class = &restore_class, .cli = cli}};
     const GOptionEntry entries[] = {
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &save.op.waits,
@@ -168,10 +192,15 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
             "and output are\nwhat they were then, and it goes on where there is room. What it has "
             "done since is lost.",
             NULL, out_status, error) ||
-        !read_arguments(argc, argv, FALSE, &save.op.job, &save.checkpoint, out_status, error))
+        !read_arguments(argc, argv, FALSE, &named, &save.checkpoint, out_status, error))
         return FALSE;
+    save.op.job = named.job;
+    save.op.tasks = named.tasks;
     save.op.reason = reason;
-    return save_one(&save, error);
+    gboolean ok =
+        (named.tasks != NULL || berth_check_plain(cli, named.job, error)) && save_one(&save, error);
+    g_clear_pointer(&named.tasks, berth_index_set_free);
+    return ok;
 }
 
 /* --- those that there are -------------------------------------------------------------------- */
@@ -210,7 +239,7 @@ static void print_checkpoints(const Berth__Job *job)
 gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_status,
                                  GError **error)
 {
-    guint64 number = 0;
+    BerthCliTasks named = {0};
     const GOptionEntry entries[] = {{"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
                                      "Print each checkpoint as JSON, one a line", NULL},
                                     {NULL}};
@@ -223,10 +252,13 @@ gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_
     if (argc != 2)
         return berth_cli_usage_error(out_status, error, "name one job (see %s --help)", argv[0]);
     *out_status = BERTH_EXIT_USAGE;
-    if (!berth_job_id_parse(argv[1], &number, NULL, NULL, error))
+    if (!read_name(argv[1], &named, error))
         return FALSE;
     *out_status = 0;
-    Berth__Job *job = berth_cli_connect(cli, error) ? berth_get_job(cli, number, error) : NULL;
+    Berth__Job *job = berth_cli_connect(cli, error)
+                          ? berth_get_job_tasks(cli, named.job, named.tasks, error)
+                          : NULL;
+    g_clear_pointer(&named.tasks, berth_index_set_free);
     if (job == NULL)
         return FALSE;
     for (gsize i = 0; cli->json && i < job->n_tasks; i++)
@@ -242,6 +274,7 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
                                  GError **error)
 {
     g_autofree char *reason = NULL;
+    BerthCliTasks named = {0};
     Berth__RemoveCheckpointRequest request = BERTH__REMOVE_CHECKPOINT_REQUEST__INIT;
     const GOptionEntry entries[] = {
         BERTH_CLI_REASON(&reason),
@@ -251,8 +284,14 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
                          "Removes a checkpoint of a job. Those that a job has when it ends go with "
                          "it.",
                          NULL, out_status, error) ||
-        !read_arguments(argc, argv, TRUE, &request.job, &request.checkpoint, out_status, error) ||
-        !berth_cli_connect(cli, error))
+        !read_arguments(argc, argv, TRUE, &named, &request.checkpoint, out_status, error))
+        return FALSE;
+    request.job = named.job;
+    if (named.tasks == NULL && !berth_check_plain(cli, named.job, error))
+        return FALSE;
+    request.task = named.tasks != NULL ? berth_index_set_last(named.tasks) : 0;
+    g_clear_pointer(&named.tasks, berth_index_set_free);
+    if (!berth_cli_connect(cli, error))
         return FALSE;
     if (reason != NULL)
         request.reason = reason;

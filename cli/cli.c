@@ -98,3 +98,28 @@ GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError *
     }
     return g_steal_pointer(&jobs);
 }
+
+static void clear_tasks(gpointer data)
+{
+    BerthCliTasks *named = data;
+    g_clear_pointer(&named->tasks, berth_index_set_free);
+}
+
+GArray *berth_cli_task_arguments(int argc, char **argv, int *out_status, GError **error)
+{
+    g_autoptr(GArray) all = g_array_new(FALSE, FALSE, sizeof(BerthCliTasks));
+    g_array_set_clear_func(all, clear_tasks);
+    if (argc < 2) {
+        berth_cli_usage_error(out_status, error, "name at least one job (see %s --help)", argv[0]);
+        return NULL;
+    }
+    for (int i = 1; i < argc; i++) {
+        BerthCliTasks named = {0};
+        if (!berth_job_tasks_parse(argv[i], &named.job, &named.tasks, error)) {
+            *out_status = BERTH_EXIT_USAGE;
+            return NULL;
+        }
+        g_array_append_val(all, named);
+    }
+    return g_steal_pointer(&all);
+}

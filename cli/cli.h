@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
 #include "common/rpc.h"
 #include "proto/berth.pb-c.h"
 #include <glib.h>
@@ -84,6 +85,15 @@ char *berth_cli_option_error(const GError *error, const GOptionEntry *entries);
 
 /* The ARGC-1 arguments after ARGV[0] as job numbers; at least one. (transfer full, guint64) */
 GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error);
+
+/* A job, or some tasks of an array. */
+typedef struct {
+    guint64 job;
+    BerthIndexSet *tasks; /* NULL = all of it */
+} BerthCliTasks;
+
+/* Likewise, "JOB", "JOB[7]" or "JOB[0-9,20]". (transfer full, BerthCliTasks, which it owns) */
+GArray *berth_cli_task_arguments(int argc, char **argv, int *out_status, GError **error);
 
 /* Sets a usage error and *out_status. Always FALSE. */
 gboolean berth_cli_usage_error(int *out_status, GError **error, const char *format, ...)

@@ -30,8 +30,13 @@ static void append_subject(GString *line, const Berth__Event *event)
 {
     if (event->job != 0) {
         g_string_append_printf(line, "job %" G_GUINT64_FORMAT, event->job);
-        if (event->task != 0)
-            g_string_append_printf(line, "[%u]", event->task);
+        if (event->of_array) {
+            const BerthIndexRange range = {event->task,
+                                           event->rest_step > 0 ? event->rest_last : event->task,
+                                           MAX(event->rest_step, 1)};
+            g_autofree char *tasks = berth_index_range_format(&range);
+            g_string_append_printf(line, "[%s]", tasks);
+        }
     } else if (*event->node != '\0') {
         g_string_append_printf(line, "node %s", event->node);
     } else {

@@ -5,6 +5,7 @@
 
 #include "cli/pending_note.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/types.h"
 
 #include <errno.h>
@@ -156,7 +157,7 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
     Position position = {.follow = follow};
     g_autoptr(BerthPendingNote) note = NULL;
     if (follow->follow)
-        note = berth_pending_note_new(cli, follow->job);
+        note = berth_pending_note_new(cli, follow->job, follow->of_array ? &follow->task : NULL);
     *out_no_reader = FALSE;
     if (!berth_cli_persist(cli, follow->follow, read_logs, &position, error))
         return FALSE;
@@ -167,11 +168,36 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
     return FALSE;
 }
 
-Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
+Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
+                                GError **error)
 {
     Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
     request.job = job;
-    return (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, tasks);
+    Berth__Job *reply =
+        (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
+    return reply;
+}
+
+Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
+{
+    return berth_get_job_tasks(cli, job, NULL, error);
+}
+
+gboolean berth_check_plain(BerthCli *cli, guint64 number, GError **error)
+{
+    Berth__Job *job = berth_cli_connect(cli, error) ? berth_get_job(cli, number, error) : NULL;
+    if (job == NULL)
+        return FALSE;
+    gboolean is_array = job->array != NULL;
+    berth__job__free_unpacked(job, NULL);
+    if (is_array)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "job %" G_GUINT64_FORMAT " is an array, whose tasks have this each by itself: "
+                    "name one, as %" G_GUINT64_FORMAT "[INDEX]",
+                    number, number);
+    return !is_array;
 }
 
 int berth_job_exit_status(const Berth__Job *job)
@@ -179,6 +205,8 @@ int berth_job_exit_status(const Berth__Job *job)
     const Berth__Exit *exit = job->n_tasks > 0 ? job->tasks[0]->exit : NULL;
     if (job->state == BERTH__JOB_STATE__COMPLETED)
         return BERTH_EXIT_OK;
+    if (job->array != NULL)
+        return BERTH_EXIT_FAILED; /* of many, which have many */
     if (exit != NULL && exit->signal != 0)
         return 128 + (int)exit->signal;
     if (exit != NULL && exit->status != 0)
@@ -214,8 +242,12 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
 /* It has ended, and whoever waited for it finds its output in the files that it names. */
 static gboolean is_over(const Berth__Job *job)
 {
-    return berth_job_state_is_final((BerthJobState)job->state) &&
-           !(job->n_tasks > 0 && job->tasks[0]->output_pending);
+    if (!berth_job_state_is_final((BerthJobState)job->state))
+        return FALSE;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i]->output_pending)
+            return FALSE;
+    return TRUE;
 }
 
 /* Asks how a job stands; reports and forgets it if it is over, or is none. */

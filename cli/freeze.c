@@ -8,6 +8,7 @@
 #include "cli/job_op.h"
 #include "cli/table.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/types.h"
 
 #include <stdio.h>
@@ -26,8 +27,9 @@ typedef struct {
     gboolean is_lost;  /* its guest is no more, and not by this */
     Berth__Reason lost_reason;
     guint64 last_seq;
-    gboolean is_over; /* it is as wanted, or will not be */
-    GError *failure;  /* it will not be */
+    const BerthIndexSet *tasks; /* of an array; NULL = all. Of several nothing is waited for */
+    gboolean is_over;           /* it is as wanted, or will not be */
+    GError *failure;            /* it will not be */
 } Freeze;
 
 static void fail(Freeze *freeze, const char *why)
@@ -90,6 +92,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     const Berth__Event *event = (const Berth__Event *)item;
     Freeze *freeze = user_data;
     freeze->last_seq = event->seq;
+    if (!berth_event_is_of(event, freeze->tasks))
+        return TRUE;
     switch (event->kind) {
     case BERTH__EVENT__KIND__TASK_STATE:
         take_state(freeze, event);
@@ -137,16 +141,19 @@ static Berth__JobReply *ask(BerthCli *cli, const Freeze *wanted, GError **error)
         thaw.node = wanted->to;
     if (wanted->reason != NULL)
         freeze.reason = thaw.reason = wanted->reason;
-    return (Berth__JobReply *)(freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze",
-                                                        &freeze.base, error)
-                                       : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw",
-                                                        &thaw.base, error));
+    berth_ranges_set(&freeze.tasks, &freeze.n_tasks, wanted->tasks);
+    thaw.tasks = freeze.tasks;
+    thaw.n_tasks = freeze.n_tasks;
+    ProtobufCMessage *reply =
+        freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze", &freeze.base, error)
+                : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw", &thaw.base, error);
+    berth_ranges_set(&freeze.tasks, &freeze.n_tasks, NULL);
+    return (Berth__JobReply *)reply;
 }
 
 /* For room that there is not, which may take long: it is not waited for. */
-static void tell_wait(const Berth__Job *job)
+static void tell_wait(const Berth__Job *job, const Berth__Task *task)
 {
-    const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;
     if (task == NULL || task->restores_from == 0)
         return;
     g_autofree char *reason = berth_reason_format(task);
@@ -169,16 +176,20 @@ static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
         return FALSE;
     freeze->was_asked = TRUE;
     const Berth__Job *job = reply->job;
-    gboolean is_on_disk = job->n_tasks > 0 && job->tasks[0]->to_disk;
-    freeze->epoch = job->n_tasks > 0 ? job->tasks[0]->epoch : 0;
-    freeze->boots = job->n_tasks > 0 && job->tasks[0]->restoring;
-    freeze->is_over =
-        job->state == BERTH__JOB_STATE__PENDING ||
-        (freeze->freezes && job->state == BERTH__JOB_STATE__SUSPENDED &&
-         is_on_disk >= freeze->to_disk) ||
-        (!freeze->freezes && job->state == BERTH__JOB_STATE__RUNNING && !freeze->boots);
-    if (!freeze->freezes && job->state == BERTH__JOB_STATE__PENDING && !cli->json)
-        tell_wait(job);
+    const Berth__Task *task = berth_job_one_task(job, freeze->tasks);
+    /* Of an array the state of all says nothing of one. */
+    Berth__JobState state = job->array == NULL ? job->state
+                            : task != NULL     ? task->state
+                                               : BERTH__JOB_STATE__PENDING;
+    gboolean is_on_disk = task != NULL && task->to_disk;
+    freeze->epoch = task != NULL ? task->epoch : 0;
+    freeze->boots = task != NULL && task->restoring;
+    freeze->is_over = state == BERTH__JOB_STATE__PENDING ||
+                      (freeze->freezes && state == BERTH__JOB_STATE__SUSPENDED &&
+                       is_on_disk >= freeze->to_disk) ||
+                      (!freeze->freezes && state == BERTH__JOB_STATE__RUNNING && !freeze->boots);
+    if (!freeze->freezes && state == BERTH__JOB_STATE__PENDING && !cli->json)
+        tell_wait(job, task);
     berth__job_reply__free_unpacked(reply, NULL);
     return TRUE;
 }
@@ -186,7 +197,7 @@ static gboolean ask_once(BerthCli *cli, Freeze *freeze, GError **error)
 /* How it goes on, and that what was wanted of it still is. */
 static gboolean tell_lost(BerthCli *cli, Freeze *freeze, GError **error)
 {
-    Berth__Job *job = berth_get_job(cli, freeze->job, error);
+    Berth__Job *job = berth_get_job_tasks(cli, freeze->job, freeze->tasks, error);
     if (job == NULL)
         return FALSE;
     g_autofree char *how = berth_job_lost_text(job, freeze->lost_reason);
@@ -250,13 +261,14 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, Freeze *wanted
         {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
         return FALSE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
     wanted->waits = !no_wait;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
-        wanted->job = g_array_index(jobs, guint64, i);
+        wanted->job = g_array_index(jobs, BerthCliTasks, i).job;
+        wanted->tasks = g_array_index(jobs, BerthCliTasks, i).tasks;
         if (!berth_cli_connect(cli, error))
             return FALSE;
         if (!freeze_one(cli, wanted, &local))

@@ -3,6 +3,8 @@
  * from being asked; each refusal is printed. */
 #include "cli/cli.h"
 
+#include "common/ranges.h"
+
 #include <stdio.h>
 
 /* CancelRequest, HoldRequest and ReleaseRequest have the same fields. */
@@ -13,26 +15,27 @@ typedef union {
     Berth__ReleaseRequest release;
 } JobRequest;
 
-typedef void (*FillFunc)(JobRequest *request, guint64 job, char *reason);
+typedef void (*FillFunc)(JobRequest *request, const BerthCliTasks *named, char *reason);
 
-static void fill_cancel(JobRequest *request, guint64 job, char *reason)
+static void fill_cancel(JobRequest *request, const BerthCliTasks *named, char *reason)
 {
     berth__cancel_request__init(&request->cancel);
-    request->cancel.job = job;
+    request->cancel.job = named->job;
     request->cancel.reason = reason;
+    berth_ranges_set(&request->cancel.tasks, &request->cancel.n_tasks, named->tasks);
 }
 
-static void fill_hold(JobRequest *request, guint64 job, char *reason)
+static void fill_hold(JobRequest *request, const BerthCliTasks *named, char *reason)
 {
     berth__hold_request__init(&request->hold);
-    request->hold.job = job;
+    request->hold.job = named->job;
     request->hold.reason = reason;
 }
 
-static void fill_release(JobRequest *request, guint64 job, char *reason)
+static void fill_release(JobRequest *request, const BerthCliTasks *named, char *reason)
 {
     berth__release_request__init(&request->release);
-    request->release.job = job;
+    request->release.job = named->job;
     request->release.reason = reason;
 }
 
@@ -40,14 +43,15 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
                          char *reason, int *out_status, GError **error)
 {
     for (guint i = 0; i < jobs->len; i++) {
-        guint64 job = g_array_index(jobs, guint64, i);
         JobRequest request;
         g_autoptr(GError) local = NULL;
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        fill(&request, job, reason);
+        fill(&request, &g_array_index(jobs, BerthCliTasks, i), reason);
         Berth__JobReply *reply = (Berth__JobReply *)berth_cli_call(cli, &berth__jobs__descriptor,
                                                                    method, &request.base, &local);
+        if (fill == fill_cancel)
+            berth_ranges_set(&request.cancel.tasks, &request.cancel.n_tasks, NULL);
         if (reply == NULL) {
             berth_cli_report(local, out_status);
             continue;
@@ -56,6 +60,18 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
             berth_cli_print_json(&reply->job->base);
         berth__job_reply__free_unpacked(reply, NULL);
     }
+    return TRUE;
+}
+
+/* Holds are of a job and not of tasks. */
+static gboolean check_whole(const GArray *jobs, int *out_status, GError **error)
+{
+    for (guint i = 0; i < jobs->len; i++)
+        if (g_array_index(jobs, BerthCliTasks, i).tasks != NULL)
+            return berth_cli_usage_error(out_status, error,
+                                         "an array is held as a whole: name job %" G_GUINT64_FORMAT
+                                         " without indices",
+                                         g_array_index(jobs, BerthCliTasks, i).job);
     return TRUE;
 }
 
@@ -69,8 +85,8 @@ static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *met
         {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
         return FALSE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
-    return jobs != NULL &&
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
+    return jobs != NULL && (fill == fill_cancel || check_whole(jobs, out_status, error)) &&
            ask_each(cli, jobs, method, fill,
                     reason != NULL ? reason : (char *)protobuf_c_empty_string, out_status, error);
 }
@@ -79,7 +95,7 @@ gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status,
 {
     return job_action(cli, argc, argv, "Cancel", fill_cancel,
                       "A running job gets SIGTERM, after its grace SIGKILL. Returns at once; "
-                      "`berth wait` waits\nfor the end.",
+                      "`berth wait` waits\nfor the end. JOB[0-9,20] names tasks of an array.",
                       out_status, error);
 }
 

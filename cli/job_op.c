@@ -25,6 +25,34 @@ void berth_job_op_end(BerthJobOp *op, const char *outcome)
     op->outcome = g_strdup(outcome);
 }
 
+const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks)
+{
+    if (job->array == NULL)
+        return job->n_tasks > 0 ? job->tasks[0] : NULL;
+    if (tasks == NULL || berth_index_set_count(tasks) != 1)
+        return NULL;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        if (berth_index_set_contains(tasks, job->tasks[i]->index))
+            return job->tasks[i];
+    return NULL;
+}
+
+gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks)
+{
+    if (tasks == NULL || !event->of_array)
+        return TRUE;
+    const BerthIndexRange range = {event->task,
+                                   event->rest_step > 0 ? event->rest_last : event->task,
+                                   MAX(event->rest_step, 1)};
+    guint32 index = range.first;
+    while (berth_index_set_next(tasks, index, &index) && index <= range.last) {
+        if (berth_index_range_contains(&range, index))
+            return TRUE;
+        index++;
+    }
+    return FALSE;
+}
+
 /* Of an event that says so: a requeued task may have another reason to wait by now. */
 char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason)
 {
@@ -78,6 +106,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     BerthJobOp *op = user_data;
     gboolean goes_on = TRUE;
     op->last_seq = event->seq;
+    if (!berth_event_is_of(event, op->tasks))
+        return TRUE;
     if (event->kind == BERTH__EVENT__KIND__TASK_STATE)
         take_state(op, event);
     else
@@ -108,6 +138,8 @@ static gboolean ask_once(BerthJobOp *op, GError **error)
     if (reply == NULL)
         return FALSE;
     op->was_asked = TRUE;
+    if (reply->job->array != NULL && (op->tasks == NULL || berth_index_set_count(op->tasks) != 1))
+        op->waits = FALSE;
     if (op->class->asked != NULL)
         op->class->asked(op, reply->job);
     berth__job_reply__free_unpacked(reply, NULL);
@@ -117,7 +149,7 @@ static gboolean ask_once(BerthJobOp *op, GError **error)
 /* What its job does now. */
 static gboolean tell_lost(BerthJobOp *op, GError **error)
 {
-    Berth__Job *job = berth_get_job(op->cli, op->job, error);
+    Berth__Job *job = berth_get_job_tasks(op->cli, op->job, op->tasks, error);
     if (job == NULL)
         return FALSE;
     g_autofree char *why = berth_job_lost_text(job, op->lost_reason);
@@ -154,7 +186,7 @@ gboolean berth_job_op_print(const BerthJobOp *op, GError **error)
             printf("job %" G_GUINT64_FORMAT "%s%s\n", op->job, op->class->shows, op->outcome);
         return TRUE;
     }
-    Berth__Job *shown = berth_get_job(op->cli, op->job, error);
+    Berth__Job *shown = berth_get_job_tasks(op->cli, op->job, op->tasks, error);
     if (shown == NULL)
         return FALSE;
     berth_cli_print_json(&shown->base);

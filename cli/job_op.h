@@ -37,6 +37,8 @@ struct BerthJobOp {
     gboolean is_being_lost; /* what is left of its guest is still to go */
     Berth__Reason lost_reason;
     guint64 last_seq;
+    const BerthIndexSet
+        *tasks;    /* of an array; NULL = all. What comes of several is not waited for */
     char *outcome; /* where the job is, or what it has, in the end; NULL: not known */
     GError *failure;
 };
@@ -46,6 +48,10 @@ void berth_job_op_end(BerthJobOp *op, const char *outcome);
 void berth_job_op_fail(BerthJobOp *op, const char *why);
 /* Likewise, because the guest is no more: REASON is that for which its job waits. */
 void berth_job_op_lose(BerthJobOp *op, Berth__Reason reason);
+/* The one task of JOB that TASKS names, or that a plain job has; NULL: there is none, or several. */
+const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks);
+/* Whether EVENT, of a job, is of TASKS of it; NULL = all. */
+gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks);
 /* How JOB, whose guest is no more for REASON, goes on: "its guest was lost, and it starts again". (transfer full) */
 char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason);
 

@@ -4,6 +4,7 @@
 
 #include "cli/table.h"
 #include "common/error.h"
+#include "common/ranges.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -234,6 +235,15 @@ static char *absolute_path(const char *path)
     return path ? g_canonicalize_filename(path, NULL) : g_strdup("");
 }
 
+static Berth__JobArray *array_of(const BerthJobOptions *options)
+{
+    Berth__JobArray *array = g_new(Berth__JobArray, 1);
+    berth__job_array__init(array);
+    array->running_max = options->array_running_max;
+    berth_ranges_set(&array->tasks, &array->n_tasks, options->array);
+    return array;
+}
+
 static void fill_spec(BerthSubmission *submission, char **command, GBytes *script)
 {
     const BerthJobOptions *options = submission->options;
@@ -266,6 +276,8 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->submit_host = g_strdup(g_get_host_name());
     spec->stdout_path = absolute_path(options->output);
     spec->stderr_path = absolute_path(options->error);
+    if (options->array != NULL)
+        spec->array = array_of(options);
     if (script != NULL)
         spec->script = berth_payload_add_bytes(submission->payload, script);
     g_autoptr(GBytes) block = environment_block(options);

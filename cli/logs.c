@@ -32,10 +32,12 @@ gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, G
         request.stdout_fd = -1;
         request.stderr_fd = STDOUT_FILENO;
     }
-    if (!berth_job_id_parse(argv[1], &request.job, NULL, NULL, error)) {
+    if (!berth_job_id_parse(argv[1], &request.job, &request.of_array, &request.task, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
+    if (!request.of_array && !berth_check_plain(cli, request.job, error))
+        return FALSE;
     gboolean no_reader;
     return berth_follow_logs(cli, &request, &no_reader, error);
 }

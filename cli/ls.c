@@ -51,10 +51,18 @@ static char *node_or_reason(const Berth__Job *job, const Berth__Task *task)
     return g_strdup(berth_reason_name(task->reason));
 }
 
+/* "42", "42[0-99%5]" */
+static char *name_of(const Berth__Job *job)
+{
+    g_autofree char *tasks = job->array != NULL ? berth_array_format(job) : NULL;
+    return tasks != NULL ? g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job->id, tasks)
+                         : g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
+}
+
 static void add_row(BerthTable *table, const Berth__Job *job)
 {
-    const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;
-    berth_table_add(table, g_strdup_printf("%" G_GUINT64_FORMAT, job->id));
+    const Berth__Task *task = job->n_tasks > 0 && job->array == NULL ? job->tasks[0] : NULL;
+    berth_table_add(table, name_of(job));
     berth_table_add(table, g_strdup(job->name));
     berth_table_add(table, g_strdup(job->user));
     berth_table_add(table, g_strdup(berth_job_state_name(job->state)));
@@ -64,7 +72,8 @@ static void add_row(BerthTable *table, const Berth__Job *job)
     berth_table_add(table, berth_format_size_mib(is_resized ? task->memory_mib : job->memory_mib));
     berth_table_add(table, run_time(task));
     berth_table_add(table, berth_format_duration_sec(job->time_limit_sec));
-    berth_table_add(table, node_or_reason(job, task));
+    berth_table_add(table,
+                    job->array != NULL ? berth_counts_format(job) : node_or_reason(job, task));
 }
 
 static gboolean parse_states(const char *text, GArray *states, GError **error)

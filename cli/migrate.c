@@ -7,6 +7,7 @@
 #include "cli/format.h"
 #include "cli/job_op.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -70,7 +71,8 @@ static void print_progress(Migrate *migrate, const Berth__Task *task)
 
 static gboolean look(Migrate *migrate, GError **error)
 {
-    Berth__Job *job = berth_get_job(migrate->op.cli, migrate->op.job, error);
+    Berth__Job *job =
+        berth_get_job_tasks(migrate->op.cli, migrate->op.job, migrate->op.tasks, error);
     if (job == NULL)
         return FALSE;
     for (size_t i = 0; i < job->n_tasks; i++)
@@ -105,11 +107,16 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
         request.node = (char *)migrate->to;
     if (op->reason != NULL)
         request.reason = calls_off.reason = (char *)op->reason;
-    return (Berth__JobReply *)(migrate->calls_off
-                                   ? berth_cli_call(op->cli, &berth__jobs__descriptor,
-                                                    "CancelMigration", &calls_off.base, error)
-                                   : berth_cli_call(op->cli, &berth__jobs__descriptor, "Migrate",
-                                                    &request.base, error));
+    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
+    calls_off.tasks = request.tasks;
+    calls_off.n_tasks = request.n_tasks;
+    ProtobufCMessage *reply =
+        migrate->calls_off
+            ? berth_cli_call(op->cli, &berth__jobs__descriptor, "CancelMigration", &calls_off.base,
+                             error)
+            : berth_cli_call(op->cli, &berth__jobs__descriptor, "Migrate", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
+    return (Berth__JobReply *)reply;
 }
 
 static const BerthJobOpClass class = {
@@ -120,10 +127,12 @@ static gboolean print(const BerthJobOp *op, GError **error)
 {
     if (op->cli->json || op->outcome == NULL)
         return berth_job_op_print(op, error);
-    Berth__Job *job = berth_get_job(op->cli, op->job, error);
+    Berth__Job *job = berth_get_job_tasks(op->cli, op->job, op->tasks, error);
     if (job == NULL)
         return FALSE;
-    gboolean is_frozen = job->state == BERTH__JOB_STATE__SUSPENDED;
+    const Berth__Task *task = berth_job_one_task(job, op->tasks);
+    gboolean is_frozen = (task != NULL && job->array != NULL ? task->state : job->state) ==
+                         BERTH__JOB_STATE__SUSPENDED;
     printf("job %" G_GUINT64_FORMAT " %s on %s\n", op->job, is_frozen ? "is frozen" : "runs",
            op->outcome);
     berth__job__free_unpacked(job, NULL);
@@ -161,14 +170,15 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
         return FALSE;
     if (calls_off && to != NULL)
         return berth_cli_usage_error(out_status, error, "--cancel and --to exclude each other");
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
-        Migrate migrate = {.op = {&class, cli, g_array_index(jobs, guint64, i), waits, reason},
-                           .to = to,
-                           .calls_off = calls_off};
+        const BerthCliTasks *named = &g_array_index(jobs, BerthCliTasks, i);
+        Migrate migrate = {
+            .op = {&class, cli, named->job, waits, reason}, .to = to, .calls_off = calls_off};
+        migrate.op.tasks = named->tasks;
         if (!berth_cli_connect(cli, error))
             return FALSE;
         if (!migrate_one(&migrate, &local))

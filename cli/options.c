@@ -15,7 +15,8 @@
 #include <string.h>
 
 /* Those beyond mean what a program says. */
-#define SIGNAL_MAX 31
+#define ARRAY_TASKS_MAX 10000000u /* the daemon's limit is lower, as a rule */
+#define SIGNAL_MAX      31
 
 #define CHECKPOINT_SIGNAL_SEC     10u
 #define CHECKPOINT_SIGNAL_MAX_SEC 3600u
@@ -282,6 +283,24 @@ static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **
     return TRUE;
 }
 
+/* "0-99%10" */
+static gboolean set_array(BerthJobOptions *options, const char *value, GError **error)
+{
+    const char *percent = strchr(value, '%');
+    guint64 running_max = 0;
+    g_autofree char *indices =
+        percent != NULL ? g_strndup(value, (gsize)(percent - value)) : g_strdup(value);
+    if (percent != NULL && !berth_parse_uint64(percent + 1, 1, G_MAXUINT32, &running_max, error))
+        return FALSE;
+    BerthIndexSet *array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error);
+    if (array == NULL)
+        return FALSE;
+    g_clear_pointer(&options->array, berth_index_set_free);
+    options->array = array;
+    options->array_running_max = (guint32)running_max;
+    return TRUE;
+}
+
 static gboolean set_environment(BerthJobOptions *options, const char *value, GError **error)
 {
     const char *equals = strchr(value, '=');
@@ -380,6 +399,8 @@ static const JobOption job_options[] = {
     {"output", 'o', "FILE", set_output, "Write the job's standard output to FILE here, too"},
     {"error", 0, "FILE", set_error, "Write the job's standard error to FILE here, too"},
     {"chdir", 'D', "DIR", set_chdir, "Working directory in the guest (default: /work)"},
+    {"array", 'a', "INDICES", set_array,
+     "So many tasks, one for each index: 0-99, 1-9:2,20; 0-99%10: ten at a time"},
     {"node", 'w', "NODES", set_nodes, "Run on one of these nodes only: n1,n[3-7]"},
     {"priority", 'p', "N", set_priority, "Higher starts earlier; above 0 for operators only"},
     {"grace", 0, "TIME", set_grace, "From SIGTERM to SIGKILL when the job must end"},
@@ -416,6 +437,7 @@ void berth_job_options_free(BerthJobOptions *options)
     g_ptr_array_unref(options->environment);
     g_ptr_array_unref(options->inputs);
     g_free(options->idempotency_key);
+    g_clear_pointer(&options->array, berth_index_set_free);
     g_free(options);
 }
 

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "common/index_set.h"
+
 #include <glib.h>
 
 /* What a job is asked to be, gathered from three places, each stronger than the one before:
@@ -28,6 +30,8 @@ typedef struct {
     char *output; /* NULL = the job's log only */
     char *error;
     char **nodes;
+    BerthIndexSet *array; /* NULL = it is none */
+    guint32 array_running_max;
     gboolean hold;
     gboolean no_requeue;
     gboolean guaranteed;

@@ -17,6 +17,8 @@
 struct BerthPendingNote {
     BerthCli *cli;
     guint64 job;
+    gboolean of_array; /* then of this task: */
+    guint32 task;
     guint wait_msec; /* until it is asked next */
     guint timer;     /* 0 = none */
     GCancellable *cancellable;
@@ -77,17 +79,24 @@ static gboolean ask(gpointer user_data)
         return G_SOURCE_REMOVE;
     }
     Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    range.first = range.last = note->task;
     request.job = note->job;
+    request.tasks = ranges;
+    request.n_tasks = note->of_array ? 1 : 0;
     berth_rpc_peer_call_async(note->cli->peer, &berth__jobs__descriptor, "Get", &request.base,
                               TIMEOUT_MSEC, note->cancellable, on_answered, g_rc_box_acquire(note));
     return G_SOURCE_REMOVE;
 }
 
-BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job)
+BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job, const guint32 *task)
 {
     BerthPendingNote *note = g_rc_box_new0(BerthPendingNote);
     note->cli = cli;
     note->job = job;
+    note->of_array = task != NULL;
+    note->task = task != NULL ? *task : 0;
     note->wait_msec = FIRST_MSEC;
     note->cancellable = g_cancellable_new();
     ask_later(note);

@@ -9,7 +9,7 @@
 typedef struct BerthPendingNote BerthPendingNote;
 
 /* Begins. CLI must outlive it. */
-BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job);
+BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job, const guint32 *task);
 /* Ends it; a request that is under way is given up. */
 void berth_pending_note_free(BerthPendingNote *note);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthPendingNote, berth_pending_note_free)

@@ -5,6 +5,7 @@
 #include "cli/follow.h"
 #include "cli/job_op.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -43,15 +44,15 @@ static char *size_text(guint32 vcpus, guint64 memory_mib)
 static void asked(BerthJobOp *op, const Berth__Job *job)
 {
     const Resize *resize = resize_of(op);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        const Berth__Task *task = job->tasks[i];
-        guint32 vcpus = task->vcpus != 0 ? task->vcpus : job->vcpus;
-        guint64 memory_mib = task->memory_mib != 0 ? task->memory_mib : job->memory_mib;
-        if (task->resize == NULL && (resize->vcpus == 0 || resize->vcpus == vcpus) &&
-            (resize->memory_mib == 0 || resize->memory_mib == memory_mib)) {
-            g_autofree char *has = size_text(vcpus, memory_mib);
-            berth_job_op_end(op, has);
-        }
+    const Berth__Task *task = berth_job_one_task(job, op->tasks);
+    if (task == NULL)
+        return;
+    guint32 vcpus = task->vcpus != 0 ? task->vcpus : job->vcpus;
+    guint64 memory_mib = task->memory_mib != 0 ? task->memory_mib : job->memory_mib;
+    if (task->resize == NULL && (resize->vcpus == 0 || resize->vcpus == vcpus) &&
+        (resize->memory_mib == 0 || resize->memory_mib == memory_mib)) {
+        g_autofree char *has = size_text(vcpus, memory_mib);
+        berth_job_op_end(op, has);
     }
 }
 
@@ -64,8 +65,11 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
     request.memory_mib = resize->memory_mib;
     if (op->reason != NULL)
         request.reason = (char *)op->reason;
-    return (Berth__JobReply *)berth_cli_call(op->cli, &berth__jobs__descriptor, "Resize",
-                                             &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
+    ProtobufCMessage *reply =
+        berth_cli_call(op->cli, &berth__jobs__descriptor, "Resize", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
+    return (Berth__JobReply *)reply;
 }
 
 /* It is where there was to be room: if nothing is under way there, the log says by now why. */
@@ -73,11 +77,11 @@ static gboolean look_there(Resize *resize, GError **error)
 {
     BerthJobOp *op = &resize->op;
     gboolean is_open = FALSE;
-    Berth__Job *job = berth_get_job(op->cli, op->job, error);
+    Berth__Job *job = berth_get_job_tasks(op->cli, op->job, op->tasks, error);
     Berth__ServerInfo *info = job != NULL ? berth_cli_server_info(op->cli, error) : NULL;
     guint64 until_seq = info != NULL ? info->last_seq : 0;
-    for (size_t i = 0; info != NULL && i < job->n_tasks; i++)
-        is_open |= job->tasks[i]->resize != NULL;
+    const Berth__Task *task = job != NULL ? berth_job_one_task(job, op->tasks) : NULL;
+    is_open = task != NULL && task->resize != NULL;
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
     if (info == NULL)
@@ -167,13 +171,14 @@ gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status,
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
     for (guint i = 0; i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;
         Resize resize = wanted;
-        resize.op.job = g_array_index(jobs, guint64, i);
+        resize.op.job = g_array_index(jobs, BerthCliTasks, i).job;
+        resize.op.tasks = g_array_index(jobs, BerthCliTasks, i).tasks;
         if (!berth_cli_connect(cli, error))
             return FALSE;
         if (!resize_one(&resize, &local))

@@ -298,7 +298,18 @@ static const char *hold_note(const Berth__Job *job)
     return job->held_by_operator ? " (held by an operator)" : job->held ? " (held)" : "";
 }
 
-static void print_job(const Berth__Job *job)
+static void print_array(const Berth__Job *job)
+{
+    g_autofree char *tasks = berth_array_format(job);
+    g_autofree char *counts = berth_counts_format(job);
+    g_autofree char *unstarted = berth_ranges_format(job->unstarted, job->n_unstarted);
+    berth_print_field("Tasks", tasks);
+    berth_print_field("Now", counts);
+    berth_print_field("Not started", unstarted);
+}
+
+/* NAMED: somebody asked for its tasks. */
+static void print_job(const Berth__Job *job, gboolean named)
 {
     g_autofree char *submitted = berth_format_time(job->submit_usec);
     g_autofree char *memory = berth_format_size_mib(job->memory_mib);
@@ -316,8 +327,17 @@ static void print_job(const Berth__Job *job)
         berth_print_fieldf("Priority", "%d", job->priority);
     if (job->spec != NULL)
         print_spec(job->spec, job->id);
-    for (size_t i = 0; i < job->n_tasks; i++)
+    if (job->array != NULL)
+        print_array(job);
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        if (job->array != NULL) {
+            printf("Task %u: %s\n", job->tasks[i]->index,
+                   berth_job_state_name(job->tasks[i]->state));
+            if (!named)
+                continue;
+        }
         print_task(job->tasks[i]);
+    }
     print_requests(job);
 }
 
@@ -329,7 +349,8 @@ static gboolean show_each(BerthCli *cli, const GArray *jobs, int *out_status, GE
         g_autoptr(GError) local = NULL;
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        Berth__Job *job = berth_get_job(cli, g_array_index(jobs, guint64, i), &local);
+        const BerthCliTasks *named = &g_array_index(jobs, BerthCliTasks, i);
+        Berth__Job *job = berth_get_job_tasks(cli, named->job, named->tasks, &local);
         if (job == NULL) {
             berth_cli_report(local, out_status);
             continue;
@@ -339,7 +360,7 @@ static gboolean show_each(BerthCli *cli, const GArray *jobs, int *out_status, GE
         } else {
             if (n_shown++ > 0)
                 putchar('\n');
-            print_job(job);
+            print_job(job, named->tasks != NULL);
         }
         berth__job__free_unpacked(job, NULL);
     }
@@ -352,7 +373,7 @@ gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, G
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB...", NULL, NULL, out_status, error))
         return FALSE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
     return show_each(cli, jobs, out_status, error);

@@ -5,6 +5,7 @@
 
 #include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_op.h"
 #include "cli/table.h"
 #include "cli/why_words.h"
 #include "common/error.h"
@@ -14,17 +15,20 @@
 typedef struct {
     guint64 job;
     guint64 after_seq, until_seq;
-    GArray *states; /* Berth__JobState, by task */
-    gboolean has_tasks;
+    GHashTable *states;         /* of tasks: Berth__JobState */
+    const BerthIndexSet *tasks; /* only these; NULL = all */
 } History;
 
 /* --- what happened ------------------------------------------------------------------------------ */
 
-static Berth__JobState *state_of(History *history, guint32 task)
+static Berth__JobState *state_of(const History *history, guint32 task)
 {
-    if (task >= history->states->len)
-        g_array_set_size(history->states, task + 1);
-    return &g_array_index(history->states, Berth__JobState, task);
+    Berth__JobState *state = g_hash_table_lookup(history->states, GUINT_TO_POINTER(task));
+    if (state == NULL) {
+        state = g_new0(Berth__JobState, 1);
+        g_hash_table_insert(history->states, GUINT_TO_POINTER(task), state);
+    }
+    return state;
 }
 
 static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
@@ -32,12 +36,14 @@ static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
     const Berth__Event *event = (const Berth__Event *)(const void *)item;
     History *history = user_data;
     history->after_seq = event->seq;
+    if (!berth_event_is_of(event, history->tasks))
+        return !ferror(stdout) && event->seq < history->until_seq;
     g_autofree char *text = berth_why_event(event, state_of(history, event->task));
     g_autofree char *time = berth_format_time(event->time_usec);
     if (text != NULL) {
         g_autofree char *printable = berth_printable(text);
         g_autofree char *index =
-            history->has_tasks ? g_strdup_printf("[%u] ", event->task) : g_strdup("");
+            event->of_array ? g_strdup_printf("[%u] ", event->task) : g_strdup("");
         printf("  %s  %s%s\n", time != NULL ? time : "-", index, printable);
     }
     return !ferror(stdout) && event->seq < history->until_seq;
@@ -57,19 +63,20 @@ static gboolean print_history(BerthCli *cli, gpointer user_data, GError **error)
                                  print_event, history, error);
 }
 
-static gboolean tell_history(BerthCli *cli, const Berth__Job *job, GError **error)
+static gboolean tell_history(BerthCli *cli, const Berth__Job *job, const BerthIndexSet *tasks,
+                             GError **error)
 {
     Berth__ServerInfo *info = berth_cli_server_info(cli, error);
     if (info == NULL)
         return FALSE;
     History history = {.job = job->id,
                        .until_seq = info->last_seq,
-                       .has_tasks = job->n_tasks > 1,
-                       .states = g_array_new(FALSE, TRUE, sizeof(Berth__JobState))};
+                       .tasks = tasks,
+                       .states = g_hash_table_new_full(NULL, NULL, NULL, g_free)};
     berth__server_info__free_unpacked(info, NULL);
     puts("What happened:");
     gboolean ok = berth_cli_persist(cli, FALSE, print_history, &history, error);
-    g_array_unref(history.states);
+    g_hash_table_unref(history.states);
     return ok;
 }
 
@@ -122,12 +129,24 @@ static gboolean agrees(const Known *known, size_t i)
     return known->whys[i] == NULL || known->whys[i]->state == known->job->tasks[i]->state;
 }
 
+/* Of an array, if nobody says of which: the next one that waits, and if none does those that run. */
+static Berth__Job *get_job(BerthCli *cli, const BerthCliTasks *named, GError **error)
+{
+    Berth__Job *job = berth_get_job_tasks(cli, named->job, named->tasks, error);
+    if (job == NULL || named->tasks != NULL || job->n_unstarted == 0)
+        return job;
+    g_autoptr(BerthIndexSet) next = berth_index_set_new();
+    berth_index_set_add_one(next, job->unstarted[0]->first);
+    berth__job__free_unpacked(job, NULL);
+    return berth_get_job_tasks(cli, named->job, next, error);
+}
+
 /* *OUT_AGREES FALSE: a task has gone on between the two questions. */
-static gboolean ask(BerthCli *cli, guint64 number, Known *known, gboolean *out_agrees,
+static gboolean ask(BerthCli *cli, const BerthCliTasks *named, Known *known, gboolean *out_agrees,
                     GError **error)
 {
     *out_agrees = TRUE;
-    known->job = berth_get_job(cli, number, error);
+    known->job = get_job(cli, named, error);
     if (known->job == NULL)
         return FALSE;
     known->whys = g_new0(Berth__Explanation *, known->job->n_tasks + 1);
@@ -140,15 +159,16 @@ static gboolean ask(BerthCli *cli, guint64 number, Known *known, gboolean *out_a
 }
 
 /* Why it waits is no answer for one that has started meanwhile: it is asked for again once, and then left out. */
-static gboolean ask_of_one_moment(BerthCli *cli, guint64 number, Known *known, GError **error)
+static gboolean ask_of_one_moment(BerthCli *cli, const BerthCliTasks *named, Known *known,
+                                  GError **error)
 {
     gboolean is_one = FALSE;
-    if (!ask(cli, number, known, &is_one, error))
+    if (!ask(cli, named, known, &is_one, error))
         return FALSE;
     if (is_one)
         return TRUE;
     known_clear(known);
-    if (!ask(cli, number, known, &is_one, error))
+    if (!ask(cli, named, known, &is_one, error))
         return FALSE;
     for (size_t i = 0; i < known->job->n_tasks; i++)
         if (!agrees(known, i))
@@ -160,7 +180,7 @@ static void print_task(const Known *known, size_t i)
 {
     const Berth__Task *task = known->job->tasks[i];
     g_autoptr(GPtrArray) lines = berth_why_now(known->job, task, known->whys[i]);
-    if (known->job->n_tasks > 1)
+    if (known->job->array != NULL)
         printf("Task %u:\n", task->index);
     for (guint line = 0; line < lines->len; line++) {
         g_autofree char *printable = berth_printable(g_ptr_array_index(lines, line));
@@ -174,6 +194,9 @@ static void print_now(const Known *known)
     g_autofree char *name = berth_printable(job->name);
     printf("Job %" G_GUINT64_FORMAT "%s%s%s of %s: %s\n", job->id, *name != '\0' ? " (" : "", name,
            *name != '\0' ? ")" : "", job->user, berth_job_state_name(job->state));
+    g_autofree char *counts = job->array != NULL ? berth_counts_format(job) : NULL;
+    if (counts != NULL)
+        printf("  Of its tasks: %s\n", counts);
     for (size_t i = 0; i < job->n_tasks; i++)
         print_task(known, i);
 }
@@ -185,15 +208,15 @@ static void print_now_as_json(const Known *known)
             berth_cli_print_json(&known->whys[i]->base);
 }
 
-static gboolean tell_job(BerthCli *cli, guint64 number, GError **error)
+static gboolean tell_job(BerthCli *cli, const BerthCliTasks *named, GError **error)
 {
     Known known = {0};
-    gboolean ok = ask_of_one_moment(cli, number, &known, error);
+    gboolean ok = ask_of_one_moment(cli, named, &known, error);
     if (ok && cli->json)
         print_now_as_json(&known);
     else if (ok)
         print_now(&known);
-    ok = ok && (cli->json || tell_history(cli, known.job, error));
+    ok = ok && (cli->json || tell_history(cli, known.job, named->tasks, error));
     known_clear(&known);
     return ok;
 }
@@ -211,7 +234,7 @@ gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GE
                          "they were moved,\nfrozen, checkpointed, given more or ended.",
                          NULL, out_status, error))
         return FALSE;
-    g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;
     for (guint i = 0; i < jobs->len; i++) {
@@ -220,7 +243,7 @@ gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GE
             return FALSE;
         if (i > 0 && !cli->json)
             putchar('\n');
-        if (!tell_job(cli, g_array_index(jobs, guint64, i), &local))
+        if (!tell_job(cli, &g_array_index(jobs, BerthCliTasks, i), &local))
             berth_cli_report(local, out_status);
     }
     return TRUE;

@@ -56,6 +56,27 @@ static void from_script_signals_by_name_and_number(void **state)
     assert_int_equal(short_one->checkpoint_signal_sec, 10);
 }
 
+static void from_script_array_has_indices_and_how_many_run(void **state)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthJobOptions) options = from_script("#BERTH --array 20,1-9:2%5\n", &error);
+    assert_null(error);
+    g_autofree char *indices = berth_index_set_format(options->array);
+    assert_string_equal(indices, "1-9:2,20");
+    assert_int_equal(options->array_running_max, 5);
+    g_autoptr(BerthJobOptions) plain = from_script("#BERTH --array=0-99\n", &error);
+    assert_int_equal(berth_index_set_count(plain->array), 100);
+    assert_int_equal(plain->array_running_max, 0);
+    static const char *const wrong[] = {"#BERTH --array=\n", "#BERTH --array=5-1\n",
+                                        "#BERTH --array=1-5%0\n", "#BERTH --array=1-5%\n",
+                                        "#BERTH --array=%5\n"};
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autoptr(GError) why = NULL;
+        assert_null(from_script(wrong[i], &why));
+        assert_non_null(why);
+    }
+}
+
 static void from_script_bad_directive_names_file_and_line(void **state)
 {
     static const struct {
@@ -254,6 +275,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(from_script_directives_in_head_are_taken),
         cmocka_unit_test(from_script_signals_by_name_and_number),
+        cmocka_unit_test(from_script_array_has_indices_and_how_many_run),
         cmocka_unit_test(from_script_bad_directive_names_file_and_line),
         cmocka_unit_test(from_script_without_newline_or_with_binary_is_read),
         cmocka_unit_test(from_environment_bad_value_names_the_variable),
