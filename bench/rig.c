@@ -233,6 +233,7 @@ static gboolean take(Options *options, GError **error)
     plan->busy_percent = (guint)options->busy_percent;
     if (plan->address == NULL)
         plan->address = g_strdup("127.0.0.1");
+    rig_sources_are_local = g_str_has_prefix(plan->address, "127.");
     char *absolute = g_canonicalize_filename(plan->certificates, NULL); /* as GIO wants it */
     g_free(plan->certificates);
     plan->certificates = absolute;

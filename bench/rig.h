@@ -41,3 +41,6 @@ typedef struct {
     RigTimers *timers;
     RigCounts counts;
 } RigThread;
+
+/* Before the first thread: berthd is on this host, at 127.0.0.1. */
+extern gboolean rig_sources_are_local;

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""berthd for bench/vs-slurm, with bench/rig as its nodes."""
+
+import os
+import subprocess
+
+from vs_cluster import Cluster
+
+CONFIG = """[berthd]
+socket={0}/berthd.sock
+state={0}/state/berth.db
+log_level=warning
+[agents]
+address=127.0.0.1
+port={1}
+certificate={0}/certificates/berthd.pem
+key={0}/certificates/berthd.key
+ca={0}/certificates/ca.pem
+[defaults]
+image=empty
+vcpus=1
+memory=64M
+disk=0
+[limits]
+user_jobs_max=10000000
+page_size=10000
+[storage]
+kind=dir
+path={0}/storage
+"""
+CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
+
+
+class Berth(Cluster):
+    name = "berth"
+
+    def __init__(self, directory, prefix, port):
+        super().__init__(directory)
+        self.prefix = os.path.abspath(prefix)
+        self.port = port
+        self.environment = {name: value for name, value in self.environment.items() if not name.startswith("BERTH_")}
+        self.environment["BERTH_SOCKET"] = self.path("berthd.sock")
+        self.traced = 0  # bytes of the trace that were read
+        self.kept = 0
+
+    def program(self, name):
+        return os.path.join(self.prefix, name)
+
+    def openssl(self, *arguments):
+        subprocess.run(["openssl", *arguments], check=True, cwd=self.path("certificates"), stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL)
+
+    def prepare(self):
+        for name in ("certificates", "state", "storage", "root"):
+            os.mkdir(self.path(name))
+        self.openssl("req", "-x509", *CURVE, "-subj", "/CN=bench", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem")
+        self.openssl("req", *CURVE, "-subj", "/CN=berthd", "-addext", "extendedKeyUsage=serverAuth,clientAuth",
+                     "-keyout", "berthd.key", "-out", "berthd.csr")
+        self.openssl("x509", "-req", "-in", "berthd.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
+                     "-copy_extensions", "copy", "-days", "2", "-out", "berthd.pem")
+        self.write("berthd.conf", CONFIG.format(self.directory, self.port), 0o644)
+
+    def start_controller(self):
+        self.start("controller", self.program("berthd"), "--config", self.path("berthd.conf"))
+
+    def is_up(self):
+        self.write("root/file", "\n")
+        self.run("tar", "cf", self.path("empty.tar"), "-C", self.path("root"), ".")
+        self.run(self.program("berth"), "image", "import", "empty", self.path("empty.tar"))
+
+    def start_nodes(self, count):
+        self.start("nodes", self.program("bench/rig"), "--nodes", str(count), "--port", str(self.port), "--progress", "0",
+                   "--certificates", self.path("certificates"), "--trace", self.path("trace"))
+        self.await_true("all nodes have joined", lambda: self.run(
+            self.program("berth"), "node", "ls").stdout.count(b" up ") == count, pause=0.1)
+
+    def submit_command(self):
+        return [self.program("berth"), "submit", self.script]
+
+    def client_command(self):
+        return [self.program("bench/submit")]
+
+    def ask_command(self):
+        return [self.program("berth"), "node", "ls"]
+
+    def list_command(self):
+        return [self.program("berth"), "ls"]
+
+    def jobs(self):
+        lines = self.run(*self.list_command()).stdout.decode().splitlines()[1:]
+        return {int(line.split()[0]) for line in lines}
+
+    def trace(self):
+        if not os.path.exists(self.path("trace")):
+            return
+        with open(self.path("trace")) as file:
+            file.seek(self.traced)
+            for line in file:
+                if not line.endswith("\n"):
+                    break
+                self.traced += len(line)
+                yield line.split()
+
+    def starts(self):
+        return {int(words[1]): int(words[4]) / 1e6 for words in self.trace() if words[0] == "begin"}
+
+    def has_ended(self, count):
+        self.kept += sum(words[0] == "kept" for words in self.trace())
+        return self.kept >= count
