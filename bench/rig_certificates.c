@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns how bench/rig gets its certificates (bench/rig_certificates.h): by openssl, one process each. */
+/* Owns how bench/rig gets its certificates (bench/rig_certificates.h): by openssl, one process each, as many at a time as there are
+ * CPUs. */
 #include "config.h"
 
 #include "bench/rig_certificates.h"
@@ -9,12 +10,17 @@
 #include <gio/gio.h>
 
 /* In DIRECTORY. */
-static gboolean run(const char *directory, const char *const *argv, GError **error)
+static GSubprocess *start(const char *directory, const char *const *argv, GError **error)
 {
     g_autoptr(GSubprocessLauncher) launcher =
         g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDERR_SILENCE);
     g_subprocess_launcher_set_cwd(launcher, directory);
-    g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, argv, error);
+    return g_subprocess_launcher_spawnv(launcher, argv, error);
+}
+
+static gboolean run(const char *directory, const char *const *argv, GError **error)
+{
+    g_autoptr(GSubprocess) process = start(directory, argv, error);
     return process != NULL && g_subprocess_wait_check(process, NULL, error);
 }
 
@@ -37,29 +43,53 @@ static gboolean make_key(const char *directory, GError **error)
             run(directory, keep, error));
 }
 
-static gboolean make_one(const char *directory, const char *name, GError **error)
+/* NULL, and no ERROR: it is there. */
+static GSubprocess *make_one(const char *directory, const char *name, GError **error)
 {
     g_autofree char *file = g_strconcat(name, ".pem", NULL);
     g_autofree char *subject = g_strconcat("/CN=", name, NULL);
     const char *const argv[] = {
         "openssl", "x509",   "-new",   "-force_pubkey", "rig.pub", "-subj", subject, "-CA",
         "ca.pem",  "-CAkey", "ca.key", "-days",         "30",      "-out",  file,    NULL};
-    return has(directory, file) || run(directory, argv, error);
+    return has(directory, file) ? NULL : start(directory, argv, error);
+}
+
+/* Waits for those that were started first until no more than LEFT run. */
+static gboolean await(GQueue *running, guint left, GError **error)
+{
+    gboolean is_good = TRUE;
+    while (running->length > left) {
+        g_autoptr(GSubprocess) process = g_queue_pop_head(running);
+        is_good = g_subprocess_wait_check(process, NULL, is_good ? error : NULL) && is_good;
+    }
+    return is_good;
+}
+
+static gboolean make_all(const char *directory, guint n_nodes, GQueue *running, GError **error)
+{
+    for (guint i = 0; i < n_nodes; i++) {
+        GError *reason = NULL;
+        g_autofree char *name = rig_node_name(i);
+        GSubprocess *process = make_one(directory, name, &reason);
+        if (reason != NULL) {
+            g_propagate_error(error, reason);
+            return FALSE;
+        }
+        if (process != NULL)
+            g_queue_push_tail(running, process);
+        if (!await(running, g_get_num_processors(), error))
+            return FALSE;
+    }
+    return await(running, 0, error);
 }
 
 gboolean rig_certificates_make(const char *directory, guint n_nodes, GError **error)
 {
-    if (!make_key(directory, error)) {
-        g_prefix_error(error, "cannot make the nodes' key in %s with openssl: ", directory);
-        return FALSE;
-    }
-    for (guint i = 0; i < n_nodes; i++) {
-        g_autofree char *name = rig_node_name(i);
-        if (!make_one(directory, name, error)) {
-            g_prefix_error(error, "cannot make the certificate of %s in %s with openssl: ", name,
-                           directory);
-            return FALSE;
-        }
-    }
-    return TRUE;
+    GQueue running = G_QUEUE_INIT;
+    gboolean is_done = make_key(directory, error) && make_all(directory, n_nodes, &running, error);
+    if (!is_done)
+        g_prefix_error(error,
+                       "cannot make the nodes' certificates in %s with openssl: ", directory);
+    await(&running, 0, NULL);
+    return is_done;
 }

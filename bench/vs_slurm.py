@@ -97,8 +97,6 @@ class Slurm(Cluster):
             parameters=self.parameters, nodes=count, node_port=self.port + CONTROLLER_PORTS,
             last_node_port=self.port + CONTROLLER_PORTS + count - 1, cpus=CPUS, scheduler="builtin",
             state="UNKNOWN" if self.nodes else "DOWN", partition="UP" if self.nodes else "DOWN"), 0o644)
-        # Without it slurmd asks systemd for a scope of its own.
-        self.write("cgroup.conf", "CgroupPlugin=cgroup/v1\nCgroupAutomount=no\n", 0o644)
         self.run("cc", "-O2", "-I", os.path.dirname(self.source), "-o", self.path("submit"),
                  os.path.join(self.source, "submit.c"), os.path.join(self.source, "submit_slurm.c"), "-lslurm")
         self.start("munge", "munged", "--foreground", "--force", "--num-threads=10", f"--socket={self.path('munge.socket')}",
