@@ -48,9 +48,12 @@ static GSubprocess *make_one(const char *directory, const char *name, GError **e
 {
     g_autofree char *file = g_strconcat(name, ".pem", NULL);
     g_autofree char *subject = g_strconcat("/CN=", name, NULL);
-    const char *const argv[] = {
-        "openssl", "x509",   "-new",   "-force_pubkey", "rig.pub", "-subj", subject, "-CA",
-        "ca.pem",  "-CAkey", "ca.key", "-days",         "30",      "-out",  file,    NULL};
+    /* Not the next of ca.srl, which another one may be reading. */
+    g_autofree char *serial = g_strdup_printf("0x%08x%08x", g_random_int() | 1, g_random_int());
+    const char *const argv[] = {"openssl", "x509",   "-new",        "-force_pubkey", "rig.pub",
+                                "-subj",   subject,  "-set_serial", serial,          "-CA",
+                                "ca.pem",  "-CAkey", "ca.key",      "-days",         "30",
+                                "-out",    file,     NULL};
     return has(directory, file) ? NULL : start(directory, argv, error);
 }
 
