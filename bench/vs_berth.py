@@ -4,7 +4,7 @@
 import os
 import subprocess
 
-from vs_cluster import Cluster
+from vs_cluster import START_SECONDS, Cluster
 
 CONFIG = """[berthd]
 socket={0}/berthd.sock
@@ -13,9 +13,9 @@ log_level=warning
 [agents]
 address=127.0.0.1
 port={1}
-certificate={0}/certificates/berthd.pem
-key={0}/certificates/berthd.key
-ca={0}/certificates/ca.pem
+certificate={2}/berthd.pem
+key={2}/berthd.key
+ca={2}/ca.pem
 [defaults]
 image=empty
 vcpus=1
@@ -34,8 +34,10 @@ CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 class Berth(Cluster):
     name = "berth"
 
-    def __init__(self, directory, prefix, port):
+    def __init__(self, directory, prefix, port, certificates=None):
+        """CERTIFICATES: a directory for them that is kept; None: they are made for this cluster."""
         super().__init__(directory)
+        self.certificates = os.path.abspath(certificates) if certificates else self.path("certificates")
         self.prefix = os.path.abspath(prefix)
         self.port = port
         self.environment = {name: value for name, value in self.environment.items() if not name.startswith("BERTH_")}
@@ -47,18 +49,23 @@ class Berth(Cluster):
         return os.path.join(self.prefix, name)
 
     def openssl(self, *arguments):
-        subprocess.run(["openssl", *arguments], check=True, cwd=self.path("certificates"), stdout=subprocess.DEVNULL,
+        subprocess.run(["openssl", *arguments], check=True, cwd=self.certificates, stdout=subprocess.DEVNULL,
                        stderr=subprocess.DEVNULL)
 
     def prepare(self):
-        for name in ("certificates", "state", "storage", "root"):
+        for name in ("state", "storage", "root"):
             os.mkdir(self.path(name))
-        self.openssl("req", "-x509", *CURVE, "-subj", "/CN=bench", "-days", "2", "-keyout", "ca.key", "-out", "ca.pem")
+        os.makedirs(self.certificates, exist_ok=True)
+        self.write("berthd.conf", CONFIG.format(self.directory, self.port, self.certificates), 0o644)
+        if not os.path.exists(os.path.join(self.certificates, "berthd.pem")):
+            self.make_certificates()
+
+    def make_certificates(self):
+        self.openssl("req", "-x509", *CURVE, "-subj", "/CN=bench", "-days", "30", "-keyout", "ca.key", "-out", "ca.pem")
         self.openssl("req", *CURVE, "-subj", "/CN=berthd", "-addext", "extendedKeyUsage=serverAuth,clientAuth",
                      "-keyout", "berthd.key", "-out", "berthd.csr")
         self.openssl("x509", "-req", "-in", "berthd.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-copy_extensions", "copy", "-days", "2", "-out", "berthd.pem")
-        self.write("berthd.conf", CONFIG.format(self.directory, self.port), 0o644)
+                     "-copy_extensions", "copy", "-days", "30", "-out", "berthd.pem")
 
     def start_controller(self):
         self.start("controller", self.program("berthd"), "--config", self.path("berthd.conf"))
@@ -68,11 +75,14 @@ class Berth(Cluster):
         self.run("tar", "cf", self.path("empty.tar"), "-C", self.path("root"), ".")
         self.run(self.program("berth"), "image", "import", "empty", self.path("empty.tar"))
 
-    def start_nodes(self, count):
+    def start_nodes(self, count, *options, seconds=START_SECONDS):
         self.start("nodes", self.program("bench/rig"), "--nodes", str(count), "--port", str(self.port), "--progress", "0",
-                   "--certificates", self.path("certificates"), "--trace", self.path("trace"))
+                   "--certificates", self.certificates, "--trace", self.path("trace"), *options)
+        self.await_nodes(count, seconds)
+
+    def await_nodes(self, count, seconds=START_SECONDS):
         self.await_true("all nodes have joined", lambda: self.run(
-            self.program("berth"), "node", "ls").stdout.count(b" up ") == count, pause=0.1)
+            self.program("berth"), "node", "ls").stdout.count(b" up ") == count, seconds, 0.5 + count / 5000)
 
     def submit_command(self):
         return [self.program("berth"), "submit", self.script]

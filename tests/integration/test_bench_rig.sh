@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bench/rig and bench/vs-slurm, its side of Berth, with few jobs: what they count is what was done, through lost connections and a
+# bench/rig, bench/scale and bench/vs-slurm's side of Berth, with few jobs: what they count is what was done, through lost connections and a
 # berthd that is killed, and nothing of them is left.
 set -euo pipefail
 work=$(mktemp -d)
@@ -23,6 +23,14 @@ for wrong in "--only nothing" "--count list=3" "--count list" "--schedulers pbs"
     # shellcheck disable=SC2086 # words
     ! "$top_srcdir/bench/vs-slurm" $wrong 2>/dev/null || { echo "$wrong is taken" >&2; exit 1; }
 done
+
+"$top_srcdir/bench/scale" --prefix "$top_builddir" --directory "$work" --certificates "$work/certificates" --json \
+    --nodes 8 --guests 20 --rate 40 --seconds 2 >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
+python3 - "$work/out" <<'PYTHON'
+import json, sys
+found = json.load(open(sys.argv[1]))
+assert found["submitted"] == 80 and found["lost"] == 0 and found["doubled"] == 0 and len(found["parts"]) == 10, found
+PYTHON
 
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$top_srcdir/bench" python3 - "$work" "$top_builddir" <<'PYTHON'
 import json, signal, sys, time
