@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
 import threading
 import time
@@ -26,6 +27,16 @@ PRIVATE_OPEN_FILES = 65536
 def adopt_orphans():
     """What daemons leave behind becomes a child of this process, which can end it then without looking at others'."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def end_on_signals():
+    """Through what cleans up, which a second signal does not disturb."""
+    def end(number, _):
+        for other in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(other, signal.SIG_IGN)
+        sys.exit(128 + number)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, end)
 
 
 def children():
