@@ -257,16 +257,24 @@ static void raise_limits(void)
     }
 }
 
+static void clear(Options *options)
+{
+    g_free(options->plan.address);
+    g_free(options->plan.certificates);
+    g_free(options->trace);
+}
+G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Options, clear)
+
 int main(int argc, char **argv)
 {
     g_autoptr(GError) error = NULL;
-    Options options = {.nodes = 100,
-                       .port = 7440,
-                       .vcpus = 64,
-                       .memory_mib = 262144,
-                       .busy_percent = 80,
-                       .join_rate = 500,
-                       .progress_sec = 5};
+    g_auto(Options) options = {.nodes = 100,
+                               .port = 7440,
+                               .vcpus = 64,
+                               .memory_mib = 262144,
+                               .busy_percent = 80,
+                               .join_rate = 500,
+                               .progress_sec = 5};
     prctl(PR_SET_NAME, "rig");
     if (!parse(&options, &argc, &argv, &error) || !take(&options, &error)) {
         fprintf(stderr, "rig: %s\n", error->message);
