@@ -192,20 +192,20 @@ static gboolean check_connected(GIOStream *stream, const char *who, GError **err
     return remote != NULL;
 }
 
+/* With our database from the first: of one that is made without, GLib reads all authorities of the system. */
 static GIOStream *make_connection(const BerthTlsConfig *config, GIOStream *stream, const char *host,
                                   GError **error)
 {
-    if (host == NULL) {
-        GIOStream *server = g_tls_server_connection_new(stream, config->certificate, error);
-        if (server != NULL)
-            g_object_set(server, "authentication-mode", G_TLS_AUTHENTICATION_REQUIRED, NULL);
-        return server;
-    }
+    GTlsBackend *backend = g_tls_backend_get_default();
+    if (host == NULL)
+        return g_initable_new(g_tls_backend_get_server_connection_type(backend), NULL, error,
+                              "base-io-stream", stream, "certificate", config->certificate,
+                              "database", config->ca, "authentication-mode",
+                              G_TLS_AUTHENTICATION_REQUIRED, NULL);
     g_autoptr(GSocketConnectable) identity = g_network_address_new(host, 0);
-    GIOStream *client = g_tls_client_connection_new(stream, identity, error);
-    if (client != NULL)
-        g_tls_connection_set_certificate(G_TLS_CONNECTION(client), config->certificate);
-    return client;
+    return g_initable_new(g_tls_backend_get_client_connection_type(backend), NULL, error,
+                          "base-io-stream", stream, "server-identity", identity, "certificate",
+                          config->certificate, "database", config->ca, NULL);
 }
 
 /* TASK has the handshake, and is taken over. */
@@ -278,7 +278,6 @@ void berth_tls_handshake_async(const BerthTlsConfig *config, GIOStream *stream, 
     Handshake *handshake = handshake_new(config, who, host != NULL, timeout_msec, cancellable);
     g_task_set_task_data(task, handshake, handshake_free);
     GTlsConnection *tls = handshake->connection = G_TLS_CONNECTION(g_steal_pointer(&connection));
-    g_tls_connection_set_database(tls, config->ca);
     /* Frames have lengths: an end without notice can be told from an orderly one. */
     g_tls_connection_set_require_close_notify(tls, FALSE);
     g_signal_connect_data(tls, "accept-certificate", G_CALLBACK(on_certificate), handshake, NULL,
