@@ -98,7 +98,7 @@ _berth_image() { # SUBCOMMAND, "" while it is being typed
 
 _berth_help() { # the first word of a command, "" while it is being typed
     case $1 in
-    "") _berth_words submit run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
+    "") _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version ;;
     node) _berth_words ls show cordon uncordon drain undrain down up exec roll ;;
     image) _berth_words import ls show rm ;;
     checkpoint) _berth_words ls rm ;;
@@ -109,6 +109,11 @@ _berth_verb() { # VERB [SUBCOMMAND]
     case $1 in
     help) ((COMP_CWORD <= i + 2)) && _berth_help "${2-}" ;;
     submit | run) _berth_submission ;;
+    bulk)
+        case $prev in
+        --key | -k) ;;
+        *) [[ $cur == -* ]] && _berth_words --key --help || _berth_files ;;
+        esac ;;
     ls) _berth_list ;;
     show) _berth_words $(_berth_names ls --all) --json --help ;;
     why) _berth_words $(_berth_names ls --all) --json --help ;;
@@ -171,7 +176,7 @@ _berth() {
         socket=${COMP_WORDS[i - 1]-}
     fi
     if ((COMP_CWORD <= i)); then
-        _berth_words submit run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
+        _berth_words submit bulk run ls show why top logs events wait cancel hold release freeze thaw checkpoint restore migrate resize extend exec attach node image version help --help \
             --version --socket
     elif ((COMP_CWORD == i + 1)); then
         _berth_verb "${COMP_WORDS[i]}"

@@ -106,6 +106,7 @@ void berth_cli_report(const GError *error, int *out_status);
 /* --- verbs (cli/<verb>.c), listed in cli/commands.c ------------------------------------------ */
 
 gboolean berth_cli_submit(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
+gboolean berth_cli_bulk(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_run(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);
 gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, GError **error);

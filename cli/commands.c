@@ -6,6 +6,7 @@
 
 static const BerthCommand commands[] = {
     {"submit", "Submit a script or a command as a job and print its number", berth_cli_submit},
+    {"bulk", "Submit a job for each line of JSON", berth_cli_bulk},
     {"run", "Submit, follow the output, exit with the job's status", berth_cli_run},
     {"ls", "List jobs", berth_cli_ls},
     {"show", "Show all that is known of a job", berth_cli_show},

@@ -21,7 +21,10 @@
 void berth_submission_free(BerthSubmission *submission)
 {
     g_clear_pointer(&submission->options, berth_job_options_free);
-    g_clear_pointer(&submission->payload, berth_payload_free);
+    if (!submission->shares_payload)
+        g_clear_pointer(&submission->payload, berth_payload_free);
+    g_clear_pointer(&submission->command, g_strfreev);
+    g_clear_pointer(&submission->script, g_bytes_unref);
     if (submission->spec != NULL)
         berth__job_spec__free_unpacked(submission->spec, NULL);
     g_free(submission);
@@ -405,16 +408,55 @@ static gboolean check_output(const char *pattern, GError **error)
     return FALSE;
 }
 
-gboolean berth_submission_prepare(BerthSubmission *submission, BerthCli *cli, GError **error)
+/* What its files are. */
+static gboolean look_at_files(BerthSubmission *submission, BerthCli *cli, GError **error)
 {
     guint64 max_bytes = 0;
     const BerthJobOptions *options = submission->options;
-    if (!check_output(options->output, error) || !check_output(options->error, error))
-        return FALSE;
-    if (options->inputs->len > 0 &&
-        (!input_limit(cli, &max_bytes, error) || !add_inputs(submission, max_bytes, error)))
-        return FALSE;
-    return berth_payload_upload(submission->payload, cli, error);
+    return check_output(options->output, error) && check_output(options->error, error) &&
+           (options->inputs->len == 0 ||
+            (input_limit(cli, &max_bytes, error) && add_inputs(submission, max_bytes, error)));
+}
+
+gboolean berth_submission_prepare(BerthSubmission *submission, BerthCli *cli, GError **error)
+{
+    return look_at_files(submission, cli, error) &&
+           berth_payload_upload(submission->payload, cli, error);
+}
+
+/* --- one of several ---------------------------------------------------------------------------- */
+
+BerthSubmission *berth_submission_begin(BerthPayload *payload, const char *script, char **words,
+                                        GError **error)
+{
+    g_autoptr(BerthSubmission) submission = g_new0(BerthSubmission, 1);
+    g_autoptr(GPtrArray) command = g_ptr_array_new_with_free_func(g_free);
+    submission->payload = payload;
+    submission->shares_payload = TRUE;
+    submission->options = berth_job_options_new();
+    if (script != NULL) {
+        gsize length = 0;
+        if (!read_file(script, &submission->script, error))
+            return NULL;
+        const char *text = g_bytes_get_data(submission->script, &length);
+        if (!berth_job_options_from_script(submission->options, text, length, script, error))
+            return NULL;
+        g_ptr_array_add(command, g_strdup(script));
+    }
+    for (char **word = words; *word != NULL; word++)
+        g_ptr_array_add(command, g_strdup(*word));
+    g_ptr_array_add(command, NULL);
+    submission->command = (char **)g_ptr_array_steal(command, NULL);
+    if (!check_command(submission->command, error) ||
+        !berth_job_options_from_environment(submission->options, error))
+        return NULL;
+    return g_steal_pointer(&submission);
+}
+
+gboolean berth_submission_complete(BerthSubmission *submission, BerthCli *cli, GError **error)
+{
+    fill_spec(submission, submission->command, submission->script);
+    return look_at_files(submission, cli, error);
 }
 
 typedef struct {

@@ -8,6 +8,9 @@
 typedef struct {
     BerthJobOptions *options;
     BerthPayload *payload;
+    gboolean shares_payload; /* with others: it is somebody else's */
+    char **command;          /* of begin(), until complete() */
+    GBytes *script;
     Berth__JobSpec *spec; /* owned; freed as an unpacked message */
 } BerthSubmission;
 
@@ -18,6 +21,14 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthSubmission, berth_submission_free)
  * the script. SCRIPT "-" is read from standard input; in ARGV it becomes "stdin". */
 BerthSubmission *berth_submission_parse(int argc, char **argv, const char *description,
                                         int *out_status, GError **error);
+
+/* One of several, whose content goes into PAYLOAD (transfer none): SCRIPT, a path, or NULL, with WORDS as its arguments or as a
+ * command of the image. Has the options of the script's own lines and of the environment; those of others may be set then,
+ * before it is complete. */
+BerthSubmission *berth_submission_begin(BerthPayload *payload, const char *script, char **words,
+                                        GError **error);
+/* Checks it, and hashes its input files. */
+gboolean berth_submission_complete(BerthSubmission *submission, BerthCli *cli, GError **error);
 
 /* Checks where output is to go, hashes input files and uploads what is large: all that can take
  * long, or be given up without a trace. */

@@ -537,6 +537,19 @@ static gboolean option_callback(const char *name, const char *value, gpointer da
     return FALSE;
 }
 
+gboolean berth_job_options_set(BerthJobOptions *options, const char *name, const char *value,
+                               GError **error)
+{
+    g_autofree char *dashed = g_strconcat("--", name, NULL);
+    const JobOption *option = find_option(dashed);
+    if (option != NULL)
+        return take_value(options, option, value, error);
+    g_autofree char *shown = berth_printable(name);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "there is no option \"%s\"; berth submit --help shows those that there are", shown);
+    return FALSE;
+}
+
 const GOptionEntry *berth_job_option_entries(void)
 {
     static GOptionEntry entries[G_N_ELEMENTS(job_options) + 1];

@@ -47,6 +47,10 @@ BerthJobOptions *berth_job_options_new(void);
 void berth_job_options_free(BerthJobOptions *options);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthJobOptions, berth_job_options_free)
 
+/* Sets the option of this long NAME, as "--NAME=VALUE" would. INVALID_ARGUMENT: there is none, or VALUE is none of its. */
+gboolean berth_job_options_set(BerthJobOptions *options, const char *name, const char *value,
+                               GError **error);
+
 /* GOption entries for all of them; the group's user data must be the BerthJobOptions. (static) */
 const GOptionEntry *berth_job_option_entries(void);
 

@@ -24,6 +24,12 @@ static void jobs_submit(Berth__Jobs_Service *service, const Berth__SubmitRequest
     berth_submit(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_submit_many(Berth__Jobs_Service *service, const Berth__SubmitManyRequest *request,
+                             Berth__SubmitManyReply_Closure closure, void *closure_data)
+{
+    berth_submit_many(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
                      Berth__Job_Closure closure, void *closure_data)
 {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns submissions from the request to its answer. The rules for a specification are
  * spec_check.c's, where blobs are kept is submit_blobs.c's, and whether the cluster can run it is
- * the core's to say.
+ * the core's to say. Jobs that come in one call go the same way together, and each has an answer of its own.
  *
  * Invariant: a user's idempotency key leads to one job, whether the first request with it was
- * committed, is under way, or comes again on another connection. */
+ * committed, is under way, or comes again on another connection or in the same call. */
 #include "config.h"
 
 #include "scheduler/daemon/submit.h"
@@ -20,23 +20,36 @@
 #include <string.h>
 
 #define KEY_MAX_BYTES 128u
+#define JOBS_MAX      10000u /* in one call */
 
 struct BerthSubmissions {
     GHashTable *by_key; /* "UID:KEY" -> Submission, while under way */
 };
 
+/* What came in one call, whose request is ours until it ends. */
 typedef struct {
     BerthDaemon *daemon;
-    GPtrArray *calls; /* BerthRpcCall: the first one's request is ours until it ends */
-    const Berth__SubmitRequest *request;
+    BerthRpcCall *call;
     guint32 uid;
     guint32 gid;
     char *user;
-    char *user_key; /* in by_key, or NULL */
+    const ProtobufCBinaryData *shared; /* contents of blobs that its jobs name, beside their own */
+    gsize n_shared;
+    GPtrArray *members; /* Submission, in their order, owned */
+    guint n_open;       /* of these, that have no answer yet */
+    gboolean is_many;   /* it is answered with a list */
+} Group;
+
+typedef struct {
+    Group *group;
+    const Berth__SubmitRequest *request;
+    char *user_key;    /* in by_key, or NULL */
+    GPtrArray *joined; /* Submission: of the same key, which get the same answer; or NULL */
     Berth__JobSpec *spec;
     BerthIndexSet *array; /* its indices; NULL = it is none */
     GPtrArray *places;    /* BerthBlobPlace */
-    guint64 job;
+    guint64 job;          /* the answer, or ... */
+    GError *error;
 } Submission;
 
 BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
@@ -52,33 +65,86 @@ void berth_submissions_free(BerthSubmissions *submissions)
     g_free(submissions);
 }
 
-static void submission_free(Submission *submission)
+static void submission_free(gpointer data)
 {
-    if (submission->user_key)
-        g_hash_table_remove(submission->daemon->submissions->by_key, submission->user_key);
-    g_ptr_array_unref(submission->calls);
-    berth__job_spec__free_unpacked(submission->spec, NULL);
+    Submission *submission = data;
+    if (submission->spec)
+        berth__job_spec__free_unpacked(submission->spec, NULL);
     g_clear_pointer(&submission->array, berth_index_set_free);
     g_clear_pointer(&submission->places, g_ptr_array_unref);
-    g_free(submission->user);
+    g_clear_pointer(&submission->joined, g_ptr_array_unref);
+    g_clear_error(&submission->error);
     g_free(submission->user_key);
     g_free(submission);
 }
 
-static void fail_all(Submission *submission, const GError *error)
+/* --- answers ----------------------------------------------------------------------------------- */
+
+static void reply_one(const Group *group)
 {
-    for (guint i = 0; i < submission->calls->len; i++)
-        berth_rpc_call_fail(g_ptr_array_index(submission->calls, i), error);
-    submission_free(submission);
+    const Submission *submission = g_ptr_array_index(group->members, 0);
+    Berth__SubmitReply reply = BERTH__SUBMIT_REPLY__INIT;
+    reply.job = submission->job;
+    if (submission->error)
+        berth_rpc_call_fail(group->call, submission->error);
+    else
+        berth_rpc_call_reply(group->call, &reply.base);
 }
 
-static void reply_all(Submission *submission, guint64 job)
+static void reply_many(const Group *group)
 {
-    Berth__SubmitReply reply = BERTH__SUBMIT_REPLY__INIT;
-    reply.job = job;
-    for (guint i = 0; i < submission->calls->len; i++)
-        berth_rpc_call_reply(g_ptr_array_index(submission->calls, i), &reply.base);
-    submission_free(submission);
+    guint n = group->members->len;
+    g_autofree Berth__SubmitManyReply__Result *results = g_new(Berth__SubmitManyReply__Result, n);
+    g_autofree Berth__SubmitManyReply__Result **pointers =
+        g_new(Berth__SubmitManyReply__Result *, n);
+    g_autofree Berth__Error *errors = g_new(Berth__Error, n);
+    Berth__SubmitManyReply reply = BERTH__SUBMIT_MANY_REPLY__INIT;
+    for (guint i = 0; i < n; i++) {
+        const Submission *submission = g_ptr_array_index(group->members, i);
+        berth__submit_many_reply__result__init(&results[i]);
+        pointers[i] = &results[i];
+        results[i].job = submission->job;
+        if (!submission->error)
+            continue;
+        berth__error__init(&errors[i]);
+        errors[i].code = (Berth__ErrorCode)submission->error->code;
+        errors[i].message = submission->error->message;
+        results[i].error = &errors[i];
+    }
+    reply.results = pointers;
+    reply.n_results = n;
+    berth_rpc_call_reply(group->call, &reply.base);
+}
+
+/* So many of its jobs have their answers. */
+static void group_close(Group *group, guint n)
+{
+    group->n_open -= n;
+    if (group->n_open > 0)
+        return;
+    (group->is_many ? reply_many : reply_one)(group);
+    g_ptr_array_unref(group->members);
+    g_free(group->user);
+    g_free(group);
+}
+
+static void answer(Submission *submission, guint64 job, const GError *error)
+{
+    Group *group = submission->group;
+    g_autoptr(GPtrArray) joined = g_steal_pointer(&submission->joined);
+    submission->job = error ? 0 : job;
+    submission->error = error ? g_error_copy(error) : NULL;
+    if (submission->user_key)
+        g_hash_table_remove(group->daemon->submissions->by_key, submission->user_key);
+    for (guint i = 0; joined && i < joined->len; i++)
+        answer(g_ptr_array_index(joined, i), job, error);
+    group_close(group, 1);
+}
+
+static void answer_all(GPtrArray *submissions, const GError *error)
+{
+    for (guint i = 0; i < submissions->len; i++)
+        answer(g_ptr_array_index(submissions, i), 0, error);
 }
 
 /* --- what can be said at once ----------------------------------------------------------------- */
@@ -105,11 +171,11 @@ static gboolean check_key(const char *key, GError **error)
 }
 
 /* What may have changed again by the time the job is decided on. */
-static gboolean check_present(Submission *submission, GError **error)
+static gboolean check_present(const Submission *submission, GError **error)
 {
-    BerthDaemon *daemon = submission->daemon;
+    BerthDaemon *daemon = submission->group->daemon;
     if (!berth_engine_check(daemon->engine, error) ||
-        !check_user_limit(daemon, submission->uid, error))
+        !check_user_limit(daemon, submission->group->uid, error))
         return FALSE;
     const Berth__Image *image =
         berth_image_table_get(daemon->images, submission->spec->image, error);
@@ -118,13 +184,13 @@ static gboolean check_present(Submission *submission, GError **error)
 
 /* --- the decision ------------------------------------------------------------------------------ */
 
-static GArray *find_nodes(Submission *submission, GError **error)
+static GArray *find_nodes(const Submission *submission, GError **error)
 {
     const Berth__JobSpec *spec = submission->spec;
     g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(guint32));
     g_autoptr(GHashTable) seen = g_hash_table_new(NULL, NULL);
     for (gsize i = 0; i < spec->n_nodes; i++) {
-        guint32 handle = berth_core_find_node(submission->daemon->core, spec->nodes[i]);
+        guint32 handle = berth_core_find_node(submission->group->daemon->core, spec->nodes[i]);
         if (handle == 0) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "there is no node \"%s\"; berth node ls shows those that there are",
@@ -137,65 +203,101 @@ static GArray *find_nodes(Submission *submission, GError **error)
     return g_steal_pointer(&nodes);
 }
 
+/* Those of one turn. */
 static void on_committed(const GError *error, gpointer user_data)
 {
-    Submission *submission = user_data;
-    if (error) {
-        fail_all(submission, error);
-        return;
+    g_autoptr(GPtrArray) decided = user_data;
+    for (guint i = 0; i < decided->len; i++) {
+        Submission *submission = g_ptr_array_index(decided, i);
+        guint64 job = submission->job;
+        if (!error)
+            berth_job_numbers_given(submission->group->daemon->numbers, job);
+        answer(submission, job, error);
     }
-    berth_job_numbers_given(submission->daemon->numbers, submission->job);
-    reply_all(submission, submission->job);
 }
 
-static void put_blobs(Submission *submission, BerthStoreBatch *batch)
+/* PUT: digests of those that are in the batch. */
+static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreBatch *batch)
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->is_new && !place->to_storage)
+        if (!place->is_new || place->to_storage)
+            continue;
+        g_autoptr(GBytes) digest = g_bytes_new(place->digest, sizeof place->digest);
+        if (g_hash_table_add(put, g_bytes_ref(digest)))
             berth_store_batch_put_blob(batch, place->digest, place->content);
     }
 }
 
-static gboolean decide(Submission *submission, GError **error)
+static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
 {
-    BerthDaemon *daemon = submission->daemon;
+    const Group *group = submission->group;
+    BerthDaemon *daemon = group->daemon;
     g_autoptr(GArray) nodes = NULL;
     if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
         !berth_job_numbers_check(daemon->numbers, error))
         return FALSE;
-    g_autoptr(Berth__Job) job = berth_record_new_job(
-        daemon->next_job, submission->spec, submission->array, submission->user, submission->uid,
-        submission->gid, berth_engine_now_usec(daemon->engine));
+    g_autoptr(Berth__Job) job =
+        berth_record_new_job(daemon->next_job, submission->spec, submission->array, group->user,
+                             group->uid, group->gid, berth_engine_now_usec(daemon->engine));
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
     berth_record_job_to_core(job, submission->spec, submission->array,
                              (const guint32 *)(void *)nodes->data, nodes->len, &event.submitted);
-    BerthTurn *turn = berth_engine_begin(daemon->engine);
     if (!berth_turn_submit(turn, &event, job, submission->spec,
-                           submission->request->idempotency_key, error)) {
-        berth_turn_commit(turn);
+                           submission->request->idempotency_key, error))
         return FALSE;
-    }
     submission->job = daemon->next_job++;
-    put_blobs(submission, berth_turn_batch(turn));
-    berth_turn_then(turn, on_committed, submission);
-    berth_turn_commit(turn);
     return TRUE;
+}
+
+/* All in one turn, so that they are durable together. */
+static void decide_all(GPtrArray *submissions)
+{
+    const Submission *first = g_ptr_array_index(submissions, 0);
+    g_autoptr(GHashTable) put =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    g_autoptr(GPtrArray) refused = g_ptr_array_new();
+    g_autoptr(GPtrArray) errors = g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free);
+    GPtrArray *decided = g_ptr_array_new();
+    BerthTurn *turn = berth_engine_begin(first->group->daemon->engine);
+    for (guint i = 0; i < submissions->len; i++) {
+        Submission *submission = g_ptr_array_index(submissions, i);
+        GError *error = NULL;
+        if (decide(submission, turn, &error)) {
+            put_blobs(submission, put, berth_turn_batch(turn));
+            g_ptr_array_add(decided, submission);
+            continue;
+        }
+        g_ptr_array_add(refused, submission);
+        g_ptr_array_add(errors, error);
+    }
+    berth_turn_then(turn, on_committed, decided);
+    berth_turn_commit(turn);
+    for (guint i = 0; i < refused->len; i++)
+        answer(g_ptr_array_index(refused, i), 0, g_ptr_array_index(errors, i));
 }
 
 static void on_numbered(const GError *failed, gpointer user_data)
 {
-    Submission *submission = user_data;
-    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) submissions = user_data;
     if (failed)
-        fail_all(submission, failed);
-    else if (!decide(submission, &error))
-        fail_all(submission, error);
+        answer_all(submissions, failed);
+    else
+        decide_all(submissions);
 }
 
-static void finish(Submission *submission)
+/* SUBMISSIONS (transfer full), of one group. */
+static void finish(GPtrArray *submissions)
 {
-    berth_job_numbers_wait(submission->daemon->numbers, on_numbered, submission);
+    const Submission *first = g_ptr_array_index(submissions, 0);
+    berth_job_numbers_wait(first->group->daemon->numbers, on_numbered, submissions);
+}
+
+static void finish_one(Submission *submission)
+{
+    GPtrArray *alone = g_ptr_array_new();
+    g_ptr_array_add(alone, submission);
+    finish(alone);
 }
 
 /* --- blobs ------------------------------------------------------------------------------------- */
@@ -229,20 +331,20 @@ static void on_settled(GObject *source, GAsyncResult *result, gpointer user_data
     Submission *submission = user_data;
     g_autoptr(GError) error = NULL;
     berth_work_finish(result, &error);
-    if (error) {
-        fail_all(submission, error);
-        return;
-    }
-    finish(submission);
+    if (error)
+        answer(submission, 0, error);
+    else
+        finish_one(submission);
 }
 
 /* From here on the collection of garbage leaves them alone. */
-static gboolean guard_blobs(Submission *submission, GError **error)
+static gboolean guard_blobs(const Submission *submission, GError **error)
 {
+    const Group *group = submission->group;
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->to_storage && !berth_blob_guard_touch(submission->daemon->blob_guard,
-                                                         submission->uid, place->digest, error)) {
+        if (place->to_storage &&
+            !berth_blob_guard_touch(group->daemon->blob_guard, group->uid, place->digest, error)) {
             g_autofree char *hex = berth_digest_to_hex(place->digest);
             g_prefix_error(error, "sha256:%s: ", hex);
             return FALSE;
@@ -251,85 +353,149 @@ static gboolean guard_blobs(Submission *submission, GError **error)
     return TRUE;
 }
 
+/* What a worker has found of one. */
 typedef struct {
     guint64 known_job; /* by its idempotency key; 0 = none */
     GPtrArray *places;
+    GError *error;
 } Placed;
 
-static void placed_free(gpointer data)
+static void placed_clear(gpointer data)
 {
     Placed *placed = data;
     g_clear_pointer(&placed->places, g_ptr_array_unref);
-    g_free(placed);
+    g_clear_error(&placed->error);
+}
+
+/* Those that go on together. */
+typedef struct {
+    Group *group;
+    GPtrArray *submissions;
+} Together;
+
+/* The contents that came for SUBMISSION: its own, and those of all that it names. SHARED: their digests. */
+static GArray *contents_of(const Submission *submission, guint8 (*shared)[BERTH_SHA256_BYTES])
+{
+    const Group *group = submission->group;
+    GArray *contents = g_array_new(FALSE, FALSE, sizeof(ProtobufCBinaryData));
+    g_autoptr(GPtrArray) named = berth_spec_blobs(submission->spec);
+    g_array_append_vals(contents, submission->request->inline_blobs,
+                        (guint)submission->request->n_inline_blobs);
+    for (gsize i = 0; i < group->n_shared; i++) {
+        for (guint k = 0; k < named->len; k++) {
+            const Berth__BlobRef *blob = g_ptr_array_index(named, k);
+            if (blob->sha256.len == BERTH_SHA256_BYTES &&
+                memcmp(blob->sha256.data, shared[i], BERTH_SHA256_BYTES) == 0) {
+                g_array_append_val(contents, group->shared[i]);
+                break;
+            }
+        }
+    }
+    return contents;
+}
+
+static void place_one(const Submission *submission, guint8 (*shared)[BERTH_SHA256_BYTES],
+                      Placed *placed)
+{
+    const Group *group = submission->group;
+    BerthStore *store = group->daemon->store;
+    const char *key = submission->request->idempotency_key;
+    if (*key)
+        placed->known_job =
+            berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
+    if (placed->error || placed->known_job != 0)
+        return;
+    g_autoptr(GArray) contents = contents_of(submission, shared);
+    placed->places = berth_submit_blobs_place(submission->spec,
+                                              (const ProtobufCBinaryData *)(void *)contents->data,
+                                              contents->len, store, &placed->error);
+}
+
+static void digest_of(const ProtobufCBinaryData *content, guint8 *out_digest)
+{
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize length = BERTH_SHA256_BYTES;
+    g_checksum_update(checksum, content->data, (gssize)content->len);
+    g_checksum_get_digest(checksum, out_digest, &length);
 }
 
 static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GError **error)
 {
-    const Submission *submission = input;
-    const Berth__SubmitRequest *request = submission->request;
-    BerthStore *store = submission->daemon->store;
-    Placed *placed = g_new0(Placed, 1);
-    GError *failed = NULL;
-    if (*request->idempotency_key) {
-        placed->known_job = berth_store_find_idempotency_key(store, submission->uid,
-                                                             request->idempotency_key, &failed);
+    const Together *together = input;
+    const Group *group = together->group;
+    GArray *all = g_array_sized_new(FALSE, TRUE, sizeof(Placed), together->submissions->len);
+    g_autofree guint8(*shared)[BERTH_SHA256_BYTES] =
+        g_malloc0_n(group->n_shared + 1, BERTH_SHA256_BYTES);
+    g_array_set_clear_func(all, placed_clear);
+    g_array_set_size(all, together->submissions->len);
+    for (gsize i = 0; i < group->n_shared; i++)
+        digest_of(&group->shared[i], shared[i]);
+    for (guint i = 0; i < together->submissions->len; i++)
+        place_one(g_ptr_array_index(together->submissions, i), shared,
+                  &g_array_index(all, Placed, i));
+    return all;
+}
+
+/* TRUE: nothing is left to be done before it is decided on. */
+static gboolean take_placed(Submission *submission, Placed *placed)
+{
+    g_autoptr(GError) error = NULL;
+    BerthDaemon *daemon = submission->group->daemon;
+    if (placed->error || placed->known_job != 0) {
+        answer(submission, placed->known_job, placed->error);
+        return FALSE;
     }
-    if (!failed && placed->known_job == 0) {
-        placed->places = berth_submit_blobs_place(submission->spec, request->inline_blobs,
-                                                  request->n_inline_blobs, store, &failed);
+    submission->places = g_steal_pointer(&placed->places);
+    berth_submit_blobs_note(submission->spec, submission->places);
+    if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
+        answer(submission, 0, error);
+        return FALSE;
     }
-    if (failed) {
-        g_propagate_error(error, failed);
-        placed_free(placed);
-        return NULL;
-    }
-    return placed;
+    if (!berth_submit_blobs_need_storage(submission->places))
+        return TRUE;
+    berth_storage_link_run_for(daemon->storage, BERTH_LANE_STORAGE_DATA, submission->group->uid,
+                               "look for a job's input", settle_blobs, submission, NULL, NULL,
+                               on_settled, submission);
+    return FALSE;
 }
 
 static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    Submission *submission = user_data;
+    g_autofree Together *together = user_data;
+    g_autoptr(GPtrArray) submissions = together->submissions;
     g_autoptr(GError) error = NULL;
-    Placed *placed = berth_work_finish(result, &error);
-    if (!placed) {
-        fail_all(submission, error);
+    g_autoptr(GArray) all = berth_work_finish(result, &error);
+    g_autoptr(GPtrArray) ready = g_ptr_array_new();
+    if (!all) {
+        answer_all(submissions, error);
         return;
     }
-    guint64 known_job = placed->known_job;
-    submission->places = g_steal_pointer(&placed->places);
-    if (submission->places)
-        berth_submit_blobs_note(submission->spec, submission->places);
-    placed_free(placed);
-    if (known_job != 0) {
-        reply_all(submission, known_job);
-        return;
-    }
-    if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
-        fail_all(submission, error);
-        return;
-    }
-    if (!berth_submit_blobs_need_storage(submission->places)) {
-        finish(submission);
-        return;
-    }
-    berth_storage_link_run_for(submission->daemon->storage, BERTH_LANE_STORAGE_DATA,
-                               submission->uid, "look for a job's input", settle_blobs, submission,
-                               NULL, NULL, on_settled, submission);
+    Group *group = together->group;
+    group->n_open++; /* those that are answered do not end it meanwhile */
+    for (guint i = 0; i < submissions->len; i++)
+        if (take_placed(g_ptr_array_index(submissions, i), &g_array_index(all, Placed, i)))
+            g_ptr_array_add(ready, g_ptr_array_index(submissions, i));
+    if (ready->len > 0)
+        finish(g_steal_pointer(&ready));
+    group_close(group, 1);
 }
 
 /* --- the request ------------------------------------------------------------------------------- */
 
 static void on_user(const char *name, const GError *error, gpointer user_data)
 {
-    Submission *submission = user_data;
+    Together *together = user_data;
+    Group *group = together->group;
     if (error) { /* a job keeps its user's name for good */
-        fail_all(submission, error);
+        answer_all(together->submissions, error);
+        g_ptr_array_unref(together->submissions);
+        g_free(together);
         return;
     }
-    submission->user = g_strdup(name);
-    berth_workers_run_for(submission->daemon->workers, BERTH_LANE_READ, submission->uid,
-                          "look for a job's input", place_blobs, submission, NULL, placed_free, 0,
-                          on_placed, submission);
+    group->user = g_strdup(name);
+    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
+                          "look for jobs' input", place_blobs, together, NULL,
+                          (GDestroyNotify)g_array_unref, 0, on_placed, together);
 }
 
 static gboolean take_array(Submission *submission, GError **error)
@@ -337,37 +503,11 @@ static gboolean take_array(Submission *submission, GError **error)
     const Berth__JobSpec *spec = submission->spec;
     if (!spec->array)
         return TRUE;
-    submission->array = berth_spec_array(spec, submission->daemon->config, error);
+    submission->array = berth_spec_array(spec, submission->group->daemon->config, error);
     return submission->array != NULL;
 }
 
-static Submission *submission_new(BerthDaemon *daemon, const Berth__SubmitRequest *request,
-                                  BerthRpcCall *call)
-{
-    const BerthRpcIdentity *who = berth_rpc_call_identity(call);
-    Submission *submission = g_new0(Submission, 1);
-    submission->daemon = daemon;
-    submission->calls = g_ptr_array_new();
-    g_ptr_array_add(submission->calls, call);
-    submission->request = request;
-    submission->uid = who->uid;
-    submission->gid = who->gid;
-    submission->spec = berth_pb_dup(&request->spec->base);
-    berth_spec_apply_defaults(submission->spec, daemon->config);
-    return submission;
-}
-
-/* Joins the submission with the same key that is under way. FALSE: there is none. */
-static gboolean join_submission(BerthDaemon *daemon, const char *user_key, BerthRpcCall *call)
-{
-    Submission *submission = g_hash_table_lookup(daemon->submissions->by_key, user_key);
-    if (submission)
-        g_ptr_array_add(submission->calls, call);
-    return submission != NULL;
-}
-
-static gboolean check_request(BerthDaemon *daemon, const Berth__SubmitRequest *request,
-                              GError **error)
+static gboolean check_request(const Berth__SubmitRequest *request, GError **error)
 {
     if (!request->spec) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -377,30 +517,111 @@ static gboolean check_request(BerthDaemon *daemon, const Berth__SubmitRequest *r
     return check_key(request->idempotency_key, error);
 }
 
-void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, BerthRpcCall *call)
+static gboolean check_spec(Submission *submission, GError **error)
+{
+    const Group *group = submission->group;
+    BerthDaemon *daemon = group->daemon;
+    gboolean is_operator =
+        berth_permission_is_operator(&daemon->operators, berth_rpc_call_identity(group->call));
+    submission->spec = berth_pb_dup(&submission->request->spec->base);
+    berth_spec_apply_defaults(submission->spec, daemon->config);
+    return berth_spec_check(submission->spec, daemon->config, is_operator, error) &&
+           take_array(submission, error) && check_present(submission, error);
+}
+
+/* TRUE: one of the same key is under way, and answers for SUBMISSION too. */
+static gboolean join(Submission *submission)
+{
+    const Group *group = submission->group;
+    GHashTable *by_key = group->daemon->submissions->by_key;
+    if (!*submission->request->idempotency_key)
+        return FALSE;
+    g_autofree char *user_key =
+        g_strdup_printf("%u:%s", (guint)group->uid, submission->request->idempotency_key);
+    Submission *before = g_hash_table_lookup(by_key, user_key);
+    if (!before) {
+        submission->user_key = g_steal_pointer(&user_key);
+        g_hash_table_insert(by_key, submission->user_key, submission);
+        return FALSE;
+    }
+    if (!before->joined)
+        before->joined = g_ptr_array_new();
+    g_ptr_array_add(before->joined, submission);
+    return TRUE;
+}
+
+/* TRUE: it goes on; else it has its answer, or will have that of another. */
+static gboolean begin_one(Submission *submission)
+{
+    g_autoptr(GError) error = NULL;
+    if (check_request(submission->request, &error) && join(submission))
+        return FALSE;
+    if (!error && check_spec(submission, &error))
+        return TRUE;
+    answer(submission, 0, error);
+    return FALSE;
+}
+
+static void begin(Group *group)
+{
+    Together *together = g_new0(Together, 1);
+    together->group = group;
+    together->submissions = g_ptr_array_new();
+    group->n_open = group->members->len + 1; /* it does not end before all have begun */
+    for (guint i = 0; i < group->members->len; i++)
+        if (begin_one(g_ptr_array_index(group->members, i)))
+            g_ptr_array_add(together->submissions, g_ptr_array_index(group->members, i));
+    if (together->submissions->len > 0) {
+        berth_users_name(group->daemon->users, group->uid, on_user, together);
+    } else {
+        g_ptr_array_unref(together->submissions);
+        g_free(together);
+    }
+    group_close(group, 1);
+}
+
+static Group *group_new(BerthDaemon *daemon, BerthRpcCall *call)
 {
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
-    g_autoptr(GError) error = NULL;
-    if (!check_request(daemon, request, &error)) {
+    Group *group = g_new0(Group, 1);
+    group->daemon = daemon;
+    group->call = call;
+    group->uid = who->uid;
+    group->gid = who->gid;
+    group->members = g_ptr_array_new_with_free_func(submission_free);
+    return group;
+}
+
+static void add_member(Group *group, const Berth__SubmitRequest *request)
+{
+    Submission *submission = g_new0(Submission, 1);
+    submission->group = group;
+    submission->request = request;
+    g_ptr_array_add(group->members, submission);
+}
+
+void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, BerthRpcCall *call)
+{
+    Group *group = group_new(daemon, call);
+    add_member(group, request);
+    begin(group);
+}
+
+void berth_submit_many(BerthDaemon *daemon, const Berth__SubmitManyRequest *request,
+                       BerthRpcCall *call)
+{
+    if (request->n_jobs > JOBS_MAX) {
+        g_autoptr(GError) error = g_error_new(BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                                              "%zu jobs are too many for one call: send %u at most",
+                                              request->n_jobs, JOBS_MAX);
         berth_rpc_call_fail(call, error);
         return;
     }
-    g_autofree char *user_key = NULL;
-    if (*request->idempotency_key) {
-        user_key = g_strdup_printf("%u:%s", (guint)who->uid, request->idempotency_key);
-        if (join_submission(daemon, user_key, call))
-            return;
-    }
-    Submission *submission = submission_new(daemon, request, call);
-    gboolean is_operator = berth_permission_is_operator(&daemon->operators, who);
-    if (!berth_spec_check(submission->spec, daemon->config, is_operator, &error) ||
-        !take_array(submission, &error) || !check_present(submission, &error)) {
-        fail_all(submission, error);
-        return;
-    }
-    if (user_key) {
-        submission->user_key = g_steal_pointer(&user_key);
-        g_hash_table_insert(daemon->submissions->by_key, submission->user_key, submission);
-    }
-    berth_users_name(daemon->users, submission->uid, on_user, submission);
+    Group *group = group_new(daemon, call);
+    group->is_many = TRUE;
+    group->shared = request->inline_blobs;
+    group->n_shared = request->n_inline_blobs;
+    for (gsize i = 0; i < request->n_jobs; i++)
+        add_member(group, request->jobs[i]);
+    begin(group);
 }

@@ -11,3 +11,5 @@ void berth_submissions_free(BerthSubmissions *submissions);
 
 /* Takes CALL on and ends it. */
 void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, BerthRpcCall *call);
+void berth_submit_many(BerthDaemon *daemon, const Berth__SubmitManyRequest *request,
+                       BerthRpcCall *call);

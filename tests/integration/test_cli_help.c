@@ -119,7 +119,7 @@ static void completion_knows_verbs_options_and_names(void **state)
         {"submit --image = ti", "tiny"},
         {"run -w n", "n1"},
         {"run -w n1,n", "n1,n1"},
-        {"help ''", "submit run ls"},
+        {"help ''", "submit bulk run ls"},
         {"help im", "image"},
         {"help node ''", "ls show"},
         {"help image sh", "show"},

@@ -292,6 +292,13 @@ static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
 }
 
+static void on_submit_many(Berth__Jobs_Service *service, const Berth__SubmitManyRequest *request,
+                           Berth__SubmitManyReply_Closure closure, void *closure_data)
+{
+    Berth__SubmitManyReply reply = BERTH__SUBMIT_MANY_REPLY__INIT;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+}
+
 static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
                     Berth__ServerInfo_Closure closure, void *closure_data)
 {

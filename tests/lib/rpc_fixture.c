@@ -192,6 +192,12 @@ static void jobs_explain(Berth__Jobs_Service *service, const Berth__ExplainReque
     fail_msg("Explain was not expected");
 }
 
+static void jobs_submit_many(Berth__Jobs_Service *service, const Berth__SubmitManyRequest *request,
+                             Berth__SubmitManyReply_Closure closure, void *closure_data)
+{
+    fail_msg("SubmitMany was not expected");
+}
+
 RpcFixture *rpc_fixture_new(void)
 {
     static const Berth__Jobs_Service jobs = BERTH__JOBS__INIT(jobs_);
