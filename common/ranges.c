@@ -33,9 +33,13 @@ static gboolean refuse(const char *what, const char *why, GError **error)
     return FALSE;
 }
 
+/* Ranges that do not rise are put in index by index: so many indices are looked at for that, in all. */
+#define UNITED_MAX 10000000u
+
 static gboolean add(BerthIndexSet *set, const Berth__IndexRange *range, guint64 *count,
-                    guint32 count_max, const char *what, GError **error)
+                    guint64 *united, guint32 count_max, const char *what, GError **error)
 {
+    guint32 behind = 0;
     BerthIndexRange one = {range->first, range->last, MAX(range->step, 1)};
     if (one.last < one.first)
         return refuse(what, "have a range that ends before it begins", error);
@@ -47,7 +51,14 @@ static gboolean add(BerthIndexSet *set, const Berth__IndexRange *range, guint64 
                     "%s are more than %" G_GUINT32_FORMAT, what, count_max);
         return FALSE;
     }
+    if (berth_index_set_next(set, one.first, &behind))
+        *united += (guint64)berth_index_set_count(set) + berth_index_range_count(&one);
+    if (*united > UNITED_MAX)
+        return refuse(what, "have large ranges that overlap: name them rising", error);
     berth_index_set_add(set, one);
+    /* Those that interleave come to more than were named. */
+    if (berth_index_set_n_ranges(set) > BERTH_RANGES_MAX)
+        return refuse(what, "are more than 1000 ranges", error);
     return TRUE;
 }
 
@@ -56,12 +67,13 @@ BerthIndexSet *berth_ranges_take(Berth__IndexRange *const *ranges, size_t n_rang
 {
     g_autoptr(BerthIndexSet) set = berth_index_set_new();
     guint64 count = 0;
+    guint64 united = 0;
     if (n_ranges > BERTH_RANGES_MAX) {
         refuse(what, "are more than 1000 ranges", error);
         return NULL;
     }
     for (size_t i = 0; i < n_ranges; i++)
-        if (!add(set, ranges[i], &count, count_max, what, error))
+        if (!add(set, ranges[i], &count, &united, count_max, what, error))
             return NULL;
     return g_steal_pointer(&set);
 }

@@ -773,9 +773,28 @@ static void family_is_the_name_s_in_every_release(void **state)
     assert_true(core_job.family == G_GUINT64_CONSTANT(0x85944171f73967e8));
 }
 
+/* Each of the ranges that they come to would be an event of the core. */
+static void take_ranges_interleaved_refuses(void **state)
+{
+    (void)state;
+    Berth__IndexRange twos = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange threes = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&twos, &threes};
+    const guint32 lasts[] = {99999, BERTH_INDEX_MAX};
+    twos.step = 2;
+    threes.step = 3;
+    for (gsize i = 0; i < G_N_ELEMENTS(lasts); i++) {
+        g_autoptr(GError) error = NULL;
+        twos.last = threes.last = lasts[i];
+        assert_null(berth_ranges_take(ranges, 2, G_MAXUINT32, "the tasks", &error));
+        assert_true(g_error_matches(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(take_ranges_interleaved_refuses),
         cmocka_unit_test(from_core_and_back_is_the_same),
         cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
         cmocka_unit_test(held_back_is_the_guest_on_its_node_alone),
