@@ -249,8 +249,25 @@ static gboolean leaves_disk(const Change *change, const BerthJobEntry *entry)
     return FALSE;
 }
 
+/* What waits of an array is kept as ranges, which are to stay few. */
+static gboolean check_pieces(const Change *change, const BerthJobEntry *entry, GError **error)
+{
+    g_autoptr(BerthIndexSet) left = berth_index_set_copy(entry->unstarted);
+    for (guint i = 0; i < berth_index_set_n_ranges(change->tasks); i++)
+        berth_index_set_remove(left, *berth_index_set_range(change->tasks, i));
+    if (berth_index_set_n_ranges(left) <= BERTH_RANGES_MAX)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                "what waits of job %" G_GUINT64_FORMAT
+                " would be left in more than %u ranges: cancel whole ranges, or tasks that run",
+                change->job, BERTH_RANGES_MAX);
+    return FALSE;
+}
+
 static gboolean check_tasks(const Change *change, const BerthJobEntry *entry, GError **error)
 {
+    if (change->kind == BERTH_EVENT_JOB_CANCELLED && entry->unstarted && change->tasks)
+        return check_pieces(change, entry, error);
     if (entry->unstarted || (!change->tasks && change->task == 0))
         return TRUE;
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,

@@ -232,6 +232,23 @@ static void cancel_of_some_leaves_the_others(void **state)
     wait_over(test, job, BERTH__JOB_STATE__CANCELLED);
 }
 
+/* Every third of a million would leave as many pieces of what waits; every second leaves one. */
+static void cancel_that_leaves_too_many_pieces_is_refused(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(GError) error = NULL;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = submit(test, "0-999999", 1);
+    wait_tasks(test, job, 1, 0);
+    cancel_call(test, job, "2-999999:3", &error);
+    assert_berth_error(error, BERTH_ERROR_RESOURCE_EXHAUSTED, "in more than 1000 ranges");
+    assert_counts(test, job, "1-999999", 999999, 1, 0, 0);
+    cancel(test, job, "2-999998:2");
+    assert_counts(test, job, "1-999999:2", 500000, 1, 0, 499999);
+    cancel(test, job, NULL);
+    wait_over(test, job, BERTH__JOB_STATE__CANCELLED);
+}
+
 static void plain_job_has_no_tasks_to_name(void **state)
 {
     BerthdTest *test = *state;
@@ -305,6 +322,7 @@ int main(void)
         BERTHD_TEST(output_is_each_task_s_own),
         BERTHD_TEST(logs_of_a_task_that_waits_are_followed),
         BERTHD_TEST(cancel_of_some_leaves_the_others),
+        BERTHD_TEST(cancel_that_leaves_too_many_pieces_is_refused),
         BERTHD_TEST(plain_job_has_no_tasks_to_name),
         BERTHD_TEST(wrong_arrays_are_refused),
         BERTHD_TEST(array_goes_on_after_a_kill),

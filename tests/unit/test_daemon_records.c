@@ -2,6 +2,7 @@
 /* Between the core, the store and what nodes say. */
 #include "tests/lib/assert.h"
 
+#include "common/ranges.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/usage.h"
 
