@@ -6,6 +6,7 @@
 
 #include "common/rpc.h"
 #include "common/rpc_frame.h"
+#include "common/rpc_poll.h"
 
 typedef enum {
     PEER_OPEN,
@@ -21,9 +22,10 @@ struct BerthRpcPeer {
     guint owners;
     GMainContext *context;
     GIOStream *stream;
-    GSocket *socket;  /* under the stream, maybe under TLS */
-    GCancellable *io; /* ends reading and writing */
-    gboolean reading; /* an operation is pending */
+    GSocket *socket; /* under the stream, maybe under TLS */
+    BerthRpcPoll *poll;
+    BerthRpcWatch watch;
+    gboolean reading; /* it waits until it can; holds the peer */
     gboolean writing;
     BerthRpcLimits limits;
     BerthRpcIdentity identity;
@@ -63,12 +65,12 @@ struct BerthRpcPeer {
     gboolean hello_started;  /* our own HELLO is on its way */
 
     /* timers: rpc_timers.c */
-    GSource *hello_timer; /* for HELLO; later for the drain */
-    GSource *keepalive_timer;
-    guint keepalive_msec; /* of a tick of keepalive_timer */
-    guint silent_ticks;   /* since the last sign of life */
-    GSource *frame_timer; /* while a part of a frame is there */
-    guint frame_ticks;    /* since a byte of it came */
+    BerthRpcTimer hello_timer; /* for HELLO; later for the drain */
+    BerthRpcTimer keepalive_timer;
+    guint keepalive_msec;      /* of a tick of keepalive_timer */
+    guint silent_ticks;        /* since the last sign of life */
+    BerthRpcTimer frame_timer; /* while a part of a frame is there */
+    guint frame_ticks;         /* since a byte of it came */
 
     /* calls */
     GHashTable *calls_out; /* id -> BerthRpcCallOut */
@@ -98,7 +100,6 @@ void berth_rpc_out_send(BerthRpcPeer *peer, const Berth__Frame *frame);
 void berth_rpc_out_kick(BerthRpcPeer *peer);
 gboolean berth_rpc_out_is_high(const BerthRpcPeer *peer);
 void berth_rpc_out_clear(BerthRpcPeer *peer);
-void berth_rpc_out_io_done(BerthRpcPeer *peer);
 
 /* rpc_budget.c */
 /* Tells the budget what PEER takes now; after each change of out_bytes, calls_in_room,

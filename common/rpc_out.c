@@ -21,20 +21,9 @@ gboolean berth_rpc_out_is_high(const BerthRpcPeer *peer)
 void berth_rpc_out_clear(BerthRpcPeer *peer)
 {
     g_queue_clear_full(&peer->out, (GDestroyNotify)g_bytes_unref);
-    /* A chunk that is being written stays until its callback. */
+    g_clear_pointer(&peer->chunk, g_bytes_unref);
     peer->out_bytes = 0;
     berth_rpc_budget_update(peer);
-    if (!peer->writing)
-        g_clear_pointer(&peer->chunk, g_bytes_unref);
-}
-
-/* After the end: the socket goes when nothing reads or writes it any more. */
-void berth_rpc_out_io_done(BerthRpcPeer *peer)
-{
-    if (peer->reading || peer->writing)
-        return;
-    g_clear_pointer(&peer->chunk, g_bytes_unref);
-    g_socket_close(peer->socket, NULL);
 }
 
 void berth_rpc_out_send(BerthRpcPeer *peer, const Berth__Frame *frame)
@@ -130,28 +119,32 @@ static void handle_written(BerthRpcPeer *peer, gsize bytes)
     handle_drained(peer);
 }
 
-static void on_written(GObject *source, GAsyncResult *result, gpointer data)
+/* A write that would block is tried again with the same bytes: TLS asks for that. */
+static void on_writable(gpointer data)
 {
     BerthRpcPeer *peer = data;
     g_autoptr(GError) error = NULL;
-    gssize bytes = g_output_stream_write_finish(G_OUTPUT_STREAM(source), result, &error);
+    gsize size = 0;
+    const guint8 *bytes = g_bytes_get_data(peer->chunk, &size);
+    gssize written = g_pollable_output_stream_write_nonblocking(
+        G_POLLABLE_OUTPUT_STREAM(g_io_stream_get_output_stream(peer->stream)),
+        bytes + peer->chunk_written, size - peer->chunk_written, NULL, &error);
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK)) {
+        berth_rpc_watch_wait(&peer->watch, &peer->watch.out, FALSE, on_writable, peer);
+        return;
+    }
     peer->writing = FALSE;
-    if (peer->state == PEER_CLOSED)
-        berth_rpc_out_io_done(peer);
-    else if (bytes < 0)
+    if (written < 0)
         berth_rpc_peer_lost(peer, error);
     else
-        handle_written(peer, (gsize)bytes);
+        handle_written(peer, (gsize)written);
     berth_rpc_peer_drop(peer);
 }
 
+/* At the next turn, with what is queued until then. */
 static void start_write(BerthRpcPeer *peer)
 {
-    gsize size = 0;
-    const guint8 *data = g_bytes_get_data(peer->chunk, &size);
     peer->writing = TRUE;
-    g_output_stream_write_async(g_io_stream_get_output_stream(peer->stream),
-                                data + peer->chunk_written, size - peer->chunk_written,
-                                G_PRIORITY_DEFAULT, peer->io, on_written,
-                                berth_rpc_peer_hold(peer));
+    berth_rpc_watch_wait(&peer->watch, &peer->watch.out, TRUE, on_writable,
+                         berth_rpc_peer_hold(peer));
 }

@@ -38,10 +38,11 @@ void berth_rpc_peer_drop(BerthRpcPeer *peer)
     g_clear_error(&peer->refusal);
     g_clear_error(&peer->reason);
     g_free(peer->version);
+    berth_rpc_watch_end(&peer->watch);
     g_socket_close(peer->socket, NULL);
     g_object_unref(peer->socket);
     g_object_unref(peer->stream);
-    g_object_unref(peer->io);
+    berth_rpc_poll_unref(peer->poll);
     g_main_context_unref(peer->context);
     g_free(peer);
 }
@@ -82,6 +83,19 @@ static void drop_peer(gpointer data)
     berth_rpc_peer_drop(data);
 }
 
+static void end_io(BerthRpcPeer *peer)
+{
+    berth_rpc_watch_end(&peer->watch);
+    g_socket_close(peer->socket, NULL);
+    gboolean *const pending[] = {&peer->reading, &peer->writing};
+    for (gsize i = 0; i < G_N_ELEMENTS(pending); i++) {
+        if (*pending[i]) {
+            *pending[i] = FALSE;
+            berth_rpc_peer_drop(peer);
+        }
+    }
+}
+
 void berth_rpc_peer_fail(BerthRpcPeer *peer, GError *reason)
 {
     if (peer->state == PEER_CLOSED) {
@@ -95,13 +109,12 @@ void berth_rpc_peer_fail(BerthRpcPeer *peer, GError *reason)
         g_error_free(reason);
     berth_rpc_timers_clear(peer);
     berth_rpc_out_clear(peer);
-    g_cancellable_cancel(peer->io);
-    berth_rpc_out_io_done(peer);
 
     g_autoptr(GSource) source = g_idle_source_new();
     g_source_set_priority(source, G_PRIORITY_DEFAULT);
     g_source_set_callback(source, on_closed, berth_rpc_peer_hold(peer), drop_peer);
     g_source_attach(source, peer->context);
+    end_io(peer);
 }
 
 void berth_rpc_peer_finish(BerthRpcPeer *peer, GError *reason)
@@ -300,15 +313,23 @@ void berth_rpc_peer_lost(BerthRpcPeer *peer, const GError *error)
     berth_rpc_peer_fail(peer, reason);
 }
 
-static void on_read(GObject *source, GAsyncResult *result, gpointer data)
+static void on_readable(gpointer data)
 {
     BerthRpcPeer *peer = data;
     g_autoptr(GError) error = NULL;
-    gssize bytes = g_input_stream_read_finish(G_INPUT_STREAM(source), result, &error);
+    gsize room = 0;
+    if (peer->state != PEER_OPEN) /* only waits for the end */
+        berth_rpc_frame_reader_discard(peer->reader);
+    guint8 *space = berth_rpc_frame_reader_space(peer->reader, &room);
+    gssize bytes = g_pollable_input_stream_read_nonblocking(
+        G_POLLABLE_INPUT_STREAM(g_io_stream_get_input_stream(peer->stream)), space, room, NULL,
+        &error);
+    if (g_error_matches(error, G_IO_ERROR, G_IO_ERROR_WOULD_BLOCK)) {
+        berth_rpc_watch_wait(&peer->watch, &peer->watch.in, FALSE, on_readable, peer);
+        return;
+    }
     peer->reading = FALSE;
-    if (peer->state == PEER_CLOSED) {
-        berth_rpc_out_io_done(peer);
-    } else if (bytes <= 0) {
+    if (bytes <= 0) {
         berth_rpc_peer_lost(peer, error);
     } else {
         peer->silent_ticks = 0;
@@ -334,17 +355,14 @@ static gboolean take_frame_room(BerthRpcPeer *peer)
     return TRUE;
 }
 
+/* It is tried before the socket is waited for: TLS may have read on already. */
 static void start_read(BerthRpcPeer *peer)
 {
-    gsize room = 0;
-    if (peer->state != PEER_OPEN) /* only waits for the end */
-        berth_rpc_frame_reader_discard(peer->reader);
-    else if (!take_frame_room(peer))
+    if (peer->state == PEER_OPEN && !take_frame_room(peer))
         return;
-    guint8 *space = berth_rpc_frame_reader_space(peer->reader, &room);
     peer->reading = TRUE;
-    g_input_stream_read_async(g_io_stream_get_input_stream(peer->stream), space, room,
-                              G_PRIORITY_DEFAULT, peer->io, on_read, berth_rpc_peer_hold(peer));
+    berth_rpc_watch_wait(&peer->watch, &peer->watch.in, TRUE, on_readable,
+                         berth_rpc_peer_hold(peer));
 }
 
 /* --- making ------------------------------------------------------------------------------- */
@@ -377,7 +395,8 @@ BerthRpcPeer *berth_rpc_peer_new(GIOStream *stream, ProtobufCService *const *ser
     peer->context = g_main_context_ref_thread_default();
     peer->stream = g_object_ref(stream);
     peer->socket = g_object_ref(berth_rpc_stream_socket(stream));
-    peer->io = g_cancellable_new();
+    peer->poll = berth_rpc_poll_ref(peer->context);
+    berth_rpc_watch_start(&peer->watch, peer->poll, g_socket_get_fd(peer->socket));
     peer->limits = complete_limits(limits);
     peer->services = services;
     peer->reader = berth_rpc_frame_reader_new(peer->limits.max_frame_bytes);

@@ -23,67 +23,64 @@ void berth_rpc_timer_clear(GSource **timer)
 /* A timer never outlives the peer: all are cleared at its end. */
 void berth_rpc_timers_clear(BerthRpcPeer *peer)
 {
-    berth_rpc_timer_clear(&peer->hello_timer);
-    berth_rpc_timer_clear(&peer->keepalive_timer);
-    berth_rpc_timer_clear(&peer->frame_timer);
+    berth_rpc_poll_timer_stop(&peer->hello_timer);
+    berth_rpc_poll_timer_stop(&peer->keepalive_timer);
+    berth_rpc_poll_timer_stop(&peer->frame_timer);
 }
 
-static gboolean on_hello_late(gpointer data)
+static void on_hello_late(gpointer data)
 {
     BerthRpcPeer *peer = data;
     berth_rpc_peer_fail(peer,
                         g_error_new(BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED,
                                     "%s sent no HELLO within %u ms", peer->identity.description,
                                     peer->limits.hello_timeout_msec));
-    return G_SOURCE_REMOVE;
 }
 
-static gboolean on_drain_late(gpointer data)
+static void on_drain_late(gpointer data)
 {
     BerthRpcPeer *peer = data;
     berth_rpc_peer_fail(peer, g_error_copy(peer->reason));
-    return G_SOURCE_REMOVE;
 }
 
 void berth_rpc_timers_start(BerthRpcPeer *peer)
 {
-    peer->hello_timer =
-        berth_rpc_timer_start(peer->context, peer->limits.hello_timeout_msec, on_hello_late, peer);
+    berth_rpc_poll_timer_start(peer->poll, &peer->hello_timer, peer->limits.hello_timeout_msec,
+                               on_hello_late, peer);
 }
 
 void berth_rpc_timers_drain(BerthRpcPeer *peer)
 {
     berth_rpc_timers_clear(peer);
-    peer->hello_timer =
-        berth_rpc_timer_start(peer->context, peer->limits.hello_timeout_msec, on_drain_late, peer);
+    berth_rpc_poll_timer_start(peer->poll, &peer->hello_timer, peer->limits.hello_timeout_msec,
+                               on_drain_late, peer);
 }
 
 /* --- a frame that does not come to its end: in ticks, as the keepalive ----------------------- */
 
 #define FRAME_TICKS 4u
 
-static gboolean on_frame_tick(gpointer data)
+static void on_frame_tick(gpointer data)
 {
     BerthRpcPeer *peer = data;
     if (++peer->frame_ticks < FRAME_TICKS)
-        return G_SOURCE_CONTINUE;
+        return;
     berth_rpc_peer_fail(peer,
                         g_error_new(BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED,
                                     "closed the connection to %s: it stopped in the middle "
                                     "of a frame for %u ms",
                                     peer->identity.description, peer->limits.frame_timeout_msec));
-    return G_SOURCE_REMOVE;
 }
 
 void berth_rpc_timers_frame(BerthRpcPeer *peer, gboolean inside)
 {
     peer->frame_ticks = 0;
     if (!inside)
-        berth_rpc_timer_clear(&peer->frame_timer);
-    else if (peer->frame_timer == NULL)
-        peer->frame_timer = berth_rpc_timer_start(
-            peer->context, MAX(peer->limits.frame_timeout_msec / FRAME_TICKS, 1), on_frame_tick,
-            peer);
+        berth_rpc_poll_timer_stop(&peer->frame_timer);
+    else if (peer->frame_timer.place == NULL)
+        berth_rpc_poll_timer_start(peer->poll, &peer->frame_timer,
+                                   MAX(peer->limits.frame_timeout_msec / FRAME_TICKS, 1),
+                                   on_frame_tick, peer);
 }
 
 /* --- keepalive: in ticks, not by the clock. A loop that stood still for a while ticks once then, and
@@ -97,7 +94,7 @@ static void ping(BerthRpcPeer *peer)
         berth_rpc_out_send(peer, &frame);
 }
 
-static gboolean on_keepalive(gpointer data)
+static void on_keepalive(gpointer data)
 {
     BerthRpcPeer *peer = data;
     guint interval_msec = peer->limits.keepalive_interval_msec;
@@ -107,16 +104,15 @@ static gboolean on_keepalive(gpointer data)
         berth_rpc_peer_fail(peer, g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                                               "no sign of life from %s for %u ms",
                                               peer->identity.description, timeout_msec));
-        return G_SOURCE_REMOVE;
+        return;
     }
     if (interval_msec > 0 && peer->silent_ticks % (interval_msec / peer->keepalive_msec) == 0)
         ping(peer);
-    return G_SOURCE_CONTINUE;
 }
 
 void berth_rpc_timers_hello_done(BerthRpcPeer *peer)
 {
-    berth_rpc_timer_clear(&peer->hello_timer);
+    berth_rpc_poll_timer_stop(&peer->hello_timer);
     guint interval_msec = peer->limits.keepalive_interval_msec;
     guint timeout_msec = peer->limits.keepalive_timeout_msec;
     if (interval_msec == 0 && timeout_msec == 0)
@@ -126,6 +122,6 @@ void berth_rpc_timers_hello_done(BerthRpcPeer *peer)
                     : timeout_msec == 0 ? interval_msec
                                         : MIN(interval_msec, timeout_msec);
     peer->keepalive_msec = MAX(shorter / 4, 1);
-    peer->keepalive_timer =
-        berth_rpc_timer_start(peer->context, peer->keepalive_msec, on_keepalive, peer);
+    berth_rpc_poll_timer_start(peer->poll, &peer->keepalive_timer, peer->keepalive_msec,
+                               on_keepalive, peer);
 }
