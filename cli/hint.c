@@ -17,7 +17,6 @@ typedef struct {
 
 #define NOT_INTERACTIVE                                                                            \
     "jobs are not interactive: they have no terminal, and their standard input is /dev/null"
-#define NO_ARRAYS       "there are no array jobs yet; submit one job for each element"
 #define NO_PARTITIONS   "there are no partitions or queues; --node names nodes"
 #define NO_DEVICES      "there are no GPUs and no other generic resources"
 #define NO_MAIL         "no mail is sent; `berth wait` returns when a job has ended"
@@ -43,7 +42,6 @@ static const Synonym options[] = {
     {"every", NULL, "`berth submit --checkpoint-every` has a job checkpointed every so often"},
     {"users", "user", NULL},
     {"states", "state", NULL},
-    {"array", NULL, NO_ARRAYS},
     {"dependency", NULL, NO_DEPENDENCIES},
     {"depend", NULL, NO_DEPENDENCIES},
     {"partition", NULL, NO_PARTITIONS},
@@ -58,7 +56,6 @@ static const Synonym options[] = {
     {"pty", NULL, NOT_INTERACTIVE},
     {"J", "name", NULL},
     {"N", NULL, "--name names a job (-N of PBS); it has one guest, on one node (-N of Slurm)"},
-    {"a", NULL, NO_ARRAYS},
     {"q", NULL, NO_PARTITIONS},
     {"G", NULL, NO_DEVICES},
     {"l", NULL, "see --vcpus, --memory and --time"},

@@ -52,7 +52,7 @@ static void option_near_or_foreign_is_named(void **state)
         {"--job-name", "; did you mean --name?"},
         {"--nodelist=n1", "; did you mean --node?"},
         {"--env_all", "; did you mean --env-all?"},
-        {"--array=1-10", "; there are no array jobs yet; submit one job for each element"},
+        {"--arry=1-10", "; did you mean --array?"},
         {"--pty", "; jobs are not interactive: they have no terminal, and their standard input "
                   "is /dev/null"},
         {"--nice=100", "; see --priority, whose sign is the opposite: more is sooner"},
