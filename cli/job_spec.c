@@ -4,6 +4,7 @@
 
 #include "cli/table.h"
 #include "common/error.h"
+#include "common/id.h"
 #include "common/ranges.h"
 
 #include <errno.h>
@@ -408,12 +409,31 @@ static gboolean check_output(const char *pattern, GError **error)
     return FALSE;
 }
 
+/* All tasks of an array would write to one file. */
+static gboolean check_pattern(const BerthJobOptions *options, const char *pattern, GError **error)
+{
+    if (options->array == NULL || pattern == NULL || g_str_equal(pattern, "/dev/null"))
+        return TRUE;
+    g_autofree char *one = berth_job_path_format(pattern, 1, 1);
+    g_autofree char *other = berth_job_path_format(pattern, 1, 2);
+    if (!g_str_equal(one, other))
+        return TRUE;
+    g_set_error(
+        error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+        "all tasks of the array would write to \"%s\": add %%a to its name, which stands for "
+        "the index of a task",
+        pattern);
+    return FALSE;
+}
+
 /* What its files are. */
 static gboolean look_at_files(BerthSubmission *submission, BerthCli *cli, GError **error)
 {
     guint64 max_bytes = 0;
     const BerthJobOptions *options = submission->options;
-    return check_output(options->output, error) && check_output(options->error, error) &&
+    return check_pattern(options, options->output, error) &&
+           check_pattern(options, options->error, error) && check_output(options->output, error) &&
+           check_output(options->error, error) &&
            (options->inputs->len == 0 ||
             (input_limit(cli, &max_bytes, error) && add_inputs(submission, max_bytes, error)));
 }

@@ -15,7 +15,7 @@
 #include <string.h>
 
 /* Those beyond mean what a program says. */
-#define ARRAY_TASKS_MAX 10000000u /* the daemon's limit is lower, as a rule */
+#define ARRAY_TASKS_MAX 10000000u /* that a daemon may take; as a rule it takes a million */
 #define SIGNAL_MAX      31
 
 #define CHECKPOINT_SIGNAL_SEC     10u
@@ -283,6 +283,25 @@ static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **
     return TRUE;
 }
 
+/* Before they are put together, which may take long. */
+static gboolean check_number_of_tasks(const char *indices, GError **error)
+{
+    g_auto(GStrv) parts = g_strsplit(indices, ",", -1);
+    guint64 n = 0;
+    for (char **part = parts; *part != NULL; part++) {
+        BerthIndexRange range;
+        if (!berth_index_range_parse(*part, &range, error))
+            return FALSE;
+        n += berth_index_range_count(&range);
+    }
+    if (n <= ARRAY_TASKS_MAX)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "\"%s\" are %" G_GUINT64_FORMAT " tasks; an array has %u at most", indices, n,
+                ARRAY_TASKS_MAX);
+    return FALSE;
+}
+
 /* "0-99%10" */
 static gboolean set_array(BerthJobOptions *options, const char *value, GError **error)
 {
@@ -290,10 +309,13 @@ static gboolean set_array(BerthJobOptions *options, const char *value, GError **
     guint64 running_max = 0;
     g_autofree char *indices =
         percent != NULL ? g_strndup(value, (gsize)(percent - value)) : g_strdup(value);
-    if (percent != NULL && !berth_parse_uint64(percent + 1, 1, G_MAXUINT32, &running_max, error))
+    if (percent != NULL && !berth_parse_uint64(percent + 1, 1, G_MAXUINT32, &running_max, error)) {
+        g_prefix_error(error, "how many tasks run at a time: ");
         return FALSE;
-    BerthIndexSet *array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error);
-    if (array == NULL)
+    }
+    BerthIndexSet *array = NULL;
+    if (!check_number_of_tasks(indices, error) ||
+        (array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error)) == NULL)
         return FALSE;
     g_clear_pointer(&options->array, berth_index_set_free);
     options->array = array;
