@@ -2,10 +2,11 @@
 /* berth checkpoint, checkpoint ls, checkpoint rm, restore. */
 #include "cli/cli.h"
 
-#include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/job_op.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/id.h"
 #include "common/ranges.h"
@@ -109,7 +110,7 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "JOB...",
+            &argc, &argv, entries, "JOB[[INDICES]]...",
             "Saves the memory and the disk of running jobs, both of the same instant; the jobs run "
             "on. A job whose\nnode dies goes on from its newest checkpoint, and `berth restore` "
             "puts "
@@ -133,21 +134,6 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
     return jobs != NULL;
 }
 
-/* Checkpoints are of one task. */
-static gboolean read_name(const char *text, BerthCliTasks *out_named, GError **error)
-{
-    if (!berth_job_tasks_parse(text, &out_named->job, &out_named->tasks, error))
-        return FALSE;
-    if (out_named->tasks == NULL || berth_index_set_count(out_named->tasks) == 1)
-        return TRUE;
-    g_clear_pointer(&out_named->tasks, berth_index_set_free);
-    g_set_error(
-        error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-        "\"%s\" names several tasks, whose checkpoints are each its own: name one, as JOB[INDEX]",
-        text);
-    return FALSE;
-}
-
 /* JOB or JOB[INDEX], and CHECKPOINT if there is one: 0 = there is not. */
 static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthCliTasks *out_named,
                                guint32 *out_checkpoint, int *out_status, GError **error)
@@ -161,7 +147,7 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthC
         return FALSE;
     }
     *out_status = BERTH_EXIT_USAGE;
-    if (!read_name(argv[1], out_named, error))
+    if (!berth_cli_task_argument(argv[1], out_named, error))
         return FALSE;
     if (argc == 3 && !g_ascii_string_to_unsigned(argv[2], 10, 1, G_MAXUINT32, &checkpoint, NULL)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -187,7 +173,7 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "JOB [CHECKPOINT]",
+            &argc, &argv, entries, "JOB[[INDEX]] [CHECKPOINT]",
             "Puts a job back to one of its checkpoints, the newest if none is named: memory, disk "
             "and output are\nwhat they were then, and it goes on where there is room. What it has "
             "done since is lost.",
@@ -205,8 +191,11 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
 
 /* --- those that there are -------------------------------------------------------------------- */
 
-static void add_row(BerthTable *table, const Berth__Task *task, const Berth__Checkpoint *checkpoint)
+static void add_row(BerthTable *table, const Berth__Job *job, const Berth__Task *task,
+                    const Berth__Checkpoint *checkpoint)
 {
+    if (job->array != NULL)
+        berth_table_add(table, berth_task_format(job, task));
     berth_table_add(table, g_strdup_printf("%u%s", checkpoint->serial,
                                            checkpoint->serial == task->restores_from ? "*" : ""));
     berth_table_add(table, berth_format_time(checkpoint->taken_usec));
@@ -222,52 +211,61 @@ static void add_row(BerthTable *table, const Berth__Task *task, const Berth__Che
     berth_table_add(table, g_strdup(berth_reason_name(checkpoint->reason)));
 }
 
-static void print_checkpoints(const Berth__Job *job)
+typedef struct {
+    BerthCli *cli;
+    BerthTable *table; /* NULL before the first page */
+} Checkpoints;
+
+/* Numbers are of one task: of an array the table says of which. */
+static BerthTable *new_table(gboolean is_array)
 {
     static const BerthColumn columns[] = {
-        {"CHECKPOINT", TRUE, FALSE, 0}, {"TAKEN", FALSE, FALSE, 0}, {"RAN", TRUE, FALSE, 3},
-        {"VCPUS", TRUE, FALSE, 4},      {"GUEST", TRUE, FALSE, 5},  {"MEMORY", TRUE, FALSE, 0},
-        {"DISK", TRUE, FALSE, 0},       {"PAUSE", TRUE, FALSE, 2},  {"NODE", FALSE, TRUE, 0},
-        {"WHY", FALSE, TRUE, 1}};
-    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
-    for (gsize i = 0; i < job->n_tasks; i++)
-        for (gsize k = 0; k < job->tasks[i]->n_checkpoints; k++)
-            add_row(table, job->tasks[i], job->tasks[i]->checkpoints[k]);
-    berth_table_print(table, stdout, berth_terminal_width(stdout));
+        {"JOB", TRUE, FALSE, 0},    {"CHECKPOINT", TRUE, FALSE, 0}, {"TAKEN", FALSE, FALSE, 0},
+        {"RAN", TRUE, FALSE, 3},    {"VCPUS", TRUE, FALSE, 4},      {"GUEST", TRUE, FALSE, 5},
+        {"MEMORY", TRUE, FALSE, 0}, {"DISK", TRUE, FALSE, 0},       {"PAUSE", TRUE, FALSE, 2},
+        {"NODE", FALSE, TRUE, 0},   {"WHY", FALSE, TRUE, 1}};
+    guint first = is_array ? 0 : 1;
+    return berth_table_new(columns + first, G_N_ELEMENTS(columns) - first);
+}
+
+static void add_page(const Berth__Job *page, gpointer user_data)
+{
+    Checkpoints *checkpoints = user_data;
+    if (checkpoints->table == NULL)
+        checkpoints->table = new_table(page->array != NULL);
+    for (gsize i = 0; i < page->n_tasks; i++) {
+        const Berth__Task *task = page->tasks[i];
+        for (gsize k = 0; k < task->n_checkpoints; k++)
+            if (checkpoints->cli->json)
+                berth_cli_print_json(&task->checkpoints[k]->base);
+            else
+                add_row(checkpoints->table, page, task, task->checkpoints[k]);
+    }
 }
 
 gboolean berth_cli_checkpoint_ls(BerthCli *cli, int argc, char **argv, int *out_status,
                                  GError **error)
 {
-    BerthCliTasks named = {0};
+    Checkpoints checkpoints = {cli, NULL};
     const GOptionEntry entries[] = {{"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
                                      "Print each checkpoint as JSON, one a line", NULL},
                                     {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "JOB",
+            &argc, &argv, entries, "JOB[[INDICES]]",
             "Lists the checkpoints of a job, oldest first. The one with a * is what it "
             "goes on from when its\nguest is lost.",
             NULL, out_status, error))
         return FALSE;
     if (argc != 2)
         return berth_cli_usage_error(out_status, error, "name one job (see %s --help)", argv[0]);
-    *out_status = BERTH_EXIT_USAGE;
-    if (!read_name(argv[1], &named, error))
-        return FALSE;
-    *out_status = 0;
-    Berth__Job *job = berth_cli_connect(cli, error)
-                          ? berth_get_job_tasks(cli, named.job, named.tasks, error)
-                          : NULL;
-    g_clear_pointer(&named.tasks, berth_index_set_free);
-    if (job == NULL)
-        return FALSE;
-    for (gsize i = 0; cli->json && i < job->n_tasks; i++)
-        for (gsize k = 0; k < job->tasks[i]->n_checkpoints; k++)
-            berth_cli_print_json(&job->tasks[i]->checkpoints[k]->base);
-    if (!cli->json)
-        print_checkpoints(job);
-    berth__job__free_unpacked(job, NULL);
-    return TRUE;
+    g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
+    gboolean ok = jobs != NULL && berth_cli_connect(cli, error) &&
+                  berth_get_task_pages(cli, &g_array_index(jobs, BerthCliTasks, 0), NULL, add_page,
+                                       &checkpoints, error);
+    if (ok && !cli->json)
+        berth_table_print(checkpoints.table, stdout, berth_terminal_width(stdout));
+    g_clear_pointer(&checkpoints.table, berth_table_free);
+    return ok;
 }
 
 gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_status,
@@ -280,7 +278,7 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
         BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print the job as JSON", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB CHECKPOINT",
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDEX]] CHECKPOINT",
                          "Removes a checkpoint of a job. Those that a job has when it ends go with "
                          "it.",
                          NULL, out_status, error) ||

@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 
 #include "cli/hint.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/id.h"
 #include "common/json.h"
@@ -81,24 +82,6 @@ gboolean berth_cli_parse_command(int *argc, char ***argv, const GOptionEntry *en
     return parse(context, argc, argv, entries, description, NULL, out_status, error);
 }
 
-GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error)
-{
-    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
-    if (argc < 2) {
-        berth_cli_usage_error(out_status, error, "name at least one job (see %s --help)", argv[0]);
-        return NULL;
-    }
-    for (int i = 1; i < argc; i++) {
-        guint64 job;
-        if (!berth_job_id_parse(argv[i], &job, NULL, NULL, error)) {
-            *out_status = BERTH_EXIT_USAGE;
-            return NULL;
-        }
-        g_array_append_val(jobs, job);
-    }
-    return g_steal_pointer(&jobs);
-}
-
 static void clear_tasks(gpointer data)
 {
     BerthCliTasks *named = data;
@@ -122,4 +105,53 @@ GArray *berth_cli_task_arguments(int argc, char **argv, int *out_status, GError 
         g_array_append_val(all, named);
     }
     return g_steal_pointer(&all);
+}
+
+gboolean berth_cli_check_whole(const GArray *jobs, int *out_status, GError **error)
+{
+    for (guint i = 0; i < jobs->len; i++) {
+        const BerthCliTasks *named = &g_array_index(jobs, BerthCliTasks, i);
+        g_autofree char *name = berth_tasks_format(named->job, named->tasks);
+        if (named->tasks != NULL)
+            return berth_cli_usage_error(out_status, error,
+                                         "\"%s\" names tasks of an array, and %s is of whole jobs: "
+                                         "name it as %" G_GUINT64_FORMAT,
+                                         name, g_get_prgname(), named->job);
+    }
+    return TRUE;
+}
+
+GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error)
+{
+    g_autoptr(GArray) named = berth_cli_task_arguments(argc, argv, out_status, error);
+    if (named == NULL || !berth_cli_check_whole(named, out_status, error))
+        return NULL;
+    GArray *jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
+    for (guint i = 0; i < named->len; i++)
+        g_array_append_val(jobs, g_array_index(named, BerthCliTasks, i).job);
+    return jobs;
+}
+
+gboolean berth_cli_check_one_task(const char *text, const BerthCliTasks *named, GError **error)
+{
+    if (named->tasks == NULL || berth_index_set_count(named->tasks) == 1)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "\"%s\" names several tasks, and %s is of one: name it as %" G_GUINT64_FORMAT
+                "[INDEX]",
+                text, g_get_prgname(), named->job);
+    return FALSE;
+}
+
+gboolean berth_cli_task_argument(const char *text, BerthCliTasks *out_named, GError **error)
+{
+    BerthCliTasks named = {0};
+    if (!berth_job_tasks_parse(text, &named.job, &named.tasks, error))
+        return FALSE;
+    if (berth_cli_check_one_task(text, &named, error)) {
+        *out_named = named;
+        return TRUE;
+    }
+    clear_tasks(&named);
+    return FALSE;
 }

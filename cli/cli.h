@@ -83,17 +83,24 @@ gboolean berth_cli_parse_command(int *argc, char ***argv, const GOptionEntry *en
  * been meant by one that there is not. (transfer full) */
 char *berth_cli_option_error(const GError *error, const GOptionEntry *entries);
 
-/* The ARGC-1 arguments after ARGV[0] as job numbers; at least one. (transfer full, guint64) */
-GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error);
-
 /* A job, or some tasks of an array. */
 typedef struct {
     guint64 job;
     BerthIndexSet *tasks; /* NULL = all of it */
 } BerthCliTasks;
 
-/* Likewise, "JOB", "JOB[7]" or "JOB[0-9,20]". (transfer full, BerthCliTasks, which it owns) */
+/* The ARGC-1 arguments after ARGV[0]: "JOB", "JOB[7]" or "JOB[0-9,20]"; at least one. (transfer full, BerthCliTasks, which it
+ * owns) */
 GArray *berth_cli_task_arguments(int argc, char **argv, int *out_status, GError **error);
+/* Whether JOBS, of these, are whole jobs. */
+gboolean berth_cli_check_whole(const GArray *jobs, int *out_status, GError **error);
+/* Likewise, their numbers: whole jobs. (transfer full, guint64) */
+GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError **error);
+
+/* Whether NAMED, read from TEXT, is one task at most, or a whole job. INVALID_ARGUMENT. */
+gboolean berth_cli_check_one_task(const char *text, const BerthCliTasks *named, GError **error);
+/* "JOB" or "JOB[7]". *OUT_NAMED: (transfer full). INVALID_ARGUMENT: it is neither. */
+gboolean berth_cli_task_argument(const char *text, BerthCliTasks *out_named, GError **error);
 
 /* Sets a usage error and *out_status. Always FALSE. */
 gboolean berth_cli_usage_error(int *out_status, GError **error, const char *format, ...)

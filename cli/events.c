@@ -4,9 +4,10 @@
 #include "cli/cli.h"
 
 #include "cli/events_since.h"
-#include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 
 #include <stdio.h>
@@ -31,9 +32,7 @@ static void append_subject(GString *line, const Berth__Event *event)
     if (event->job != 0) {
         g_string_append_printf(line, "job %" G_GUINT64_FORMAT, event->job);
         if (event->of_array) {
-            const BerthIndexRange range = {event->task,
-                                           event->rest_step > 0 ? event->rest_last : event->task,
-                                           MAX(event->rest_step, 1)};
+            const BerthIndexRange range = berth_event_range(event);
             g_autofree char *tasks = berth_index_range_format(&range);
             g_string_append_printf(line, "[%s]", tasks);
         }

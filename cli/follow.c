@@ -3,9 +3,10 @@
  * asked for (pending_note.h). */
 #include "cli/follow.h"
 
+#include "cli/job_get.h"
 #include "cli/pending_note.h"
 #include "common/error.h"
-#include "common/ranges.h"
+#include "common/id.h"
 #include "common/types.h"
 
 #include <errno.h>
@@ -21,6 +22,12 @@ typedef struct {
     gboolean again;     /* all is to be read once more, from the beginning */
     gboolean no_reader; /* it could not as nobody reads it any more */
 } Position;
+
+static char *name_of(const BerthFollow *follow)
+{
+    return follow->of_array ? berth_task_id_format(follow->job, follow->task)
+                            : berth_job_id_format(follow->job);
+}
 
 /* A descriptor that others made non-blocking (a terminal that is shared) is waited for. */
 static gboolean write_all(int fd, const guint8 *data, gsize length, gboolean *out_no_reader,
@@ -58,9 +65,10 @@ static void begin_epoch(Position *position, guint32 epoch)
 {
     cut_file(position->follow->stdout_fd, 0);
     cut_file(position->follow->stderr_fd, 0);
+    g_autofree char *name = name_of(position->follow);
     if (position->offsets[0] + position->offsets[1] > 0)
-        fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " was started again; its output begins anew\n",
-                g_get_prgname(), position->follow->job);
+        fprintf(stderr, "%s: job %s was started again; its output begins anew\n", g_get_prgname(),
+                name);
     position->epoch = epoch;
     position->offsets[0] = 0;
     position->offsets[1] = 0;
@@ -89,12 +97,12 @@ static void cut(Position *position, const Berth__LogCut *cut)
     position->again &= n_void > 0;
     if (position->again)
         position->offsets[0] = position->offsets[1] = 0;
+    g_autofree char *name = name_of(position->follow);
     if (n_void > 0)
         fprintf(stderr,
-                "%s: job %" G_GUINT64_FORMAT " was put back to a checkpoint; the last "
+                "%s: job %s was put back to a checkpoint; the last "
                 "%" G_GUINT64_FORMAT " byte%s of its output %s void\n",
-                g_get_prgname(), position->follow->job, n_void, n_void == 1 ? "" : "s",
-                n_void == 1 ? "is" : "are");
+                g_get_prgname(), name, n_void, n_void == 1 ? "" : "s", n_void == 1 ? "is" : "are");
 }
 
 static gboolean print_chunk(const ProtobufCMessage *item, gpointer user_data)
@@ -166,38 +174,6 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
     *out_no_reader = position.no_reader;
     g_propagate_error(error, position.error);
     return FALSE;
-}
-
-Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
-                                GError **error)
-{
-    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
-    request.job = job;
-    berth_ranges_set(&request.tasks, &request.n_tasks, tasks);
-    Berth__Job *reply =
-        (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
-    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
-    return reply;
-}
-
-Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
-{
-    return berth_get_job_tasks(cli, job, NULL, error);
-}
-
-gboolean berth_check_plain(BerthCli *cli, guint64 number, GError **error)
-{
-    Berth__Job *job = berth_cli_connect(cli, error) ? berth_get_job(cli, number, error) : NULL;
-    if (job == NULL)
-        return FALSE;
-    gboolean is_array = job->array != NULL;
-    berth__job__free_unpacked(job, NULL);
-    if (is_array)
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "job %" G_GUINT64_FORMAT " is an array, whose tasks have this each by itself: "
-                    "name one, as %" G_GUINT64_FORMAT "[INDEX]",
-                    number, number);
-    return !is_array;
 }
 
 int berth_job_exit_status(const Berth__Job *job)

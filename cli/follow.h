@@ -19,14 +19,6 @@ typedef struct {
 gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *out_no_reader,
                            GError **error);
 
-/* The job with all that is known of it; of an array those tasks that have started and not ended, or TASKS. (transfer full) */
-Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error);
-Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
-                                GError **error);
-
-/* Connects. INVALID_ARGUMENT: JOB is an array, of which one task is to be named. */
-gboolean berth_check_plain(BerthCli *cli, guint64 job, GError **error);
-
 /* Waits until each of JOBS (guint64) has ended and its output is copied; survives restarts of the
  * daemon. EACH is called once per job: first for those that have ended already, in the order of
  * JOBS, then for the others in the order in which they end. A job that there is not: JOB is NULL,

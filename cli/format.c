@@ -3,7 +3,6 @@
 #include "cli/format.h"
 
 #include "cli/table.h"
-#include "common/index_set.h"
 
 #include <string.h>
 
@@ -98,53 +97,4 @@ void berth_print_fieldf(const char *label, const char *format, ...)
     g_autofree char *value = g_strdup_vprintf(format, arguments);
     va_end(arguments);
     berth_print_field(label, value);
-}
-
-/* --- arrays ----------------------------------------------------------------------------------- */
-
-#define RANGES_SHOWN 8u
-
-char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges)
-{
-    g_autoptr(BerthIndexSet) set = berth_index_set_new();
-    for (gsize i = 0; i < MIN(n_ranges, RANGES_SHOWN); i++)
-        if (ranges[i]->last >= ranges[i]->first)
-            berth_index_set_add(
-                set, (BerthIndexRange){ranges[i]->first, ranges[i]->last, MAX(ranges[i]->step, 1)});
-    g_autofree char *text = berth_index_set_format(set);
-    return g_strconcat(text, n_ranges > RANGES_SHOWN ? ",..." : "", NULL);
-}
-
-char *berth_array_format(const Berth__Job *job)
-{
-    g_autofree char *tasks = berth_ranges_format(job->array->tasks, job->array->n_tasks);
-    if (job->array->running_max == 0)
-        return g_steal_pointer(&tasks);
-    return g_strdup_printf("%s%%%u", tasks, job->array->running_max);
-}
-
-char *berth_counts_format(const Berth__Job *job)
-{
-    const Berth__TaskCounts none = BERTH__TASK_COUNTS__INIT;
-    const Berth__TaskCounts *counts = job->counts != NULL ? job->counts : &none;
-    const struct {
-        guint32 n;
-        const char *what;
-    } parts[] = {
-        {counts->running, "running"},
-        {counts->suspended, "suspended"},
-        {counts->pending, "waiting"},
-        {counts->completed, "completed"},
-        {counts->failed, "failed"},
-        {counts->timeout, "out of time"},
-        {counts->out_of_memory, "out of memory"},
-        {counts->node_fail, "lost with nodes"},
-        {counts->cancelled, "cancelled"},
-    };
-    GString *text = g_string_new(NULL);
-    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
-        if (parts[i].n > 0)
-            g_string_append_printf(text, "%s%u %s", text->len > 0 ? ", " : "", parts[i].n,
-                                   parts[i].what);
-    return g_string_free(text, FALSE);
 }

@@ -21,13 +21,6 @@ const char *berth_node_condition_name(const Berth__Node *node);
 guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec);
 char *berth_format_time(guint64 usec); /* local "2026-03-01 12:00:05", NULL for 0 */
 
-/* The tasks of an array and how many of them run at a time, as --array has them: "0-99%10"; of many ranges the first. */
-char *berth_array_format(const Berth__Job *job);
-/* "3 running, 96 waiting, 1 failed": how its tasks stand. */
-char *berth_counts_format(const Berth__Job *job);
-/* "0-9,20"; "" of none; of many the first. */
-char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges);
-
 /* One "Label: value" line; nothing if VALUE is NULL or empty. Control characters are replaced. */
 void berth_print_field(const char *label, const char *value);
 void berth_print_fieldf(const char *label, const char *format, ...) G_GNUC_PRINTF(2, 3);

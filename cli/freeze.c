@@ -3,10 +3,11 @@
  * of it is read from the event log, from before the question on: no answer falls between the two. */
 #include "cli/cli.h"
 
-#include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/job_op.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/ranges.h"
 #include "common/types.h"
@@ -35,10 +36,11 @@ typedef struct {
 static void fail(Freeze *freeze, const char *why)
 {
     freeze->is_over = TRUE;
+    g_autofree char *name = berth_tasks_format(freeze->job, freeze->tasks);
     if (freeze->failure == NULL)
-        freeze->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                                      "job %" G_GUINT64_FORMAT " was not %s: %s", freeze->job,
-                                      freeze->freezes ? "frozen" : "thawed", why);
+        freeze->failure =
+            g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %s was not %s: %s", name,
+                        freeze->freezes ? "frozen" : "thawed", why);
 }
 
 static void lose(Freeze *freeze, Berth__Reason reason)
@@ -158,9 +160,9 @@ static void tell_wait(const Berth__Job *job, const Berth__Task *task)
         return;
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *printable = berth_printable(reason);
-    fprintf(stderr,
-            "%s: job %" G_GUINT64_FORMAT " is thawed, and waits to go on from checkpoint %u: %s\n",
-            g_get_prgname(), job->id, task->restores_from, printable);
+    g_autofree char *name = berth_task_format(job, task);
+    fprintf(stderr, "%s: job %s is thawed, and waits to go on from checkpoint %u: %s\n",
+            g_get_prgname(), name, task->restores_from, printable);
 }
 
 /* It may be so at once: it was, or a task that waits has nothing to do for it. */
@@ -200,9 +202,10 @@ static gboolean tell_lost(BerthCli *cli, Freeze *freeze, GError **error)
     Berth__Job *job = berth_get_job_tasks(cli, freeze->job, freeze->tasks, error);
     if (job == NULL)
         return FALSE;
-    g_autofree char *how = berth_job_lost_text(job, freeze->lost_reason);
-    gboolean starts = freeze->freezes && (job->state == BERTH__JOB_STATE__PENDING ||
-                                          job->state == BERTH__JOB_STATE__RUNNING);
+    g_autofree char *how = berth_job_lost_text(job, freeze->tasks, freeze->lost_reason);
+    Berth__JobState state = berth_job_state_of(job, berth_job_one_task(job, freeze->tasks));
+    gboolean starts = freeze->freezes &&
+                      (state == BERTH__JOB_STATE__PENDING || state == BERTH__JOB_STATE__RUNNING);
     g_autofree char *why =
         g_strconcat(how, starts ? "; it is to be frozen when it runs" : "", NULL);
     fail(freeze, why);
@@ -238,7 +241,7 @@ static gboolean freeze_one(BerthCli *cli, const Freeze *wanted, GError **error)
     }
     if (!cli->json)
         return TRUE;
-    Berth__Job *shown = berth_get_job(cli, freeze.job, error);
+    Berth__Job *shown = berth_get_job_tasks(cli, freeze.job, freeze.tasks, error);
     if (shown == NULL)
         return FALSE;
     berth_cli_print_json(&shown->base);
@@ -259,7 +262,8 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, Freeze *wanted
          "Return when it is decided, not when it is done", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]...", description, NULL, out_status,
+                         error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)

@@ -63,18 +63,6 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
     return TRUE;
 }
 
-/* Holds are of a job and not of tasks. */
-static gboolean check_whole(const GArray *jobs, int *out_status, GError **error)
-{
-    for (guint i = 0; i < jobs->len; i++)
-        if (g_array_index(jobs, BerthCliTasks, i).tasks != NULL)
-            return berth_cli_usage_error(out_status, error,
-                                         "an array is held as a whole: name job %" G_GUINT64_FORMAT
-                                         " without indices",
-                                         g_array_index(jobs, BerthCliTasks, i).job);
-    return TRUE;
-}
-
 static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *method, FillFunc fill,
                            const char *description, int *out_status, GError **error)
 {
@@ -83,10 +71,14 @@ static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *met
         BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", description, NULL, out_status, error))
+    if (!berth_cli_parse(&argc, &argv, entries,
+                         fill == fill_cancel ? "JOB[[INDICES]]..." : "JOB...", description, NULL,
+                         out_status, error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
-    return jobs != NULL && (fill == fill_cancel || check_whole(jobs, out_status, error)) &&
+    /* Holds are of a job and not of tasks. */
+    return jobs != NULL &&
+           (fill == fill_cancel || berth_cli_check_whole(jobs, out_status, error)) &&
            ask_each(cli, jobs, method, fill,
                     reason != NULL ? reason : (char *)protobuf_c_empty_string, out_status, error);
 }

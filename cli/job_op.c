@@ -3,7 +3,8 @@
  * answer was had, and the end of the job, which is the end of that. */
 #include "cli/job_op.h"
 
-#include "cli/follow.h"
+#include "cli/job_get.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/types.h"
 
@@ -11,11 +12,11 @@
 
 void berth_job_op_fail(BerthJobOp *op, const char *why)
 {
+    g_autofree char *name = berth_tasks_format(op->job, op->tasks);
     op->is_over = TRUE;
     if (op->failure == NULL)
-        op->failure =
-            g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                        "job %" G_GUINT64_FORMAT " was not %s: %s", op->job, op->class->done, why);
+        op->failure = g_error_new(BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+                                  "job %s was not %s: %s", name, op->class->done, why);
 }
 
 void berth_job_op_end(BerthJobOp *op, const char *outcome)
@@ -25,39 +26,13 @@ void berth_job_op_end(BerthJobOp *op, const char *outcome)
     op->outcome = g_strdup(outcome);
 }
 
-const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks)
-{
-    if (job->array == NULL)
-        return job->n_tasks > 0 ? job->tasks[0] : NULL;
-    if (tasks == NULL || berth_index_set_count(tasks) != 1)
-        return NULL;
-    for (size_t i = 0; i < job->n_tasks; i++)
-        if (berth_index_set_contains(tasks, job->tasks[i]->index))
-            return job->tasks[i];
-    return NULL;
-}
-
-gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks)
-{
-    if (tasks == NULL || !event->of_array)
-        return TRUE;
-    const BerthIndexRange range = {event->task,
-                                   event->rest_step > 0 ? event->rest_last : event->task,
-                                   MAX(event->rest_step, 1)};
-    guint32 index = range.first;
-    while (berth_index_set_next(tasks, index, &index) && index <= range.last) {
-        if (berth_index_range_contains(&range, index))
-            return TRUE;
-        index++;
-    }
-    return FALSE;
-}
-
 /* Of an event that says so: a requeued task may have another reason to wait by now. */
-char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason)
+char *berth_job_lost_text(const Berth__Job *job, const BerthIndexSet *tasks, Berth__Reason reason)
 {
-    guint32 restores_from = job->n_tasks > 0 ? job->tasks[0]->restores_from : 0;
-    if (berth_job_state_is_final((BerthJobState)job->state))
+    const Berth__Task *task = berth_job_one_task(job, tasks);
+    Berth__JobState state = berth_job_state_of(job, task);
+    guint32 restores_from = task != NULL ? task->restores_from : 0;
+    if (berth_job_state_is_final((BerthJobState)state))
         return g_strdup("it has ended meanwhile");
     if (reason == BERTH__REASON__REASON_STARTING_LATER)
         return g_strdup("it could not start, and tries again");
@@ -66,7 +41,7 @@ char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason)
     if (reason != BERTH__REASON__REASON_REQUEUED && restores_from != 0)
         return g_strdup_printf("it was stopped, and goes on from checkpoint %u when there is room",
                                restores_from);
-    if (restores_from != 0 && job->state == BERTH__JOB_STATE__SUSPENDED)
+    if (restores_from != 0 && state == BERTH__JOB_STATE__SUSPENDED)
         return g_strdup_printf("its guest was lost, and it stands still as of checkpoint %u",
                                restores_from);
     if (restores_from != 0)
@@ -127,6 +102,21 @@ gboolean berth_job_op_watch(BerthJobOp *op, guint64 until_seq, guint timeout_mse
                                  timeout_msec, take_event, op, error);
 }
 
+static gboolean names_one(const BerthIndexSet *tasks)
+{
+    return tasks != NULL && berth_index_set_count(tasks) == 1;
+}
+
+static void tell_no_wait(BerthJobOp *op)
+{
+    g_autofree char *name = berth_tasks_format(op->job, op->tasks);
+    op->waits = FALSE;
+    fprintf(stderr,
+            "%s: what comes of tasks of %s is not waited for, but for one that is named "
+            "as JOB[INDEX]; berth events %" G_GUINT64_FORMAT " has it\n",
+            g_get_prgname(), name, op->job);
+}
+
 static gboolean ask_once(BerthJobOp *op, GError **error)
 {
     Berth__ServerInfo *info = berth_cli_server_info(op->cli, error);
@@ -138,8 +128,8 @@ static gboolean ask_once(BerthJobOp *op, GError **error)
     if (reply == NULL)
         return FALSE;
     op->was_asked = TRUE;
-    if (reply->job->array != NULL && (op->tasks == NULL || berth_index_set_count(op->tasks) != 1))
-        op->waits = FALSE;
+    if (op->waits && reply->job->array != NULL && !names_one(op->tasks))
+        tell_no_wait(op);
     if (op->class->asked != NULL)
         op->class->asked(op, reply->job);
     berth__job_reply__free_unpacked(reply, NULL);
@@ -152,7 +142,7 @@ static gboolean tell_lost(BerthJobOp *op, GError **error)
     Berth__Job *job = berth_get_job_tasks(op->cli, op->job, op->tasks, error);
     if (job == NULL)
         return FALSE;
-    g_autofree char *why = berth_job_lost_text(job, op->lost_reason);
+    g_autofree char *why = berth_job_lost_text(job, op->tasks, op->lost_reason);
     berth_job_op_fail(op, why);
     berth__job__free_unpacked(job, NULL);
     return TRUE;
@@ -181,9 +171,10 @@ gboolean berth_job_op_run(BerthJobOp *op, GError **error)
 
 gboolean berth_job_op_print(const BerthJobOp *op, GError **error)
 {
+    g_autofree char *name = berth_tasks_format(op->job, op->tasks);
     if (!op->cli->json) {
         if (op->outcome != NULL)
-            printf("job %" G_GUINT64_FORMAT "%s%s\n", op->job, op->class->shows, op->outcome);
+            printf("job %s%s%s\n", name, op->class->shows, op->outcome);
         return TRUE;
     }
     Berth__Job *shown = berth_get_job_tasks(op->cli, op->job, op->tasks, error);

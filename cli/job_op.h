@@ -48,12 +48,9 @@ void berth_job_op_end(BerthJobOp *op, const char *outcome);
 void berth_job_op_fail(BerthJobOp *op, const char *why);
 /* Likewise, because the guest is no more: REASON is that for which its job waits. */
 void berth_job_op_lose(BerthJobOp *op, Berth__Reason reason);
-/* The one task of JOB that TASKS names, or that a plain job has; NULL: there is none, or several. */
-const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks);
-/* Whether EVENT, of a job, is of TASKS of it; NULL = all. */
-gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks);
-/* How JOB, whose guest is no more for REASON, goes on: "its guest was lost, and it starts again". (transfer full) */
-char *berth_job_lost_text(const Berth__Job *job, Berth__Reason reason);
+/* How JOB, or of an array the one of TASKS, whose guest is no more for REASON, goes on: "its guest was lost, and it starts
+ * again". (transfer full) */
+char *berth_job_lost_text(const Berth__Job *job, const BerthIndexSet *tasks, Berth__Reason reason);
 
 /* Reads the job's events until it is over, take() says so, or UNTIL_SEQ (0 = none) was read; for TIMEOUT_MSEC (0 = none) at
  * most, after which it fails with DEADLINE_EXCEEDED. */

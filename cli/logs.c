@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth logs: prints what a job has written, from its start. */
 #include "cli/follow.h"
-#include "common/error.h"
-#include "common/id.h"
+#include "cli/job_get.h"
 
 #include <unistd.h>
 
@@ -14,7 +13,7 @@ gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, G
         {"stdout", 'o', 0, G_OPTION_ARG_NONE, &only_stdout, "Standard output only", NULL},
         {"stderr", 'e', 0, G_OPTION_ARG_NONE, &only_stderr, "Standard error only", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB",
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDEX]]",
                          "The job's stdout comes on stdout and its stderr on stderr; one of them "
                          "alone comes on stdout.",
                          NULL, out_status, error))
@@ -32,10 +31,15 @@ gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, G
         request.stdout_fd = -1;
         request.stderr_fd = STDOUT_FILENO;
     }
-    if (!berth_job_id_parse(argv[1], &request.job, &request.of_array, &request.task, error)) {
+    BerthCliTasks named = {0};
+    if (!berth_cli_task_argument(argv[1], &named, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
+    request.job = named.job;
+    request.of_array = named.tasks != NULL;
+    request.task = named.tasks != NULL ? berth_index_set_last(named.tasks) : 0;
+    g_clear_pointer(&named.tasks, berth_index_set_free);
     if (!request.of_array && !berth_check_plain(cli, request.job, error))
         return FALSE;
     gboolean no_reader;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth ls: the table of jobs. Reads page by page, so that a long list does not have to fit. */
 #include "cli/cli.h"
-#include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/units.h"
 
@@ -54,7 +55,7 @@ static char *node_or_reason(const Berth__Job *job, const Berth__Task *task)
 /* "42", "42[0-99%5]" */
 static char *name_of(const Berth__Job *job)
 {
-    g_autofree char *tasks = job->array != NULL ? berth_array_format(job) : NULL;
+    g_autofree char *tasks = job->array != NULL ? berth_array_format(job, 24) : NULL;
     return tasks != NULL ? g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job->id, tasks)
                          : g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
 }

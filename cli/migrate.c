@@ -3,9 +3,9 @@
  * terminal is told from the job itself. */
 #include "cli/cli.h"
 
-#include "cli/follow.h"
-#include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/job_op.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/ranges.h"
 #include "common/units.h"
@@ -54,7 +54,8 @@ static void print_progress(Migrate *migrate, const Berth__Task *task)
     const Berth__MigrationProgress *progress = task->migration;
     g_autofree char *left = berth_format_size_mib(progress->memory_left_bytes >> 20);
     clear_line(migrate);
-    fprintf(stderr, "job %" G_GUINT64_FORMAT " %s %s", migrate->op.job,
+    g_autofree char *name = berth_tasks_format(migrate->op.job, migrate->op.tasks);
+    fprintf(stderr, "job %s %s %s", name,
             task->waits_for_room ? "waits until guests in slack have made room on"
                                  : "is on its way to",
             progress->to);
@@ -133,8 +134,8 @@ static gboolean print(const BerthJobOp *op, GError **error)
     const Berth__Task *task = berth_job_one_task(job, op->tasks);
     gboolean is_frozen = (task != NULL && job->array != NULL ? task->state : job->state) ==
                          BERTH__JOB_STATE__SUSPENDED;
-    printf("job %" G_GUINT64_FORMAT " %s on %s\n", op->job, is_frozen ? "is frozen" : "runs",
-           op->outcome);
+    g_autofree char *name = berth_tasks_format(op->job, op->tasks);
+    printf("job %s %s on %s\n", name, is_frozen ? "is frozen" : "runs", op->outcome);
     berth__job__free_unpacked(job, NULL);
     return TRUE;
 }
@@ -161,7 +162,7 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "JOB...",
+            &argc, &argv, entries, "JOB[[INDEX]]...",
             "Moves running jobs to another node, live. A job that cannot be moved runs "
             "on where it is. Its\nprocesses, memory, disk and output go with it; it "
             "stands still for a moment, or, where the node\nemulates its CPU, for as "

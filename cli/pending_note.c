@@ -5,6 +5,8 @@
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
+#include "common/id.h"
 #include "common/types.h"
 
 #include <stdio.h>
@@ -50,7 +52,9 @@ static void say(BerthPendingNote *note, const Berth__Task *task)
         return;
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *printable = berth_printable(reason);
-    fprintf(stderr, "%s: job %" G_GUINT64_FORMAT " is %s: %s\n", g_get_prgname(), note->job,
+    g_autofree char *name = note->of_array ? berth_task_id_format(note->job, note->task)
+                                           : berth_job_id_format(note->job);
+    fprintf(stderr, "%s: job %s is %s: %s\n", g_get_prgname(), name,
             is_pending ? "pending" : "suspended", printable);
     note->said = task->reason;
 }
@@ -60,11 +64,13 @@ static void on_answered(GObject *source, GAsyncResult *result, gpointer user_dat
     BerthPendingNote *note = user_data;
     Berth__Job *job = (Berth__Job *)berth_rpc_peer_call_finish(result, NULL);
     gboolean is_wanted = !g_cancellable_is_cancelled(note->cancellable);
-    gboolean has_ended = job != NULL && berth_job_state_is_final((BerthJobState)job->state);
+    const Berth__Task *task = job != NULL && job->n_tasks > 0 ? job->tasks[0] : NULL;
+    gboolean has_ended =
+        job != NULL && berth_job_state_is_final((BerthJobState)berth_job_state_of(job, task));
     if (is_wanted && !has_ended)
         ask_later(note);
-    if (is_wanted && job != NULL && job->n_tasks > 0)
-        say(note, job->tasks[0]);
+    if (is_wanted && task != NULL)
+        say(note, task);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
     g_rc_box_release_full(note, clear);

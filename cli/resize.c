@@ -2,8 +2,9 @@
 /* berth resize: asks for a running job to have more or less. */
 #include "cli/cli.h"
 
-#include "cli/follow.h"
+#include "cli/job_get.h"
 #include "cli/job_op.h"
+#include "cli/tasks.h"
 #include "common/error.h"
 #include "common/ranges.h"
 #include "common/units.h"
@@ -159,7 +160,7 @@ gboolean berth_cli_resize(BerthCli *cli, int argc, char **argv, int *out_status,
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(
-            &argc, &argv, entries, "JOB...",
+            &argc, &argv, entries, "JOB[[INDEX]]...",
             "Gives running jobs more or less, live: up to what they were submitted for "
             "(--vcpus-max,\n--memory-max), and down to a quarter of the memory that they "
             "began with. A job whose node\nhas no room for more is moved to one that has. What "

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth show: everything about a job, one field per line. */
 #include "cli/cli.h"
-#include "cli/follow.h"
 #include "cli/format.h"
+#include "cli/job_get.h"
 #include "cli/requests.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/id.h"
 #include "common/units.h"
 #include "common/words.h"
@@ -300,9 +301,9 @@ static const char *hold_note(const Berth__Job *job)
 
 static void print_array(const Berth__Job *job)
 {
-    g_autofree char *tasks = berth_array_format(job);
+    g_autofree char *tasks = berth_array_format(job, 200);
     g_autofree char *counts = berth_counts_format(job);
-    g_autofree char *unstarted = berth_ranges_format(job->unstarted, job->n_unstarted);
+    g_autofree char *unstarted = berth_ranges_format(job->unstarted, job->n_unstarted, 200);
     berth_print_field("Tasks", tasks);
     berth_print_field("Now", counts);
     berth_print_field("Not started", unstarted);

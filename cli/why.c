@@ -3,10 +3,11 @@
  * the event log. */
 #include "cli/cli.h"
 
-#include "cli/follow.h"
 #include "cli/format.h"
-#include "cli/job_op.h"
+#include "cli/job_get.h"
+
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "cli/why_words.h"
 #include "common/error.h"
 

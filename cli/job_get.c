@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns how a job is asked for, and that the tasks that were named are there. */
+#include "cli/job_get.h"
+#include "cli/tasks.h"
+
+#include "common/error.h"
+#include "common/ranges.h"
+
+static Berth__Job *ask(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
+                       GError **error)
+{
+    Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
+    request.job = named->job;
+    request.follows = after != NULL;
+    request.after_task = after != NULL ? *after : 0;
+    berth_ranges_set(&request.tasks, &request.n_tasks, named->tasks);
+    Berth__Job *reply =
+        (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
+    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
+    return reply;
+}
+
+/* Further ones than those before need not be there. */
+static gboolean check(const Berth__Job *job, const BerthIndexSet *tasks, GError **error)
+{
+    g_autofree char *name = berth_tasks_format(job->id, tasks);
+    g_autofree char *all = NULL;
+    if (tasks == NULL)
+        return TRUE;
+    if (job->array == NULL) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "job %" G_GUINT64_FORMAT " is no array: name it without indices", job->id);
+        return FALSE;
+    }
+    if (job->n_tasks > 0)
+        return TRUE;
+    all = berth_ranges_format(job->array->tasks, job->array->n_tasks, 60);
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no job %s: its tasks are %s",
+                name, all);
+    return FALSE;
+}
+
+Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
+                                GError **error)
+{
+    const BerthCliTasks named = {job, (BerthIndexSet *)tasks};
+    Berth__Job *reply = ask(cli, &named, NULL, error);
+    if (reply == NULL || check(reply, tasks, error))
+        return reply;
+    berth__job__free_unpacked(reply, NULL);
+    return NULL;
+}
+
+Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
+{
+    return berth_get_job_tasks(cli, job, NULL, error);
+}
+
+gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
+                              BerthTaskPageFunc take, gpointer user_data, GError **error)
+{
+    guint32 last = after != NULL ? *after : 0;
+    gboolean is_first = after == NULL;
+    gboolean goes_on = TRUE;
+    while (goes_on) {
+        Berth__Job *page = ask(cli, named, is_first ? NULL : &last, error);
+        gboolean is_good = page != NULL && (!is_first || check(page, named->tasks, error));
+        if (is_good && page->n_tasks > 0)
+            last = page->tasks[page->n_tasks - 1]->index;
+        if (is_good && (is_first || page->n_tasks > 0))
+            take(page, user_data);
+        goes_on = is_good && page->n_tasks > 0 && page->array != NULL &&
+                  (named->tasks == NULL || last < berth_index_set_last(named->tasks));
+        is_first = FALSE;
+        if (page != NULL)
+            berth__job__free_unpacked(page, NULL);
+        if (!is_good)
+            return FALSE;
+    }
+    return TRUE;
+}
+
+gboolean berth_check_plain(BerthCli *cli, guint64 number, GError **error)
+{
+    Berth__Job *job = berth_cli_connect(cli, error) ? berth_get_job(cli, number, error) : NULL;
+    if (job == NULL)
+        return FALSE;
+    gboolean is_array = job->array != NULL;
+    berth__job__free_unpacked(job, NULL);
+    if (is_array)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "job %" G_GUINT64_FORMAT " is an array, whose tasks have this each by itself: "
+                    "name one, as %" G_GUINT64_FORMAT "[INDEX]",
+                    number, number);
+    return !is_array;
+}

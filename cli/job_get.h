@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/cli.h"
+
+/* The job with all that is known of it; of an array those tasks that have started and not ended, or TASKS, 1000 at most.
+ * NOT_FOUND: there is none, or it has none of TASKS. INVALID_ARGUMENT: TASKS of a job that is no array. (transfer full) */
+Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error);
+Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
+                                GError **error);
+
+/* Likewise of all tasks, page by page: PAGE has some of them, rising; the first may have none. AFTER: only those that follow; NULL =
+ * all. FALSE: it could not be asked, or there is none. */
+typedef void (*BerthTaskPageFunc)(const Berth__Job *page, gpointer user_data);
+gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
+                              BerthTaskPageFunc take, gpointer user_data, GError **error);
+
+/* Connects. INVALID_ARGUMENT: JOB is an array, of which one task is to be named. */
+gboolean berth_check_plain(BerthCli *cli, guint64 job, GError **error);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns which tasks of an array are meant, by a name, a record or an event, and how they are written. Pure. */
+#include "cli/tasks.h"
+
+#include "common/id.h"
+
+#include <string.h>
+
+/* --- what is meant ----------------------------------------------------------------------------- */
+
+const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks)
+{
+    if (job->array == NULL)
+        return job->n_tasks > 0 ? job->tasks[0] : NULL;
+    if (tasks == NULL || berth_index_set_count(tasks) != 1)
+        return NULL;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        if (berth_index_set_contains(tasks, job->tasks[i]->index))
+            return job->tasks[i];
+    return NULL;
+}
+
+Berth__JobState berth_job_state_of(const Berth__Job *job, const Berth__Task *task)
+{
+    return job->array != NULL && task != NULL ? task->state : job->state;
+}
+
+BerthIndexRange berth_event_range(const Berth__Event *event)
+{
+    return (BerthIndexRange){event->task, event->rest_step > 0 ? event->rest_last : event->task,
+                             MAX(event->rest_step, 1)};
+}
+
+gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks)
+{
+    if (tasks == NULL || !event->of_array)
+        return TRUE;
+    const BerthIndexRange range = berth_event_range(event);
+    guint32 index = range.first;
+    while (berth_index_set_next(tasks, index, &index) && index <= range.last) {
+        if (berth_index_range_contains(&range, index))
+            return TRUE;
+        index++;
+    }
+    return FALSE;
+}
+
+/* --- how it is written -------------------------------------------------------------------------- */
+
+/* Of tasks in messages. */
+#define NAME_WIDTH 60u
+
+/* FALSE: TEXT is long enough, and TEXT says that there are more. */
+static gboolean append_range(GString *text, const BerthIndexRange *range, gsize width)
+{
+    g_autofree char *one = berth_index_range_format(range);
+    if (text->len > 0 && text->len + 1 + strlen(one) > width) {
+        g_string_append(text, ",...");
+        return FALSE;
+    }
+    g_string_append_printf(text, "%s%s", text->len > 0 ? "," : "", one);
+    return TRUE;
+}
+
+char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges, gsize width)
+{
+    GString *text = g_string_new(NULL);
+    gboolean has_room = TRUE;
+    for (gsize i = 0; has_room && i < n_ranges; i++) {
+        const BerthIndexRange range = {ranges[i]->first, ranges[i]->last, MAX(ranges[i]->step, 1)};
+        if (range.last >= range.first)
+            has_room = append_range(text, &range, width);
+    }
+    return g_string_free(text, FALSE);
+}
+
+char *berth_array_format(const Berth__Job *job, gsize width)
+{
+    g_autofree char *tasks = berth_ranges_format(job->array->tasks, job->array->n_tasks, width);
+    if (job->array->running_max == 0)
+        return g_steal_pointer(&tasks);
+    return g_strdup_printf("%s%%%u", tasks, job->array->running_max);
+}
+
+char *berth_tasks_format(guint64 job, const BerthIndexSet *tasks)
+{
+    g_autoptr(GString) text = g_string_new(NULL);
+    gboolean has_room = TRUE;
+    if (tasks == NULL)
+        return berth_job_id_format(job);
+    for (guint i = 0; has_room && i < berth_index_set_n_ranges(tasks); i++)
+        has_room = append_range(text, berth_index_set_range(tasks, i), NAME_WIDTH);
+    return g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job, text->str);
+}
+
+char *berth_task_format(const Berth__Job *job, const Berth__Task *task)
+{
+    const BerthIndexRange range = {task->index, task->rest_step > 0 ? task->rest_last : task->index,
+                                   MAX(task->rest_step, 1)};
+    if (job->array == NULL)
+        return berth_job_id_format(job->id);
+    g_autofree char *index = berth_index_range_format(&range);
+    return g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job->id, index);
+}
+
+char *berth_counts_format(const Berth__Job *job)
+{
+    const Berth__TaskCounts none = BERTH__TASK_COUNTS__INIT;
+    const Berth__TaskCounts *counts = job->counts != NULL ? job->counts : &none;
+    const struct {
+        guint32 n;
+        const char *what;
+    } parts[] = {
+        {counts->running, "running"},
+        {counts->suspended, "suspended"},
+        {counts->pending, "waiting"},
+        {counts->completed, "completed"},
+        {counts->failed, "failed"},
+        {counts->timeout, "out of time"},
+        {counts->out_of_memory, "out of memory"},
+        {counts->node_fail, "lost with nodes"},
+        {counts->cancelled, "cancelled"},
+    };
+    GString *text = g_string_new(NULL);
+    for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
+        if (parts[i].n > 0)
+            g_string_append_printf(text, "%s%u %s", text->len > 0 ? ", " : "", parts[i].n,
+                                   parts[i].what);
+    return g_string_free(text, FALSE);
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which tasks of an array are meant, and how they are written. */
+#include "tests/lib/assert.h"
+
+#include "cli/tasks.h"
+
+#define RANGES_MAX 30u
+
+/* A job that is an array of ranges. */
+typedef struct {
+    Berth__Job job;
+    Berth__JobArray array;
+    Berth__TaskCounts counts;
+    Berth__IndexRange ranges[RANGES_MAX];
+    Berth__IndexRange *pointers[RANGES_MAX];
+    Berth__Task task;
+    Berth__Task *tasks[1];
+} Array;
+
+static void make(Array *array, const BerthIndexRange *ranges, guint n)
+{
+    static const Array empty = {.job = BERTH__JOB__INIT,
+                                .array = BERTH__JOB_ARRAY__INIT,
+                                .counts = BERTH__TASK_COUNTS__INIT,
+                                .task = BERTH__TASK__INIT};
+    *array = empty;
+    for (guint i = 0; i < n; i++) {
+        berth__index_range__init(&array->ranges[i]);
+        array->ranges[i].first = ranges[i].first;
+        array->ranges[i].last = ranges[i].last;
+        array->ranges[i].step = ranges[i].step;
+        array->pointers[i] = &array->ranges[i];
+    }
+    array->array.tasks = array->pointers;
+    array->array.n_tasks = n;
+    array->job.id = 42;
+    array->job.array = &array->array;
+    array->job.counts = &array->counts;
+    array->tasks[0] = &array->task;
+    array->job.tasks = array->tasks;
+}
+
+static void array_format_is_cut_to_the_width(void **state)
+{
+    static const struct {
+        BerthIndexRange ranges[6];
+        guint n;
+        guint32 running_max;
+        gsize width;
+        const char *expected;
+    } cases[] = {
+        {{{0, 999999, 1}}, 1, 500, 24, "0-999999%500"},
+        {{{0, 9, 1}, {20, 30, 2}, {40, 40, 0}}, 3, 0, 24, "0-9,20-30:2,40"},
+        {{{1, 99, 2}, {200, 200, 1}, {300, 400, 1}, {500, 600, 1}},
+         4,
+         7,
+         24,
+         "1-99:2,200,300-400,...%7"},
+        {{{0, 999999999, 1}, {5, 6, 1}}, 2, 0, 3, "0-999999999,..."},
+        {{{0, 0, 1}}, 0, 0, 24, ""},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Array array;
+        make(&array, cases[i].ranges, cases[i].n);
+        array.array.running_max = cases[i].running_max;
+        g_autofree char *text = berth_array_format(&array.job, cases[i].width);
+        assert_string_equal(text, cases[i].expected);
+    }
+}
+
+static void counts_format_names_the_states_that_there_are(void **state)
+{
+    Array array;
+    make(&array, NULL, 0);
+    g_autofree char *none = berth_counts_format(&array.job);
+    assert_string_equal(none, "");
+    array.counts.pending = 96;
+    array.counts.running = 3;
+    array.counts.failed = 1;
+    g_autofree char *some = berth_counts_format(&array.job);
+    assert_string_equal(some, "3 running, 96 waiting, 1 failed");
+    array.job.counts = NULL;
+    g_autofree char *unknown = berth_counts_format(&array.job);
+    assert_string_equal(unknown, "");
+}
+
+static void tasks_format_names_job_and_indices(void **state)
+{
+    static const struct {
+        const char *indices; /* NULL: all */
+        const char *expected;
+    } cases[] = {
+        {NULL, "42"},
+        {"7", "42[7]"},
+        {"20,0-9", "42[0-9,20]"},
+        {"100-199,300-399,500-599,700-799,900-999,1100-1199,1300-1399,1500-1599",
+         "42[100-199,300-399,500-599,700-799,900-999,1100-1199,1300-1399,...]"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) tasks =
+            cases[i].indices ? berth_index_set_parse(cases[i].indices, G_MAXINT32, NULL) : NULL;
+        g_autofree char *text = berth_tasks_format(42, tasks);
+        assert_string_equal(text, cases[i].expected);
+    }
+}
+
+static void task_format_names_those_that_ended_together(void **state)
+{
+    Array array;
+    make(&array, NULL, 0);
+    array.task.index = 7;
+    g_autofree char *one = berth_task_format(&array.job, &array.task);
+    assert_string_equal(one, "42[7]");
+    array.task.rest_last = 99;
+    array.task.rest_step = 1;
+    g_autofree char *range = berth_task_format(&array.job, &array.task);
+    assert_string_equal(range, "42[7-99]");
+    array.job.array = NULL;
+    g_autofree char *plain = berth_task_format(&array.job, &array.task);
+    assert_string_equal(plain, "42");
+}
+
+static void one_task_is_the_one_that_was_named(void **state)
+{
+    Array array;
+    g_autoptr(BerthIndexSet) seven = berth_index_set_parse("7", 1, NULL);
+    g_autoptr(BerthIndexSet) several = berth_index_set_parse("7-8", 2, NULL);
+    make(&array, NULL, 0);
+    array.job.state = BERTH__JOB_STATE__RUNNING;
+    array.task.index = 7;
+    array.task.state = BERTH__JOB_STATE__FAILED;
+    assert_null(berth_job_one_task(&array.job, seven)); /* none has started */
+    array.job.n_tasks = 1;
+    assert_ptr_equal(berth_job_one_task(&array.job, seven), &array.task);
+    assert_null(berth_job_one_task(&array.job, several));
+    assert_null(berth_job_one_task(&array.job, NULL));
+    assert_int_equal(berth_job_state_of(&array.job, &array.task), BERTH__JOB_STATE__FAILED);
+    assert_int_equal(berth_job_state_of(&array.job, NULL), BERTH__JOB_STATE__RUNNING);
+    array.job.array = NULL;
+    assert_ptr_equal(berth_job_one_task(&array.job, NULL), &array.task);
+    assert_int_equal(berth_job_state_of(&array.job, &array.task), BERTH__JOB_STATE__RUNNING);
+}
+
+static void event_is_of_the_tasks_that_it_ranges_over(void **state)
+{
+    static const struct {
+        guint32 task, rest_last, rest_step;
+        const char *indices;
+        gboolean expected;
+    } cases[] = {
+        {7, 0, 0, "7", TRUE},          {7, 0, 0, "0-6,8-9", FALSE}, {0, 99, 1, "50", TRUE},
+        {0, 98, 2, "51", FALSE},       {0, 98, 2, "51,52", TRUE},   {10, 20, 1, "0-9,21", FALSE},
+        {10, 20, 1, "0-100:20", TRUE},
+    };
+    Berth__Event event = BERTH__EVENT__INIT;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) tasks = berth_index_set_parse(cases[i].indices, G_MAXINT32, NULL);
+        event.of_array = TRUE;
+        event.task = cases[i].task;
+        event.rest_last = cases[i].rest_last;
+        event.rest_step = cases[i].rest_step;
+        if (berth_event_is_of(&event, tasks) != cases[i].expected)
+            fail_msg("case %zu", i);
+        assert_true(berth_event_is_of(&event, NULL));
+        event.of_array = FALSE; /* of the job, and so of all */
+        assert_true(berth_event_is_of(&event, tasks));
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(array_format_is_cut_to_the_width),
+        cmocka_unit_test(counts_format_names_the_states_that_there_are),
+        cmocka_unit_test(tasks_format_names_job_and_indices),
+        cmocka_unit_test(task_format_names_those_that_ended_together),
+        cmocka_unit_test(one_task_is_the_one_that_was_named),
+        cmocka_unit_test(event_is_of_the_tasks_that_it_ranges_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
