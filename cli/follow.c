@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what waits: for output, for the end of jobs. The daemon streams both; only why a job is pending is
- * asked for (pending_note.h). */
+/* Owns what waits for output. The daemon streams it; only why a job is pending is asked for (pending_note.h). */
 #include "cli/follow.h"
 
-#include "cli/job_get.h"
 #include "cli/pending_note.h"
 #include "common/error.h"
 #include "common/id.h"
-#include "common/types.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -174,131 +171,4 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
     *out_no_reader = position.no_reader;
     g_propagate_error(error, position.error);
     return FALSE;
-}
-
-int berth_job_exit_status(const Berth__Job *job)
-{
-    const Berth__Exit *exit = job->n_tasks > 0 ? job->tasks[0]->exit : NULL;
-    if (job->state == BERTH__JOB_STATE__COMPLETED)
-        return BERTH_EXIT_OK;
-    if (job->array != NULL)
-        return BERTH_EXIT_FAILED; /* of many, which have many */
-    if (exit != NULL && exit->signal != 0)
-        return 128 + (int)exit->signal;
-    if (exit != NULL && exit->status != 0)
-        return (int)exit->status;
-    return BERTH_EXIT_BERTH;
-}
-
-/* --- waiting --------------------------------------------------------------------------------- */
-
-typedef struct {
-    const GArray *jobs; /* guint64, as they were named */
-    GHashTable *left;   /* those of them that have not ended */
-    BerthEndedFunc each;
-    gpointer user_data;
-    guint64 last_seq;
-    guint64 ended; /* an event says that this one has ended; 0 = none */
-} Waiting;
-
-static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
-{
-    const Berth__Event *event = (const Berth__Event *)item;
-    Waiting *waiting = user_data;
-    gboolean is_end = event->kind == BERTH__EVENT__KIND__TASK_STATE &&
-                      berth_job_state_is_final((BerthJobState)event->state);
-    waiting->last_seq = event->seq;
-    if (!(is_end || event->kind == BERTH__EVENT__KIND__OUTPUT_COPIED) ||
-        !g_hash_table_contains(waiting->left, &event->job))
-        return TRUE;
-    waiting->ended = event->job;
-    return FALSE;
-}
-
-/* It has ended, and whoever waited for it finds its output in the files that it names. */
-static gboolean is_over(const Berth__Job *job)
-{
-    if (!berth_job_state_is_final((BerthJobState)job->state))
-        return FALSE;
-    for (size_t i = 0; i < job->n_tasks; i++)
-        if (job->tasks[i]->output_pending)
-            return FALSE;
-    return TRUE;
-}
-
-/* Asks how a job stands; reports and forgets it if it is over, or is none. */
-static gboolean look(BerthCli *cli, Waiting *waiting, guint64 number, GError **error)
-{
-    g_autoptr(GError) local = NULL;
-    Berth__Job *job = berth_get_job(cli, number, &local);
-    if (job == NULL && g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
-        waiting->each(NULL, local, waiting->user_data);
-        g_hash_table_remove(waiting->left, &number);
-        return TRUE;
-    }
-    if (job == NULL) {
-        g_propagate_error(error, g_steal_pointer(&local));
-        return FALSE;
-    }
-    if (is_over(job)) {
-        waiting->each(job, NULL, waiting->user_data);
-        g_hash_table_remove(waiting->left, &number);
-    }
-    berth__job__free_unpacked(job, NULL);
-    return TRUE;
-}
-
-static gboolean look_at_all(BerthCli *cli, Waiting *waiting, GError **error)
-{
-    for (guint i = 0; i < waiting->jobs->len; i++) {
-        guint64 job = g_array_index(waiting->jobs, guint64, i);
-        if (g_hash_table_contains(waiting->left, &job) && !look(cli, waiting, job, error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
-/* The events of the one job that is left, or of all: there is no watch for several. */
-static gboolean watch(BerthCli *cli, Waiting *waiting, GError **error)
-{
-    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
-    GHashTableIter iter;
-    gpointer job;
-    g_hash_table_iter_init(&iter, waiting->left);
-    g_hash_table_iter_next(&iter, &job, NULL);
-    request.after_seq = waiting->last_seq;
-    request.job = g_hash_table_size(waiting->left) == 1 ? *(guint64 *)job : 0;
-    waiting->ended = 0;
-    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
-                                 take_event, waiting, error) &&
-           (waiting->ended == 0 || look(cli, waiting, waiting->ended, error));
-}
-
-/* One connection's worth of waiting. The cursor is taken before the first look, so that no end falls
- * between the two. */
-static gboolean wait_attempt(BerthCli *cli, gpointer user_data, GError **error)
-{
-    Waiting *waiting = user_data;
-    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
-    if (info == NULL)
-        return FALSE;
-    waiting->last_seq = info->last_seq;
-    berth__server_info__free_unpacked(info, NULL);
-    if (!look_at_all(cli, waiting, error))
-        return FALSE;
-    while (g_hash_table_size(waiting->left) > 0) {
-        if (!watch(cli, waiting, error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
-gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
-                         GError **error)
-{
-    g_autoptr(GHashTable) left = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    Waiting waiting = {.jobs = jobs, .left = left, .each = each, .user_data = user_data};
-    for (guint i = 0; i < jobs->len; i++)
-        g_hash_table_add(left, g_memdup2(&g_array_index(jobs, guint64, i), sizeof(guint64)));
-    return berth_cli_persist(cli, TRUE, wait_attempt, &waiting, error);
 }

@@ -18,16 +18,3 @@ typedef struct {
 } BerthFollow;
 gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *out_no_reader,
                            GError **error);
-
-/* Waits until each of JOBS (guint64) has ended and its output is copied; survives restarts of the
- * daemon. EACH is called once per job: first for those that have ended already, in the order of
- * JOBS, then for the others in the order in which they end. A job that there is not: JOB is NULL,
- * and UNKNOWN says so. */
-typedef void (*BerthEndedFunc)(const Berth__Job *job, const GError *unknown, gpointer user_data);
-gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
-                         GError **error);
-
-/* The status with which `run` and `wait` exit for an ended job: its command's own, 128+N for a
- * signal, BERTH_EXIT_BERTH if the command did not end by itself (time limit, cancelled, node
- * lost, never started) and its own status would hide that. */
-int berth_job_exit_status(const Berth__Job *job);

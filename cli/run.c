@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth run: submit, follow, exit as the job did. SIGINT and SIGTERM cancel the job; a second one
  * leaves it alone and ends the client. A reader that goes away cancels it, too. Until the job is submitted they just end the client. */
+#include "cli/ended.h"
 #include "cli/follow.h"
 #include "cli/format.h"
 #include "cli/job_spec.h"
@@ -113,7 +114,8 @@ static void print_kills(const Berth__Task *task)
                 kills, kills == 1 ? "" : "es", kills == 1 ? "was" : "were");
 }
 
-static void keep_ended(const Berth__Job *job, const GError *unknown, gpointer user_data)
+static void keep_ended(const BerthCliTasks *named, const Berth__Job *job, const GError *unknown,
+                       gpointer user_data)
 {
     if (job == NULL) {
         berth_cli_report(unknown, user_data);
@@ -121,7 +123,7 @@ static void keep_ended(const Berth__Job *job, const GError *unknown, gpointer us
         return;
     }
     const Berth__Task *task = job->n_tasks > 0 ? job->tasks[0] : NULL;
-    *(int *)user_data = berth_job_exit_status(job);
+    *(int *)user_data = berth_job_exit_status(job, NULL);
     if (task && task->exit)
         print_kills(task);
     if (job->state == BERTH__JOB_STATE__COMPLETED)
@@ -207,8 +209,9 @@ static gboolean follow_and_wait(Running *running, const BerthJobOptions *options
 {
     BerthFollow follow = {.job = running->job, .follow = TRUE};
     g_autoptr(GError) unread = NULL;
-    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
-    g_array_append_val(jobs, running->job);
+    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(BerthCliTasks));
+    const BerthCliTasks named = {running->job, NULL};
+    g_array_append_val(jobs, named);
     if (open_outputs(options, &follow, error) && follow_output(running, &follow, &unread, error) &&
         berth_wait_jobs(running->cli, jobs, keep_ended, out_status, error))
         return settle_unread(g_steal_pointer(&unread), out_status, error);

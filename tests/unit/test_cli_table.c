@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/commands.h"
-#include "cli/follow.h"
+#include "cli/ended.h"
 #include "cli/progress.h"
 #include "cli/table.h"
 
@@ -174,7 +174,7 @@ static void job_exit_status_is_the_commands_own(void **state)
         exit.status = cases[i].status;
         exit.signal = cases[i].signal;
         task.exit = cases[i].has_exit ? &exit : NULL;
-        assert_int_equal(berth_job_exit_status(&job), cases[i].expected);
+        assert_int_equal(berth_job_exit_status(&job, NULL), cases[i].expected);
     }
 }
 

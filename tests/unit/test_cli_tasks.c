@@ -2,6 +2,7 @@
 /* Which tasks of an array are meant, and how they are written. */
 #include "tests/lib/assert.h"
 
+#include "cli/ended.h"
 #include "cli/tasks.h"
 
 #define RANGES_MAX 30u
@@ -167,6 +168,30 @@ static void event_is_of_the_tasks_that_it_ranges_over(void **state)
     }
 }
 
+/* Of a whole array it is no command's. */
+static void job_exit_status_of_an_array_is_0_if_all_have_completed(void **state)
+{
+    Array array;
+    Berth__Exit exit = BERTH__EXIT__INIT;
+    g_autoptr(BerthIndexSet) seven = berth_index_set_parse("7", 1, NULL);
+    make(&array, NULL, 0);
+    array.counts.completed = 10;
+    array.job.state = BERTH__JOB_STATE__COMPLETED;
+    assert_int_equal(berth_job_exit_status(&array.job, NULL), 0);
+    array.job.n_tasks = 1;
+    array.task.index = 7;
+    array.task.state = BERTH__JOB_STATE__FAILED;
+    array.task.exit = &exit;
+    exit.status = 3;
+    array.counts.failed = 1;
+    assert_int_equal(berth_job_exit_status(&array.job, NULL), 1);
+    array.job.state = BERTH__JOB_STATE__FAILED;
+    assert_int_equal(berth_job_exit_status(&array.job, NULL), 1);
+    assert_int_equal(berth_job_exit_status(&array.job, seven), 3);
+    array.task.state = BERTH__JOB_STATE__COMPLETED;
+    assert_int_equal(berth_job_exit_status(&array.job, seven), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +201,7 @@ int main(void)
         cmocka_unit_test(task_format_names_those_that_ended_together),
         cmocka_unit_test(one_task_is_the_one_that_was_named),
         cmocka_unit_test(event_is_of_the_tasks_that_it_ranges_over),
+        cmocka_unit_test(job_exit_status_of_an_array_is_0_if_all_have_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

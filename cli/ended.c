@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what waits for the end of jobs and of tasks: the daemon streams ends, and a job is looked at when all its tasks may have
+ * come to theirs. */
+#include "cli/ended.h"
+
+#include "cli/job_get.h"
+#include "cli/tasks.h"
+#include "common/error.h"
+#include "common/types.h"
+
+/* Of an array the state is a summary. */
+static gboolean all_completed(const Berth__Job *job)
+{
+    const Berth__TaskCounts *counts = job->counts;
+    return job->state == BERTH__JOB_STATE__COMPLETED &&
+           (counts == NULL ||
+            (counts->failed == 0 && counts->cancelled == 0 && counts->timeout == 0 &&
+             counts->node_fail == 0 && counts->out_of_memory == 0));
+}
+
+int berth_job_exit_status(const Berth__Job *job, const BerthIndexSet *tasks)
+{
+    const Berth__Task *task = berth_job_one_task(job, tasks);
+    if (job->array != NULL && task == NULL)
+        return all_completed(job) ? BERTH_EXIT_OK : BERTH_EXIT_FAILED;
+    const Berth__Exit *exit = task != NULL ? task->exit : NULL;
+    if (berth_job_state_of(job, task) == BERTH__JOB_STATE__COMPLETED)
+        return BERTH_EXIT_OK;
+    if (exit != NULL && exit->signal != 0)
+        return 128 + (int)exit->signal;
+    if (exit != NULL && exit->status != 0)
+        return (int)exit->status;
+    return BERTH_EXIT_BERTH;
+}
+
+/* A job, or one task. Ends are counted, and it is looked at when none can be left: an array may have a million of them. */
+typedef struct {
+    BerthCliTasks named; /* whose tasks are the caller's */
+    gboolean is_over;
+    gboolean awaits_output; /* it has ended, and its output is not copied */
+    guint32 left;           /* so many of its tasks have not ended yet, or have not been copied */
+} Awaited;
+
+typedef struct {
+    GPtrArray *all;   /* Awaited, as they were named */
+    GHashTable *left; /* guint64: GPtrArray of those of this job that are not over */
+    GPtrArray *due;   /* likewise, those of which no task is left */
+    BerthEndedFunc each;
+    gpointer user_data;
+    guint64 last_seq;
+} Waiting;
+
+/* Of how many of its tasks EVENT says what is awaited. */
+static guint32 count(const Awaited *one, const Berth__Event *event)
+{
+    const BerthIndexRange range = berth_event_range(event);
+    gboolean is_end = event->kind == BERTH__EVENT__KIND__TASK_STATE &&
+                      berth_job_state_is_final((BerthJobState)event->state);
+    gboolean is_copied = event->kind == BERTH__EVENT__KIND__OUTPUT_COPIED;
+    if (!(one->awaits_output ? is_copied : is_end))
+        return 0;
+    if (one->named.tasks == NULL)
+        return berth_index_range_count(&range);
+    return berth_event_is_of(event, one->named.tasks) ? 1 : 0;
+}
+
+static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
+{
+    const Berth__Event *event = (const Berth__Event *)item;
+    Waiting *waiting = user_data;
+    const GPtrArray *left = g_hash_table_lookup(waiting->left, &event->job);
+    waiting->last_seq = event->seq;
+    for (guint i = 0; left != NULL && i < left->len; i++) {
+        Awaited *one = g_ptr_array_index(left, i);
+        one->left -= MIN(one->left, count(one, event));
+        if (one->left == 0)
+            g_ptr_array_add(waiting->due, one);
+    }
+    return waiting->due->len == 0;
+}
+
+/* How many of the tasks in JOB have ended, and are not in the files that it names. */
+static guint32 count_uncopied(const Berth__Job *job)
+{
+    guint32 n = 0;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        n += job->tasks[i]->output_pending ? 1 : 0;
+    return n;
+}
+
+static guint32 count_unended(const Berth__Job *job, const Berth__Task *task)
+{
+    const Berth__TaskCounts *counts = job->counts;
+    if (berth_job_state_is_final((BerthJobState)berth_job_state_of(job, task)))
+        return 0;
+    if (job->array == NULL || task != NULL || counts == NULL)
+        return 1;
+    return counts->pending + counts->running + counts->suspended;
+}
+
+static void forget(Waiting *waiting, Awaited *one)
+{
+    GPtrArray *of_job = g_hash_table_lookup(waiting->left, &one->named.job);
+    one->is_over = TRUE;
+    g_ptr_array_remove(of_job, one);
+    if (of_job->len == 0)
+        g_hash_table_remove(waiting->left, &one->named.job);
+}
+
+/* Whoever waited for it finds its output in the files that it names. */
+static void settle(Waiting *waiting, Awaited *one, const Berth__Job *job, const GError *unknown)
+{
+    one->left = 0;
+    one->awaits_output = FALSE;
+    if (job != NULL)
+        one->left = count_unended(job, berth_job_one_task(job, one->named.tasks));
+    if (job != NULL && one->left == 0) {
+        one->left = count_uncopied(job);
+        one->awaits_output = one->left > 0;
+    }
+    if (one->left > 0)
+        return;
+    forget(waiting, one);
+    waiting->each(&one->named, job, unknown, waiting->user_data);
+}
+
+/* Asks how it stands; reports it if it is over, or is none. An end that was told before, and that the answer has counted, is counted
+ * twice: it is looked at too soon then, and never too late. */
+static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **error)
+{
+    g_autoptr(GError) local = NULL;
+    Berth__Job *job = berth_get_job_tasks(cli, one->named.job, one->named.tasks, &local);
+    if (job == NULL && !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
+        !g_error_matches(local, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT)) {
+        g_propagate_error(error, g_steal_pointer(&local));
+        return FALSE;
+    }
+    settle(waiting, one, job, local);
+    if (job != NULL)
+        berth__job__free_unpacked(job, NULL);
+    return TRUE;
+}
+
+static gboolean look_at_each(BerthCli *cli, Waiting *waiting, const GPtrArray *which,
+                             GError **error)
+{
+    for (guint i = 0; i < which->len; i++) {
+        Awaited *one = g_ptr_array_index(which, i);
+        if (!one->is_over && !look(cli, waiting, one, error))
+            return FALSE;
+    }
+    g_ptr_array_set_size(waiting->due, 0);
+    return TRUE;
+}
+
+/* The events of the one job that is left, or of all: there is no watch for several. */
+static gboolean watch(BerthCli *cli, Waiting *waiting, GError **error)
+{
+    Berth__WatchRequest request = BERTH__WATCH_REQUEST__INIT;
+    GHashTableIter iter;
+    gpointer job;
+    g_hash_table_iter_init(&iter, waiting->left);
+    g_hash_table_iter_next(&iter, &job, NULL);
+    request.after_seq = waiting->last_seq;
+    request.job = g_hash_table_size(waiting->left) == 1 ? *(guint64 *)job : 0;
+    return berth_rpc_peer_stream(cli->peer, &berth__jobs__descriptor, "Watch", &request.base, 0,
+                                 take_event, waiting, error) &&
+           look_at_each(cli, waiting, waiting->due, error);
+}
+
+/* One connection's worth of waiting. The cursor is taken before the first look, so that no end falls
+ * between the two. */
+static gboolean wait_attempt(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Waiting *waiting = user_data;
+    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
+    if (info == NULL)
+        return FALSE;
+    waiting->last_seq = info->last_seq;
+    berth__server_info__free_unpacked(info, NULL);
+    if (!look_at_each(cli, waiting, waiting->all, error))
+        return FALSE;
+    while (g_hash_table_size(waiting->left) > 0) {
+        if (!watch(cli, waiting, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+static gboolean is_same(const BerthCliTasks *a, const BerthCliTasks *b)
+{
+    if (a->job != b->job || (a->tasks == NULL) != (b->tasks == NULL))
+        return FALSE;
+    return a->tasks == NULL || berth_index_set_last(a->tasks) == berth_index_set_last(b->tasks);
+}
+
+/* One that was named before is waited for once. */
+static void add(Waiting *waiting, const BerthCliTasks *named)
+{
+    GPtrArray *of_job = g_hash_table_lookup(waiting->left, &named->job);
+    if (of_job == NULL) {
+        of_job = g_ptr_array_new();
+        g_hash_table_insert(waiting->left, g_memdup2(&named->job, sizeof named->job), of_job);
+    }
+    for (guint i = 0; i < of_job->len; i++)
+        if (is_same(&((Awaited *)g_ptr_array_index(of_job, i))->named, named))
+            return;
+    Awaited *one = g_new0(Awaited, 1);
+    one->named = *named;
+    g_ptr_array_add(waiting->all, one);
+    g_ptr_array_add(of_job, one);
+}
+
+gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
+                         GError **error)
+{
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
+    g_autoptr(GPtrArray) due = g_ptr_array_new();
+    g_autoptr(GHashTable) left = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
+                                                       (GDestroyNotify)g_ptr_array_unref);
+    Waiting waiting = {.all = all, .left = left, .due = due, .each = each, .user_data = user_data};
+    for (guint i = 0; i < jobs->len; i++)
+        add(&waiting, &g_array_index(jobs, BerthCliTasks, i));
+    return berth_cli_persist(cli, TRUE, wait_attempt, &waiting, error);
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "cli/cli.h"
+
+/* Waits until each of JOBS (BerthCliTasks: jobs, or one task of an array each) has ended and its output is copied; survives restarts
+ * of the daemon. EACH is called once for each: first for those that have ended already, in the order of JOBS, then for the others
+ * as they end. One that there is not: JOB is NULL, and UNKNOWN says so. */
+typedef void (*BerthEndedFunc)(const BerthCliTasks *named, const Berth__Job *job,
+                               const GError *unknown, gpointer user_data);
+gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
+                         GError **error);
+
+/* The status with which `run` and `wait` exit for an ended job, or for the one of its TASKS: its command's own, 128+N for a
+ * signal, BERTH_EXIT_BERTH if the command did not end by itself (time limit, cancelled, node
+ * lost, never started) and its own status would hide that; of a whole array BERTH_EXIT_FAILED unless all have completed. */
+int berth_job_exit_status(const Berth__Job *job, const BerthIndexSet *tasks);
