@@ -6,16 +6,21 @@
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
+#include "common/types.h"
 #include "common/units.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* Of the indices of an array, in its line. */
+#define ARRAY_WIDTH 24u
 
 typedef struct {
     gboolean all_states;
     gboolean all_users;
     char *user;
     char *states;
+    gboolean with_tasks;
 } LsOptions;
 
 static const BerthColumn columns[] = {
@@ -39,42 +44,112 @@ static char *run_time(const Berth__Task *task)
                                      G_USEC_PER_SEC);
 }
 
-static char *node_or_reason(const Berth__Job *job, const Berth__Task *task)
+static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
 {
     if (task == NULL)
         return NULL;
-    if (job->state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
+    if (state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
         return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
-    if (job->state == BERTH__JOB_STATE__RUNNING)
+    if (state == BERTH__JOB_STATE__RUNNING)
         return g_strconcat(task->node, task->booting ? " (booting)" : "", NULL);
     if (task->reason == BERTH__REASON__REASON_NONE)
         return g_strdup(task->node);
     return g_strdup(berth_reason_name(task->reason));
 }
 
+/* "96 waiting (resources)": a reason is that of the next task, where none runs. */
+static char *array_note(const Berth__Job *job)
+{
+    g_autofree char *counts = berth_counts_format(job);
+    if (job->state != BERTH__JOB_STATE__PENDING || job->reason == BERTH__REASON__REASON_NONE)
+        return g_steal_pointer(&counts);
+    return g_strdup_printf("%s (%s)", counts, berth_reason_name(job->reason));
+}
+
 /* "42", "42[0-99%5]" */
 static char *name_of(const Berth__Job *job)
 {
-    g_autofree char *tasks = job->array != NULL ? berth_array_format(job, 24) : NULL;
+    g_autofree char *tasks = job->array != NULL ? berth_array_format(job, ARRAY_WIDTH) : NULL;
     return tasks != NULL ? g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job->id, tasks)
                          : g_strdup_printf("%" G_GUINT64_FORMAT, job->id);
 }
 
-static void add_row(BerthTable *table, const Berth__Job *job)
+/* The row of TASK, or of an array as a whole: TASK is NULL then. */
+static void add_row(BerthTable *table, const Berth__Job *job, const Berth__Task *task)
 {
-    const Berth__Task *task = job->n_tasks > 0 && job->array == NULL ? job->tasks[0] : NULL;
-    berth_table_add(table, name_of(job));
+    Berth__JobState state = berth_job_state_of(job, task);
+    gboolean is_array = job->array != NULL && task == NULL;
+    berth_table_add(table, is_array || task == NULL ? name_of(job) : berth_task_format(job, task));
     berth_table_add(table, g_strdup(job->name));
     berth_table_add(table, g_strdup(job->user));
-    berth_table_add(table, g_strdup(berth_job_state_name(job->state)));
+    berth_table_add(table, g_strdup(berth_job_state_name(state)));
     gboolean is_resized =
         task != NULL && task->vcpus != 0; /* it has not what it was submitted with */
     berth_table_add(table, g_strdup_printf("%u", is_resized ? task->vcpus : job->vcpus));
     berth_table_add(table, berth_format_size_mib(is_resized ? task->memory_mib : job->memory_mib));
     berth_table_add(table, run_time(task));
     berth_table_add(table, berth_format_duration_sec(job->time_limit_sec));
-    berth_table_add(table,
-                    job->array != NULL ? berth_counts_format(job) : node_or_reason(job, task));
+    berth_table_add(table, is_array ? array_note(job) : node_or_reason(state, task));
+}
+
+/* What is listed, and how. */
+typedef struct {
+    BerthCli *cli;
+    BerthTable *table; /* no rows with --json */
+    GHashTable *whole; /* guint64: jobs that were named, as a whole, and listed */
+    const GArray *states;
+    gboolean with_tasks; /* of arrays, those that have started and not ended */
+} Listing;
+
+static gboolean is_wanted(const Listing *listing, Berth__JobState state)
+{
+    for (guint i = 0; i < listing->states->len; i++)
+        if (g_array_index(listing->states, Berth__JobState, i) == state)
+            return TRUE;
+    return listing->states->len == 0;
+}
+
+/* Those that were named. */
+static void add_named(const Berth__Job *page, gpointer user_data)
+{
+    const Listing *listing = user_data;
+    if (listing->cli->json)
+        berth_cli_print_json(&page->base);
+    for (size_t i = 0; !listing->cli->json && i < page->n_tasks; i++)
+        if (is_wanted(listing, page->tasks[i]->state))
+            add_row(listing->table, page, page->tasks[i]);
+}
+
+/* Those that have not ended: the output of others may still be copied. */
+static void add_open(const Berth__Job *page, gpointer user_data)
+{
+    const Listing *listing = user_data;
+    for (size_t i = 0; i < page->n_tasks; i++)
+        if (!berth_job_state_is_final((BerthJobState)page->tasks[i]->state))
+            add_row(listing->table, page, page->tasks[i]);
+}
+
+/* The list has the first of them. */
+static gboolean add_tasks(const Listing *listing, const Berth__Job *job, GError **error)
+{
+    const BerthCliTasks named = {job->id, NULL};
+    guint64 n_open =
+        job->counts != NULL ? (guint64)job->counts->running + job->counts->suspended : 0;
+    add_open(job, (gpointer)listing);
+    if (job->n_tasks == 0 || n_open <= job->n_tasks)
+        return TRUE;
+    return berth_get_task_pages(listing->cli, &named, &job->tasks[job->n_tasks - 1]->index,
+                                add_open, (gpointer)listing, error);
+}
+
+static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **error)
+{
+    if (listing->cli->json) {
+        berth_cli_print_json(&job->base);
+        return TRUE;
+    }
+    add_row(listing->table, job, berth_job_one_task(job, NULL));
+    return job->array == NULL || !listing->with_tasks || add_tasks(listing, job, error);
 }
 
 static gboolean parse_states(const char *text, GArray *states, GError **error)
@@ -98,17 +173,17 @@ static gboolean parse_states(const char *text, GArray *states, GError **error)
 }
 
 /* Says of each of JOBS that was not listed why it was not, unless it only is in another state. */
-static gboolean report_missing(BerthCli *cli, const GArray *jobs, GHashTable *listed,
-                               int *out_status, GError **error)
+static gboolean report_missing(const Listing *listing, const GArray *jobs, int *out_status,
+                               GError **error)
 {
-    for (guint i = 0; jobs != NULL && i < jobs->len; i++) {
+    for (guint i = 0; i < jobs->len; i++) {
         guint64 number = g_array_index(jobs, guint64, i);
         g_autoptr(GError) local = NULL;
-        if (g_hash_table_contains(listed, &number))
+        if (g_hash_table_contains(listing->whole, &number))
             continue;
-        if (!berth_cli_connect(cli, error))
+        if (!berth_cli_connect(listing->cli, error))
             return FALSE;
-        Berth__Job *job = berth_get_job(cli, number, &local);
+        Berth__Job *job = berth_get_job(listing->cli, number, &local);
         if (job != NULL)
             berth__job__free_unpacked(job, NULL);
         else
@@ -117,27 +192,70 @@ static gboolean report_missing(BerthCli *cli, const GArray *jobs, GHashTable *li
     return TRUE;
 }
 
-/* Asks page after page; each job is printed (--json) or becomes a row, its number goes to LISTED. */
-static gboolean read_pages(BerthCli *cli, Berth__ListJobsRequest *request, BerthTable *table,
-                           GHashTable *listed, GError **error)
+/* Asks page after page; each job is printed (--json) or becomes a row. */
+static gboolean read_pages(const Listing *listing, Berth__ListJobsRequest *request, GError **error)
 {
+    gboolean ok = TRUE;
     do {
         Berth__ListJobsReply *reply = (Berth__ListJobsReply *)berth_cli_call(
-            cli, &berth__jobs__descriptor, "List", &request->base, error);
+            listing->cli, &berth__jobs__descriptor, "List", &request->base, error);
         if (reply == NULL)
             return FALSE;
-        for (size_t i = 0; i < reply->n_jobs; i++) {
+        for (size_t i = 0; ok && i < reply->n_jobs; i++) {
             if (request->n_jobs > 0)
-                g_hash_table_add(listed, g_memdup2(&reply->jobs[i]->id, sizeof(guint64)));
-            if (cli->json)
-                berth_cli_print_json(&reply->jobs[i]->base);
-            else
-                add_row(table, reply->jobs[i]);
+                g_hash_table_add(listing->whole, g_memdup2(&reply->jobs[i]->id, sizeof(guint64)));
+            ok = add_job(listing, reply->jobs[i], error);
         }
         request->after_job = reply->next_after_job;
         berth__list_jobs_reply__free_unpacked(reply, NULL);
-    } while (request->after_job != 0);
-    return TRUE;
+    } while (ok && request->after_job != 0);
+    return ok;
+}
+
+/* The whole jobs, as a list, then tasks. */
+static gboolean read_named(Listing *listing, Berth__ListJobsRequest *request, const GArray *named,
+                           int *out_status, GError **error)
+{
+    g_autoptr(GArray) jobs = g_array_new(FALSE, FALSE, sizeof(guint64));
+    for (guint i = 0; i < named->len; i++) {
+        const BerthCliTasks *one = &g_array_index(named, BerthCliTasks, i);
+        if (one->tasks == NULL)
+            g_array_append_val(jobs, one->job);
+    }
+    request->jobs = (uint64_t *)(gpointer)jobs->data;
+    request->n_jobs = jobs->len;
+    if (jobs->len > 0 && !read_pages(listing, request, error))
+        return FALSE;
+    for (guint i = 0; i < named->len; i++) {
+        const BerthCliTasks *one = &g_array_index(named, BerthCliTasks, i);
+        g_autoptr(GError) local = NULL;
+        if (one->tasks == NULL)
+            continue;
+        if (!berth_cli_connect(listing->cli, error))
+            return FALSE;
+        if (!berth_get_task_pages(listing->cli, one, NULL, add_named, listing, &local))
+            berth_cli_report(local, out_status);
+    }
+    return report_missing(listing, jobs, out_status, error);
+}
+
+static gboolean list(BerthCli *cli, const LsOptions *options, const GArray *states,
+                     const GArray *named, int *out_status, GError **error)
+{
+    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
+    request.all_states = options->all_states;
+    request.all_users = options->all_users;
+    request.user = options->user != NULL ? options->user : request.user;
+    request.states = (Berth__JobState *)(gpointer)states->data;
+    request.n_states = states->len;
+    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
+    g_autoptr(GHashTable) whole = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+    Listing listing = {cli, table, whole, states, options->with_tasks};
+    gboolean ok = named != NULL ? read_named(&listing, &request, named, out_status, error)
+                                : read_pages(&listing, &request, error);
+    if (ok && !cli->json)
+        berth_table_print(table, stdout, berth_terminal_width(stdout));
+    return ok;
 }
 
 gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -149,37 +267,26 @@ gboolean berth_cli_ls(BerthCli *cli, int argc, char **argv, int *out_status, GEr
         {"user", 'u', 0, G_OPTION_ARG_STRING, &options.user, "Jobs of this user", "NAME"},
         {"state", 's', 0, G_OPTION_ARG_STRING, &options.states, "Only these states",
          "STATE[,STATE]"},
+        {"tasks", 't', 0, G_OPTION_ARG_NONE, &options.with_tasks,
+         "Of arrays, those tasks too that have started and not ended", NULL},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL},
         {NULL}};
-    gboolean parsed = berth_cli_parse(&argc, &argv, entries, "[JOB...]",
+    gboolean parsed = berth_cli_parse(&argc, &argv, entries, "[JOB[[INDICES]]...]",
                                       "Your pending and running jobs, or the named ones whatever "
-                                      "their state.",
+                                      "their state. An array is one line;\nits tasks that are "
+                                      "named, as 42[0-9,20], have one each.",
                                       NULL, out_status, error);
-    g_autofree char *user = options.user;
+    G_GNUC_UNUSED g_autofree char *user = options.user;
     g_autofree char *state_names = options.states;
     g_autoptr(GArray) states = g_array_new(FALSE, FALSE, sizeof(Berth__JobState));
-    g_autoptr(GArray) jobs = NULL;
+    g_autoptr(GArray) named = NULL;
     if (!parsed)
         return FALSE;
-    if (argc > 1 && (jobs = berth_cli_job_arguments(argc, argv, out_status, error)) == NULL)
+    if (argc > 1 && (named = berth_cli_task_arguments(argc, argv, out_status, error)) == NULL)
         return FALSE;
     if (state_names != NULL && !parse_states(state_names, states, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    Berth__ListJobsRequest request = BERTH__LIST_JOBS_REQUEST__INIT;
-    request.all_states = options.all_states;
-    request.all_users = options.all_users;
-    request.user = user ? user : request.user;
-    request.states = (Berth__JobState *)(gpointer)states->data;
-    request.n_states = states->len;
-    request.jobs = jobs ? (uint64_t *)(gpointer)jobs->data : NULL;
-    request.n_jobs = jobs ? jobs->len : 0;
-    g_autoptr(BerthTable) table = berth_table_new(columns, G_N_ELEMENTS(columns));
-    g_autoptr(GHashTable) listed = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
-    if (!read_pages(cli, &request, table, listed, error))
-        return FALSE;
-    if (!cli->json)
-        berth_table_print(table, stdout, berth_terminal_width(stdout));
-    return report_missing(cli, jobs, listed, out_status, error);
+    return list(cli, &options, states, named, out_status, error);
 }
