@@ -13,6 +13,9 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Of indices, in one line. */
+#define RANGES_WIDTH 200u
+
 static void print_command(const Berth__JobSpec *spec)
 {
     g_autoptr(GString) text = g_string_new(NULL);
@@ -51,7 +54,15 @@ static void print_at_limits(const Berth__JobSpec *spec)
         berth_print_field("If out of time", saves ? "it is checkpointed" : "it is ended");
 }
 
-static void print_spec(const Berth__JobSpec *spec, guint64 job)
+/* Of a task where it writes, of an array the pattern of that. (transfer full) */
+static char *output_path(const char *pattern, const Berth__Job *job, const Berth__Task *task)
+{
+    if (job->array != NULL && task == NULL)
+        return g_strdup(pattern);
+    return berth_job_path_format(pattern, job->id, task != NULL ? task->index : 0);
+}
+
+static void print_spec(const Berth__JobSpec *spec, const Berth__Job *job, const Berth__Task *task)
 {
     g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
     print_ceiling(spec);
@@ -64,8 +75,8 @@ static void print_spec(const Berth__JobSpec *spec, guint64 job)
                            spec->inputs[i]->blob->size_bytes);
     for (size_t i = 0; i < spec->n_nodes; i++)
         berth_print_field("May run on", spec->nodes[i]);
-    g_autofree char *output = berth_job_path_format(spec->stdout_path, job, 0);
-    g_autofree char *error = berth_job_path_format(spec->stderr_path, job, 0);
+    g_autofree char *output = output_path(spec->stdout_path, job, task);
+    g_autofree char *error = output_path(spec->stderr_path, job, task);
     berth_print_field("Output file", output);
     berth_print_field("Error file", error);
     berth_print_field("Submitted from", spec->submit_host);
@@ -292,33 +303,75 @@ static void print_requests(const Berth__Job *job)
 }
 
 /* A job that was cancelled while it was held has kept the mark. */
-static const char *hold_note(const Berth__Job *job)
+static const char *hold_note(const Berth__Job *job, Berth__JobState state)
 {
-    if (job->state != BERTH__JOB_STATE__PENDING)
+    if (state != BERTH__JOB_STATE__PENDING)
         return "";
     return job->held_by_operator ? " (held by an operator)" : job->held ? " (held)" : "";
 }
 
 static void print_array(const Berth__Job *job)
 {
-    g_autofree char *tasks = berth_array_format(job, 200);
+    const Berth__JobArray *array = job->array;
+    g_autofree char *tasks = berth_ranges_format(array->tasks, array->n_tasks, RANGES_WIDTH);
     g_autofree char *counts = berth_counts_format(job);
-    g_autofree char *unstarted = berth_ranges_format(job->unstarted, job->n_unstarted, 200);
+    g_autofree char *unstarted =
+        berth_ranges_format(job->unstarted, job->n_unstarted, RANGES_WIDTH);
     berth_print_field("Tasks", tasks);
+    if (array->running_max != 0)
+        berth_print_fieldf("At a time", "%u task%s", array->running_max,
+                           array->running_max == 1 ? "" : "s");
     berth_print_field("Now", counts);
     berth_print_field("Not started", unstarted);
 }
 
-/* NAMED: somebody asked for its tasks. */
-static void print_job(const Berth__Job *job, gboolean named)
+/* One that was not named, in a line. */
+static void print_open(const Berth__Job *job, const Berth__Task *task)
 {
+    g_autofree char *name = berth_task_format(job, task);
+    g_autofree char *start = berth_format_time(task->start_usec);
+    g_autofree char *reason = berth_reason_format(task);
+    g_autofree char *line = g_strdup_printf(
+        "%s%s%s%s%s%s%s", berth_job_state_name(task->state), *task->node != '\0' ? " on " : "",
+        task->node, start != NULL ? " since " : "", start != NULL ? start : "",
+        *reason != '\0' ? ": " : "", reason);
+    berth_print_field(name, line);
+}
+
+/* How its tasks stand; those that have started and not ended, unless some were NAMED, in a line each. */
+static void print_tasks(const Berth__Job *job, gboolean named)
+{
+    guint64 n_open =
+        job->counts != NULL ? (guint64)job->counts->running + job->counts->suspended : 0;
+    print_array(job);
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        g_autofree char *name = berth_task_format(job, job->tasks[i]);
+        if (!named) {
+            print_open(job, job->tasks[i]);
+            continue;
+        }
+        berth_print_field(name, berth_job_state_name(job->tasks[i]->state));
+        print_task(job->tasks[i]);
+    }
+    if (!named && n_open > job->n_tasks)
+        printf("and %" G_GUINT64_FORMAT " more: berth ls --tasks %" G_GUINT64_FORMAT "\n",
+               n_open - job->n_tasks, job->id);
+}
+
+/* TASKS: those that somebody asked for; NULL = the job. A task alone is shown as a plain job is. */
+static void print_job(const Berth__Job *job, const BerthIndexSet *tasks)
+{
+    const Berth__Task *task = berth_job_one_task(job, tasks);
+    gboolean is_one = job->array == NULL || task != NULL;
+    Berth__JobState state = berth_job_state_of(job, task);
+    g_autofree char *name = berth_tasks_format(job->id, is_one ? tasks : NULL);
     g_autofree char *submitted = berth_format_time(job->submit_usec);
     g_autofree char *memory = berth_format_size_mib(job->memory_mib);
     g_autofree char *limit = berth_format_duration_sec(job->time_limit_sec);
-    berth_print_fieldf("Job", "%" G_GUINT64_FORMAT, job->id);
+    berth_print_field("Job", name);
     berth_print_field("Name", job->name);
     berth_print_fieldf("User", "%s (%u)", job->user, job->uid);
-    berth_print_fieldf("State", "%s%s", berth_job_state_name(job->state), hold_note(job));
+    berth_print_fieldf("State", "%s%s", berth_job_state_name(state), hold_note(job, state));
     berth_print_field("Submitted", submitted);
     berth_print_field("Image", job->image);
     berth_print_fieldf("Reservation", "%u vCPU%s, %s memory", job->vcpus,
@@ -327,18 +380,11 @@ static void print_job(const Berth__Job *job, gboolean named)
     if (job->priority != 0)
         berth_print_fieldf("Priority", "%d", job->priority);
     if (job->spec != NULL)
-        print_spec(job->spec, job->id);
-    if (job->array != NULL)
-        print_array(job);
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        if (job->array != NULL) {
-            printf("Task %u: %s\n", job->tasks[i]->index,
-                   berth_job_state_name(job->tasks[i]->state));
-            if (!named)
-                continue;
-        }
-        print_task(job->tasks[i]);
-    }
+        print_spec(job->spec, job, task);
+    if (!is_one)
+        print_tasks(job, tasks != NULL);
+    else if (task != NULL)
+        print_task(task);
     print_requests(job);
 }
 
@@ -361,7 +407,7 @@ static gboolean show_each(BerthCli *cli, const GArray *jobs, int *out_status, GE
         } else {
             if (n_shown++ > 0)
                 putchar('\n');
-            print_job(job, named->tasks != NULL);
+            print_job(job, named->tasks);
         }
         berth__job__free_unpacked(job, NULL);
     }
@@ -372,7 +418,7 @@ gboolean berth_cli_show(BerthCli *cli, int argc, char **argv, int *out_status, G
 {
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL}, {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB...", NULL, NULL, out_status, error))
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]...", NULL, NULL, out_status, error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)

@@ -5,7 +5,6 @@
 
 #include "cli/format.h"
 #include "cli/job_get.h"
-
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "cli/why_words.h"
@@ -18,6 +17,7 @@ typedef struct {
     guint64 after_seq, until_seq;
     GHashTable *states;         /* of tasks: Berth__JobState */
     const BerthIndexSet *tasks; /* only these; NULL = all */
+    gboolean is_of_one;         /* and that is one */
 } History;
 
 /* --- what happened ------------------------------------------------------------------------------ */
@@ -32,6 +32,16 @@ static Berth__JobState *state_of(const History *history, guint32 task)
     return state;
 }
 
+/* "job 42[7-99]: " of some tasks of an array, where it is not of one alone that is told. */
+static char *subject_of(const History *history, const Berth__Event *event)
+{
+    const BerthIndexRange range = berth_event_range(event);
+    if (!event->of_array || history->is_of_one)
+        return g_strdup("");
+    g_autofree char *tasks = berth_index_range_format(&range);
+    return g_strdup_printf("job %" G_GUINT64_FORMAT "[%s]: ", event->job, tasks);
+}
+
 static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
 {
     const Berth__Event *event = (const Berth__Event *)(const void *)item;
@@ -43,9 +53,8 @@ static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
     g_autofree char *time = berth_format_time(event->time_usec);
     if (text != NULL) {
         g_autofree char *printable = berth_printable(text);
-        g_autofree char *index =
-            event->of_array ? g_strdup_printf("[%u] ", event->task) : g_strdup("");
-        printf("  %s  %s%s\n", time != NULL ? time : "-", index, printable);
+        g_autofree char *subject = subject_of(history, event);
+        printf("  %s  %s%s\n", time != NULL ? time : "-", subject, printable);
     }
     return !ferror(stdout) && event->seq < history->until_seq;
 }
@@ -73,6 +82,7 @@ static gboolean tell_history(BerthCli *cli, const Berth__Job *job, const BerthIn
     History history = {.job = job->id,
                        .until_seq = info->last_seq,
                        .tasks = tasks,
+                       .is_of_one = tasks != NULL && berth_index_set_count(tasks) == 1,
                        .states = g_hash_table_new_full(NULL, NULL, NULL, g_free)};
     berth__server_info__free_unpacked(info, NULL);
     puts("What happened:");
@@ -177,29 +187,35 @@ static gboolean ask_of_one_moment(BerthCli *cli, const BerthCliTasks *named, Kno
     return TRUE;
 }
 
-static void print_task(const Known *known, size_t i)
+static void print_task(const Known *known, size_t i, gboolean is_alone)
 {
     const Berth__Task *task = known->job->tasks[i];
     g_autoptr(GPtrArray) lines = berth_why_now(known->job, task, known->whys[i]);
-    if (known->job->array != NULL)
-        printf("Task %u:\n", task->index);
+    g_autofree char *name = berth_task_format(known->job, task);
+    if (!is_alone)
+        printf("Job %s: %s\n", name, berth_job_state_name(task->state));
     for (guint line = 0; line < lines->len; line++) {
         g_autofree char *printable = berth_printable(g_ptr_array_index(lines, line));
         printf("  %s\n", printable);
     }
 }
 
-static void print_now(const Known *known)
+/* A task that was named alone is told as a plain job is. */
+static void print_now(const Known *known, const BerthIndexSet *tasks)
 {
     const Berth__Job *job = known->job;
+    const Berth__Task *task = berth_job_one_task(job, tasks);
+    gboolean is_one = job->array == NULL || task != NULL;
+    g_autofree char *number = berth_tasks_format(job->id, is_one ? tasks : NULL);
     g_autofree char *name = berth_printable(job->name);
-    printf("Job %" G_GUINT64_FORMAT "%s%s%s of %s: %s\n", job->id, *name != '\0' ? " (" : "", name,
-           *name != '\0' ? ")" : "", job->user, berth_job_state_name(job->state));
-    g_autofree char *counts = job->array != NULL ? berth_counts_format(job) : NULL;
+    printf("Job %s%s%s%s of %s: %s\n", number, *name != '\0' ? " (" : "", name,
+           *name != '\0' ? ")" : "", job->user,
+           berth_job_state_name(berth_job_state_of(job, task)));
+    g_autofree char *counts = is_one ? NULL : berth_counts_format(job);
     if (counts != NULL)
         printf("  Of its tasks: %s\n", counts);
     for (size_t i = 0; i < job->n_tasks; i++)
-        print_task(known, i);
+        print_task(known, i, is_one);
 }
 
 static void print_now_as_json(const Known *known)
@@ -216,7 +232,7 @@ static gboolean tell_job(BerthCli *cli, const BerthCliTasks *named, GError **err
     if (ok && cli->json)
         print_now_as_json(&known);
     else if (ok)
-        print_now(&known);
+        print_now(&known, named->tasks);
     ok = ok && (cli->json || tell_history(cli, known.job, named->tasks, error));
     known_clear(&known);
     return ok;
@@ -230,7 +246,7 @@ gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GE
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
          "What the scheduler knows of unfinished tasks now, one JSON object per line", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries, "JOB...",
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]...",
                          "Says why jobs wait, and for what; why they run where they do; and why "
                          "they were moved,\nfrozen, checkpointed, given more or ended.",
                          NULL, out_status, error))
