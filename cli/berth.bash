@@ -3,9 +3,9 @@
 # BERTH_COMPLETION_TIMEOUT seconds). Nothing but bash is needed. Functions below use these variables
 # of _berth: cur, prev, program, socket.
 
-_berth_names() { # ARGUMENT...: first column of the table that they print
+_berth_names() { # ARGUMENT...: first column of the table that they print; an array without its indices
     timeout "${BERTH_COMPLETION_TIMEOUT:-1}" "$program" ${socket:+--socket "$socket"} "$@" \
-        2>/dev/null | awk 'NR > 1 { print $1 }'
+        2>/dev/null | awk 'NR > 1 { sub(/\[.*/, "", $1); print $1 }'
 }
 
 _berth_words() { # WORD...: those that begin as what is typed
@@ -67,7 +67,7 @@ _berth_list() { # ls
         _berth_words PENDING RUNNING SUSPENDED COMPLETED FAILED CANCELLED TIMEOUT NODE_FAIL \
             OUT_OF_MEMORY ;;
     --user | -u) mapfile -t COMPREPLY < <(compgen -u -- "$cur") ;;
-    *) _berth_words --all --all-users --user --state --json --help ;;
+    *) _berth_words $(_berth_names ls) --all --all-users --user --state --tasks --json --help ;;
     esac
 }
 

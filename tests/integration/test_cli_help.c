@@ -100,9 +100,16 @@ static void completion_knows_verbs_options_and_names(void **state)
     /* A slow machine is not what this looks for. */
     static const char *const patient[] = {"BERTH_COMPLETION_TIMEOUT=60", NULL};
     Berth__JobSpec spec = berthd_fixture_spec();
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT, *ranges[] = {&range};
+    range.last = 9;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    spec.array = &array;
     spec.hold = TRUE;
     guint64 job = berthd_fixture_submit(test->berthd, &spec);
     g_autofree char *text = cli_job(job);
+    g_autofree char *cancels = g_strconcat(text, " --reason", NULL); /* without its indices */
     const struct {
         const char *words;
         const char *expected;
@@ -126,7 +133,8 @@ static void completion_knows_verbs_options_and_names(void **state)
         {"help node ls ''", ""},
         {"ls --state PEN", "PENDING"},
         {"events --f", "--follow"},
-        {"cancel ''", text},
+        {"cancel ''", cancels},
+        {"ls --ta", "--tasks"},
         {"cancel --rea", "--reason"},
         {"freeze -r ''", ""},
         {"checkpoint rm --rea", "--reason"},
