@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays at the command line through a real berthd. */
+#include "tests/lib/berthd_test.h"
+#include "tests/lib/cli_process.h"
+
+/* The number of the job that was submitted. (transfer full) */
+static char *submitted(CliProcess *cli)
+{
+    return g_strchomp(cli_output_of(cli));
+}
+
+static CliProcess *with_tasks(BerthdTest *test, const char *verb, const char *job,
+                              const char *tasks)
+{
+    g_autofree char *named = g_strconcat(job, tasks, NULL);
+    return CLI(test->berthd, verb, named);
+}
+
+static void submit_of_a_script_is_an_array_by_its_own_lines(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.out = "hello\n"};
+    g_autofree char *job = submitted(
+        CLI_SHELL(test->berthd, "printf '#!/bin/sh\\n#BERTH --array 1-5:2,9%%2 -o out-%%j-%%a\\n' "
+                                "| \"$BERTH\" submit -"));
+    g_autofree char *ended = g_strconcat(job, " COMPLETED\n", NULL);
+    g_autofree char *waited = cli_output_of(CLI(test->berthd, "wait", job));
+    assert_string_equal(waited, ended);
+    g_autofree char *line = g_strconcat(job, "[1-5:2,9%2]  stdin", NULL);
+    g_autofree char *listed = cli_output_of(CLI(test->berthd, "ls", job));
+    assert_contains(listed, line);
+    assert_contains(listed, "4 completed\n");
+    g_autofree char *logged = cli_output_of(with_tasks(test, "logs", job, "[9]"));
+    assert_string_equal(logged, "hello\n");
+    /* Whoever has waited finds the files. */
+    for (guint i = 0; i < 4; i++) {
+        g_autofree char *name = g_strdup_printf("out-%s-%u", job, i < 3 ? 2 * i + 1 : 9);
+        g_autofree char *path = g_build_filename(berthd_fixture_dir(test->berthd), name, NULL);
+        g_autofree char *text = NULL;
+        assert_true(g_file_get_contents(path, &text, NULL, NULL));
+        assert_string_equal(text, "hello\n");
+    }
+}
+
+static void tasks_are_listed_and_cancelled_by_their_indices(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    g_autofree char *job =
+        submitted(CLI(test->berthd, "submit", "--array", "0-999999%2", "--", "true"));
+    g_autofree char *two = g_strconcat(job, "[1]", NULL);
+    for (gboolean runs = FALSE; !runs;) {
+        g_autofree char *tasks = cli_output_of(CLI(test->berthd, "ls", "--tasks"));
+        runs = strstr(tasks, two) != NULL && strstr(tasks, "booting") == NULL;
+    }
+    g_autofree char *cancelled = cli_output_of(with_tasks(test, "cancel", job, "[4-999999]"));
+    assert_string_equal(cancelled, "");
+    g_autofree char *listed = cli_output_of(with_tasks(test, "ls", job, "[0,3-5,999999]"));
+    g_auto(GStrv) lines = g_strsplit(listed, "\n", -1);
+    assert_int_equal(g_strv_length(lines), 1 + 5 + 1);
+    assert_contains(lines[1], "RUNNING");
+    assert_contains(lines[2], "PENDING");
+    assert_contains(lines[2], "array-throttle");
+    assert_contains(lines[5], "[999999]  true");
+    assert_contains(lines[5], "CANCELLED");
+    g_autofree char *shown = cli_output_of(CLI(test->berthd, "show", job));
+    assert_contains(shown, "Now              2 running, 2 waiting, 999996 cancelled\n");
+    assert_contains(shown, "Not started      2-3\n");
+    g_autofree char *range = g_strdup_printf("  job %s[4-999999] CANCELLED", job);
+    g_autofree char *events = cli_output_of(CLI(test->berthd, "events", job));
+    assert_contains(events, range);
+    g_autofree char *all = cli_output_of(CLI(test->berthd, "cancel", job));
+    g_autoptr(CliProcess) waited = CLI(test->berthd, "wait", two, job);
+    g_autofree char *ends = g_strdup_printf("%s CANCELLED\n%s CANCELLED\n", two, job);
+    assert_cli_status(waited, 143);
+    assert_string_equal(cli_out(waited), ends);
+}
+
+static void wait_for_an_array_of_which_a_task_fails_is_1(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.status = 3};
+    g_autofree char *job = submitted(CLI(test->berthd, "submit", "-a", "0-2", "--", "false"));
+    g_autoptr(CliProcess) all = CLI(test->berthd, "wait", job);
+    assert_cli_status(all, 1);
+    g_autoptr(CliProcess) one = with_tasks(test, "wait", job, "[2]");
+    assert_cli_status(one, 3);
+    g_autoptr(CliProcess) none = with_tasks(test, "wait", job, "[3]");
+    assert_cli_status(none, 125);
+    assert_contains(cli_err(none), "its tasks are 0-2");
+}
+
+static void submit_of_too_many_tasks_says_how_many_there_may_be(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "submit", "-a", "0-1000000", "--", "true");
+    assert_cli_status(cli, 1);
+    assert_contains(cli_err(cli), "more than 1000000");
+}
+
+static void tasks_of_a_plain_job_are_refused(void **state)
+{
+    BerthdTest *test = *state;
+    static const char *const verbs[] = {"cancel", "freeze", "show", "ls", "migrate"};
+    test->plan = (FakePlan){.runs_on = TRUE};
+    g_autofree char *job = cli_job(berthd_fixture_submit_plain(test->berthd));
+    for (gsize i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        g_autoptr(CliProcess) cli = with_tasks(test, verbs[i], job, "[3]");
+        assert_cli_status(cli, 1);
+        assert_contains(cli_err(cli), "is no array");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BERTHD_TEST(submit_of_a_script_is_an_array_by_its_own_lines),
+        BERTHD_TEST(tasks_are_listed_and_cancelled_by_their_indices),
+        BERTHD_TEST(wait_for_an_array_of_which_a_task_fails_is_1),
+        BERTHD_TEST(submit_of_too_many_tasks_says_how_many_there_may_be),
+        BERTHD_TEST(tasks_of_a_plain_job_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,374 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what a daemon of berthd's services says of an array, by a script of a test; decides nothing. */
+#include "tests/lib/array_script.h"
+
+#include "cli/tasks.h"
+#include "common/ranges.h"
+#include "common/types.h"
+
+#include <glib/gstdio.h>
+
+#define JOB       42u
+#define PLAIN     17u
+#define N_TASKS   10u
+#define PAGE_SIZE 3u /* tasks in one answer */
+
+static ArrayScript *script_of(Berth__Jobs_Service *service)
+{
+    return (ArrayScript *)(void *)service;
+}
+
+/* --- the daemon --------------------------------------------------------------------------------- */
+
+typedef struct {
+    Berth__Job job;
+    Berth__JobArray array;
+    Berth__IndexRange range, unstarted;
+    Berth__IndexRange *ranges[1], *unstarteds[1];
+    Berth__TaskCounts counts;
+    Berth__JobSpec spec;
+    Berth__Task task[N_TASKS];
+    Berth__Task *tasks[N_TASKS];
+    Berth__Exit exit;
+} Words;
+
+static Berth__JobState state_of(char letter)
+{
+    switch (letter) {
+    case 'C':
+        return BERTH__JOB_STATE__COMPLETED;
+    case 'F':
+        return BERTH__JOB_STATE__FAILED;
+    case 'R':
+        return BERTH__JOB_STATE__RUNNING;
+    case 'S':
+        return BERTH__JOB_STATE__SUSPENDED;
+    default:
+        return BERTH__JOB_STATE__PENDING;
+    }
+}
+
+static void describe_task(const ArrayScript *script, Words *words, guint32 index)
+{
+    Berth__Task *task = &words->task[index];
+    *task = (Berth__Task)BERTH__TASK__INIT;
+    task->job = JOB;
+    task->index = index;
+    task->state = state_of(script->tasks[index]);
+    task->epoch = script->tasks[index] == 'W' ? 0 : 1;
+    if (task->state == BERTH__JOB_STATE__RUNNING)
+        task->node = (char *)"node2";
+    if (task->state == BERTH__JOB_STATE__PENDING)
+        task->reason = BERTH__REASON__REASON_RESOURCES;
+    task->output_pending =
+        script->output_pending && berth_job_state_is_final((BerthJobState)task->state);
+    if (task->state == BERTH__JOB_STATE__FAILED)
+        task->exit = &words->exit;
+}
+
+static void count(const ArrayScript *script, Words *words)
+{
+    Berth__TaskCounts *counts = &words->counts;
+    *counts = (Berth__TaskCounts)BERTH__TASK_COUNTS__INIT;
+    for (const char *letter = script->tasks; *letter != '\0'; letter++) {
+        Berth__JobState state = state_of(*letter);
+        counts->completed += state == BERTH__JOB_STATE__COMPLETED;
+        counts->failed += state == BERTH__JOB_STATE__FAILED;
+        counts->running += state == BERTH__JOB_STATE__RUNNING;
+        counts->suspended += state == BERTH__JOB_STATE__SUSPENDED;
+        counts->pending += state == BERTH__JOB_STATE__PENDING;
+    }
+    words->job.state = counts->running > 0     ? BERTH__JOB_STATE__RUNNING
+                       : counts->suspended > 0 ? BERTH__JOB_STATE__SUSPENDED
+                       : counts->pending > 0   ? BERTH__JOB_STATE__PENDING
+                       : counts->failed > 0    ? BERTH__JOB_STATE__FAILED
+                                               : BERTH__JOB_STATE__COMPLETED;
+}
+
+/* The array, without its tasks. */
+static void describe(const ArrayScript *script, Words *words)
+{
+    memset(words, 0, sizeof *words);
+    words->job = (Berth__Job)BERTH__JOB__INIT;
+    words->array = (Berth__JobArray)BERTH__JOB_ARRAY__INIT;
+    words->range = words->unstarted = (Berth__IndexRange)BERTH__INDEX_RANGE__INIT;
+    words->spec = (Berth__JobSpec)BERTH__JOB_SPEC__INIT;
+    words->exit = (Berth__Exit)BERTH__EXIT__INIT;
+    words->exit.status = 3;
+    words->ranges[0] = &words->range;
+    words->unstarteds[0] = &words->unstarted;
+    words->range.last = N_TASKS - 1;
+    words->array.tasks = words->ranges;
+    words->array.n_tasks = 1;
+    words->array.running_max = 5;
+    words->spec.stdout_path = (char *)"/tmp/out-%j-%a";
+    words->job.id = JOB;
+    words->job.name = (char *)"sums";
+    words->job.user = (char *)"alice";
+    words->job.vcpus = 1;
+    words->job.memory_mib = 128;
+    words->job.array = &words->array;
+    words->job.counts = &words->counts;
+    words->job.spec = &words->spec;
+    words->job.tasks = words->tasks;
+    count(script, words);
+    const char *first = strchr(script->tasks, 'W');
+    if (first == NULL)
+        return;
+    words->unstarted.first = (guint32)(first - script->tasks);
+    words->unstarted.last = (guint32)(strrchr(script->tasks, 'W') - script->tasks);
+    words->job.unstarted = words->unstarteds;
+    words->job.n_unstarted = 1;
+}
+
+static void add_task(const ArrayScript *script, Words *words, guint32 index)
+{
+    describe_task(script, words, index);
+    words->tasks[words->job.n_tasks++] = &words->task[index];
+}
+
+/* Those that have started and are not done with. */
+static void add_open(const ArrayScript *script, Words *words, guint32 from)
+{
+    for (guint32 i = from; i < N_TASKS && words->job.n_tasks < PAGE_SIZE; i++)
+        if (strchr("RSP", script->tasks[i]) != NULL || script->output_pending)
+            add_task(script, words, i);
+}
+
+static void reply_plain(BerthRpcCall *call, gboolean in_reply)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
+    Berth__Task task = BERTH__TASK__INIT, *tasks[] = {&task};
+    job.id = PLAIN;
+    job.state = task.state = BERTH__JOB_STATE__RUNNING;
+    job.tasks = tasks;
+    job.n_tasks = 1;
+    reply.job = &job;
+    berth_rpc_call_reply(call, in_reply ? &reply.base : &job.base);
+}
+
+static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *request,
+                   Berth__Job_Closure closure, void *closure_data)
+{
+    ArrayScript *script = script_of(service);
+    Words words;
+    guint32 from = request->follows ? request->after_task + 1 : 0;
+    script->n_gets++;
+    if (request->job == PLAIN) {
+        reply_plain(BERTH_RPC_CALL(closure_data), FALSE);
+        return;
+    }
+    describe(script, &words);
+    if (request->n_tasks == 0)
+        add_open(script, &words, from);
+    g_autoptr(BerthIndexSet) only =
+        berth_ranges_take(request->tasks, request->n_tasks, G_MAXUINT32, "the tasks", NULL);
+    for (guint32 i = from; i < N_TASKS && words.job.n_tasks < PAGE_SIZE; i++)
+        if (request->n_tasks > 0 && berth_index_set_contains(only, i))
+            add_task(script, &words, i);
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &words.job.base);
+}
+
+static void on_list(Berth__Jobs_Service *service, const Berth__ListJobsRequest *request,
+                    Berth__ListJobsReply_Closure closure, void *closure_data)
+{
+    ArrayScript *script = script_of(service);
+    Words words;
+    Berth__ListJobsReply reply = BERTH__LIST_JOBS_REPLY__INIT;
+    Berth__Job *jobs[] = {&words.job};
+    describe(script, &words);
+    add_open(script, &words, 0);
+    if (words.job.state == BERTH__JOB_STATE__PENDING)
+        words.job.reason = BERTH__REASON__REASON_HELD_BY_USER;
+    reply.jobs = jobs;
+    reply.n_jobs = 1;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+}
+
+static void note(Berth__Jobs_Service *service, const char *method, guint64 job,
+                 Berth__IndexRange *const *ranges, gsize n_ranges)
+{
+    g_autoptr(BerthIndexSet) tasks =
+        n_ranges > 0 ? berth_ranges_take(ranges, n_ranges, G_MAXUINT32, "the tasks", NULL) : NULL;
+    g_autofree char *name = berth_tasks_format(job, tasks);
+    g_string_append_printf(script_of(service)->asked, "%s %s\n", method, name);
+}
+
+static void reply_job(Berth__Jobs_Service *service, void *closure_data)
+{
+    Words words;
+    Berth__JobReply reply = BERTH__JOB_REPLY__INIT;
+    describe(script_of(service), &words);
+    add_open(script_of(service), &words, 0);
+    reply.job = &words.job;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
+}
+
+#define NOTES_TASKS(name, Method)                                                                  \
+    static void on_##name(Berth__Jobs_Service *service, const Berth__##Method##Request *request,   \
+                          Berth__JobReply_Closure closure, void *closure_data)                     \
+    {                                                                                              \
+        note(service, #Method, request->job, request->tasks, request->n_tasks);                    \
+        reply_job(service, closure_data);                                                          \
+    }
+NOTES_TASKS(cancel, Cancel)
+NOTES_TASKS(freeze, Freeze)
+NOTES_TASKS(thaw, Thaw)
+NOTES_TASKS(checkpoint, Checkpoint)
+NOTES_TASKS(migrate, Migrate)
+NOTES_TASKS(cancel_migration, CancelMigration)
+NOTES_TASKS(resize, Resize)
+
+static void note_one(Berth__Jobs_Service *service, const char *method, guint64 job, guint32 task)
+{
+    g_string_append_printf(script_of(service)->asked, "%s %" G_GUINT64_FORMAT "[%u]\n", method, job,
+                           task);
+}
+
+static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
+                       Berth__JobReply_Closure closure, void *closure_data)
+{
+    note_one(service, "Restore", request->job, request->task);
+    reply_job(service, closure_data);
+}
+
+static void on_remove_checkpoint(Berth__Jobs_Service *service,
+                                 const Berth__RemoveCheckpointRequest *request,
+                                 Berth__JobReply_Closure closure, void *closure_data)
+{
+    note_one(service, "RemoveCheckpoint", request->job, request->task);
+    reply_job(service, closure_data);
+}
+
+static void on_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
+                    Berth__JobReply_Closure closure, void *closure_data)
+{
+    note(service, "Hold", request->job, NULL, 0);
+    reply_job(service, closure_data);
+}
+
+static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,
+                    Berth__LogChunk_Closure closure, void *closure_data)
+{
+    Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
+    note_one(service, request->follow ? "Logs -f" : "Logs", request->job, request->task);
+    chunk.epoch = 1;
+    chunk.data.data = (guint8 *)"seven\n";
+    chunk.data.len = 6;
+    berth_rpc_call_send_item(BERTH_RPC_CALL(closure_data), &chunk.base);
+    berth_rpc_call_end(BERTH_RPC_CALL(closure_data));
+}
+
+static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest *request,
+                       Berth__Explanation_Closure closure, void *closure_data)
+{
+    Berth__Explanation why = BERTH__EXPLANATION__INIT;
+    why.state = state_of(script_of(service)->tasks[request->task]);
+    note_one(service, "Explain", request->job, request->task);
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
+}
+
+static void on_cancelled(BerthRpcCall *call, gpointer user_data)
+{
+    berth_rpc_call_end(call);
+}
+
+/* Does not end before the client does, unless it wants no more than there is. */
+static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *request,
+                     Berth__Event_Closure closure, void *closure_data)
+{
+    ArrayScript *script = script_of(service);
+    BerthRpcCall *call = BERTH_RPC_CALL(closure_data);
+    berth_rpc_call_set_cancelled_func(call, on_cancelled, NULL);
+    script->n_watches++;
+    for (guint i = 0; script->happenings != NULL && script->happenings[i].kind != 0; i++) {
+        const ArrayHappening *happening = &script->happenings[i];
+        Berth__Event event = BERTH__EVENT__INIT;
+        event.seq = i + 1;
+        event.job = JOB;
+        event.of_array = TRUE;
+        event.kind = happening->kind;
+        event.state = happening->state;
+        event.task = happening->task;
+        event.rest_last = happening->rest_last;
+        event.rest_step = happening->rest_step;
+        event.node = (char *)"node2";
+        if (event.seq <= request->after_seq)
+            continue;
+        if (happening->becomes > 0)
+            script->tasks = script->later[happening->becomes - 1];
+        berth_rpc_call_send_item(call, &event.base);
+        if (happening->becomes > 0)
+            break; /* what follows is seen by who has looked at this */
+    }
+}
+
+static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
+                    Berth__ServerInfo_Closure closure, void *closure_data)
+{
+    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
+    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
+}
+
+static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
+{
+    berth_rpc_peer_unref(peer);
+}
+
+static void on_peer(BerthRpcPeer *peer, gpointer user_data)
+{
+    berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
+}
+
+int array_script_setup(void **state)
+{
+    static const Berth__Server_Service server = BERTH__SERVER__INIT(on_);
+    g_autoptr(GError) error = NULL;
+    ArrayScript *script = g_new0(ArrayScript, 1);
+    script->jobs.base = (ProtobufCService){.descriptor = &berth__jobs__descriptor,
+                                           .invoke = protobuf_c_service_invoke_internal};
+    script->jobs.get = on_get;
+    script->jobs.list = on_list;
+    script->jobs.cancel = on_cancel;
+    script->jobs.freeze = on_freeze;
+    script->jobs.thaw = on_thaw;
+    script->jobs.checkpoint = on_checkpoint;
+    script->jobs.restore = on_restore;
+    script->jobs.remove_checkpoint = on_remove_checkpoint;
+    script->jobs.migrate = on_migrate;
+    script->jobs.cancel_migration = on_cancel_migration;
+    script->jobs.resize = on_resize;
+    script->jobs.hold = on_hold;
+    script->jobs.logs = on_logs;
+    script->jobs.explain = on_explain;
+    script->jobs.watch = on_watch;
+    script->server = server;
+    script->services[0] = &script->jobs.base;
+    script->services[1] = &script->server.base;
+    script->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
+    script->socket = g_build_filename(script->dir, "sock", NULL);
+    script->asked = g_string_new(NULL);
+    script->tasks = "CFRRRRPWWW";
+    script->listener = berth_rpc_listener_new_unix(script->socket, 0600, script->services, NULL,
+                                                   on_peer, NULL, NULL, &error);
+    assert_no_error(error);
+    *state = script;
+    return 0;
+}
+
+int array_script_teardown(void **state)
+{
+    ArrayScript *script = *state;
+    berth_rpc_listener_free(script->listener);
+    while (g_main_context_iteration(NULL, FALSE)) {
+        /* connections that end */
+    }
+    g_unlink(script->socket);
+    g_rmdir(script->dir);
+    g_string_free(script->asked, TRUE);
+    g_free(script->dir);
+    g_free(script->socket);
+    g_free(script);
+    return 0;
+}

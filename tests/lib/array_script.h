@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "tests/lib/assert.h"
+
+#include "common/rpc.h"
+#include "proto/berth.pb-c.h"
+
+/* A daemon for `berth` that has two jobs: 42, an array of the tasks 0-9 of which five run at a time, and 17, which is none. How the
+ * tasks stand, and what happens, a test says. An answer has three tasks at most. */
+
+typedef struct {
+    Berth__Event__Kind kind;
+    Berth__JobState state;
+    guint32 task, rest_last, rest_step;
+    guint becomes; /* the tasks have the states later[BECOMES - 1] then; 0 = those that they had */
+} ArrayHappening;
+
+typedef struct {
+    Berth__Jobs_Service jobs; /* first: handlers get its address */
+    Berth__Server_Service server;
+    ProtobufCService *services[3];
+    BerthRpcListener *listener;
+    char *dir;
+    char *socket;
+    /* The states of its tasks, a letter each: C, F, R, S, P, and W of one that was never started. */
+    const char *tasks;
+    /* What a watch tells, until one without a kind. */
+    const ArrayHappening *happenings;
+    const char *const *later; /* the states that one of these makes them have */
+    gboolean output_pending;  /* of tasks that have ended */
+    GString *asked;           /* "Cancel 42[0-9]\n" */
+    guint n_gets;
+    guint n_watches;
+} ArrayScript;
+
+/* Of a cmocka test; its state is the ArrayScript. */
+int array_script_setup(void **state);
+int array_script_teardown(void **state);
