@@ -412,11 +412,8 @@ static gboolean check_output(const char *pattern, GError **error)
 /* All tasks of an array would write to one file. */
 static gboolean check_pattern(const BerthJobOptions *options, const char *pattern, GError **error)
 {
-    if (options->array == NULL || pattern == NULL || g_str_equal(pattern, "/dev/null"))
-        return TRUE;
-    g_autofree char *one = berth_job_path_format(pattern, 1, 1);
-    g_autofree char *other = berth_job_path_format(pattern, 1, 2);
-    if (!g_str_equal(one, other))
+    if (options->array == NULL || pattern == NULL || g_str_equal(pattern, "/dev/null") ||
+        berth_job_path_is_of_task(pattern))
         return TRUE;
     g_set_error(
         error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,

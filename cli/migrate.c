@@ -132,8 +132,7 @@ static gboolean print(const BerthJobOp *op, GError **error)
     if (job == NULL)
         return FALSE;
     const Berth__Task *task = berth_job_one_task(job, op->tasks);
-    gboolean is_frozen = (task != NULL && job->array != NULL ? task->state : job->state) ==
-                         BERTH__JOB_STATE__SUSPENDED;
+    gboolean is_frozen = berth_job_state_of(job, task) == BERTH__JOB_STATE__SUSPENDED;
     g_autofree char *name = berth_tasks_format(op->job, op->tasks);
     printf("job %s %s on %s\n", name, is_frozen ? "is frozen" : "runs", op->outcome);
     berth__job__free_unpacked(job, NULL);

@@ -198,6 +198,13 @@ char *berth_job_path_format(const char *pattern, guint64 job, guint32 task)
     return g_string_free(path, FALSE);
 }
 
+gboolean berth_job_path_is_of_task(const char *pattern)
+{
+    g_autofree char *one = berth_job_path_format(pattern, 1, 1);
+    g_autofree char *other = berth_job_path_format(pattern, 1, 2);
+    return strcmp(one, other) != 0;
+}
+
 gboolean berth_guest_id_equal(const BerthGuestId *a, const BerthGuestId *b)
 {
     return a->job == b->job && a->task == b->task && a->guest == b->guest && a->epoch == b->epoch;

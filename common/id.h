@@ -41,6 +41,8 @@ gboolean berth_checkpoint_id_parse(const char *text, guint64 *out_job, guint32 *
 /* The path that a user's PATTERN means for a task: "%j" is its job's number, "%a" its index, "%%" a percent sign. The one
  * thing here that has many spellings and is not read back. */
 char *berth_job_path_format(const char *pattern, guint64 job, guint32 task);
+/* Whether PATTERN means another path for each task of a job. */
+gboolean berth_job_path_is_of_task(const char *pattern);
 
 /* Same guest in the same life? */
 gboolean berth_guest_id_equal(const BerthGuestId *a, const BerthGuestId *b);

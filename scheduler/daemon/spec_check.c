@@ -6,6 +6,7 @@
 
 #include "common/channel.h"
 #include "common/error.h"
+#include "common/id.h"
 #include "common/ranges.h"
 #include "common/units.h"
 #include "scheduler/daemon/start_request.h"
@@ -380,7 +381,7 @@ static gboolean check_payloads(const Berth__JobSpec *spec, const BerthDaemonConf
 /* Such as tells tasks apart, or is none. */
 static gboolean check_array_path(const char *what, const char *path, GError **error)
 {
-    if (!*path || strcmp(path, "/dev/null") == 0 || strstr(path, "%a"))
+    if (!*path || strcmp(path, "/dev/null") == 0 || berth_job_path_is_of_task(path))
         return TRUE;
     return invalid(error,
                    "%s would be one for all tasks of the array: have %%a in it, which stands "

@@ -279,6 +279,7 @@ static void wrong_arrays_are_refused(void **state)
         {0, 1000000, 1, "", "more than 1000000"},
         {0, 2000000000, 1, "", "an index beyond 999999999"},
         {0, 9, 1, "/tmp/%j.out", "have %a in it"},
+        {0, 9, 1, "/tmp/%%a.out", "have %a in it"},
     };
     for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
         range.first = cases[i].first;

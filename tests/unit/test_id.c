@@ -138,6 +138,15 @@ static void job_path_format_expands_the_number(void **state)
     }
 }
 
+static void job_path_is_of_a_task_where_it_differs(void **state)
+{
+    assert_true(berth_job_path_is_of_task("/a/%a"));
+    assert_true(berth_job_path_is_of_task("%%%a"));
+    assert_false(berth_job_path_is_of_task("/a/%%a"));
+    assert_false(berth_job_path_is_of_task("/a/%j.out"));
+    assert_false(berth_job_path_is_of_task(""));
+}
+
 static void job_tasks_parse_reads_both_forms(void **state)
 {
     static const struct {
@@ -205,6 +214,7 @@ int main(void)
         cmocka_unit_test(job_and_task_ids_are_formatted),
         cmocka_unit_test(guest_ids_are_hash_table_keys),
         cmocka_unit_test(job_path_format_expands_the_number),
+        cmocka_unit_test(job_path_is_of_a_task_where_it_differs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
