@@ -13,6 +13,8 @@
 /* What goes with one call. */
 #define JOBS_PER_CALL  1000u
 #define BYTES_PER_CALL (1u << 20)
+/* Of scripts and the like, that wait for it. */
+#define HELD_MAX_BYTES (16u << 20)
 
 typedef struct {
     BerthCli *cli;
@@ -205,12 +207,9 @@ static void print_results(Bulk *bulk, const Berth__SubmitManyReply *reply)
     }
 }
 
-/* What was read since the last call; also when the daemon is restarted meanwhile. */
-static gboolean flush(Bulk *bulk, GError **error)
+static gboolean send_waiting(Bulk *bulk, GError **error)
 {
     guint n = bulk->waiting->len;
-    if (n == 0)
-        return TRUE;
     if (!berth_payload_upload(bulk->payload, bulk->cli, error))
         return FALSE;
     g_autofree Berth__SubmitRequest *requests = g_new(Berth__SubmitRequest, n);
@@ -231,6 +230,14 @@ static gboolean flush(Bulk *bulk, GError **error)
         return FALSE;
     print_results(bulk, sending.reply);
     berth__submit_many_reply__free_unpacked(sending.reply, NULL);
+    return TRUE;
+}
+
+/* What was read since the last call; also when the daemon is restarted meanwhile. */
+static gboolean flush(Bulk *bulk, GError **error)
+{
+    if (bulk->waiting->len > 0 && !send_waiting(bulk, error))
+        return FALSE;
     g_ptr_array_set_size(bulk->waiting, 0);
     g_array_set_size(bulk->lines, 0);
     bulk->bytes = 0;
@@ -257,7 +264,8 @@ static gboolean add_line(Bulk *bulk, const char *text, gsize length, GError **er
     g_ptr_array_add(bulk->waiting, submission);
     g_array_append_val(bulk->lines, bulk->line);
     bulk->bytes += berth__job_spec__get_packed_size(submission->spec);
-    return (bulk->waiting->len < JOBS_PER_CALL && bulk->bytes < BYTES_PER_CALL) ||
+    return (bulk->waiting->len < JOBS_PER_CALL && bulk->bytes < BYTES_PER_CALL &&
+            berth_payload_held_bytes(bulk->payload) < HELD_MAX_BYTES) ||
            flush(bulk, error);
 }
 

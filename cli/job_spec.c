@@ -379,16 +379,6 @@ BerthSubmission *berth_submission_parse(int argc, char **argv, const char *descr
     return g_steal_pointer(&submission);
 }
 
-static gboolean input_limit(BerthCli *cli, guint64 *out_max_bytes, GError **error)
-{
-    Berth__ServerInfo *info = berth_cli_server_info(cli, error);
-    if (info == NULL)
-        return FALSE;
-    *out_max_bytes = info->input_file_max_bytes;
-    berth__server_info__free_unpacked(info, NULL);
-    return TRUE;
-}
-
 /* Refuses PATTERN ("%j"; may be NULL) where the caller may not write: the job would have run by the
  * time that berthd finds out. */
 static gboolean check_output(const char *pattern, GError **error)
@@ -432,7 +422,8 @@ static gboolean look_at_files(BerthSubmission *submission, BerthCli *cli, GError
            check_pattern(options, options->error, error) && check_output(options->output, error) &&
            check_output(options->error, error) &&
            (options->inputs->len == 0 ||
-            (input_limit(cli, &max_bytes, error) && add_inputs(submission, max_bytes, error)));
+            (berth_payload_input_max(submission->payload, cli, &max_bytes, error) &&
+             add_inputs(submission, max_bytes, error)));
 }
 
 gboolean berth_submission_prepare(BerthSubmission *submission, BerthCli *cli, GError **error)
@@ -473,6 +464,8 @@ BerthSubmission *berth_submission_begin(BerthPayload *payload, const char *scrip
 gboolean berth_submission_complete(BerthSubmission *submission, BerthCli *cli, GError **error)
 {
     fill_spec(submission, submission->command, submission->script);
+    g_clear_pointer(&submission->command, g_strfreev);
+    g_clear_pointer(&submission->script, g_bytes_unref);
     return look_at_files(submission, cli, error);
 }
 

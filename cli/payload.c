@@ -19,13 +19,18 @@ typedef struct {
     guint8 digest[SHA256_BYTES];
     guint64 size_bytes;
     GBytes *content; /* of what is sent inline, and of what is no file; else NULL */
-    char *path;      /* of the others */
+    char *path;      /* of a file */
     gboolean is_inline;
 } Blob;
 
 struct BerthPayload {
-    GPtrArray *blobs; /* Blob */
+    GPtrArray *blobs;      /* Blob, each digest once */
+    GHashTable *by_digest; /* GBytes to Blob */
+    GHashTable *by_path;   /* of files: char to Blob */
     gsize inline_bytes;
+    gsize held_bytes; /* of all contents that are held */
+    gboolean has_input_max;
+    guint64 input_max_bytes;
     GArray *inline_data; /* ProtobufCBinaryData */
 };
 
@@ -41,25 +46,34 @@ BerthPayload *berth_payload_new(void)
 {
     BerthPayload *payload = g_new0(BerthPayload, 1);
     payload->blobs = g_ptr_array_new_with_free_func(blob_free);
+    payload->by_digest =
+        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    payload->by_path = g_hash_table_new(g_str_hash, g_str_equal);
     payload->inline_data = g_array_new(FALSE, FALSE, sizeof(ProtobufCBinaryData));
     return payload;
 }
 
 void berth_payload_free(BerthPayload *payload)
 {
+    g_hash_table_unref(payload->by_path);
+    g_hash_table_unref(payload->by_digest);
     g_ptr_array_unref(payload->blobs);
     g_array_unref(payload->inline_data);
     g_free(payload);
 }
 
-static Berth__BlobRef *add(BerthPayload *payload, Blob *blob)
+gsize berth_payload_held_bytes(const BerthPayload *payload)
+{
+    return payload->held_bytes;
+}
+
+static Berth__BlobRef *refer_to(const Blob *blob)
 {
     Berth__BlobRef *reference = g_new(Berth__BlobRef, 1);
     berth__blob_ref__init(reference);
     reference->sha256.data = g_memdup2(blob->digest, SHA256_BYTES);
     reference->sha256.len = SHA256_BYTES;
     reference->size_bytes = blob->size_bytes;
-    g_ptr_array_add(payload->blobs, blob);
     return reference;
 }
 
@@ -72,6 +86,27 @@ static gboolean take_inline(BerthPayload *payload, gsize size)
     return TRUE;
 }
 
+/* BLOB is taken over; CONTENT is NULL where only its file has it. What is there already is not sent again. */
+static Berth__BlobRef *add(BerthPayload *payload, Blob *blob, GBytes *content)
+{
+    g_autoptr(GBytes) key = g_bytes_new(blob->digest, SHA256_BYTES);
+    const Blob *known = g_hash_table_lookup(payload->by_digest, key);
+    if (known != NULL) {
+        blob_free(blob);
+        return refer_to(known);
+    }
+    g_ptr_array_add(payload->blobs, blob);
+    g_hash_table_insert(payload->by_digest, g_steal_pointer(&key), blob);
+    blob->is_inline = content != NULL && take_inline(payload, g_bytes_get_size(content));
+    if (content != NULL && (blob->is_inline || blob->path == NULL)) {
+        blob->content = g_bytes_ref(content);
+        payload->held_bytes += g_bytes_get_size(content);
+    }
+    if (blob->path != NULL)
+        g_hash_table_insert(payload->by_path, blob->path, blob);
+    return refer_to(blob);
+}
+
 Berth__BlobRef *berth_payload_add_bytes(BerthPayload *payload, GBytes *content)
 {
     Blob *blob = g_new0(Blob, 1);
@@ -79,10 +114,8 @@ Berth__BlobRef *berth_payload_add_bytes(BerthPayload *payload, GBytes *content)
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     g_checksum_update(checksum, g_bytes_get_data(content, NULL), (gssize)g_bytes_get_size(content));
     g_checksum_get_digest(checksum, blob->digest, &length);
-    blob->content = g_bytes_ref(content);
     blob->size_bytes = g_bytes_get_size(content);
-    blob->is_inline = take_inline(payload, g_bytes_get_size(content));
-    return add(payload, blob);
+    return add(payload, blob, content);
 }
 
 static gboolean check_size(const char *path, guint64 size_bytes, guint64 max_bytes, GError **error)
@@ -168,7 +201,10 @@ static gboolean hash_chunk(const guint8 *data, gsize length, guint64 offset, gpo
 Berth__BlobRef *berth_payload_add_file(BerthPayload *payload, const char *path, guint64 max_bytes,
                                        GError **error)
 {
-    int fd = open_regular(path, max_bytes, error);
+    const Blob *known = g_hash_table_lookup(payload->by_path, path);
+    int fd = known == NULL ? open_regular(path, max_bytes, error) : -1;
+    if (known != NULL)
+        return refer_to(known);
     if (fd < 0)
         return NULL;
     g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
@@ -183,12 +219,23 @@ Berth__BlobRef *berth_payload_add_file(BerthPayload *payload, const char *path, 
     gsize length = SHA256_BYTES;
     g_checksum_get_digest(checksum, blob->digest, &length);
     blob->size_bytes = hashing.bytes;
-    blob->is_inline = content != NULL && take_inline(payload, content->len);
-    if (blob->is_inline)
-        blob->content = g_byte_array_free_to_bytes(g_steal_pointer(&content));
-    else
-        blob->path = g_strdup(path);
-    return add(payload, blob);
+    blob->path = g_strdup(path);
+    g_autoptr(GBytes) bytes =
+        content != NULL ? g_byte_array_free_to_bytes(g_steal_pointer(&content)) : NULL;
+    return add(payload, blob, bytes);
+}
+
+gboolean berth_payload_input_max(BerthPayload *payload, BerthCli *cli, guint64 *out_max_bytes,
+                                 GError **error)
+{
+    Berth__ServerInfo *info = payload->has_input_max ? NULL : berth_cli_server_info(cli, error);
+    if (info != NULL) {
+        payload->has_input_max = TRUE;
+        payload->input_max_bytes = info->input_file_max_bytes;
+        berth__server_info__free_unpacked(info, NULL);
+    }
+    *out_max_bytes = payload->input_max_bytes;
+    return payload->has_input_max;
 }
 
 typedef struct {

@@ -221,10 +221,8 @@ static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreB
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (!place->is_new || place->to_storage)
-            continue;
-        g_autoptr(GBytes) digest = g_bytes_new(place->digest, sizeof place->digest);
-        if (g_hash_table_add(put, g_bytes_ref(digest)))
+        if (place->is_new && !place->to_storage &&
+            g_hash_table_add(put, (gpointer)place->digest))
             berth_store_batch_put_blob(batch, place->digest, place->content);
     }
 }
@@ -254,8 +252,7 @@ static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
 static void decide_all(GPtrArray *submissions)
 {
     const Submission *first = g_ptr_array_index(submissions, 0);
-    g_autoptr(GHashTable) put =
-        g_hash_table_new_full(g_bytes_hash, g_bytes_equal, (GDestroyNotify)g_bytes_unref, NULL);
+    g_autoptr(GHashTable) put = g_hash_table_new(berth_digest_hash, berth_digest_equal);
     g_autoptr(GPtrArray) refused = g_ptr_array_new();
     g_autoptr(GPtrArray) errors = g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free);
     GPtrArray *decided = g_ptr_array_new();
@@ -373,29 +370,7 @@ typedef struct {
     GPtrArray *submissions;
 } Together;
 
-/* The contents that came for SUBMISSION: its own, and those of all that it names. SHARED: their digests. */
-static GArray *contents_of(const Submission *submission, guint8 (*shared)[BERTH_SHA256_BYTES])
-{
-    const Group *group = submission->group;
-    GArray *contents = g_array_new(FALSE, FALSE, sizeof(ProtobufCBinaryData));
-    g_autoptr(GPtrArray) named = berth_spec_blobs(submission->spec);
-    g_array_append_vals(contents, submission->request->inline_blobs,
-                        (guint)submission->request->n_inline_blobs);
-    for (gsize i = 0; i < group->n_shared; i++) {
-        for (guint k = 0; k < named->len; k++) {
-            const Berth__BlobRef *blob = g_ptr_array_index(named, k);
-            if (blob->sha256.len == BERTH_SHA256_BYTES &&
-                memcmp(blob->sha256.data, shared[i], BERTH_SHA256_BYTES) == 0) {
-                g_array_append_val(contents, group->shared[i]);
-                break;
-            }
-        }
-    }
-    return contents;
-}
-
-static void place_one(const Submission *submission, guint8 (*shared)[BERTH_SHA256_BYTES],
-                      Placed *placed)
+static void place_one(const Submission *submission, GHashTable *shared, Placed *placed)
 {
     const Group *group = submission->group;
     BerthStore *store = group->daemon->store;
@@ -405,18 +380,9 @@ static void place_one(const Submission *submission, guint8 (*shared)[BERTH_SHA25
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
     if (placed->error || placed->known_job != 0)
         return;
-    g_autoptr(GArray) contents = contents_of(submission, shared);
-    placed->places = berth_submit_blobs_place(submission->spec,
-                                              (const ProtobufCBinaryData *)(void *)contents->data,
-                                              contents->len, store, &placed->error);
-}
-
-static void digest_of(const ProtobufCBinaryData *content, guint8 *out_digest)
-{
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    gsize length = BERTH_SHA256_BYTES;
-    g_checksum_update(checksum, content->data, (gssize)content->len);
-    g_checksum_get_digest(checksum, out_digest, &length);
+    placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
+                                              submission->request->n_inline_blobs, shared, store,
+                                              &placed->error);
 }
 
 static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GError **error)
@@ -424,12 +390,9 @@ static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GErr
     const Together *together = input;
     const Group *group = together->group;
     GArray *all = g_array_sized_new(FALSE, TRUE, sizeof(Placed), together->submissions->len);
-    g_autofree guint8(*shared)[BERTH_SHA256_BYTES] =
-        g_malloc0_n(group->n_shared + 1, BERTH_SHA256_BYTES);
+    g_autoptr(GHashTable) shared = berth_submit_blobs_share(group->shared, group->n_shared);
     g_array_set_clear_func(all, placed_clear);
     g_array_set_size(all, together->submissions->len);
-    for (gsize i = 0; i < group->n_shared; i++)
-        digest_of(&group->shared[i], shared[i]);
     for (guint i = 0; i < together->submissions->len; i++)
         place_one(g_ptr_array_index(together->submissions, i), shared,
                   &g_array_index(all, Placed, i));

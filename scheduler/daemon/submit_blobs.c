@@ -38,21 +38,32 @@ static gboolean add_place(GPtrArray *places, GHashTable *by_digest, const Berth_
     return TRUE;
 }
 
+static void digest_of(const ProtobufCBinaryData *content, guint8 *out_digest)
+{
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    gsize length = BERTH_SHA256_BYTES;
+    g_checksum_update(checksum, content->data, (gssize)content->len);
+    g_checksum_get_digest(checksum, out_digest, &length);
+}
+
+static gboolean check_inline_size(gsize size, GError **error)
+{
+    if (size <= BERTH_BLOB_INLINE_MAX_BYTES)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "an inline content has %zu bytes; at most %u are allowed: upload it with "
+                "Blobs.Put",
+                size, BERTH_BLOB_INLINE_MAX_BYTES);
+    return FALSE;
+}
+
 static gboolean take_inline(GHashTable *by_digest, const ProtobufCBinaryData *content,
                             GError **error)
 {
-    if (content->len > BERTH_BLOB_INLINE_MAX_BYTES) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "an inline content has %zu bytes; at most %u are allowed: upload it with "
-                    "Blobs.Put",
-                    content->len, BERTH_BLOB_INLINE_MAX_BYTES);
-        return FALSE;
-    }
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_checksum_update(checksum, content->data, (gssize)content->len);
     guint8 digest[BERTH_SHA256_BYTES];
-    gsize length = sizeof digest;
-    g_checksum_get_digest(checksum, digest, &length);
+    if (!check_inline_size(content->len, error))
+        return FALSE;
+    digest_of(content, digest);
     BerthBlobPlace *place = g_hash_table_lookup(by_digest, digest);
     if (!place || place->size_bytes != content->len) {
         ProtobufCBinaryData data = {sizeof digest, digest};
@@ -66,6 +77,25 @@ static gboolean take_inline(GHashTable *by_digest, const ProtobufCBinaryData *co
         place->content = g_bytes_new(content->data, content->len);
         place->is_new = TRUE;
     }
+    return TRUE;
+}
+
+static gboolean take_shared(BerthBlobPlace *place, GHashTable *shared, GError **error)
+{
+    GBytes *content = shared && !place->content ? g_hash_table_lookup(shared, place->digest) : NULL;
+    if (!content)
+        return TRUE;
+    if (!check_inline_size(g_bytes_get_size(content), error))
+        return FALSE;
+    if (g_bytes_get_size(content) != place->size_bytes) {
+        g_autofree char *hex = berth_digest_to_hex(place->digest);
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "sha256:%s is named with %" G_GUINT64_FORMAT " bytes, and came with %zu", hex,
+                    place->size_bytes, g_bytes_get_size(content));
+        return FALSE;
+    }
+    place->content = g_bytes_ref(content);
+    place->is_new = TRUE;
     return TRUE;
 }
 
@@ -88,8 +118,21 @@ static gboolean look_up(BerthBlobPlace *place, BerthStore *store, GError **error
     return TRUE;
 }
 
+GHashTable *berth_submit_blobs_share(const ProtobufCBinaryData *contents, gsize n_contents)
+{
+    GHashTable *shared = g_hash_table_new_full(berth_digest_hash, berth_digest_equal, g_free,
+                                               (GDestroyNotify)g_bytes_unref);
+    for (gsize i = 0; i < n_contents; i++) {
+        guint8 *digest = g_malloc(BERTH_SHA256_BYTES);
+        digest_of(&contents[i], digest);
+        g_hash_table_insert(shared, digest, g_bytes_new(contents[i].data, contents[i].len));
+    }
+    return shared;
+}
+
 GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCBinaryData *contents,
-                                    gsize n_contents, BerthStore *store, GError **error)
+                                    gsize n_contents, GHashTable *shared, BerthStore *store,
+                                    GError **error)
 {
     g_autoptr(GPtrArray) places = g_ptr_array_new_with_free_func(place_free);
     g_autoptr(GHashTable) by_digest = g_hash_table_new(berth_digest_hash, berth_digest_equal);
@@ -103,7 +146,7 @@ GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCB
     gsize budget = BERTH_INLINE_BUDGET_BYTES;
     for (guint i = 0; i < places->len; i++) {
         BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (!look_up(place, store, error))
+        if (!take_shared(place, shared, error) || !look_up(place, store, error))
             return NULL;
         place->to_storage = !place->content || place->size_bytes > budget;
         if (!place->to_storage)

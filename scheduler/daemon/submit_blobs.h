@@ -21,12 +21,15 @@ typedef struct {
     gboolean to_storage; /* must be in storage: too large to travel, or not at hand */
 } BerthBlobPlace;
 
-/* The distinct blobs of SPEC, in order. INLINE: contents that came with the request. Contents that
- * are not inline are looked up in STORE. INVALID_ARGUMENT: an inline content that SPEC does not
+/* Contents that came for several jobs, by their digests. (transfer full) Digest to GBytes, owning. */
+GHashTable *berth_submit_blobs_share(const ProtobufCBinaryData *contents, gsize n_contents);
+/* The distinct blobs of SPEC, in order. CONTENTS came with the request, for this job; those of SHARED (may be NULL) are
+ * there for whoever names them. What is in neither is looked up in STORE. INVALID_ARGUMENT: one of CONTENTS that SPEC does not
  * name, one larger than BERTH_BLOB_INLINE_MAX_BYTES, sizes that do not match.
  * (transfer full) GPtrArray of BerthBlobPlace, owning. */
 GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCBinaryData *contents,
-                                    gsize n_contents, BerthStore *store, GError **error);
+                                    gsize n_contents, GHashTable *shared, BerthStore *store,
+                                    GError **error);
 /* Notes in SPEC which blobs are in the state. */
 void berth_submit_blobs_note(Berth__JobSpec *spec, const GPtrArray *places);
 /* The places of a SPEC that was noted, with the contents of those in the state. DATA_LOSS: one is not

@@ -24,17 +24,22 @@ typedef struct {
     guint8 *contents[N_FILES];
 } Test;
 
-static void make_file(Test *test, guint i)
+static void digest_of(const guint8 *content, gsize size, guint8 *out_digest)
 {
     gsize length = BERTH_SHA256_BYTES;
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
+    g_checksum_update(checksum, content, (gssize)size);
+    g_checksum_get_digest(checksum, out_digest, &length);
+}
+
+static void make_file(Test *test, guint i)
+{
     test->contents[i] = g_malloc0(BERTH_BLOB_INLINE_MAX_BYTES);
     test->contents[i][0] = (guint8)i;
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_checksum_update(checksum, test->contents[i], BERTH_BLOB_INLINE_MAX_BYTES);
-    g_checksum_get_digest(checksum, test->digests[i], &length);
+    digest_of(test->contents[i], BERTH_BLOB_INLINE_MAX_BYTES, test->digests[i]);
     berth__blob_ref__init(&test->blobs[i]);
     berth__input_file__init(&test->inputs[i]);
-    test->blobs[i].sha256 = (ProtobufCBinaryData){length, test->digests[i]};
+    test->blobs[i].sha256 = (ProtobufCBinaryData){BERTH_SHA256_BYTES, test->digests[i]};
     test->blobs[i].size_bytes = BERTH_BLOB_INLINE_MAX_BYTES;
     test->inputs[i].blob = &test->blobs[i];
     test->list[i] = &test->inputs[i];
@@ -84,7 +89,8 @@ static GPtrArray *submit(Test *test)
             contents[n++] = (ProtobufCBinaryData){BERTH_BLOB_INLINE_MAX_BYTES, test->contents[i]};
         }
     }
-    GPtrArray *places = berth_submit_blobs_place(&test->spec, contents, n, test->store, &error);
+    GPtrArray *places =
+        berth_submit_blobs_place(&test->spec, contents, n, NULL, test->store, &error);
     assert_no_error(error);
     berth_submit_blobs_note(&test->spec, places);
     BerthStoreBatch *batch = berth_store_batch_new();
@@ -122,6 +128,44 @@ static void blobs_recall_gives_the_split_of_the_submission(void **state)
     assert_true(((BerthBlobPlace *)g_ptr_array_index(after, ABSENT))->to_storage);
 }
 
+/* Of several jobs each has what it names of what came for all. */
+static void shared_contents_are_had_by_who_names_them(void **state)
+{
+    Test *test = *state;
+    g_autoptr(GError) error = NULL;
+    const char nobodys[] = "nobody names this";
+    const ProtobufCBinaryData contents[] = {
+        {BERTH_BLOB_INLINE_MAX_BYTES, test->contents[1]},
+        {sizeof nobodys, (guint8 *)nobodys},
+    };
+    g_autoptr(GHashTable) shared = berth_submit_blobs_share(contents, G_N_ELEMENTS(contents));
+    for (guint job = 0; job < 2; job++) {
+        g_autoptr(GPtrArray) places =
+            berth_submit_blobs_place(&test->spec, NULL, 0, shared, test->store, &error);
+        assert_no_error(error);
+        for (guint i = 0; i < N_FILES; i++) {
+            const BerthBlobPlace *place = g_ptr_array_index(places, i);
+            assert_int_equal(place->content != NULL, i == 1);
+            assert_int_equal(place->is_new, i == 1);
+        }
+    }
+    test->blobs[1].size_bytes--;
+    assert_null(berth_submit_blobs_place(&test->spec, NULL, 0, shared, test->store, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "and came with");
+}
+
+static void shared_content_that_is_too_large_is_refused(void **state)
+{
+    Test *test = *state;
+    g_autoptr(GError) error = NULL;
+    g_autofree guint8 *large = g_malloc0(BERTH_BLOB_INLINE_MAX_BYTES + 1);
+    const ProtobufCBinaryData content = {BERTH_BLOB_INLINE_MAX_BYTES + 1, large};
+    digest_of(large, BERTH_BLOB_INLINE_MAX_BYTES + 1, test->digests[0]);
+    g_autoptr(GHashTable) shared = berth_submit_blobs_share(&content, 1);
+    assert_null(berth_submit_blobs_place(&test->spec, NULL, 0, shared, test->store, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "upload it with Blobs.Put");
+}
+
 static void blobs_recall_without_the_content_is_data_loss(void **state)
 {
     Test *test = *state;
@@ -147,6 +191,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(blobs_recall_gives_the_split_of_the_submission),
+        TEST(shared_contents_are_had_by_who_names_them),
+        TEST(shared_content_that_is_too_large_is_refused),
         TEST(blobs_recall_without_the_content_is_data_loss),
         TEST(blobs_note_overrides_what_the_user_says),
     };
