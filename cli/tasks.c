@@ -27,8 +27,7 @@ Berth__JobState berth_job_state_of(const Berth__Job *job, const Berth__Task *tas
 
 BerthIndexRange berth_event_range(const Berth__Event *event)
 {
-    return (BerthIndexRange){event->task, event->rest_step > 0 ? event->rest_last : event->task,
-                             MAX(event->rest_step, 1)};
+    return berth_index_range_of(event->task, event->rest_last, event->rest_step);
 }
 
 gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks)
@@ -36,13 +35,7 @@ gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks
     if (tasks == NULL || !event->of_array)
         return TRUE;
     const BerthIndexRange range = berth_event_range(event);
-    guint32 index = range.first;
-    while (berth_index_set_next(tasks, index, &index) && index <= range.last) {
-        if (berth_index_range_contains(&range, index))
-            return TRUE;
-        index++;
-    }
-    return FALSE;
+    return berth_index_set_meets(tasks, &range);
 }
 
 /* --- how it is written -------------------------------------------------------------------------- */
@@ -95,8 +88,8 @@ char *berth_tasks_format(guint64 job, const BerthIndexSet *tasks)
 
 char *berth_task_format(const Berth__Job *job, const Berth__Task *task)
 {
-    const BerthIndexRange range = {task->index, task->rest_step > 0 ? task->rest_last : task->index,
-                                   MAX(task->rest_step, 1)};
+    const BerthIndexRange range =
+        berth_index_range_of(task->index, task->rest_last, task->rest_step);
     if (job->array == NULL)
         return berth_job_id_format(job->id);
     g_autofree char *index = berth_index_range_format(&range);

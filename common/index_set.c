@@ -17,6 +17,12 @@ struct BerthIndexSet {
 
 /* --- a range ---------------------------------------------------------------------------------- */
 
+BerthIndexRange berth_index_range_of(guint32 first, guint32 rest_last, guint32 rest_step)
+{
+    return rest_step > 0 ? (BerthIndexRange){first, rest_last, rest_step}
+                         : (BerthIndexRange){first, first, 1};
+}
+
 guint32 berth_index_range_count(const BerthIndexRange *range)
 {
     return (range->last - range->first) / range->step + 1;
@@ -40,6 +46,61 @@ static BerthIndexRange tidy(BerthIndexRange range)
     if (range.first == range.last)
         range.step = 1;
     return range;
+}
+
+/* The inverse of A modulo M, by Euclid's extended algorithm (Knuth, TAOCP 4.5.2); they have no common divisor. */
+static gint64 invert(gint64 a, gint64 m)
+{
+    gint64 rest = m, next_rest = a % m;
+    gint64 factor = 0, next_factor = 1;
+    while (next_rest != 0) {
+        gint64 quotient = rest / next_rest;
+        gint64 rest_after = rest - quotient * next_rest;
+        gint64 factor_after = factor - quotient * next_factor;
+        rest = next_rest;
+        next_rest = rest_after;
+        factor = next_factor;
+        next_factor = factor_after;
+    }
+    return factor < 0 ? factor + m : factor;
+}
+
+static gint64 common_divisor(gint64 a, gint64 b)
+{
+    while (b != 0) {
+        gint64 rest = a % b;
+        a = b;
+        b = rest;
+    }
+    return a;
+}
+
+/* The Chinese remainder theorem: i = A->first (mod A->step) and i = B->first (mod B->step). No product is larger than the
+ * square of the largest index. */
+gboolean berth_index_range_intersect(const BerthIndexRange *a, const BerthIndexRange *b,
+                                     BerthIndexRange *out_both)
+{
+    gint64 low = MAX(a->first, b->first);
+    gint64 high = MIN(a->last, b->last);
+    gint64 divisor = common_divisor(a->step, b->step);
+    gint64 apart = (gint64)b->first - a->first;
+    if (low > high || apart % divisor != 0)
+        return FALSE;
+    gint64 turns = b->step / divisor; /* of A's step, until both are met again */
+    gint64 turn = 0;
+    if (turns > 1) {
+        gint64 wanted = (apart / divisor % turns + turns) % turns;
+        turn = wanted * invert(a->step / divisor, turns) % turns;
+    }
+    gint64 step = a->step * turns;
+    gint64 first = a->first + a->step * turn;
+    if (first < low)
+        first += (low - first + step - 1) / step * step;
+    if (first > high)
+        return FALSE;
+    gint64 last = high - (high - first) % step;
+    *out_both = (BerthIndexRange){(guint32)first, (guint32)last, last > first ? (guint32)step : 1};
+    return TRUE;
 }
 
 static gboolean refuse(const char *text, const char *why, GError **error)
@@ -160,6 +221,16 @@ gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index)
 {
     guint i = place_of(set, index);
     return i < set->ranges->len && berth_index_range_contains(get(set, i), index);
+}
+
+gboolean berth_index_set_meets(const BerthIndexSet *set, const BerthIndexRange *range)
+{
+    BerthIndexRange both;
+    for (guint i = place_of(set, range->first);
+         i < set->ranges->len && get(set, i)->first <= range->last; i++)
+        if (berth_index_range_intersect(get(set, i), range, &both))
+            return TRUE;
+    return FALSE;
 }
 
 guint32 berth_index_set_count(const BerthIndexSet *set)
@@ -332,15 +403,21 @@ void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range)
         replace(set, i, n, rest);
 }
 
+BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range)
+{
+    BerthIndexSet *within = berth_index_set_new();
+    BerthIndexRange both;
+    for (guint i = place_of(set, range->first);
+         i < set->ranges->len && get(set, i)->first <= range->last; i++)
+        if (berth_index_range_intersect(get(set, i), range, &both))
+            berth_index_set_add(within, both);
+    return within;
+}
+
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index)
 {
     if (!berth_index_set_contains(set, index))
         berth_index_set_add(set, only(index));
-}
-
-void berth_index_set_remove_one(BerthIndexSet *set, guint32 index)
-{
-    berth_index_set_remove(set, only(index));
 }
 
 /* --- text ------------------------------------------------------------------------------------- */

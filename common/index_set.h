@@ -15,9 +15,15 @@ typedef struct {
 
 #define BERTH_INDEX_MAX 999999999u
 
+/* Of a record of a task that stands for others too: FIRST, and what follows it up to REST_LAST by REST_STEP, which is 0 of
+ * one that stands for itself alone. */
+BerthIndexRange berth_index_range_of(guint32 first, guint32 rest_last, guint32 rest_step);
 /* How many indices RANGE has. */
 guint32 berth_index_range_count(const BerthIndexRange *range);
 gboolean berth_index_range_contains(const BerthIndexRange *range, guint32 index);
+/* What both have, which is a range too; in time that does not depend on their length. FALSE: nothing. */
+gboolean berth_index_range_intersect(const BerthIndexRange *a, const BerthIndexRange *b,
+                                     BerthIndexRange *out_both);
 /* Reads "7", "0-9" or "0-9:3" into *OUT, whose LAST is then the last that there is. INVALID_ARGUMENT. */
 gboolean berth_index_range_parse(const char *text, BerthIndexRange *out_range, GError **error);
 /* (transfer full) */
@@ -34,9 +40,12 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthIndexSet, berth_index_set_free)
 void berth_index_set_add(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index);
-void berth_index_set_remove_one(BerthIndexSet *set, guint32 index);
 
 gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index);
+/* Some index of RANGE is in it. */
+gboolean berth_index_set_meets(const BerthIndexSet *set, const BerthIndexRange *range);
+/* Those of RANGE that are in it, in as many ranges as the set has there at most. (transfer full) */
+BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range);
 guint32 berth_index_set_count(const BerthIndexSet *set);
 /* The smallest from FROM on. FALSE: there is none. */
 gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index);

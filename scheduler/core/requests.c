@@ -167,15 +167,10 @@ gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task)
 /* One that is asked for has never started. */
 static gboolean has_fresh(const CoreJob *job, const CoreAsk *ask)
 {
-    guint32 index = ask->tasks.first;
-    if (!names_some(ask))
+    if (core_job_n_fresh(job) == 0 || !names_some(ask))
         return core_job_n_fresh(job) > 0;
-    while (core_job_next_fresh(job, index, &index) && index <= ask->tasks.last) {
-        if (berth_index_range_contains(&ask->tasks, index))
-            return TRUE;
-        index++;
-    }
-    return FALSE;
+    return job->fresh != NULL ? berth_index_set_meets(job->fresh, &ask->tasks)
+                              : berth_index_range_contains(&ask->tasks, 0);
 }
 
 /* That of the first of the tasks that are asked for, if all of these have ended, or PENDING. */
@@ -249,21 +244,12 @@ static void cancel_range(BerthCore *core, CoreJob *job, const BerthIndexRange *r
 /* Those of JOB that never started, and are asked for. */
 static BerthIndexSet *fresh_of(const CoreJob *job, const CoreAsk *ask)
 {
-    g_autoptr(BerthIndexSet) others = NULL;
-    BerthIndexSet *found = NULL;
-    if (job->fresh == NULL) {
-        found = berth_index_set_new();
-        if (has_fresh(job, ask))
-            berth_index_set_add_one(found, 0);
-        return found;
-    }
-    found = berth_index_set_copy(job->fresh);
-    if (!names_some(ask))
-        return found;
-    others = berth_index_set_copy(job->fresh);
-    berth_index_set_remove(others, ask->tasks);
-    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
-        berth_index_set_remove(found, *berth_index_set_range(others, i));
+    if (job->fresh != NULL)
+        return names_some(ask) ? berth_index_set_within(job->fresh, &ask->tasks)
+                               : berth_index_set_copy(job->fresh);
+    BerthIndexSet *found = berth_index_set_new();
+    if (has_fresh(job, ask))
+        berth_index_set_add_one(found, 0);
     return found;
 }
 

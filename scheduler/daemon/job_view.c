@@ -108,23 +108,19 @@ static Berth__Task *new_waiting(guint64 job, guint32 index)
     return berth_pb_dup(&task.base);
 }
 
-/* Those of RANGE that are wanted, N_MAX at most. */
+/* Those of RANGE that are wanted, as many at most. */
 static void add_range(const Berth__Job *job, const Berth__IndexRange *range,
                       const BerthStoreTasks *wanted, GPtrArray *tasks)
 {
     const BerthIndexRange unstarted = {range->first, range->last, MAX(range->step, 1)};
-    guint32 index = range->first;
-    guint n_before = tasks->len;
+    g_autoptr(BerthIndexSet) found = berth_index_set_within(wanted->only, &unstarted);
+    guint32 index = 0;
     if (wanted->follows && wanted->after >= range->last)
         return;
     if (wanted->follows)
-        index = MAX(index, wanted->after + 1);
-    while (berth_index_set_next(wanted->only, index, &index) && index <= range->last &&
-           tasks->len - n_before < wanted->limit) {
-        if (berth_index_range_contains(&unstarted, index))
-            g_ptr_array_add(tasks, new_waiting(job->id, index));
-        index++;
-    }
+        index = wanted->after + 1;
+    for (guint32 n = 0; n < wanted->limit && berth_index_set_next(found, index, &index); n++)
+        g_ptr_array_add(tasks, new_waiting(job->id, index++));
 }
 
 void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted)

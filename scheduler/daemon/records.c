@@ -370,9 +370,7 @@ void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState t
 
 BerthIndexRange berth_record_range(const Berth__Task *task)
 {
-    if (task->rest_step == 0)
-        return (BerthIndexRange){task->index, task->index, 1};
-    return (BerthIndexRange){task->index, task->rest_last, task->rest_step};
+    return berth_index_range_of(task->index, task->rest_last, task->rest_step);
 }
 
 static const Berth__JobState all_states[] = {

@@ -165,10 +165,8 @@ static BerthTaskEntry *begin_task(BerthJobEntry *job, const BerthCoreTask *task)
     gboolean is_unstarted = job->unstarted && berth_index_set_contains(job->unstarted, task->task);
     if (!is_unstarted || (task->state == BERTH_JOB_PENDING && task->epoch == 0))
         return NULL;
-    BerthIndexRange range = {task->task, task->task, 1};
-    if (task->rest_step > 0)
-        range = (BerthIndexRange){task->task, task->rest_last, task->rest_step};
-    berth_index_set_remove(job->unstarted, range);
+    berth_index_set_remove(job->unstarted,
+                           berth_index_range_of(task->task, task->rest_last, task->rest_step));
     return berth_job_table_add_task(job, task->task, NULL);
 }
 

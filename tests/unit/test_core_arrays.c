@@ -110,8 +110,7 @@ static void assert_changed(const Array *array, const char *due)
         const BerthGuestId *id = &g_array_index(array->effects->changed, BerthGuestId, i);
         BerthCoreTask task;
         assert_true(berth_core_get_task(array->core, id->job, id->task, &task));
-        BerthIndexRange range = {task.task, task.rest_step > 0 ? task.rest_last : task.task,
-                                 MAX(task.rest_step, 1)};
+        BerthIndexRange range = berth_index_range_of(task.task, task.rest_last, task.rest_step);
         g_autofree char *one = berth_index_range_format(&range);
         g_string_append_printf(text, "%s%s", text->len > 0 ? " " : "", one);
     }
@@ -207,6 +206,23 @@ static void cancel_of_a_range_ends_those_tasks_alone(void **state)
     }
     tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_TIMER});
     assert_false(is_known(array));
+}
+
+/* However far apart they are, and whatever has started between them. */
+static void cancel_of_a_range_leaves_few_records(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9999", 1);
+    join(array);
+    assert_started(array, "0");
+    BerthCoreEvent cancel = request(BERTH_EVENT_JOB_CANCELLED, "0-2997:3");
+    tell(array, &cancel);
+    assert_changed(array, "0 3-2997:3");
+    cancel = request(BERTH_EVENT_JOB_CANCELLED, "5-9999:2");
+    tell(array, &cancel);
+    cancel = request(BERTH_EVENT_JOB_CANCELLED, NULL);
+    tell(array, &cancel);
+    assert_true(array->effects->changed->len < 1010);
 }
 
 static void cancel_of_a_range_stops_what_runs_of_it(void **state)
@@ -339,6 +355,7 @@ int main(void)
         TEST(array_of_one_index_is_an_array),
         TEST(array_without_tasks_is_refused),
         TEST(cancel_of_a_range_ends_those_tasks_alone),
+        TEST(cancel_of_a_range_leaves_few_records),
         TEST(cancel_of_a_range_stops_what_runs_of_it),
         TEST(cancel_of_the_last_range_ends_the_job),
         TEST(freeze_of_a_range_leaves_the_others_running),

@@ -465,7 +465,7 @@ static void job_table_keeps_an_array_s_tasks_by_index(void **state)
     BerthJobEntry *entry = berth_job_table_add(table, berth_pb_dup(&job.base));
     static const guint32 order[] = {6, 3, 9, 4};
     for (guint i = 0; i < G_N_ELEMENTS(order); i++) {
-        berth_index_set_remove_one(entry->unstarted, order[i]);
+        berth_index_set_remove(entry->unstarted, (BerthIndexRange){order[i], order[i], 1});
         berth_job_table_add_task(entry, order[i], NULL);
     }
     for (guint i = 0; i < G_N_ELEMENTS(order); i++)

@@ -135,10 +135,92 @@ static void million_taken_from_the_front_stays_one_range(void **state)
         guint32 first;
         assert_true(berth_index_set_next(set, 0, &first));
         assert_int_equal(first, i);
-        berth_index_set_remove_one(set, first);
+        berth_index_set_remove(set, (BerthIndexRange){first, first, 1});
         assert_true(berth_index_set_n_ranges(set) <= 1);
     }
     assert_int_equal(berth_index_set_count(set), 0);
+}
+
+/* --- what two have ------------------------------------------------------------------------------ */
+
+static void two_ranges_have_a_range_in_common(void **state)
+{
+    static const struct {
+        BerthIndexRange a, b;
+        const char *both;
+    } cases[] = {
+        {{0, 9, 1}, {5, 19, 1}, "5-9"},
+        {{0, 9, 1}, {10, 19, 1}, ""},
+        {{0, 99, 2}, {1, 99, 2}, ""},
+        {{0, 99, 4}, {2, 98, 6}, "8-92:12"},
+        {{3, 3, 1}, {0, 9, 3}, "3"},
+        {{4, 4, 1}, {0, 9, 3}, ""},
+        {{0, 999999998, 2}, {0, 999999999, 3}, "0-999999996:6"},
+        /* Neither is walked through. */
+        {{0, 999982506, 31622}, {1, 999982507, 31623}, "999950884"},
+        {{0, 999999998, 499999999}, {0, 999999999, 1}, "0-999999998:499999999"},
+        {{7, 999999999, 999999992}, {0, 999999999, 999999999}, "999999999"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        for (guint turn = 0; turn < 2; turn++) {
+            const BerthIndexRange *a = turn == 0 ? &cases[i].a : &cases[i].b;
+            const BerthIndexRange *b = turn == 0 ? &cases[i].b : &cases[i].a;
+            g_autofree char *text = NULL;
+            BerthIndexRange both;
+            gboolean meets = berth_index_range_intersect(a, b, &both);
+            text = meets ? berth_index_range_format(&both) : g_strdup("");
+            assert_string_equal(text, cases[i].both);
+        }
+    }
+}
+
+static void assert_common(const BerthIndexRange *a, const BerthIndexRange *b)
+{
+    BerthIndexRange both;
+    gboolean meets = berth_index_range_intersect(a, b, &both);
+    guint32 count = 0;
+    for (guint32 i = 0; i < MANY; i++) {
+        gboolean due = berth_index_range_contains(a, i) && berth_index_range_contains(b, i);
+        count += due != FALSE;
+        assert_int_equal(meets && berth_index_range_contains(&both, i), due);
+    }
+    assert_int_equal(meets, count > 0);
+    assert_int_equal(meets ? berth_index_range_count(&both) : 0, count);
+}
+
+static void common_range_is_what_both_contain(void **state)
+{
+    for (guint32 first = 0; first < 12; first++) {
+        for (guint32 step = 1; step < 16; step++) {
+            const BerthIndexRange a = {3, 3 + 5 * 12, 12};
+            const BerthIndexRange b = {first, first + 5 * step, step};
+            const BerthIndexRange c = {10, 10 + 7 * 9, 7};
+            assert_common(&a, &b);
+            assert_common(&c, &b);
+        }
+    }
+}
+
+static void set_tells_what_it_has_of_a_range(void **state)
+{
+    static const struct {
+        const char *set;
+        BerthIndexRange range;
+        const char *within;
+    } cases[] = {
+        {"0-9999", {0, 2997, 3}, "0-2997:3"},
+        {"0-4,8-20:4,30-40", {4, 32, 2}, "4-20:4,30,32"},
+        {"0-8:2,20-28:2", {1, 29, 2}, ""},
+        {"5", {0, 9, 5}, "5"},
+        {"", {0, 9, 1}, ""},
+        {"10-19", {0, 5, 1}, ""},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) set = *cases[i].set ? parse(cases[i].set) : berth_index_set_new();
+        g_autoptr(BerthIndexSet) within = berth_index_set_within(set, &cases[i].range);
+        assert_set(within, cases[i].within);
+        assert_int_equal(berth_index_set_meets(set, &cases[i].range), *cases[i].within != '\0');
+    }
 }
 
 /* --- against a table of what is in it ----------------------------------------------------------- */
@@ -210,6 +292,9 @@ int main(void)
         cmocka_unit_test(next_goes_through_all_of_a_set),
         cmocka_unit_test(remove_leaves_ranges_on_both_sides),
         cmocka_unit_test(million_taken_from_the_front_stays_one_range),
+        cmocka_unit_test(two_ranges_have_a_range_in_common),
+        cmocka_unit_test(common_range_is_what_both_contain),
+        cmocka_unit_test(set_tells_what_it_has_of_a_range),
         cmocka_unit_test(any_changes_leave_what_a_table_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
