@@ -30,6 +30,7 @@ typedef struct {
     ChangeKind kind;
     gboolean done;
     guint32 task;
+    guint32 rest_last; /* of the tasks for which this one stands */
     guint32 uid;
     int state; /* or why an object is unwanted */
     guint32 unstarted;
@@ -144,6 +145,7 @@ void berth_store_batch_put_task(BerthStoreBatch *batch, const Berth__StoredTask 
     Change change = {.kind = CHANGE_PUT_TASK,
                      .number = task->task->job,
                      .task = task->task->index,
+                     .rest_last = task->task->rest_step > 0 ? task->task->rest_last : 0,
                      .done = is_done,
                      .record = store_pack(&task->base)};
     g_array_append_val(batch->changes, change);
@@ -330,15 +332,18 @@ static gboolean refresh_open(StoreDb *db, const Change *change, GError **error)
 
 static gboolean apply_put_task(StoreDb *db, const Change *change, GError **error)
 {
-    g_autoptr(StoreStatement) put = store_db_statement(
-        db, "INSERT OR REPLACE INTO task (job, number, done, record) VALUES (?1, ?2, ?3, ?4)",
-        error);
+    g_autoptr(StoreStatement) put =
+        store_db_statement(db,
+                           "INSERT OR REPLACE INTO task (job, number, done, record, rest_last)"
+                           " VALUES (?1, ?2, ?3, ?4, ?5)",
+                           error);
     if (put == NULL)
         return FALSE;
     store_bind_uint64(put, 1, change->number);
     sqlite3_bind_int64(put, 2, change->task);
     sqlite3_bind_int(put, 3, change->done ? 1 : 0);
     store_bind_bytes(put, 4, change->record);
+    sqlite3_bind_int64(put, 5, change->rest_last);
     return store_db_run(db, put, "write a task", NULL, error) && refresh_open(db, change, error);
 }
 

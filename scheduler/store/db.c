@@ -120,6 +120,18 @@ static gboolean load_ceph_vfs(GError **error)
     return rc == SQLITE_OK;
 }
 
+gboolean store_db_add_function(StoreDb *db, const char *name,
+                               void (*func)(sqlite3_context *, int, sqlite3_value **),
+                               GError **error)
+{
+    int rc = sqlite3_create_function(db->handle, name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, NULL,
+                                     func, NULL, NULL);
+    if (rc == SQLITE_OK)
+        return TRUE;
+    store_db_set_error(db, rc, "add a function", error);
+    return FALSE;
+}
+
 static int open_flags(StoreDbMode mode)
 {
     int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_URI | SQLITE_OPEN_EXRESCODE;

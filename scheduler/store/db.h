@@ -41,6 +41,11 @@ gboolean store_db_exec(StoreDb *db, const char *sql, const char *what, GError **
 gboolean store_db_get_int64(StoreDb *db, const char *sql, const char *what, gint64 *out_value,
                             GError **error);
 
+/* Makes FUNC known to the connection's statements as NAME, which has one argument. */
+gboolean store_db_add_function(StoreDb *db, const char *name,
+                               void (*func)(sqlite3_context *, int, sqlite3_value **),
+                               GError **error);
+
 /* While STOP (may be NULL) is set, a statement that runs long looks at it, and fails with CANCELLED
  * once it is triggered. */
 void store_db_set_stop(StoreDb *db, GCancellable *stop);

@@ -70,13 +70,29 @@ static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
     "DELETE FROM image WHERE name LIKE 'id:%';",
     /* How many tasks of an array have never started: they have no rows, and the job is open as long as there are such. */
     "ALTER TABLE job ADD COLUMN unstarted INTEGER NOT NULL DEFAULT 0;",
+    /* The last task of those for which a row stands beside its own; 0 = none. */
+    "ALTER TABLE task ADD COLUMN rest_last INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE task SET rest_last = berth_rest_last(record) WHERE berth_rest_last(record) > 0;"
+    "CREATE INDEX task_rest ON task (job, number, rest_last) WHERE rest_last > 0;",
 };
+
+/* berth_rest_last(RECORD) of a task. */
+static void rest_last(sqlite3_context *context, int n_values, sqlite3_value **values)
+{
+    Berth__StoredTask *stored = berth__stored_task__unpack(
+        NULL, (gsize)sqlite3_value_bytes(values[0]), sqlite3_value_blob(values[0]));
+    sqlite3_result_int64(context, stored && stored->task ? stored->task->rest_last : 0);
+    if (stored)
+        berth__stored_task__free_unpacked(stored, NULL);
+}
 
 /* One transaction: FIRST, then what leads from schema VERSION to the present one. */
 static gboolean build(StoreDb *db, const char *first, gint64 version, const char *what,
                       GError **error)
 {
     g_autoptr(GString) sql = g_string_new("BEGIN IMMEDIATE;");
+    if (!store_db_add_function(db, "berth_rest_last", rest_last, error))
+        return FALSE;
     g_string_append(sql, first);
     for (gint64 i = version; i < BERTH_STORE_SCHEMA_VERSION; i++)
         g_string_append(sql, steps[i - 1]);

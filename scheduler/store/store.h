@@ -18,7 +18,7 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 5
+#define BERTH_STORE_SCHEMA_VERSION 6
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
  * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is

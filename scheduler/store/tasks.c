@@ -3,6 +3,7 @@
 #include "scheduler/store/tasks.h"
 
 #include "common/error.h"
+#include "common/message.h"
 
 void store_job_free(StoreJob *job)
 {
@@ -61,88 +62,123 @@ GPtrArray *store_tasks_read_open(StoreDb *db, guint64 job, GError **error)
 
 /* --- some of an array ------------------------------------------------------------------------- */
 
-#define PAGE_ROWS 1000u
-
-static const char all_sql[] = "SELECT record FROM task WHERE job = ?1 AND number BETWEEN ?2 AND ?3"
-                              " ORDER BY number LIMIT ?4";
-
-/* What SQL finds of JOB from FIRST to LAST, so many at most. */
-static gboolean select_some(StoreDb *db, const char *sql, guint64 job, gint64 first, gint64 last,
-                            guint32 limit, GPtrArray *out, GError **error)
-{
-    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
-    if (select == NULL)
-        return FALSE;
-    store_bind_uint64(select, 1, job);
-    sqlite3_bind_int64(select, 2, first);
-    sqlite3_bind_int64(select, 3, last);
-    sqlite3_bind_int64(select, 4, limit);
-    return collect(db, select, out, error);
-}
-
 /* A record of its own, of RECORD that stands for it. */
 static Berth__StoredTask *own_record(const Berth__StoredTask *record, guint32 index)
 {
-    gsize size = berth__stored_task__get_packed_size(record);
-    g_autofree guint8 *packed = g_malloc(MAX(size, 1));
-    berth__stored_task__pack(record, packed);
-    Berth__StoredTask *own = berth__stored_task__unpack(NULL, size, packed);
+    Berth__StoredTask *own = (Berth__StoredTask *)berth_message_copy(&record->base);
     own->task->index = index;
     own->task->rest_last = own->task->rest_step = 0;
     return own;
 }
 
-/* Those of RANGE, from FIRST on, for which RECORD stands. */
-static void pick(const Berth__StoredTask *record, const BerthIndexRange *range, guint32 first,
-                 guint32 limit, GPtrArray *out)
+static guint32 index_at(const GPtrArray *tasks, guint i)
 {
-    const Berth__Task *task = record->task;
-    BerthIndexRange own = {task->index, task->index, 1};
-    if (task->rest_step > 0)
-        own = (BerthIndexRange){task->index, task->rest_last, task->rest_step};
-    guint64 index = first;
-    if (own.first > first)
-        index += ((guint64)own.first - first + range->step - 1) / range->step * range->step;
-    for (; index <= MIN(range->last, own.last) && out->len < limit; index += range->step)
-        if (berth_index_range_contains(&own, (guint32)index))
-            g_ptr_array_add(out, own_record(record, (guint32)index));
+    const Berth__StoredTask *stored = g_ptr_array_index(tasks, i);
+    return stored->task->index;
 }
 
-/* Page after page of rows, as there may be many of none of the indices. */
-static gboolean read_rows(StoreDb *db, guint64 job, const BerthIndexRange *range, guint32 first,
-                          guint32 limit, GPtrArray *out, GError **error)
+static gint compare_tasks(gconstpointer a, gconstpointer b)
 {
-    for (gint64 from = first; from <= range->last && out->len < limit;) {
-        g_autoptr(GPtrArray) found = new_tasks();
-        if (!select_some(db, all_sql, job, from, range->last, PAGE_ROWS, found, error))
+    const Berth__StoredTask *left = *(Berth__StoredTask *const *)a;
+    const Berth__StoredTask *right = *(Berth__StoredTask *const *)b;
+    return left->task->index < right->task->index ? -1 : left->task->index > right->task->index;
+}
+
+/* The first LIMIT of TASKS, in order. */
+static void keep_first(GPtrArray *tasks, guint32 limit)
+{
+    g_ptr_array_sort(tasks, compare_tasks);
+    if (tasks->len > limit)
+        g_ptr_array_set_size(tasks, (gint)limit);
+}
+
+/* Those of WANTED, LIMIT at most, for which RECORD stands. */
+static void pick(const Berth__StoredTask *record, const BerthIndexRange *wanted, guint32 limit,
+                 GPtrArray *out)
+{
+    const Berth__Task *task = record->task;
+    const BerthIndexRange own = berth_index_range_of(task->index, task->rest_last, task->rest_step);
+    BerthIndexRange both;
+    if (!berth_index_range_intersect(&own, wanted, &both))
+        return;
+    guint32 n = MIN(berth_index_range_count(&both), limit);
+    for (guint32 i = 0; i < n; i++)
+        g_ptr_array_add(out, own_record(record, both.first + i * both.step));
+}
+
+/* Those of WANTED that have rows of their own. */
+static gboolean select_own(StoreDb *db, guint64 job, const BerthIndexRange *wanted, guint32 limit,
+                           GPtrArray *out, GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(
+        db,
+        "SELECT record FROM task WHERE job = ?1 AND number BETWEEN ?2 AND ?3 AND rest_last = 0"
+        " AND (number - ?2) % ?4 = 0 ORDER BY number LIMIT ?5",
+        error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, job);
+    sqlite3_bind_int64(select, 2, wanted->first);
+    sqlite3_bind_int64(select, 3, wanted->last);
+    sqlite3_bind_int64(select, 4, wanted->step);
+    sqlite3_bind_int64(select, 5, limit);
+    return collect(db, select, out, error);
+}
+
+/* Those of WANTED for which rows of others stand, whose tasks may lie between each other's: the first LIMIT are among what
+ * is left in OUT. */
+static gboolean select_rest(StoreDb *db, guint64 job, const BerthIndexRange *wanted, guint32 limit,
+                            GPtrArray *out, GError **error)
+{
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db,
+                           "SELECT record FROM task WHERE job = ?1 AND number <= ?3"
+                           " AND rest_last > 0 AND rest_last >= ?2 ORDER BY number",
+                           error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, job);
+    sqlite3_bind_int64(select, 2, wanted->first);
+    sqlite3_bind_int64(select, 3, wanted->last);
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, "read a job's tasks", &row, error))
             return FALSE;
-        for (guint i = 0; i < found->len; i++)
-            pick(g_ptr_array_index(found, i), range, first, limit, out);
-        if (found->len < PAGE_ROWS)
+        if (!row)
             return TRUE;
-        const Berth__StoredTask *last = g_ptr_array_index(found, found->len - 1);
-        from = (gint64)last->task->index + 1;
+        Berth__StoredTask *record = store_column_task(select, 0, error);
+        if (record == NULL)
+            return FALSE;
+        pick(record, wanted, limit, out);
+        guint32 index = record->task->index;
+        stored_task_free(record);
+        if (out->len < 2 * limit)
+            continue;
+        keep_first(out, limit);
+        if (index_at(out, limit - 1) < index)
+            return TRUE; /* what follows is behind all of these */
     }
-    return TRUE;
 }
 
 static gboolean read_range(StoreDb *db, guint64 job, const BerthIndexRange *range,
                            const BerthStoreTasks *tasks, GPtrArray *out, GError **error)
 {
-    static const char before[] = "SELECT record FROM task WHERE job = ?1 AND number < ?2"
-                                 " AND number <= ?3 ORDER BY number DESC LIMIT ?4";
-    guint64 first = range->first;
-    if (tasks->follows && tasks->after >= first)
-        first += ((tasks->after - first) / range->step + 1) * range->step;
-    if (first > range->last)
-        return TRUE;
-    /* The row before may stand for some. */
+    BerthIndexRange behind = {0, G_MAXUINT32, 1};
+    BerthIndexRange wanted;
+    guint32 limit = tasks->limit - out->len;
     g_autoptr(GPtrArray) found = new_tasks();
-    if (!select_some(db, before, job, (gint64)first, range->last, 1, found, error))
+    if (tasks->follows && tasks->after == G_MAXUINT32)
+        return TRUE;
+    if (tasks->follows)
+        behind.first = tasks->after + 1;
+    if (!berth_index_range_intersect(range, &behind, &wanted))
+        return TRUE;
+    if (!select_own(db, job, &wanted, limit, found, error) ||
+        !select_rest(db, job, &wanted, limit, found, error))
         return FALSE;
-    if (found->len > 0)
-        pick(g_ptr_array_index(found, 0), range, (guint32)first, tasks->limit, out);
-    return read_rows(db, job, range, (guint32)first, tasks->limit, out, error);
+    keep_first(found, limit);
+    g_ptr_array_extend_and_steal(out, g_steal_pointer(&found));
+    return TRUE;
 }
 
 static gboolean read_only(StoreDb *db, guint64 job, const BerthStoreTasks *tasks, GPtrArray *out,
@@ -154,21 +190,35 @@ static gboolean read_only(StoreDb *db, guint64 job, const BerthStoreTasks *tasks
     return TRUE;
 }
 
+/* What SQL finds of JOB from FIRST on, LIMIT at most. */
+static gboolean select_from(StoreDb *db, const char *sql, guint64 job, gint64 first, guint32 limit,
+                            GPtrArray *out, GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, job);
+    sqlite3_bind_int64(select, 2, first);
+    sqlite3_bind_int64(select, 3, limit);
+    return collect(db, select, out, error);
+}
+
 static GPtrArray *read_tasks(StoreDb *db, const Berth__Job *job, const BerthStoreTasks *tasks,
                              GError **error)
 {
+    static const char all[] = "SELECT record FROM task WHERE job = ?1 AND number >= ?2"
+                              " ORDER BY number LIMIT ?3";
     static const char open[] = "SELECT record FROM task WHERE job = ?1 AND done = 0"
-                               " AND number BETWEEN ?2 AND ?3 ORDER BY number LIMIT ?4";
+                               " AND number >= ?2 ORDER BY number LIMIT ?3";
     g_autoptr(GPtrArray) found = new_tasks();
+    gint64 first = tasks->follows ? (gint64)tasks->after + 1 : 0;
     gboolean ok;
     if (job->array == NULL)
-        ok = select_some(db, all_sql, job->id, 0, G_MAXUINT32, 1, found, error);
+        ok = select_from(db, all, job->id, 0, 1, found, error);
     else if (tasks->only != NULL)
         ok = read_only(db, job->id, tasks, found, error);
     else
-        ok = select_some(db, tasks->done ? all_sql : open, job->id,
-                         tasks->follows ? (gint64)tasks->after + 1 : 0, G_MAXUINT32, tasks->limit,
-                         found, error);
+        ok = select_from(db, tasks->done ? all : open, job->id, first, tasks->limit, found, error);
     return ok ? g_steal_pointer(&found) : NULL;
 }
 

@@ -71,10 +71,9 @@ static void assert_tasks(StoreEnv *env, const BerthStoreTasks *wanted, const cha
     Berth__Job *job = berth_store_get_job_with(env->store, JOB, wanted, &error);
     assert_no_error(error);
     for (gsize i = 0; i < job->n_tasks; i++) {
-        const BerthIndexRange range = {job->tasks[i]->index,
-                                       job->tasks[i]->rest_step > 0 ? job->tasks[i]->rest_last
-                                                                    : job->tasks[i]->index,
-                                       MAX(job->tasks[i]->rest_step, 1)};
+        const Berth__Task *task = job->tasks[i];
+        const BerthIndexRange range =
+            berth_index_range_of(task->index, task->rest_last, task->rest_step);
         g_autofree char *one = berth_index_range_format(&range);
         g_string_append_printf(text, "%s%s", i > 0 ? " " : "", one);
     }
@@ -118,6 +117,33 @@ static void tasks_that_ended_together_are_each_found(void **state)
     g_autoptr(BerthIndexSet) set = berth_index_set_parse("0-99", 1000, NULL);
     assert_tasks(env, &(BerthStoreTasks){.only = set, .follows = TRUE, .after = 5, .limit = 2},
                  "7 9");
+}
+
+/* As a cancel of every second one leaves them, of which the others then ran. */
+static void tasks_between_those_that_ended_together_are_in_order(void **state)
+{
+    static const Row between[] = {{0, 18, 2, TRUE}, {1, 0, 0, TRUE}, {3, 15, 6, TRUE},
+                                  {5, 17, 6, TRUE}, {7, 0, 0, TRUE}, {13, 0, 0, FALSE},
+                                  {19, 0, 0, TRUE}};
+    StoreEnv *env = *state;
+    write_job(env, "", TRUE);
+    BerthStoreBatch *batch = berth_store_batch_new();
+    for (guint i = 0; i < G_N_ELEMENTS(between); i++)
+        put_row(batch, &between[i]);
+    store_commit_ok(env->store, batch);
+    assert_only(env, "0-999999999", 100, "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19");
+    assert_only(env, "0-999999999", 7, "0 1 2 3 4 5 6");
+    assert_only(env, "10,15,18", 10, "10 15 18");
+    assert_only(env, "1-19:6", 10, "1 7 13 19");
+    assert_only(env, "4-999999999:2", 3, "4 6 8");
+    g_autoptr(BerthIndexSet) set = berth_index_set_parse("0-999999999", G_MAXINT32, NULL);
+    for (guint32 after = 0; after < 19; after++) {
+        g_autofree char *due = g_strdup_printf("%u", after + 1);
+        assert_tasks(
+            env, &(BerthStoreTasks){.only = set, .follows = TRUE, .after = after, .limit = 1}, due);
+    }
+    assert_tasks(env, &(BerthStoreTasks){.only = set, .follows = TRUE, .after = 19, .limit = 1},
+                 "");
 }
 
 typedef struct {
@@ -188,6 +214,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         STORE_ENV_BOTH(tasks_are_read_as_they_are_wanted),
         STORE_ENV_BOTH(tasks_that_ended_together_are_each_found),
+        STORE_ENV_BOTH(tasks_between_those_that_ended_together_are_in_order),
         STORE_ENV_BOTH(array_is_open_until_its_last_task_is_done),
         STORE_ENV_BOTH(array_is_closed_by_its_record_too),
     };

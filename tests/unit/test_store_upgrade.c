@@ -65,6 +65,19 @@ static const char steps_to_3[] =
     "INSERT INTO image VALUES ('id:gone-1', x'3206676f6e652d314001');"
     "INSERT INTO image VALUES ('id:gone-2', x'3206676f6e652d324001');";
 
+/* And to schema 5. */
+static const char steps_to_5[] =
+    "CREATE TABLE unwanted_image (id TEXT PRIMARY KEY, reason INTEGER NOT NULL) WITHOUT ROWID;"
+    "INSERT INTO unwanted_image SELECT substr(name, 4), 1 FROM image WHERE name LIKE 'id:%';"
+    "DELETE FROM image WHERE name LIKE 'id:%';"
+    "ALTER TABLE job ADD COLUMN unstarted INTEGER NOT NULL DEFAULT 0;"
+    "PRAGMA user_version = 5;"
+    /* An array {id: 8, array: {}} that has ended: tasks 3, 5, 7 and 9 together, and 4. */
+    "INSERT INTO job (id, uid, state, open, record) VALUES (8, 1000, 6, 0, x'0808c20200');"
+    "INSERT INTO spec VALUES (8, x'0a0161');"
+    "INSERT INTO task VALUES (8, 3, 1, x'0a0a08081003800309880302');"
+    "INSERT INTO task VALUES (8, 4, 1, x'0a0408081004');";
+
 static void run_sql(const char *path, const char *sql)
 {
     sqlite3 *db = NULL;
@@ -224,6 +237,24 @@ static void upgrade_of_schema_3_parts_images_from_what_is_unwanted(void **state)
     assert_string_equal(ours, wanted);
 }
 
+static void upgrade_of_schema_5_finds_tasks_that_ended_together(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(BerthIndexSet) only = berth_index_set_parse("4-9", 100, NULL);
+    g_autoptr(GError) error = NULL;
+    run_sql(fixture->path, schema_1);
+    run_sql(fixture->path, steps_to_3);
+    run_sql(fixture->path, steps_to_5);
+    g_autoptr(BerthStore) store = store_open_ok(fixture->path);
+    Berth__Job *job =
+        berth_store_get_job_with(store, 8, &(BerthStoreTasks){.only = only, .limit = 10}, &error);
+    assert_no_error(error);
+    assert_int_equal(job->n_tasks, 4);
+    for (guint i = 0; i < 4; i++)
+        assert_int_equal(job->tasks[i]->index, i == 0 ? 4 : 3 + 2 * i);
+    berth__job__free_unpacked(job, NULL);
+}
+
 static void upgrade_that_fails_changes_nothing(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
@@ -245,6 +276,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(upgrade_of_the_first_schema_keeps_what_is_in_it),
         cmocka_unit_test(upgrade_of_schema_3_parts_images_from_what_is_unwanted),
+        cmocka_unit_test(upgrade_of_schema_5_finds_tasks_that_ended_together),
         cmocka_unit_test(upgrade_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
