@@ -123,6 +123,8 @@ static char *outcome_text(const Berth__JobRequest *request)
         return overtaken_text(request->settled);
     case BERTH__JOB_REQUEST__OUTCOME__REFUSED:
         return refused_text(request->asked);
+    case BERTH__JOB_REQUEST__OUTCOME__TAKEN:
+        return g_strdup("taken up: see its tasks");
     default:
         return g_strdup("under way");
     }

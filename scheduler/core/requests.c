@@ -173,31 +173,25 @@ static gboolean has_fresh(const CoreJob *job, const CoreAsk *ask)
                               : berth_index_range_contains(&ask->tasks, 0);
 }
 
-/* That of the first of the tasks that are asked for, if all of these have ended, or PENDING. */
-static BerthJobState final_state(const CoreJob *job, const CoreAsk *ask)
+/* That of the first of the tasks that are asked for, if all of these have ended, or PENDING. FALSE: there is none of
+ * them. */
+static gboolean get_final_state(const CoreJob *job, const CoreAsk *ask, BerthJobState *out_state)
 {
-    BerthJobState state = BERTH_JOB_PENDING;
+    const CoreTask *first = NULL;
+    *out_state = BERTH_JOB_PENDING;
     if (has_fresh(job, ask))
-        return BERTH_JOB_PENDING;
+        return TRUE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const CoreTask *task = job->tasks[i];
         if (!core_ask_has(ask, task))
             continue;
         if (!berth_job_state_is_final(task->record.state))
-            return BERTH_JOB_PENDING;
-        state = state == BERTH_JOB_PENDING ? task->record.state : state;
-    }
-    return state;
-}
-
-static gboolean is_known(const CoreJob *job, const CoreAsk *ask)
-{
-    if (!names_some(ask) || has_fresh(job, ask))
-        return TRUE;
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (core_ask_has(ask, job->tasks[i]))
             return TRUE;
-    return FALSE;
+        first = first != NULL ? first : task;
+    }
+    if (first != NULL)
+        *out_state = first->record.state;
+    return first != NULL || !names_some(ask);
 }
 
 CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error)
@@ -211,13 +205,13 @@ CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error
                     number);
         return NULL;
     }
-    if (ask->tasks.last < ask->tasks.first || !is_known(job, ask)) {
+    BerthJobState state;
+    if (ask->tasks.last < ask->tasks.first || !get_final_state(job, ask, &state)) {
         g_autofree char *tasks = berth_index_range_format(&ask->tasks);
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                     "job %" G_GUINT64_FORMAT " has no unfinished task %s", number, tasks);
         return NULL;
     }
-    BerthJobState state = final_state(job, ask);
     if (berth_job_state_is_final(state)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "job %" G_GUINT64_FORMAT " has already ended (%s): there is nothing to change; "

@@ -310,6 +310,7 @@ static void on_committed(GObject *source, GAsyncResult *result, gpointer user_da
 void berth_turn_commit(BerthTurn *turn)
 {
     BerthEngine *engine = turn->engine;
+    turn_write_arrays(turn);
     g_queue_push_tail(&engine->in_flight, turn);
     /* A turn without a commit of its own keeps its (empty) batch: see end_empty_turns(). */
     if (!berth_store_batch_is_empty(turn->batch) && !engine->failure) {

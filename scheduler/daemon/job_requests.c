@@ -7,6 +7,8 @@
  * and the request is still to be done. What becomes so without a result of its own, or cannot become so any more, is
  * seen in the task's record.
  *
+ * A request of an array has as many results as it concerns tasks: the record says that it was taken up, no more.
+ *
  * Invariants: what nobody asked for is no request; a job that has ended has none that is open; of those that were
  * refused, which anybody may ask for, a record has so few that they leave room for the others. */
 #include "config.h"
@@ -22,6 +24,7 @@
 #define FAILED      BERTH__JOB_REQUEST__OUTCOME__FAILED
 #define OVERTAKEN   BERTH__JOB_REQUEST__OUTCOME__OVERTAKEN
 #define REFUSED     BERTH__JOB_REQUEST__OUTCOME__REFUSED
+#define TAKEN       BERTH__JOB_REQUEST__OUTCOME__TAKEN
 
 typedef Berth__JobRequest__Outcome Outcome;
 
@@ -259,10 +262,15 @@ gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *store
     gboolean is_refused = event->kind == KIND(REQUEST_REFUSED);
     Berth__Event__Kind wanted = is_refused ? event->wanted : event->kind;
     const Kind *kind = find_kind(wanted);
-    gboolean is_changed = settle_by(job, stored, event);
+    gboolean is_changed = stored && settle_by(job, stored, event);
+    Outcome outcome = stored ? OPEN : TAKEN;
     if (!*event->user || !kind)
         return is_changed;
-    add(job, event, wanted, is_refused ? REFUSED : kind->is_at_once ? DONE : OPEN);
+    if (is_refused)
+        outcome = REFUSED;
+    else if (kind->is_at_once)
+        outcome = DONE;
+    add(job, event, wanted, outcome);
     return TRUE;
 }
 

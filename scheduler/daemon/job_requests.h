@@ -10,8 +10,9 @@
 /* And of these so many, the latest, that were refused. */
 #define BERTH_JOB_REFUSALS_MAX 4u
 
-/* EVENT, which has its number, is of JOB and of the task that STORED is: a request, perhaps, or what came of one.
- * TRUE: the record of JOB has changed. */
+/* EVENT, which has its number, is of JOB and of the task that STORED is: a request, perhaps, or what came of one. STORED is
+ * NULL of an array: a request of one concerns many tasks, of which each has a result of its own, and is not followed any
+ * further. TRUE: the record of JOB has changed. */
 gboolean berth_job_requests_take(Berth__Job *job, const Berth__StoredTask *stored,
                                  const Berth__Event *event);
 

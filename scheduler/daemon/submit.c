@@ -221,8 +221,7 @@ static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreB
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->is_new && !place->to_storage &&
-            g_hash_table_add(put, (gpointer)place->digest))
+        if (place->is_new && !place->to_storage && g_hash_table_add(put, (gpointer)place->digest))
             berth_store_batch_put_blob(batch, place->digest, place->content);
     }
 }

@@ -40,6 +40,8 @@ struct BerthEngine {
 
 /* turn_records.c: all that EFFECTS of the engine say, into TURN. */
 void turn_take_effects(BerthTurn *turn);
+/* The records of the arrays of which something has changed, once each. */
+void turn_write_arrays(BerthTurn *turn);
 /* Brings the holds of a job's record up to what the core says. */
 void turn_write_job(BerthTurn *turn, guint64 job);
 /* EVENT is in the log: it may be a request, or say what came of one. */

@@ -131,11 +131,11 @@ static void note_stop(const BerthEngine *engine, Berth__Task *record, const Bert
 
 static void settle_requests(BerthTurn *turn, const BerthJobEntry *job, const BerthTaskEntry *task)
 {
-    if (berth_job_requests_settle(job->job, task->stored))
+    if (!job->unstarted && berth_job_requests_settle(job->job, task->stored))
         put_job(turn, job);
 }
 
-/* Its tasks' counts have changed, or what has never started: it is written when all of the turn's events have been taken. */
+/* Its tasks' counts have changed, or what has never started: it is written when the turn is committed. */
 static void note_array(BerthTurn *turn, const BerthJobEntry *job)
 {
     if (job->unstarted && !g_hash_table_contains(turn->arrays, &job->job->id))
@@ -149,7 +149,7 @@ static void write_array(BerthTurn *turn, guint64 number)
         put_job(turn, job);
 }
 
-static void write_arrays(BerthTurn *turn)
+void turn_write_arrays(BerthTurn *turn)
 {
     GHashTableIter iter;
     gpointer number;
@@ -353,7 +353,6 @@ void turn_take_effects(BerthTurn *turn)
         log_given_up(turn, &g_array_index(effects->given_up, BerthCoreAction, i));
     for (guint i = 0; i < effects->changed->len; i++)
         write_task(turn, &g_array_index(effects->changed, BerthGuestId, i));
-    write_arrays(turn);
     for (guint i = 0; i < effects->actions->len; i++)
         write_action(turn, &g_array_index(effects->actions, BerthCoreAction, i));
     berth_learned_write(turn->batch, effects);
@@ -376,8 +375,12 @@ void turn_note_requests(BerthTurn *turn, const Berth__Event *event)
     BerthJobTable *jobs = turn->engine->jobs;
     const BerthJobEntry *job = berth_job_table_find(jobs, event->job);
     const BerthTaskEntry *task = berth_job_table_find_task(jobs, event->job, event->task);
-    if (task && berth_job_requests_take(job->job, task->stored, event))
+    if (job && job->unstarted) {
+        if (berth_job_requests_take(job->job, NULL, event))
+            note_array(turn, job);
+    } else if (task && berth_job_requests_take(job->job, task->stored, event)) {
         put_job(turn, job);
+    }
 }
 
 void turn_settle_requests(BerthTurn *turn, const BerthGuestId *guest)

@@ -122,30 +122,32 @@ static void cancel(BerthdTest *test, guint64 job, const char *tasks)
     berth_message_free(reply);
 }
 
+static gboolean has_tasks(BerthdTest *test, guint64 job, guint n_running, guint n_completed)
+{
+    g_autoptr(Berth__Job) record = get(test, job, NULL);
+    guint n_started = 0;
+    for (gsize i = 0; i < record->n_tasks; i++)
+        n_started += record->tasks[i]->state == BERTH__JOB_STATE__RUNNING &&
+                     record->tasks[i]->start_usec > 0;
+    return n_started == n_running && record->counts->completed == n_completed;
+}
+
 /* So many tasks run, and so many have completed. */
 static void wait_tasks(BerthdTest *test, guint64 job, guint n_running, guint n_completed)
 {
-    for (;;) {
-        g_autoptr(Berth__Job) record = get(test, job, NULL);
-        guint n_started = 0;
-        for (gsize i = 0; i < record->n_tasks; i++)
-            n_started += record->tasks[i]->state == BERTH__JOB_STATE__RUNNING &&
-                         record->tasks[i]->start_usec > 0;
-        if (n_started == n_running && record->counts->completed == n_completed)
-            return;
-        g_main_context_iteration(NULL, FALSE);
-    }
+    run_until(has_tasks(test, job, n_running, n_completed));
+}
+
+static gboolean is_over(BerthdTest *test, guint64 job, Berth__JobState state)
+{
+    g_autoptr(Berth__Job) record = get(test, job, NULL);
+    return record->state == state && record->n_tasks == 0;
 }
 
 /* An event says of a task that it has ended; all have when the job has. */
 static void wait_over(BerthdTest *test, guint64 job, Berth__JobState state)
 {
-    for (;;) {
-        g_autoptr(Berth__Job) record = get(test, job, NULL);
-        if (record->state == state && record->n_tasks == 0)
-            return;
-        g_main_context_iteration(NULL, FALSE);
-    }
+    run_until(is_over(test, job, state));
 }
 
 /* --- running --------------------------------------------------------------------------------------- */
@@ -230,6 +232,26 @@ static void cancel_of_some_leaves_the_others(void **state)
     assert_counts(test, job, "", 0, 1, 0, 99);
     cancel(test, job, "1");
     wait_over(test, job, BERTH__JOB_STATE__CANCELLED);
+}
+
+/* Whether task 0 is among them or not; what came of it, each task tells. */
+static void request_of_an_array_is_kept_once(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = submit(test, "5-9", 1);
+    wait_tasks(test, job, 1, 0);
+    cancel(test, job, "7");
+    cancel(test, job, "5");
+    wait_tasks(test, job, 1, 0);
+    g_autoptr(Berth__Job) record = get(test, job, NULL);
+    assert_int_equal(record->n_requests, 2);
+    for (gsize i = 0; i < 2; i++) {
+        const Berth__JobRequest *request = record->requests[i];
+        assert_int_equal(request->kind, BERTH__EVENT__KIND__JOB_CANCEL_REQUESTED);
+        assert_int_equal(request->outcome, BERTH__JOB_REQUEST__OUTCOME__TAKEN);
+        assert_string_equal(request->asked->text, i == 0 ? "tasks 7" : "tasks 5");
+    }
 }
 
 /* Every third of a million would leave as many pieces of what waits; every second leaves one. */
@@ -323,6 +345,7 @@ int main(void)
         BERTHD_TEST(output_is_each_task_s_own),
         BERTHD_TEST(logs_of_a_task_that_waits_are_followed),
         BERTHD_TEST(cancel_of_some_leaves_the_others),
+        BERTHD_TEST(request_of_an_array_is_kept_once),
         BERTHD_TEST(cancel_that_leaves_too_many_pieces_is_refused),
         BERTHD_TEST(plain_job_has_no_tasks_to_name),
         BERTHD_TEST(wrong_arrays_are_refused),

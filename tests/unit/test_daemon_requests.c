@@ -107,6 +107,33 @@ static void some_are_done_when_they_are_asked_for(void **state)
     assert_false(becomes(log, STATE(CANCELLED), REASON(CANCELLED_BY_USER)));
 }
 
+/* Each of its tasks has a result of its own, and none settles what was asked of many. */
+static void of_an_array_they_are_taken_up(void **state)
+{
+    static const Berth__Event__Kind kinds[] = {
+        KIND(JOB_CANCEL_REQUESTED), KIND(JOB_FREEZE_REQUESTED), KIND(JOB_MIGRATE_REQUESTED)};
+    Log *log = *state;
+    for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
+        Berth__Event asked = BERTH__EVENT__INIT;
+        asked.kind = kinds[i];
+        asked.seq = ++log->seq;
+        asked.user = (char *)"alice";
+        assert_true(berth_job_requests_take(log->job, NULL, &asked));
+        assert_settled(log, OUTCOME(TAKEN), newest(log)->asked_seq);
+    }
+    Berth__Event ended = BERTH__EVENT__INIT;
+    ended.kind = KIND(TASK_STATE);
+    ended.state = STATE(CANCELLED);
+    ended.seq = ++log->seq;
+    assert_false(berth_job_requests_take(log->job, NULL, &ended));
+    Berth__Event held = BERTH__EVENT__INIT;
+    held.kind = KIND(JOB_HELD);
+    held.seq = ++log->seq;
+    held.user = (char *)"alice";
+    assert_true(berth_job_requests_take(log->job, NULL, &held));
+    assert_settled(log, OUTCOME(DONE), newest(log)->asked_seq);
+}
+
 static void be_refused(Log *log, Berth__Event__Kind wanted)
 {
     Berth__Event event = BERTH__EVENT__INIT;
@@ -381,6 +408,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         LOG(what_nobody_asked_for_is_no_request),
         LOG(some_are_done_when_they_are_asked_for),
+        LOG(of_an_array_they_are_taken_up),
         LOG(one_that_was_refused_is_kept_as_such),
         LOG(of_those_that_were_refused_the_latest_are_kept),
         cmocka_unit_test(refusals_of_one_user_are_written_up_to_a_number),
