@@ -6,6 +6,7 @@
 #include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/limit.h"
+#include "scheduler/core/look.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/profile.h"

@@ -7,6 +7,7 @@
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/job.h"
+#include "scheduler/core/look.h"
 #include "scheduler/core/loss.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"

@@ -81,3 +81,27 @@ guint64 berth_core_n_waiting(BerthCore *core);
  * is known by its latest reports, so that it does not swing with what these say;
  * G_MAXINT64 = it has none, or does not run. */
 gint64 berth_core_limit_usec(BerthCore *core, guint64 job, guint32 task);
+
+/* What a drain of NODE would do with each guest there, by their ids; NODE need not be drained. */
+typedef struct {
+    BerthGuestId guest;
+    BerthJobState state;
+    gboolean moves;       /* as soon as there is room elsewhere; else its end is waited for */
+    gboolean checkpoints; /* it could be, where it cannot be moved in time */
+    gboolean lacks_room;  /* MOVES, and there is none now beside those before it */
+    gboolean lacks_space; /* CHECKPOINTS, and for that there is none, likewise */
+    gint64
+        takes_usec; /* its move, or else its checkpoint, as the policy reckons it (doc/policy.md) */
+    /* When its time limit and its grace have passed, if it loses no more time to others on its node; G_MAXINT64 = it has no
+     * limit, or stands still without it. */
+    gint64 limit_usec;
+} BerthCoreDrainStep;
+/* The nodes WITH are to be drained with it: nothing moves there. (transfer full, BerthCoreDrainStep); NULL: no such
+ * node. */
+GArray *berth_core_plan_drain(BerthCore *core, guint32 node, const guint32 *with, gsize n_with);
+/* How long it takes until all of STEPS that move or are checkpointed have left, if there is room for them and N_NODES are
+ * drained at a time; the ends of the others are not reckoned in. */
+gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nodes);
+/* When a pending job is planned to start, if it is among those that are; 0 = it is not. Behind the
+ * firm starts that changes with whether anybody else's start depended on it (gather.h). */
+gint64 berth_core_planned_usec(BerthCore *core, guint64 job);

@@ -4,6 +4,7 @@
 
 #include "scheduler/daemon/job_view.h"
 
+#include "scheduler/core/look.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 

@@ -9,6 +9,7 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/records.h"
 

@@ -14,8 +14,8 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/pb.h"
-#include "scheduler/daemon/records.h"
 
 #include <string.h>
 

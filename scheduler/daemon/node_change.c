@@ -9,6 +9,7 @@
 #include "scheduler/daemon/node_change.h"
 
 #include "common/error.h"
+#include "scheduler/core/look.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/refusals.h"

@@ -5,6 +5,7 @@
 
 #include "scheduler/daemon/services.h"
 
+#include "scheduler/core/look.h"
 #include "scheduler/daemon/node_change.h"
 #include "scheduler/daemon/node_view.h"
 #include "scheduler/daemon/pb.h"

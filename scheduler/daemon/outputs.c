@@ -17,22 +17,17 @@
 #define PIECE_BYTES (1u << 20)
 #define RETRY_SEC   10u
 
-typedef struct {
-    guint64 job;
-    guint32 task;
-} TaskName;
-
 struct BerthOutputs {
     BerthDaemon *daemon;
-    GHashTable *under_way; /* set of TaskName */
-    GHashTable *waiting;   /* set of TaskName: for the next retry */
+    GHashTable *under_way; /* set of BerthGuestId, without epochs */
+    GHashTable *waiting;   /* set of BerthGuestId: for the next retry */
     guint timer;
 };
 
 /* One task's copy; immutable while a worker has it. */
 typedef struct {
     BerthOutputs *outputs;
-    TaskName name;
+    BerthGuestId name;
     guint32 gid;
     guint32 uid;
     char *user;
@@ -45,25 +40,12 @@ typedef struct {
     guint end; /* in Copy.end */
 } Part;
 
-static guint name_hash(gconstpointer key)
-{
-    const TaskName *name = key;
-    return (guint)((name->job ^ name->job >> 32) * 31 + name->task);
-}
-
-static gboolean name_equal(gconstpointer a, gconstpointer b)
-{
-    const TaskName *left = a;
-    const TaskName *right = b;
-    return left->job == right->job && left->task == right->task;
-}
-
 static GHashTable *new_names(void)
 {
-    return g_hash_table_new_full(name_hash, name_equal, g_free, NULL);
+    return g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, g_free, NULL);
 }
 
-static void add_name(GHashTable *names, const TaskName *name)
+static void add_name(GHashTable *names, const BerthGuestId *name)
 {
     g_hash_table_add(names, g_memdup2(name, sizeof *name));
 }
@@ -161,7 +143,7 @@ static gboolean on_retry(gpointer user_data)
     gpointer key;
     g_hash_table_iter_init(&iter, waiting);
     while (g_hash_table_iter_next(&iter, &key, NULL)) {
-        const TaskName *name = key;
+        const BerthGuestId *name = key;
         berth_outputs_consider(outputs, name->job, name->task);
     }
     return G_SOURCE_REMOVE;
@@ -173,7 +155,7 @@ static gboolean is_passing(const GError *error)
            g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-static void try_later(BerthOutputs *outputs, const TaskName *name)
+static void try_later(BerthOutputs *outputs, const BerthGuestId *name)
 {
     add_name(outputs->waiting, name);
     if (outputs->timer == 0)
@@ -194,7 +176,7 @@ static void note_failure(const BerthJobEntry *entry, Berth__Task *task, const GE
     task->output_lost = TRUE;
 }
 
-static void settle(BerthOutputs *outputs, const TaskName *name, const GError *error)
+static void settle(BerthOutputs *outputs, const BerthGuestId *name, const GError *error)
 {
     BerthDaemon *daemon = outputs->daemon;
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, name->job);
@@ -225,7 +207,7 @@ static void on_copied(GObject *source, GAsyncResult *result, gpointer user_data)
 void berth_outputs_consider(BerthOutputs *outputs, guint64 job, guint32 index)
 {
     BerthDaemon *daemon = outputs->daemon;
-    const TaskName name = {job, index};
+    const BerthGuestId name = {.job = job, .task = index};
     const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job);
     const BerthTaskEntry *task = berth_job_table_find_task(daemon->jobs, job, index);
     if (!task || !task->wants_output ||

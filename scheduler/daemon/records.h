@@ -30,22 +30,6 @@ void berth_record_take_move(BerthTaskEntry *entry, const Berth__Usage *used, con
 /* What the node measured last (NULL: as was reported), with what was used before on other nodes. */
 void berth_record_take_usage(BerthTaskEntry *entry, const Berth__Usage *usage);
 
-/* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
- * that have never started, NULL of a plain job. */
-void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
-                              const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,
-                              BerthCoreJob *out_job);
-
-/* State and reason of a job from those of its tasks: running if any runs, pending if any waits,
- * else what went worst. LATEST has changed last. */
-void berth_record_roll_up(BerthJobEntry *entry, const Berth__Task *latest);
-/* N tasks of an array were in the state FROM, and are in TO; 0 = in none. */
-void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState to, guint32 n);
-/* How many tasks of an array are in STATE. */
-guint32 berth_record_counted(const Berth__Job *job, Berth__JobState state);
-/* Those for which the record of TASK stands. */
-BerthIndexRange berth_record_range(const Berth__Task *task);
-
 /* Writes reason_text into the entry's record. */
 void berth_record_describe(const BerthJobEntry *job, BerthTaskEntry *task);
 
@@ -58,8 +42,3 @@ void berth_record_exit_to_core(const Berth__Exit *exit, BerthCoreExit *out_exit)
 /* Takes what a node reported of a guest into its task's entry: usage, exit, console, log sizes,
  * storage clients. TRUE if something changed that must be stored (storage clients). */
 gboolean berth_record_take_status(BerthTaskEntry *entry, const Berth__GuestStatus *status);
-
-/* A copy of what a user gave, that may be written without its task: (transfer full). */
-Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
-                                 const BerthIndexSet *array, const char *user, guint32 uid,
-                                 guint32 gid, gint64 submit_usec);

@@ -13,7 +13,7 @@
 #include "scheduler/daemon/blob_guard.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
-#include "scheduler/daemon/records.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/submit_blobs.h"
 

@@ -10,6 +10,7 @@
 
 #include "common/units.h"
 #include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/learned.h"
 #include "scheduler/daemon/pb.h"

@@ -8,6 +8,7 @@
 
 #include "common/error.h"
 #include "scheduler/core/heap.h"
+#include "scheduler/core/look.h"
 #include "scheduler/sim/knapsack.h"
 
 #include <math.h>

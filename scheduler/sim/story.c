@@ -7,6 +7,7 @@
 
 #include "common/words.h"
 #include "scheduler/core/key_heap.h"
+#include "scheduler/core/look.h"
 #include "scheduler/sim/words.h"
 
 #define CLOCK_MIN_USEC ((gint64)100000000 * G_USEC_PER_SEC) /* below: no clock, but virtual time */

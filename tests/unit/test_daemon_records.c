@@ -3,6 +3,7 @@
 #include "tests/lib/assert.h"
 
 #include "common/ranges.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/usage.h"
 

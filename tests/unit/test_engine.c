@@ -4,7 +4,7 @@
 
 #include "scheduler/daemon/engine.h"
 #include "scheduler/daemon/event_log.h"
-#include "scheduler/daemon/records.h"
+#include "scheduler/daemon/job_records.h"
 #include "tests/unit/store_fixture.h"
 
 #define DEADLINE_SEC 60u

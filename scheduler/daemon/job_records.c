@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns the record of a job as a whole: how it comes to be, what the core needs of it, and what it says of its tasks'
+ * states. Pure but for the record that it is told to change. */
+#include "config.h"
+
+#include "scheduler/daemon/job_records.h"
+
+#include "common/ranges.h"
+
+#include <stddef.h>
+
+/* --- the tasks of an array ----------------------------------------------------------------------- */
+
+typedef struct {
+    Berth__JobState state;
+    gsize count; /* offset in Berth__TaskCounts */
+} CountedState;
+
+/* The first that any task is in says the most about the job as a whole. */
+static const CountedState counted_states[] = {
+    {BERTH__JOB_STATE__RUNNING, offsetof(Berth__TaskCounts, running)},
+    {BERTH__JOB_STATE__SUSPENDED, offsetof(Berth__TaskCounts, suspended)},
+    {BERTH__JOB_STATE__PENDING, offsetof(Berth__TaskCounts, pending)},
+    {BERTH__JOB_STATE__CANCELLED, offsetof(Berth__TaskCounts, cancelled)},
+    {BERTH__JOB_STATE__NODE_FAIL, offsetof(Berth__TaskCounts, node_fail)},
+    {BERTH__JOB_STATE__OUT_OF_MEMORY, offsetof(Berth__TaskCounts, out_of_memory)},
+    {BERTH__JOB_STATE__TIMEOUT, offsetof(Berth__TaskCounts, timeout)},
+    {BERTH__JOB_STATE__FAILED, offsetof(Berth__TaskCounts, failed)},
+    {BERTH__JOB_STATE__COMPLETED, offsetof(Berth__TaskCounts, completed)},
+};
+
+static uint32_t *count_of(Berth__TaskCounts *counts, Berth__JobState state)
+{
+    for (gsize i = 0; i < G_N_ELEMENTS(counted_states); i++)
+        if (counted_states[i].state == state)
+            return G_STRUCT_MEMBER_P(counts, counted_states[i].count);
+    return NULL;
+}
+
+guint32 berth_record_counted(const Berth__Job *job, Berth__JobState state)
+{
+    const uint32_t *count = job->counts ? count_of(job->counts, state) : NULL;
+    return count ? *count : 0;
+}
+
+void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState to, guint32 n)
+{
+    if (!job->counts) {
+        job->counts = g_new(Berth__TaskCounts, 1);
+        berth__task_counts__init(job->counts);
+    }
+    uint32_t *before = count_of(job->counts, from);
+    uint32_t *now = count_of(job->counts, to);
+    if (before)
+        *before -= MIN(n, *before);
+    if (now)
+        *now += n;
+}
+
+BerthIndexRange berth_record_range(const Berth__Task *task)
+{
+    return berth_index_range_of(task->index, task->rest_last, task->rest_step);
+}
+
+/* --- as a whole ---------------------------------------------------------------------------------- */
+
+/* Of tasks that run, or differ, no reason is that of all. */
+static void roll_up_array(Berth__Job *job, const Berth__Task *latest)
+{
+    job->state = BERTH__JOB_STATE__PENDING;
+    for (gsize i = G_N_ELEMENTS(counted_states); i > 0; i--)
+        if (berth_record_counted(job, counted_states[i - 1].state) > 0)
+            job->state = counted_states[i - 1].state;
+    job->reason =
+        latest && latest->state == job->state ? latest->reason : BERTH__REASON__REASON_NONE;
+}
+
+void berth_record_roll_up(BerthJobEntry *entry, const Berth__Task *latest)
+{
+    if (entry->unstarted) {
+        roll_up_array(entry->job, latest);
+    } else if (entry->n_tasks > 0) {
+        const Berth__Task *task = entry->tasks[0]->stored->task;
+        entry->job->state = task->state;
+        entry->job->reason = task->reason;
+    }
+}
+
+Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
+                                 const BerthIndexSet *array, const char *user, guint32 uid,
+                                 guint32 gid, gint64 submit_usec)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    job.id = number;
+    job.user = (char *)user;
+    job.uid = uid;
+    job.gid = gid;
+    job.submit_usec = (guint64)submit_usec;
+    job.state = BERTH__JOB_STATE__PENDING;
+    job.name = spec->name;
+    job.image = spec->image;
+    job.vcpus = spec->vcpus;
+    job.memory_mib = spec->memory_mib;
+    job.memory_max_mib = spec->memory_max_mib;
+    job.time_limit_sec = spec->time_limit_sec;
+    job.priority = spec->priority;
+    job.held = spec->hold;
+    job.checkpoint_keep = spec->checkpoint_keep;
+    job.checkpoint_signal = spec->checkpoint_signal;
+    job.checkpoint_signal_sec = spec->checkpoint_signal_sec;
+    job.array = spec->array;
+    Berth__Job *record = berth_pb_dup(&job.base);
+    if (array) {
+        berth_record_count(record, BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED,
+                           BERTH__JOB_STATE__PENDING, berth_index_set_count(array));
+        berth_ranges_set(&record->unstarted, &record->n_unstarted, array);
+    }
+    return record;
+}
+
+/* --- for the core -------------------------------------------------------------------------------- */
+
+/* The same on every host and in every release: what the core learnt of it is stored by this number.
+ * FNV-1a, 64 bits. A job without a name has no siblings. */
+static guint64 family_of(const char *name)
+{
+    guint64 hash = G_GUINT64_CONSTANT(0xcbf29ce484222325);
+    if (!*name)
+        return 0;
+    for (const char *at = name; *at; at++)
+        hash = (hash ^ (guint8)*at) * G_GUINT64_CONSTANT(0x100000001b3);
+    return MAX(hash, 1);
+}
+
+/* One that was stored before there was a choice goes on. */
+static BerthOnLimit on_limit_of(const Berth__JobSpec *spec)
+{
+    switch (spec->on_limit) {
+    case BERTH__ON_LIMIT__ON_LIMIT_FREEZE:
+        return BERTH_ON_LIMIT_FREEZE;
+    case BERTH__ON_LIMIT__ON_LIMIT_KILL:
+        return BERTH_ON_LIMIT_KILL;
+    default:
+        return BERTH_ON_LIMIT_NOTIFY;
+    }
+}
+
+static void array_to_core(const Berth__Job *job, const BerthIndexSet *unstarted,
+                          BerthCoreJob *out_job)
+{
+    out_job->has_indices = TRUE;
+    out_job->array_throttle = job->array->running_max;
+    for (gsize i = 0; i < G_N_ELEMENTS(counted_states); i++) {
+        Berth__JobState state = counted_states[i].state;
+        guint32 n = berth_record_counted(job, state);
+        out_job->array_size += n;
+        out_job->has_failed |= n > 0 && state > BERTH__JOB_STATE__COMPLETED;
+    }
+    out_job->n_indices = berth_index_set_n_ranges(unstarted);
+    if (out_job->n_indices > 0)
+        out_job->indices = berth_index_set_range(unstarted, 0);
+}
+
+void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
+                              const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,
+                              BerthCoreJob *out_job)
+{
+    *out_job = (BerthCoreJob){
+        .id = job->id,
+        .uid = job->uid,
+        .resources = {.vcpus = job->vcpus,
+                      .memory_mib = job->memory_mib,
+                      .disk_mib = spec->disk_mib},
+        .time_limit_usec = (gint64)job->time_limit_sec * G_USEC_PER_SEC,
+        .stop_grace_usec = (gint64)spec->stop_grace_sec * G_USEC_PER_SEC,
+        .priority = job->priority,
+        .held = job->held,
+        .held_by_operator = job->held_by_operator,
+        .no_requeue = spec->no_requeue,
+        .submit_usec = (gint64)job->submit_usec,
+        .nodes = nodes,
+        .n_nodes = n_nodes,
+        .family = family_of(job->name),
+        .ceiling = {.vcpus = spec->vcpus_max, .memory_mib = spec->memory_max_mib},
+        .on_limit = on_limit_of(spec),
+        .on_timeout = spec->on_timeout == BERTH__ON_TIMEOUT__ON_TIMEOUT_CHECKPOINT
+                          ? BERTH_ON_TIMEOUT_CHECKPOINT
+                          : BERTH_ON_TIMEOUT_KILL,
+        .may_move = TRUE,
+        .may_checkpoint = TRUE,
+        .opportunistic = !spec->guaranteed,
+        .checkpoint_every_usec = (gint64)spec->checkpoint_every_sec * G_USEC_PER_SEC,
+    };
+    if (unstarted)
+        array_to_core(job, unstarted, out_job);
+}

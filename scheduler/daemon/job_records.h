@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include "scheduler/core/core.h"
+#include "scheduler/daemon/job_table.h"
+#include "scheduler/daemon/pb.h"
+
+/* The record of a job as a whole. Pure. */
+
+/* A copy of what a user gave, that may be written without its task: (transfer full). */
+Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
+                                 const BerthIndexSet *array, const char *user, guint32 uid,
+                                 guint32 gid, gint64 submit_usec);
+
+/* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
+ * that have never started, NULL of a plain job. */
+void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
+                              const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,
+                              BerthCoreJob *out_job);
+
+/* State and reason of a job from those of its tasks: running if any runs, pending if any waits,
+ * else what went worst. LATEST has changed last. */
+void berth_record_roll_up(BerthJobEntry *entry, const Berth__Task *latest);
+/* N tasks of an array were in the state FROM, and are in TO; 0 = in none. */
+void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState to, guint32 n);
+/* How many tasks of an array are in STATE. */
+guint32 berth_record_counted(const Berth__Job *job, Berth__JobState state);
+/* Those for which the record of TASK stands. */
+BerthIndexRange berth_record_range(const Berth__Task *task);
