@@ -42,32 +42,6 @@ char *berth_task_id_format(guint64 job, guint32 task)
     return g_strdup_printf("%" G_GUINT64_FORMAT "[%" G_GUINT32_FORMAT "]", job, task);
 }
 
-gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_has_task,
-                            guint32 *out_task, GError **error)
-{
-    const char *at = text;
-    const char *form = out_task != NULL ? "a number such as 123, or 123[4] for one task of an array"
-                                        : "a number such as 123";
-    guint64 job = 0, task = 0;
-    gboolean has_task = FALSE;
-    if (!read_number(&at, G_MAXUINT64, &job) || job == 0)
-        return refuse(text, "a job", form, error);
-    if (*at == '[' && out_task != NULL) {
-        at++;
-        has_task = TRUE;
-        if (!read_number(&at, G_MAXUINT32, &task) || *at++ != ']')
-            return refuse(text, "a job", form, error);
-    }
-    if (*at != '\0')
-        return refuse(text, "a job", form, error);
-    *out_job = job;
-    if (out_task != NULL) {
-        *out_has_task = has_task;
-        *out_task = (guint32)task;
-    }
-    return TRUE;
-}
-
 gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,
                                GError **error)
 {

@@ -12,13 +12,8 @@
 char *berth_job_id_format(guint64 job);
 /* "123[4]": one task of an array job. */
 char *berth_task_id_format(guint64 job, guint32 task);
-/* Reads both forms. OUT_HAS_TASK and OUT_TASK may be NULL together: then only "123" is allowed.
- * Job numbers start at 1. */
-gboolean berth_job_id_parse(const char *text, guint64 *out_job, gboolean *out_has_task,
-                            guint32 *out_task, GError **error);
-
 /* "123", or some tasks of an array: "123[4]", "123[0-9,20]". OUT_TASKS: (transfer full), NULL of the first form. The one form
- * here that has many spellings. */
+ * here that has many spellings. Job numbers start at 1. */
 gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,
                                GError **error);
 
