@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns a listening socket and connections until they are complete; hands them over as peers. Where
- * the socket comes from is rpc_listener_bind.c's. Does not own peers.
- *
- * Invariant: freed memory is never seen by a handshake that is under way: each holds the listener,
- * and `closed` says that nobody wants its outcome. */
+/* Owns a listening socket; hands connections over as peers. Where the socket comes from is
+ * rpc_listener_bind.c's, what becomes of a connection until it has shown whose it is rpc_handshakes.c's. Does not own
+ * peers. */
+#include "common/rpc_handshakes.h"
 #include "common/rpc_internal.h"
 #include "common/rpc_listener_bind.h"
 #include "common/rpc_tls.h"
@@ -13,16 +12,7 @@
 
 #include <glib/gstdio.h>
 #include <netinet/in.h>
-#include <netinet/tcp.h>
 
-/* Handshakes with one address (which may be that of several nodes behind a router) at a time. For
- * one more the oldest of them is dropped: an honest one takes milliseconds, and an honest node dials
- * again. */
-#define HANDSHAKES_ADDRESS_MAX 16u
-/* Beyond these in all, new connections wait in the kernel's queue until one ends, and those that
- * take longer than this are dropped. */
-#define HANDSHAKES_MAX 128u
-#define PATIENCE_USEC  (2 * G_USEC_PER_SEC)
 /* After accept() failed (no descriptors left): another try. */
 #define RETRY_MSEC 500u
 
@@ -41,17 +31,9 @@ struct BerthRpcListener {
     BerthRpcAcceptFunc accept_func;
     BerthRpcRejectedFunc rejected_func;
     gpointer user_data;
-    GQueue handshakes; /* Handshake, oldest first */
+    BerthRpcHandshakes *handshakes; /* NULL without TLS */
     BerthLogLimit reports;
 };
-
-typedef struct {
-    BerthRpcListener *listener;
-    GCancellable *cancellable;
-    char *address; /* of the other end, without its port */
-    gint64 since_usec;
-    gboolean is_dropped;
-} Handshake;
 
 static void resume(BerthRpcListener *listener);
 
@@ -92,92 +74,29 @@ static void hand_over(BerthRpcListener *listener, GIOStream *stream)
 
 /* --- TLS ---------------------------------------------------------------------------------- */
 
-static void on_handshake(GObject *source, GAsyncResult *result, gpointer data)
+static void on_completed(GIOStream *stream, gpointer data)
 {
-    Handshake *handshake = data;
-    BerthRpcListener *listener = handshake->listener;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GIOStream) stream = berth_tls_handshake_finish(result, &error);
-    g_queue_remove(&listener->handshakes, handshake);
-    if (stream == NULL && !handshake->is_dropped)
-        reject(listener, error);
-    else if (stream != NULL && !listener->closed)
-        hand_over(listener, stream);
-    g_object_unref(handshake->cancellable);
-    g_free(handshake->address);
-    g_free(handshake);
-    if (!listener->closed) {
-        berth_rpc_timer_clear(&listener->retry);
-        resume(listener);
-    }
-    drop(listener);
+    hand_over(data, stream);
 }
 
-/* Its end is told to on_handshake() later. */
-static void drop_handshake(BerthRpcListener *listener, Handshake *handshake)
+static void on_failed(const GError *reason, gpointer data)
 {
-    g_autoptr(GError) reason = g_error_new(
-        BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
-        "dropped a connection from %s that had not shown its certificate: too many such wait",
-        handshake->address);
-    handshake->is_dropped = TRUE;
-    g_queue_remove(&listener->handshakes, handshake);
-    g_cancellable_cancel(handshake->cancellable);
-    reject(listener, reason);
+    reject(data, reason);
 }
 
-/* Before another one from ADDRESS begins: one address has no more than its share. */
-static void make_room(BerthRpcListener *listener, const char *address)
+static void on_room(gpointer data)
 {
-    Handshake *oldest = NULL;
-    guint count = 0;
-    for (GList *link = listener->handshakes.tail; link != NULL; link = link->prev) {
-        Handshake *handshake = link->data;
-        if (g_str_equal(handshake->address, address)) {
-            oldest = handshake;
-            count++;
-        }
-    }
-    if (count >= HANDSHAKES_ADDRESS_MAX)
-        drop_handshake(listener, oldest);
+    resume(data);
 }
 
-/* Whoever is silent makes room for others. */
-static void drop_slow(BerthRpcListener *listener)
-{
-    gint64 since_usec = g_get_monotonic_time() - PATIENCE_USEC;
-    Handshake *oldest;
-    while (g_queue_get_length(&listener->handshakes) >= HANDSHAKES_MAX &&
-           (oldest = g_queue_peek_head(&listener->handshakes))->since_usec < since_usec)
-        drop_handshake(listener, oldest);
-}
-
-static char *host_of(GSocketAddress *address)
-{
-    if (address == NULL || !G_IS_INET_SOCKET_ADDRESS(address))
-        return g_strdup("an unknown address");
-    return g_inet_address_to_string(
-        g_inet_socket_address_get_address(G_INET_SOCKET_ADDRESS(address)));
-}
-
-static void start_handshake(BerthRpcListener *listener, GSocket *socket, GIOStream *stream)
-{
-    g_autoptr(GSocketAddress) address = g_socket_get_remote_address(socket, NULL);
-    g_autofree char *who = berth_rpc_address_text(address);
-    g_socket_set_option(socket, IPPROTO_TCP, TCP_NODELAY, 1, NULL);
-    Handshake *handshake = g_new0(Handshake, 1);
-    handshake->address = host_of(address);
-    make_room(listener, handshake->address);
-    handshake->listener = listener;
-    handshake->since_usec = g_get_monotonic_time();
-    handshake->cancellable = g_cancellable_new();
-    g_queue_push_tail(&listener->handshakes, handshake);
-    listener->refs++;
-    berth_tls_handshake_async(listener->tls, stream, NULL, who, listener->limits.hello_timeout_msec,
-                              handshake->cancellable, on_handshake, handshake);
-}
+static const BerthRpcHandshakesFuncs handshakes_funcs = {on_completed, on_failed, on_room};
 
 /* --- accepting ---------------------------------------------------------------------------- */
+
+static gboolean is_full(const BerthRpcListener *listener)
+{
+    return listener->handshakes != NULL && berth_rpc_handshakes_is_full(listener->handshakes);
+}
 
 static void pause_accepting(BerthRpcListener *listener)
 {
@@ -220,23 +139,19 @@ static gboolean on_incoming(GSocket *unused, GIOCondition condition, gpointer da
     }
     listener->refs++;
     g_autoptr(GSocketConnection) connection = g_socket_connection_factory_create_connection(socket);
-    if (listener->tls != NULL)
-        start_handshake(listener, socket, G_IO_STREAM(connection));
+    if (listener->handshakes != NULL)
+        berth_rpc_handshakes_add(listener->handshakes, connection);
     else
         hand_over(listener, G_IO_STREAM(connection));
-    drop_slow(listener);
-    if (!listener->closed && g_queue_get_length(&listener->handshakes) >= HANDSHAKES_MAX)
-        pause_for(listener, (guint)(PATIENCE_USEC / 1000));
+    if (!listener->closed && is_full(listener))
+        pause_accepting(listener); /* until on_room() */
     drop(listener);
     return G_SOURCE_CONTINUE;
 }
 
 static void resume(BerthRpcListener *listener)
 {
-    if (listener->incoming != NULL || listener->retry != NULL)
-        return;
-    drop_slow(listener);
-    if (g_queue_get_length(&listener->handshakes) >= HANDSHAKES_MAX)
+    if (listener->incoming != NULL || listener->retry != NULL || is_full(listener))
         return;
     listener->incoming = g_socket_create_source(listener->socket, G_IO_IN, NULL);
     g_source_set_callback(listener->incoming, G_SOURCE_FUNC(on_incoming), listener, NULL);
@@ -261,7 +176,6 @@ static BerthRpcListener *listener_new(GSocket *socket, ProtobufCService *const *
     listener->accept_func = accept_func;
     listener->rejected_func = rejected_func;
     listener->user_data = user_data;
-    g_queue_init(&listener->handshakes);
     g_mutex_init(&listener->reports.lock);
     g_socket_set_blocking(socket, FALSE);
     return listener;
@@ -296,6 +210,8 @@ berth_rpc_listener_new_tls(const char *address, guint16 port, const BerthTlsConf
     BerthRpcListener *listener =
         listener_new(socket, services, limits, accept_func, rejected_func, user_data);
     listener->tls = berth_tls_config_copy(tls);
+    listener->handshakes = berth_rpc_handshakes_new(
+        listener->tls, listener->limits.hello_timeout_msec, &handshakes_funcs, listener);
     resume(listener);
     return listener;
 }
@@ -315,8 +231,7 @@ void berth_rpc_listener_free(BerthRpcListener *listener)
     listener->closed = TRUE;
     pause_accepting(listener);
     berth_rpc_timer_clear(&listener->retry);
-    for (GList *link = listener->handshakes.head; link != NULL; link = link->next)
-        g_cancellable_cancel(((Handshake *)link->data)->cancellable);
+    berth_rpc_handshakes_free(listener->handshakes);
     g_socket_close(listener->socket, NULL);
     /* While the lock is held, the file at the path is ours. */
     if (listener->path != NULL)

@@ -208,38 +208,6 @@ static GIOStream *make_connection(const BerthTlsConfig *config, GIOStream *strea
                           config->certificate, "database", config->ca, NULL);
 }
 
-/* TASK has the handshake, and is taken over. */
-static void shake_hands(GTask *task)
-{
-    const Handshake *handshake = g_task_get_task_data(task);
-    g_tls_connection_handshake_async(handshake->connection, G_PRIORITY_DEFAULT, handshake->inner,
-                                     on_handshake, task);
-}
-
-/* The client has begun, has gone, or is waited for no longer. */
-static gboolean on_first_byte(GSocket *socket, GIOCondition condition, gpointer data)
-{
-    GTask *task = data;
-    const Handshake *handshake = g_task_get_task_data(task);
-    g_autoptr(GError) reason = NULL;
-    if (g_cancellable_set_error_if_cancelled(handshake->inner, &reason))
-        g_task_return_error(task, explain_failure(handshake, reason));
-    else
-        shake_hands(g_object_ref(task));
-    return G_SOURCE_REMOVE;
-}
-
-/* GLib shakes hands on a thread of a small pool that the whole process shares: a client that says
- * nothing must not hold one. */
-static void await_first_byte(GTask *task, GIOStream *stream)
-{
-    const Handshake *handshake = g_task_get_task_data(task);
-    GSocket *socket = g_socket_connection_get_socket(G_SOCKET_CONNECTION(stream));
-    g_autoptr(GSource) readable = g_socket_create_source(socket, G_IO_IN, handshake->inner);
-    g_source_set_callback(readable, G_SOURCE_FUNC(on_first_byte), task, g_object_unref);
-    g_source_attach(readable, g_main_context_get_thread_default());
-}
-
 static Handshake *handshake_new(const BerthTlsConfig *config, const char *who, gboolean is_client,
                                 guint timeout_msec, GCancellable *cancellable)
 {
@@ -282,10 +250,8 @@ void berth_tls_handshake_async(const BerthTlsConfig *config, GIOStream *stream, 
     g_tls_connection_set_require_close_notify(tls, FALSE);
     g_signal_connect_data(tls, "accept-certificate", G_CALLBACK(on_certificate), handshake, NULL,
                           0);
-    if (handshake->is_client)
-        shake_hands(g_steal_pointer(&task));
-    else
-        await_first_byte(g_steal_pointer(&task), stream);
+    g_tls_connection_handshake_async(tls, G_PRIORITY_DEFAULT, handshake->inner, on_handshake,
+                                     g_steal_pointer(&task));
 }
 
 GIOStream *berth_tls_handshake_finish(GAsyncResult *result, GError **error)

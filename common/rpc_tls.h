@@ -13,7 +13,8 @@ char *berth_tls_common_name_of(const char *subject, GError **error);
 
 /* TLS over STREAM, for a server (HOST NULL) or a client that dialled HOST. The other end must show
  * a certificate of the CA in CONFIG that is valid now; to a client it must also be for HOST or have
- * the common name "berthd". Then CALLBACK. TIMEOUT_MSEC bounds the handshake. WHO names the other
+ * the common name "berthd". Then CALLBACK. GLib does it on a thread of a small pool that the whole process shares: of a server,
+ * when the client has begun. TIMEOUT_MSEC bounds the handshake. WHO names the other
  * end in messages. CONFIG may be freed meanwhile. */
 void berth_tls_handshake_async(const BerthTlsConfig *config, GIOStream *stream, const char *host,
                                const char *who, guint timeout_msec, GCancellable *cancellable,

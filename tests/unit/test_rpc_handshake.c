@@ -88,7 +88,7 @@ static GSocket *connect_raw(RpcNet *net)
 /* They stay for longer than this test may take. */
 static void silent_peers_do_not_keep_others_out(void **state)
 {
-    enum { N_SILENT = 200 };
+    enum { N_SILENT = 400 };
     RpcNet *net = *state;
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthTlsConfig) tls = rpc_net_load("berthd", "berthd", "ca", NULL);
@@ -106,6 +106,55 @@ static void silent_peers_do_not_keep_others_out(void **state)
     assert_berth_error(net->rejected, BERTH_ERROR_RESOURCE_EXHAUSTED, "from 127.0.0.1");
     for (guint i = 0; i < N_SILENT; i++)
         g_object_unref(silent[i]);
+}
+
+static void count_accepted(BerthRpcPeer *peer, gpointer data)
+{
+    RpcNet *net = data;
+    net->connects++;
+    berth_rpc_peer_close(peer, FALSE);
+    berth_rpc_peer_unref(peer);
+}
+
+/* As if all nodes behind one router came back: from other processes, as GLib has one small pool of threads for the
+ * handshakes of both ends. */
+static void many_at_once_from_one_address_all_get_in(void **state)
+{
+    enum { N = 40 };
+    RpcNet *net = *state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthTlsConfig) tls = rpc_net_load("berthd", "berthd", "ca", NULL);
+    net->listener = berth_rpc_listener_new_tls("127.0.0.1", 0, tls, net->server->services, NULL,
+                                               count_accepted, rpc_net_on_rejected, net, &error);
+    assert_no_error(error);
+    assert_true(rpc_net_run("for i in $(seq %d); do openssl s_client -connect 127.0.0.1:%u"
+                            " -cert n1.pem -key n1.key </dev/null >/dev/null 2>&1 & done",
+                            N, berth_rpc_listener_port(net->listener)));
+    run_until(net->connects == N || net->rejected != NULL);
+    assert_no_error(net->rejected);
+}
+
+/* Each holds a thread of GLib's. */
+static void peers_that_do_not_go_on_make_way_for_others(void **state)
+{
+    enum { N_STUCK = 20 };
+    RpcNet *net = *state;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthTlsConfig) tls = rpc_net_load("berthd", "berthd", "ca", NULL);
+    const BerthRpcLimits patient = {.hello_timeout_msec = 600000};
+    GSocket *stuck[N_STUCK];
+    net->listener = berth_rpc_listener_new_tls("127.0.0.1", 0, tls, net->server->services, &patient,
+                                               rpc_net_on_accept, rpc_net_on_rejected, net, &error);
+    assert_no_error(error);
+    for (guint i = 0; i < N_STUCK; i++) {
+        stuck[i] = connect_raw(net);
+        assert_int_equal(g_socket_send(stuck[i], "\x16", 1, NULL, NULL), 1);
+    }
+    rpc_net_dial_as(net, "n1");
+    run_until(net->connected != NULL);
+    assert_berth_error(net->rejected, BERTH_ERROR_RESOURCE_EXHAUSTED, "from 127.0.0.1");
+    for (guint i = 0; i < N_STUCK; i++)
+        g_object_unref(stuck[i]);
 }
 
 static void listener_freed_during_a_handshake_is_quiet(void **state)
@@ -273,6 +322,8 @@ int main(void)
         TEST(server_that_is_gone_before_the_handshake_is_an_error),
         TEST(peer_that_is_silent_in_the_handshake_is_rejected),
         TEST(silent_peers_do_not_keep_others_out),
+        TEST(many_at_once_from_one_address_all_get_in),
+        TEST(peers_that_do_not_go_on_make_way_for_others),
         TEST(listener_freed_during_a_handshake_is_quiet),
         TEST(rejections_are_reported_a_few_times_only),
         TEST(dialer_dials_again_until_somebody_listens),
