@@ -16,18 +16,24 @@ enum {
     BERTH_EXIT_BERTH = 125, /* run, wait: Berth's own failure, as opposed to the job's */
 };
 
-typedef struct {
-    char *socket_path;
-    gboolean json;
-    BerthRpcPeer *peer;                         /* NULL until first needed; stays when it is lost */
-    void (*connected_func)(gpointer user_data); /* after each new connection; or NULL */
-    gpointer connected_data;
-} BerthCli;
+typedef struct BerthCli BerthCli;
 
 /* A verb. STATUS is BERTH_EXIT_OK when it is called; FALSE with ERROR makes the caller print it
  * and exit with *out_status or, where that is 0, with BERTH_EXIT_FAILED. */
 typedef gboolean (*BerthVerbFunc)(BerthCli *cli, int argc, char **argv, int *out_status,
                                   GError **error);
+
+struct BerthCli {
+    char *socket_path;
+    BerthVerbFunc image_import; /* NULL: another program does it */
+    gboolean json;
+    BerthRpcPeer *peer;                         /* NULL until first needed; stays when it is lost */
+    void (*connected_func)(gpointer user_data); /* after each new connection; or NULL */
+    gpointer connected_data;
+};
+
+/* The whole program. IMAGE_IMPORT may be NULL. Returns the exit status. */
+int berth_cli_main(int argc, char **argv, BerthVerbFunc image_import);
 
 /* Connects if there is no live connection. */
 gboolean berth_cli_connect(BerthCli *cli, GError **error);

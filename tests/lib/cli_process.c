@@ -129,18 +129,27 @@ CliProcess *cli_start(const char *socket, const char *const *arguments,
     return start_after(socket, argv, berth, arguments, environment);
 }
 
-/* Others may have no way into the tree in which it was built: they run a copy. */
-static char *copy_program(const char *socket)
+/* (transfer full) */
+static char *copy_into(const char *dir, const char *path)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *path = program();
-    g_autofree char *dir = g_path_get_dirname(socket);
-    char *copy_path = g_build_filename(dir, "berth", NULL);
+    g_autofree char *name = g_path_get_basename(path);
+    char *copy_path = g_build_filename(dir, name, NULL);
     g_autoptr(GFile) file = g_file_new_for_path(path);
     g_autoptr(GFile) copy = g_file_new_for_path(copy_path);
     g_file_copy(file, copy, G_FILE_COPY_OVERWRITE, NULL, NULL, NULL, &error);
     assert_no_error(error);
     return copy_path;
+}
+
+/* Others may have no way into the tree in which it was built: they run a copy, with that of the program which it runs. */
+static char *copy_program(const char *socket)
+{
+    g_autofree char *path = program();
+    g_autofree char *import_path = g_strconcat(path, "-image-import", NULL);
+    g_autofree char *dir = g_path_get_dirname(socket);
+    g_autofree char *import_copy = copy_into(dir, import_path);
+    return copy_into(dir, path);
 }
 
 /* Built with coverage, a program writes its counts beside its objects when it ends, and complains on
