@@ -616,7 +616,7 @@ guint32 berth_core_find_node(BerthCore *core, const char *name); /* 0 = unknown 
 
 /* Puts back what the store had, before the first event: nodes (LOST stays LOST; the others are
  * DOWN, and have node_timeout from the resume on to come back), then unfinished jobs with their
- * tasks (by index; those that never started are left out, and those that have ended may be). Accounts, users and QOS
+ * tasks (by index; those of an array that never started are left out, and those that have ended may be). Accounts, users and QOS
  * may be set before that, at NOW_USEC 0: what is put back then counts for them. INFO NULL: never
  * joined. Nothing is decided. */
 void berth_core_restore_node(BerthCore *core, guint32 node, BerthNodeState state, gint64 since_usec,

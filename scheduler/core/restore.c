@@ -116,6 +116,13 @@ static void restore_task(BerthCore *core, CoreJob *job, const BerthCoreTask *sou
     }
 }
 
+/* It is as it was when it was submitted, and needs no record of its own. */
+static gboolean is_fresh(const BerthCoreJob *source, const BerthCoreTask *tasks, gsize n_tasks)
+{
+    return !source->has_indices && source->array_size <= 1 && n_tasks == 1 &&
+           tasks[0].state == BERTH_JOB_PENDING && tasks[0].epoch == 0;
+}
+
 void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const BerthCoreTask *tasks,
                             gsize n_tasks)
 {
@@ -129,6 +136,8 @@ void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const B
                          core_nodes_get(&core->nodes, tasks[i].node) != NULL);
     core_owner_add_job(core_owner_of_user(core, source->account, source->uid));
     CoreJob *job = core_job_add(core, source);
+    if (is_fresh(source, tasks, n_tasks))
+        n_tasks = 0;
     for (gsize i = 0; i < n_tasks; i++)
         restore_task(core, job, &tasks[i]);
     /* Where nobody says which have never started, they are those behind the last that has. */

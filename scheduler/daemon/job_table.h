@@ -60,7 +60,7 @@ BerthJobEntry *berth_job_table_add(BerthJobTable *table, Berth__Job *job);
 /* STORED (transfer full), or NULL for one that waits. It must be new. (transfer none) */
 BerthTaskEntry *berth_job_table_add_task(BerthJobEntry *entry, guint32 index,
                                          Berth__StoredTask *stored);
-/* NULL: not an unfinished job. */
+/* NULL: not an unfinished job. An entry is there until the loop goes on (berth_job_table_rest()), as are those of its tasks. */
 BerthJobEntry *berth_job_table_find(BerthJobTable *table, guint64 job);
 /* NULL also for an index that has no entry. */
 BerthTaskEntry *berth_job_table_find_task(BerthJobTable *table, guint64 job, guint32 task);
@@ -76,5 +76,8 @@ guint berth_job_table_count_user(BerthJobTable *table, guint32 uid);
  * Idempotent. */
 void berth_job_table_finished(BerthJobTable *table, guint64 job);
 guint berth_job_table_size(BerthJobTable *table);
-/* All numbers, rising (guint64, transfer full). */
-GArray *berth_job_table_numbers(BerthJobTable *table);
+/* The numbers of all of which something has started, rising (guint64, transfer full); there may be others among them. */
+GArray *berth_job_table_begun(BerthJobTable *table);
+/* Keeps of jobs that have never started no more than it must: entries that were found are there no longer. The loop does so by
+ * itself. */
+void berth_job_table_rest(BerthJobTable *table);

@@ -178,6 +178,7 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
     }
     gboolean has_files = *spec->stdout_path || *spec->stderr_path;
     restore_in_core(daemon, job, spec, add_entry(daemon, job, tasks, n_tasks, has_files));
+    berth_job_table_rest(daemon->jobs);
     return TRUE;
 }
 

@@ -247,7 +247,7 @@ static void consider_job(BerthOutputs *outputs, guint64 job)
 
 void berth_outputs_consider_all(BerthOutputs *outputs)
 {
-    g_autoptr(GArray) numbers = berth_job_table_numbers(outputs->daemon->jobs);
+    g_autoptr(GArray) numbers = berth_job_table_begun(outputs->daemon->jobs);
     for (guint i = 0; i < numbers->len; i++)
         consider_job(outputs, g_array_index(numbers, guint64, i));
 }

@@ -148,7 +148,7 @@ static gboolean has_client(const BerthTaskEntry *task, const char *address)
 
 static gboolean is_of_a_guest(BerthDaemon *daemon, const char *address)
 {
-    g_autoptr(GArray) numbers = berth_job_table_numbers(daemon->jobs);
+    g_autoptr(GArray) numbers = berth_job_table_begun(daemon->jobs);
     for (guint i = 0; i < numbers->len; i++) {
         guint64 number = g_array_index(numbers, guint64, i);
         const BerthJobEntry *job = berth_job_table_find(daemon->jobs, number);

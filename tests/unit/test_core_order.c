@@ -317,6 +317,23 @@ static void cancelled_dependents_leave_nothing(void **state)
     assert_false(berth_core_get_task(core, 3, 0, &task));
 }
 
+/* Before a restart, and after it. */
+static void jobs_that_wait_cost_the_same_when_they_are_put_back(void **state)
+{
+    g_autoptr(BerthCore) submitted = berth_core_new(&core_script_config);
+    g_autoptr(BerthCore) restored = berth_core_new(&core_script_config);
+    g_autoptr(BerthCoreEffects) effects = berth_core_effects_new();
+    for (guint64 job = 1; job <= 1000; job++) {
+        const BerthCoreJob plain = {.id = job, .resources = {1, 100, 0}, .array_size = 1};
+        const BerthCoreTask waits = {.job = job, .state = BERTH_JOB_PENDING};
+        submit_after(submitted, job, 0, effects);
+        berth_core_restore_job(restored, &plain, &waits, 1);
+    }
+    berth_core_resume(restored, 1, effects);
+    assert_in_range(berth_core_memory_bytes(restored), 1,
+                    berth_core_memory_bytes(submitted) * 11 / 10);
+}
+
 static void singleton_runs_alone_of_its_name(void **state)
 {
     run("node 1 9 1000\n"
@@ -518,6 +535,7 @@ int main(void)
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
         cmocka_unit_test(cancelled_dependent_is_forgotten),
         cmocka_unit_test(cancelled_dependents_leave_nothing),
+        cmocka_unit_test(jobs_that_wait_cost_the_same_when_they_are_put_back),
         cmocka_unit_test(singleton_runs_alone_of_its_name),
         cmocka_unit_test(siblings_that_end_together_are_forgotten),
         cmocka_unit_test(limits_hold_for_users_and_accounts),

@@ -449,6 +449,63 @@ static void job_table_counts_until_finished(void **state)
     berth_job_table_free(table);
 }
 
+/* What has never started is kept as its records alone, and is found as it was left. */
+static void job_that_waits_rests_and_is_as_it_was(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthJobEntry *entry = berth_job_table_find(table, 7);
+    entry->job->held = TRUE;
+    entry->wants_output = TRUE;
+    entry->tasks[0]->wants_output = TRUE;
+    berth_pb_set_string(&entry->tasks[0]->stored->task->reason_text, "held by its user");
+    berth_job_table_rest(table);
+    g_autoptr(GArray) begun = berth_job_table_begun(table);
+    assert_int_equal(begun->len, 0);
+    assert_int_equal(berth_job_table_size(table), 1);
+    assert_int_equal(berth_job_table_count_image(table, "busybox"), 1);
+    entry = berth_job_table_find(table, 7);
+    assert_true(entry->job->held && entry->wants_output && entry->tasks[0]->wants_output);
+    assert_string_equal(entry->job->image, "busybox");
+    assert_int_equal(entry->n_tasks, 1);
+    assert_string_equal(entry->tasks[0]->stored->task->reason_text, "held by its user");
+    berth_job_table_rest(table);
+    berth_job_table_finished(table, 7);
+    assert_int_equal(berth_job_table_count_image(table, "busybox"), 0);
+    berth_job_table_remove_task(table, 7, 0);
+    assert_int_equal(berth_job_table_size(table), 0);
+}
+
+/* Nor is anything lost of which the record does not tell. */
+static void job_that_has_begun_does_not_rest(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthTaskEntry *task = berth_job_table_find_task(table, 7, 0);
+    task->stored->task->state = BERTH__JOB_STATE__PENDING;
+    task->detail = g_strdup("its node is on fire");
+    berth_job_table_rest(table);
+    g_autoptr(GArray) told = berth_job_table_begun(table);
+    assert_int_equal(told->len, 1);
+    task = berth_job_table_find_task(table, 7, 0);
+    assert_string_equal(task->detail, "its node is on fire");
+    g_clear_pointer(&task->detail, g_free);
+    task->stored->task->epoch = 1;
+    berth_job_table_rest(table);
+    g_autoptr(GArray) started = berth_job_table_begun(table);
+    assert_int_equal(started->len, 1);
+}
+
+/* It takes no more than the loop's next turn. */
+static void jobs_rest_when_the_loop_goes_on(void **state)
+{
+    g_autoptr(BerthJobTable) table = table_with_job();
+    BerthTaskEntry *task = berth_job_table_find_task(table, 7, 0);
+    task->stored->task->state = BERTH__JOB_STATE__PENDING;
+    while (g_main_context_iteration(NULL, FALSE))
+        ;
+    g_autoptr(GArray) begun = berth_job_table_begun(table);
+    assert_int_equal(begun->len, 0);
+}
+
 /* Tasks have entries from when they start until they are done with, whatever the order; the record tells of the others. */
 static void job_table_keeps_an_array_s_tasks_by_index(void **state)
 {
@@ -809,6 +866,9 @@ int main(void)
         cmocka_unit_test(job_to_core_has_units_right),
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
+        cmocka_unit_test(job_that_waits_rests_and_is_as_it_was),
+        cmocka_unit_test(job_that_has_begun_does_not_rest),
+        cmocka_unit_test(jobs_rest_when_the_loop_goes_on),
         cmocka_unit_test(job_table_keeps_an_array_s_tasks_by_index),
         cmocka_unit_test(usage_is_what_came_since_the_last_report),
         cmocka_unit_test(usage_of_a_guest_that_lacks_vcpus_says_so),
