@@ -44,7 +44,7 @@ _berth_submission() { # submit, run
     case $prev in
     --image | -i) _berth_words $(_berth_names image ls) ;;
     --node | -w) _berth_nodes ;;
-    --array | -a) ;;
+    --array | -a | --dependency) ;;
     --env | -e) _berth_words $(compgen -e) ;;
     --on-limit) _berth_words grow freeze kill ;;
     --on-timeout) _berth_words checkpoint kill ;;
@@ -53,7 +53,7 @@ _berth_submission() { # submit, run
     *)
         if [[ $cur == -* ]]; then
             _berth_words --vcpus --vcpus-max --memory --memory-max --on-limit --disk --time --on-timeout --image --name --env --env-all --input \
-                --output --error --chdir --array --node --priority --grace --checkpoint-every \
+                --output --error --chdir --array --dependency --node --priority --grace --checkpoint-every \
                 --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --guaranteed --key --help
         else
             _berth_files

@@ -17,10 +17,9 @@ typedef struct {
 
 #define NOT_INTERACTIVE                                                                            \
     "jobs are not interactive: they have no terminal, and their standard input is /dev/null"
-#define NO_PARTITIONS   "there are no partitions or queues; --node names nodes"
-#define NO_DEVICES      "there are no GPUs and no other generic resources"
-#define NO_MAIL         "no mail is sent; `berth wait` returns when a job has ended"
-#define NO_DEPENDENCIES "jobs cannot depend on each other yet; wait for the first with `berth wait`"
+#define NO_PARTITIONS "there are no partitions or queues; --node names nodes"
+#define NO_DEVICES    "there are no GPUs and no other generic resources"
+#define NO_MAIL       "no mail is sent; `berth wait` returns when a job has ended"
 
 /* Options of sbatch(1), srun(1), qsub(1) and docker-run(1), long ones and letters. */
 static const Synonym options[] = {
@@ -42,8 +41,8 @@ static const Synonym options[] = {
     {"every", NULL, "`berth submit --checkpoint-every` has a job checkpointed every so often"},
     {"users", "user", NULL},
     {"states", "state", NULL},
-    {"dependency", NULL, NO_DEPENDENCIES},
-    {"depend", NULL, NO_DEPENDENCIES},
+    {"depend", "dependency", NULL},
+    {"after", "dependency", NULL},
     {"partition", NULL, NO_PARTITIONS},
     {"queue", NULL, NO_PARTITIONS},
     {"gres", NULL, NO_DEVICES},

@@ -5,6 +5,7 @@
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/id.h"
+#include "common/message.h"
 #include "common/ranges.h"
 
 #include <errno.h>
@@ -248,6 +249,16 @@ static Berth__JobArray *array_of(const BerthJobOptions *options)
     return array;
 }
 
+static void set_dependencies(Berth__JobSpec *spec, const GPtrArray *dependencies)
+{
+    spec->n_dependencies = dependencies->len;
+    spec->dependencies = g_new(Berth__Dependency *, dependencies->len);
+    for (guint i = 0; i < dependencies->len; i++) {
+        const Berth__Dependency *dependency = g_ptr_array_index(dependencies, i);
+        spec->dependencies[i] = (Berth__Dependency *)berth_message_copy(&dependency->base);
+    }
+}
+
 static void fill_spec(BerthSubmission *submission, char **command, GBytes *script)
 {
     const BerthJobOptions *options = submission->options;
@@ -282,6 +293,8 @@ static void fill_spec(BerthSubmission *submission, char **command, GBytes *scrip
     spec->stderr_path = absolute_path(options->error);
     if (options->array != NULL)
         spec->array = array_of(options);
+    if (options->dependencies != NULL)
+        set_dependencies(spec, options->dependencies);
     if (script != NULL)
         spec->script = berth_payload_add_bytes(submission->payload, script);
     g_autoptr(GBytes) block = environment_block(options);

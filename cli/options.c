@@ -6,6 +6,7 @@
 #include "cli/options.h"
 
 #include "cli/cli.h"
+#include "cli/dependency.h"
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/node_list.h"
@@ -323,6 +324,16 @@ static gboolean set_array(BerthJobOptions *options, const char *value, GError **
     return TRUE;
 }
 
+static gboolean set_dependency(BerthJobOptions *options, const char *value, GError **error)
+{
+    GPtrArray *dependencies = berth_dependencies_parse(value, error);
+    if (dependencies == NULL)
+        return FALSE;
+    g_clear_pointer(&options->dependencies, g_ptr_array_unref);
+    options->dependencies = dependencies;
+    return TRUE;
+}
+
 static gboolean set_environment(BerthJobOptions *options, const char *value, GError **error)
 {
     const char *equals = strchr(value, '=');
@@ -423,6 +434,8 @@ static const JobOption job_options[] = {
     {"chdir", 'D', "DIR", set_chdir, "Working directory in the guest (default: /work)"},
     {"array", 'a', "INDICES", set_array,
      "So many tasks, one for each index: 0-99, 1-9:2,20; 0-99%10: ten at a time"},
+    {"dependency", 0, "WORD:JOB,...", set_dependency,
+     "Start after these jobs: afterok:12:13,afterany:14; singleton"},
     {"node", 'w', "NODES", set_nodes, "Run on one of these nodes only: n1,n[3-7]"},
     {"priority", 'p', "N", set_priority, "Higher starts earlier; above 0 for operators only"},
     {"grace", 0, "TIME", set_grace, "From SIGTERM to SIGKILL when the job must end"},
@@ -460,6 +473,7 @@ void berth_job_options_free(BerthJobOptions *options)
     g_ptr_array_unref(options->inputs);
     g_free(options->idempotency_key);
     g_clear_pointer(&options->array, berth_index_set_free);
+    g_clear_pointer(&options->dependencies, g_ptr_array_unref);
     g_free(options);
 }
 

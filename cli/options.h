@@ -32,6 +32,7 @@ typedef struct {
     char **nodes;
     BerthIndexSet *array; /* NULL = it is none */
     guint32 array_running_max;
+    GPtrArray *dependencies; /* Berth__Dependency; NULL = none */
     gboolean hold;
     gboolean no_requeue;
     gboolean guaranteed;

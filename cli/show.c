@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth show: everything about a job, one field per line. */
 #include "cli/cli.h"
+#include "cli/dependency.h"
 #include "cli/format.h"
 #include "cli/job_get.h"
 #include "cli/requests.h"
@@ -62,6 +63,19 @@ static char *output_path(const char *pattern, const Berth__Job *job, const Berth
     return berth_job_path_format(pattern, job->id, task != NULL ? task->index : 0);
 }
 
+/* Each with the state of the job that it names. */
+static void print_dependencies(const Berth__JobSpec *spec)
+{
+    for (size_t i = 0; i < spec->n_dependencies; i++) {
+        const Berth__Dependency *dependency = spec->dependencies[i];
+        g_autofree char *text = berth_dependency_format(dependency);
+        if (dependency->job != 0)
+            berth_print_fieldf("Comes", "%s (%s)", text, berth_job_state_name(dependency->state));
+        else
+            berth_print_field("Comes", text);
+    }
+}
+
 static void print_spec(const Berth__JobSpec *spec, const Berth__Job *job, const Berth__Task *task)
 {
     g_autofree char *disk = berth_format_size_mib(spec->disk_mib);
@@ -75,6 +89,7 @@ static void print_spec(const Berth__JobSpec *spec, const Berth__Job *job, const 
                            spec->inputs[i]->blob->size_bytes);
     for (size_t i = 0; i < spec->n_nodes; i++)
         berth_print_field("May run on", spec->nodes[i]);
+    print_dependencies(spec);
     g_autofree char *output = output_path(spec->stdout_path, job, task);
     g_autofree char *error = output_path(spec->stderr_path, job, task);
     berth_print_field("Output file", output);

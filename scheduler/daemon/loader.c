@@ -8,6 +8,7 @@
 #include "scheduler/daemon/loader.h"
 
 #include "common/error.h"
+#include "scheduler/daemon/dependencies.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/learned.h"
@@ -145,8 +146,11 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
         berth_record_to_core(stored, node, *to_name ? add_node(daemon, to_name) : 0,
                              &tasks[n_tasks++]);
     }
+    g_autofree BerthCoreDependency *dependencies = berth_dependencies_to_core(spec);
     berth_record_job_to_core(job, spec, entry->unstarted, nodes, spec->n_nodes,
                              &restored.event.submitted);
+    restored.event.submitted.dependencies = dependencies;
+    restored.event.submitted.n_dependencies = spec->n_dependencies;
     restored.restored_job.tasks = tasks;
     restored.restored_job.n_tasks = n_tasks;
     if (n_tasks > 0 || restored.event.submitted.n_indices > 0)

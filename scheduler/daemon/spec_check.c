@@ -22,6 +22,7 @@
 #define HOST_MAX_BYTES     253u
 #define WHY_MAX_BYTES      1024u
 #define NODES_MAX          10000u
+#define DEPENDENCIES_MAX   100u
 #define MEMORY_MAX_MIB     (16u << 20)
 #define DISK_MAX_MIB       (64u << 20) /* of a whole disk in storage */
 #define VCPUS_MAX          1024u
@@ -488,6 +489,31 @@ gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, 
                    image_mib > 0 ? " of the image" : "", most);
 }
 
+static gboolean check_dependencies(const Berth__JobSpec *spec, GError **error)
+{
+    if (spec->n_dependencies > DEPENDENCIES_MAX)
+        return invalid(
+            error,
+            "it comes after %zu other jobs; %u are allowed: let one job come after those, "
+            "and this one after it",
+            spec->n_dependencies, DEPENDENCIES_MAX);
+    for (gsize i = 0; i < spec->n_dependencies; i++) {
+        const Berth__Dependency *dependency = spec->dependencies[i];
+        gboolean is_singleton = dependency->kind == BERTH__DEPENDENCY__KIND__SINGLETON;
+        /* Numbers that this release does not know come from a newer one. */
+        if (dependency->kind < BERTH__DEPENDENCY__KIND__AFTER_ANY ||
+            dependency->kind > BERTH__DEPENDENCY__KIND__SINGLETON)
+            return invalid(error, "what it is to come after (%d) is not known here",
+                           (int)dependency->kind);
+        if (is_singleton && !*spec->name)
+            return invalid(error, "it is to come after the others of its name, and has none; give "
+                                  "it one with --name");
+        if ((dependency->job == 0) != is_singleton)
+            return invalid(error, "what it is to come after names no job");
+    }
+    return TRUE;
+}
+
 gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                           gboolean is_operator, GError **error)
 {
@@ -502,8 +528,8 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
            check_path("the working directory", spec->working_directory, error) &&
            check_path("the file for standard output", spec->stdout_path, error) &&
            check_path("the file for standard error", spec->stderr_path, error) &&
-           check_nodes(spec, error) && check_payloads(spec, config, error) &&
-           check_size(spec, error);
+           check_nodes(spec, error) && check_dependencies(spec, error) &&
+           check_payloads(spec, config, error) && check_size(spec, error);
 }
 
 GPtrArray *berth_spec_blobs(const Berth__JobSpec *spec)

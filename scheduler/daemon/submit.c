@@ -11,6 +11,7 @@
 
 #include "common/error.h"
 #include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/dependencies.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/job_records.h"
@@ -238,14 +239,20 @@ static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
         berth_record_new_job(daemon->next_job, submission->spec, submission->array, group->user,
                              group->uid, group->gid, berth_engine_now_usec(daemon->engine));
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED};
+    g_autofree BerthCoreDependency *dependencies = berth_dependencies_to_core(submission->spec);
     berth_record_job_to_core(job, submission->spec, submission->array,
                              (const guint32 *)(void *)nodes->data, nodes->len, &event.submitted);
+    event.submitted.dependencies = dependencies;
+    event.submitted.n_dependencies = submission->spec->n_dependencies;
     if (!berth_turn_submit(turn, &event, job, submission->spec,
                            submission->request->idempotency_key, error))
         return FALSE;
     submission->job = daemon->next_job++;
     return TRUE;
 }
+
+/* Of those of which a job that they come after has ended since it was looked at: when all of that is committed. */
+static void look_again(BerthTurn *turn, GPtrArray *submissions);
 
 /* All in one turn, so that they are durable together. */
 static void decide_all(GPtrArray *submissions)
@@ -254,11 +261,16 @@ static void decide_all(GPtrArray *submissions)
     g_autoptr(GHashTable) put = g_hash_table_new(berth_digest_hash, berth_digest_equal);
     g_autoptr(GPtrArray) refused = g_ptr_array_new();
     g_autoptr(GPtrArray) errors = g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free);
+    g_autoptr(GPtrArray) unknown = g_ptr_array_new();
     GPtrArray *decided = g_ptr_array_new();
     BerthTurn *turn = berth_engine_begin(first->group->daemon->engine);
     for (guint i = 0; i < submissions->len; i++) {
         Submission *submission = g_ptr_array_index(submissions, i);
         GError *error = NULL;
+        if (!berth_dependencies_are_known(submission->spec, first->group->daemon->core)) {
+            g_ptr_array_add(unknown, submission);
+            continue;
+        }
         if (decide(submission, turn, &error)) {
             put_blobs(submission, put, berth_turn_batch(turn));
             g_ptr_array_add(decided, submission);
@@ -268,6 +280,8 @@ static void decide_all(GPtrArray *submissions)
         g_ptr_array_add(errors, error);
     }
     berth_turn_then(turn, on_committed, decided);
+    if (unknown->len > 0)
+        look_again(turn, g_steal_pointer(&unknown));
     berth_turn_commit(turn);
     for (guint i = 0; i < refused->len; i++)
         answer(g_ptr_array_index(refused, i), 0, g_ptr_array_index(errors, i));
@@ -351,6 +365,7 @@ static gboolean guard_blobs(const Submission *submission, GError **error)
 
 /* What a worker has found of one. */
 typedef struct {
+    GArray *states;    /* of the jobs that it comes after */
     guint64 known_job; /* by its idempotency key; 0 = none */
     GPtrArray *places;
     GError *error;
@@ -359,6 +374,7 @@ typedef struct {
 static void placed_clear(gpointer data)
 {
     Placed *placed = data;
+    g_clear_pointer(&placed->states, g_array_unref);
     g_clear_pointer(&placed->places, g_ptr_array_unref);
     g_clear_error(&placed->error);
 }
@@ -377,7 +393,8 @@ static void place_one(const Submission *submission, GHashTable *shared, Placed *
     if (*key)
         placed->known_job =
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
-    if (placed->error || placed->known_job != 0)
+    if (placed->error || placed->known_job != 0 ||
+        !(placed->states = berth_dependencies_look(submission->spec, store, &placed->error)))
         return;
     placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
                                               submission->request->n_inline_blobs, shared, store,
@@ -408,6 +425,7 @@ static gboolean take_placed(Submission *submission, Placed *placed)
         return FALSE;
     }
     submission->places = g_steal_pointer(&placed->places);
+    berth_dependencies_note(submission->spec, placed->states);
     berth_submit_blobs_note(submission->spec, submission->places);
     if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
         answer(submission, 0, error);
@@ -440,6 +458,64 @@ static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
     if (ready->len > 0)
         finish(g_steal_pointer(&ready));
     group_close(group, 1);
+}
+
+/* --- dependencies ------------------------------------------------------------------------------ */
+
+static gpointer look_at_states(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const Together *together = input;
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    for (guint i = 0; i < together->submissions->len; i++) {
+        const Submission *submission = g_ptr_array_index(together->submissions, i);
+        GArray *states =
+            berth_dependencies_look(submission->spec, together->group->daemon->store, error);
+        if (!states)
+            return NULL;
+        g_ptr_array_add(all, states);
+    }
+    return g_steal_pointer(&all);
+}
+
+static void on_looked(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autofree Together *together = user_data;
+    g_autoptr(GPtrArray) submissions = together->submissions;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) all = berth_work_finish(result, &error);
+    if (!all) {
+        answer_all(submissions, error);
+        return;
+    }
+    for (guint i = 0; i < submissions->len; i++) {
+        const Submission *submission = g_ptr_array_index(submissions, i);
+        berth_dependencies_note(submission->spec, g_ptr_array_index(all, i));
+    }
+    finish(g_steal_pointer(&submissions));
+}
+
+static void on_all_committed(const GError *error, gpointer user_data)
+{
+    Together *together = user_data;
+    Group *group = together->group;
+    if (error) {
+        answer_all(together->submissions, error);
+        g_ptr_array_unref(together->submissions);
+        g_free(together);
+        return;
+    }
+    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
+                          "look what jobs come after", look_at_states, together, NULL,
+                          (GDestroyNotify)g_ptr_array_unref, 0, on_looked, together);
+}
+
+static void look_again(BerthTurn *turn, GPtrArray *submissions)
+{
+    const Submission *first = g_ptr_array_index(submissions, 0);
+    Together *together = g_new0(Together, 1);
+    together->group = first->group;
+    together->submissions = submissions;
+    berth_turn_then(turn, on_all_committed, together);
 }
 
 /* --- the request ------------------------------------------------------------------------------- */

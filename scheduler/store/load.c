@@ -93,7 +93,8 @@ static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *messag
         store_column_message(row, 1, &berth__job_spec__descriptor, "load a job", error);
     if (spec == NULL)
         return FALSE;
-    gboolean ok = load->loader->job(job, spec, (Berth__StoredTask *const *)tasks->pdata, tasks->len,
+    gboolean ok = store_read_dependencies(db, spec, error) &&
+                  load->loader->job(job, spec, (Berth__StoredTask *const *)tasks->pdata, tasks->len,
                                     load->user_data, error);
     berth__job_spec__free_unpacked(spec, NULL);
     return ok;

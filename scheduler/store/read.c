@@ -42,12 +42,26 @@ static gpointer read_record(StoreDb *db, const char *sql, guint64 job, const cha
     return store_column_message(select, 0, descriptor, what, error);
 }
 
+gboolean store_read_dependencies(StoreDb *db, Berth__JobSpec *spec, GError **error)
+{
+    for (size_t i = 0; i < spec->n_dependencies; i++) {
+        Berth__Dependency *dependency = spec->dependencies[i];
+        if (dependency->job != 0 &&
+            !store_read_job_state(db, dependency->job, &dependency->state, error))
+            return FALSE;
+    }
+    return TRUE;
+}
+
 static gboolean read_spec(StoreDb *db, gpointer data, GError **error)
 {
     Lookup *lookup = data;
     lookup->out = read_record(db, "SELECT record FROM spec WHERE job = ?1", lookup->job,
                               "read a job's specification", &berth__job_spec__descriptor, error);
-    return lookup->out != NULL;
+    if (lookup->out == NULL || store_read_dependencies(db, lookup->out, error))
+        return lookup->out != NULL;
+    berth__job_spec__free_unpacked(g_steal_pointer(&lookup->out), NULL);
+    return FALSE;
 }
 
 Berth__JobSpec *berth_store_get_spec(BerthStore *store, guint64 job, GError **error)
@@ -368,6 +382,43 @@ gboolean berth_store_find_event(BerthStore *store, guint64 time_usec, guint64 *o
         return FALSE;
     *out_before_seq = search.before_seq;
     return TRUE;
+}
+
+/* --- the state of a job --------------------------------------------------------------------- */
+
+typedef struct {
+    guint64 job;
+    Berth__JobState state;
+} StateLookup;
+
+gboolean store_read_job_state(StoreDb *db, guint64 job, Berth__JobState *out_state, GError **error)
+{
+    g_autoptr(StoreStatement) select =
+        store_db_statement(db, "SELECT state FROM job WHERE id = ?1", error);
+    gboolean row = FALSE;
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, job);
+    if (!store_db_step(db, select, "read a job's state", &row, error))
+        return FALSE;
+    *out_state = row ? (Berth__JobState)sqlite3_column_int(select, 0)
+                     : BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED;
+    return TRUE;
+}
+
+static gboolean read_state(StoreDb *db, gpointer data, GError **error)
+{
+    StateLookup *lookup = data;
+    return store_read_job_state(db, lookup->job, &lookup->state, error);
+}
+
+gboolean berth_store_get_job_state(BerthStore *store, guint64 job, Berth__JobState *out_state,
+                                   GError **error)
+{
+    StateLookup lookup = {.job = job};
+    gboolean ok = store_read(store, read_state, &lookup, error);
+    *out_state = lookup.state;
+    return ok;
 }
 
 /* --- keys and blobs ------------------------------------------------------------------------- */

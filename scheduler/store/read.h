@@ -7,3 +7,8 @@
 /* Runs FUNC, from any thread, on a connection that nobody else uses meanwhile, within one read
  * transaction: all that it sees is of one instant. */
 gboolean store_read(BerthStore *store, StoreReadFunc func, gpointer data, GError **error);
+
+/* The state of JOB; JOB_STATE_UNSPECIFIED: there is none. */
+gboolean store_read_job_state(StoreDb *db, guint64 job, Berth__JobState *out_state, GError **error);
+/* Puts the present states of the jobs that SPEC comes after into it. */
+gboolean store_read_dependencies(StoreDb *db, Berth__JobSpec *spec, GError **error);

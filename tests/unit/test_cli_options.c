@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Job options: the same table for #BERTH lines, the environment and the command line. */
+#include "cli/dependency.h"
 #include "cli/job_spec.h"
 #include "cli/options.h"
 #include "common/error.h"
@@ -74,6 +75,31 @@ static void from_script_array_has_indices_and_how_many_run(void **state)
         g_autoptr(GError) why = NULL;
         assert_null(from_script(wrong[i], &why));
         assert_non_null(why);
+    }
+}
+
+static void from_script_dependencies_are_words_and_jobs(void **state)
+{
+    static const char *const due[] = {"afterok:12", "afterok:13", "after:14", "singleton"};
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthJobOptions) options =
+        from_script("#BERTH --dependency afterok:12:13,after:14,singleton\n", &error);
+    assert_null(error);
+    assert_int_equal(options->dependencies->len, G_N_ELEMENTS(due));
+    for (guint i = 0; i < G_N_ELEMENTS(due); i++) {
+        g_autofree char *text =
+            berth_dependency_format(g_ptr_array_index(options->dependencies, i));
+        assert_string_equal(text, due[i]);
+    }
+    static const char *const wrong[] = {"afterok",    "afterok:",       "afterok:x",
+                                        "before:3",   "afterok:3,",     "singleton:3",
+                                        "afterany:0", "afterok:3[1-2]", "afterok:3?after:4"};
+    for (guint i = 0; i < G_N_ELEMENTS(wrong); i++) {
+        g_autofree char *line = g_strdup_printf("#BERTH --dependency=%s\n", wrong[i]);
+        g_autoptr(GError) refused = NULL;
+        assert_null(from_script(line, &refused));
+        assert_non_null(refused);
+        assert_int_equal(refused->code, BERTH_ERROR_INVALID_ARGUMENT);
     }
 }
 
@@ -276,6 +302,7 @@ int main(void)
         cmocka_unit_test(from_script_directives_in_head_are_taken),
         cmocka_unit_test(from_script_signals_by_name_and_number),
         cmocka_unit_test(from_script_array_has_indices_and_how_many_run),
+        cmocka_unit_test(from_script_dependencies_are_words_and_jobs),
         cmocka_unit_test(from_script_bad_directive_names_file_and_line),
         cmocka_unit_test(from_script_without_newline_or_with_binary_is_read),
         cmocka_unit_test(from_environment_bad_value_names_the_variable),

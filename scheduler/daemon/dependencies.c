@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is known of the jobs that others come after. */
+#include "config.h"
+
+#include "scheduler/daemon/dependencies.h"
+
+#include "common/error.h"
+#include "common/types.h"
+
+GArray *berth_dependencies_look(const Berth__JobSpec *spec, BerthStore *store, GError **error)
+{
+    g_autoptr(GArray) states = g_array_new(FALSE, FALSE, sizeof(Berth__JobState));
+    for (gsize i = 0; i < spec->n_dependencies; i++) {
+        guint64 job = spec->dependencies[i]->job;
+        Berth__JobState state = BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED;
+        if (job != 0 && !berth_store_get_job_state(store, job, &state, error))
+            return NULL;
+        if (job != 0 && state == BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED) {
+            g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                        "there is no job %" G_GUINT64_FORMAT " that it could come after; "
+                        "berth ls --all shows those that there are",
+                        job);
+            return NULL;
+        }
+        g_array_append_val(states, state);
+    }
+    return g_steal_pointer(&states);
+}
+
+void berth_dependencies_note(Berth__JobSpec *spec, const GArray *states)
+{
+    for (gsize i = 0; i < spec->n_dependencies; i++)
+        spec->dependencies[i]->state = g_array_index(states, Berth__JobState, i);
+}
+
+gboolean berth_dependencies_are_known(const Berth__JobSpec *spec, BerthCore *core)
+{
+    BerthCoreJob job;
+    for (gsize i = 0; i < spec->n_dependencies; i++) {
+        const Berth__Dependency *dependency = spec->dependencies[i];
+        if (dependency->job != 0 && !berth_job_state_is_final((BerthJobState)dependency->state) &&
+            !berth_core_get_job(core, dependency->job, &job))
+            return FALSE;
+    }
+    return TRUE;
+}
+
+BerthCoreDependency *berth_dependencies_to_core(const Berth__JobSpec *spec)
+{
+    BerthCoreDependency *dependencies = g_new0(BerthCoreDependency, spec->n_dependencies);
+    for (gsize i = 0; i < spec->n_dependencies; i++) {
+        const Berth__Dependency *dependency = spec->dependencies[i];
+        BerthJobState state = (BerthJobState)dependency->state;
+        dependencies[i] = (BerthCoreDependency){
+            .kind = (BerthDependencyKind)dependency->kind,
+            .job = dependency->job,
+            .outcome = berth_job_state_is_final(state) ? state : 0,
+        };
+    }
+    return dependencies;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Jobs that come after others, through a real berthd: while those run, after they have ended, and when it is killed between. */
+#include "tests/lib/berthd_test.h"
+
+#include "scheduler/daemon/pb.h"
+
+#define KIND(name)  BERTH__DEPENDENCY__KIND__##name
+#define STATE(name) BERTH__JOB_STATE__##name
+
+static guint64 submit_after(BerthdTest *test, Berth__Dependency__Kind kind, guint64 job)
+{
+    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&dependency};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    dependency.kind = kind;
+    dependency.job = job;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = 1;
+    return berthd_fixture_submit(test->berthd, &spec);
+}
+
+static guint64 submit_running(BerthdTest *test)
+{
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    return job;
+}
+
+static void assert_state(BerthdTest *test, guint64 job, Berth__JobState state, Berth__Reason reason)
+{
+    g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
+    assert_int_equal(record->state, state);
+    assert_int_equal(record->tasks[0]->reason, reason);
+}
+
+static void job_waits_until_the_other_has_ended_well(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 first = submit_running(test);
+    guint64 second = submit_after(test, KIND(AFTER_OK), first);
+    guint64 on_failure = submit_after(test, KIND(AFTER_NOT_OK), first);
+    assert_state(test, second, STATE(PENDING), BERTH__REASON__REASON_DEPENDENCY);
+    g_autoptr(Berth__Job) waits = berthd_fixture_get(test->berthd, second);
+    assert_int_equal(waits->spec->dependencies[0]->job, first);
+    assert_int_equal(waits->spec->dependencies[0]->state, STATE(RUNNING));
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, first, 0, 0));
+    berthd_fixture_wait_state(test->berthd, second, STATE(COMPLETED));
+    berthd_fixture_wait_state(test->berthd, on_failure, STATE(CANCELLED));
+    assert_state(test, on_failure, STATE(CANCELLED), BERTH__REASON__REASON_DEPENDENCY_NEVER);
+    g_autoptr(Berth__Job) after = berthd_fixture_get(test->berthd, second);
+    assert_int_equal(after->spec->dependencies[0]->state, STATE(COMPLETED));
+}
+
+/* And so do those that come after it in turn. */
+static void job_whose_other_fails_is_cancelled(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 first = submit_running(test);
+    guint64 second = submit_after(test, KIND(AFTER_OK), first);
+    guint64 third = submit_after(test, KIND(AFTER_OK), second);
+    guint64 cleanup = submit_after(test, KIND(AFTER_ANY), second);
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, first, 0, 3));
+    berthd_fixture_wait_state(test->berthd, first, STATE(FAILED));
+    berthd_fixture_wait_state(test->berthd, cleanup, STATE(COMPLETED));
+    assert_state(test, second, STATE(CANCELLED), BERTH__REASON__REASON_DEPENDENCY_NEVER);
+    assert_state(test, third, STATE(CANCELLED), BERTH__REASON__REASON_DEPENDENCY_NEVER);
+}
+
+static void job_that_has_ended_long_ago_counts_as_it_ended(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.status = 0};
+    guint64 good = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, good, STATE(COMPLETED));
+    test->plan = (FakePlan){.status = 1};
+    guint64 bad = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, bad, STATE(FAILED));
+    test->plan = (FakePlan){.status = 0};
+    guint64 after_good = submit_after(test, KIND(AFTER_OK), good);
+    guint64 after_bad = submit_after(test, KIND(AFTER_OK), bad);
+    guint64 on_failure = submit_after(test, KIND(AFTER_NOT_OK), bad);
+    berthd_fixture_wait_state(test->berthd, after_good, STATE(COMPLETED));
+    berthd_fixture_wait_state(test->berthd, on_failure, STATE(COMPLETED));
+    berthd_fixture_wait_state(test->berthd, after_bad, STATE(CANCELLED));
+}
+
+static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
+{
+    *(GAsyncResult **)data = g_object_ref(result);
+}
+
+/* It ends between when it is looked at and when that is decided on, in some of the rounds. */
+static void job_after_one_that_is_ending_is_decided_by_its_end(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&dependency};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    request.spec = &spec;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = 1;
+    dependency.kind = KIND(AFTER_OK);
+    for (guint i = 0; i < 40; i++) {
+        g_autoptr(GAsyncResult) result = NULL;
+        g_autoptr(GError) error = NULL;
+        dependency.job = submit_running(test);
+        test->plan = (FakePlan){.status = 0};
+        if (i % 2 == 0)
+            assert_true(fake_agent_end_task(test->agent, dependency.job, 0, 0));
+        berth_rpc_peer_call_async(berthd_fixture_client(test->berthd), &berth__jobs__descriptor,
+                                  "Submit", &request.base, 60000, NULL, keep_result, &result);
+        if (i % 2 == 1)
+            assert_true(fake_agent_end_task(test->agent, dependency.job, 0, 0));
+        run_until(result != NULL);
+        g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(result, &error);
+        assert_no_error(error);
+        berthd_fixture_wait_state(test->berthd, ((const Berth__SubmitReply *)reply)->job,
+                                  STATE(COMPLETED));
+    }
+}
+
+/* What it waits for may have ended, or not, when berthd is killed; it is not asked anew. */
+static void dependencies_outlive_berthd(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 first = submit_running(test);
+    guint64 good = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, good);
+    Berth__Dependency dependencies[] = {BERTH__DEPENDENCY__INIT, BERTH__DEPENDENCY__INIT};
+    Berth__Dependency *pointers[] = {&dependencies[0], &dependencies[1]};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    dependencies[0].kind = dependencies[1].kind = KIND(AFTER_OK);
+    dependencies[0].job = first;
+    dependencies[1].job = good;
+    spec.dependencies = pointers;
+    spec.n_dependencies = 2;
+    guint64 both = berthd_fixture_submit(test->berthd, &spec);
+    guint64 never = submit_after(test, KIND(AFTER_NOT_OK), first);
+    assert_true(fake_agent_end_task(test->agent, good, 0, 0));
+    berthd_fixture_wait_state(test->berthd, good, STATE(COMPLETED));
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_is_joined(test->agent));
+    assert_state(test, both, STATE(PENDING), BERTH__REASON__REASON_DEPENDENCY);
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, first, 0, 0));
+    berthd_fixture_wait_state(test->berthd, both, STATE(COMPLETED));
+    berthd_fixture_wait_state(test->berthd, never, STATE(CANCELLED));
+}
+
+static void jobs_of_one_name_run_one_after_the_other(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 first = submit_after(test, KIND(SINGLETON), 0);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, first);
+    guint64 second = submit_after(test, KIND(SINGLETON), 0);
+    assert_state(test, second, STATE(PENDING), BERTH__REASON__REASON_DEPENDENCY);
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, first, 0, 1));
+    berthd_fixture_wait_state(test->berthd, second, STATE(COMPLETED));
+}
+
+static void wrong_dependencies_are_refused(void **state)
+{
+    static const struct {
+        Berth__Dependency__Kind kind;
+        guint64 job;
+        const char *why;
+    } cases[] = {
+        {KIND(AFTER_OK), 999, "there is no job 999 that it could come after"},
+        {KIND(AFTER_OK), G_MAXUINT64, "there is no job 18446744073709551615"},
+        {KIND(AFTER_OK), 0, "names no job"},
+        {KIND(SINGLETON), 3, "names no job"},
+        {KIND(NONE), 3, "is not known here"},
+        {(Berth__Dependency__Kind)77, 3, "is not known here"},
+    };
+    BerthdTest *test = *state;
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
+        Berth__Dependency *dependencies[] = {&dependency};
+        Berth__JobSpec spec = berthd_fixture_spec();
+        dependency.kind = cases[i].kind;
+        dependency.job = cases[i].job;
+        spec.dependencies = dependencies;
+        spec.n_dependencies = 1;
+        g_autoptr(GError) error = berthd_fixture_submit_error(test->berthd, &spec);
+        assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].why);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        BERTHD_TEST(job_waits_until_the_other_has_ended_well),
+        BERTHD_TEST(job_whose_other_fails_is_cancelled),
+        BERTHD_TEST(job_that_has_ended_long_ago_counts_as_it_ended),
+        BERTHD_TEST(job_after_one_that_is_ending_is_decided_by_its_end),
+        BERTHD_TEST(dependencies_outlive_berthd),
+        BERTHD_TEST(jobs_of_one_name_run_one_after_the_other),
+        BERTHD_TEST(wrong_dependencies_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
