@@ -9,9 +9,6 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-/* Of sockets in one turn, before others have theirs. */
-#define READY_MAX 64u
-
 typedef struct {
     GSource base;
     BerthRpcPoll *poll; /* NULL = it is gone */
@@ -22,6 +19,7 @@ struct BerthRpcPoll {
     GMainContext *context;
     GSource *source;
     int epoll;
+    guint watches;
     GQueue queue;      /* BerthRpcDirection.link: to be called at the next turn */
     GSequence *timers; /* BerthRpcTimer, by when they are due */
 };
@@ -98,6 +96,7 @@ void berth_rpc_watch_start(BerthRpcWatch *watch, BerthRpcPoll *poll, int fd)
     *watch = (BerthRpcWatch){.poll = poll, .fd = fd};
     if (epoll_ctl(poll->epoll, EPOLL_CTL_ADD, fd, &event) != 0)
         g_error("cannot watch a socket: %s", g_strerror(errno));
+    poll->watches++;
 }
 
 /* Where nothing is waited for nothing is told, but errors and an end of both directions: each once. */
@@ -138,6 +137,7 @@ void berth_rpc_watch_end(BerthRpcWatch *watch)
     unqueue(watch, &watch->in);
     unqueue(watch, &watch->out);
     epoll_ctl(watch->poll->epoll, EPOLL_CTL_DEL, watch->fd, NULL);
+    watch->poll->watches--;
     watch->fd = -1;
     watch->in.func = watch->out.func = NULL;
 }
@@ -255,8 +255,11 @@ static gboolean dispatch(GSource *source, GSourceFunc func, gpointer data)
          left > 0 && own->poll != NULL && take_queued(own->poll); left--) {
         /* those that were there: what they queue has the next turn */
     }
-    for (guint left = READY_MAX; left > 0 && own->poll != NULL && take_ready(own->poll); left--) {
-        /* one by one */
+    /* One by one, and all that were ready, whose order is that in which they became so: were some of them left, time
+     * limits would pass over sockets that have long had something to read. */
+    for (guint left = own->poll != NULL ? own->poll->watches : 0;
+         left > 0 && own->poll != NULL && take_ready(own->poll); left--) {
+        /* who is ready again has the next turn */
     }
     return G_SOURCE_CONTINUE;
 }

@@ -171,6 +171,38 @@ static void a_call_may_run_the_loop(void **state)
     assert_int_equal(fixture->in, 1);
 }
 
+typedef struct {
+    BerthRpcWatch watch;
+    int ends[2]; /* the first is watched */
+    guint told;
+} Busy;
+
+static void tell_and_wait(gpointer data)
+{
+    Busy *busy = data;
+    busy->told++;
+    berth_rpc_watch_wait(&busy->watch, &busy->watch.in, FALSE, tell_and_wait, busy);
+}
+
+static void all_that_are_ready_have_their_turn(void **state)
+{
+    const Fixture *fixture = *state;
+    Busy many[200] = {0};
+    for (gsize i = 0; i < G_N_ELEMENTS(many); i++) {
+        assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, many[i].ends), 0);
+        assert_int_equal(write(many[i].ends[1], "a", 1), 1);
+        berth_rpc_watch_start(&many[i].watch, fixture->poll, many[i].ends[0]);
+        tell_and_wait(&many[i]);
+    }
+    assert_true(g_main_context_iteration(fixture->context, FALSE));
+    for (gsize i = 0; i < G_N_ELEMENTS(many); i++) {
+        assert_in_range(many[i].told, 2, 3);
+        berth_rpc_watch_end(&many[i].watch);
+        close(many[i].ends[0]);
+        close(many[i].ends[1]);
+    }
+}
+
 /* --- time limits ------------------------------------------------------------------------------ */
 
 typedef struct {
@@ -258,6 +290,7 @@ int main(void)
         test(nothing_is_called_after_the_end),
         test(a_call_may_end_the_watch),
         test(a_call_may_run_the_loop),
+        test(all_that_are_ready_have_their_turn),
         test(time_limits_come_in_their_order_and_one_may_stop_all),
         test(a_time_limit_ticks_until_it_is_stopped_and_may_be_started_anew),
         test(a_context_has_one_until_the_last_lets_it_go),
