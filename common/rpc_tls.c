@@ -88,6 +88,8 @@ static void handshake_free(gpointer data)
     }
     if (handshake->outer != NULL)
         g_cancellable_disconnect(handshake->outer, handshake->outer_handler);
+    if (handshake->connection != NULL) /* which lives on, and may ask again */
+        g_signal_handlers_disconnect_by_data(handshake->connection, handshake);
     g_clear_object(&handshake->outer);
     g_clear_object(&handshake->inner);
     g_clear_object(&handshake->connection);
