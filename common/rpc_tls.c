@@ -158,6 +158,20 @@ static GError *explain_failure(const Handshake *handshake, const GError *reason)
                        "the TLS handshake with %s broke off: %s", who, reason->message);
 }
 
+/* Before 1.3 the other end may begin the handshake anew at any time: GLib then reads and writes on a thread of its own,
+ * for as long as the other end likes, while the socket says that it is ready and nothing can be read or written. */
+static gboolean check_version(const Handshake *handshake, GError **error)
+{
+    GTlsProtocolVersion version = g_tls_connection_get_protocol_version(handshake->connection);
+    if (version == G_TLS_PROTOCOL_VERSION_TLS_1_3)
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_PROTOCOL,
+                "%s does not speak TLS 1.3, which Berth needs; update its GnuTLS, or allow it this "
+                "version",
+                handshake->who);
+    return FALSE;
+}
+
 static void on_handshake(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(GTask) task = data;
@@ -166,6 +180,11 @@ static void on_handshake(GObject *source, GAsyncResult *result, gpointer data)
     g_autoptr(GError) reason = NULL;
     if (!g_tls_connection_handshake_finish(connection, result, &reason)) {
         g_task_return_error(task, explain_failure(handshake, reason));
+        return;
+    }
+    GError *error = NULL;
+    if (!check_version(handshake, &error)) {
+        g_task_return_error(task, error);
         return;
     }
     g_autofree char *name =

@@ -20,7 +20,7 @@ void berth_tls_handshake_async(const BerthTlsConfig *config, GIOStream *stream, 
                                const char *who, guint timeout_msec, GCancellable *cancellable,
                                GAsyncReadyCallback callback, gpointer user_data);
 /* (transfer full) a GTlsConnection. PERMISSION_DENIED: the certificate, and what is wrong with it;
- * PROTOCOL: not TLS; DEADLINE_EXCEEDED; UNAVAILABLE: the connection broke. */
+ * PROTOCOL: not TLS, or older than 1.3; DEADLINE_EXCEEDED; UNAVAILABLE: the connection broke. */
 GIOStream *berth_tls_handshake_finish(GAsyncResult *result, GError **error);
 
 /* (transfer full) */

@@ -212,6 +212,29 @@ static void client_without_a_certificate_is_refused(void **state)
     assert_berth_error(net->rejected, BERTH_ERROR_PERMISSION_DENIED, "showed no certificate");
 }
 
+static void client_of_an_older_tls_is_refused(void **state)
+{
+    RpcNet *net = *state;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *certificate = rpc_net_file("n1", "pem");
+    g_autofree char *key = rpc_net_file("n1", "key");
+    rpc_net_listen_as(net, "berthd", 0);
+    g_autofree char *where =
+        g_strdup_printf("127.0.0.1:%u", berth_rpc_listener_port(net->listener));
+    g_autoptr(GSubprocess) client =
+        g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_SILENCE |
+                             G_SUBPROCESS_FLAGS_STDERR_SILENCE,
+                         &error, "openssl", "s_client", "-tls1_2", "-connect", where, "-cert",
+                         certificate, "-key", key, NULL);
+    assert_no_error(error);
+    run_until(net->rejected != NULL || net->accepted != NULL);
+    g_subprocess_force_exit(client);
+    assert_true(g_subprocess_wait(client, NULL, NULL));
+    assert_non_null(net->rejected);
+    assert_berth_error(net->rejected, BERTH_ERROR_PROTOCOL, "does not speak TLS 1.3");
+    assert_null(net->accepted);
+}
+
 /* The client learns of it only after its own handshake. */
 static void client_that_the_server_refuses_is_told(void **state)
 {
@@ -248,6 +271,7 @@ int main(void)
         TEST(client_with_an_expired_certificate_is_refused),
         TEST(client_with_a_strange_name_is_refused),
         TEST(client_without_a_certificate_is_refused),
+        TEST(client_of_an_older_tls_is_refused),
         TEST(client_that_the_server_refuses_is_told),
     };
     return cmocka_run_group_tests(tests, rpc_net_group_setup, rpc_net_group_teardown);
