@@ -67,13 +67,11 @@ static void shut_down(BerthRpcPeer *peer)
 
 void berth_rpc_out_kick(BerthRpcPeer *peer)
 {
-    if (peer->chunk != NULL || peer->state == PEER_CLOSED || peer->state == PEER_DRAINING)
+    if (peer->writing || peer->state == PEER_CLOSED || peer->state == PEER_DRAINING)
         return;
     gboolean may_write = berth_rpc_peer_has_hello(peer) || !peer->hello_started;
     if (!g_queue_is_empty(&peer->out) && may_write) {
         peer->hello_started = TRUE;
-        peer->chunk = take_chunk(peer);
-        peer->chunk_written = 0;
         start_write(peer);
     } else if (peer->state == PEER_CLOSING) {
         shut_down(peer);
@@ -125,6 +123,10 @@ static void on_writable(gpointer data)
     BerthRpcPeer *peer = data;
     g_autoptr(GError) error = NULL;
     gsize size = 0;
+    if (peer->chunk == NULL) {
+        peer->chunk = take_chunk(peer);
+        peer->chunk_written = 0;
+    }
     const guint8 *bytes = g_bytes_get_data(peer->chunk, &size);
     gssize written = g_pollable_output_stream_write_nonblocking(
         G_POLLABLE_OUTPUT_STREAM(g_io_stream_get_output_stream(peer->stream)),

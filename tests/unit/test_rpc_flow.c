@@ -2,6 +2,7 @@
 /* A peer of ours against raw bytes: silence, and how slowly others may take. */
 #include "tests/lib/rpc_wire.h"
 
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 /* --- keepalive ------------------------------------------------------------------------------ */
@@ -13,6 +14,24 @@ static void ping_is_answered(void **state)
     rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__PING, 0));
     g_autoptr(Berth__Frame) frame = rpc_fixture_hear(wire->fd, wire->reader);
     assert_int_equal(frame->kind, BERTH__FRAME__KIND__PONG);
+}
+
+static int unread(const Wire *wire)
+{
+    int bytes = 0;
+    assert_int_equal(ioctl(wire->fd, FIONREAD, &bytes), 0);
+    return bytes;
+}
+
+static void answers_of_one_turn_are_written_together(void **state)
+{
+    Wire *wire = *state;
+    wire_say_hello(wire);
+    for (int i = 0; i < 3; i++)
+        rpc_fixture_say(wire->fd, rpc_fixture_frame(BERTH__FRAME__KIND__PING, 0));
+    run_until(unread(wire) > 0);
+    g_autoptr(GBytes) pong = rpc_fixture_frame(BERTH__FRAME__KIND__PONG, 0);
+    assert_int_equal(unread(wire), 3 * g_bytes_get_size(pong));
 }
 
 static void silence_is_asked_and_then_ended(void **state)
@@ -217,6 +236,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(ping_is_answered),
+        TEST(answers_of_one_turn_are_written_together),
         TEST(silence_is_asked_and_then_ended),
         TEST(answered_pings_keep_it_open),
         TEST(frame_that_stops_in_the_middle_ends_it),
