@@ -4,6 +4,7 @@
 #include "cli/ended.h"
 
 #include "cli/job_get.h"
+#include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
 #include "common/types.h"
@@ -107,22 +108,60 @@ static void forget(Waiting *waiting, Awaited *one)
         g_hash_table_remove(waiting->left, &one->named.job);
 }
 
-/* Whoever waited for it finds its output in the files that it names. */
-static void settle(Waiting *waiting, Awaited *one, const Berth__Job *job, const GError *unknown)
+/* Whoever waited for it finds its output in the files that it names. FALSE: it is not over. */
+static gboolean settle(Awaited *one, const Berth__Job *job)
 {
-    one->left = 0;
-    one->awaits_output = FALSE;
-    if (job != NULL)
-        one->left = count_unended(job, berth_job_one_task(job, one->named.tasks));
-    if (job != NULL && one->left == 0) {
+    one->left = count_unended(job, berth_job_one_task(job, one->named.tasks));
+    one->awaits_output = one->left == 0;
+    if (one->awaits_output)
         one->left = count_uncopied(job);
-        one->awaits_output = one->left > 0;
-    }
-    if (one->left > 0)
-        return;
-    forget(waiting, one);
-    waiting->each(&one->named, job, unknown, waiting->user_data);
+    return one->left == 0;
 }
+
+/* --- output that was lost ---------------------------------------------------------------------- */
+
+static void note_lost(const Berth__Job *job, gpointer user_data)
+{
+    BerthEnded *ended = user_data;
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        const Berth__Task *task = job->tasks[i];
+        if (!task->output_lost || ended->n_lost++ >= BERTH_LOST_TOLD_MAX)
+            continue;
+        g_autofree char *name = berth_task_format(job, task);
+        g_autofree char *text = berth_printable(task->reason_text);
+        g_ptr_array_add((GPtrArray *)ended->lost, g_strdup_printf("%s: %s", name, text));
+    }
+}
+
+static gboolean names_files(const Berth__JobSpec *spec)
+{
+    return spec != NULL && (*spec->stdout_path != '\0' || *spec->stderr_path != '\0');
+}
+
+/* Of an array as a whole the answer has none of the tasks that are done with. */
+static gboolean find_lost(BerthCli *cli, BerthEnded *ended, GError **error)
+{
+    if (ended->job->array == NULL || ended->named->tasks != NULL) {
+        note_lost(ended->job, ended);
+        return TRUE;
+    }
+    return !names_files(ended->job->spec) ||
+           berth_get_all_task_pages(cli, ended->job->id, note_lost, ended, error);
+}
+
+static gboolean report(BerthCli *cli, Waiting *waiting, Awaited *one, const Berth__Job *job,
+                       const GError *unknown, GError **error)
+{
+    g_autoptr(GPtrArray) lost = g_ptr_array_new_with_free_func(g_free);
+    BerthEnded ended = {.named = &one->named, .job = job, .unknown = unknown, .lost = lost};
+    if (job != NULL && !find_lost(cli, &ended, error))
+        return FALSE;
+    forget(waiting, one);
+    waiting->each(&ended, waiting->user_data);
+    return TRUE;
+}
+
+/* --- how it stands ----------------------------------------------------------------------------- */
 
 /* Asks how it stands; reports it if it is over, or is none. An end that was told before, and that the answer has counted, is counted
  * twice: it is looked at too soon then, and never too late. */
@@ -135,10 +174,11 @@ static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **err
         g_propagate_error(error, g_steal_pointer(&local));
         return FALSE;
     }
-    settle(waiting, one, job, local);
+    gboolean is_over = job == NULL || settle(one, job);
+    gboolean ok = !is_over || report(cli, waiting, one, job, local, error);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
-    return TRUE;
+    return ok;
 }
 
 static gboolean look_at_each(BerthCli *cli, Waiting *waiting, const GPtrArray *which,

@@ -3,11 +3,23 @@
 
 #include "cli/cli.h"
 
+/* So many tasks are told of one by one. */
+#define BERTH_LOST_TOLD_MAX 5u
+
+typedef struct {
+    const BerthCliTasks *named;
+    const Berth__Job *job; /* NULL: there is none, and UNKNOWN says so */
+    const GError *unknown;
+    /* Tasks whose output is not in the files that the job names; of the first of them also what is to be said:
+     * "42[7]: its output ...". */
+    guint n_lost;
+    const GPtrArray *lost;
+} BerthEnded;
+
 /* Waits until each of JOBS (BerthCliTasks: jobs, or one task of an array each) has ended and its output is copied; survives restarts
  * of the daemon. EACH is called once for each: first for those that have ended already, in the order of JOBS, then for the others
- * as they end. One that there is not: JOB is NULL, and UNKNOWN says so. */
-typedef void (*BerthEndedFunc)(const BerthCliTasks *named, const Berth__Job *job,
-                               const GError *unknown, gpointer user_data);
+ * as they end. */
+typedef void (*BerthEndedFunc)(const BerthEnded *ended, gpointer user_data);
 gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
                          GError **error);
 

@@ -6,11 +6,13 @@
 #include "common/error.h"
 #include "common/ranges.h"
 
-static Berth__Job *ask(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
-                       GError **error)
+/* AFTER: only those that follow; NULL = all. */
+static Berth__Job *ask(BerthCli *cli, const BerthCliTasks *named, gboolean of_all,
+                       const guint32 *after, GError **error)
 {
     Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
     request.job = named->job;
+    request.all_tasks = of_all;
     request.follows = after != NULL;
     request.after_task = after != NULL ? *after : 0;
     berth_ranges_set(&request.tasks, &request.n_tasks, named->tasks);
@@ -44,7 +46,7 @@ Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet 
                                 GError **error)
 {
     const BerthCliTasks named = {job, (BerthIndexSet *)tasks};
-    Berth__Job *reply = ask(cli, &named, NULL, error);
+    Berth__Job *reply = ask(cli, &named, FALSE, NULL, error);
     if (reply == NULL || check(reply, tasks, error))
         return reply;
     berth__job__free_unpacked(reply, NULL);
@@ -56,21 +58,33 @@ Berth__Job *berth_get_job(BerthCli *cli, guint64 job, GError **error)
     return berth_get_job_tasks(cli, job, NULL, error);
 }
 
-gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
-                              BerthTaskPageFunc take, gpointer user_data, GError **error)
+/* No task follows those of PAGE: it has none, or the last that there can be. */
+static gboolean is_last(const Berth__Job *page, const BerthIndexSet *tasks)
+{
+    guint32 end = 0;
+    if (page->array == NULL || page->n_tasks == 0)
+        return TRUE;
+    const Berth__Task *last = page->tasks[page->n_tasks - 1];
+    for (size_t i = 0; i < page->array->n_tasks; i++)
+        end = MAX(end, page->array->tasks[i]->last);
+    return MAX(last->index, last->rest_last) >= (tasks != NULL ? berth_index_set_last(tasks) : end);
+}
+
+static gboolean get_pages(BerthCli *cli, const BerthCliTasks *named, gboolean of_all,
+                          const guint32 *after, BerthTaskPageFunc take, gpointer user_data,
+                          GError **error)
 {
     guint32 last = after != NULL ? *after : 0;
     gboolean is_first = after == NULL;
     gboolean goes_on = TRUE;
     while (goes_on) {
-        Berth__Job *page = ask(cli, named, is_first ? NULL : &last, error);
+        Berth__Job *page = ask(cli, named, of_all, is_first ? NULL : &last, error);
         gboolean is_good = page != NULL && (!is_first || check(page, named->tasks, error));
         if (is_good && page->n_tasks > 0)
             last = page->tasks[page->n_tasks - 1]->index;
         if (is_good && (is_first || page->n_tasks > 0))
             take(page, user_data);
-        goes_on = is_good && page->n_tasks > 0 && page->array != NULL &&
-                  (named->tasks == NULL || last < berth_index_set_last(named->tasks));
+        goes_on = is_good && !is_last(page, named->tasks);
         is_first = FALSE;
         if (page != NULL)
             berth__job__free_unpacked(page, NULL);
@@ -78,6 +92,19 @@ gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const g
             return FALSE;
     }
     return TRUE;
+}
+
+gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
+                              BerthTaskPageFunc take, gpointer user_data, GError **error)
+{
+    return get_pages(cli, named, FALSE, after, take, user_data, error);
+}
+
+gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc take,
+                                  gpointer user_data, GError **error)
+{
+    const BerthCliTasks all = {job, NULL};
+    return get_pages(cli, &all, TRUE, NULL, take, user_data, error);
 }
 
 gboolean berth_check_plain(BerthCli *cli, guint64 number, GError **error)

@@ -14,6 +14,9 @@ Berth__Job *berth_get_job_tasks(BerthCli *cli, guint64 job, const BerthIndexSet 
 typedef void (*BerthTaskPageFunc)(const Berth__Job *page, gpointer user_data);
 gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const guint32 *after,
                               BerthTaskPageFunc take, gpointer user_data, GError **error);
+/* Likewise of all tasks of JOB, an array, that have started or ended. Those that ended together before they started are one. */
+gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc take,
+                                  gpointer user_data, GError **error);
 
 /* Connects. INVALID_ARGUMENT: JOB is an array, of which one task is to be named. */
 gboolean berth_check_plain(BerthCli *cli, guint64 job, GError **error);

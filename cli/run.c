@@ -114,11 +114,11 @@ static void print_kills(const Berth__Task *task)
                 kills, kills == 1 ? "" : "es", kills == 1 ? "was" : "were");
 }
 
-static void keep_ended(const BerthCliTasks *named, const Berth__Job *job, const GError *unknown,
-                       gpointer user_data)
+static void keep_ended(const BerthEnded *ended, gpointer user_data)
 {
+    const Berth__Job *job = ended->job;
     if (job == NULL) {
-        berth_cli_report(unknown, user_data);
+        berth_cli_report(ended->unknown, user_data);
         *(int *)user_data = BERTH_EXIT_BERTH;
         return;
     }

@@ -2,7 +2,6 @@
 /* berth wait: returns when jobs have ended, with the status of the first that did not complete. */
 #include "cli/ended.h"
 #include "cli/format.h"
-#include "cli/table.h"
 #include "cli/tasks.h"
 
 #include <stdio.h>
@@ -15,25 +14,27 @@ typedef struct {
 } Waited;
 
 /* An end of which not all is where its user looks for it is not told in silence. */
-static void warn_of_lost_output(const Berth__Job *job)
+static void warn_of_lost_output(const BerthEnded *ended)
 {
-    for (size_t i = 0; i < job->n_tasks; i++) {
-        if (!job->tasks[i]->output_lost)
-            continue;
-        g_autofree char *name = berth_task_format(job, job->tasks[i]);
-        g_autofree char *text = berth_printable(job->tasks[i]->reason_text);
-        fprintf(stderr, "%s: job %s: %s\n", g_get_prgname(), name, text);
-    }
+    for (guint i = 0; i < ended->lost->len; i++)
+        fprintf(stderr, "%s: job %s\n", g_get_prgname(),
+                (const char *)g_ptr_array_index(ended->lost, i));
+    if (ended->n_lost > ended->lost->len)
+        fprintf(stderr,
+                "%s: job %" G_GUINT64_FORMAT ": the output of %u more of its tasks was not copied "
+                "(berth logs has it)\n",
+                g_get_prgname(), ended->job->id, ended->n_lost - ended->lost->len);
 }
 
-static void report_ended(const BerthCliTasks *named, const Berth__Job *job, const GError *unknown,
-                         gpointer user_data)
+static void report_ended(const BerthEnded *ended, gpointer user_data)
 {
     Waited *waited = user_data;
+    const BerthCliTasks *named = ended->named;
+    const Berth__Job *job = ended->job;
     int ignored;
     if (job == NULL) {
         waited->is_unknown = TRUE;
-        berth_cli_report(unknown, &ignored);
+        berth_cli_report(ended->unknown, &ignored);
         return;
     }
     if (waited->status == BERTH_EXIT_OK)
@@ -45,7 +46,7 @@ static void report_ended(const BerthCliTasks *named, const Berth__Job *job, cons
     else if (!waited->quiet)
         printf("%s %s\n", name, berth_job_state_name(berth_job_state_of(job, task)));
     fflush(stdout);
-    warn_of_lost_output(job);
+    warn_of_lost_output(ended);
 }
 
 static gboolean check_each(const GArray *jobs, char **argv, GError **error)

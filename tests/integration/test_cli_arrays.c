@@ -293,6 +293,32 @@ static void wait_for_an_array_waits_for_its_output(void **state)
     assert_int_equal(script->n_gets, 2);
 }
 
+/* The answer that says that it has ended has none of its tasks. */
+static void wait_for_an_array_says_whose_output_is_lost(void **state)
+{
+    ArrayScript *script = *state;
+    script->tasks = "CCCCCCCCLC";
+    g_autoptr(CliProcess) one = run(script, "wait 42", 0);
+    assert_string_equal(cli_err(one),
+                        "berth wait: job 42[8]: its output was not copied: no space\n");
+    assert_int_equal(script->n_gets, 1);
+    assert_int_equal(script->n_pages, 4); /* of three tasks each */
+    script->tasks = "LLFLLLLCLC";
+    g_autoptr(CliProcess) many = run(script, "wait -q 42", 1);
+    g_auto(GStrv) lines = g_strsplit(cli_err(many), "\n", -1);
+    assert_int_equal(g_strv_length(lines), 5 + 1 + 1);
+    assert_string_equal(lines[4], "berth wait: job 42[5]: its output was not copied: no space");
+    assert_string_equal(lines[5], "berth wait: job 42: the output of 2 more of its tasks was not "
+                                  "copied (berth logs has it)");
+    g_autoptr(CliProcess) task = run(script, "wait 42[7] 42[8]", 0);
+    assert_string_equal(cli_err(task),
+                        "berth wait: job 42[8]: its output was not copied: no space\n");
+    script->no_files = TRUE; /* there is nothing to be lost */
+    script->n_pages = 0;
+    g_autoptr(CliProcess) none = run(script, "wait 42", 1);
+    assert_int_equal(script->n_pages, 0);
+}
+
 /* --- one of several ----------------------------------------------------------------------------- */
 
 static void migrate_waits_for_the_task_that_is_named(void **state)
@@ -376,6 +402,7 @@ int main(void)
         SCRIPTED(wait_for_an_array_waits_for_all_its_tasks),
         SCRIPTED(wait_for_a_task_is_for_that_alone),
         SCRIPTED(wait_for_an_array_waits_for_its_output),
+        SCRIPTED(wait_for_an_array_says_whose_output_is_lost),
         SCRIPTED(migrate_waits_for_the_task_that_is_named),
         SCRIPTED(freeze_of_a_task_that_ends_says_so),
         SCRIPTED(several_are_not_waited_for_and_that_is_said),

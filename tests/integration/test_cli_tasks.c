@@ -90,6 +90,30 @@ static void wait_for_an_array_of_which_a_task_fails_is_1(void **state)
     assert_contains(cli_err(none), "its tasks are 0-2");
 }
 
+/* All are told of that were, and that there are more. */
+static void wait_for_an_array_says_whose_output_is_lost(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE, .out = "hi\n"};
+    g_autofree char *job = submitted(
+        CLI_SHELL(test->berthd, "mkdir gone && \"$BERTH\" submit -a 0-6%1 -o gone/out-%a -- true"));
+    guint64 number = g_ascii_strtoull(job, NULL, 10);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, number);
+    g_autofree char *nothing = cli_output_of(CLI_SHELL(test->berthd, "rmdir gone"));
+    test->plan = (FakePlan){.out = "hi\n"};
+    assert_true(fake_agent_end(test->agent, number, 0));
+    g_autoptr(CliProcess) waited = CLI(test->berthd, "wait", job);
+    assert_cli_status(waited, 0);
+    g_autofree char *first =
+        g_strdup_printf("berth wait: job %s[0]: its output was not copied: ", job);
+    g_autofree char *fifth = g_strdup_printf("\nberth wait: job %s[4]: its output was not ", job);
+    g_autofree char *rest = g_strdup_printf("\nberth wait: job %s: the output of 2 more of ", job);
+    assert_true(g_str_has_prefix(cli_err(waited), first));
+    assert_contains(cli_err(waited), fifth);
+    assert_contains(cli_err(waited), rest);
+    assert_null(strstr(cli_err(waited), "[5]"));
+}
+
 static void submit_of_too_many_tasks_says_how_many_there_may_be(void **state)
 {
     BerthdTest *test = *state;
@@ -117,6 +141,7 @@ int main(void)
         BERTHD_TEST(submit_of_a_script_is_an_array_by_its_own_lines),
         BERTHD_TEST(tasks_are_listed_and_cancelled_by_their_indices),
         BERTHD_TEST(wait_for_an_array_of_which_a_task_fails_is_1),
+        BERTHD_TEST(wait_for_an_array_says_whose_output_is_lost),
         BERTHD_TEST(submit_of_too_many_tasks_says_how_many_there_may_be),
         BERTHD_TEST(tasks_of_a_plain_job_are_refused),
     };

@@ -36,6 +36,7 @@ static Berth__JobState state_of(char letter)
 {
     switch (letter) {
     case 'C':
+    case 'L':
         return BERTH__JOB_STATE__COMPLETED;
     case 'F':
         return BERTH__JOB_STATE__FAILED;
@@ -64,6 +65,9 @@ static void describe_task(const ArrayScript *script, Words *words, guint32 index
         script->output_pending && berth_job_state_is_final((BerthJobState)task->state);
     if (task->state == BERTH__JOB_STATE__FAILED)
         task->exit = &words->exit;
+    task->output_lost = script->tasks[index] == 'L';
+    if (task->output_lost)
+        task->reason_text = (char *)"its output was not copied: no space";
 }
 
 static void count(const ArrayScript *script, Words *words)
@@ -101,7 +105,8 @@ static void describe(const ArrayScript *script, Words *words)
     words->array.tasks = words->ranges;
     words->array.n_tasks = 1;
     words->array.running_max = 5;
-    words->spec.stdout_path = (char *)"/tmp/out-%j-%a";
+    if (!script->no_files)
+        words->spec.stdout_path = (char *)"/tmp/out-%j-%a";
     words->job.id = JOB;
     words->job.name = (char *)"sums";
     words->job.user = (char *)"alice";
@@ -154,14 +159,18 @@ static void on_get(Berth__Jobs_Service *service, const Berth__GetJobRequest *req
     ArrayScript *script = script_of(service);
     Words words;
     guint32 from = request->follows ? request->after_task + 1 : 0;
-    script->n_gets++;
+    script->n_gets += request->all_tasks ? 0 : 1;
+    script->n_pages += request->all_tasks ? 1 : 0;
     if (request->job == PLAIN) {
         reply_plain(BERTH_RPC_CALL(closure_data), FALSE);
         return;
     }
     describe(script, &words);
-    if (request->n_tasks == 0)
+    if (request->n_tasks == 0 && !request->all_tasks)
         add_open(script, &words, from);
+    for (guint32 i = from; request->all_tasks && i < N_TASKS && words.job.n_tasks < PAGE_SIZE; i++)
+        if (script->tasks[i] != 'W')
+            add_task(script, &words, i);
     g_autoptr(BerthIndexSet) only =
         berth_ranges_take(request->tasks, request->n_tasks, G_MAXUINT32, "the tasks", NULL);
     for (guint32 i = from; i < N_TASKS && words.job.n_tasks < PAGE_SIZE; i++)

@@ -23,14 +23,16 @@ typedef struct {
     BerthRpcListener *listener;
     char *dir;
     char *socket;
-    /* The states of its tasks, a letter each: C, F, R, S, P, and W of one that was never started. */
+    /* The states of its tasks, a letter each: C, F, R, S, P, and W of one that was never started; L is a C whose output is lost. */
     const char *tasks;
     /* What a watch tells, until one without a kind. */
     const ArrayHappening *happenings;
     const char *const *later; /* the states that one of these makes them have */
     gboolean output_pending;  /* of tasks that have ended */
+    gboolean no_files;        /* are named for its output */
     GString *asked;           /* "Cancel 42[0-9]\n" */
-    guint n_gets;
+    guint n_gets;             /* but for: */
+    guint n_pages;            /* of all tasks that have started or ended */
     guint n_watches;
 } ArrayScript;
 
