@@ -45,6 +45,16 @@ char *berth_reason_format(const Berth__Task *task)
                        is_named && *task->reason_text ? ": " : "", task->reason_text, NULL);
 }
 
+char *berth_task_format_state(const Berth__Task *task)
+{
+    g_autofree char *start = berth_format_time(task->start_usec);
+    g_autofree char *reason = berth_reason_format(task);
+    return g_strdup_printf("%s%s%s%s%s%s%s", berth_job_state_name(task->state),
+                           *task->node != '\0' ? " on " : "", task->node,
+                           start != NULL ? " since " : "", start != NULL ? start : "",
+                           *reason != '\0' ? ": " : "", reason);
+}
+
 const char *berth_node_state_name(Berth__NodeState state)
 {
     return words(enum_name(&berth__node_state__descriptor, (int)state), "NODE_");

@@ -13,6 +13,8 @@ const char *berth_event_name(Berth__Event__Kind kind);   /* "guest-start" */
 const char *berth_reason_name(Berth__Reason reason);     /* "resources" */
 /* "resources: no node has enough left"; "" if there is none, and the text alone where only that is. */
 char *berth_reason_format(const Berth__Task *task);
+/* "RUNNING on n1 since 2026-03-01 12:30:05: evicted": how it stands, in a line. */
+char *berth_task_format_state(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
 /* "draining"; "closed": for a reason that lies in the node. Else its state. */
 const char *berth_node_condition_name(const Berth__Node *node);

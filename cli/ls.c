@@ -60,7 +60,8 @@ static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
 /* "96 waiting (resources)": a reason is that of the next task, where none runs. */
 static char *array_note(const Berth__Job *job)
 {
-    g_autofree char *counts = berth_counts_format(job);
+    const Berth__TaskCounts all = berth_job_count(job, FALSE);
+    g_autofree char *counts = berth_counts_format(&all);
     if (job->state != BERTH__JOB_STATE__PENDING || job->reason == BERTH__REASON__REASON_NONE)
         return g_steal_pointer(&counts);
     return g_strdup_printf("%s (%s)", counts, berth_reason_name(job->reason));

@@ -329,7 +329,8 @@ static void print_array(const Berth__Job *job)
 {
     const Berth__JobArray *array = job->array;
     g_autofree char *tasks = berth_ranges_format(array->tasks, array->n_tasks, RANGES_WIDTH);
-    g_autofree char *counts = berth_counts_format(job);
+    const Berth__TaskCounts all = berth_job_count(job, FALSE);
+    g_autofree char *counts = berth_counts_format(&all);
     g_autofree char *unstarted =
         berth_ranges_format(job->unstarted, job->n_unstarted, RANGES_WIDTH);
     berth_print_field("Tasks", tasks);
@@ -344,12 +345,7 @@ static void print_array(const Berth__Job *job)
 static void print_open(const Berth__Job *job, const Berth__Task *task)
 {
     g_autofree char *name = berth_task_format(job, task);
-    g_autofree char *start = berth_format_time(task->start_usec);
-    g_autofree char *reason = berth_reason_format(task);
-    g_autofree char *line = g_strdup_printf(
-        "%s%s%s%s%s%s%s", berth_job_state_name(task->state), *task->node != '\0' ? " on " : "",
-        task->node, start != NULL ? " since " : "", start != NULL ? start : "",
-        *reason != '\0' ? ": " : "", reason);
+    g_autofree char *line = berth_task_format_state(task);
     berth_print_field(name, line);
 }
 

@@ -19,8 +19,10 @@ gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks
 /* The tasks of an array and how many of them run at a time, as --array has them: "0-99%10"; of ranges that are longer
  * than WIDTH bytes the first, one at least: "0-9,20,...". */
 char *berth_array_format(const Berth__Job *job, gsize width);
-/* "3 running, 96 waiting, 1 failed": how its tasks stand. */
-char *berth_counts_format(const Berth__Job *job);
+/* How many tasks of an array stand how: all, or only those that JOB has. */
+Berth__TaskCounts berth_job_count(const Berth__Job *job, gboolean only_present);
+/* "3 running, 96 waiting, 1 failed". */
+char *berth_counts_format(const Berth__TaskCounts *counts);
 /* "0-9,20"; "" of none; likewise. */
 char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges, gsize width);
 /* "42", or "42[0-9,20]": some tasks of an array, of many ranges the first; TASKS NULL = all of it. */

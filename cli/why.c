@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth why: why a job is as it is, in sentences: what the scheduler knows of it now, then what happened to it, from
- * the event log. */
+ * the event log. An array, which may have a million tasks, is told of as a whole: what its next task waits for, how many stand
+ * how, and the first that run. */
 #include "cli/cli.h"
 
 #include "cli/format.h"
 #include "cli/job_get.h"
+#include "cli/requests.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "cli/why_words.h"
@@ -12,35 +14,17 @@
 
 #include <stdio.h>
 
+/* Of tasks that run, so many have a line. */
+#define RUNNING_MAX 8u
+
 typedef struct {
     guint64 job;
     guint64 after_seq, until_seq;
-    GHashTable *states;         /* of tasks: Berth__JobState */
-    const BerthIndexSet *tasks; /* only these; NULL = all */
-    gboolean is_of_one;         /* and that is one */
+    Berth__JobState state;
+    const BerthIndexSet *tasks; /* the one of an array; NULL = it is none */
 } History;
 
 /* --- what happened ------------------------------------------------------------------------------ */
-
-static Berth__JobState *state_of(const History *history, guint32 task)
-{
-    Berth__JobState *state = g_hash_table_lookup(history->states, GUINT_TO_POINTER(task));
-    if (state == NULL) {
-        state = g_new0(Berth__JobState, 1);
-        g_hash_table_insert(history->states, GUINT_TO_POINTER(task), state);
-    }
-    return state;
-}
-
-/* "job 42[7-99]: " of some tasks of an array, where it is not of one alone that is told. */
-static char *subject_of(const History *history, const Berth__Event *event)
-{
-    const BerthIndexRange range = berth_event_range(event);
-    if (!event->of_array || history->is_of_one)
-        return g_strdup("");
-    g_autofree char *tasks = berth_index_range_format(&range);
-    return g_strdup_printf("job %" G_GUINT64_FORMAT "[%s]: ", event->job, tasks);
-}
 
 static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
 {
@@ -49,12 +33,11 @@ static gboolean print_event(const ProtobufCMessage *item, gpointer user_data)
     history->after_seq = event->seq;
     if (!berth_event_is_of(event, history->tasks))
         return !ferror(stdout) && event->seq < history->until_seq;
-    g_autofree char *text = berth_why_event(event, state_of(history, event->task));
+    g_autofree char *text = berth_why_event(event, &history->state);
     g_autofree char *time = berth_format_time(event->time_usec);
     if (text != NULL) {
         g_autofree char *printable = berth_printable(text);
-        g_autofree char *subject = subject_of(history, event);
-        printf("  %s  %s%s\n", time != NULL ? time : "-", subject, printable);
+        printf("  %s  %s\n", time != NULL ? time : "-", printable);
     }
     return !ferror(stdout) && event->seq < history->until_seq;
 }
@@ -79,16 +62,10 @@ static gboolean tell_history(BerthCli *cli, const Berth__Job *job, const BerthIn
     Berth__ServerInfo *info = berth_cli_server_info(cli, error);
     if (info == NULL)
         return FALSE;
-    History history = {.job = job->id,
-                       .until_seq = info->last_seq,
-                       .tasks = tasks,
-                       .is_of_one = tasks != NULL && berth_index_set_count(tasks) == 1,
-                       .states = g_hash_table_new_full(NULL, NULL, NULL, g_free)};
+    History history = {.job = job->id, .until_seq = info->last_seq, .tasks = tasks};
     berth__server_info__free_unpacked(info, NULL);
     puts("What happened:");
-    gboolean ok = berth_cli_persist(cli, FALSE, print_history, &history, error);
-    g_hash_table_unref(history.states);
-    return ok;
+    return berth_cli_persist(cli, FALSE, print_history, &history, error);
 }
 
 /* --- now ---------------------------------------------------------------------------------------- */
@@ -114,126 +91,179 @@ static gboolean explain(BerthCli *cli, const Berth__Task *task, Berth__Explanati
     return FALSE;
 }
 
-/* What is known of a job. */
 typedef struct {
     Berth__Job *job;
-    Berth__Explanation **whys; /* by task; NULL: there is nothing to be told */
+    Berth__Job *next; /* has TASK, if JOB has not */
+    gboolean is_one;  /* a plain job, or a task that was named alone; else: several */
+    /* That is told of in sentences: of several the next that waits, NULL = none does. */
+    const Berth__Task *task;
+    Berth__Explanation *why; /* of it; NULL: there is nothing to be told */
 } Known;
-
-static void free_why(Berth__Explanation *why)
-{
-    berth__explanation__free_unpacked(why, NULL);
-}
 
 static void known_clear(Known *known)
 {
-    for (size_t i = 0; known->job != NULL && i < known->job->n_tasks; i++)
-        g_clear_pointer(&known->whys[i], free_why);
-    g_clear_pointer(&known->whys, g_free);
+    if (known->why != NULL)
+        berth__explanation__free_unpacked(known->why, NULL);
+    if (known->next != NULL)
+        berth__job__free_unpacked(known->next, NULL);
     if (known->job != NULL)
         berth__job__free_unpacked(known->job, NULL);
-    known->job = NULL;
+    *known = (Known){0};
 }
 
-static gboolean agrees(const Known *known, size_t i)
+static const Berth__Task *first_waiting(const Berth__Job *job)
 {
-    return known->whys[i] == NULL || known->whys[i]->state == known->job->tasks[i]->state;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i]->state == BERTH__JOB_STATE__PENDING)
+            return job->tasks[i];
+    return NULL;
 }
 
-/* Of an array, if nobody says of which: the next one that waits, and if none does those that run. */
-static Berth__Job *get_job(BerthCli *cli, const BerthCliTasks *named, GError **error)
+/* Of an array as a whole those that have never started are asked for by their indices. */
+static gboolean find_task(BerthCli *cli, const BerthCliTasks *named, Known *known, GError **error)
 {
-    Berth__Job *job = berth_get_job_tasks(cli, named->job, named->tasks, error);
-    if (job == NULL || named->tasks != NULL || job->n_unstarted == 0)
-        return job;
+    const Berth__Job *job = known->job = berth_get_job_tasks(cli, named->job, named->tasks, error);
+    if (job == NULL)
+        return FALSE;
+    known->task = berth_job_one_task(job, named->tasks);
+    known->is_one = job->array == NULL || known->task != NULL;
+    if (known->is_one)
+        return TRUE;
+    if (named->tasks != NULL || job->n_unstarted == 0) {
+        known->task = first_waiting(job);
+        return TRUE;
+    }
     g_autoptr(BerthIndexSet) next = berth_index_set_new();
     berth_index_set_add_one(next, job->unstarted[0]->first);
-    berth__job__free_unpacked(job, NULL);
-    return berth_get_job_tasks(cli, named->job, next, error);
+    known->next = berth_get_job_tasks(cli, named->job, next, error);
+    if (known->next == NULL)
+        return FALSE;
+    known->task = berth_job_one_task(known->next, next);
+    return TRUE;
 }
 
-/* *OUT_AGREES FALSE: a task has gone on between the two questions. */
-static gboolean ask(BerthCli *cli, const BerthCliTasks *named, Known *known, gboolean *out_agrees,
-                    GError **error)
+static gboolean ask(BerthCli *cli, const BerthCliTasks *named, Known *known, GError **error)
 {
-    *out_agrees = TRUE;
-    known->job = get_job(cli, named, error);
-    if (known->job == NULL)
-        return FALSE;
-    known->whys = g_new0(Berth__Explanation *, known->job->n_tasks + 1);
-    for (size_t i = 0; i < known->job->n_tasks; i++) {
-        if (!explain(cli, known->job->tasks[i], &known->whys[i], error))
-            return FALSE;
-        *out_agrees = *out_agrees && agrees(known, i);
-    }
-    return TRUE;
+    return find_task(cli, named, known, error) &&
+           (known->task == NULL || explain(cli, known->task, &known->why, error));
+}
+
+/* FALSE: the task has gone on between two questions. */
+static gboolean is_of_one_moment(const Known *known)
+{
+    const Berth__Task *task = known->task;
+    if (task == NULL)
+        return TRUE;
+    return (known->why == NULL || known->why->state == task->state) &&
+           (known->is_one || task->state == BERTH__JOB_STATE__PENDING);
 }
 
 /* Why it waits is no answer for one that has started meanwhile: it is asked for again once, and then left out. */
 static gboolean ask_of_one_moment(BerthCli *cli, const BerthCliTasks *named, Known *known,
                                   GError **error)
 {
-    gboolean is_one = FALSE;
-    if (!ask(cli, named, known, &is_one, error))
+    if (!ask(cli, named, known, error))
         return FALSE;
-    if (is_one)
+    if (is_of_one_moment(known))
         return TRUE;
     known_clear(known);
-    if (!ask(cli, named, known, &is_one, error))
+    if (!ask(cli, named, known, error))
         return FALSE;
-    for (size_t i = 0; i < known->job->n_tasks; i++)
-        if (!agrees(known, i))
-            g_clear_pointer(&known->whys[i], free_why);
+    if (is_of_one_moment(known))
+        return TRUE;
+    if (known->why != NULL)
+        berth__explanation__free_unpacked(known->why, NULL);
+    known->why = NULL;
+    if (!known->is_one)
+        known->task = NULL;
     return TRUE;
 }
 
-static void print_task(const Known *known, size_t i, gboolean is_alone)
+static void print_sentences(const Known *known)
 {
-    const Berth__Task *task = known->job->tasks[i];
-    g_autoptr(GPtrArray) lines = berth_why_now(known->job, task, known->whys[i]);
-    g_autofree char *name = berth_task_format(known->job, task);
-    if (!is_alone)
-        printf("Job %s: %s\n", name, berth_job_state_name(task->state));
-    for (guint line = 0; line < lines->len; line++) {
-        g_autofree char *printable = berth_printable(g_ptr_array_index(lines, line));
+    g_autoptr(GPtrArray) lines = berth_why_now(known->job, known->task, known->why);
+    for (guint i = 0; i < lines->len; i++) {
+        g_autofree char *printable = berth_printable(g_ptr_array_index(lines, i));
         printf("  %s\n", printable);
     }
 }
 
-/* A task that was named alone is told as a plain job is. */
-static void print_now(const Known *known, const BerthIndexSet *tasks)
+static void print_title(const Known *known, const BerthIndexSet *tasks)
 {
     const Berth__Job *job = known->job;
-    const Berth__Task *task = berth_job_one_task(job, tasks);
-    gboolean is_one = job->array == NULL || task != NULL;
-    g_autofree char *number = berth_tasks_format(job->id, is_one ? tasks : NULL);
+    const Berth__Task *task = known->is_one ? known->task : NULL;
+    g_autofree char *number = berth_tasks_format(job->id, tasks);
     g_autofree char *name = berth_printable(job->name);
     printf("Job %s%s%s%s of %s: %s\n", number, *name != '\0' ? " (" : "", name,
            *name != '\0' ? ")" : "", job->user,
            berth_job_state_name(berth_job_state_of(job, task)));
-    g_autofree char *counts = is_one ? NULL : berth_counts_format(job);
-    if (counts != NULL)
-        printf("  Of its tasks: %s\n", counts);
-    for (size_t i = 0; i < job->n_tasks; i++)
-        print_task(known, i, is_one);
 }
 
-static void print_now_as_json(const Known *known)
+/* --- several tasks ------------------------------------------------------------------------------ */
+
+static void print_waiting(const Known *known, guint32 n_waiting)
 {
-    for (size_t i = 0; i < known->job->n_tasks; i++)
-        if (known->whys[i] != NULL)
-            berth_cli_print_json(&known->whys[i]->base);
+    g_autofree char *name = known->task != NULL ? berth_task_format(known->job, known->task) : NULL;
+    if (name == NULL)
+        return;
+    if (n_waiting > 1)
+        printf("%u tasks wait; of %s, the next one:\n", n_waiting, name);
+    else
+        printf("%s waits:\n", name);
+    print_sentences(known);
 }
+
+/* The first of them, and how many more there are. */
+static void print_running(const Berth__Job *job, guint32 n_running)
+{
+    guint32 n = 0;
+    for (size_t i = 0; n < MIN(n_running, RUNNING_MAX) && i < job->n_tasks; i++) {
+        const Berth__Task *task = job->tasks[i];
+        if (task->state != BERTH__JOB_STATE__RUNNING && task->state != BERTH__JOB_STATE__SUSPENDED)
+            continue;
+        g_autofree char *name = berth_task_format(job, task);
+        g_autofree char *stands = berth_task_format_state(task);
+        g_autofree char *line = berth_printable(stands);
+        printf("  %s  %s\n", name, line);
+        n++;
+    }
+    if (n_running > n)
+        printf("  and %u more: berth ls --tasks %" G_GUINT64_FORMAT "\n", n_running - n, job->id);
+}
+
+static void print_several(const Known *known, const BerthIndexSet *tasks)
+{
+    const Berth__Job *job = known->job;
+    Berth__TaskCounts counts = berth_job_count(job, tasks != NULL);
+    g_autofree char *text = berth_counts_format(&counts);
+    g_autoptr(GPtrArray) asked = berth_request_lines(job, berth_terminal_width(stdout));
+    print_waiting(known, counts.pending);
+    printf("Of %s tasks: %s\n", tasks != NULL ? "these" : "its", text);
+    print_running(job, counts.running + counts.suspended);
+    if (asked->len > 0)
+        puts("What was asked of it, the latest last:");
+    for (guint i = 0; i < asked->len; i++)
+        puts(g_ptr_array_index(asked, i));
+    printf("berth why %" G_GUINT64_FORMAT "[INDEX] tells of one task in full.\n", job->id);
+}
+
+/* --- all of it ---------------------------------------------------------------------------------- */
 
 static gboolean tell_job(BerthCli *cli, const BerthCliTasks *named, GError **error)
 {
     Known known = {0};
     gboolean ok = ask_of_one_moment(cli, named, &known, error);
-    if (ok && cli->json)
-        print_now_as_json(&known);
-    else if (ok)
-        print_now(&known, named->tasks);
-    ok = ok && (cli->json || tell_history(cli, known.job, named->tasks, error));
+    if (ok && cli->json) {
+        if (known.why != NULL)
+            berth_cli_print_json(&known.why->base);
+    } else if (ok) {
+        print_title(&known, named->tasks);
+        if (!known.is_one)
+            print_several(&known, named->tasks);
+        else if (known.task != NULL)
+            print_sentences(&known);
+        ok = !known.is_one || tell_history(cli, known.job, named->tasks, error);
+    }
     known_clear(&known);
     return ok;
 }
@@ -244,11 +274,14 @@ gboolean berth_cli_why(BerthCli *cli, int argc, char **argv, int *out_status, GE
 {
     const GOptionEntry entries[] = {
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json,
-         "What the scheduler knows of unfinished tasks now, one JSON object per line", NULL},
+         "What the scheduler knows of each now, of an array of the next task that waits, as JSON",
+         NULL},
         {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]...",
                          "Says why jobs wait, and for what; why they run where they do; and why "
-                         "they were moved,\nfrozen, checkpointed, given more or ended.",
+                         "they were moved,\nfrozen, checkpointed, given more or ended. Of an array "
+                         "that is what its next task waits for,\nand how the others stand; "
+                         "JOB[INDEX] is one task, in full.",
                          NULL, out_status, error))
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);

@@ -214,17 +214,49 @@ static void events_name_tasks_and_ranges_of_them(void **state)
     cli_wait(cli);
 }
 
+/* However many tasks it has, one is asked after. */
 static void why_of_an_array_tells_of_the_next_that_waits(void **state)
 {
     ArrayScript *script = *state;
     g_autoptr(CliProcess) cli = run(script, "why 42", 0);
-    assert_contains(cli_out(cli), "Job 42 (sums) of alice: RUNNING\n");
-    assert_contains(cli_out(cli), "  Of its tasks: 4 running, 4 waiting, 1 completed, 1 failed\n");
-    assert_contains(cli_out(cli), "Job 42[7]: PENDING\n");
+    assert_string_equal(cli_out(cli), "Job 42 (sums) of alice: RUNNING\n"
+                                      "4 tasks wait; of 42[7], the next one:\n"
+                                      "  It waits: as many tasks of its array run as may.\n"
+                                      "Of its tasks: 4 running, 4 waiting, 1 completed, 1 failed\n"
+                                      "  42[2]  RUNNING on node2\n"
+                                      "  42[3]  RUNNING on node2\n"
+                                      "  42[4]  RUNNING on node2\n"
+                                      "  and 1 more: berth ls --tasks 42\n"
+                                      "berth why 42[INDEX] tells of one task in full.\n");
     assert_string_equal(script->asked->str, "Explain 42[7]\n");
+    assert_int_equal(script->n_gets, 2);
+    assert_int_equal(script->n_watches, 0); /* nor has it all that happened */
+    g_autoptr(CliProcess) json = run(script, "why --json 42", 0);
+    assert_string_equal(script->asked->str, "Explain 42[7]\n");
+}
+
+static void why_of_several_tasks_is_that_of_an_array(void **state)
+{
+    ArrayScript *script = *state;
+    g_autoptr(CliProcess) cli = run(script, "why 42[1,5-6]", 0);
+    assert_contains(cli_out(cli), "Job 42[1,5-6] (sums) of alice: RUNNING\n42[6] waits:\n  It ");
+    assert_contains(cli_out(cli), "Of these tasks: 1 running, 1 waiting, 1 failed\n"
+                                  "  42[5]  RUNNING on node2\n"
+                                  "berth why 42[INDEX]");
+    assert_string_equal(script->asked->str, "Explain 42[6]\n");
+    script->tasks = "CFRRCCCCCC";
+    g_autoptr(CliProcess) runs = run(script, "why 42", 0);
+    assert_contains(cli_out(runs), "Job 42 (sums) of alice: RUNNING\nOf its tasks: 2 running, ");
+    assert_string_equal(script->asked->str, "");
+}
+
+static void why_of_a_task_is_that_of_a_job(void **state)
+{
+    ArrayScript *script = *state;
     g_autoptr(CliProcess) one = run(script, "why 42[2]", 0);
     assert_contains(cli_out(one), "Job 42[2] (sums) of alice: RUNNING\n  It runs on ");
-    assert_null(strstr(cli_out(one), "Of its tasks"));
+    assert_contains(cli_out(one), "What happened:\n");
+    assert_null(strstr(cli_out(one), "tasks: "));
     assert_string_equal(script->asked->str, "Explain 42[2]\n");
 }
 
@@ -399,6 +431,8 @@ int main(void)
         SCRIPTED(show_of_a_task_is_that_of_a_job),
         SCRIPTED(events_name_tasks_and_ranges_of_them),
         SCRIPTED(why_of_an_array_tells_of_the_next_that_waits),
+        SCRIPTED(why_of_several_tasks_is_that_of_an_array),
+        SCRIPTED(why_of_a_task_is_that_of_a_job),
         SCRIPTED(wait_for_an_array_waits_for_all_its_tasks),
         SCRIPTED(wait_for_a_task_is_for_that_alone),
         SCRIPTED(wait_for_an_array_waits_for_its_output),

@@ -274,6 +274,8 @@ static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest
 {
     Berth__Explanation why = BERTH__EXPLANATION__INIT;
     why.state = state_of(script_of(service)->tasks[request->task]);
+    if (why.state == BERTH__JOB_STATE__PENDING)
+        why.reason = BERTH__REASON__REASON_ARRAY_THROTTLE;
     note_one(service, "Explain", request->job, request->task);
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
 }

@@ -73,15 +73,23 @@ static void counts_format_names_the_states_that_there_are(void **state)
 {
     Array array;
     make(&array, NULL, 0);
-    g_autofree char *none = berth_counts_format(&array.job);
+    Berth__TaskCounts counts = berth_job_count(&array.job, FALSE);
+    g_autofree char *none = berth_counts_format(&counts);
     assert_string_equal(none, "");
     array.counts.pending = 96;
     array.counts.running = 3;
     array.counts.failed = 1;
-    g_autofree char *some = berth_counts_format(&array.job);
+    counts = berth_job_count(&array.job, FALSE);
+    g_autofree char *some = berth_counts_format(&counts);
     assert_string_equal(some, "3 running, 96 waiting, 1 failed");
+    array.job.n_tasks = 1;
+    array.task.state = BERTH__JOB_STATE__TIMEOUT;
+    counts = berth_job_count(&array.job, TRUE);
+    g_autofree char *present = berth_counts_format(&counts);
+    assert_string_equal(present, "1 out of time");
     array.job.counts = NULL;
-    g_autofree char *unknown = berth_counts_format(&array.job);
+    counts = berth_job_count(&array.job, FALSE);
+    g_autofree char *unknown = berth_counts_format(&counts);
     assert_string_equal(unknown, "");
 }
 
