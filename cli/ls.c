@@ -110,33 +110,56 @@ static gboolean is_wanted(const Listing *listing, Berth__JobState state)
     return listing->states->len == 0;
 }
 
+static gboolean is_open(const Berth__Task *task)
+{
+    return !berth_job_state_is_final((BerthJobState)task->state);
+}
+
+/* Tasks of PAGE that are wanted. (transfer container) */
+static GPtrArray *wanted_of(const Listing *listing, const Berth__Job *page, gboolean only_open)
+{
+    GPtrArray *wanted = g_ptr_array_new();
+    for (size_t i = 0; i < page->n_tasks; i++)
+        if (is_wanted(listing, page->tasks[i]->state) && (!only_open || is_open(page->tasks[i])))
+            g_ptr_array_add(wanted, page->tasks[i]);
+    return wanted;
+}
+
+static void print_with(const Berth__Job *page, const GPtrArray *tasks)
+{
+    Berth__Job shown = *page;
+    shown.tasks = (Berth__Task **)tasks->pdata;
+    shown.n_tasks = tasks->len;
+    berth_cli_print_json(&shown.base);
+}
+
+static void add_page(const Listing *listing, const Berth__Job *page, gboolean only_open)
+{
+    g_autoptr(GPtrArray) wanted = wanted_of(listing, page, only_open);
+    if (listing->cli->json && wanted->len > 0)
+        print_with(page, wanted);
+    for (guint i = 0; !listing->cli->json && i < wanted->len; i++)
+        add_row(listing->table, page, g_ptr_array_index(wanted, i));
+}
+
 /* Those that were named. */
 static void add_named(const Berth__Job *page, gpointer user_data)
 {
-    const Listing *listing = user_data;
-    if (listing->cli->json)
-        berth_cli_print_json(&page->base);
-    for (size_t i = 0; !listing->cli->json && i < page->n_tasks; i++)
-        if (is_wanted(listing, page->tasks[i]->state))
-            add_row(listing->table, page, page->tasks[i]);
+    add_page(user_data, page, FALSE);
 }
 
 /* Those that have not ended: the output of others may still be copied. */
 static void add_open(const Berth__Job *page, gpointer user_data)
 {
-    const Listing *listing = user_data;
-    for (size_t i = 0; i < page->n_tasks; i++)
-        if (!berth_job_state_is_final((BerthJobState)page->tasks[i]->state))
-            add_row(listing->table, page, page->tasks[i]);
+    add_page(user_data, page, TRUE);
 }
 
 /* The list has the first of them. */
-static gboolean add_tasks(const Listing *listing, const Berth__Job *job, GError **error)
+static gboolean add_further(const Listing *listing, const Berth__Job *job, GError **error)
 {
     const BerthCliTasks named = {job->id, NULL};
     guint64 n_open =
         job->counts != NULL ? (guint64)job->counts->running + job->counts->suspended : 0;
-    add_open(job, (gpointer)listing);
     if (job->n_tasks == 0 || n_open <= job->n_tasks)
         return TRUE;
     return berth_get_task_pages(listing->cli, &named, &job->tasks[job->n_tasks - 1]->index,
@@ -145,12 +168,17 @@ static gboolean add_tasks(const Listing *listing, const Berth__Job *job, GError 
 
 static gboolean add_job(const Listing *listing, const Berth__Job *job, GError **error)
 {
-    if (listing->cli->json) {
+    gboolean with_tasks = job->array != NULL && listing->with_tasks;
+    g_autoptr(GPtrArray) wanted = with_tasks ? wanted_of(listing, job, TRUE) : NULL;
+    if (listing->cli->json && with_tasks)
+        print_with(job, wanted);
+    else if (listing->cli->json)
         berth_cli_print_json(&job->base);
-        return TRUE;
-    }
-    add_row(listing->table, job, berth_job_one_task(job, NULL));
-    return job->array == NULL || !listing->with_tasks || add_tasks(listing, job, error);
+    else
+        add_row(listing->table, job, berth_job_one_task(job, NULL));
+    for (guint i = 0; !listing->cli->json && with_tasks && i < wanted->len; i++)
+        add_row(listing->table, job, g_ptr_array_index(wanted, i));
+    return !with_tasks || add_further(listing, job, error);
 }
 
 static gboolean parse_states(const char *text, GArray *states, GError **error)

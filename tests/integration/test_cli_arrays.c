@@ -156,6 +156,40 @@ static void ls_of_tasks_has_a_line_for_each(void **state)
     assert_contains(cli_out(json), "\"index\":1,");
 }
 
+/* (transfer full): the indices in the lines of JSON of LINE, line by line: "2 3 4 |5 |" */
+static char *listed(ArrayScript *script, const char *line)
+{
+    g_autoptr(CliProcess) cli = run(script, line, 0);
+    GString *indices = g_string_new(NULL);
+    g_auto(GStrv) lines = g_strsplit(g_strchomp((char *)cli_out(cli)), "\n", -1);
+    for (char **one = lines; *one != NULL; one++) {
+        for (const char *at = *one; (at = strstr(at, "\"index\":")) != NULL; at++)
+            g_string_append_printf(indices, "%u ",
+                                   (guint)g_ascii_strtoull(at + strlen("\"index\":"), NULL, 10));
+        g_string_append_c(indices, '|');
+    }
+    return g_string_free(indices, FALSE);
+}
+
+static void ls_has_only_tasks_in_the_states_that_are_named(void **state)
+{
+    static const char *const cases[][2] = {
+        {"ls --json -s failed 42[0-9]", "1 |"},
+        {"ls --json -s running,failed 42[0-9]", "1 2 |3 4 5 |"},
+        {"ls --json -s timeout 42[0-9]", ""},
+        {"ls --json --tasks", "2 3 4 |5 6 |"},
+        {"ls --json --tasks -s pending", "|6 |"},
+        {"ls --json", "2 3 4 |"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autofree char *indices = listed(*state, cases[i][0]);
+        assert_string_equal(indices, cases[i][1]);
+    }
+    g_autoptr(CliProcess) table = run(*state, "ls --tasks -s pending", 0);
+    assert_contains(cli_out(table), "42[6]  sums");
+    assert_null(strstr(cli_out(table), "42[2]"));
+}
+
 static void show_of_an_array_is_a_summary(void **state)
 {
     ArrayScript *script = *state;
@@ -427,6 +461,7 @@ int main(void)
         SCRIPTED(ls_has_one_line_for_an_array),
         SCRIPTED(ls_tasks_has_those_that_have_started_and_not_ended),
         SCRIPTED(ls_of_tasks_has_a_line_for_each),
+        SCRIPTED(ls_has_only_tasks_in_the_states_that_are_named),
         SCRIPTED(show_of_an_array_is_a_summary),
         SCRIPTED(show_of_a_task_is_that_of_a_job),
         SCRIPTED(events_name_tasks_and_ranges_of_them),
