@@ -154,13 +154,14 @@ static void add_open(const Berth__Job *page, gpointer user_data)
     add_page(user_data, page, TRUE);
 }
 
-/* The list has the first of them. */
+/* The list has the first of them, and of those that have ended some. */
 static gboolean add_further(const Listing *listing, const Berth__Job *job, GError **error)
 {
     const BerthCliTasks named = {job->id, NULL};
-    guint64 n_open =
-        job->counts != NULL ? (guint64)job->counts->running + job->counts->suspended : 0;
-    if (job->n_tasks == 0 || n_open <= job->n_tasks)
+    guint64 n_listed = 0;
+    for (size_t i = 0; i < job->n_tasks; i++)
+        n_listed += is_open(job->tasks[i]) ? 1 : 0;
+    if (job->n_tasks == 0 || berth_job_n_open(job) <= n_listed)
         return TRUE;
     return berth_get_task_pages(listing->cli, &named, &job->tasks[job->n_tasks - 1]->index,
                                 add_open, (gpointer)listing, error);

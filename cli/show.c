@@ -8,6 +8,7 @@
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/id.h"
+#include "common/types.h"
 #include "common/units.h"
 #include "common/words.h"
 
@@ -341,7 +342,6 @@ static void print_array(const Berth__Job *job)
     berth_print_field("Not started", unstarted);
 }
 
-/* One that was not named, in a line. */
 static void print_open(const Berth__Job *job, const Berth__Task *task)
 {
     g_autofree char *name = berth_task_format(job, task);
@@ -349,24 +349,30 @@ static void print_open(const Berth__Job *job, const Berth__Task *task)
     berth_print_field(name, line);
 }
 
-/* How its tasks stand; those that have started and not ended, unless some were NAMED, in a line each. */
-static void print_tasks(const Berth__Job *job, gboolean named)
+/* Those that have started and not ended, in a line each: the first of them, and how many more there are. */
+static void print_open_tasks(const Berth__Job *job)
 {
-    guint64 n_open =
-        job->counts != NULL ? (guint64)job->counts->running + job->counts->suspended : 0;
-    print_array(job);
+    guint64 n_open = berth_job_n_open(job);
+    guint64 n = 0;
+    for (size_t i = 0; i < job->n_tasks; i++) {
+        if (berth_job_state_is_final((BerthJobState)job->tasks[i]->state))
+            continue;
+        print_open(job, job->tasks[i]);
+        n++;
+    }
+    if (n_open > n)
+        printf("and %" G_GUINT64_FORMAT " more: berth ls --tasks %" G_GUINT64_FORMAT "\n",
+               n_open - n, job->id);
+}
+
+/* Those that were named. */
+static void print_named_tasks(const Berth__Job *job)
+{
     for (size_t i = 0; i < job->n_tasks; i++) {
         g_autofree char *name = berth_task_format(job, job->tasks[i]);
-        if (!named) {
-            print_open(job, job->tasks[i]);
-            continue;
-        }
         berth_print_field(name, berth_job_state_name(job->tasks[i]->state));
         print_task(job->tasks[i]);
     }
-    if (!named && n_open > job->n_tasks)
-        printf("and %" G_GUINT64_FORMAT " more: berth ls --tasks %" G_GUINT64_FORMAT "\n",
-               n_open - job->n_tasks, job->id);
 }
 
 /* TASKS: those that somebody asked for; NULL = the job. A task alone is shown as a plain job is. */
@@ -393,7 +399,11 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks)
     if (job->spec != NULL)
         print_spec(job->spec, job, task);
     if (!is_one)
-        print_tasks(job, tasks != NULL);
+        print_array(job);
+    if (!is_one && tasks != NULL)
+        print_named_tasks(job);
+    else if (!is_one)
+        print_open_tasks(job);
     else if (task != NULL)
         print_task(task);
     print_requests(job);

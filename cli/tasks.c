@@ -6,6 +6,11 @@
 
 #include <string.h>
 
+static BerthIndexRange range_of(const Berth__IndexRange *range)
+{
+    return (BerthIndexRange){range->first, range->last, MAX(range->step, 1)};
+}
+
 /* --- what is meant ----------------------------------------------------------------------------- */
 
 const Berth__Task *berth_job_one_task(const Berth__Job *job, const BerthIndexSet *tasks)
@@ -77,6 +82,18 @@ Berth__TaskCounts berth_job_count(const Berth__Job *job, gboolean only_present)
     return counts;
 }
 
+guint64 berth_job_n_open(const Berth__Job *job)
+{
+    const Berth__TaskCounts counts = berth_job_count(job, FALSE);
+    guint64 n_unended = (guint64)counts.pending + counts.running + counts.suspended;
+    guint64 n_unstarted = 0;
+    for (size_t i = 0; i < job->n_unstarted; i++) {
+        const BerthIndexRange range = range_of(job->unstarted[i]);
+        n_unstarted += berth_index_range_count(&range);
+    }
+    return n_unended - MIN(n_unended, n_unstarted);
+}
+
 /* --- how it is written -------------------------------------------------------------------------- */
 
 /* Of tasks in messages. */
@@ -99,7 +116,7 @@ char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges, gsiz
     GString *text = g_string_new(NULL);
     gboolean has_room = TRUE;
     for (gsize i = 0; has_room && i < n_ranges; i++) {
-        const BerthIndexRange range = {ranges[i]->first, ranges[i]->last, MAX(ranges[i]->step, 1)};
+        const BerthIndexRange range = range_of(ranges[i]);
         if (range.last >= range.first)
             has_room = append_range(text, &range, width);
     }

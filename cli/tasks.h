@@ -21,6 +21,8 @@ gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks
 char *berth_array_format(const Berth__Job *job, gsize width);
 /* How many tasks of an array stand how: all, or only those that JOB has. */
 Berth__TaskCounts berth_job_count(const Berth__Job *job, gboolean only_present);
+/* How many tasks of an array have started and not ended: those that were requeued, and wait, too. */
+guint64 berth_job_n_open(const Berth__Job *job);
 /* "3 running, 96 waiting, 1 failed". */
 char *berth_counts_format(const Berth__TaskCounts *counts);
 /* "0-9,20"; "" of none; likewise. */

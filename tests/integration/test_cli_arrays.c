@@ -203,13 +203,28 @@ static void show_of_an_array_is_a_summary(void **state)
         "Not started      7-9\n",
         "42[2]            RUNNING on node2\n",
         "Output file      /tmp/out-%j-%a\n",
-        "and 1 more: berth ls --tasks 42\n"};
+        "and 2 more: berth ls --tasks 42\n"}; /* one of them was requeued, and waits */
     for (gsize i = 0; i < G_N_ELEMENTS(parts); i++)
         assert_contains(cli_out(cli), parts[i]);
     assert_null(strstr(cli_out(cli), "42[5]")); /* it is no more than one answer */
     script->tasks = "WWWWWWWWWW";
     g_autoptr(CliProcess) waits = run(script, "show 42", 0);
     assert_contains(cli_out(waits), "Not started      0-9\n");
+    assert_null(strstr(cli_out(waits), "more: "));
+}
+
+/* Whose output is copied yet is none of those that have not. */
+static void tasks_that_have_ended_are_not_counted_as_listed(void **state)
+{
+    ArrayScript *script = *state;
+    script->tasks = "CCRPPWWWWW";
+    script->output_pending = TRUE;
+    g_autoptr(CliProcess) show = run(script, "show 42", 0);
+    assert_null(strstr(cli_out(show), "42[0]"));
+    assert_contains(cli_out(show), "42[2]            RUNNING on node2\n"
+                                   "and 2 more: berth ls --tasks 42\n");
+    g_autofree char *indices = listed(script, "ls --json --tasks");
+    assert_string_equal(indices, "2 |3 4 |");
 }
 
 static void show_of_a_task_is_that_of_a_job(void **state)
@@ -463,6 +478,7 @@ int main(void)
         SCRIPTED(ls_of_tasks_has_a_line_for_each),
         SCRIPTED(ls_has_only_tasks_in_the_states_that_are_named),
         SCRIPTED(show_of_an_array_is_a_summary),
+        SCRIPTED(tasks_that_have_ended_are_not_counted_as_listed),
         SCRIPTED(show_of_a_task_is_that_of_a_job),
         SCRIPTED(events_name_tasks_and_ranges_of_them),
         SCRIPTED(why_of_an_array_tells_of_the_next_that_waits),

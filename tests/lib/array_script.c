@@ -136,7 +136,7 @@ static void add_task(const ArrayScript *script, Words *words, guint32 index)
 static void add_open(const ArrayScript *script, Words *words, guint32 from)
 {
     for (guint32 i = from; i < N_TASKS && words->job.n_tasks < PAGE_SIZE; i++)
-        if (strchr("RSP", script->tasks[i]) != NULL || script->output_pending)
+        if (strchr(script->output_pending ? "RSPCFL" : "RSP", script->tasks[i]) != NULL)
             add_task(script, words, i);
 }
 

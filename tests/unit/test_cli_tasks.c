@@ -93,6 +93,24 @@ static void counts_format_names_the_states_that_there_are(void **state)
     assert_string_equal(unknown, "");
 }
 
+static void job_n_open_is_of_those_that_have_started(void **state)
+{
+    static const BerthIndexRange unstarted[] = {{10, 18, 2}, {90, 99, 1}, {200, 200, 0}};
+    Array array;
+    make(&array, unstarted, G_N_ELEMENTS(unstarted));
+    array.job.unstarted = array.pointers;
+    array.job.n_unstarted = G_N_ELEMENTS(unstarted);
+    array.counts.pending = 5 + 10 + 1;
+    assert_int_equal(berth_job_n_open(&array.job), 0);
+    array.counts.pending += 3; /* were requeued */
+    array.counts.running = 4;
+    array.counts.suspended = 2;
+    array.counts.failed = 7;
+    assert_int_equal(berth_job_n_open(&array.job), 3 + 4 + 2);
+    array.job.counts = NULL;
+    assert_int_equal(berth_job_n_open(&array.job), 0);
+}
+
 static void tasks_format_names_job_and_indices(void **state)
 {
     static const struct {
@@ -205,6 +223,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(array_format_is_cut_to_the_width),
         cmocka_unit_test(counts_format_names_the_states_that_there_are),
+        cmocka_unit_test(job_n_open_is_of_those_that_have_started),
         cmocka_unit_test(tasks_format_names_job_and_indices),
         cmocka_unit_test(task_format_names_those_that_ended_together),
         cmocka_unit_test(one_task_is_the_one_that_was_named),
