@@ -30,12 +30,8 @@ typedef struct {
 static void append_subject(GString *line, const Berth__Event *event)
 {
     if (event->job != 0) {
-        g_string_append_printf(line, "job %" G_GUINT64_FORMAT, event->job);
-        if (event->of_array) {
-            const BerthIndexRange range = berth_event_range(event);
-            g_autofree char *tasks = berth_index_range_format(&range);
-            g_string_append_printf(line, "[%s]", tasks);
-        }
+        g_autofree char *name = berth_event_task_format(event);
+        g_string_append_printf(line, "job %s", name);
     } else if (*event->node != '\0') {
         g_string_append_printf(line, "node %s", event->node);
     } else {

@@ -22,8 +22,7 @@ typedef struct {
 
 static char *name_of(const BerthFollow *follow)
 {
-    return follow->of_array ? berth_task_id_format(follow->job, follow->task)
-                            : berth_job_id_format(follow->job);
+    return berth_task_name_format(follow->job, follow->of_array, follow->task);
 }
 
 /* A descriptor that others made non-blocking (a terminal that is shared) is waited for. */

@@ -52,8 +52,7 @@ static void say(BerthPendingNote *note, const Berth__Task *task)
         return;
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *printable = berth_printable(reason);
-    g_autofree char *name = note->of_array ? berth_task_id_format(note->job, note->task)
-                                           : berth_job_id_format(note->job);
+    g_autofree char *name = berth_task_name_format(note->job, note->of_array, note->task);
     fprintf(stderr, "%s: job %s is %s: %s\n", g_get_prgname(), name,
             is_pending ? "pending" : "suspended", printable);
     note->said = task->reason;

@@ -142,14 +142,23 @@ char *berth_tasks_format(guint64 job, const BerthIndexSet *tasks)
     return g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job, text->str);
 }
 
+static char *format_range(guint64 job, gboolean of_array, BerthIndexRange range)
+{
+    if (!of_array)
+        return berth_job_id_format(job);
+    g_autofree char *indices = berth_index_range_format(&range);
+    return g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job, indices);
+}
+
 char *berth_task_format(const Berth__Job *job, const Berth__Task *task)
 {
-    const BerthIndexRange range =
-        berth_index_range_of(task->index, task->rest_last, task->rest_step);
-    if (job->array == NULL)
-        return berth_job_id_format(job->id);
-    g_autofree char *index = berth_index_range_format(&range);
-    return g_strdup_printf("%" G_GUINT64_FORMAT "[%s]", job->id, index);
+    return format_range(job->id, job->array != NULL,
+                        berth_index_range_of(task->index, task->rest_last, task->rest_step));
+}
+
+char *berth_event_task_format(const Berth__Event *event)
+{
+    return format_range(event->job, event->of_array, berth_event_range(event));
 }
 
 char *berth_counts_format(const Berth__TaskCounts *counts)

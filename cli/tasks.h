@@ -31,3 +31,5 @@ char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges, gsiz
 char *berth_tasks_format(guint64 job, const BerthIndexSet *tasks);
 /* "42", of an array "42[7]", or "42[7-99]": tasks that ended together. */
 char *berth_task_format(const Berth__Job *job, const Berth__Task *task);
+/* Likewise what EVENT is of. */
+char *berth_event_task_format(const Berth__Event *event);

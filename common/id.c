@@ -42,6 +42,11 @@ char *berth_task_id_format(guint64 job, guint32 task)
     return g_strdup_printf("%" G_GUINT64_FORMAT "[%" G_GUINT32_FORMAT "]", job, task);
 }
 
+char *berth_task_name_format(guint64 job, gboolean of_array, guint32 task)
+{
+    return of_array ? berth_task_id_format(job, task) : berth_job_id_format(job);
+}
+
 gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,
                                GError **error)
 {

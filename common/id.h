@@ -12,6 +12,9 @@
 char *berth_job_id_format(guint64 job);
 /* "123[4]": one task of an array job. */
 char *berth_task_id_format(guint64 job, guint32 task);
+/* The second form if the job is an array, else the first. */
+char *berth_task_name_format(guint64 job, gboolean of_array, guint32 task);
+
 /* "123", or some tasks of an array: "123[4]", "123[0-9,20]". OUT_TASKS: (transfer full), NULL of the first form. The one form
  * here that has many spellings. Job numbers start at 1. */
 gboolean berth_job_tasks_parse(const char *text, guint64 *out_job, BerthIndexSet **out_tasks,

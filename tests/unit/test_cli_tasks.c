@@ -194,6 +194,21 @@ static void event_is_of_the_tasks_that_it_ranges_over(void **state)
     }
 }
 
+static void event_task_format_is_that_of_a_task(void **state)
+{
+    Berth__Event event = BERTH__EVENT__INIT;
+    event.job = 42;
+    g_autofree char *plain = berth_event_task_format(&event);
+    assert_string_equal(plain, "42");
+    event.of_array = TRUE;
+    g_autofree char *first = berth_event_task_format(&event);
+    assert_string_equal(first, "42[0]");
+    event.rest_last = 98;
+    event.rest_step = 2;
+    g_autofree char *range = berth_event_task_format(&event);
+    assert_string_equal(range, "42[0-98:2]");
+}
+
 /* Of a whole array it is no command's. */
 static void job_exit_status_of_an_array_is_0_if_all_have_completed(void **state)
 {
@@ -228,6 +243,7 @@ int main(void)
         cmocka_unit_test(task_format_names_those_that_ended_together),
         cmocka_unit_test(one_task_is_the_one_that_was_named),
         cmocka_unit_test(event_is_of_the_tasks_that_it_ranges_over),
+        cmocka_unit_test(event_task_format_is_that_of_a_task),
         cmocka_unit_test(job_exit_status_of_an_array_is_0_if_all_have_completed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

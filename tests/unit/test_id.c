@@ -58,6 +58,10 @@ static void job_and_task_ids_are_formatted(void **state)
     g_autofree char *task = berth_task_id_format(123, 4);
     assert_string_equal(job, "123");
     assert_string_equal(task, "123[4]");
+    g_autofree char *plain = berth_task_name_format(123, FALSE, 0);
+    g_autofree char *first = berth_task_name_format(123, TRUE, 0);
+    assert_string_equal(plain, "123");
+    assert_string_equal(first, "123[0]");
 }
 
 static void guest_ids_are_hash_table_keys(void **state)
