@@ -54,6 +54,7 @@ static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
     Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
     request.job = op->job;
     request.checkpoint = ((const Save *)(const void *)op)->checkpoint;
+    request.of_array = op->tasks != NULL;
     if (op->tasks != NULL)
         request.task = berth_index_set_last(op->tasks);
     if (op->reason != NULL)
@@ -135,7 +136,7 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
 }
 
 /* JOB or JOB[INDEX], and CHECKPOINT if there is one: 0 = there is not. */
-static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthCliTasks *out_named,
+static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthCliTask *out_task,
                                guint32 *out_checkpoint, int *out_status, GError **error)
 {
     guint64 checkpoint = 0;
@@ -147,7 +148,7 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthC
         return FALSE;
     }
     *out_status = BERTH_EXIT_USAGE;
-    if (!berth_cli_task_argument(argv[1], out_named, error))
+    if (!berth_cli_task_argument(argv[1], out_task, error))
         return FALSE;
     if (argc == 3 && !g_ascii_string_to_unsigned(argv[2], 10, 1, G_MAXUINT32, &checkpoint, NULL)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -164,7 +165,7 @@ static gboolean read_arguments(int argc, char **argv, gboolean is_needed, BerthC
 gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     g_autofree char *reason = NULL;
-    BerthCliTasks named = {0};
+    BerthCliTask named = {0};
     Save save = {.op = {.class = &restore_class, .cli = cli}};
     const GOptionEntry entries[] = {
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &save.op.waits,
@@ -180,13 +181,13 @@ gboolean berth_cli_restore(BerthCli *cli, int argc, char **argv, int *out_status
             NULL, out_status, error) ||
         !read_arguments(argc, argv, FALSE, &named, &save.checkpoint, out_status, error))
         return FALSE;
+    g_autoptr(BerthIndexSet) tasks = named.of_array ? berth_index_set_new() : NULL;
+    if (tasks != NULL)
+        berth_index_set_add_one(tasks, named.task);
     save.op.job = named.job;
-    save.op.tasks = named.tasks;
+    save.op.tasks = tasks;
     save.op.reason = reason;
-    gboolean ok =
-        (named.tasks != NULL || berth_check_plain(cli, named.job, error)) && save_one(&save, error);
-    g_clear_pointer(&named.tasks, berth_index_set_free);
-    return ok;
+    return save_one(&save, error);
 }
 
 /* --- those that there are -------------------------------------------------------------------- */
@@ -272,7 +273,7 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
                                  GError **error)
 {
     g_autofree char *reason = NULL;
-    BerthCliTasks named = {0};
+    BerthCliTask named = {0};
     Berth__RemoveCheckpointRequest request = BERTH__REMOVE_CHECKPOINT_REQUEST__INIT;
     const GOptionEntry entries[] = {
         BERTH_CLI_REASON(&reason),
@@ -285,10 +286,8 @@ gboolean berth_cli_checkpoint_rm(BerthCli *cli, int argc, char **argv, int *out_
         !read_arguments(argc, argv, TRUE, &named, &request.checkpoint, out_status, error))
         return FALSE;
     request.job = named.job;
-    if (named.tasks == NULL && !berth_check_plain(cli, named.job, error))
-        return FALSE;
-    request.task = named.tasks != NULL ? berth_index_set_last(named.tasks) : 0;
-    g_clear_pointer(&named.tasks, berth_index_set_free);
+    request.of_array = named.of_array;
+    request.task = named.task;
     if (!berth_cli_connect(cli, error))
         return FALSE;
     if (reason != NULL)

@@ -143,15 +143,15 @@ gboolean berth_cli_check_one_task(const char *text, const BerthCliTasks *named, 
     return FALSE;
 }
 
-gboolean berth_cli_task_argument(const char *text, BerthCliTasks *out_named, GError **error)
+gboolean berth_cli_task_argument(const char *text, BerthCliTask *out_task, GError **error)
 {
     BerthCliTasks named = {0};
     if (!berth_job_tasks_parse(text, &named.job, &named.tasks, error))
         return FALSE;
-    if (berth_cli_check_one_task(text, &named, error)) {
-        *out_named = named;
-        return TRUE;
-    }
+    gboolean ok = berth_cli_check_one_task(text, &named, error);
+    if (ok)
+        *out_task = (BerthCliTask){named.job, named.tasks != NULL,
+                                   named.tasks != NULL ? berth_index_set_last(named.tasks) : 0};
     clear_tasks(&named);
-    return FALSE;
+    return ok;
 }

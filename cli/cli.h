@@ -105,8 +105,16 @@ GArray *berth_cli_job_arguments(int argc, char **argv, int *out_status, GError *
 
 /* Whether NAMED, read from TEXT, is one task at most, or a whole job. INVALID_ARGUMENT. */
 gboolean berth_cli_check_one_task(const char *text, const BerthCliTasks *named, GError **error);
-/* "JOB" or "JOB[7]". *OUT_NAMED: (transfer full). INVALID_ARGUMENT: it is neither. */
-gboolean berth_cli_task_argument(const char *text, BerthCliTasks *out_named, GError **error);
+
+/* The task of a plain job, or one of an array; which of them JOB is the daemon knows. */
+typedef struct {
+    guint64 job;
+    gboolean of_array; /* it was named: */
+    guint32 task;
+} BerthCliTask;
+
+/* "JOB" or "JOB[7]". INVALID_ARGUMENT: it is neither. */
+gboolean berth_cli_task_argument(const char *text, BerthCliTask *out_task, GError **error);
 
 /* Sets a usage error and *out_status. Always FALSE. */
 gboolean berth_cli_usage_error(int *out_status, GError **error, const char *format, ...)

@@ -5,7 +5,6 @@
 #include "cli/cli.h"
 
 #include "cli/exec_client.h"
-#include "cli/job_get.h"
 #include "cli/terminal.h"
 #include "common/error.h"
 #include "common/write.h"
@@ -200,29 +199,24 @@ static void run(BerthCli *cli, Exec *exec, const Berth__ExecRequest *request)
     g_clear_pointer(&exec->loop, g_main_loop_unref);
 }
 
-typedef struct {
-    Berth__GuestId id;
-    gboolean is_whole; /* no task was named: it is to be no array */
-} Target;
-
 /* JOB or JOB[INDEX]. */
-static gboolean read_job(int argc, char **argv, Target *target, int *out_status, GError **error)
+static gboolean read_job(int argc, char **argv, Berth__ExecRequest *request, int *out_status,
+                         GError **error)
 {
-    BerthCliTasks named = {0};
+    BerthCliTask task = {0};
     if (argc < 2)
         return berth_cli_usage_error(out_status, error, "name a job (see %s --help)", argv[0]);
-    if (!berth_cli_task_argument(argv[1], &named, error))
+    if (!berth_cli_task_argument(argv[1], &task, error))
         return FALSE;
-    target->id.job = named.job;
-    target->id.task = named.tasks != NULL ? berth_index_set_last(named.tasks) : 0;
-    target->is_whole = named.tasks == NULL;
-    g_clear_pointer(&named.tasks, berth_index_set_free);
+    request->guest->job = task.job;
+    request->guest->task = task.task;
+    request->of_array = task.of_array;
     return TRUE;
 }
 
 /* A job, and the command after it. */
-static gboolean read_arguments(int argc, char **argv, Berth__ExecRequest *request, Target *target,
-                               int *out_status, GError **error)
+static gboolean read_arguments(int argc, char **argv, Berth__ExecRequest *request, int *out_status,
+                               GError **error)
 {
     int first = argc > 2 && g_str_equal(argv[2], "--") ? 3 : 2;
     if (first >= argc)
@@ -230,25 +224,21 @@ static gboolean read_arguments(int argc, char **argv, Berth__ExecRequest *reques
                                      argv[0]);
     request->command = argv + first;
     request->n_command = (gsize)(argc - first);
-    return read_job(argc, argv, target, out_status, error);
+    return read_job(argc, argv, request, out_status, error);
 }
 
-/* Runs what REQUEST says in TARGET; on the terminal, if HAS_TERMINAL. */
-static gboolean run_request(BerthCli *cli, Berth__ExecRequest *request, Target *target,
-                            gboolean has_input, gboolean has_terminal, int *out_status,
-                            GError **error)
+/* Runs what REQUEST says; on the terminal, if HAS_TERMINAL. */
+static gboolean run_request(BerthCli *cli, Berth__ExecRequest *request, gboolean has_input,
+                            gboolean has_terminal, int *out_status, GError **error)
 {
     Berth__Terminal terminal = BERTH__TERMINAL__INIT;
     Exec exec = {.has_input = has_input,
                  .has_terminal = has_terminal,
                  .escape = {.at_start = TRUE},
                  .status = BERTH_EXIT_BERTH};
-    if ((target->is_whole ? !berth_check_plain(cli, target->id.job, error)
-                          : !berth_cli_connect(cli, error)) ||
-        (has_terminal && !berth_terminal_make_raw(error)))
+    if (!berth_cli_connect(cli, error) || (has_terminal && !berth_terminal_make_raw(error)))
         return FALSE;
     berth_terminal_describe(&terminal);
-    request->guest = &target->id;
     request->terminal = has_terminal ? &terminal : NULL;
     run(cli, &exec, request);
     berth_terminal_restore();
@@ -271,8 +261,9 @@ gboolean berth_cli_exec(BerthCli *cli, int argc, char **argv, int *out_status, G
          "N"},
         BERTH_CLI_REASON(&reason),
         {NULL}};
-    Target target = {BERTH__GUEST_ID__INIT, FALSE};
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
     Berth__ExecRequest request = BERTH__EXEC_REQUEST__INIT;
+    request.guest = &id;
     gboolean ok =
         berth_cli_parse_command(
             &argc, &argv, entries, "JOB[[INDEX]] [--] COMMAND [ARGUMENT...]",
@@ -281,17 +272,17 @@ gboolean berth_cli_exec(BerthCli *cli, int argc, char **argv, int *out_status, G
             "with this program.\nExits with the command's status, 128+N if signal N ended "
             "it, 126 or 127 if it could not\nbe run, and 125 if Berth failed.",
             out_status, error) &&
-        read_arguments(argc, argv, &request, &target, out_status, error);
+        read_arguments(argc, argv, &request, out_status, error);
     *out_status = BERTH_EXIT_BERTH;
     if (!ok)
         return FALSE;
     if (guest < 0 || (tty && no_input))
         return berth_cli_usage_error(out_status, error,
                                      "guests count from 0, and a terminal has input");
-    target.id.guest = (guint32)guest;
+    id.guest = (guint32)guest;
     if (reason != NULL)
         request.reason = reason;
-    return run_request(cli, &request, &target, !no_input, tty, out_status, error);
+    return run_request(cli, &request, !no_input, tty, out_status, error);
 }
 
 gboolean berth_cli_attach(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -304,24 +295,25 @@ gboolean berth_cli_attach(BerthCli *cli, int argc, char **argv, int *out_status,
                                      "Of a gang, this guest; they count from 0", "N"},
                                     BERTH_CLI_REASON(&reason),
                                     {NULL}};
-    Target target = {BERTH__GUEST_ID__INIT, FALSE};
+    Berth__GuestId id = BERTH__GUEST_ID__INIT;
     Berth__ExecRequest request = BERTH__EXEC_REQUEST__INIT;
+    request.guest = &id;
     gboolean ok =
         berth_cli_parse(
             &argc, &argv, entries, "JOB[[INDEX]]",
             "Opens a shell beside a running job, in its guest, on this terminal: bash if "
             "the image has it,\nelse sh. Enter ~ . leaves it, and ends it; the job goes on.",
             NULL, out_status, error) &&
-        read_job(argc, argv, &target, out_status, error);
+        read_job(argc, argv, &request, out_status, error);
     *out_status = BERTH_EXIT_BERTH;
     if (!ok)
         return FALSE;
     if (guest < 0 || argc != 2)
         return berth_cli_usage_error(out_status, error, "name one job; guests count from 0");
-    target.id.guest = (guint32)guest;
+    id.guest = (guint32)guest;
     request.command = (char **)(gpointer)shell;
     request.n_command = G_N_ELEMENTS(shell);
     if (reason != NULL)
         request.reason = reason;
-    return run_request(cli, &request, &target, TRUE, TRUE, out_status, error);
+    return run_request(cli, &request, TRUE, TRUE, out_status, error);
 }

@@ -132,6 +132,7 @@ static gboolean read_from(BerthCli *cli, Position *position, GError **error)
     Berth__LogsRequest request = BERTH__LOGS_REQUEST__INIT;
     request.job = position->follow->job;
     request.task = position->follow->task;
+    request.of_array = position->follow->of_array;
     request.want_stdout = position->follow->stdout_fd >= 0;
     request.want_stderr = position->follow->stderr_fd >= 0;
     request.follow = position->follow->follow;

@@ -106,18 +106,3 @@ gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc 
     const BerthCliTasks all = {job, NULL};
     return get_pages(cli, &all, TRUE, NULL, take, user_data, error);
 }
-
-gboolean berth_check_plain(BerthCli *cli, guint64 number, GError **error)
-{
-    Berth__Job *job = berth_cli_connect(cli, error) ? berth_get_job(cli, number, error) : NULL;
-    if (job == NULL)
-        return FALSE;
-    gboolean is_array = job->array != NULL;
-    berth__job__free_unpacked(job, NULL);
-    if (is_array)
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "job %" G_GUINT64_FORMAT " is an array, whose tasks have this each by itself: "
-                    "name one, as %" G_GUINT64_FORMAT "[INDEX]",
-                    number, number);
-    return !is_array;
-}

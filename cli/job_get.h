@@ -17,6 +17,3 @@ gboolean berth_get_task_pages(BerthCli *cli, const BerthCliTasks *named, const g
 /* Likewise of all tasks of JOB, an array, that have started or ended. Those that ended together before they started are one. */
 gboolean berth_get_all_task_pages(BerthCli *cli, guint64 job, BerthTaskPageFunc take,
                                   gpointer user_data, GError **error);
-
-/* Connects. INVALID_ARGUMENT: JOB is an array, of which one task is to be named. */
-gboolean berth_check_plain(BerthCli *cli, guint64 job, GError **error);

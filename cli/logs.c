@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth logs: prints what a job has written, from its start. */
 #include "cli/follow.h"
-#include "cli/job_get.h"
 
 #include <unistd.h>
 
@@ -31,17 +30,14 @@ gboolean berth_cli_logs(BerthCli *cli, int argc, char **argv, int *out_status, G
         request.stdout_fd = -1;
         request.stderr_fd = STDOUT_FILENO;
     }
-    BerthCliTasks named = {0};
-    if (!berth_cli_task_argument(argv[1], &named, error)) {
+    BerthCliTask task = {0};
+    if (!berth_cli_task_argument(argv[1], &task, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    request.job = named.job;
-    request.of_array = named.tasks != NULL;
-    request.task = named.tasks != NULL ? berth_index_set_last(named.tasks) : 0;
-    g_clear_pointer(&named.tasks, berth_index_set_free);
-    if (!request.of_array && !berth_check_plain(cli, request.job, error))
-        return FALSE;
+    request.job = task.job;
+    request.of_array = task.of_array;
+    request.task = task.task;
     gboolean no_reader;
     return berth_follow_logs(cli, &request, &no_reader, error);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/format.h"
 #include "cli/table.h"
+#include "common/id.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -175,9 +176,10 @@ static const BerthColumn guest_columns[] = {
 static char *job_text(const Berth__TopGuest *guest)
 {
     const Berth__Task *task = guest->task;
-    g_autofree char *index = task->index > 0 ? g_strdup_printf("[%u]", task->index) : g_strdup("");
+    g_autofree char *name =
+        berth_task_name_format(task->job, guest->of_array || task->index > 0, task->index);
     g_autofree char *part = guest->guest > 0 ? g_strdup_printf(".%u", guest->guest) : g_strdup("");
-    return g_strdup_printf("%" G_GUINT64_FORMAT "%s%s", task->job, index, part);
+    return g_strconcat(name, part, NULL);
 }
 
 /* What is being done to it says more than where it is. */

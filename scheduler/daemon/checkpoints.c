@@ -14,6 +14,7 @@
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/sessions.h"
+#include "scheduler/daemon/task_name.h"
 #include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_records.h"
 
@@ -256,19 +257,19 @@ gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn
     BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, job, index);
     BerthCoreCheckpoint found;
     BerthCoreTask task;
+    g_autofree char *name = berth_task_name_in(daemon->jobs, job, index);
     if (serial == 0 || !entry || !berth_checkpoints_find(entry->stored->task, serial, &found) ||
         !berth_core_get_task(daemon->core, job, index, &task)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
-                    "job %" G_GUINT64_FORMAT " has no checkpoint %u; berth checkpoint ls shows "
-                    "those that it has",
-                    job, serial);
+                    "job %s has no checkpoint %u; berth checkpoint ls shows those that it has",
+                    name, serial);
         return FALSE;
     }
     if (task.checkpoint == serial && task.phase != BERTH_GUEST_RUNNING) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " does not run now, and goes on from checkpoint %u; "
+                    "job %s does not run now, and goes on from checkpoint %u; "
                     "berth cancel ends it with all that it has",
-                    job, serial);
+                    name, serial);
         return FALSE;
     }
     remove_in_turn(daemon, turn, entry->stored->task, serial, asker, "it is not wanted any more");

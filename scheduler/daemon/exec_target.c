@@ -5,8 +5,8 @@
 #include "scheduler/daemon/exec_target.h"
 
 #include "common/error.h"
-#include "common/id.h"
 #include "scheduler/daemon/sessions.h"
+#include "scheduler/daemon/task_name.h"
 
 static gboolean set_wrong_state(const char *subject, const char *why, GError **error)
 {
@@ -44,8 +44,7 @@ static gboolean find_guest(BerthDaemon *daemon, const Berth__GuestId *named,
 {
     BerthCoreJob job;
     BerthCoreGuest guest;
-    g_autofree char *subject = named->task == 0 ? berth_job_id_format(named->job)
-                                                : berth_task_id_format(named->job, named->task);
+    g_autofree char *subject = berth_task_name_in(daemon->jobs, named->job, named->task);
     if (!berth_core_get_job(daemon->core, named->job, &job) ||
         !berth_job_table_find_task(daemon->jobs, named->job, named->task)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no job %s", subject);
@@ -103,8 +102,10 @@ gboolean berth_exec_target_find(BerthDaemon *daemon, const Berth__ExecRequest *r
                     request->guest->job);
         return FALSE;
     }
-    if (!berth_permission_check_job(&daemon->operators, who, request->guest->job, entry->job->uid,
-                                    error) ||
+    const BerthTaskName name =
+        berth_task_name(request->guest->job, request->guest->task, request->of_array);
+    if (!berth_permission_check_job(&daemon->operators, who, name.job, entry->job->uid, error) ||
+        !berth_task_name_check(&name, entry->unstarted != NULL, error) ||
         !find_guest(daemon, request->guest, &guest, error))
         return FALSE;
     BerthRpcPeer *peer = berth_sessions_peer(daemon->sessions, guest.node);

@@ -11,7 +11,8 @@ typedef struct {
     BerthRpcPeer *peer; /* its session (transfer none) */
 } BerthExecTarget;
 
-/* The guest that REQUEST names, or the node, for WHO. PERMISSION_DENIED; NOT_FOUND; FAILED_PRECONDITION (it does not
+/* The guest that REQUEST names, or the node, for WHO. INVALID_ARGUMENT (of an array no task is named, or one of a plain job);
+ * PERMISSION_DENIED; NOT_FOUND; FAILED_PRECONDITION (it does not
  * run, stands still, or is on its way elsewhere); UNAVAILABLE (its node has no session). */
 gboolean berth_exec_target_find(BerthDaemon *daemon, const Berth__ExecRequest *request,
                                 const BerthRpcIdentity *who, BerthExecTarget *out_target,

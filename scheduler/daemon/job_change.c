@@ -14,6 +14,7 @@
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/refusals.h"
 #include "scheduler/daemon/spec_check.h"
+#include "scheduler/daemon/task_name.h"
 
 typedef struct {
     BerthDaemon *daemon;
@@ -21,7 +22,7 @@ typedef struct {
     BerthEventKind kind; /* CHECKPOINTS_CHANGED: CHECKPOINT is to be removed */
     guint64 job;
     BerthIndexSet *tasks;     /* of an array; NULL = all. Owned */
-    guint32 task;             /* JOB_RESTORE_WANTED, CHECKPOINTS_CHANGED */
+    BerthTaskName one;        /* JOB_RESTORE_WANTED, CHECKPOINTS_CHANGED: of this one */
     const char *why;          /* CALL's */
     guint32 node;             /* where it is to go; 0 = not said */
     BerthResources resources; /* what it is to have; 0 = likewise */
@@ -172,11 +173,10 @@ static gboolean find_time_limit(const Change *change, const BerthJobEntry *entry
     return TRUE;
 }
 
-static gboolean set_none_error(const Change *change, GError **error)
+static gboolean set_none_error(const char *name, GError **error)
 {
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                "job %" G_GUINT64_FORMAT " has no checkpoint: there is nothing to restore it from",
-                change->job);
+                "job %s has no checkpoint: there is nothing to restore it from", name);
     return FALSE;
 }
 
@@ -184,9 +184,10 @@ static gboolean find_checkpoint(const Change *change, BerthCoreCheckpoint *out_c
                                 GError **error)
 {
     const BerthTaskEntry *entry =
-        berth_job_table_find_task(change->daemon->jobs, change->job, change->task);
+        berth_job_table_find_task(change->daemon->jobs, change->job, change->one.task);
+    g_autofree char *name = berth_task_name_in(change->daemon->jobs, change->job, change->one.task);
     if (!entry)
-        return set_none_error(change, error);
+        return set_none_error(name, error);
     const Berth__StoredTask *stored = entry->stored;
     const Berth__Task *task = stored->task;
     gboolean is_found = berth_checkpoints_find(task, change->checkpoint, out_checkpoint);
@@ -195,16 +196,15 @@ static gboolean find_checkpoint(const Change *change, BerthCoreCheckpoint *out_c
         return TRUE;
     if (is_found)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " is being put back to checkpoint %u, and what it put "
+                    "job %s is being put back to checkpoint %u, and what it put "
                     "out after that is gone: it cannot go on from checkpoint %u any more",
-                    change->job, stored->cut_to_checkpoint, out_checkpoint->serial);
+                    name, stored->cut_to_checkpoint, out_checkpoint->serial);
     else if (task->n_checkpoints == 0)
-        return set_none_error(change, error);
+        return set_none_error(name, error);
     else
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
-                    "job %" G_GUINT64_FORMAT " has no checkpoint %u; berth checkpoint ls shows "
-                    "those that it has",
-                    change->job, change->checkpoint);
+                    "job %s has no checkpoint %u; berth checkpoint ls shows those that it has",
+                    name, change->checkpoint);
     return FALSE;
 }
 
@@ -230,7 +230,7 @@ static gboolean apply(const Change *change, BerthTurn *turn, BerthCoreEvent *eve
     BerthAsker asker = {user, change->why};
     if (change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED)
         return berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job,
-                                        change->task, change->checkpoint, &asker, error);
+                                        change->one.task, change->checkpoint, &asker, error);
     if (change->tasks)
         return apply_to_some(change, turn, event, &asker, error);
     return berth_turn_event(turn, event, &asker, error);
@@ -264,15 +264,22 @@ static gboolean check_pieces(const Change *change, const BerthJobEntry *entry, G
     return FALSE;
 }
 
+static gboolean is_of_one(BerthEventKind kind)
+{
+    return kind == BERTH_EVENT_JOB_RESTORE_WANTED || kind == BERTH_EVENT_CHECKPOINTS_CHANGED;
+}
+
 static gboolean check_tasks(const Change *change, const BerthJobEntry *entry, GError **error)
 {
-    if (change->kind == BERTH_EVENT_JOB_CANCELLED && entry->unstarted && change->tasks)
-        return check_pieces(change, entry, error);
-    if (entry->unstarted || (!change->tasks && change->task == 0))
+    gboolean is_array = entry->unstarted != NULL;
+    const BerthTaskName some = {.job = change->job, .is_named = TRUE};
+    if (is_of_one(change->kind))
+        return berth_task_name_check(&change->one, is_array, error);
+    if (!change->tasks)
         return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "job %" G_GUINT64_FORMAT " is no array: name it without indices", change->job);
-    return FALSE;
+    if (change->kind == BERTH_EVENT_JOB_CANCELLED && is_array)
+        return check_pieces(change, entry, error);
+    return berth_task_name_check(&some, is_array, error);
 }
 
 static gboolean decide(Change *change, const BerthJobEntry *entry, const char *user, GError **error)
@@ -288,7 +295,7 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
     if (!check_tasks(change, entry, error))
         return FALSE;
     BerthCoreEvent event = {.kind = change->kind,
-                            .guest = {.job = change->job, .task = change->task},
+                            .guest = {.job = change->job, .task = change->one.task},
                             .node = change->node};
     event.request.resources = change->resources;
     event.request.to_disk = change->to_disk;
@@ -429,7 +436,7 @@ void berth_job_restore(BerthDaemon *daemon, const Berth__RestoreRequest *request
                     .kind = BERTH_EVENT_JOB_RESTORE_WANTED,
                     .job = request->job,
                     .why = request->reason,
-                    .task = request->task,
+                    .one = berth_task_name(request->job, request->task, request->of_array),
                     .checkpoint = request->checkpoint});
 }
 
@@ -441,7 +448,7 @@ void berth_job_remove_checkpoint(BerthDaemon *daemon, const Berth__RemoveCheckpo
                     .kind = BERTH_EVENT_CHECKPOINTS_CHANGED,
                     .job = request->job,
                     .why = request->reason,
-                    .task = request->task,
+                    .one = berth_task_name(request->job, request->task, request->of_array),
                     .checkpoint = request->checkpoint});
 }
 

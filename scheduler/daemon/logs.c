@@ -16,6 +16,7 @@
 #include "common/id.h"
 #include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/pb.h"
+#include "scheduler/daemon/task_name.h"
 
 #include <string.h>
 
@@ -30,6 +31,7 @@ struct BerthLogFollowers {
 
 /* What is known of a task's log. */
 typedef struct {
+    gboolean is_array; /* its job */
     gboolean is_final;
     guint32 uid;
     guint32 epoch;
@@ -44,6 +46,7 @@ typedef struct {
     BerthRpcCall *call;
     guint64 job;
     guint32 task;
+    BerthTaskName name; /* of these two, as they were asked for */
     gboolean follow;
     gboolean is_wanted[N_STREAMS];
     guint32 epoch; /* of the log being read; before it is known, the reader's */
@@ -132,11 +135,12 @@ static guint32 log_epoch(const Berth__StoredTask *stored)
     return berth_log_id_parse(stored->log_id, &id, NULL) ? id.epoch : stored->task->epoch;
 }
 
-static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
+static Facts *facts_new(const Berth__StoredTask *stored, const Berth__Job *job)
 {
     Facts *facts = g_new0(Facts, 1);
+    facts->is_array = job->array != NULL;
     facts->is_final = berth_job_state_is_final((BerthJobState)stored->task->state);
-    facts->uid = uid;
+    facts->uid = job->uid;
     facts->epoch = log_epoch(stored);
     facts->log_id = g_strdup(stored->log_id);
     facts->run = stored->log_run;
@@ -148,12 +152,20 @@ static Facts *facts_new(const Berth__StoredTask *stored, guint32 uid)
     return facts;
 }
 
+/* Of a job of which no one task is named: enough to refuse it. */
+static Facts *facts_of_none(const Berth__Job *job)
+{
+    Facts *facts = g_new0(Facts, 1);
+    facts->is_array = job->array != NULL;
+    facts->uid = job->uid;
+    facts->log_id = g_strdup("");
+    return facts;
+}
+
 /* A task of an array that has never started waits to, or has ended with others. */
 static Facts *facts_of_unstarted(const Berth__Job *job, guint32 index)
 {
-    Facts *facts = g_new0(Facts, 1);
-    facts->uid = job->uid;
-    facts->log_id = g_strdup("");
+    Facts *facts = facts_of_none(job);
     facts->is_final = TRUE;
     for (gsize i = 0; i < job->n_unstarted; i++) {
         const Berth__IndexRange *range = job->unstarted[i];
@@ -176,10 +188,12 @@ static gpointer read_facts(gconstpointer input, GCancellable *cancellable, GErro
     g_autoptr(Berth__Job) job = berth_store_get_job_with(store, stream->job, &wanted, error);
     if (!job)
         return NULL;
+    if (!berth_task_name_check(&stream->name, job->array != NULL, NULL))
+        return facts_of_none(job);
     g_autoptr(Berth__StoredTask) stored =
         berth_store_get_task(store, stream->job, stream->task, &missing);
     if (stored)
-        return facts_new(stored, job->uid);
+        return facts_new(stored, job);
     if (job->array && g_error_matches(missing, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
         Facts *facts = facts_of_unstarted(job, stream->task);
         if (!facts->is_final || job->n_tasks > 0)
@@ -263,7 +277,8 @@ static void on_facts(GObject *source, GAsyncResult *result, gpointer user_data)
     g_autoptr(GError) error = NULL;
     Facts *facts = berth_work_finish(result, &error);
     stream->is_asking = FALSE;
-    if (!facts || !check_permission(stream, facts, &error)) {
+    if (!facts || !check_permission(stream, facts, &error) ||
+        !berth_task_name_check(&stream->name, facts->is_array, &error)) {
         finish(stream, error);
         g_clear_pointer(&facts, facts_free);
         return;
@@ -474,6 +489,7 @@ void berth_logs_stream(BerthDaemon *daemon, const Berth__LogsRequest *request, B
     stream->call = call;
     stream->job = request->job;
     stream->task = request->task;
+    stream->name = berth_task_name(request->job, request->task, request->of_array);
     stream->follow = request->follow;
     stream->epoch = request->epoch;
     stream->run = request->run;

@@ -248,6 +248,7 @@ static gboolean show_guest(BerthDaemon *daemon, const BerthGuestId *id, ShownGue
     out->guest.limit_usec = limit_usec == G_MAXINT64 ? 0 : (guint64)limit_usec;
     out->guest.starved_permille = guest.starved_permille;
     out->guest.guest = id->guest;
+    out->guest.of_array = job->unstarted != NULL;
     return TRUE;
 }
 

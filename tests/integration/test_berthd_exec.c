@@ -194,7 +194,7 @@ static void exec_where_none_can_run_says_why(void **state)
     assert_berth_error(unknown->error, BERTH_ERROR_NOT_FOUND, "999");
     g_autoptr(Run) no_task = ask(client, job, 1, 0);
     run_until(no_task->is_over);
-    assert_berth_error(no_task->error, BERTH_ERROR_NOT_FOUND, "[1]");
+    assert_berth_error(no_task->error, BERTH_ERROR_INVALID_ARGUMENT, "is no array");
     g_autoptr(Run) no_guest = ask(client, job, 0, 1);
     run_until(no_guest->is_over);
     assert_berth_error(no_guest->error, BERTH_ERROR_NOT_FOUND, "no guest 1");

@@ -54,22 +54,25 @@ static void verbs_ask_for_the_tasks_that_are_named(void **state)
         {"resize --vcpus 2 42", "Resize 42\n"},
         {"logs 42[7]", "Logs 42[7]\n"},
         {"logs -f 42[0]", "Logs -f 42[0]\n"},
+        {"logs 42", "Logs 42\n"},
+        {"restore 42", "Restore 42\n"},
+        {"checkpoint rm 42 1", "RemoveCheckpoint 42\n"},
         {"hold 42", "Hold 42\n"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_asks(*state, cases[i][0], cases[i][1]);
 }
 
-/* Nobody knows which one is meant. */
-static void verbs_of_one_task_refuse_an_array(void **state)
+/* Whether it is one that can be meant is the daemon's to say. */
+static void verbs_of_one_task_ask_once(void **state)
 {
-    static const char *const cases[] = {"logs 42", "logs -f 42", "restore 42", "restore 42 1",
-                                        "checkpoint rm 42 1"};
-    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
-        assert_refused(*state, cases[i], 1, "name one, as 42[INDEX]");
-    assert_refused(*state, "exec 42 true", 125, "name one, as 42[INDEX]");
-    assert_refused(*state, "exec -n 42 -- true", 125, "name one, as 42[INDEX]");
-    assert_refused(*state, "attach 42", 125, "name one, as 42[INDEX]");
+    ArrayScript *script = *state;
+    static const char *const cases[] = {"logs 42", "logs 42[0]", "checkpoint rm 42[0] 1",
+                                        "restore 42[0] 1"};
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(CliProcess) cli = run(script, cases[i], 0);
+        assert_int_equal(script->n_gets, 0);
+    }
 }
 
 static void verbs_of_one_task_refuse_several(void **state)
@@ -469,7 +472,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         SCRIPTED(verbs_ask_for_the_tasks_that_are_named),
-        SCRIPTED(verbs_of_one_task_refuse_an_array),
+        SCRIPTED(verbs_of_one_task_ask_once),
         SCRIPTED(verbs_of_one_task_refuse_several),
         SCRIPTED(verbs_of_whole_jobs_refuse_tasks),
         SCRIPTED(verbs_say_what_is_no_array_and_no_task),

@@ -135,6 +135,74 @@ static void tasks_of_a_plain_job_are_refused(void **state)
     }
 }
 
+/* Nobody knows which one is meant. */
+static void verbs_of_one_task_refuse_an_array(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    g_autofree char *job = submitted(CLI(test->berthd, "submit", "-a", "0-2", "--", "true"));
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING,
+                              g_ascii_strtoull(job, NULL, 10));
+    CliProcess *asked[] = {
+        CLI(test->berthd, "logs", job),         CLI(test->berthd, "logs", "-f", job),
+        CLI(test->berthd, "restore", job),      CLI(test->berthd, "checkpoint", "rm", job, "1"),
+        CLI(test->berthd, "exec", job, "true"),
+    };
+    g_autofree char *why = g_strdup_printf("job %s is an array, whose tasks have this each by "
+                                           "itself: name one, as %s[INDEX]\n",
+                                           job, job);
+    for (gsize i = 0; i < G_N_ELEMENTS(asked); i++) {
+        g_autoptr(CliProcess) cli = asked[i];
+        assert_cli_status(cli, i < 4 ? 1 : 125);
+        assert_contains(cli_err(cli), why);
+    }
+}
+
+static void verbs_of_one_task_refuse_a_task_of_a_plain_job(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 number = berthd_fixture_submit_plain(test->berthd);
+    g_autofree char *job = cli_job(number);
+    g_autofree char *first = g_strconcat(job, "[0]", NULL);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, number);
+    CliProcess *asked[] = {
+        CLI(test->berthd, "logs", first),
+        CLI(test->berthd, "restore", first),
+        CLI(test->berthd, "checkpoint", "rm", first, "1"),
+        CLI(test->berthd, "exec", first, "true"),
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(asked); i++) {
+        g_autoptr(CliProcess) cli = asked[i];
+        assert_cli_status(cli, i < 3 ? 1 : 125);
+        assert_contains(cli_err(cli), " is no array: name it without indices\n");
+    }
+}
+
+static void the_first_task_is_called_by_its_index(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    g_autofree char *job = submitted(CLI(test->berthd, "submit", "-a", "0", "--", "true"));
+    g_autofree char *first = g_strconcat(job, "[0]", NULL);
+    g_autofree char *line = g_strdup_printf("\n%s  ", first);
+    g_autofree char *subject = g_strdup_printf("job %s ", first);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING,
+                              g_ascii_strtoull(job, NULL, 10));
+    g_autofree char *top = cli_output_of(CLI(test->berthd, "top", "--once"));
+    assert_contains(top, line);
+    g_autoptr(CliProcess) restored = CLI(test->berthd, "restore", first);
+    assert_cli_status(restored, 1);
+    assert_contains(cli_err(restored), subject);
+    g_autoptr(CliProcess) removed = CLI(test->berthd, "checkpoint", "rm", first, "7");
+    assert_cli_status(removed, 1);
+    assert_contains(cli_err(removed), subject);
+    g_autofree char *frozen = cli_output_of(CLI(test->berthd, "freeze", first));
+    g_autoptr(CliProcess) run = CLI(test->berthd, "exec", first, "true");
+    assert_cli_status(run, 125);
+    assert_contains(cli_err(run), subject);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -144,6 +212,9 @@ int main(void)
         BERTHD_TEST(wait_for_an_array_says_whose_output_is_lost),
         BERTHD_TEST(submit_of_too_many_tasks_says_how_many_there_may_be),
         BERTHD_TEST(tasks_of_a_plain_job_are_refused),
+        BERTHD_TEST(verbs_of_one_task_refuse_an_array),
+        BERTHD_TEST(verbs_of_one_task_refuse_a_task_of_a_plain_job),
+        BERTHD_TEST(the_first_task_is_called_by_its_index),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,7 @@
 #include "tests/lib/array_script.h"
 
 #include "cli/tasks.h"
+#include "common/id.h"
 #include "common/ranges.h"
 #include "common/types.h"
 
@@ -229,16 +230,17 @@ NOTES_TASKS(migrate, Migrate)
 NOTES_TASKS(cancel_migration, CancelMigration)
 NOTES_TASKS(resize, Resize)
 
-static void note_one(Berth__Jobs_Service *service, const char *method, guint64 job, guint32 task)
+static void note_one(Berth__Jobs_Service *service, const char *method, guint64 job,
+                     gboolean of_array, guint32 task)
 {
-    g_string_append_printf(script_of(service)->asked, "%s %" G_GUINT64_FORMAT "[%u]\n", method, job,
-                           task);
+    g_autofree char *name = berth_task_name_format(job, of_array, task);
+    g_string_append_printf(script_of(service)->asked, "%s %s\n", method, name);
 }
 
 static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {
-    note_one(service, "Restore", request->job, request->task);
+    note_one(service, "Restore", request->job, request->of_array, request->task);
     reply_job(service, closure_data);
 }
 
@@ -246,7 +248,7 @@ static void on_remove_checkpoint(Berth__Jobs_Service *service,
                                  const Berth__RemoveCheckpointRequest *request,
                                  Berth__JobReply_Closure closure, void *closure_data)
 {
-    note_one(service, "RemoveCheckpoint", request->job, request->task);
+    note_one(service, "RemoveCheckpoint", request->job, request->of_array, request->task);
     reply_job(service, closure_data);
 }
 
@@ -261,7 +263,8 @@ static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *requ
                     Berth__LogChunk_Closure closure, void *closure_data)
 {
     Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
-    note_one(service, request->follow ? "Logs -f" : "Logs", request->job, request->task);
+    note_one(service, request->follow ? "Logs -f" : "Logs", request->job, request->of_array,
+             request->task);
     chunk.epoch = 1;
     chunk.data.data = (guint8 *)"seven\n";
     chunk.data.len = 6;
@@ -276,7 +279,7 @@ static void on_explain(Berth__Jobs_Service *service, const Berth__ExplainRequest
     why.state = state_of(script_of(service)->tasks[request->task]);
     if (why.state == BERTH__JOB_STATE__PENDING)
         why.reason = BERTH__REASON__REASON_ARRAY_THROTTLE;
-    note_one(service, "Explain", request->job, request->task);
+    note_one(service, "Explain", request->job, TRUE, request->task);
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &why.base);
 }
 

@@ -203,6 +203,15 @@ static void guest_that_is_held_back_is_in_no_ordinary_place(void **state)
     assert_null(strstr(text, "  n1    slack "));
 }
 
+static void task_of_an_array_has_its_index(void **state)
+{
+    Snapshot *snapshot = *state;
+    snapshot->guests[0].of_array = TRUE;
+    g_autofree char *text = text_of(snapshot, (BerthTopLook){0});
+    assert_contains(text, "\n7[0]  alice  backed one");
+    assert_contains(text, "\n   8  alice  ");
+}
+
 static void node_that_is_away_does_nothing_now(void **state)
 {
     Snapshot *snapshot = *state;
@@ -369,6 +378,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         OF_SNAPSHOT(all_of_it_is_shown_without_a_terminal),
         OF_SNAPSHOT(guest_that_is_held_back_is_in_no_ordinary_place),
+        OF_SNAPSHOT(task_of_an_array_has_its_index),
         OF_SNAPSHOT(node_that_is_away_does_nothing_now),
         OF_SNAPSHOT(sums_of_a_large_cluster_are_shown),
         OF_SNAPSHOT(lines_fit_any_screen),

@@ -12,6 +12,7 @@
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/permission.h"
 #include "scheduler/daemon/reason_text.h"
+#include "scheduler/daemon/task_name.h"
 #include "storage/storage_config.h"
 
 #include <unistd.h>
@@ -378,9 +379,39 @@ static void config_values_that_cannot_be_used_are_refused(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* --- which task is meant ------------------------------------------------------------------------ */
+
+static void task_is_named_of_an_array_and_of_no_other_job(void **state)
+{
+    static const struct {
+        guint32 task;
+        gboolean of_array, is_array;
+        const char *why; /* NULL: it may be */
+    } cases[] = {
+        {0, FALSE, FALSE, NULL},
+        {0, TRUE, TRUE, NULL},
+        {7, TRUE, TRUE, NULL},
+        {7, FALSE, TRUE, NULL},
+        {0, FALSE, TRUE,
+         "job 42 is an array, whose tasks have this each by itself: name one, as 42[INDEX]"},
+        {0, TRUE, FALSE, "job 42 is no array: name it without indices"},
+        {7, FALSE, FALSE, "job 42 is no array: name it without indices"},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(GError) error = NULL;
+        const BerthTaskName name = berth_task_name(42, cases[i].task, cases[i].of_array);
+        assert_int_equal(berth_task_name_check(&name, cases[i].is_array, &error), !cases[i].why);
+        if (cases[i].why)
+            assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, cases[i].why);
+        else
+            assert_no_error(error);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(task_is_named_of_an_array_and_of_no_other_job),
         cmocka_unit_test(permission_check_table),
         cmocka_unit_test(permission_without_group_only_root),
         cmocka_unit_test(reason_text_table),
