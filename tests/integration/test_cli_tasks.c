@@ -42,6 +42,13 @@ static void submit_of_a_script_is_an_array_by_its_own_lines(void **state)
     }
 }
 
+/* TASK, and all that run with it. */
+static gboolean has_booted(BerthdTest *test, const char *task)
+{
+    g_autofree char *tasks = cli_output_of(CLI(test->berthd, "ls", "--tasks"));
+    return strstr(tasks, task) != NULL && strstr(tasks, "booting") == NULL;
+}
+
 static void tasks_are_listed_and_cancelled_by_their_indices(void **state)
 {
     BerthdTest *test = *state;
@@ -49,10 +56,7 @@ static void tasks_are_listed_and_cancelled_by_their_indices(void **state)
     g_autofree char *job =
         submitted(CLI(test->berthd, "submit", "--array", "0-999999%2", "--", "true"));
     g_autofree char *two = g_strconcat(job, "[1]", NULL);
-    for (gboolean runs = FALSE; !runs;) {
-        g_autofree char *tasks = cli_output_of(CLI(test->berthd, "ls", "--tasks"));
-        runs = strstr(tasks, two) != NULL && strstr(tasks, "booting") == NULL;
-    }
+    run_until(has_booted(test, two));
     g_autofree char *cancelled = cli_output_of(with_tasks(test, "cancel", job, "[4-999999]"));
     assert_string_equal(cancelled, "");
     g_autofree char *listed = cli_output_of(with_tasks(test, "ls", job, "[0,3-5,999999]"));
