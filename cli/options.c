@@ -284,25 +284,6 @@ static gboolean set_nodes(BerthJobOptions *options, const char *value, GError **
     return TRUE;
 }
 
-/* Before they are put together, which may take long. */
-static gboolean check_number_of_tasks(const char *indices, GError **error)
-{
-    g_auto(GStrv) parts = g_strsplit(indices, ",", -1);
-    guint64 n = 0;
-    for (char **part = parts; *part != NULL; part++) {
-        BerthIndexRange range;
-        if (!berth_index_range_parse(*part, &range, error))
-            return FALSE;
-        n += berth_index_range_count(&range);
-    }
-    if (n <= ARRAY_TASKS_MAX)
-        return TRUE;
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                "\"%s\" are %" G_GUINT64_FORMAT " tasks; an array has %u at most", indices, n,
-                ARRAY_TASKS_MAX);
-    return FALSE;
-}
-
 /* "0-99%10" */
 static gboolean set_array(BerthJobOptions *options, const char *value, GError **error)
 {
@@ -314,9 +295,8 @@ static gboolean set_array(BerthJobOptions *options, const char *value, GError **
         g_prefix_error(error, "how many tasks run at a time: ");
         return FALSE;
     }
-    BerthIndexSet *array = NULL;
-    if (!check_number_of_tasks(indices, error) ||
-        (array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error)) == NULL)
+    BerthIndexSet *array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error);
+    if (array == NULL)
         return FALSE;
     g_clear_pointer(&options->array, berth_index_set_free);
     options->array = array;

@@ -451,7 +451,8 @@ static void submit_of_an_array_wants_a_file_for_each_task(void **state)
 static void submit_of_no_array_says_why(void **state)
 {
     static const char *const cases[][2] = {
-        {"submit --array 0-10000000 -- true", "\"0-10000000\" are 10000001 tasks; an array has"},
+        {"submit --array 0-10000000 -- true",
+         "\"0-10000000\" names no indices of an array: they are more than 10000000"},
         {"submit --array 9-0 -- true", "a range ends before it begins"},
         {"submit --array 0-9%0 -- true", "how many tasks run at a time"},
         {"submit --array a-b -- true", "an index is a number"},
