@@ -42,10 +42,11 @@ static Berth__JobReply *ask_to_save(const BerthJobOp *op, GError **error)
     request.job = op->job;
     if (op->reason != NULL)
         request.reason = (char *)op->reason;
-    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
+    g_auto(BerthRanges) tasks = berth_ranges_of(op->tasks);
+    request.tasks = tasks.ranges;
+    request.n_tasks = tasks.n;
     ProtobufCMessage *reply =
         berth_cli_call(op->cli, &berth__jobs__descriptor, "Checkpoint", &request.base, error);
-    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
     return (Berth__JobReply *)reply;
 }
 

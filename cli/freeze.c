@@ -143,13 +143,12 @@ static Berth__JobReply *ask(BerthCli *cli, const Freeze *wanted, GError **error)
         thaw.node = wanted->to;
     if (wanted->reason != NULL)
         freeze.reason = thaw.reason = wanted->reason;
-    berth_ranges_set(&freeze.tasks, &freeze.n_tasks, wanted->tasks);
-    thaw.tasks = freeze.tasks;
-    thaw.n_tasks = freeze.n_tasks;
+    g_auto(BerthRanges) tasks = berth_ranges_of(wanted->tasks);
+    freeze.tasks = thaw.tasks = tasks.ranges;
+    freeze.n_tasks = thaw.n_tasks = tasks.n;
     ProtobufCMessage *reply =
         freezes ? berth_cli_call(cli, &berth__jobs__descriptor, "Freeze", &freeze.base, error)
                 : berth_cli_call(cli, &berth__jobs__descriptor, "Thaw", &thaw.base, error);
-    berth_ranges_set(&freeze.tasks, &freeze.n_tasks, NULL);
     return (Berth__JobReply *)reply;
 }
 

@@ -15,27 +15,28 @@ typedef union {
     Berth__ReleaseRequest release;
 } JobRequest;
 
-typedef void (*FillFunc)(JobRequest *request, const BerthCliTasks *named, char *reason);
+typedef void (*FillFunc)(JobRequest *request, guint64 job, const BerthRanges *tasks, char *reason);
 
-static void fill_cancel(JobRequest *request, const BerthCliTasks *named, char *reason)
+static void fill_cancel(JobRequest *request, guint64 job, const BerthRanges *tasks, char *reason)
 {
     berth__cancel_request__init(&request->cancel);
-    request->cancel.job = named->job;
+    request->cancel.job = job;
     request->cancel.reason = reason;
-    berth_ranges_set(&request->cancel.tasks, &request->cancel.n_tasks, named->tasks);
+    request->cancel.tasks = tasks->ranges;
+    request->cancel.n_tasks = tasks->n;
 }
 
-static void fill_hold(JobRequest *request, const BerthCliTasks *named, char *reason)
+static void fill_hold(JobRequest *request, guint64 job, const BerthRanges *tasks, char *reason)
 {
     berth__hold_request__init(&request->hold);
-    request->hold.job = named->job;
+    request->hold.job = job;
     request->hold.reason = reason;
 }
 
-static void fill_release(JobRequest *request, const BerthCliTasks *named, char *reason)
+static void fill_release(JobRequest *request, guint64 job, const BerthRanges *tasks, char *reason)
 {
     berth__release_request__init(&request->release);
-    request->release.job = named->job;
+    request->release.job = job;
     request->release.reason = reason;
 }
 
@@ -44,14 +45,14 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
 {
     for (guint i = 0; i < jobs->len; i++) {
         JobRequest request;
+        const BerthCliTasks *named = &g_array_index(jobs, BerthCliTasks, i);
+        g_auto(BerthRanges) tasks = berth_ranges_of(named->tasks);
         g_autoptr(GError) local = NULL;
         if (!berth_cli_connect(cli, error))
             return FALSE;
-        fill(&request, &g_array_index(jobs, BerthCliTasks, i), reason);
+        fill(&request, named->job, &tasks, reason);
         Berth__JobReply *reply = (Berth__JobReply *)berth_cli_call(cli, &berth__jobs__descriptor,
                                                                    method, &request.base, &local);
-        if (fill == fill_cancel)
-            berth_ranges_set(&request.cancel.tasks, &request.cancel.n_tasks, NULL);
         if (reply == NULL) {
             berth_cli_report(local, out_status);
             continue;

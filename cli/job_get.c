@@ -15,10 +15,11 @@ static Berth__Job *ask(BerthCli *cli, const BerthCliTasks *named, gboolean of_al
     request.all_tasks = of_all;
     request.follows = after != NULL;
     request.after_task = after != NULL ? *after : 0;
-    berth_ranges_set(&request.tasks, &request.n_tasks, named->tasks);
+    g_auto(BerthRanges) tasks = berth_ranges_of(named->tasks);
+    request.tasks = tasks.ranges;
+    request.n_tasks = tasks.n;
     Berth__Job *reply =
         (Berth__Job *)berth_cli_call(cli, &berth__jobs__descriptor, "Get", &request.base, error);
-    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
     return reply;
 }
 

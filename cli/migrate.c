@@ -108,15 +108,14 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
         request.node = (char *)migrate->to;
     if (op->reason != NULL)
         request.reason = calls_off.reason = (char *)op->reason;
-    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
-    calls_off.tasks = request.tasks;
-    calls_off.n_tasks = request.n_tasks;
+    g_auto(BerthRanges) tasks = berth_ranges_of(op->tasks);
+    request.tasks = calls_off.tasks = tasks.ranges;
+    request.n_tasks = calls_off.n_tasks = tasks.n;
     ProtobufCMessage *reply =
         migrate->calls_off
             ? berth_cli_call(op->cli, &berth__jobs__descriptor, "CancelMigration", &calls_off.base,
                              error)
             : berth_cli_call(op->cli, &berth__jobs__descriptor, "Migrate", &request.base, error);
-    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
     return (Berth__JobReply *)reply;
 }
 

@@ -66,10 +66,11 @@ static Berth__JobReply *ask(const BerthJobOp *op, GError **error)
     request.memory_mib = resize->memory_mib;
     if (op->reason != NULL)
         request.reason = (char *)op->reason;
-    berth_ranges_set(&request.tasks, &request.n_tasks, op->tasks);
+    g_auto(BerthRanges) tasks = berth_ranges_of(op->tasks);
+    request.tasks = tasks.ranges;
+    request.n_tasks = tasks.n;
     ProtobufCMessage *reply =
         berth_cli_call(op->cli, &berth__jobs__descriptor, "Resize", &request.base, error);
-    berth_ranges_set(&request.tasks, &request.n_tasks, NULL);
     return (Berth__JobReply *)reply;
 }
 

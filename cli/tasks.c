@@ -3,13 +3,9 @@
 #include "cli/tasks.h"
 
 #include "common/id.h"
+#include "common/ranges.h"
 
 #include <string.h>
-
-static BerthIndexRange range_of(const Berth__IndexRange *range)
-{
-    return (BerthIndexRange){range->first, range->last, MAX(range->step, 1)};
-}
 
 /* --- what is meant ----------------------------------------------------------------------------- */
 
@@ -88,7 +84,7 @@ guint64 berth_job_n_open(const Berth__Job *job)
     guint64 n_unended = (guint64)counts.pending + counts.running + counts.suspended;
     guint64 n_unstarted = 0;
     for (size_t i = 0; i < job->n_unstarted; i++) {
-        const BerthIndexRange range = range_of(job->unstarted[i]);
+        const BerthIndexRange range = berth_range_of(job->unstarted[i]);
         n_unstarted += berth_index_range_count(&range);
     }
     return n_unended - MIN(n_unended, n_unstarted);
@@ -116,7 +112,7 @@ char *berth_ranges_format(Berth__IndexRange *const *ranges, gsize n_ranges, gsiz
     GString *text = g_string_new(NULL);
     gboolean has_room = TRUE;
     for (gsize i = 0; has_room && i < n_ranges; i++) {
-        const BerthIndexRange range = range_of(ranges[i]);
+        const BerthIndexRange range = berth_range_of(ranges[i]);
         if (range.last >= range.first)
             has_room = append_range(text, &range, width);
     }

@@ -27,6 +27,23 @@ void berth_ranges_set(Berth__IndexRange ***ranges, size_t *n_ranges, const Berth
     }
 }
 
+BerthRanges berth_ranges_of(const BerthIndexSet *set)
+{
+    BerthRanges ranges = {NULL, 0};
+    berth_ranges_set(&ranges.ranges, &ranges.n, set);
+    return ranges;
+}
+
+void berth_ranges_clear(BerthRanges *ranges)
+{
+    berth_ranges_set(&ranges->ranges, &ranges->n, NULL);
+}
+
+BerthIndexRange berth_range_of(const Berth__IndexRange *range)
+{
+    return (BerthIndexRange){range->first, range->last, MAX(range->step, 1)};
+}
+
 static gboolean refuse(const char *what, const char *why, GError **error)
 {
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT, "%s %s", what, why);
@@ -40,7 +57,7 @@ static gboolean add(BerthIndexSet *set, const Berth__IndexRange *range, guint64 
                     guint64 *united, guint32 count_max, const char *what, GError **error)
 {
     guint32 behind = 0;
-    BerthIndexRange one = {range->first, range->last, MAX(range->step, 1)};
+    BerthIndexRange one = berth_range_of(range);
     if (one.last < one.first)
         return refuse(what, "have a range that ends before it begins", error);
     if (one.last > BERTH_INDEX_MAX)
@@ -76,4 +93,15 @@ BerthIndexSet *berth_ranges_take(Berth__IndexRange *const *ranges, size_t n_rang
         if (!add(set, ranges[i], &count, &united, count_max, what, error))
             return NULL;
     return g_steal_pointer(&set);
+}
+
+gboolean berth_ranges_take_tasks(Berth__IndexRange *const *ranges, size_t n_ranges,
+                                 BerthIndexSet **out_tasks, GError **error)
+{
+    BerthIndexSet *tasks = NULL;
+    if (n_ranges > 0 &&
+        !(tasks = berth_ranges_take(ranges, n_ranges, G_MAXUINT32, "the tasks", error)))
+        return FALSE;
+    *out_tasks = tasks;
+    return TRUE;
 }

@@ -330,18 +330,15 @@ static void on_user(const char *name, const GError *unnamed, gpointer user_data)
         refuse(change, error);
 }
 
-/* Those of RANGES; none = all. FALSE: CALL is answered. */
+/* FALSE: CALL is answered. */
 static gboolean take_tasks(Berth__IndexRange *const *ranges, gsize n_ranges, BerthRpcCall *call,
                            BerthIndexSet **out_tasks)
 {
     g_autoptr(GError) error = NULL;
-    *out_tasks = NULL;
-    if (n_ranges == 0)
-        return TRUE;
-    *out_tasks = berth_ranges_take(ranges, n_ranges, G_MAXUINT32, "the tasks", &error);
-    if (error)
+    gboolean ok = berth_ranges_take_tasks(ranges, n_ranges, out_tasks, &error);
+    if (!ok)
         berth_rpc_call_fail(call, error);
-    return !error;
+    return ok;
 }
 
 /* WANTED is copied; its tasks are taken. */

@@ -90,10 +90,7 @@ void berth_job_get(BerthDaemon *daemon, const Berth__GetJobRequest *request, Ber
 {
     g_autoptr(GError) error = NULL;
     Get *get = get_new(daemon, request->job, call);
-    if (request->n_tasks > 0)
-        get->only =
-            berth_ranges_take(request->tasks, request->n_tasks, G_MAXUINT32, "the tasks", &error);
-    if (error) {
+    if (!berth_ranges_take_tasks(request->tasks, request->n_tasks, &get->only, &error)) {
         berth_rpc_call_fail(call, error);
         get_free(get);
         return;

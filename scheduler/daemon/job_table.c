@@ -235,10 +235,9 @@ static void take_unstarted(BerthJobEntry *entry)
     Berth__Job *job = entry->job;
     entry->unstarted = berth_index_set_new();
     for (gsize i = 0; i < job->n_unstarted; i++) {
-        const Berth__IndexRange *range = job->unstarted[i];
-        if (range->last >= range->first)
-            berth_index_set_add(entry->unstarted,
-                                (BerthIndexRange){range->first, range->last, MAX(range->step, 1)});
+        const BerthIndexRange range = berth_range_of(job->unstarted[i]);
+        if (range.last >= range.first)
+            berth_index_set_add(entry->unstarted, range);
     }
     berth_ranges_set(&job->unstarted, &job->n_unstarted, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include "scheduler/daemon/job_view.h"
 
+#include "common/ranges.h"
 #include "scheduler/core/look.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
@@ -113,7 +114,7 @@ static Berth__Task *new_waiting(guint64 job, guint32 index)
 static void add_range(const Berth__Job *job, const Berth__IndexRange *range,
                       const BerthStoreTasks *wanted, GPtrArray *tasks)
 {
-    const BerthIndexRange unstarted = {range->first, range->last, MAX(range->step, 1)};
+    const BerthIndexRange unstarted = berth_range_of(range);
     g_autoptr(BerthIndexSet) found = berth_index_set_within(wanted->only, &unstarted);
     guint32 index = 0;
     if (wanted->follows && wanted->after >= range->last)

@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "common/ranges.h"
 #include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/daemon/task_name.h"
@@ -168,8 +169,7 @@ static Facts *facts_of_unstarted(const Berth__Job *job, guint32 index)
     Facts *facts = facts_of_none(job);
     facts->is_final = TRUE;
     for (gsize i = 0; i < job->n_unstarted; i++) {
-        const Berth__IndexRange *range = job->unstarted[i];
-        const BerthIndexRange unstarted = {range->first, range->last, MAX(range->step, 1)};
+        const BerthIndexRange unstarted = berth_range_of(job->unstarted[i]);
         if (berth_index_range_contains(&unstarted, index))
             facts->is_final = FALSE;
     }

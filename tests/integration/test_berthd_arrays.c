@@ -2,44 +2,26 @@
 /* Arrays through a real berthd: one record until a task runs, each task by itself from then on. */
 #include "tests/lib/berthd_test.h"
 
-#include "common/index_set.h"
+#include "common/ranges.h"
 #include "scheduler/daemon/pb.h"
 
 static const ProtobufCServiceDescriptor *const jobs = &berth__jobs__descriptor;
 
-#define RANGES_MAX 8u
-
-/* Ranges as a message has them. */
-typedef struct {
-    Berth__IndexRange ranges[RANGES_MAX];
-    Berth__IndexRange *pointers[RANGES_MAX];
-    gsize n;
-} Ranges;
-
-static void set_ranges(Ranges *ranges, const char *text)
+/* As a message has them. */
+static BerthRanges ranges_of(const char *text)
 {
-    g_autoptr(BerthIndexSet) set = berth_index_set_parse(text, G_MAXINT32, NULL);
-    assert_non_null(set);
-    ranges->n = berth_index_set_n_ranges(set);
-    assert_true(ranges->n <= RANGES_MAX);
-    for (guint i = 0; i < ranges->n; i++) {
-        const BerthIndexRange *range = berth_index_set_range(set, i);
-        berth__index_range__init(&ranges->ranges[i]);
-        ranges->ranges[i].first = range->first;
-        ranges->ranges[i].last = range->last;
-        ranges->ranges[i].step = range->step;
-        ranges->pointers[i] = &ranges->ranges[i];
-    }
+    g_autoptr(BerthIndexSet) set = text ? berth_index_set_parse(text, G_MAXINT32, NULL) : NULL;
+    assert_true(!text || set);
+    return berth_ranges_of(set);
 }
 
 static guint64 submit_with(BerthdTest *test, const char *tasks, guint32 running_max,
                            const char *stdout_path)
 {
-    Ranges ranges;
+    g_auto(BerthRanges) ranges = ranges_of(tasks);
     Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
     Berth__JobSpec spec = berthd_fixture_spec();
-    set_ranges(&ranges, tasks);
-    array.tasks = ranges.pointers;
+    array.tasks = ranges.ranges;
     array.n_tasks = ranges.n;
     array.running_max = running_max;
     spec.array = &array;
@@ -55,12 +37,10 @@ static guint64 submit(BerthdTest *test, const char *tasks, guint32 running_max)
 /* Of TASKS; NULL = those that have started and not ended. */
 static Berth__Job *get(BerthdTest *test, guint64 job, const char *tasks)
 {
-    Ranges ranges = {.n = 0};
+    g_auto(BerthRanges) ranges = ranges_of(tasks);
     Berth__GetJobRequest request = BERTH__GET_JOB_REQUEST__INIT;
     request.job = job;
-    if (tasks)
-        set_ranges(&ranges, tasks);
-    request.tasks = ranges.pointers;
+    request.tasks = ranges.ranges;
     request.n_tasks = ranges.n;
     return berthd_fixture_call(test->berthd, jobs, "Get", &request.base);
 }
@@ -103,12 +83,10 @@ static void assert_counts(BerthdTest *test, guint64 job, const char *waiting, gu
 
 static gpointer cancel_call(BerthdTest *test, guint64 job, const char *tasks, GError **error)
 {
-    Ranges ranges = {.n = 0};
+    g_auto(BerthRanges) ranges = ranges_of(tasks);
     Berth__CancelRequest request = BERTH__CANCEL_REQUEST__INIT;
     request.job = job;
-    if (tasks)
-        set_ranges(&ranges, tasks);
-    request.tasks = ranges.pointers;
+    request.tasks = ranges.ranges;
     request.n_tasks = ranges.n;
     if (!error)
         return berthd_fixture_call(test->berthd, jobs, "Cancel", &request.base);

@@ -850,9 +850,33 @@ static void take_ranges_interleaved_refuses(void **state)
     }
 }
 
+static void ranges_beside_a_message_are_those_of_the_set(void **state)
+{
+    g_autoptr(BerthIndexSet) set = berth_index_set_parse("0-9:3,40", 100, NULL);
+    g_auto(BerthRanges) ranges = berth_ranges_of(set);
+    g_auto(BerthRanges) none = berth_ranges_of(NULL);
+    g_autoptr(GError) error = NULL;
+    assert_int_equal(none.n, 0);
+    assert_int_equal(ranges.n, 2);
+    ranges.ranges[1]->step = 0; /* as other programs may write it */
+    assert_int_equal(berth_range_of(ranges.ranges[0]).step, 3);
+    assert_int_equal(berth_range_of(ranges.ranges[1]).step, 1);
+    BerthIndexSet *taken = set;
+    assert_true(berth_ranges_take_tasks(none.ranges, none.n, &taken, NULL));
+    assert_null(taken);
+    assert_true(berth_ranges_take_tasks(ranges.ranges, ranges.n, &taken, NULL));
+    g_autofree char *text = berth_index_set_format(taken);
+    assert_string_equal(text, "0-9:3,40");
+    berth_index_set_free(taken);
+    ranges.ranges[0]->first = 100; /* behind its end */
+    assert_false(berth_ranges_take_tasks(ranges.ranges, ranges.n, &taken, &error));
+    assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "the tasks");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ranges_beside_a_message_are_those_of_the_set),
         cmocka_unit_test(take_ranges_interleaved_refuses),
         cmocka_unit_test(from_core_and_back_is_the_same),
         cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
