@@ -160,7 +160,7 @@ static void send_logs_of_two_runs(const Berth__LogsRequest *request, BerthRpcCal
     berth_rpc_call_end(call);
 }
 
-/* "01234", or the rest of it. */
+/* "012", and when it is asked again the rest, from where it is asked for. */
 static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *request,
                     Berth__LogChunk_Closure closure, void *closure_data)
 {
@@ -178,7 +178,7 @@ static void on_logs(Berth__Jobs_Service *service, const Berth__LogsRequest *requ
     chunk.epoch = 1;
     chunk.offset = request->stdout_offset;
     chunk.data.data = (guint8 *)&text[request->stdout_offset];
-    chunk.data.len = request->stdout_offset == 0 ? 3 : strlen(text) - request->stdout_offset;
+    chunk.data.len = script->n_logs == 1 ? 3 : strlen(text) - request->stdout_offset;
     berth_rpc_call_send_item(call, &chunk.base);
     if (script->state == BERTH__JOB_STATE__CANCELLED) {
         script->logs = ANSWER; /* nothing to hold for */
