@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """berthd for bench/vs-slurm, with bench/rig as its nodes."""
 
+import json
 import os
 import subprocess
+import time
 
 from vs_cluster import START_SECONDS, Cluster
 
@@ -86,6 +88,24 @@ class Berth(Cluster):
 
     def submit_command(self):
         return [self.program("berth"), "submit", self.script]
+
+    def array_command(self, count):
+        return [self.program("berth"), "submit", "--array", f"0-{count - 1}", self.script]
+
+    def pending_tasks(self, job):
+        return json.loads(self.run(self.program("berth"), "show", "--json", str(job)).stdout)["counts"].get("pending", 0)
+
+    def submit_bulk(self, count, at_once=1):
+        """What a process takes to start, and to read its list, counts with it."""
+        jobs = self.write("jobs", (json.dumps({"script": self.script}) + "\n") * (count // at_once), 0o644)
+        began = time.monotonic()
+        bulks = [subprocess.Popen([self.program("berth"), "bulk", jobs], env=self.environment, stdin=subprocess.DEVNULL,
+                                  stdout=subprocess.PIPE) for _ in range(at_once)]
+        texts = [bulk.communicate()[0] for bulk in bulks]
+        seconds = time.monotonic() - began
+        if any(bulk.returncode != 0 for bulk in bulks):
+            raise RuntimeError("berth: a submission in bulk failed")
+        return sum(len(text.split()) for text in texts), seconds
 
     def client_command(self):
         return [self.program("bench/submit")]

@@ -133,6 +133,18 @@ class Cluster:
     def list_command(self):
         raise NotImplementedError
 
+    def array_command(self, count):
+        """Of one array of so many tasks, as a user types it. It prints the job's number, or that and more words."""
+        raise NotImplementedError
+
+    def pending_tasks(self, job):
+        """How many tasks of that array wait."""
+        raise NotImplementedError
+
+    def submit_bulk(self, count, at_once=1):
+        """Independent jobs, by the fastest way that it has, AT_ONCE of it: how many, and in how many seconds."""
+        raise NotImplementedError
+
     def starts(self):
         """Job -> when its command began, in seconds since 1970."""
         raise NotImplementedError
@@ -214,6 +226,12 @@ class Cluster:
         if any([process.wait() != 0 for process in loops]):
             raise RuntimeError(f"{self.name}: a submission failed")
         return count // at_once * at_once / (time.monotonic() - began)
+
+    def submit_array(self, count):
+        """One of so many tasks: its number, and how many seconds its submission took."""
+        began = time.monotonic()
+        text = self.run(*self.array_command(count)).stdout
+        return int(text.split()[-1]), time.monotonic() - began
 
     def submit(self, count, connections=1, pause_msec=0, script=None):
         """(job, when it was begun to be submitted in seconds since 1970, seconds until it was acknowledged) of each."""

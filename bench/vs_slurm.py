@@ -116,6 +116,16 @@ class Slurm(Cluster):
     def submit_command(self):
         return ["sbatch", "-o", "/dev/null", self.script]
 
+    def array_command(self, count):
+        return ["sbatch", "-o", "/dev/null", f"--array=0-{count - 1}", self.script]
+
+    def pending_tasks(self, job):
+        return self.run("squeue", "-h", "-r", "-t", "PENDING", "-j", str(job), "-o", "%K").stdout.count(b"\n")
+
+    def submit_bulk(self, count, at_once=1):
+        done = self.submit(count, at_once)
+        return len(done), max(began + took for _, began, took in done) - min(began for _, began, _ in done)
+
     def client_command(self):
         return [self.path("submit")]
 
