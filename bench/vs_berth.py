@@ -6,6 +6,7 @@ import os
 import subprocess
 import time
 
+from rig_trace import Trace
 from vs_cluster import START_SECONDS, Cluster
 
 CONFIG = """[berthd]
@@ -44,8 +45,7 @@ class Berth(Cluster):
         self.port = port
         self.environment = {name: value for name, value in self.environment.items() if not name.startswith("BERTH_")}
         self.environment["BERTH_SOCKET"] = self.path("berthd.sock")
-        self.traced = 0  # bytes of the trace that were read
-        self.kept = 0
+        self.trace = Trace(self.path("trace"))
 
     def program(self, name):
         return os.path.join(self.prefix, name)
@@ -79,7 +79,7 @@ class Berth(Cluster):
 
     def start_nodes(self, count, *options, seconds=START_SECONDS):
         self.start("nodes", self.program("bench/rig"), "--nodes", str(count), "--port", str(self.port), "--progress", "0",
-                   "--certificates", self.certificates, "--trace", self.path("trace"), *options)
+                   "--certificates", self.certificates, "--trace", self.trace.path, *options)
         self.await_nodes(count, seconds)
 
     def await_nodes(self, count, seconds=START_SECONDS):
@@ -116,24 +116,18 @@ class Berth(Cluster):
     def list_command(self):
         return [self.program("berth"), "ls"]
 
-    def jobs(self):
-        lines = self.run(*self.list_command()).stdout.decode().splitlines()[1:]
+    def jobs(self, *options):
+        lines = self.run(*self.list_command(), *options).stdout.decode().splitlines()[1:]
         return {int(line.split()[0]) for line in lines}
 
-    def trace(self):
-        if not os.path.exists(self.path("trace")):
-            return
-        with open(self.path("trace")) as file:
-            file.seek(self.traced)
-            for line in file:
-                if not line.endswith("\n"):
-                    break
-                self.traced += len(line)
-                yield line.split()
+    def known_jobs(self):
+        """The numbers of all that it has a record of, ended ones too."""
+        return self.jobs("--all")
 
     def starts(self):
-        return {int(words[1]): int(words[4]) / 1e6 for words in self.trace() if words[0] == "begin"}
+        self.trace.read()
+        return self.trace.jobs["begin"]
 
     def has_ended(self, count):
-        self.kept += sum(words[0] == "kept" for words in self.trace())
-        return self.kept >= count
+        self.trace.read()
+        return len(self.trace.jobs["kept"]) >= count

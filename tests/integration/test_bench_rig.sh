@@ -31,7 +31,51 @@ done
 python3 - "$work/out" <<'PYTHON'
 import json, sys
 found = json.load(open(sys.argv[1]))
-assert found["submitted"] == 80 and found["lost"] == 0 and found["doubled"] == 0 and len(found["parts"]) == 10, found
+assert found["submitted"] == 80 and len(found["parts"]) == 10, found
+assert found["lost"] == found["unended"] == found["doubled"] == 0, found
+PYTHON
+
+# What it says of jobs that are lost, or run twice: of a trace that was made up, and of a berthd that got an older state back.
+PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$top_srcdir/bench" python3 - "$work" "$top_builddir" <<'PYTHON'
+import shutil, sys
+import vs_cluster
+from rig_trace import Trace
+from vs_berth import Berth
+
+def written(text):
+    with open(f"{sys.argv[1]}/trace", "a") as file:
+        file.write(text)
+    return trace.read()
+
+trace = Trace(f"{sys.argv[1]}/trace")
+assert trace.read() == 0
+assert written("begin 1 0 1 1000000\nend 1 0 1 3000000\nkept 1 0 1 3500000\nbegin 2 0 1 20") == 3
+assert trace.are_kept({1}) and not trace.are_kept({1, 2})
+assert written("00000\nend 2 0 1 2000001\n") == 2
+assert trace.jobs["begin"] == {1: 1, 2: 2} and trace.account({1}, None) == {"lost": 0, "unended": 0, "doubled": 0}
+assert trace.account({1, 2, 3}, lambda: {2}) == {"lost": 1, "unended": 1, "doubled": 0}
+written("begin 2 0 2 4000000\nend 2 0 2 5000000\nbegin 3 0 1 5000000\nbegin 3 0 2 6000000\n")
+written("end 1 0 1 6000000\nkept 2 0 2 6000000\n")
+assert trace.account({1, 2, 3}, lambda: {3}) == {"lost": 0, "unended": 1, "doubled": 3}
+
+vs_cluster.adopt_orphans()
+with Berth(sys.argv[1], sys.argv[2], vs_cluster.free_ports(1)) as berth:
+    def put_back(old, new):
+        berth.kill_controller()
+        shutil.rmtree(berth.path(new), ignore_errors=True)
+        shutil.copytree(berth.path(old), berth.path(new))
+        berth.start_controller()
+        berth.await_answer()
+
+    stays = {job for job, _, _ in berth.submit(3)}
+    put_back("state", "older")
+    gone = {job for job, _, _ in berth.submit(5)}
+    assert berth.trace.account(stays | gone, berth.known_jobs) == {"lost": 0, "unended": 8, "doubled": 0}
+    put_back("older", "state")
+    assert berth.trace.account(stays | gone, berth.known_jobs) == {"lost": 5, "unended": 3, "doubled": 0}
+    berth.start_nodes(2)
+    berth.await_ended(3)
+    assert berth.trace.account(stays | gone, berth.known_jobs) == {"lost": 5, "unended": 0, "doubled": 0}
 PYTHON
 
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$top_srcdir/bench" python3 - "$work" "$top_builddir" <<'PYTHON'
