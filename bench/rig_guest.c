@@ -81,7 +81,7 @@ static void touch(BerthGuest *guest)
     guest->changed(guest, guest->user_data);
 }
 
-/* Since it was measured last, or began. */
+/* Since it was measured last, or began, or was thawed. */
 static void count_cpu(BerthGuest *guest, gint64 now_usec)
 {
     gint64 passed_usec = guest->frozen_usec != 0 ? 0 : now_usec - guest->measured_usec;
@@ -187,10 +187,18 @@ gboolean rig_guest_stop(BerthGuest *guest)
     return TRUE;
 }
 
+static void freeze(BerthGuest *guest, gint64 now_usec)
+{
+    rig_timers_disarm(guest->thread->timers, &guest->timer);
+    if (guest->phase == BERTH_PHASE_RUNNING)
+        count_cpu(guest, now_usec);
+    guest->frozen_usec = now_usec;
+}
+
 static void thaw(BerthGuest *guest, gint64 now_usec)
 {
     gint64 stood_usec = now_usec - guest->frozen_usec;
-    guest->measured_usec += stood_usec;
+    guest->measured_usec = now_usec; /* until it was frozen is counted */
     guest->frozen_usec = 0;
     rig_timers_arm(guest->thread->timers, &guest->timer, guest->timer.due_usec + stood_usec,
                    guest->phase == BERTH_PHASE_BOOTING ? on_booted : on_ended, guest);
@@ -201,12 +209,10 @@ gboolean rig_guest_freeze(BerthGuest *guest, gboolean freezes)
     gint64 now_usec = g_get_monotonic_time();
     if (guest->phase == BERTH_PHASE_ENDED)
         return FALSE;
-    if (freezes && guest->frozen_usec == 0) {
-        rig_timers_disarm(guest->thread->timers, &guest->timer);
-        guest->frozen_usec = now_usec;
-    } else if (!freezes && guest->frozen_usec != 0) {
+    if (freezes && guest->frozen_usec == 0)
+        freeze(guest, now_usec);
+    else if (!freezes && guest->frozen_usec != 0)
         thaw(guest, now_usec);
-    }
     return TRUE;
 }
 
