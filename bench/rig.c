@@ -197,8 +197,8 @@ static gboolean parse(Options *options, int *argc, char ***argv, GError **error)
          "say how it fares so often (5; 0: do not)", "SECONDS"},
         {"trace", 0, 0, G_OPTION_ARG_FILENAME, &options->trace,
          "append to FILE, for each command that begins or ends, and each end that berthd has: "
-         "begin, end or kept; "
-         "JOB TASK EPOCH, and microseconds since 1970",
+         "begin, end or kept; JOB TASK EPOCH; for each node that begins to dial, has joined, or "
+         "is made to join again: dial, join or part; NODE; and microseconds since 1970",
          "FILE"},
         G_OPTION_ENTRY_NULL};
     g_autoptr(GOptionContext) context = g_option_context_new(NULL);

@@ -5,13 +5,12 @@
 
 #include "bench/rig_guest.h"
 
+#include "bench/rig_trace.h"
 #include "common/id.h"
 #include "common/message.h"
 
 #include <signal.h>
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 /* As berth-node.conf(5) has them. */
 static const BerthPaceLimits pace_limits = {.near_memory_percent = 15,
@@ -60,19 +59,11 @@ static guint32 status_of(const Berth__GuestTask *task)
 
 /* --- what becomes of it ------------------------------------------------------------------------ */
 
-/* One write each: lines of threads do not mix. */
 static void trace(const BerthGuest *guest, const char *what)
 {
-    char line[128];
-    if (guest->thread->plan->trace_fd < 0)
-        return;
-    int length =
-        g_snprintf(line, sizeof line,
-                   "%s %" G_GUINT64_FORMAT " %" G_GUINT32_FORMAT " %" G_GUINT32_FORMAT
-                   " %" G_GINT64_FORMAT "\n",
-                   what, guest->id.job, guest->id.task, guest->id.epoch, g_get_real_time());
-    if (write(guest->thread->plan->trace_fd, line, (size_t)length) != length)
-        g_error("the trace cannot be written");
+    rig_trace(guest->thread->plan,
+              "%s %" G_GUINT64_FORMAT " %" G_GUINT32_FORMAT " %" G_GUINT32_FORMAT, what,
+              guest->id.job, guest->id.task, guest->id.epoch);
 }
 
 static void touch(BerthGuest *guest)

@@ -6,6 +6,7 @@
 #include "bench/rig_node.h"
 
 #include "bench/rig_guest.h"
+#include "bench/rig_trace.h"
 #include "common/error.h"
 #include "common/message.h"
 #include "nodeagent/session.h"
@@ -241,6 +242,7 @@ static void on_joined(const BerthPaceIntervals *intervals, gpointer data)
     node->thread->counts.joins++;
     node->thread->counts.nodes += !node->has_joined;
     node->has_joined = TRUE;
+    rig_trace(node->thread->plan, "join %s", node->name);
     node->intervals = *intervals;
     for (guint i = 0; i < BERTH_N_PACES && report_msec != 0; i++)
         node->intervals.msec[i] = report_msec;
@@ -280,6 +282,7 @@ RigNode *rig_node_new(RigThread *thread, const char *name, GError **error)
     node->config.scheduler_address = thread->plan->address;
     node->config.scheduler_port = thread->plan->port;
     node->table = berth_guest_table_new();
+    rig_trace(thread->plan, "dial %s", name);
     node->session = berth_session_new(&(BerthSessionConfig){.config = &node->config,
                                                             .tls = node->tls,
                                                             .services = node->services,
@@ -305,5 +308,6 @@ void rig_node_free(RigNode *node)
 
 void rig_node_join_again(RigNode *node)
 {
+    rig_trace(node->thread->plan, "part %s", node->name);
     berth_session_join_again(node->session);
 }

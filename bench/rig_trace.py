@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads what bench/rig writes with --trace, and reckons from it what became of jobs. These have one task each."""
+"""Reads what bench/rig writes with --trace, and reckons from it what became of jobs and nodes. A job has one task."""
 
 import os
 
@@ -12,6 +12,8 @@ class Trace:
         self.read_bytes = 0
         self.jobs = {"begin": {}, "end": {}, "kept": {}}  # job -> when at first, in seconds since 1970
         self.again = {word: set() for word in self.jobs}  # jobs of which that was said more than once
+        self.began = {}  # node -> when it dialled, or was made to join again, at last
+        self.joins = {}  # node -> when it joined, each time
 
     def read(self):
         """What was written since the last time: how many lines."""
@@ -29,10 +31,26 @@ class Trace:
         return count
 
     def add(self, words):
-        word, job, usec = words[0], int(words[1]), int(words[-1])
+        word, seconds = words[0], int(words[-1]) / 1e6
+        if word in ("dial", "part"):
+            self.began[words[1]] = seconds
+        elif word == "join":
+            self.joins.setdefault(words[1], []).append(seconds)
+        else:
+            self.add_job(word, int(words[1]), seconds)
+
+    def add_job(self, word, job, seconds):
         if job in self.jobs[word]:
             self.again[word].add(job)
-        self.jobs[word].setdefault(job, usec / 1e6)
+        self.jobs[word].setdefault(job, seconds)
+
+    def joined(self, since=0):
+        """(when it began, when it had joined) of each node that has dialled, or was made to join again, SINCE then."""
+        turns = []
+        for node, began in self.began.items():
+            after = [joined for joined in self.joins.get(node, ()) if joined >= began >= since]
+            turns += [(began, after[0])] if after else []
+        return turns
 
     def are_kept(self, jobs):
         return len(self.jobs["kept"]) >= len(jobs) and jobs <= self.jobs["kept"].keys()

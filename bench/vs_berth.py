@@ -80,11 +80,25 @@ class Berth(Cluster):
     def start_nodes(self, count, *options, seconds=START_SECONDS):
         self.start("nodes", self.program("bench/rig"), "--nodes", str(count), "--port", str(self.port), "--progress", "0",
                    "--certificates", self.certificates, "--trace", self.trace.path, *options)
-        self.await_nodes(count, seconds)
+        return self.await_joined(count, seconds)
 
-    def await_nodes(self, count, seconds=START_SECONDS):
-        self.await_true("all nodes have joined", lambda: self.run(
-            self.program("berth"), "node", "ls").stdout.count(b" up ") == count, seconds, 0.5 + count / 5000)
+    def await_joined(self, count, seconds=START_SECONDS, since=0):
+        """Until so many nodes have joined that have begun to SINCE then: (when each began, when it had joined)."""
+        turns = []
+
+        def have_joined():
+            nonlocal turns
+            self.trace.read()
+            turns = self.trace.joined(since)
+            return len(turns) == count
+
+        self.await_true("all nodes have joined", have_joined, seconds, 0.05)
+        return turns
+
+    def await_joins(self, times, seconds=START_SECONDS):
+        """Until each node has joined so often."""
+        self.await_true(f"all nodes have joined {times} times", lambda: self.trace.read() >= 0 and all(
+            len(joins) >= times for joins in self.trace.joins.values()), seconds, 0.05)
 
     def submit_command(self):
         return [self.program("berth"), "submit", self.script]

@@ -33,6 +33,8 @@ import json, sys
 found = json.load(open(sys.argv[1]))
 assert found["submitted"] == 80 and len(found["parts"]) == 10, found
 assert found["lost"] == found["unended"] == found["doubled"] == 0, found
+for what in ("join", "rejoin"):  # of each node, and of all
+    assert 0 < found[what]["p50_ms"] <= found[what]["p99_ms"] <= found[what]["seconds"] * 1000 + 1, found
 PYTHON
 
 # What it says of jobs that are lost, or run twice: of a trace that was made up, and of a berthd that got an older state back.
@@ -57,6 +59,13 @@ assert trace.account({1, 2, 3}, lambda: {2}) == {"lost": 1, "unended": 1, "doubl
 written("begin 2 0 2 4000000\nend 2 0 2 5000000\nbegin 3 0 1 5000000\nbegin 3 0 2 6000000\n")
 written("end 1 0 1 6000000\nkept 2 0 2 6000000\n")
 assert trace.account({1, 2, 3}, lambda: {3}) == {"lost": 0, "unended": 1, "doubled": 3}
+
+written("dial n1 1000000\ndial n2 2000000\njoin n2 2500000\njoin n1 3000000\njoin n1 4000000\n")  # one was lost, and came back
+assert sorted(trace.joined()) == [(1, 3), (2, 2.5)] and trace.joined(6) == []
+written("part n1 6000000\njoin n2 6500000\n")
+assert trace.joined() == [(2, 2.5)] and trace.joined(6) == []
+written("join n1 7000000\npart n2 7000001\n")
+assert trace.joined(6) == [(6, 7)] and trace.joins == {"n1": [3, 4, 7], "n2": [2.5, 6.5]}
 
 vs_cluster.adopt_orphans()
 with Berth(sys.argv[1], sys.argv[2], vs_cluster.free_ports(1)) as berth:
@@ -102,7 +111,7 @@ with Berth(sys.argv[1], sys.argv[2], vs_cluster.free_ports(1)) as berth:
         lines = [line.split() for line in file]
 assert nodes.returncode == 0
 for what in ("begin", "end", "kept"):  # each once, in its first epoch, whatever was lost and told again
-    named = sorted((int(job), task, epoch) for word, job, task, epoch, _ in lines if word == what)
+    named = sorted((int(words[1]), *words[2:-1]) for words in lines if words[0] == what)
     assert named == [(number + 1, "0", "1") for number in range(JOBS + 1)], (what, named)
 for name in ("starts", "begins", "ends", "kept", "releases"):
     assert counts[name] == JOBS + 1, (name, counts)
