@@ -98,9 +98,12 @@ with Berth(sys.argv[1], sys.argv[2], vs_cluster.free_ports(1)) as berth:
     berth.start_nodes(NODES)
     jobs = [berth.run(*berth.submit_command()[:2], "--", "sleep", f"{number % 5 / 2}").stdout for number in range(JOBS)]
     failing = berth.run(*berth.submit_command()[:2], "--", "false").stdout.decode().strip()
+    assert len(berth.trace.joins) == NODES and all(len(joins) == 1 for joins in berth.trace.joins.values()), berth.trace.joins
+    began = time.time()
     berth.processes["nodes"].send_signal(signal.SIGUSR1)
-    time.sleep(0.5)
+    berth.await_joined(NODES, since=began)
     berth.restart_seconds()
+    berth.await_joins(3)
     berth.await_ended(JOBS + 1)
     assert b"FAILED" in berth.run(berth.program("berth"), "show", failing).stdout
     nodes = berth.processes["nodes"]
@@ -116,6 +119,6 @@ for what in ("begin", "end", "kept"):  # each once, in its first epoch, whatever
 for name in ("starts", "begins", "ends", "kept", "releases"):
     assert counts[name] == JOBS + 1, (name, counts)
 assert counts["nodes"] == NODES and counts["guests"] == 0, counts
-assert counts["joins"] >= 2 * NODES and counts["reconnects"] == counts["joins"] - NODES, counts
+assert counts["joins"] >= 3 * NODES and counts["reconnects"] == counts["joins"] - NODES, counts
 PYTHON
 [[ $(find "$work" -name 'vs-slurm-*') == "" ]] || { echo "something is left" >&2; exit 1; }
