@@ -31,6 +31,8 @@ page_size=10000
 kind=dir
 path={0}/storage
 """
+DAYS = "3650"  # of those that are kept, as of the rig's own (bench/rig_certificates.c)
+SPARE_SECONDS = 86400  # that they are to be good for still
 CURVE = ["-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes"]
 
 
@@ -61,13 +63,20 @@ class Berth(Cluster):
         self.write("berthd.conf", CONFIG.format(self.directory, self.port, self.certificates), 0o644)
         if not os.path.exists(os.path.join(self.certificates, "berthd.pem")):
             self.make_certificates()
+        self.check_certificates()
 
     def make_certificates(self):
-        self.openssl("req", "-x509", *CURVE, "-subj", "/CN=bench", "-days", "30", "-keyout", "ca.key", "-out", "ca.pem")
+        self.openssl("req", "-x509", *CURVE, "-subj", "/CN=bench", "-days", DAYS, "-keyout", "ca.key", "-out", "ca.pem")
         self.openssl("req", *CURVE, "-subj", "/CN=berthd", "-addext", "extendedKeyUsage=serverAuth,clientAuth",
                      "-keyout", "berthd.key", "-out", "berthd.csr")
         self.openssl("x509", "-req", "-in", "berthd.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial",
-                     "-copy_extensions", "copy", "-days", "30", "-out", "berthd.pem")
+                     "-copy_extensions", "copy", "-days", DAYS, "-out", "berthd.pem")
+
+    def check_certificates(self):
+        """All there are were made after that of the authority, for as long: if that is good, so are they."""
+        if subprocess.run(["openssl", "x509", "-checkend", str(SPARE_SECONDS), "-noout", "-in", "ca.pem"], cwd=self.certificates,
+                          stdout=subprocess.DEVNULL, check=False).returncode != 0:
+            raise RuntimeError(f"the certificates in {self.certificates} have expired, or will within a day: remove that directory")
 
     def start_controller(self):
         self.start("controller", self.program("berthd"), "--config", self.path("berthd.conf"))

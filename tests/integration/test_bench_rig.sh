@@ -37,6 +37,16 @@ for what in ("join", "rejoin"):  # of each node, and of all
     assert 0 < found[what]["p50_ms"] <= found[what]["p99_ms"] <= found[what]["seconds"] * 1000 + 1, found
 PYTHON
 
+# Certificates that are kept are good for years, and what is kept of others is not used.
+for made in ca berthd n00000 n00007; do
+    openssl x509 -checkend $((3600 * 86400)) -noout -in "$work/certificates/$made.pem" >/dev/null ||
+        { echo "$made.pem expires too soon" >&2; exit 1; }
+done
+(cd "$work/certificates" && openssl req -x509 -key ca.key -subj /CN=bench -days 1 -out ca.pem)
+! "$top_srcdir/bench/scale" --prefix "$top_builddir" --directory "$work" --certificates "$work/certificates" \
+    --nodes 8 2>"$work/err" || { echo "an authority that expires is used" >&2; exit 1; }
+grep -q "remove that directory" "$work/err" || { cat "$work/err" >&2; exit 1; }
+
 # What it says of jobs that are lost, or run twice: of a trace that was made up, and of a berthd that got an older state back.
 PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="$top_srcdir/bench" python3 - "$work" "$top_builddir" <<'PYTHON'
 import shutil, sys
