@@ -3,7 +3,7 @@
 
 /* What the parts of bench/rig share: how its nodes are, and what has happened to them. */
 
-#include "bench/rig_timers.h"
+#include "common/rpc_poll.h"
 
 typedef struct {
     char *address; /* of berthd */
@@ -35,10 +35,10 @@ typedef struct {
     guint64 refusals; /* of what is not simulated: moves and checkpoints */
 } RigCounts;
 
-/* What belongs to one thread: its nodes' timers, and what they count. */
+/* What belongs to one thread: what its nodes' timers and connections wait in, and what they count. */
 typedef struct {
     const RigPlan *plan;
-    RigTimers *timers;
+    BerthRpcPoll *poll;
     RigCounts counts;
 } RigThread;
 

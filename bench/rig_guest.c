@@ -25,7 +25,7 @@ struct BerthGuest {
     gpointer user_data;
     BerthGuestPhaseOnNode phase; /* BOOTING, RUNNING or ENDED */
     guint64 serial, reported;
-    gint64 run_usec; /* of its command */
+    guint run_msec; /* of its command */
     guint64 start_usec, end_usec;
     guint32 vcpus;
     guint32 status, signal;
@@ -34,21 +34,21 @@ struct BerthGuest {
     gint64 measured_usec;
     Berth__Usage usage;
     BerthPace pace;
-    RigTimer timer;
+    BerthRpcTimer timer; /* until it has booted, or ends: each stops it, or starts it anew */
 };
 
 /* --- what it is asked to run ------------------------------------------------------------------- */
 
 /* A script is not looked into. */
-static gint64 run_usec_of(const Berth__GuestTask *task, const RigPlan *plan)
+static guint run_msec_of(const Berth__GuestTask *task, const RigPlan *plan)
 {
     const char *name = task != NULL && task->n_command > 0 ? task->command[0] : "";
     gboolean is_script = task != NULL && task->script != NULL;
     if (!is_script && task != NULL && task->n_command == 2 && strcmp(name, "sleep") == 0)
-        return (gint64)(g_ascii_strtod(task->command[1], NULL) * G_USEC_PER_SEC);
+        return (guint)CLAMP(g_ascii_strtod(task->command[1], NULL) * 1000, 0, G_MAXINT);
     if (!is_script && (strcmp(name, "true") == 0 || strcmp(name, "false") == 0))
         return 0;
-    return (gint64)plan->run_msec * 1000;
+    return plan->run_msec;
 }
 
 static guint32 status_of(const Berth__GuestTask *task)
@@ -85,7 +85,7 @@ static void count_cpu(BerthGuest *guest, gint64 now_usec)
 
 static void end(BerthGuest *guest)
 {
-    rig_timers_disarm(guest->thread->timers, &guest->timer);
+    berth_rpc_poll_timer_stop(&guest->timer);
     if (guest->phase == BERTH_PHASE_RUNNING)
         count_cpu(guest, g_get_monotonic_time());
     guest->phase = BERTH_PHASE_ENDED;
@@ -110,8 +110,8 @@ static void on_booted(gpointer data)
     guest->thread->counts.begins++;
     trace(guest, "begin");
     touch(guest);
-    rig_timers_arm(guest->thread->timers, &guest->timer, now_usec + guest->run_usec, on_ended,
-                   guest);
+    berth_rpc_poll_timer_start(guest->thread->poll, &guest->timer, guest->run_msec, on_ended,
+                               guest);
 }
 
 BerthGuest *rig_guest_new(RigThread *thread, const Berth__StartGuestRequest *request,
@@ -124,7 +124,7 @@ BerthGuest *rig_guest_new(RigThread *thread, const Berth__StartGuestRequest *req
     guest->changed = changed;
     guest->user_data = user_data;
     guest->phase = BERTH_PHASE_BOOTING;
-    guest->run_usec = run_usec_of(request->task, thread->plan);
+    guest->run_msec = run_msec_of(request->task, thread->plan);
     guest->status = status_of(request->task);
     guest->vcpus = request->vcpus;
     berth__usage__init(&guest->usage);
@@ -133,9 +133,8 @@ BerthGuest *rig_guest_new(RigThread *thread, const Berth__StartGuestRequest *req
     guest->usage.memory_peak_mib = guest->usage.host_memory_mib = request->memory_mib / 2;
     thread->counts.guests++;
     thread->counts.starts++;
-    rig_timers_arm(thread->timers, &guest->timer,
-                   g_get_monotonic_time() + (gint64)thread->plan->boot_msec * 1000, on_booted,
-                   guest);
+    berth_rpc_poll_timer_start(thread->poll, &guest->timer, thread->plan->boot_msec, on_booted,
+                               guest);
     return guest;
 }
 
@@ -143,7 +142,7 @@ void berth_guest_free(BerthGuest *guest)
 {
     if (guest == NULL)
         return;
-    rig_timers_disarm(guest->thread->timers, &guest->timer);
+    berth_rpc_poll_timer_stop(&guest->timer);
     guest->thread->counts.guests--;
     g_free(guest);
 }
@@ -180,7 +179,7 @@ gboolean rig_guest_stop(BerthGuest *guest)
 
 static void freeze(BerthGuest *guest, gint64 now_usec)
 {
-    rig_timers_disarm(guest->thread->timers, &guest->timer);
+    berth_rpc_poll_timer_stop(&guest->timer);
     if (guest->phase == BERTH_PHASE_RUNNING)
         count_cpu(guest, now_usec);
     guest->frozen_usec = now_usec;
@@ -188,11 +187,12 @@ static void freeze(BerthGuest *guest, gint64 now_usec)
 
 static void thaw(BerthGuest *guest, gint64 now_usec)
 {
-    gint64 stood_usec = now_usec - guest->frozen_usec;
+    gint64 left_usec = MAX(guest->timer.due_usec - guest->frozen_usec, 0);
     guest->measured_usec = now_usec; /* until it was frozen is counted */
     guest->frozen_usec = 0;
-    rig_timers_arm(guest->thread->timers, &guest->timer, guest->timer.due_usec + stood_usec,
-                   guest->phase == BERTH_PHASE_BOOTING ? on_booted : on_ended, guest);
+    berth_rpc_poll_timer_start(guest->thread->poll, &guest->timer,
+                               (guint)((left_usec + 999) / 1000),
+                               guest->phase == BERTH_PHASE_BOOTING ? on_booted : on_ended, guest);
 }
 
 gboolean rig_guest_freeze(BerthGuest *guest, gboolean freezes)

@@ -32,7 +32,7 @@ struct RigNode {
     BerthPace pace;
     gint64 told_usec; /* of itself; 0: not yet */
     guint64 cpu_usec;
-    RigTimer timer;
+    BerthRpcTimer timer; /* of looks */
 };
 
 static RigNode *node_of(Berth__Agent_Service *service)
@@ -231,8 +231,6 @@ static void look(gpointer data)
         node->told_usec = now_usec;
     node->thread->counts.reports++;
     berth_session_report(node->session, tells ? &usage : NULL);
-    rig_timers_arm(node->thread->timers, &node->timer,
-                   now_usec + (gint64)looks.msec[BERTH_PACE_NORMAL] * 1000, look, node);
 }
 
 static void on_joined(const BerthPaceIntervals *intervals, gpointer data)
@@ -248,6 +246,8 @@ static void on_joined(const BerthPaceIntervals *intervals, gpointer data)
         node->intervals.msec[i] = report_msec;
     node->told_usec = 0;
     look(node);
+    berth_rpc_poll_timer_start(node->thread->poll, &node->timer,
+                               node->intervals.msec[BERTH_PACE_NORMAL], look, node);
 }
 
 static void on_known(gpointer data)
@@ -296,7 +296,7 @@ RigNode *rig_node_new(RigThread *thread, const char *name, GError **error)
 
 void rig_node_free(RigNode *node)
 {
-    rig_timers_disarm(node->thread->timers, &node->timer);
+    berth_rpc_poll_timer_stop(&node->timer);
     berth_session_free(node->session);
     berth_guest_table_free(node->table);
     berth_tls_config_free(node->tls);

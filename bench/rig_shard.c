@@ -7,6 +7,8 @@
 
 #include "bench/rig_node.h"
 
+#define TELL_MSEC 1000u
+
 struct RigShard {
     GThread *thread;
     GMainContext *context;
@@ -18,7 +20,7 @@ struct RigShard {
     GPtrArray *nodes; /* RigNode; those whose turn has come */
     gint64 began_usec;
     RigCounts last; /* when it ended */
-    RigTimer next_timer, tell_timer;
+    BerthRpcTimer next_timer, tell_timer;
 };
 
 /* On its way to the main context. */
@@ -44,27 +46,33 @@ static void free_node(gpointer node)
     rig_node_free(node);
 }
 
-static void add_next(gpointer data);
-
-static void await_next(RigShard *shard)
+static gint64 next_due_usec(const RigShard *shard)
 {
-    if (next_number(shard) >= shard->n_nodes)
-        return;
-    gint64 due_usec =
-        shard->began_usec + (gint64)next_number(shard) * G_USEC_PER_SEC / shard->join_rate;
-    rig_timers_arm(shard->own.timers, &shard->next_timer, due_usec, add_next, shard);
+    return shard->began_usec + (gint64)next_number(shard) * G_USEC_PER_SEC / shard->join_rate;
 }
 
-static void add_next(gpointer data)
+static void add_next(RigShard *shard)
 {
-    RigShard *shard = data;
     g_autoptr(GError) error = NULL;
     g_autofree char *name = rig_node_name(next_number(shard));
     RigNode *node = rig_node_new(&shard->own, name, &error);
     if (node == NULL)
         g_error("node %s cannot be: %s", name, error->message);
     g_ptr_array_add(shard->nodes, node);
-    await_next(shard);
+}
+
+/* All whose turn has come: who is late makes up for it. */
+static void add_due(gpointer data)
+{
+    RigShard *shard = data;
+    gint64 left_usec = 0;
+    berth_rpc_poll_timer_stop(&shard->next_timer);
+    while (next_number(shard) < shard->n_nodes &&
+           (left_usec = next_due_usec(shard) - g_get_monotonic_time()) <= 0)
+        add_next(shard);
+    if (next_number(shard) < shard->n_nodes)
+        berth_rpc_poll_timer_start(shard->own.poll, &shard->next_timer,
+                                   (guint)((left_usec + 999) / 1000), add_due, shard);
 }
 
 static gboolean on_told(gpointer data)
@@ -80,27 +88,25 @@ static void tell(gpointer data)
     Told *told = g_new(Told, 1);
     *told = (Told){shard, shard->own.counts};
     g_main_context_invoke_full(NULL, G_PRIORITY_DEFAULT, on_told, told, g_free);
-    rig_timers_arm(shard->own.timers, &shard->tell_timer, g_get_monotonic_time() + G_USEC_PER_SEC,
-                   tell, shard);
 }
 
 static gpointer run(gpointer data)
 {
     RigShard *shard = data;
     g_main_context_push_thread_default(shard->context);
-    shard->own.timers = rig_timers_new(shard->context);
+    shard->own.poll = berth_rpc_poll_ref(shard->context);
     shard->nodes = g_ptr_array_new_with_free_func(free_node);
-    await_next(shard);
-    tell(shard);
+    add_due(shard);
+    berth_rpc_poll_timer_start(shard->own.poll, &shard->tell_timer, TELL_MSEC, tell, shard);
     g_main_loop_run(shard->loop);
-    rig_timers_disarm(shard->own.timers, &shard->next_timer);
-    rig_timers_disarm(shard->own.timers, &shard->tell_timer);
+    berth_rpc_poll_timer_stop(&shard->next_timer);
+    berth_rpc_poll_timer_stop(&shard->tell_timer);
     shard->last = shard->own.counts;
     g_ptr_array_unref(shard->nodes);
     while (g_main_context_iteration(shard->context, FALSE)) {
         /* answers that were cancelled */
     }
-    rig_timers_free(shard->own.timers);
+    berth_rpc_poll_unref(shard->own.poll);
     g_main_context_pop_thread_default(shard->context);
     return NULL;
 }

@@ -42,7 +42,7 @@ static int setup(void **state)
     now_usec = __real_g_get_monotonic_time();
     test->plan = (RigPlan){.run_msec = 3600 * 1000, .busy_percent = BUSY_PERCENT, .trace_fd = -1};
     test->thread.plan = &test->plan;
-    test->thread.timers = rig_timers_new(NULL);
+    test->thread.poll = berth_rpc_poll_ref(g_main_context_default());
     request.id = &id;
     request.vcpus = VCPUS;
     request.memory_mib = 64;
@@ -57,7 +57,7 @@ static int teardown(void **state)
 {
     Test *test = *state;
     berth_guest_free(test->guest);
-    rig_timers_free(test->thread.timers);
+    berth_rpc_poll_unref(test->thread.poll);
     g_free(test);
     return 0;
 }
