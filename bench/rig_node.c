@@ -130,45 +130,20 @@ static void agent_thaw_guest(Berth__Agent_Service *service, const Berth__ThawGue
     set_frozen(node_of(service), request->id, FALSE, &reply.base, BERTH_RPC_CALL(closure_data));
 }
 
-static void refuse(Berth__Agent_Service *service, BerthRpcCall *call)
-{
-    node_of(service)->thread->counts.refusals++;
-    fail(call, BERTH_ERROR_UNSUPPORTED, "guests of this rig are neither moved nor changed");
-}
-
-static void agent_receive_guest(Berth__Agent_Service *service,
-                                const Berth__ReceiveGuestRequest *request,
-                                Berth__ReceiveGuestReply_Closure closure, void *closure_data)
-{
-    refuse(service, BERTH_RPC_CALL(closure_data));
-}
-
-static void agent_migrate_guest(Berth__Agent_Service *service,
-                                const Berth__MigrateGuestRequest *request,
-                                Berth__MigrateGuestReply_Closure closure, void *closure_data)
-{
-    refuse(service, BERTH_RPC_CALL(closure_data));
-}
-
-static void agent_take_guest(Berth__Agent_Service *service, const Berth__TakeGuestRequest *request,
-                             Berth__TakeGuestReply_Closure closure, void *closure_data)
-{
-    refuse(service, BERTH_RPC_CALL(closure_data));
-}
-
-static void agent_resize_guest(Berth__Agent_Service *service,
-                               const Berth__ResizeGuestRequest *request,
-                               Berth__ResizeGuestReply_Closure closure, void *closure_data)
-{
-    refuse(service, BERTH_RPC_CALL(closure_data));
-}
-
-static void agent_checkpoint_guest(Berth__Agent_Service *service,
-                                   const Berth__CheckpointGuestRequest *request,
-                                   Berth__CheckpointGuestReply_Closure closure, void *closure_data)
-{
-    refuse(service, BERTH_RPC_CALL(closure_data));
-}
+#define REFUSES(name, Method)                                                                      \
+    static void agent_##name(Berth__Agent_Service *service,                                        \
+                             const Berth__##Method##Request *request,                              \
+                             Berth__##Method##Reply_Closure closure, void *closure_data)           \
+    {                                                                                              \
+        node_of(service)->thread->counts.refusals++;                                               \
+        fail(BERTH_RPC_CALL(closure_data), BERTH_ERROR_UNSUPPORTED,                                \
+             "guests of this rig are neither moved nor changed");                                  \
+    }
+REFUSES(receive_guest, ReceiveGuest)
+REFUSES(migrate_guest, MigrateGuest)
+REFUSES(take_guest, TakeGuest)
+REFUSES(resize_guest, ResizeGuest)
+REFUSES(checkpoint_guest, CheckpointGuest)
 
 /* --- what it says of itself -------------------------------------------------------------------- */
 
