@@ -168,13 +168,12 @@ void rig_guest_released(BerthGuest *guest)
         note_kept(guest);
 }
 
-gboolean rig_guest_stop(BerthGuest *guest)
+void rig_guest_stop(BerthGuest *guest)
 {
     if (guest->phase == BERTH_PHASE_ENDED)
-        return FALSE;
+        return;
     guest->signal = SIGTERM;
     end(guest);
-    return TRUE;
 }
 
 static void freeze(BerthGuest *guest, gint64 now_usec)

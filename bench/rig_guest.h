@@ -17,12 +17,12 @@ BerthGuest *rig_guest_new(RigThread *thread, const Berth__StartGuestRequest *req
 void rig_guest_tell_again(BerthGuest *guest);
 /* It is to be removed: if it has ended, that is stored, also where the answer which says so has not come yet. */
 void rig_guest_released(BerthGuest *guest);
-/* It ends by SIGTERM. FALSE: it has ended. */
-gboolean rig_guest_stop(BerthGuest *guest);
+/* It ends by SIGTERM, if it has not ended. */
+void rig_guest_stop(BerthGuest *guest);
 /* Its time stands still, or goes on. FALSE: it has ended. */
 gboolean rig_guest_freeze(BerthGuest *guest, gboolean freezes);
 /* Measures it, if that is due within EARLY_USEC. */
 void rig_guest_look(BerthGuest *guest, gint64 now_usec, const BerthPaceIntervals *intervals,
                     gint64 early_usec);
-/* That its vCPUs use, in thousandths; that it has of its host's memory. */
+/* That its vCPUs use, in thousandths of one. */
 guint32 rig_guest_cpu_milli(const BerthGuest *guest);
