@@ -13,7 +13,7 @@ static CliProcess *run(ArrayScript *script, const char *line, int status)
 {
     g_auto(GStrv) words = g_strsplit(line, " ", -1);
     g_string_truncate(script->asked, 0);
-    CliProcess *cli = cli_start(script->socket, (const char *const *)words, NULL);
+    CliProcess *cli = cli_start(script->daemon.socket, (const char *const *)words, NULL);
     assert_cli_status(cli, status);
     return cli;
 }
@@ -257,7 +257,7 @@ static void events_name_tasks_and_ranges_of_them(void **state)
     ArrayScript *script = *state;
     script->happenings = story;
     const char *const words[] = {"events", "-f", "-s", "0", "42", NULL};
-    g_autoptr(CliProcess) cli = cli_start(script->socket, words, NULL);
+    g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, words, NULL);
     run_until(strstr(cli_out(cli), "CANCELLED") != NULL);
     assert_contains(cli_out(cli), "  job 42[7] guest-running on node2\n");
     assert_contains(cli_out(cli), "  job 42[8] guest-running on node2\n");
@@ -370,7 +370,7 @@ static void wait_for_an_array_waits_for_its_output(void **state)
     script->output_pending = TRUE;
     script->happenings = copies;
     g_auto(GStrv) words = g_strsplit("wait 42", " ", -1);
-    g_autoptr(CliProcess) cli = cli_start(script->socket, (const char *const *)words, NULL);
+    g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, (const char *const *)words, NULL);
     run_until(script->n_watches == 1);
     script->output_pending = FALSE;
     assert_cli_status(cli, 0);

@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Verbs that wait for something to be done to a guest, and a guest that is lost meanwhile: with a daemon whose events and
  * answers are scripted, for each order in which they may come. */
-#include "tests/lib/assert.h"
 #include "tests/lib/cli_process.h"
+#include "tests/lib/scripted_daemon.h"
 
 #include "common/message.h"
-#include "common/rpc.h"
-
-#include <glib/gstdio.h>
 
 #define JOB   42u
 #define EPOCH 3u
@@ -33,11 +30,7 @@ typedef struct {
 
 typedef struct {
     Berth__Jobs_Service jobs; /* first: handlers get its address */
-    Berth__Server_Service server;
-    ProtobufCService *services[3];
-    BerthRpcListener *listener;
-    char *dir;
-    char *socket;
+    ScriptedDaemon daemon;
     Shown asked;                 /* in the answer to what is wanted */
     Shown later;                 /* and when it is looked at */
     const Happening *happenings; /* until one without a kind */
@@ -162,30 +155,9 @@ static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *re
     }
 }
 
-static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
-                    Berth__ServerInfo_Closure closure, void *closure_data)
-{
-    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
-    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
-}
-
-static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
-{
-    berth_rpc_peer_unref(peer);
-}
-
-static void on_peer(BerthRpcPeer *peer, gpointer user_data)
-{
-    berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
-}
-
 static int setup(void **state)
 {
-    static const Berth__Server_Service server = BERTH__SERVER__INIT(on_);
-    g_autoptr(GError) error = NULL;
     Script *script = g_new0(Script, 1);
-    script->jobs.base = (ProtobufCService){.descriptor = &berth__jobs__descriptor,
-                                           .invoke = protobuf_c_service_invoke_internal};
     script->jobs.migrate = on_migrate;
     script->jobs.checkpoint = on_checkpoint;
     script->jobs.freeze = on_freeze;
@@ -193,14 +165,7 @@ static int setup(void **state)
     script->jobs.get = on_get;
     script->jobs.list = on_list;
     script->jobs.watch = on_watch;
-    script->server = server;
-    script->services[0] = &script->jobs.base;
-    script->services[1] = &script->server.base;
-    script->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
-    script->socket = g_build_filename(script->dir, "sock", NULL);
-    script->listener = berth_rpc_listener_new_unix(script->socket, 0600, script->services, NULL,
-                                                   on_peer, NULL, NULL, &error);
-    assert_no_error(error);
+    scripted_daemon_start(&script->daemon, &script->jobs);
     script->asked = (Shown){.state = BERTH__JOB_STATE__RUNNING, .epoch = EPOCH};
     *state = script;
     return 0;
@@ -209,14 +174,7 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     Script *script = *state;
-    berth_rpc_listener_free(script->listener);
-    while (g_main_context_iteration(NULL, FALSE)) {
-        /* connections that end */
-    }
-    g_unlink(script->socket);
-    g_rmdir(script->dir);
-    g_free(script->dir);
-    g_free(script->socket);
+    scripted_daemon_stop(&script->daemon);
     g_free(script);
     return 0;
 }
@@ -230,7 +188,8 @@ static void assert_says(Script *script, const char *const *verb, int status, con
         g_ptr_array_add(words, (gpointer)*verb);
     g_ptr_array_add(words, (gpointer) "42");
     g_ptr_array_add(words, NULL);
-    g_autoptr(CliProcess) cli = cli_start(script->socket, (const char *const *)words->pdata, NULL);
+    g_autoptr(CliProcess) cli =
+        cli_start(script->daemon.socket, (const char *const *)words->pdata, NULL);
     assert_cli_status(cli, status);
     assert_string_equal(cli_err(cli), err);
     assert_string_equal(cli_out(cli), out);
@@ -376,7 +335,7 @@ static void ls_shows_what_counts_and_what_a_job_has(void **state)
                             .used_usec = 60 * minute,
                             .spared_usec = minute};
     g_autoptr(CliProcess) ls =
-        cli_start(script->socket, (const char *const[]){"ls", "42", NULL}, NULL);
+        cli_start(script->daemon.socket, (const char *const[]){"ls", "42", NULL}, NULL);
     assert_cli_status(ls, 0);
     g_auto(GStrv) lines = g_strsplit(cli_out(ls), "\n", -1);
     g_autoptr(GRegex) row = g_regex_new(" COMPLETED +3 +512M +01:09:00 +02:00:00 ", 0, 0, NULL);
@@ -384,7 +343,7 @@ static void ls_shows_what_counts_and_what_a_job_has(void **state)
     if (!g_regex_match(row, lines[1], 0, NULL))
         fail_msg("%s", lines[1]);
     g_autoptr(CliProcess) show =
-        cli_start(script->socket, (const char *const[]){"show", "42", NULL}, NULL);
+        cli_start(script->daemon.socket, (const char *const[]){"show", "42", NULL}, NULL);
     assert_cli_status(show, 0);
     assert_contains(cli_out(show), "4140.000 s");
 }

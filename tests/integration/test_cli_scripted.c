@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* `berth` with a daemon that does what a script says: answers that are lost or late, at exactly the
  * moment that matters. */
-#include "tests/lib/assert.h"
 #include "tests/lib/cli_process.h"
+#include "tests/lib/scripted_daemon.h"
 
 #include "common/message.h"
-#include "common/rpc.h"
 
-#include <glib/gstdio.h>
 #include <signal.h>
 
 #define JOB 42u
@@ -22,11 +20,7 @@ typedef enum {
 
 typedef struct {
     Berth__Jobs_Service jobs; /* first: handlers get its address */
-    Berth__Server_Service server;
-    ProtobufCService *services[3];
-    BerthRpcListener *listener;
-    char *dir;
-    char *socket;
+    ScriptedDaemon daemon;
     Manner submit, cancel, logs; /* for the next one of each */
     BerthRpcCall *held;
     GPtrArray *keys; /* of the submissions that came */
@@ -299,40 +293,14 @@ static void on_submit_many(Berth__Jobs_Service *service, const Berth__SubmitMany
     berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &reply.base);
 }
 
-static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
-                    Berth__ServerInfo_Closure closure, void *closure_data)
-{
-    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
-    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
-}
-
-static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
-{
-    berth_rpc_peer_unref(peer);
-}
-
-static void on_peer(BerthRpcPeer *peer, gpointer user_data)
-{
-    berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
-}
-
 static int setup(void **state)
 {
     static const Berth__Jobs_Service jobs = BERTH__JOBS__INIT(on_);
-    static const Berth__Server_Service server = BERTH__SERVER__INIT(on_);
-    g_autoptr(GError) error = NULL;
     Script *script = g_new0(Script, 1);
     script->jobs = jobs;
-    script->server = server;
-    script->services[0] = &script->jobs.base;
-    script->services[1] = &script->server.base;
-    script->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
-    script->socket = g_build_filename(script->dir, "sock", NULL);
     script->keys = g_ptr_array_new_with_free_func(g_free);
     script->state = BERTH__JOB_STATE__COMPLETED;
-    script->listener = berth_rpc_listener_new_unix(script->socket, 0600, script->services, NULL,
-                                                   on_peer, NULL, NULL, &error);
-    assert_no_error(error);
+    scripted_daemon_start(&script->daemon, &script->jobs);
     *state = script;
     return 0;
 }
@@ -340,27 +308,16 @@ static int setup(void **state)
 static int teardown(void **state)
 {
     Script *script = *state;
-    berth_rpc_listener_free(script->listener);
-    while (g_main_context_iteration(NULL, FALSE)) {
-        /* connections that end */
-    }
-    g_autoptr(GDir) dir = g_dir_open(script->dir, 0, NULL);
-    for (const char *name; (name = g_dir_read_name(dir));) {
-        g_autofree char *path = g_build_filename(script->dir, name, NULL);
-        g_unlink(path);
-    }
-    g_rmdir(script->dir);
+    scripted_daemon_stop(&script->daemon);
     g_ptr_array_unref(script->keys);
     g_free(script->reason);
-    g_free(script->dir);
-    g_free(script->socket);
     g_free(script);
     return 0;
 }
 
 static CliProcess *start(Script *script, const char *verb)
 {
-    return cli_start(script->socket, (const char *const[]){verb, "--", "true", NULL}, NULL);
+    return cli_start(script->daemon.socket, (const char *const[]){verb, "--", "true", NULL}, NULL);
 }
 
 /* --- submitting --------------------------------------------------------------------------------- */
@@ -474,12 +431,12 @@ static void run_goes_back_where_its_job_does(void **state)
     assert_contains(cli_err(printed), "job 42 was put back to a checkpoint; the last 2 bytes of "
                                       "its output are void\n");
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
-        g_autofree char *out = g_build_filename(script->dir, "out", NULL);
-        g_autofree char *err = g_build_filename(script->dir, cases[i].error, NULL);
+        g_autofree char *out = g_build_filename(script->daemon.dir, "out", NULL);
+        g_autofree char *err = g_build_filename(script->daemon.dir, cases[i].error, NULL);
         g_autofree char *content = NULL;
         script->n_logs = 0;
         const char *const words[] = {"run", "-o", out, "--error", err, "--", "true", NULL};
-        g_autoptr(CliProcess) cli = cli_start(script->socket, words, NULL);
+        g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, words, NULL);
         assert_cli_status(cli, 0);
         assert_contains(cli_err(cli), "2 bytes of its output are void");
         assert_true(g_file_get_contents(out, &content, NULL, NULL));
@@ -494,7 +451,7 @@ static void logs_refused_for_now_is_an_error(void **state)
     Script *script = *state;
     script->logs = REFUSE;
     g_autoptr(CliProcess) cli =
-        cli_start(script->socket, (const char *const[]){"logs", "42", NULL}, NULL);
+        cli_start(script->daemon.socket, (const char *const[]){"logs", "42", NULL}, NULL);
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "storage cannot be reached");
     assert_int_equal(script->n_logs, 1);
@@ -507,7 +464,7 @@ static void wait_for_ended_job_waits_for_its_output(void **state)
     Script *script = *state;
     script->output_pending = TRUE;
     g_autoptr(CliProcess) cli =
-        cli_start(script->socket, (const char *const[]){"wait", "42", NULL}, NULL);
+        cli_start(script->daemon.socket, (const char *const[]){"wait", "42", NULL}, NULL);
     assert_cli_status(cli, 0);
     assert_string_equal(cli_out(cli), "42 COMPLETED\n");
     assert_int_equal(script->n_watches, 1);
@@ -524,7 +481,7 @@ static void why_of_a_job_that_starts_meanwhile_is_of_one_moment(void **state)
         script->explains = explains[i];
         script->n_explained = 0;
         g_autoptr(CliProcess) cli =
-            cli_start(script->socket, (const char *const[]){"why", "42", NULL}, NULL);
+            cli_start(script->daemon.socket, (const char *const[]){"why", "42", NULL}, NULL);
         assert_cli_status(cli, 0);
         assert_contains(cli_out(cli), ": RUNNING\n  It runs on ");
         assert_null(strstr(cli_out(cli), "It waits"));
@@ -558,11 +515,12 @@ static void every_change_says_why(void **state)
         g_strv_builder_add_many(builder, "--reason", "it is too hot", NULL);
         g_auto(GStrv) words = g_strv_builder_end(builder);
         g_clear_pointer(&script->reason, g_free);
-        g_autoptr(CliProcess) cli = cli_start(script->socket, (const char *const *)words, NULL);
+        g_autoptr(CliProcess) cli =
+            cli_start(script->daemon.socket, (const char *const *)words, NULL);
         assert_cli_status(cli, 1);
         assert_contains(cli_err(cli), "the reason was noted");
         assert_string_equal(script->reason, "it is too hot");
-        g_autoptr(CliProcess) silent = cli_start(script->socket, cases[i], NULL);
+        g_autoptr(CliProcess) silent = cli_start(script->daemon.socket, cases[i], NULL);
         assert_cli_status(silent, 1);
         assert_string_equal(script->reason, "");
     }

@@ -7,8 +7,6 @@
 #include "common/ranges.h"
 #include "common/types.h"
 
-#include <glib/gstdio.h>
-
 #define JOB       42u
 #define PLAIN     17u
 #define N_TASKS   10u
@@ -318,30 +316,9 @@ static void on_watch(Berth__Jobs_Service *service, const Berth__WatchRequest *re
     }
 }
 
-static void on_info(Berth__Server_Service *service, const Berth__InfoRequest *request,
-                    Berth__ServerInfo_Closure closure, void *closure_data)
-{
-    Berth__ServerInfo info = BERTH__SERVER_INFO__INIT;
-    berth_rpc_call_reply(BERTH_RPC_CALL(closure_data), &info.base);
-}
-
-static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)
-{
-    berth_rpc_peer_unref(peer);
-}
-
-static void on_peer(BerthRpcPeer *peer, gpointer user_data)
-{
-    berth_rpc_peer_set_closed_func(peer, on_closed, NULL);
-}
-
 int array_script_setup(void **state)
 {
-    static const Berth__Server_Service server = BERTH__SERVER__INIT(on_);
-    g_autoptr(GError) error = NULL;
     ArrayScript *script = g_new0(ArrayScript, 1);
-    script->jobs.base = (ProtobufCService){.descriptor = &berth__jobs__descriptor,
-                                           .invoke = protobuf_c_service_invoke_internal};
     script->jobs.get = on_get;
     script->jobs.list = on_list;
     script->jobs.cancel = on_cancel;
@@ -357,16 +334,9 @@ int array_script_setup(void **state)
     script->jobs.logs = on_logs;
     script->jobs.explain = on_explain;
     script->jobs.watch = on_watch;
-    script->server = server;
-    script->services[0] = &script->jobs.base;
-    script->services[1] = &script->server.base;
-    script->dir = g_dir_make_tmp("berth-script-XXXXXX", NULL);
-    script->socket = g_build_filename(script->dir, "sock", NULL);
     script->asked = g_string_new(NULL);
     script->tasks = "CFRRRRPWWW";
-    script->listener = berth_rpc_listener_new_unix(script->socket, 0600, script->services, NULL,
-                                                   on_peer, NULL, NULL, &error);
-    assert_no_error(error);
+    scripted_daemon_start(&script->daemon, &script->jobs);
     *state = script;
     return 0;
 }
@@ -374,15 +344,8 @@ int array_script_setup(void **state)
 int array_script_teardown(void **state)
 {
     ArrayScript *script = *state;
-    berth_rpc_listener_free(script->listener);
-    while (g_main_context_iteration(NULL, FALSE)) {
-        /* connections that end */
-    }
-    g_unlink(script->socket);
-    g_rmdir(script->dir);
+    scripted_daemon_stop(&script->daemon);
     g_string_free(script->asked, TRUE);
-    g_free(script->dir);
-    g_free(script->socket);
     g_free(script);
     return 0;
 }

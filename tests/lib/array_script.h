@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
-#include "tests/lib/assert.h"
-
-#include "common/rpc.h"
-#include "proto/berth.pb-c.h"
+#include "tests/lib/scripted_daemon.h"
 
 /* A daemon for `berth` that has two jobs: 42, an array of the tasks 0-9 of which five run at a time, and 17, which is none. How the
  * tasks stand, and what happens, a test says. An answer has three tasks at most. */
@@ -18,11 +15,7 @@ typedef struct {
 
 typedef struct {
     Berth__Jobs_Service jobs; /* first: handlers get its address */
-    Berth__Server_Service server;
-    ProtobufCService *services[3];
-    BerthRpcListener *listener;
-    char *dir;
-    char *socket;
+    ScriptedDaemon daemon;
     /* The states of its tasks, a letter each: C, F, R, S, P, and W of one that was never started; L is a C whose output is lost. */
     const char *tasks;
     /* What a watch tells, until one without a kind. */
