@@ -7,7 +7,7 @@ import subprocess
 import time
 
 from rig_trace import Trace
-from vs_cluster import START_SECONDS, Cluster
+from vs_cluster import ANSWER_SECONDS, START_SECONDS, Cluster
 
 CONFIG = """[berthd]
 socket={0}/berthd.sock
@@ -119,16 +119,26 @@ class Berth(Cluster):
         return json.loads(self.run(self.program("berth"), "show", "--json", str(job)).stdout)["counts"].get("pending", 0)
 
     def submit_bulk(self, count, at_once=1):
-        """What a process takes to start, and to read its list, counts with it."""
+        """What a process takes to start, and to read its list, counts with it; and so does what is refused for the moment, which
+        is submitted again with the same key, as berth(1) has it."""
         jobs = self.write("jobs", (json.dumps({"script": self.script}) + "\n") * (count // at_once), 0o644)
+        numbers, refused = [[] for _ in range(at_once)], 0
         began = time.monotonic()
-        bulks = [subprocess.Popen([self.program("berth"), "bulk", jobs], env=self.environment, stdin=subprocess.DEVNULL,
-                                  stdout=subprocess.PIPE) for _ in range(at_once)]
-        texts = [bulk.communicate()[0] for bulk in bulks]
+        left = range(at_once)
+        while left:
+            if time.monotonic() - began > ANSWER_SECONDS:
+                raise RuntimeError("berth: jobs in bulk are refused again and again")
+            bulks = {number: subprocess.Popen([self.program("berth"), "bulk", "--key", f"{began}-{number}", jobs],
+                                              env=self.environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                                              stderr=subprocess.DEVNULL) for number in left}
+            for number, bulk in bulks.items():
+                numbers[number] = bulk.communicate()[0].split()
+                if len(numbers[number]) != count // at_once:
+                    raise RuntimeError("berth: a submission in bulk failed")
+            refused += sum(numbers[number].count(b"-") for number in left)
+            left = [number for number in left if b"-" in numbers[number]]
         seconds = time.monotonic() - began
-        if any(bulk.returncode != 0 for bulk in bulks):
-            raise RuntimeError("berth: a submission in bulk failed")
-        return sum(len(text.split()) for text in texts), seconds
+        return len({job for of in numbers for job in of}), seconds, refused
 
     def client_command(self):
         return [self.program("bench/submit")]

@@ -142,7 +142,8 @@ class Cluster:
         raise NotImplementedError
 
     def submit_bulk(self, count, at_once=1):
-        """Independent jobs, by the fastest way that it has, AT_ONCE of it: how many, and in how many seconds."""
+        """Independent jobs, by the fastest way that it has, AT_ONCE of it, until all are taken: how many, in how many
+        seconds, and how often one was refused meanwhile."""
         raise NotImplementedError
 
     def starts(self):

@@ -124,7 +124,7 @@ class Slurm(Cluster):
 
     def submit_bulk(self, count, at_once=1):
         done = self.submit(count, at_once)
-        return len(done), max(began + took for _, began, took in done) - min(began for _, began, _ in done)
+        return len(done), max(began + took for _, began, took in done) - min(began for _, began, _ in done), 0
 
     def client_command(self):
         return [self.path("submit")]

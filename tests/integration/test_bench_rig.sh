@@ -19,6 +19,7 @@ found = {row["metric"]: row["berth"] for row in json.load(open(sys.argv[1]))}
 assert found.pop("lost of 80 acknowledged jobs") == 0, found
 # A record for each of a million tasks would be hundreds of bytes.
 assert all(abs(found.pop(f"memory for each of its pending tasks{when}")) < 50 for when in ("", ", after a restart")), found
+assert all(found.pop(f"refused in bulk until it was submitted again, {at_once} at once") == 0 for at_once in (1, 8)), found
 assert len(found) == 12 and all(value > 0 for value in found.values()), found
 PYTHON
 for wrong in "--only nothing" "--count list=3" "--count list" "--schedulers pbs"; do
