@@ -152,13 +152,22 @@ static void agent_that_does_not_join_again_stops_it(void **state)
     assert_admissions(test, TRUE, FALSE);
 }
 
+/* And has told so, as the node's next turn does. */
+static void run_until_begun(Test *test)
+{
+    run_until(runs(test->nodes[0], "upgrade"));
+    while (g_main_context_iteration(NULL, FALSE)) {
+        /* what is queued is sent */
+    }
+}
+
 /* Which ends the command, and is no restart of the agent. */
 static void connection_that_is_lost_is_no_success(void **state)
 {
     Test *test = *state;
     g_autoptr(CliProcess) cli = ROLL("n[1-2]", "--reason", REASON);
     let_begin(test);
-    run_until(runs(test->nodes[0], "upgrade"));
+    run_until_begun(test);
     fake_agent_drop(test->nodes[0]);
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "node n1: its agent was not restarted");
@@ -228,7 +237,7 @@ static void agent_that_can_start_no_guests_stops_it(void **state)
     g_autoptr(CliProcess) again = ROLL("n1");
     run_until(runs(test->nodes[0], "true"));
     fake_agent_exec_end(test->nodes[0], 0, "");
-    run_until(runs(test->nodes[0], "upgrade"));
+    run_until_begun(test);
     fake_agent_restart(test->nodes[0]);
     run_until(strstr(cli_out(again), "ended before") && fake_agent_is_joined(test->nodes[0]));
     fake_agent_set_cannot_start(test->nodes[0], ""); /* it takes a while to come up */
