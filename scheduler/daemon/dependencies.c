@@ -33,14 +33,16 @@ void berth_dependencies_note(Berth__JobSpec *spec, const GArray *states)
         spec->dependencies[i]->state = g_array_index(states, Berth__JobState, i);
 }
 
-gboolean berth_dependencies_are_known(const Berth__JobSpec *spec, BerthCore *core)
+gboolean berth_dependencies_renew(Berth__JobSpec *spec, BerthJobTable *jobs)
 {
-    BerthCoreJob job;
     for (gsize i = 0; i < spec->n_dependencies; i++) {
-        const Berth__Dependency *dependency = spec->dependencies[i];
-        if (dependency->job != 0 && !berth_job_state_is_final((BerthJobState)dependency->state) &&
-            !berth_core_get_job(core, dependency->job, &job))
+        Berth__Dependency *dependency = spec->dependencies[i];
+        if (dependency->job == 0 || berth_job_state_is_final((BerthJobState)dependency->state))
+            continue;
+        const BerthJobEntry *entry = berth_job_table_find(jobs, dependency->job);
+        if (!entry)
             return FALSE;
+        dependency->state = entry->job->state;
     }
     return TRUE;
 }

@@ -2,18 +2,19 @@
 #pragma once
 
 #include "scheduler/core/core.h"
+#include "scheduler/daemon/job_table.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/store/store.h"
 
 /* What a job comes after, from its specification to the core. The state of a job that it names is in the specification
- * (Dependency.state), where the daemon alone puts it: the core knows those that have not ended, and forgets the others. */
+ * (Dependency.state), where the daemon alone puts it: the core knows those that have not ended; of the others it may know no more by the time that it decides. */
 
 /* The states of all jobs that SPEC names, in their order (Berth__JobState, transfer full); for a worker. INVALID_ARGUMENT: there is
  * no such job. */
 GArray *berth_dependencies_look(const Berth__JobSpec *spec, BerthStore *store, GError **error);
 void berth_dependencies_note(Berth__JobSpec *spec, const GArray *states);
-/* FALSE: a job that had not ended when it was looked at is not in CORE any more. Looked at again, once what is being committed
- * is, it has. */
-gboolean berth_dependencies_are_known(const Berth__JobSpec *spec, BerthCore *core);
+/* Those that have ended since they were looked at, and are in JOBS still. FALSE: one is not any more; looked at again, once what is
+ * being committed is, it has ended. */
+gboolean berth_dependencies_renew(Berth__JobSpec *spec, BerthJobTable *jobs);
 /* SPEC->n_dependencies of them (transfer full). */
 BerthCoreDependency *berth_dependencies_to_core(const Berth__JobSpec *spec);

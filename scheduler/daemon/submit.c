@@ -267,7 +267,7 @@ static void decide_all(GPtrArray *submissions)
     for (guint i = 0; i < submissions->len; i++) {
         Submission *submission = g_ptr_array_index(submissions, i);
         GError *error = NULL;
-        if (!berth_dependencies_are_known(submission->spec, first->group->daemon->core)) {
+        if (!berth_dependencies_renew(submission->spec, first->group->daemon->jobs)) {
             g_ptr_array_add(unknown, submission);
             continue;
         }
