@@ -202,56 +202,59 @@ static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
     *(GAsyncResult **)data = g_object_ref(result);
 }
 
-/* It is looked at before storage is waited for, and is forgotten by the time that the other is decided on. */
-static void job_after_one_that_ends_while_storage_hangs_starts(void **state)
+/* The file in storage that has CONTENT. (transfer full) */
+static char *file_with(HangTest *test, const char *content, gsize length)
 {
+    g_autofree char *hex =
+        g_compute_checksum_for_data(G_CHECKSUM_SHA256, (const guint8 *)content, length);
+    return g_strdup_printf("%s/storage/blobs/%.2s/%s/data", berthd_fixture_dir(test->base.berthd),
+                           hex, hex);
+}
+
+/* It is looked at before the other's environment is read, which takes so long that the first is forgotten by then. */
+static void job_after_one_that_ends_while_its_environment_is_read_starts(void **state)
+{
+    static const char content[] = "A=1";
     HangTest *test = *state;
     BerthdFixture *berthd = test->base.berthd;
     Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
     Berth__Dependency *dependencies[] = {&dependency};
     Berth__JobSpec spec = berthd_fixture_spec();
     Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    Berth__PutBlobRequest put = BERTH__PUT_BLOB_REQUEST__INIT;
+    Berth__BlobRef blob = BERTH__BLOB_REF__INIT;
     g_autoptr(GAsyncResult) result = NULL;
     g_autoptr(GError) error = NULL;
-    /* It is in storage, which is asked for it. */
-    static const char content[] = "#!/bin/sh\n";
+    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
     guint8 digest[BERTH_SHA256_BYTES];
     gsize digest_bytes = sizeof digest;
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    Berth__BlobRef blob = BERTH__BLOB_REF__INIT;
-    Berth__PutBlobRequest put = BERTH__PUT_BLOB_REQUEST__INIT;
-    Berth__CancelRequest cancel = BERTH__CANCEL_REQUEST__INIT;
-    test->base.plan = (FakePlan){.runs_on = TRUE};
-    dependency.job = berthd_fixture_submit_plain(berthd);
-    spec.hold = TRUE;
-    cancel.job = berthd_fixture_submit(berthd, &spec);
-    spec.hold = FALSE;
-    dependency.kind = BERTH__DEPENDENCY__KIND__AFTER_OK;
-    spec.dependencies = dependencies;
-    spec.n_dependencies = 1;
-    request.spec = &spec;
     g_checksum_update(checksum, (const guint8 *)content, sizeof content);
     g_checksum_get_digest(checksum, digest, &digest_bytes);
     blob.sha256 = (ProtobufCBinaryData){sizeof digest, digest};
     blob.size_bytes = sizeof content;
-    spec.script = put.blob = &blob;
+    put.blob = &blob;
     put.data = (ProtobufCBinaryData){sizeof content, (uint8_t *)content};
     berth_message_free(berthd_fixture_call(berthd, &berth__blobs__descriptor, "Put", &put.base));
+    test->base.plan = (FakePlan){.runs_on = TRUE};
+    dependency.job = berthd_fixture_submit_plain(berthd);
+    dependency.kind = BERTH__DEPENDENCY__KIND__AFTER_OK;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = 1;
+    spec.environment = &blob;
+    request.spec = &spec;
     berthd_fixture_wait_event(berthd, BERTH__EVENT__KIND__GUEST_RUNNING, dependency.job);
-    assert_int_equal(berthd_fixture_terminate(berthd), 0);
+    g_free(test->mark);
+    test->mark = file_with(test, content, sizeof content);
     hold(test, F_WRLCK);
-    berthd_fixture_restart(berthd);
-    run_until(fake_agent_is_joined(test->base.agent));
     berth_rpc_peer_call_async(berthd_fixture_client(berthd), &berth__jobs__descriptor, "Submit",
                               &request.base, 0, NULL, keep_result, &result);
-    berth_message_free(&berthd_fixture_get(berthd, dependency.job)->base); /* is behind it */
+    /* Both are behind it: the second has been read when the first has. */
+    berth_message_free(&berthd_fixture_get(berthd, dependency.job)->base);
+    berth_message_free(&berthd_fixture_get(berthd, dependency.job)->base);
     test->base.plan = (FakePlan){.status = 0};
     run_until(fake_agent_end_task(test->base.agent, dependency.job, 0, 0));
     berthd_fixture_wait_state(berthd, dependency.job, BERTH__JOB_STATE__COMPLETED);
     run_until(fake_agent_n_guests(test->base.agent) == 0);
-    /* With the next event the core forgets it. */
-    berth_message_free(
-        berthd_fixture_call(berthd, &berth__jobs__descriptor, "Cancel", &cancel.base));
     assert_null(result);
     release(test);
     run_until(result != NULL);
@@ -286,7 +289,7 @@ int main(void)
         TEST(storage_that_hangs_when_opened_is_away_for_whoever_waits, setup_impatient),
         TEST(reservation_that_hangs_is_given_up_and_made_later, setup_impatient),
         TEST(submissions_beyond_those_that_may_wait_are_resource_exhausted, setup_patient),
-        TEST(job_after_one_that_ends_while_storage_hangs_starts, setup_patient),
+        TEST(job_after_one_that_ends_while_its_environment_is_read_starts, setup_patient),
         TEST(check_that_is_answered_while_the_daemon_ends_is_harmless, setup_impatient),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
