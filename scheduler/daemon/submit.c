@@ -254,37 +254,61 @@ static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
 /* Of those of which a job that they come after has ended since it was looked at: when all of that is committed. */
 static void look_again(BerthTurn *turn, GPtrArray *submissions);
 
+/* What has become of those of a turn. */
+typedef struct {
+    GHashTable *put;       /* digests of blobs that are in its batch */
+    GPtrArray *decided;    /* all are of Submission */
+    GPtrArray *unknown;    /* see look_again() */
+    GPtrArray *unnumbered; /* there are no numbers left: they wait for more */
+    GPtrArray *refused;
+    GPtrArray *errors; /* of these */
+} Sorted;
+
+static void decide_one(Submission *submission, BerthTurn *turn, const Sorted *sorted)
+{
+    BerthDaemon *daemon = submission->group->daemon;
+    GError *error = NULL;
+    if (!berth_dependencies_renew(submission->spec, daemon->jobs)) {
+        g_ptr_array_add(sorted->unknown, submission);
+    } else if (!berth_job_numbers_check(daemon->numbers, NULL)) {
+        g_ptr_array_add(sorted->unnumbered, submission);
+    } else if (decide(submission, turn, &error)) {
+        put_blobs(submission, sorted->put, berth_turn_batch(turn));
+        g_ptr_array_add(sorted->decided, submission);
+    } else {
+        g_ptr_array_add(sorted->refused, submission);
+        g_ptr_array_add(sorted->errors, error);
+    }
+}
+
+static void finish(GPtrArray *submissions);
+
 /* All in one turn, so that they are durable together. */
 static void decide_all(GPtrArray *submissions)
 {
     const Submission *first = g_ptr_array_index(submissions, 0);
-    g_autoptr(GHashTable) put = g_hash_table_new(berth_digest_hash, berth_digest_equal);
-    g_autoptr(GPtrArray) refused = g_ptr_array_new();
-    g_autoptr(GPtrArray) errors = g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free);
-    g_autoptr(GPtrArray) unknown = g_ptr_array_new();
-    GPtrArray *decided = g_ptr_array_new();
+    Sorted sorted = {g_hash_table_new(berth_digest_hash, berth_digest_equal),
+                     g_ptr_array_new(),
+                     g_ptr_array_new(),
+                     g_ptr_array_new(),
+                     g_ptr_array_new(),
+                     g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free)};
     BerthTurn *turn = berth_engine_begin(first->group->daemon->engine);
-    for (guint i = 0; i < submissions->len; i++) {
-        Submission *submission = g_ptr_array_index(submissions, i);
-        GError *error = NULL;
-        if (!berth_dependencies_renew(submission->spec, first->group->daemon->jobs)) {
-            g_ptr_array_add(unknown, submission);
-            continue;
-        }
-        if (decide(submission, turn, &error)) {
-            put_blobs(submission, put, berth_turn_batch(turn));
-            g_ptr_array_add(decided, submission);
-            continue;
-        }
-        g_ptr_array_add(refused, submission);
-        g_ptr_array_add(errors, error);
-    }
-    berth_turn_then(turn, on_committed, decided);
-    if (unknown->len > 0)
-        look_again(turn, g_steal_pointer(&unknown));
+    for (guint i = 0; i < submissions->len; i++)
+        decide_one(g_ptr_array_index(submissions, i), turn, &sorted);
+    berth_turn_then(turn, on_committed, sorted.decided);
+    if (sorted.unknown->len > 0)
+        look_again(turn, g_ptr_array_ref(sorted.unknown));
     berth_turn_commit(turn);
-    for (guint i = 0; i < refused->len; i++)
-        answer(g_ptr_array_index(refused, i), 0, g_ptr_array_index(errors, i));
+    if (sorted.unnumbered->len > 0)
+        finish(g_ptr_array_ref(sorted.unnumbered));
+    for (guint i = 0; i < sorted.refused->len; i++)
+        answer(g_ptr_array_index(sorted.refused, i), 0, g_ptr_array_index(sorted.errors, i));
+    g_hash_table_unref(sorted.put);
+    g_ptr_array_unref(sorted.unknown);
+    g_ptr_array_unref(sorted.unnumbered);
+    g_ptr_array_unref(sorted.refused);
+    g_ptr_array_unref(sorted.errors);
 }
 
 static void on_numbered(const GError *failed, gpointer user_data)

@@ -67,6 +67,46 @@ static void many_of_none_are_answered(void **state)
     berth_message_free(&send(test, &many)->base);
 }
 
+static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
+{
+    *(GAsyncResult **)data = g_object_ref(result);
+}
+
+/* Numbers are reserved by blocks of ten thousand. */
+static void more_than_there_are_numbers_for_wait_for_more(void **state)
+{
+    enum { N = 6000 };
+    BerthdTest *test = *state;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
+    Berth__SubmitManyRequest many = BERTH__SUBMIT_MANY_REQUEST__INIT;
+    g_autofree Berth__SubmitRequest **requests = g_new(Berth__SubmitRequest *, N);
+    g_autoptr(GHashTable) numbers = g_hash_table_new(NULL, NULL);
+    GAsyncResult *results[2] = {NULL, NULL};
+    spec.hold = TRUE;
+    request.spec = &spec;
+    for (guint i = 0; i < N; i++)
+        requests[i] = &request;
+    many.jobs = requests;
+    many.n_jobs = N;
+    for (guint call = 0; call < 2; call++)
+        berth_rpc_peer_call_async(berthd_fixture_client(test->berthd), jobs, "SubmitMany",
+                                  &many.base, 0, NULL, keep_result, &results[call]);
+    run_until(results[0] != NULL && results[1] != NULL);
+    for (guint call = 0; call < 2; call++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call_finish(results[call], &error);
+        const Berth__SubmitManyReply *answers = (const Berth__SubmitManyReply *)(void *)reply;
+        assert_no_error(error);
+        assert_int_equal(answers->n_results, N);
+        for (guint i = 0; i < N; i++) {
+            assert_null(answers->results[i]->error);
+            assert_true(g_hash_table_add(numbers, GUINT_TO_POINTER(answers->results[i]->job)));
+        }
+        g_object_unref(results[call]);
+    }
+}
+
 /* In the same call, and in a later one. */
 static void same_key_is_one_job(void **state)
 {
@@ -204,6 +244,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BERTHD_TEST(each_of_many_is_taken_or_refused_by_itself),
         BERTHD_TEST(many_of_none_are_answered),
+        BERTHD_TEST(more_than_there_are_numbers_for_wait_for_more),
         BERTHD_TEST(same_key_is_one_job),
         BERTHD_TEST(key_of_one_that_is_refused_is_free),
         BERTHD_TEST(acknowledged_ones_survive_a_kill),
