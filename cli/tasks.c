@@ -4,6 +4,7 @@
 
 #include "common/id.h"
 #include "common/ranges.h"
+#include "common/task_counts.h"
 
 #include <string.h>
 
@@ -39,39 +40,13 @@ gboolean berth_event_is_of(const Berth__Event *event, const BerthIndexSet *tasks
     return berth_index_set_meets(tasks, &range);
 }
 
-static guint32 *counter_of(Berth__TaskCounts *counts, Berth__JobState state)
-{
-    switch (state) {
-    case BERTH__JOB_STATE__PENDING:
-        return &counts->pending;
-    case BERTH__JOB_STATE__RUNNING:
-        return &counts->running;
-    case BERTH__JOB_STATE__SUSPENDED:
-        return &counts->suspended;
-    case BERTH__JOB_STATE__COMPLETED:
-        return &counts->completed;
-    case BERTH__JOB_STATE__FAILED:
-        return &counts->failed;
-    case BERTH__JOB_STATE__CANCELLED:
-        return &counts->cancelled;
-    case BERTH__JOB_STATE__TIMEOUT:
-        return &counts->timeout;
-    case BERTH__JOB_STATE__NODE_FAIL:
-        return &counts->node_fail;
-    case BERTH__JOB_STATE__OUT_OF_MEMORY:
-        return &counts->out_of_memory;
-    default:
-        return NULL;
-    }
-}
-
 Berth__TaskCounts berth_job_count(const Berth__Job *job, gboolean only_present)
 {
     Berth__TaskCounts counts = BERTH__TASK_COUNTS__INIT;
     if (!only_present)
         return job->counts != NULL ? *job->counts : counts;
     for (size_t i = 0; i < job->n_tasks; i++) {
-        guint32 *counter = counter_of(&counts, job->tasks[i]->state);
+        uint32_t *counter = berth_task_counter(&counts, job->tasks[i]->state);
         if (counter != NULL)
             ++*counter;
     }

@@ -6,40 +6,20 @@
 #include "scheduler/daemon/job_records.h"
 
 #include "common/ranges.h"
-
-#include <stddef.h>
+#include "common/task_counts.h"
 
 /* --- the tasks of an array ----------------------------------------------------------------------- */
 
-typedef struct {
-    Berth__JobState state;
-    gsize count; /* offset in Berth__TaskCounts */
-} CountedState;
-
 /* The first that any task is in says the most about the job as a whole. */
-static const CountedState counted_states[] = {
-    {BERTH__JOB_STATE__RUNNING, offsetof(Berth__TaskCounts, running)},
-    {BERTH__JOB_STATE__SUSPENDED, offsetof(Berth__TaskCounts, suspended)},
-    {BERTH__JOB_STATE__PENDING, offsetof(Berth__TaskCounts, pending)},
-    {BERTH__JOB_STATE__CANCELLED, offsetof(Berth__TaskCounts, cancelled)},
-    {BERTH__JOB_STATE__NODE_FAIL, offsetof(Berth__TaskCounts, node_fail)},
-    {BERTH__JOB_STATE__OUT_OF_MEMORY, offsetof(Berth__TaskCounts, out_of_memory)},
-    {BERTH__JOB_STATE__TIMEOUT, offsetof(Berth__TaskCounts, timeout)},
-    {BERTH__JOB_STATE__FAILED, offsetof(Berth__TaskCounts, failed)},
-    {BERTH__JOB_STATE__COMPLETED, offsetof(Berth__TaskCounts, completed)},
+static const Berth__JobState counted_states[] = {
+    BERTH__JOB_STATE__RUNNING,   BERTH__JOB_STATE__SUSPENDED, BERTH__JOB_STATE__PENDING,
+    BERTH__JOB_STATE__CANCELLED, BERTH__JOB_STATE__NODE_FAIL, BERTH__JOB_STATE__OUT_OF_MEMORY,
+    BERTH__JOB_STATE__TIMEOUT,   BERTH__JOB_STATE__FAILED,    BERTH__JOB_STATE__COMPLETED,
 };
-
-static uint32_t *count_of(Berth__TaskCounts *counts, Berth__JobState state)
-{
-    for (gsize i = 0; i < G_N_ELEMENTS(counted_states); i++)
-        if (counted_states[i].state == state)
-            return G_STRUCT_MEMBER_P(counts, counted_states[i].count);
-    return NULL;
-}
 
 guint32 berth_record_counted(const Berth__Job *job, Berth__JobState state)
 {
-    const uint32_t *count = job->counts ? count_of(job->counts, state) : NULL;
+    const uint32_t *count = job->counts ? berth_task_counter(job->counts, state) : NULL;
     return count ? *count : 0;
 }
 
@@ -49,8 +29,8 @@ void berth_record_count(Berth__Job *job, Berth__JobState from, Berth__JobState t
         job->counts = g_new(Berth__TaskCounts, 1);
         berth__task_counts__init(job->counts);
     }
-    uint32_t *before = count_of(job->counts, from);
-    uint32_t *now = count_of(job->counts, to);
+    uint32_t *before = berth_task_counter(job->counts, from);
+    uint32_t *now = berth_task_counter(job->counts, to);
     if (before)
         *before -= MIN(n, *before);
     if (now)
@@ -69,8 +49,8 @@ static void roll_up_array(Berth__Job *job, const Berth__Task *latest)
 {
     job->state = BERTH__JOB_STATE__PENDING;
     for (gsize i = G_N_ELEMENTS(counted_states); i > 0; i--)
-        if (berth_record_counted(job, counted_states[i - 1].state) > 0)
-            job->state = counted_states[i - 1].state;
+        if (berth_record_counted(job, counted_states[i - 1]) > 0)
+            job->state = counted_states[i - 1];
     job->reason =
         latest && latest->state == job->state ? latest->reason : BERTH__REASON__REASON_NONE;
 }
@@ -151,7 +131,7 @@ static void array_to_core(const Berth__Job *job, const BerthIndexSet *unstarted,
     out_job->has_indices = TRUE;
     out_job->array_throttle = job->array->running_max;
     for (gsize i = 0; i < G_N_ELEMENTS(counted_states); i++) {
-        Berth__JobState state = counted_states[i].state;
+        Berth__JobState state = counted_states[i];
         guint32 n = berth_record_counted(job, state);
         out_job->array_size += n;
         out_job->has_failed |= n > 0 && state > BERTH__JOB_STATE__COMPLETED;
