@@ -11,7 +11,6 @@
 #include "common/log.h"
 
 #include <glib/gstdio.h>
-#include <netinet/in.h>
 
 /* After accept() failed (no descriptors left): another try. */
 #define RETRY_MSEC 500u

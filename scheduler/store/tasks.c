@@ -106,20 +106,29 @@ static void pick(const Berth__StoredTask *record, const BerthIndexRange *wanted,
         g_ptr_array_add(out, own_record(record, both.first + i * both.step));
 }
 
+/* SQL about tasks of JOB, ?1, from ?2 to ?3. */
+static StoreStatement *select_of(StoreDb *db, const char *sql, guint64 job,
+                                 const BerthIndexRange *wanted, GError **error)
+{
+    StoreStatement *select = store_db_statement(db, sql, error);
+    if (select == NULL)
+        return NULL;
+    store_bind_uint64(select, 1, job);
+    sqlite3_bind_int64(select, 2, wanted->first);
+    sqlite3_bind_int64(select, 3, wanted->last);
+    return select;
+}
+
 /* Those of WANTED that have rows of their own. */
 static gboolean select_own(StoreDb *db, guint64 job, const BerthIndexRange *wanted, guint32 limit,
                            GPtrArray *out, GError **error)
 {
-    g_autoptr(StoreStatement) select = store_db_statement(
-        db,
-        "SELECT record FROM task WHERE job = ?1 AND number BETWEEN ?2 AND ?3 AND rest_last = 0"
-        " AND (number - ?2) % ?4 = 0 ORDER BY number LIMIT ?5",
-        error);
+    static const char sql[] = "SELECT record FROM task WHERE job = ?1 AND number BETWEEN ?2 AND ?3"
+                              " AND rest_last = 0 AND (number - ?2) % ?4 = 0"
+                              " ORDER BY number LIMIT ?5";
+    g_autoptr(StoreStatement) select = select_of(db, sql, job, wanted, error);
     if (select == NULL)
         return FALSE;
-    store_bind_uint64(select, 1, job);
-    sqlite3_bind_int64(select, 2, wanted->first);
-    sqlite3_bind_int64(select, 3, wanted->last);
     sqlite3_bind_int64(select, 4, wanted->step);
     sqlite3_bind_int64(select, 5, limit);
     return collect(db, select, out, error);
@@ -130,16 +139,11 @@ static gboolean select_own(StoreDb *db, guint64 job, const BerthIndexRange *want
 static gboolean select_rest(StoreDb *db, guint64 job, const BerthIndexRange *wanted, guint32 limit,
                             GPtrArray *out, GError **error)
 {
-    g_autoptr(StoreStatement) select =
-        store_db_statement(db,
-                           "SELECT record FROM task WHERE job = ?1 AND number <= ?3"
-                           " AND rest_last > 0 AND rest_last >= ?2 ORDER BY number",
-                           error);
+    static const char sql[] = "SELECT record FROM task WHERE job = ?1 AND number <= ?3"
+                              " AND rest_last > 0 AND rest_last >= ?2 ORDER BY number";
+    g_autoptr(StoreStatement) select = select_of(db, sql, job, wanted, error);
     if (select == NULL)
         return FALSE;
-    store_bind_uint64(select, 1, job);
-    sqlite3_bind_int64(select, 2, wanted->first);
-    sqlite3_bind_int64(select, 3, wanted->last);
     for (;;) {
         gboolean row = FALSE;
         if (!store_db_step(db, select, "read a job's tasks", &row, error))
