@@ -94,11 +94,6 @@ static void job_that_has_ended_long_ago_counts_as_it_ended(void **state)
     berthd_fixture_wait_state(test->berthd, after_bad, STATE(CANCELLED));
 }
 
-static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
-{
-    *(GAsyncResult **)data = g_object_ref(result);
-}
-
 /* It ends between when it is looked at and when that is decided on, in some of the rounds. */
 static void job_after_one_that_is_ending_is_decided_by_its_end(void **state)
 {
@@ -119,7 +114,8 @@ static void job_after_one_that_is_ending_is_decided_by_its_end(void **state)
         if (i % 2 == 0)
             assert_true(fake_agent_end_task(test->agent, dependency.job, 0, 0));
         berth_rpc_peer_call_async(berthd_fixture_client(test->berthd), &berth__jobs__descriptor,
-                                  "Submit", &request.base, 60000, NULL, keep_result, &result);
+                                  "Submit", &request.base, 60000, NULL, berthd_test_keep_result,
+                                  &result);
         if (i % 2 == 1)
             assert_true(fake_agent_end_task(test->agent, dependency.job, 0, 0));
         run_until(result != NULL);

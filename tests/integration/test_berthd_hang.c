@@ -197,11 +197,6 @@ static void submissions_beyond_those_that_may_wait_are_resource_exhausted(void *
     g_clear_error(&answers.refusal);
 }
 
-static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
-{
-    *(GAsyncResult **)data = g_object_ref(result);
-}
-
 /* The file in storage that has CONTENT. (transfer full) */
 static char *file_with(HangTest *test, const char *content, gsize length)
 {
@@ -247,7 +242,7 @@ static void job_after_one_that_ends_while_its_environment_is_read_starts(void **
     test->mark = file_with(test, content, sizeof content);
     hold(test, F_WRLCK);
     berth_rpc_peer_call_async(berthd_fixture_client(berthd), &berth__jobs__descriptor, "Submit",
-                              &request.base, 0, NULL, keep_result, &result);
+                              &request.base, 0, NULL, berthd_test_keep_result, &result);
     /* Both are behind it: the second has been read when the first has. */
     berth_message_free(&berthd_fixture_get(berthd, dependency.job)->base);
     berth_message_free(&berthd_fixture_get(berthd, dependency.job)->base);

@@ -67,11 +67,6 @@ static void many_of_none_are_answered(void **state)
     berth_message_free(&send(test, &many)->base);
 }
 
-static void keep_result(GObject *source, GAsyncResult *result, gpointer data)
-{
-    *(GAsyncResult **)data = g_object_ref(result);
-}
-
 /* Numbers are reserved by blocks of ten thousand. */
 static void more_than_there_are_numbers_for_wait_for_more(void **state)
 {
@@ -91,7 +86,7 @@ static void more_than_there_are_numbers_for_wait_for_more(void **state)
     many.n_jobs = N;
     for (guint call = 0; call < 2; call++)
         berth_rpc_peer_call_async(berthd_fixture_client(test->berthd), jobs, "SubmitMany",
-                                  &many.base, 0, NULL, keep_result, &results[call]);
+                                  &many.base, 0, NULL, berthd_test_keep_result, &results[call]);
     run_until(results[0] != NULL && results[1] != NULL);
     for (guint call = 0; call < 2; call++) {
         g_autoptr(GError) error = NULL;

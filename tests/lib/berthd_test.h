@@ -45,6 +45,13 @@ static inline int berthd_test_teardown(void **state)
     return 0;
 }
 
+/* For a call that is waited for later: into the GAsyncResult * at RESULT_AT (transfer full). */
+static inline void berthd_test_keep_result(GObject *source, GAsyncResult *result,
+                                           gpointer result_at)
+{
+    *(GAsyncResult **)result_at = g_object_ref(result);
+}
+
 /* Record of JOB, to be freed with berth_message_free(&job->base). */
 static inline Berth__Task *berthd_test_task(Berth__Job *job)
 {

@@ -249,7 +249,8 @@ static void time_limits_come_in_their_order_and_one_may_stop_all(void **state)
     berth_rpc_poll_timer_start(fixture->poll, &ticking.timers[2], 60000, tick_c, &ticking);
     berth_rpc_poll_timer_start(fixture->poll, &ticking.timers[1], 2, tick_b, &ticking);
     berth_rpc_poll_timer_start(fixture->poll, &ticking.timers[0], 1, tick_a, &ticking);
-    g_usleep(5000); /* both are due */
+    while (g_get_monotonic_time() <= ticking.timers[1].due_usec)
+        g_thread_yield(); /* until both are due */
     run_until_stopped(fixture, &ticking);
     assert_string_equal(ticking.order->str, "ab");
     g_string_free(ticking.order, TRUE);
