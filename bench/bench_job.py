@@ -5,6 +5,7 @@ bench/move measures with; moments are those of libvirt's events."""
 import contextlib
 import json
 import os
+import random
 import secrets
 import subprocess
 import tempfile
@@ -17,6 +18,7 @@ from bench_guests import DAEMONS, Node
 PKI = "/etc/libvirt/pki"
 SAVED = "/var/tmp/bench-move.save"  # on a node
 WAIT_SECONDS = 120
+MONITORS_GATHER_SECONDS = 1.0  # paxos_propose_interval
 # It fills memory, says that it has, and from then on says every second that it lives.
 COMMAND = "dd if=/dev/urandom of=/dev/shm/data bs=1M count={} 2>/dev/null; while echo lives; do sleep 1; done"
 
@@ -27,6 +29,13 @@ def await_true(what, condition):
         if time.monotonic() > deadline:
             raise RuntimeError(f"not within {WAIT_SECONDS} s: {what}")
         time.sleep(0.1)
+
+
+def at_some_moment():
+    """Now, as seen from Ceph's monitors: what went before may have ended just when they had gathered their changes, and
+    what comes then would always wait longest."""
+    time.sleep(random.uniform(0, MONITORS_GATHER_SECONDS))
+    return time.monotonic()
 
 
 @contextlib.contextmanager
@@ -142,14 +151,30 @@ class JobGuest:
     def berth_checkpoint(self):
         self.lab.berth("checkpoint", "--wait", self.job)
 
-    def plain_checkpoint(self, stands_still):
-        """A snapshot of the memory alone, to a file. (Its disk would need one of its own, of the same instant.)
-        libvirt 9.0 leaves a guest standing that it has not taken live."""
+    def take_memory(self, flags):
+        """By libvirt, to a file. Its disk is said to be somebody else's to take, so libvirt leaves the guest standing."""
+        self.remove_saved()
         xml = (f"<domainsnapshot><memory snapshot='external' file='{SAVED}'/>"
                "<disks><disk name='vda' snapshot='manual'/></disks></domainsnapshot>")
-        self.domain().snapshot(xml, 0 if stands_still else virt.SNAPSHOT_LIVE)
-        if stands_still:
-            self.domain().resume()
+        self.domain().snapshot(xml, flags)
+
+    def plain_checkpoint(self, flags):
+        """Of the memory alone."""
+        self.take_memory(flags)
+        self.domain().resume()
+
+    def plain_instant(self, flags):
+        """Of memory and disk, of one instant."""
+        self.take_memory(flags)
+        self.take_disk()
+        self.domain().resume()
+
+    def take_disk(self):
+        """At once: when that is in the monitors' second is for the caller to see to, by at_some_moment()."""
+        self.rbd("snap create", f"{self.disk}@bench-move")
+
+    def forget_disk(self):
+        self.rbd("snap rm", f"{self.disk}@bench-move")
 
     def berth_freeze(self):
         self.lab.berth("freeze", "--to-disk", self.job)
@@ -164,11 +189,12 @@ class JobGuest:
         self.virsh(self.here, "restore", SAVED)
 
     def rbd(self, verb, *arguments, **streams):
-        subprocess.run(self.lab.command("exec", "host", "rbd", verb, "--no-progress", *arguments), check=True,
+        subprocess.run(self.lab.command("exec", "host", "rbd", *verb.split(), "--no-progress", *arguments), check=True,
                        timeout=WAIT_SECONDS, **streams)
 
     def spool(self):
-        """What virsh has saved goes to Ceph, and comes back, by Ceph's own tool: the plain way to have it there. Seconds."""
+        """What virsh has saved goes to Ceph, and comes back, by Ceph's own tool: the plain way to have it there. And
+        the disk as it is, which nobody else has open now, gets its snapshot. Seconds."""
         saved, image = self.here.root + SAVED, "berth/bench-move"
         began = time.monotonic()
         with open(saved, "rb") as file:
@@ -177,28 +203,48 @@ class JobGuest:
         with open(saved, "wb") as file:
             self.rbd("export", image, "-", stdout=file)
         back = time.monotonic()
+        asked = at_some_moment()
+        self.take_disk()
+        taken = time.monotonic()
+        self.forget_disk()
         self.rbd("remove", image)
-        return {"import": there - began, "export": back - there}
+        return {"import": there - began, "export": back - there, "disk": taken - asked}
 
     def remove_saved(self):
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.here.root + SAVED)
 
-    def save(self, checkpoint, freeze, thaw, between=dict):
-        """Seconds: for which it stands still while it is checkpointed, in which it is frozen to disk, and from
-        there on until it runs again; and what BETWEEN returns, which is called while it is on disk."""
-        self.remove_saved()
+    def stands_still(self, function, *arguments):
+        """Seconds."""
         name, libvirt = self.name, self.here.libvirt
-        began = time.monotonic()
-        checkpoint()
+        began = at_some_moment()
+        function(*arguments)
         stops = libvirt.when(name, virt.EVENT_SUSPENDED, began)
-        runs = libvirt.when(name, virt.EVENT_RESUMED, stops)
+        return libvirt.when(name, virt.EVENT_RESUMED, stops) - stops
+
+    def berth_saves(self):
+        """Seconds: for which it stands still while it is checkpointed, in which it is frozen to disk, and from
+        there on until it runs again."""
+        return {"checkpoint": self.stands_still(self.berth_checkpoint),
+                **self.freeze_and_thaw(self.berth_freeze, self.berth_thaw)}
+
+    def plain_saves(self, flags):
+        """Likewise, of virsh and Ceph's own tool."""
+        self.disk = ET.fromstring(self.domain().xml()).find("devices/disk/source").attrib["name"]
+        memory = self.stands_still(self.plain_checkpoint, flags)
+        instant = self.stands_still(self.plain_instant, flags)
+        self.forget_disk()
         self.remove_saved()
-        began = time.monotonic()
+        return {"checkpoint": memory, "instant": instant,
+                **self.freeze_and_thaw(self.virsh_freeze, self.virsh_thaw, self.spool)}
+
+    def freeze_and_thaw(self, freeze, thaw, between=dict):
+        """And what BETWEEN returns, which is called while it is on disk."""
+        began = at_some_moment()
         freeze()
         frozen = time.monotonic()
         others = between()
         thawed = time.monotonic()
         thaw()
-        return {"checkpoint": runs - stops, "freeze": frozen - began,
-                "thaw": libvirt.when(name, virt.EVENT_RESUMED, thawed) - thawed, **others}
+        return {"freeze": frozen - began,
+                "thaw": self.here.libvirt.when(self.name, virt.EVENT_RESUMED, thawed) - thawed, **others}

@@ -293,6 +293,16 @@ gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGue
     return TRUE;
 }
 
+/* The oldest go that are more than the job keeps; the newest stays. */
+static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, task->job);
+    guint32 keep = MAX(job->job->checkpoint_keep, 1);
+    while (task->n_checkpoints > keep)
+        remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, NULL,
+                       "newer ones are kept");
+}
+
 void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
                                 BerthTaskEntry *entry)
 {
@@ -306,18 +316,9 @@ void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
         if (serial > restored)
             remove_in_turn(checkpoints->daemon, turn, task, serial, NULL, why);
     }
+    drop_old(checkpoints->daemon, turn, task);
     if (task->n_checkpoints < before)
         tell_what_is_left(turn, task, restored);
-}
-
-/* The oldest go that are more than the job keeps; the one that was just taken stays. */
-static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
-{
-    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, task->job);
-    guint32 keep = MAX(job->job->checkpoint_keep, 1);
-    while (task->n_checkpoints > keep)
-        remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, NULL,
-                       "newer ones are kept");
 }
 
 /* --- the end ------------------------------------------------------------------------------------ */
@@ -376,9 +377,11 @@ static void tell_failure(Saving *saving, const char *why)
     tell(saving, turn, 0, why);
 }
 
-/* Of which WHAT says what its node did not measure. */
+/* Of which WHAT says what its node did not measure. Of a guest that is no more the old ones go when it is restored: who
+ * removes a snapshot has the disk open, for a second where Ceph's monitors gather changes, and a restore waits for it. */
 static void add_taken(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entry,
-                      const Berth__Checkpoint *what, const Berth__CheckpointGuestReply *taken)
+                      const Berth__Checkpoint *what, const Berth__CheckpointGuestReply *taken,
+                      gboolean runs_on)
 {
     Berth__Checkpoint checkpoint = *what;
     berth_record_take_usage(entry, taken->usage);
@@ -390,7 +393,8 @@ static void add_taken(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entr
     checkpoint.stdout_bytes = taken->stdout_bytes;
     checkpoint.stderr_bytes = taken->stderr_bytes;
     add(entry->stored->task, &checkpoint);
-    drop_old(daemon, turn, entry->stored->task);
+    if (runs_on)
+        drop_old(daemon, turn, entry->stored->task);
 }
 
 static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
@@ -408,7 +412,7 @@ static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
     what.epoch = action->guest.epoch;
     what.reason = (Berth__Reason)action->reason;
     what.node = (char *)berth_node_table_name(daemon->nodes, action->node);
-    add_taken(daemon, turn, entry, &what, reply);
+    add_taken(daemon, turn, entry, &what, reply, !action->stops);
     log_done(turn, &action->guest, newest(entry->stored->task), pause);
     tell(saving, turn, (gint64)MIN(reply->pause_usec, (guint64)G_MAXINT64), NULL);
 }
@@ -427,7 +431,7 @@ void berth_checkpoints_found(BerthCheckpoints *checkpoints, BerthTurn *turn,
     what.vcpus = checkpoint->resources.vcpus;
     what.memory_mib = checkpoint->resources.memory_mib;
     what.node = (char *)berth_node_table_name(daemon->nodes, node);
-    add_taken(daemon, turn, entry, &what, taken);
+    add_taken(daemon, turn, entry, &what, taken, FALSE);
     log_done(turn, guest, newest(entry->stored->task), "was lost before its node could say so");
     tell_what_is_left(turn, entry->stored->task, 0);
 }
