@@ -234,10 +234,11 @@ class Cluster:
         text = self.run(*self.array_command(count)).stdout
         return int(text.split()[-1]), time.monotonic() - began
 
-    def submit(self, count, connections=1, pause_msec=0, script=None):
-        """(job, when it was begun to be submitted in seconds since 1970, seconds until it was acknowledged) of each."""
+    def submit(self, count, connections=1, pause_msec=0, script=None, user=None):
+        """(job, when it was begun to be submitted in seconds since 1970, seconds until it was acknowledged) of each. By USER, or
+        by who runs this."""
         command = [*self.client_command(), str(count // connections), str(pause_msec), script or self.script]
-        clients = [subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        clients = [subprocess.Popen(command, env=self.environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, user=user)
                    for _ in range(connections)]
         for client in clients:
             if client.stdout.readline() != "ready\n":

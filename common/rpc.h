@@ -94,6 +94,22 @@ BerthRpcBudget *berth_rpc_budget_new(gsize max_bytes);
 BerthRpcBudget *berth_rpc_budget_ref(BerthRpcBudget *budget);
 void berth_rpc_budget_unref(BerthRpcBudget *budget);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcBudget, berth_rpc_budget_unref)
+
+/* Whose request is begun next where more come than can be dealt with at once: that of the budgets (users), a request each in
+ * turn. What waits for its turn is not read on. OPEN_MAX: so many calls are dealt with at a time, and one more of each user
+ * who has none; a stream does not count once it has begun, nor a call after 0.1 s, as it waits for something else then. */
+typedef struct BerthRpcTurns BerthRpcTurns;
+BerthRpcTurns *berth_rpc_turns_new(guint open_max);
+void berth_rpc_turns_unref(BerthRpcTurns *turns);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthRpcTurns, berth_rpc_turns_unref)
+/* The user of PEER has begun as many requests as he may, PER_SEC, and has to wait. */
+typedef void (*BerthRpcTurnsDryFunc)(BerthRpcPeer *peer, guint per_sec, gpointer user_data);
+void berth_rpc_turns_set_dry_func(BerthRpcTurns *turns, BerthRpcTurnsDryFunc func,
+                                  gpointer user_data);
+/* Once, before BUDGET has a connection. It keeps a reference. PER_SEC: requests, on average; a second's worth may come at
+ * once; 0: any number. */
+void berth_rpc_budget_take_turns(BerthRpcBudget *budget, BerthRpcTurns *turns, guint per_sec);
+
 /* Once, before PEER has read anything. PEER keeps a reference. */
 void berth_rpc_peer_set_budget(BerthRpcPeer *peer, BerthRpcBudget *budget);
 

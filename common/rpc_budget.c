@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns the memory that the connections of one user may take together: who waits for room in it, and
- * who is ended because it keeps room from the others without taking its answers.
+ * who is ended because it keeps room from the others without taking its answers. Whose turn it is, of several users, is
+ * rpc_turns.c's.
  *
  * Invariants: `used` is the sum of what its peers are charged with; a peer is in `waiting` only
  * while it reads nothing for want of room; a request that needs more than there is gets its turn
@@ -23,6 +24,7 @@ struct BerthRpcBudget {
     GQueue waiting;   /* of BerthRpcPeer */
     GSource *wake;
     GSource *stall;
+    BerthRpcTurnUser turns;
 };
 
 BerthRpcBudget *berth_rpc_budget_new(gsize max_bytes)
@@ -35,6 +37,12 @@ BerthRpcBudget *berth_rpc_budget_new(gsize max_bytes)
     budget->peers = g_ptr_array_new();
     g_queue_init(&budget->waiting);
     return budget;
+}
+
+void berth_rpc_budget_take_turns(BerthRpcBudget *budget, BerthRpcTurns *turns, guint per_sec)
+{
+    g_return_if_fail(budget->turns.turns == NULL && budget->peers->len == 0);
+    berth_rpc_turn_user_init(&budget->turns, turns, per_sec);
 }
 
 void berth_rpc_budget_set_stall(BerthRpcBudget *budget, guint stall_msec)
@@ -57,6 +65,7 @@ void berth_rpc_budget_unref(BerthRpcBudget *budget)
 {
     if (--budget->refs > 0)
         return;
+    berth_rpc_turn_user_clear(&budget->turns);
     berth_rpc_timer_clear(&budget->wake);
     berth_rpc_timer_clear(&budget->stall);
     g_ptr_array_unref(budget->peers);
@@ -143,6 +152,19 @@ void berth_rpc_budget_wait(BerthRpcPeer *peer)
     watch_for_stalls(peer->budget);
 }
 
+/* --- turns -------------------------------------------------------------------------------- */
+
+gboolean berth_rpc_budget_has_turn(BerthRpcPeer *peer)
+{
+    return peer->budget == NULL || berth_rpc_turn_may_begin(&peer->budget->turns, peer);
+}
+
+void berth_rpc_budget_begin(BerthRpcPeer *peer, BerthRpcTurn *turn)
+{
+    if (peer->budget != NULL)
+        berth_rpc_turn_begin(&peer->budget->turns, turn);
+}
+
 /* --- charging ----------------------------------------------------------------------------- */
 
 void berth_rpc_budget_update(BerthRpcPeer *peer)
@@ -176,6 +198,7 @@ void berth_rpc_budget_leave(BerthRpcPeer *peer)
         return;
     if (peer->waits_for_budget)
         g_queue_remove(&budget->waiting, peer);
+    berth_rpc_turn_leave(&budget->turns, peer);
     g_ptr_array_remove_fast(budget->peers, peer);
     peer->out_bytes = 0;
     peer->calls_in_room = 0;

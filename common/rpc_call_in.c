@@ -24,6 +24,7 @@ struct BerthRpcCall {
     ProtobufCMessage *request;
     gsize memory;
     gsize room; /* kept for the answer */
+    BerthRpcTurn turn;
     gboolean cancelled;
     GSource *deadline;
     BerthRpcCallFunc ready_func;
@@ -76,6 +77,7 @@ static gboolean send_message(BerthRpcCall *call, Berth__Frame__Kind kind,
 static void call_free(BerthRpcCall *call)
 {
     BerthRpcPeer *peer = call->peer;
+    berth_rpc_turn_end(&call->turn);
     if (!call->cancelled)
         g_hash_table_remove(peer->calls_in, &call->id);
     g_queue_remove(&peer->waiting, call);
@@ -207,7 +209,8 @@ void berth_rpc_call_set_ready_func(BerthRpcCall *call, BerthRpcCallFunc func, gp
 {
     call->ready_func = func;
     call->ready_data = user_data;
-    /* A stream waits for room with each of its items. */
+    /* A stream waits for room with each of its items, and otherwise for what is to come. */
+    berth_rpc_turn_end(&call->turn);
     call->peer->calls_in_room -= call->room;
     call->room = 0;
     berth_rpc_budget_update(call->peer);
@@ -302,6 +305,7 @@ static BerthRpcCall *call_new(BerthRpcPeer *peer, const Berth__Frame *frame,
     peer->calls_in_memory += memory;
     peer->calls_in_room += call->room;
     berth_rpc_budget_update(peer);
+    berth_rpc_budget_begin(peer, &call->turn);
     g_hash_table_insert(peer->calls_in, &call->id, call);
     if (frame->timeout_msec > 0)
         call->deadline =

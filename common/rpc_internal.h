@@ -7,6 +7,7 @@
 #include "common/rpc.h"
 #include "common/rpc_frame.h"
 #include "common/rpc_poll.h"
+#include "common/rpc_turns.h"
 
 typedef enum {
     PEER_OPEN,
@@ -53,7 +54,10 @@ struct BerthRpcPeer {
     gsize charged_bytes;
     gsize charged_busy;
     gboolean waits_for_budget;
-    guint64 written_bytes; /* in all */
+    gboolean waits_for_turn; /* rpc_turns.c, and so the next two */
+    gboolean has_turn;       /* for the request that it holds */
+    gboolean has_begun;      /* a request, since something was read, or it got a turn */
+    guint64 written_bytes;   /* in all */
     guint64 stall_mark;
 
     /* out: rpc_out.c */
@@ -110,6 +114,10 @@ gboolean berth_rpc_budget_fits_call(const BerthRpcPeer *peer, gsize bytes);
 gboolean berth_rpc_budget_is_over(const BerthRpcPeer *peer);
 /* PEER is pumped once there may be room. */
 void berth_rpc_budget_wait(BerthRpcPeer *peer);
+/* May its request be begun? Else it is pumped when it is its user's turn. */
+gboolean berth_rpc_budget_has_turn(BerthRpcPeer *peer);
+/* TURN (zeroed) is that of a call on PEER, which begins. */
+void berth_rpc_budget_begin(BerthRpcPeer *peer, BerthRpcTurn *turn);
 void berth_rpc_budget_leave(BerthRpcPeer *peer);
 /* For tests. */
 void berth_rpc_budget_set_stall(BerthRpcBudget *budget, guint stall_msec);

@@ -251,10 +251,11 @@ static gboolean must_wait(BerthRpcPeer *peer, const Berth__Frame *frame)
     if (berth_rpc_out_is_high(peer))
         return TRUE;
     gsize room = is_request ? frame->payload.len + berth_rpc_calls_in_answer_room(peer, frame) : 0;
-    if (berth_rpc_budget_fits_call(peer, room))
-        return FALSE;
-    berth_rpc_budget_wait(peer);
-    return TRUE;
+    if (!berth_rpc_budget_fits_call(peer, room)) {
+        berth_rpc_budget_wait(peer);
+        return TRUE;
+    }
+    return is_request && !berth_rpc_budget_has_turn(peer);
 }
 
 static void dispatch_all(BerthRpcPeer *peer)
@@ -283,6 +284,7 @@ void berth_rpc_peer_pump(BerthRpcPeer *peer)
         return;
     berth_rpc_peer_hold(peer);
     peer->dispatching = TRUE;
+    peer->has_begun = FALSE;
     dispatch_all(peer);
     peer->dispatching = FALSE;
     if (peer->held == NULL && peer->state != PEER_CLOSED && !peer->reading)

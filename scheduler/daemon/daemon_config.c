@@ -162,6 +162,10 @@ static const BerthConfigOption options[] = {
     {MEMBER(user_connections_max), .group = "limits", .key = "user_connections_max",
      .type = BERTH_CONFIG_UINT, .min = 1, .max = 100000, .default_value = "256",
      .doc = "connections of one user at once"},
+    {MEMBER(user_requests_per_sec), .group = "limits", .key = "user_requests_per_sec",
+     .type = BERTH_CONFIG_UINT, .max = 1000000, .default_value = "0",
+     .doc = "requests that are begun for one user, a second's worth at once; 0: as many as his "
+            "turn comes"},
     {MEMBER(array_tasks_max), .group = "limits", .key = "array_tasks_max",
      .type = BERTH_CONFIG_UINT, .min = 1, .max = 10000000, .default_value = "1000000",
      .doc = "tasks of one array"},

@@ -54,8 +54,9 @@ typedef struct {
     guint environment_max_bytes;
     guint user_jobs_max; /* unfinished jobs of one user */
     guint user_connections_max;
-    guint array_tasks_max; /* of one job */
-    guint page_size;       /* jobs in one answer */
+    guint user_requests_per_sec; /* 0 = any number */
+    guint array_tasks_max;       /* of one job */
+    guint page_size;             /* jobs in one answer */
     /* [policy] */
     gint64 tunings[BERTH_TUNING_N];
     /* [storage], beside what storage.h describes */
