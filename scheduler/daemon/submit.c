@@ -15,6 +15,7 @@
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/job_records.h"
+#include "scheduler/daemon/memory_bound.h"
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/submit_blobs.h"
 
@@ -25,6 +26,7 @@
 
 struct BerthSubmissions {
     GHashTable *by_key; /* "UID:KEY" -> Submission, while under way */
+    BerthMemoryBound *memory;
 };
 
 /* What came in one call, whose request is ours until it ends. */
@@ -57,12 +59,14 @@ BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
 {
     BerthSubmissions *submissions = g_new0(BerthSubmissions, 1);
     submissions->by_key = g_hash_table_new(g_str_hash, g_str_equal);
+    submissions->memory = berth_memory_bound_new(daemon->config->memory_max_mib);
     return submissions;
 }
 
 void berth_submissions_free(BerthSubmissions *submissions)
 {
     g_hash_table_unref(submissions->by_key);
+    berth_memory_bound_free(submissions->memory);
     g_free(submissions);
 }
 
@@ -176,6 +180,7 @@ static gboolean check_present(const Submission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->group->daemon;
     if (!berth_engine_check(daemon->engine, error) ||
+        !berth_memory_bound_check(daemon->submissions->memory, error) ||
         !check_user_limit(daemon, submission->group->uid, error))
         return FALSE;
     const Berth__Image *image =

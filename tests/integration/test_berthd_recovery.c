@@ -299,12 +299,36 @@ static void full_disk_ends_it_and_loses_nothing(void **state)
     assert_int_equal(umount(mount_point), 0);
 }
 
+/* As it would be killed by its host's kernel, and all that there is with it, if it took them. */
+static void beyond_its_memory_it_serves_what_runs_and_takes_no_more(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan.runs_on = TRUE;
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, job);
+    assert_int_equal(berthd_fixture_terminate(test->berthd), 0);
+    FILE *config = fopen(berthd_fixture_config(test->berthd), "a");
+    assert_non_null(config);
+    fputs("[limits]\nmemory_max = 1M\n", config);
+    assert_int_equal(fclose(config), 0);
+    berthd_fixture_start(test->berthd);
+    Berth__JobSpec spec = berthd_fixture_spec();
+    g_autoptr(GError) error = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(error, BERTH_ERROR_RESOURCE_EXHAUSTED, "of the 1 that it may (memory_max)");
+    run_until(fake_agent_is_joined(test->agent));
+    assert_true(fake_agent_end(test->agent, job, 0));
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autofree char *log = berthd_fixture_log(test->berthd);
+    assert_non_null(strstr(log, "no new jobs are taken"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(killed_often_loses_and_doubles_nothing, setup_by_job,
                                         berthd_test_teardown),
         BERTHD_TEST(ended_orderly_starts_again_where_it_was),
+        BERTHD_TEST(beyond_its_memory_it_serves_what_runs_and_takes_no_more),
         BERTHD_TEST(second_berthd_is_refused),
         BERTHD_TEST(corrupt_state_is_refused_with_advice),
         BERTHD_TEST(newer_state_is_refused_with_both_versions),

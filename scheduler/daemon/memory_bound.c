@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what is known of berthd's own memory. */
+#include "config.h"
+
+#include "scheduler/daemon/memory_bound.h"
+
+#include "common/error.h"
+#include "common/log.h"
+
+#include <malloc.h>
+#include <stdio.h>
+#include <unistd.h>
+
+/* A group of ten thousand jobs, the largest that comes at once, takes less than 10 MiB. */
+#define LOOK_USEC (100 * 1000)
+/* The allocator keeps what was freed; to give it back takes it milliseconds. */
+#define TRIM_USEC (10 * G_USEC_PER_SEC)
+#define MIB       ((guint64)1 << 20)
+
+struct BerthMemoryBound {
+    guint64 max_bytes;
+    guint64 bytes; /* at the last look */
+    gint64 looked_usec;
+    gint64 trimmed_usec;
+    BerthLogLimit limit;
+};
+
+BerthMemoryBound *berth_memory_bound_new(guint64 max_mib)
+{
+    BerthMemoryBound *bound = g_new0(BerthMemoryBound, 1);
+    guint64 host_bytes = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
+    bound->max_bytes = max_mib != 0 ? max_mib * MIB : host_bytes / 2;
+    bound->looked_usec = bound->trimmed_usec = G_MININT64 / 2;
+    return bound;
+}
+
+void berth_memory_bound_free(BerthMemoryBound *bound)
+{
+    g_free(bound);
+}
+
+/* proc(5), statm: in pages. Where it cannot be read nothing is bounded. */
+static guint64 own_bytes(void)
+{
+    g_autofree char *text = NULL;
+    unsigned long long resident = 0, shared = 0;
+    if (!g_file_get_contents("/proc/self/statm", &text, NULL, NULL) ||
+        sscanf(text, "%*u %llu %llu", &resident, &shared) != 2 || shared > resident)
+        return 0;
+    return (guint64)(resident - shared) * (guint64)sysconf(_SC_PAGESIZE);
+}
+
+static void look(BerthMemoryBound *bound)
+{
+    gint64 now_usec = g_get_monotonic_time();
+    if (now_usec - bound->looked_usec < LOOK_USEC)
+        return;
+    bound->looked_usec = now_usec;
+    bound->bytes = own_bytes();
+    if (bound->bytes < bound->max_bytes || now_usec - bound->trimmed_usec < TRIM_USEC)
+        return;
+    bound->trimmed_usec = now_usec;
+    malloc_trim(0);
+    bound->bytes = own_bytes();
+}
+
+gboolean berth_memory_bound_check(BerthMemoryBound *bound, GError **error)
+{
+    look(bound);
+    if (bound->bytes < bound->max_bytes)
+        return TRUE;
+    berth_log_warning_limited(&bound->limit,
+                              "no new jobs are taken: %" G_GUINT64_FORMAT
+                              " MiB of memory are in use, of %" G_GUINT64_FORMAT " (memory_max)",
+                              bound->bytes / MIB, bound->max_bytes / MIB);
+    g_set_error(
+        error, BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+        "berthd takes %" G_GUINT64_FORMAT " MiB of memory, of the %" G_GUINT64_FORMAT
+        " that it may (memory_max), and no new jobs until some have ended: submit it later, or "
+        "many tasks as one array",
+        bound->bytes / MIB, bound->max_bytes / MIB);
+    return FALSE;
+}

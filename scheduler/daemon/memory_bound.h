@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+#include <glib.h>
+
+/* How much memory berthd may take before it takes no new jobs: so that it refuses some of them rather than fails all that
+ * there are. What runs, and what ends it, is served beyond that. */
+
+typedef struct BerthMemoryBound BerthMemoryBound;
+
+/* MAX_MIB: resident, and its own (neither files nor what is shared); 0: half of what the host has. */
+BerthMemoryBound *berth_memory_bound_new(guint64 max_mib);
+void berth_memory_bound_free(BerthMemoryBound *bound);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMemoryBound, berth_memory_bound_free)
+
+/* FALSE with RESOURCE_EXHAUSTED, for who submits: it takes that much, or more. It is looked at a few times a second at most, so
+ * that it costs nothing to ask for each job. */
+gboolean berth_memory_bound_check(BerthMemoryBound *bound, GError **error);
