@@ -53,7 +53,7 @@ _berth_submission() { # submit, run
     *)
         if [[ $cur == -* ]]; then
             _berth_words --vcpus --vcpus-max --memory --memory-max --on-limit --disk --time --on-timeout --image --name --env --env-all --input \
-                --output --error --chdir --array --dependency --node --priority --grace --checkpoint-every \
+                --output --error --chdir --array --each --dependency --node --priority --grace --checkpoint-every \
                 --checkpoint-keep --checkpoint-signal --restore-signal --hold --no-requeue --guaranteed --key --help
         else
             _berth_files

@@ -2,6 +2,7 @@
 /* Turns a command line, a script and the environment into a job specification with its payload. */
 #include "cli/job_spec.h"
 
+#include "cli/each.h"
 #include "cli/table.h"
 #include "common/error.h"
 #include "common/id.h"
@@ -415,8 +416,8 @@ static gboolean check_output(const char *pattern, GError **error)
 /* All tasks of an array would write to one file. */
 static gboolean check_pattern(const BerthJobOptions *options, const char *pattern, GError **error)
 {
-    if (options->array == NULL || pattern == NULL || g_str_equal(pattern, "/dev/null") ||
-        berth_job_path_is_of_task(pattern))
+    if ((options->array == NULL && options->each == NULL) || pattern == NULL ||
+        g_str_equal(pattern, "/dev/null") || berth_job_path_is_of_task(pattern))
         return TRUE;
     g_set_error(
         error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
@@ -434,9 +435,10 @@ static gboolean look_at_files(BerthSubmission *submission, BerthCli *cli, GError
     return check_pattern(options, options->output, error) &&
            check_pattern(options, options->error, error) && check_output(options->output, error) &&
            check_output(options->error, error) &&
-           (options->inputs->len == 0 ||
+           ((options->inputs->len == 0 && options->each == NULL) ||
             (berth_payload_input_max(submission->payload, cli, &max_bytes, error) &&
-             add_inputs(submission, max_bytes, error)));
+             add_inputs(submission, max_bytes, error) &&
+             berth_each_add(submission->payload, options, max_bytes, submission->spec, error)));
 }
 
 gboolean berth_submission_prepare(BerthSubmission *submission, BerthCli *cli, GError **error)

@@ -16,8 +16,7 @@
 #include <string.h>
 
 /* Those beyond mean what a program says. */
-#define ARRAY_TASKS_MAX 10000000u /* that a daemon may take; as a rule it takes a million */
-#define SIGNAL_MAX      31
+#define SIGNAL_MAX 31
 
 #define CHECKPOINT_SIGNAL_SEC     10u
 #define CHECKPOINT_SIGNAL_MAX_SEC 3600u
@@ -295,13 +294,18 @@ static gboolean set_array(BerthJobOptions *options, const char *value, GError **
         g_prefix_error(error, "how many tasks run at a time: ");
         return FALSE;
     }
-    BerthIndexSet *array = berth_index_set_parse(indices, ARRAY_TASKS_MAX, error);
+    BerthIndexSet *array = berth_index_set_parse(indices, BERTH_CLI_ARRAY_TASKS_MAX, error);
     if (array == NULL)
         return FALSE;
     g_clear_pointer(&options->array, berth_index_set_free);
     options->array = array;
     options->array_running_max = (guint32)running_max;
     return TRUE;
+}
+
+static gboolean set_each(BerthJobOptions *options, const char *value, GError **error)
+{
+    return set_text(&options->each, value, error);
 }
 
 static gboolean set_dependency(BerthJobOptions *options, const char *value, GError **error)
@@ -414,6 +418,8 @@ static const JobOption job_options[] = {
     {"chdir", 'D', "DIR", set_chdir, "Working directory in the guest (default: /work)"},
     {"array", 'a', "INDICES", set_array,
      "So many tasks, one for each index: 0-99, 1-9:2,20; 0-99%10: ten at a time"},
+    {"each", 0, "FILE", set_each,
+     "An array with a task for each line of FILE, which is in its $BERTH_TASK_LINE"},
     {"dependency", 0, "WORD:JOB,...", set_dependency,
      "Start after these jobs: afterok:12:13,afterany:14; singleton"},
     {"node", 'w', "NODES", set_nodes, "Run on one of these nodes only: n1,n[3-7]"},
@@ -448,6 +454,7 @@ void berth_job_options_free(BerthJobOptions *options)
     g_free(options->chdir);
     g_free(options->output);
     g_free(options->error);
+    g_free(options->each);
     g_strfreev(options->nodes);
     g_ptr_array_unref(options->environment);
     g_ptr_array_unref(options->inputs);

@@ -8,6 +8,9 @@
 /* What a job is asked to be, gathered from three places, each stronger than the one before:
  * #BERTH lines at the head of the script, environment variables, options of the command line. */
 
+/* That a daemon may take; as a rule it takes a million. */
+#define BERTH_CLI_ARRAY_TASKS_MAX 10000000u
+
 typedef struct {
     guint32 vcpus; /* 0 = the daemon's default, as the next three */
     guint64 memory_mib;
@@ -30,7 +33,8 @@ typedef struct {
     char *output; /* NULL = the job's log only */
     char *error;
     char **nodes;
-    BerthIndexSet *array; /* NULL = it is none */
+    BerthIndexSet *array; /* NULL = it is none, but for EACH */
+    char *each;           /* file with a line for each task; NULL = none */
     guint32 array_running_max;
     GPtrArray *dependencies; /* Berth__Dependency; NULL = none */
     gboolean hold;

@@ -254,7 +254,8 @@ static BerthSubmission *parse(int argc, char **argv, int *out_status, GError **e
 gboolean berth_cli_run(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     g_autoptr(BerthSubmission) submission = parse(argc, argv, out_status, error);
-    if (submission != NULL && submission->options->array != NULL) {
+    if (submission != NULL &&
+        (submission->options->array != NULL || submission->options->each != NULL)) {
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                             "an array is not one command to wait for: `berth submit` it, and see "
                             "`berth wait JOB` and `berth logs JOB[INDEX]`");

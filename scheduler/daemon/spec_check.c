@@ -8,6 +8,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "common/ranges.h"
+#include "common/task_lines.h"
 #include "common/units.h"
 #include "scheduler/daemon/start_request.h"
 #include "storage/storage.h"
@@ -367,6 +368,21 @@ static gboolean check_inputs(const Berth__JobSpec *spec, const BerthDaemonConfig
     return TRUE;
 }
 
+static gboolean check_each(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                           GError **error)
+{
+    const Berth__TaskLines *each = spec->each;
+    if (!each)
+        return TRUE;
+    if (!spec->array)
+        return invalid(error, "there are lines for the tasks of an array, and the job is none");
+    if (!each->blob || each->count == 0 ||
+        each->blob->size_bytes < (each->count + (guint64)1) * BERTH_TASK_LINES_OFFSET_BYTES)
+        return invalid(error, "the lines for %u tasks have no content, or too little", each->count);
+    return check_blob("the file of lines for the tasks", each->blob,
+                      config->input_file_max_mib * BYTES_PER_MIB, error);
+}
+
 static gboolean check_payloads(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
                                GError **error)
 {
@@ -376,7 +392,7 @@ static gboolean check_payloads(const Berth__JobSpec *spec, const BerthDaemonConf
     if (spec->environment &&
         !check_blob("the environment", spec->environment, config->environment_max_bytes, error))
         return FALSE;
-    return check_inputs(spec, config, error);
+    return check_inputs(spec, config, error) && check_each(spec, config, error);
 }
 
 /* Such as tells tasks apart, or is none. */
@@ -399,10 +415,17 @@ BerthIndexSet *berth_spec_array(const Berth__JobSpec *spec, const BerthDaemonCon
     if (!set || !check_array_path("the file for standard output", spec->stdout_path, error) ||
         !check_array_path("the file for standard error", spec->stderr_path, error))
         return NULL;
-    if (berth_index_set_count(set) > 0)
-        return g_steal_pointer(&set);
-    invalid(error, "the array has no tasks: name their indices, as 0-99");
-    return NULL;
+    if (berth_index_set_count(set) == 0) {
+        invalid(error, "the array has no tasks: name their indices, as 0-99");
+        return NULL;
+    }
+    guint32 beyond = 0;
+    if (spec->each && berth_index_set_next(set, spec->each->count, &beyond)) {
+        invalid(error, "there are lines for tasks 0 to %u, and none for task %u of the array",
+                spec->each->count - 1, beyond);
+        return NULL;
+    }
+    return g_steal_pointer(&set);
 }
 
 static gboolean check_path(const char *what, const char *path, GError **error)
@@ -541,5 +564,7 @@ GPtrArray *berth_spec_blobs(const Berth__JobSpec *spec)
         g_ptr_array_add(blobs, spec->script);
     for (gsize i = 0; i < spec->n_inputs; i++)
         g_ptr_array_add(blobs, spec->inputs[i]->blob);
+    if (spec->each)
+        g_ptr_array_add(blobs, spec->each->blob);
     return blobs;
 }

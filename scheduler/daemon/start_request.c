@@ -6,7 +6,9 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "common/task_lines.h"
 #include "scheduler/daemon/image_table.h"
+#include "scheduler/daemon/storage_link.h"
 #include "scheduler/daemon/submit_blobs.h"
 
 #include <string.h>
@@ -16,6 +18,7 @@
 #define USER_MAX_BYTES 256u
 #define NODE_MAX_BYTES 253u
 #define BYTES_PER_MIB  ((guint64)1 << 20)
+#define LINE_VARIABLE  "BERTH_TASK_LINE"
 
 /* --- the request -------------------------------------------------------------------------------- */
 
@@ -46,6 +49,8 @@ static GPtrArray *build_environment(const Berth__JobSpec *spec, const BerthStart
     add_variable(entries, "BERTH_TIME_LIMIT_SEC", "%" G_GUINT64_FORMAT,
                  facts->time_limit_sec > 0 ? facts->time_limit_sec : spec->time_limit_sec);
     add_variable(entries, "BERTH_SUBMIT_HOST", "%s", spec->submit_host);
+    if (facts->line)
+        add_variable(entries, LINE_VARIABLE, "%s", facts->line);
     return entries;
 }
 
@@ -137,6 +142,7 @@ gsize berth_start_request_task_bytes_max(const Berth__JobSpec *spec)
 {
     g_autofree char *user = g_strnfill(USER_MAX_BYTES, 'x');
     g_autofree char *node = g_strnfill(NODE_MAX_BYTES, 'x');
+    g_autofree char *line = spec->each ? g_strnfill(BERTH_TASK_LINE_MAX_BYTES, 'x') : NULL;
     g_autofree guint32 *groups = g_new(guint32, BERTH_USER_GROUPS_MAX);
     for (guint i = 0; i < BERTH_USER_GROUPS_MAX; i++)
         groups[i] = G_MAXUINT32;
@@ -149,6 +155,7 @@ gsize berth_start_request_task_bytes_max(const Berth__JobSpec *spec)
         .n_groups = BERTH_USER_GROUPS_MAX,
         .node = node,
         .image_id = "",
+        .line = line,
     };
     Berth__StartGuestRequest *request = berth_start_request_build(spec, &facts);
     gsize size = berth__guest_task__get_packed_size(request->task);
@@ -177,12 +184,14 @@ static void input_free(gpointer data)
     g_free(input);
 }
 
-static void add_inline_blobs(const GPtrArray *places, Berth__StartGuestRequest *request)
+/* Of them the lines of all tasks are not for the guest. */
+static void add_inline_blobs(const GPtrArray *places, const BerthBlobPlace *lines,
+                             Berth__StartGuestRequest *request)
 {
     request->inline_blobs = g_new0(ProtobufCBinaryData, places->len + 1);
     for (guint i = 0; i < places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (place->to_storage)
+        if (place->to_storage || place == lines)
             continue;
         gsize length = 0;
         gconstpointer data = g_bytes_get_data(place->content, &length);
@@ -190,6 +199,59 @@ static void add_inline_blobs(const GPtrArray *places, Berth__StartGuestRequest *
         blob->data = length > 0 ? g_memdup2(data, length) : NULL;
         blob->len = length;
     }
+}
+
+/* As berth_spec_blobs() has it, the last: NULL where the job has none, or has the same for another purpose. */
+static const BerthBlobPlace *lines_of(const Berth__JobSpec *spec, const GPtrArray *places)
+{
+    const BerthBlobPlace *last = places->len > 0 ? places->pdata[places->len - 1] : NULL;
+    return spec->each && last && berth_digest_equal(last->digest, spec->each->blob->sha256.data)
+               ? last
+               : NULL;
+}
+
+static GBytes *read_content(gpointer source, guint64 offset, gsize length, GError **error)
+{
+    GBytes *content = source;
+    gsize size = g_bytes_get_size(content);
+    gsize from = (gsize)MIN(offset, size);
+    return g_bytes_new_from_bytes(content, from, MIN(length, size - from));
+}
+
+typedef struct {
+    Berth__StartGuestRequest *request;
+    guint8 *lines; /* digest of what has its line, in storage; NULL: it has that, or needs none */
+} Made;
+
+static void made_free(gpointer data)
+{
+    Made *made = data;
+    if (made->request)
+        berth__start_guest_request__free_unpacked(made->request, NULL);
+    g_free(made->lines);
+    g_free(made);
+}
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(Made, made_free)
+
+static Made *make(const Berth__JobSpec *spec, const BerthStartFacts *facts, const GPtrArray *places,
+                  GError **error)
+{
+    const BerthBlobPlace *lines = lines_of(spec, places);
+    g_autofree char *line = NULL;
+    BerthStartFacts with_line = *facts;
+    if (spec->each && spec->each->blob->in_state) {
+        g_autoptr(GBytes) content = berth_submit_blobs_content(places, spec->each->blob);
+        line = berth_task_lines_get(read_content, content, facts->id.task, error);
+        if (!line)
+            return NULL;
+    }
+    with_line.line = line;
+    Made *made = g_new0(Made, 1);
+    made->request = berth_start_request_build(spec, &with_line);
+    add_inline_blobs(places, lines, made->request);
+    if (spec->each && !line)
+        made->lines = g_memdup2(spec->each->blob->sha256.data, BERTH_SHA256_BYTES);
+    return made;
 }
 
 static gpointer make_request(gconstpointer data, GCancellable *cancellable, GError **error)
@@ -207,29 +269,84 @@ static gpointer make_request(gconstpointer data, GCancellable *cancellable, GErr
     BerthStartFacts facts = input->facts;
     facts.groups = (const guint32 *)(void *)groups->data;
     facts.n_groups = groups->len;
-    Berth__StartGuestRequest *request = berth_start_request_build(spec, &facts);
-    add_inline_blobs(places, request);
-    return request;
+    return make(spec, &facts, places, error);
 }
 
-static void request_free(gpointer request)
+/* --- a line that is in storage ------------------------------------------------------------------ */
+
+typedef struct {
+    guint8 digest[BERTH_SHA256_BYTES];
+    guint32 task;
+} LineInput;
+
+typedef struct {
+    BerthStorage *storage;
+    const guint8 *digest;
+} LineSource;
+
+static GBytes *read_storage(gpointer data, guint64 offset, gsize length, GError **error)
 {
-    berth__start_guest_request__free_unpacked(request, NULL);
+    const LineSource *source = data;
+    return berth_storage_blob_read(source->storage, source->digest, offset, length, error);
+}
+
+static gpointer read_line(BerthStorage *storage, gconstpointer data, GError **error)
+{
+    const LineInput *input = data;
+    LineSource source = {storage, input->digest};
+    return berth_task_lines_get(read_storage, &source, input->task, error);
+}
+
+static void add_line(Berth__GuestTask *task, const char *line)
+{
+    task->extra_environment =
+        g_renew(char *, task->extra_environment, task->n_extra_environment + 1);
+    task->extra_environment[task->n_extra_environment++] =
+        g_strconcat(LINE_VARIABLE "=", line, NULL);
 }
 
 /* --- on the loop -------------------------------------------------------------------------------- */
 
 typedef struct {
+    BerthDaemon *daemon;
     BerthStartRequestFunc func;
     gpointer user_data;
+    Made *made; /* that waits for its line */
 } Making;
+
+/* Of MAKING, which is freed: what was made, or ERROR. */
+static void tell(Making *making, Made *made, const GError *error)
+{
+    making->func(made && !error ? g_steal_pointer(&made->request) : NULL, error, making->user_data);
+    g_clear_pointer(&made, made_free);
+    g_free(making);
+}
+
+static void on_line(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Making *making = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autofree char *line = berth_work_finish(result, &error);
+    if (line)
+        add_line(making->made->request->task, line);
+    tell(making, making->made, error);
+}
 
 static void on_made(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    g_autofree Making *making = user_data;
+    Making *making = user_data;
     g_autoptr(GError) error = NULL;
-    Berth__StartGuestRequest *request = berth_work_finish(result, &error);
-    making->func(request, error, making->user_data);
+    Made *made = berth_work_finish(result, &error);
+    if (!made || !made->lines) {
+        tell(making, made, error);
+        return;
+    }
+    LineInput *input = g_new(LineInput, 1);
+    memcpy(input->digest, made->lines, sizeof input->digest);
+    input->task = made->request->id->task;
+    making->made = made;
+    berth_storage_link_run(making->daemon->storage, BERTH_LANE_STORAGE_DATA, "read a task's line",
+                           read_line, input, g_free, g_free, on_line, making);
 }
 
 static Input *input_new(BerthDaemon *daemon, const BerthGuestId *id)
@@ -276,7 +393,7 @@ void berth_start_request_make(BerthDaemon *daemon, const BerthGuestId *id,
         return;
     }
     Making *making = g_new(Making, 1);
-    *making = (Making){func, user_data};
+    *making = (Making){daemon, func, user_data, NULL};
     berth_workers_run(daemon->workers, BERTH_LANE_START, "prepare a start", make_request, input,
-                      input_free, request_free, 0, on_made, making);
+                      input_free, made_free, 0, on_made, making);
 }

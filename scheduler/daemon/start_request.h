@@ -33,6 +33,7 @@ typedef struct {
     guint32 checkpoint; /* serial of the one that it goes on from; 0: it boots */
     guint32 from_epoch; /* of the guest that that was taken of */
     gboolean is_opportunistic;
+    const char *line; /* its own of the job's; NULL: it has none */
 } BerthStartFacts;
 
 /* Pure. (transfer full) */

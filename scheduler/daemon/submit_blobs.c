@@ -215,6 +215,12 @@ GPtrArray *berth_submit_blobs_recall(const Berth__JobSpec *spec, BerthStore *sto
     return g_steal_pointer(&places);
 }
 
+GBytes *berth_submit_blobs_content(const GPtrArray *places, const Berth__BlobRef *blob)
+{
+    const BerthBlobPlace *place = find_place(places, blob);
+    return place && place->content ? g_bytes_ref(place->content) : NULL;
+}
+
 gboolean berth_submit_blobs_need_storage(const GPtrArray *places)
 {
     for (guint i = 0; i < places->len; i++) {
@@ -263,13 +269,9 @@ GBytes *berth_submit_blobs_environment(const Berth__JobSpec *spec, const GPtrArr
 {
     if (!spec->environment)
         return NULL;
-    for (guint i = 0; i < places->len; i++) {
-        const BerthBlobPlace *place = g_ptr_array_index(places, i);
-        if (berth_digest_equal(place->digest, spec->environment->sha256.data) && place->content)
-            return g_bytes_ref(place->content);
-    }
-    if (!storage)
-        return NULL;
+    GBytes *content = berth_submit_blobs_content(places, spec->environment);
+    if (content || !storage)
+        return content;
     return berth_storage_blob_read(storage, spec->environment->sha256.data, 0,
                                    (gsize)spec->environment->size_bytes, error);
 }

@@ -40,6 +40,8 @@ gboolean berth_submit_blobs_need_storage(const GPtrArray *places);
 /* Makes sure that each to_storage blob is in STORAGE: writes those whose content is at hand.
  * NOT_FOUND: one is nowhere. */
 gboolean berth_submit_blobs_settle(const GPtrArray *places, BerthStorage *storage, GError **error);
+/* BLOB's content from its place (transfer full); NULL: it is in storage. */
+GBytes *berth_submit_blobs_content(const GPtrArray *places, const Berth__BlobRef *blob);
 /* The environment's content from its place, else from STORAGE (may be NULL). NULL without an error:
  * SPEC has none, or it is in storage only and STORAGE is NULL (transfer full). */
 GBytes *berth_submit_blobs_environment(const Berth__JobSpec *spec, const GPtrArray *places,

@@ -109,6 +109,8 @@ static GBytes *digests_of(const Berth__JobSpec *spec)
     append_digest(digests, spec->environment);
     for (gsize i = 0; i < spec->n_inputs; i++)
         append_digest(digests, spec->inputs[i]->blob);
+    if (spec->each != NULL)
+        append_digest(digests, spec->each->blob);
     return g_byte_array_free_to_bytes(digests);
 }
 

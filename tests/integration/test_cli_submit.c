@@ -349,6 +349,16 @@ static const Refusal refusals[] = {
      "has 2097153 bytes; this cluster takes input files of 2M"},
     {{"submit", "-I", "../x=bad.sh", "--", "x"}, NULL, 1, "cannot be the name of an input file"},
     {{"submit", "-I", "a\xff=bad.sh", "--", "x"}, NULL, 1, "give it another one with --input"},
+    {{"submit", "--each", "nope", "--", "x"}, NULL, 1, "--each: Failed to open file"},
+    {{"submit", "--each", "fifo", "--", "x"}, NULL, 1, "\"fifo\" is not a regular file"},
+    {{"submit", "--each", "huge", "--", "x"}, NULL, 1, "larger than the cluster takes"},
+    {{"submit", "--each", "empty.sh", "--", "x"}, NULL, 1, "\"empty.sh\": it has no lines"},
+    {{"submit", "--each", "crlf.sh", "--", "x"}, NULL, 1, "line 1 ends in CR LF (a Windows file)"},
+    {{"submit", "--each=bad.sh", "--array", "0-2", "--", "x"},
+     NULL,
+     1,
+     "\"bad.sh\" has 2 lines, and so tasks from 0 to 1, and --array names task 2"},
+    {{"submit", "--each=bad.sh", "-o", "out", "--", "x"}, NULL, 1, "add %a to its name"},
     {{"submit", "-o", "nowhere/x", "--", "x"}, NULL, 1, "cannot be written to \"nowhere/x\""},
     {{"submit", "-o", ".", "--", "x"}, NULL, 1, "cannot be written to \".\": Is a directory"},
 };
@@ -376,6 +386,70 @@ static void submit_what_is_wrong_is_said(void **state)
     }
 }
 
+/* --- a line for each task --------------------------------------------------------------------- */
+
+static const char *variable(const Berth__StartGuestRequest *start, const char *name)
+{
+    g_autofree char *prefix = g_strconcat(name, "=", NULL);
+    for (gsize i = 0; i < start->task->n_extra_environment; i++)
+        if (g_str_has_prefix(start->task->extra_environment[i], prefix))
+            return start->task->extra_environment[i] + strlen(prefix);
+    return NULL;
+}
+
+/* Submits what has several tasks, and gives its number when all have ended. */
+static guint64 submit_array(BerthdTest *test, const char *const *arguments)
+{
+    const char *const wait[] = {"wait", NULL, NULL};
+    const char *words[G_N_ELEMENTS(wait)];
+    guint64 job = 0;
+    g_autoptr(CliProcess) cli = cli_start(berthd_fixture_socket(test->berthd), arguments, NULL);
+    assert_cli_status(cli, 0);
+    g_autofree char *number = g_strndup(cli_out(cli), cli_out_length(cli) - 1);
+    assert_true(g_ascii_string_to_unsigned(number, 10, 1, G_MAXUINT64, &job, NULL));
+    memcpy(words, wait, sizeof words);
+    words[1] = number;
+    g_autoptr(CliProcess) waits = cli_start(berthd_fixture_socket(test->berthd), words, NULL);
+    assert_cli_status(waits, 0);
+    return job;
+}
+
+static void submit_each_gives_each_task_its_line(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *path = write_file(test, "lines", "alpha 1\n\nbeta  2\n", -1);
+    const char *const all[] = {"submit", "--each", path, "--", "work", NULL};
+    const char *const one[] = {"submit", "--each", path, "--array", "2", "--", "work", NULL};
+    const char *const empty[] = {"submit", "--each", path, "--array", "1", "--", "work", NULL};
+    guint64 job = submit_array(test, all);
+    assert_int_equal(fake_agent_runs(test->agent, job), 3);
+    const Berth__StartGuestRequest *start = fake_agent_start(test->agent, submit_array(test, one));
+    assert_int_equal(start->id->task, 2);
+    assert_string_equal(variable(start, "BERTH_TASK_LINE"), "beta  2");
+    assert_int_equal(start->n_inline_blobs, 0); /* the others' are not sent */
+    start = fake_agent_start(test->agent, submit_array(test, empty));
+    assert_string_equal(variable(start, "BERTH_TASK_LINE"), "");
+    const char *const none[] = {"submit", "--array", "2", "--", "work", NULL};
+    assert_null(
+        variable(fake_agent_start(test->agent, submit_array(test, none)), "BERTH_TASK_LINE"));
+}
+
+/* It is in storage, and of it only the line is read. */
+static void submit_each_of_a_large_file_is_read_from_storage(void **state)
+{
+    BerthdTest *test = *state;
+    g_autoptr(GString) text = g_string_new(NULL);
+    for (guint i = 0; i < 5000; i++)
+        g_string_append_printf(text, "line %u of a large file of parameters\n", i);
+    g_autofree char *path = write_file(test, "many", text->str, (gssize)text->len);
+    const char *const arguments[] = {"submit", "--each", path,   "--array",
+                                     "4711",   "--",     "work", NULL};
+    const Berth__StartGuestRequest *start =
+        fake_agent_start(test->agent, submit_array(test, arguments));
+    assert_string_equal(variable(start, "BERTH_TASK_LINE"),
+                        "line 4711 of a large file of parameters");
+}
+
 static int setup(void **state)
 {
     g_autofree char *extra =
@@ -398,6 +472,8 @@ int main(void)
         cmocka_unit_test(submit_key_gives_one_job),
         cmocka_unit_test(submit_output_files_are_written_at_the_end),
         cmocka_unit_test(submit_without_options_gets_what_version_shows),
+        cmocka_unit_test(submit_each_gives_each_task_its_line),
+        cmocka_unit_test(submit_each_of_a_large_file_is_read_from_storage),
         cmocka_unit_test(submit_what_is_wrong_is_said),
     };
     return cmocka_run_group_tests(tests, setup, berthd_test_teardown);

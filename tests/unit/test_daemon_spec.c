@@ -269,6 +269,55 @@ static void spec_check_inputs_bounded(void **state)
     assert_berth_error(digest, BERTH_ERROR_INVALID_ARGUMENT, "31 bytes");
 }
 
+/* An array of tasks 0 to LAST, or a plain job, with lines for COUNT tasks in a blob of so many bytes (0: in none). */
+static GError *check_lines(gboolean is_array, guint32 last, guint32 count, guint64 size_bytes)
+{
+    static guint8 digest[32];
+    GError *error = NULL;
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__BlobRef blob = BERTH__BLOB_REF__INIT;
+    Berth__TaskLines each = BERTH__TASK_LINES__INIT;
+    BerthDaemonConfig with_arrays = config;
+    with_arrays.array_tasks_max = 100;
+    range.last = last;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    blob.size_bytes = size_bytes;
+    blob.sha256 = (ProtobufCBinaryData){sizeof digest, digest};
+    each.blob = size_bytes > 0 ? &blob : NULL;
+    each.count = count;
+    g_autoptr(Berth__JobSpec) spec = good_spec();
+    spec->array = is_array ? &array : NULL;
+    spec->each = &each;
+    g_autoptr(BerthIndexSet) set = NULL;
+    if (berth_spec_check(spec, &with_arrays, FALSE, &error) && is_array)
+        set = berth_spec_array(spec, &with_arrays, &error);
+    spec->array = NULL;
+    spec->each = NULL;
+    return error;
+}
+
+static void spec_check_lines_are_of_the_tasks(void **state)
+{
+    assert_null(check_lines(TRUE, 9, 10, 88));
+    assert_null(check_lines(TRUE, 4, 10, 1000));
+    g_autoptr(GError) plain = check_lines(FALSE, 0, 1, 100);
+    assert_berth_error(plain, BERTH_ERROR_INVALID_ARGUMENT, "the job is none");
+    g_autoptr(GError) beyond = check_lines(TRUE, 10, 10, 1000);
+    assert_berth_error(beyond, BERTH_ERROR_INVALID_ARGUMENT,
+                       "lines for tasks 0 to 9, and none for task 10");
+    g_autoptr(GError) nothing = check_lines(TRUE, 0, 0, 100);
+    assert_berth_error(nothing, BERTH_ERROR_INVALID_ARGUMENT, "no content");
+    g_autoptr(GError) nowhere = check_lines(TRUE, 0, 1, 0);
+    assert_berth_error(nowhere, BERTH_ERROR_INVALID_ARGUMENT, "no content");
+    g_autoptr(GError) small = check_lines(TRUE, 9, 10, 87);
+    assert_berth_error(small, BERTH_ERROR_INVALID_ARGUMENT, "too little");
+    g_autoptr(GError) large = check_lines(TRUE, 9, 10, 11 << 20);
+    assert_berth_error(large, BERTH_ERROR_INVALID_ARGUMENT, "the file of lines");
+}
+
 static void spec_check_size_bounded(void **state)
 {
     g_autoptr(GError) error = NULL;
@@ -371,6 +420,7 @@ int main(void)
         cmocka_unit_test(apply_defaults_fills_what_is_left_out),
         cmocka_unit_test(input_name_check_keeps_below_the_directory),
         cmocka_unit_test(spec_check_inputs_bounded),
+        cmocka_unit_test(spec_check_lines_are_of_the_tasks),
         cmocka_unit_test(spec_check_size_bounded),
         cmocka_unit_test(spec_check_task_that_no_guest_takes_is_refused),
         cmocka_unit_test(environment_check_entries),

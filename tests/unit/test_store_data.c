@@ -333,9 +333,9 @@ static void blob_is_kept_while_a_job_names_it(void **state)
 static void blob_references_come_from_whole_spec(void **state)
 {
     StoreEnv *env = *state;
-    guint8 digests[4][32];
-    Berth__BlobRef refs[4];
-    for (int i = 0; i < 4; i++) {
+    guint8 digests[5][32];
+    Berth__BlobRef refs[5];
+    for (int i = 0; i < 5; i++) {
         memset(digests[i], 40 + i, 32);
         berth__blob_ref__init(&refs[i]);
         refs[i].sha256.data = digests[i];
@@ -350,12 +350,15 @@ static void blob_references_come_from_whole_spec(void **state)
     spec.environment = &refs[1];
     spec.inputs = input_list;
     spec.n_inputs = 2;
+    Berth__TaskLines each = BERTH__TASK_LINES__INIT;
+    each.blob = &refs[4];
+    spec.each = &each;
     Berth__Job job = BERTH__JOB__INIT;
     job.id = 1;
     BerthStoreBatch *batch = berth_store_batch_new();
     berth_store_batch_add_job(batch, &job, &spec, "");
     store_commit_ok(env->store, batch);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         gboolean used = FALSE;
         assert_true(berth_store_blob_is_used(env->store, digests[i], &used, NULL));
         assert_true(used);
