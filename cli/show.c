@@ -71,7 +71,10 @@ static void print_dependencies(const Berth__JobSpec *spec)
         const Berth__Dependency *dependency = spec->dependencies[i];
         g_autofree char *text = berth_dependency_format(dependency);
         if (dependency->job != 0)
-            berth_print_fieldf("Comes", "%s (%s)", text, berth_job_state_name(dependency->state));
+            berth_print_fieldf("Comes", "%s (%s)", text,
+                               dependency->state == BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED
+                                   ? "ended long ago"
+                                   : berth_job_state_name(dependency->state));
         else
             berth_print_field("Comes", text);
     }

@@ -14,6 +14,7 @@
 #include "scheduler/daemon/clients.h"
 #include "scheduler/daemon/collector.h"
 #include "scheduler/daemon/execs.h"
+#include "scheduler/daemon/history.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/listeners.h"
@@ -126,6 +127,7 @@ static void on_storage_changed(const GError *error, gpointer user_data)
         berth_outputs_consider_all(daemon->outputs);
         berth_collector_run(daemon->collector);
         berth_storage_room_look(daemon->storage_room);
+        berth_history_run(daemon->history);
     }
     daemon->storage_was_down = error != NULL;
     daemon->storage_is_known = TRUE;
@@ -232,6 +234,7 @@ static void make_parts(BerthDaemon *daemon)
     daemon->top = berth_top_new(daemon);
     daemon->clients = berth_clients_new(daemon);
     daemon->collector = berth_collector_new(daemon);
+    daemon->history = berth_history_new(daemon, daemon->config->history_keep_sec);
     daemon->storage_room =
         berth_storage_room_new(daemon, daemon->config->storage_check_interval_sec);
     berth_engine_set_hooks(daemon->engine, &hooks, daemon);
@@ -281,6 +284,7 @@ guint16 berth_daemon_agents_port(BerthDaemon *daemon)
 static void free_all(BerthDaemon *daemon)
 {
     g_clear_pointer(&daemon->listeners, berth_listeners_free);
+    g_clear_pointer(&daemon->history, berth_history_free);
     g_clear_pointer(&daemon->storage_room, berth_storage_room_free);
     g_clear_pointer(&daemon->collector, berth_collector_free);
     g_clear_pointer(&daemon->clients, berth_clients_free);
@@ -318,6 +322,7 @@ gboolean berth_daemon_stop(BerthDaemon *daemon)
     berth_engine_stop(daemon->engine);
     berth_listeners_close(daemon->listeners);
     berth_storage_room_stop(daemon->storage_room);
+    berth_history_stop(daemon->history);
     berth_storage_link_stop(daemon->storage);
     berth_job_numbers_stop(daemon->numbers);
     berth_sessions_close(daemon->sessions);

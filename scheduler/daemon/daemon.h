@@ -26,6 +26,7 @@ typedef struct BerthRefusals BerthRefusals;
 typedef struct BerthExecs BerthExecs;
 typedef struct BerthTop BerthTop;
 typedef struct BerthCollector BerthCollector;
+typedef struct BerthHistory BerthHistory;
 typedef struct BerthStorageRoom BerthStorageRoom;
 typedef struct BerthOutputs BerthOutputs;
 typedef struct BerthListeners BerthListeners;
@@ -70,6 +71,7 @@ struct BerthDaemon {
     BerthTop *top;
     BerthClients *clients;
     BerthCollector *collector;
+    BerthHistory *history;
     BerthStorageRoom *storage_room;
     BerthListeners *listeners;
     guint64 next_job;

@@ -74,6 +74,11 @@ static const BerthConfigOption options[] = {
      .type = BERTH_CONFIG_SIZE_MIB, .min = 1, .max = 1u << 20, .default_value = "1G",
      .doc = "of the journals of this run and the last one together"},
 
+    {MEMBER(history_keep_sec), .group = "berthd", .key = "history_keep",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 0, .max = 100u * 366 * 86400,
+     .default_value = "366d",
+     .doc = "jobs that have ended, their output and their events; 0: for ever"},
+
     {MEMBER(agents_address), .group = "agents", .key = "address", .type = BERTH_CONFIG_STRING,
      .default_value = "*", .check = check_address,
      .doc = "IP address on which agents are awaited, or *"},

@@ -17,6 +17,7 @@ typedef struct {
     char *state;            /* path or "file:" URI */
     BerthLogLevel log_level;
     gboolean journal;
+    guint history_keep_sec;  /* 0 = for ever */
     guint64 journal_max_mib; /* of this run's and the last one's together */
     /* [agents] */
     char *agents_address;

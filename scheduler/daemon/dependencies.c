@@ -47,16 +47,26 @@ gboolean berth_dependencies_renew(Berth__JobSpec *spec, BerthJobTable *jobs)
     return TRUE;
 }
 
+/* One that is not known any more was forgotten, long after it had ended (history.h): had it not ended as it must have, who waits would have
+ * been cancelled then. */
+static BerthJobState outcome_of(const Berth__Dependency *dependency)
+{
+    BerthJobState state = (BerthJobState)dependency->state;
+    if (dependency->job != 0 && dependency->state == BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED)
+        return dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_NOT_OK ? BERTH_JOB_FAILED
+                                                                         : BERTH_JOB_COMPLETED;
+    return berth_job_state_is_final(state) ? state : 0;
+}
+
 BerthCoreDependency *berth_dependencies_to_core(const Berth__JobSpec *spec)
 {
     BerthCoreDependency *dependencies = g_new0(BerthCoreDependency, spec->n_dependencies);
     for (gsize i = 0; i < spec->n_dependencies; i++) {
         const Berth__Dependency *dependency = spec->dependencies[i];
-        BerthJobState state = (BerthJobState)dependency->state;
         dependencies[i] = (BerthCoreDependency){
             .kind = (BerthDependencyKind)dependency->kind,
             .job = dependency->job,
-            .outcome = berth_job_state_is_final(state) ? state : 0,
+            .outcome = outcome_of(dependency),
         };
     }
     return dependencies;

@@ -4,6 +4,7 @@
 #include "scheduler/store/batch.h"
 
 #include "common/error.h"
+#include "scheduler/store/history.h"
 
 #define SHA256_BYTES 32
 
@@ -22,6 +23,9 @@ typedef enum {
     CHANGE_PUT_PRIOR,
     CHANGE_REMOVE_PRIOR,
     CHANGE_RESERVE_JOBS,
+    CHANGE_REMOVE_OLD,
+    CHANGE_REMOVE_EVENTS,
+    CHANGE_REMOVE_BLOB,
     N_CHANGES,
 } ChangeKind;
 
@@ -39,6 +43,7 @@ typedef struct {
     GBytes *record; /* or a blob's content */
     GBytes *spec;
     GBytes *digests; /* of the blobs that a job names, one after the other; or of one blob */
+    BerthStoreOldJob old;
     char *name; /* of a node, image, use or prior, an idempotency key, or the id of an object */
 } Change;
 
@@ -102,7 +107,7 @@ static void append_digest(GByteArray *digests, const Berth__BlobRef *blob)
         g_byte_array_append(digests, blob->sha256.data, SHA256_BYTES);
 }
 
-static GBytes *digests_of(const Berth__JobSpec *spec)
+GBytes *store_digests_of(const Berth__JobSpec *spec)
 {
     GByteArray *digests = g_byte_array_new();
     append_digest(digests, spec->script);
@@ -125,7 +130,7 @@ void berth_store_batch_add_job(BerthStoreBatch *batch, const Berth__Job *job,
                      .unstarted = count_unstarted(job),
                      .record = pack_job(job),
                      .spec = store_pack(&spec->base),
-                     .digests = digests_of(spec),
+                     .digests = store_digests_of(spec),
                      .name = has_key ? g_strdup(idempotency_key) : NULL};
     g_array_append_val(batch->changes, change);
 }
@@ -193,6 +198,24 @@ void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32],
     Change change = {.kind = CHANGE_PUT_BLOB,
                      .record = g_bytes_ref(content),
                      .digests = g_bytes_new(sha256, SHA256_BYTES)};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_remove_old(BerthStoreBatch *batch, const BerthStoreOldJob *old)
+{
+    Change change = {.kind = CHANGE_REMOVE_OLD, .old = *old};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_remove_events(BerthStoreBatch *batch, guint64 up_to_seq)
+{
+    Change change = {.kind = CHANGE_REMOVE_EVENTS, .number = up_to_seq};
+    g_array_append_val(batch->changes, change);
+}
+
+void berth_store_batch_remove_blob(BerthStoreBatch *batch, GBytes *sha256)
+{
+    Change change = {.kind = CHANGE_REMOVE_BLOB, .digests = g_bytes_ref(sha256)};
     g_array_append_val(batch->changes, change);
 }
 
@@ -458,6 +481,21 @@ static gboolean apply_reserve_jobs(StoreDb *db, const Change *change, GError **e
     return store_db_run(db, update, "reserve job numbers", NULL, error);
 }
 
+static gboolean apply_remove_old(StoreDb *db, const Change *change, GError **error)
+{
+    return store_history_remove(db, &change->old, error);
+}
+
+static gboolean apply_remove_events(StoreDb *db, const Change *change, GError **error)
+{
+    return store_history_remove_events(db, change->number, error);
+}
+
+static gboolean apply_remove_blob(StoreDb *db, const Change *change, GError **error)
+{
+    return store_history_remove_blob(db, change->digests, error);
+}
+
 gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **error)
 {
     static gboolean (*const apply[N_CHANGES])(StoreDb *, const Change *, GError **) = {
@@ -475,6 +513,9 @@ gboolean store_batch_apply(const BerthStoreBatch *batch, StoreDb *db, GError **e
         [CHANGE_PUT_PRIOR] = apply_put_prior,
         [CHANGE_REMOVE_PRIOR] = apply_remove_prior,
         [CHANGE_RESERVE_JOBS] = apply_reserve_jobs,
+        [CHANGE_REMOVE_OLD] = apply_remove_old,
+        [CHANGE_REMOVE_EVENTS] = apply_remove_events,
+        [CHANGE_REMOVE_BLOB] = apply_remove_blob,
     };
     for (guint i = 0; i < batch->changes->len; i++) {
         const Change *change = &g_array_index(batch->changes, Change, i);

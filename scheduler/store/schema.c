@@ -74,6 +74,8 @@ static const char *const steps[BERTH_STORE_SCHEMA_VERSION - 1] = {
     "ALTER TABLE task ADD COLUMN rest_last INTEGER NOT NULL DEFAULT 0;"
     "UPDATE task SET rest_last = berth_rest_last(record) WHERE berth_rest_last(record) > 0;"
     "CREATE INDEX task_rest ON task (job, number, rest_last) WHERE rest_last > 0;",
+    /* So that the key of a job that is removed is found. */
+    "CREATE INDEX idempotency_by_job ON idempotency (job);",
 };
 
 /* berth_rest_last(RECORD) of a task. */

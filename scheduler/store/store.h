@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/index_set.h"
+#include "common/types.h"
 #include "proto/berth.pb-c.h"
 #include <gio/gio.h>
 
@@ -18,7 +19,7 @@
 
 typedef struct BerthStore BerthStore;
 
-#define BERTH_STORE_SCHEMA_VERSION 6
+#define BERTH_STORE_SCHEMA_VERSION 7
 
 /* PATH: a file (created with mode 0600 if absent, in a directory that exists; PATH.lock beside it
  * keeps others out), or a "file:" URI for another VFS (?vfs=ceph). One that an older release wrote is
@@ -71,6 +72,16 @@ gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpo
 
 /* --- writing ------------------------------------------------------------------------------- */
 
+/* A job that has ended long ago, or a part of what there is of it (see berth_store_find_old()). */
+typedef struct {
+    guint64 job;
+    guint32 n_tasks;     /* records of tasks: */
+    guint32 tasks_to;    /* those up to this one */
+    guint64 events_from; /* its events: from this one */
+    guint64 events_to;   /* up to this one; 0 = none */
+    gboolean is_whole;   /* there is nothing else of it */
+} BerthStoreOldJob;
+
 typedef struct BerthStoreBatch BerthStoreBatch;
 BerthStoreBatch *berth_store_batch_new(void);
 void berth_store_batch_free(BerthStoreBatch *batch); /* one that was not committed */
@@ -105,6 +116,12 @@ void berth_store_batch_put_blob(BerthStoreBatch *batch, const guint8 sha256[32],
 void berth_store_batch_reserve_jobs(BerthStoreBatch *batch, guint64 jobs_reserved,
                                     guint64 next_job);
 void berth_store_batch_add_event(BerthStoreBatch *batch, const Berth__Event *event);
+/* What was found, and with the last of it the job itself. */
+void berth_store_batch_remove_old(BerthStoreBatch *batch, const BerthStoreOldJob *old);
+/* Some thousands of those up to UP_TO_SEQ that are of no job, the oldest; the newest of all events stays. */
+void berth_store_batch_remove_events(BerthStoreBatch *batch, guint64 up_to_seq);
+/* Unless a job names it. */
+void berth_store_batch_remove_blob(BerthStoreBatch *batch, GBytes *sha256);
 
 /* Takes BATCH (transfer full). CALLBACK in the caller's thread-default main context once it is
  * durable; callbacks come in the order of the commits. Every failure is final for the store, also
@@ -173,3 +190,21 @@ GBytes *berth_store_get_blob(BerthStore *store, const guint8 sha256[32], GError 
 /* TRUE in *out_used if any job (ended ones too) refers to it: for collecting garbage in storage. */
 gboolean berth_store_blob_is_used(BerthStore *store, const guint8 sha256[32], gboolean *out_used,
                                   GError **error);
+
+/* --- what is over for long ---------------------------------------------------------------------- */
+
+typedef struct {
+    GArray *jobs;      /* BerthStoreOldJob */
+    GArray *guests;    /* BerthGuestId: the last guest of each of their tasks that had one */
+    guint64 after_job; /* where it goes on */
+    gboolean is_last;  /* there are no more */
+} BerthStoreOld;
+void berth_store_old_free(BerthStoreOld *old);
+G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStoreOld, berth_store_old_free)
+
+/* Jobs behind AFTER_JOB that are done with and have no event after BEFORE_SEQ: so many as are removed in one commit without
+ * holding others up, of a large one a part, which is the last then. (transfer full) */
+BerthStoreOld *berth_store_find_old(BerthStore *store, guint64 before_seq, guint64 after_job,
+                                    GError **error);
+/* Digests of blobs in the database that no job names; one that is being submitted may be about to. (GPtrArray of GBytes, owning) */
+GPtrArray *berth_store_list_unused_blobs(BerthStore *store, GError **error);

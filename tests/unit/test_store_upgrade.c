@@ -78,6 +78,13 @@ static const char steps_to_5[] =
     "INSERT INTO task VALUES (8, 3, 1, x'0a0a08081003800309880302');"
     "INSERT INTO task VALUES (8, 4, 1, x'0a0408081004');";
 
+/* And to schema 6: "berth_rest_last(RECORD)" there is 9 for the one that stands for several. */
+static const char steps_to_6[] =
+    "ALTER TABLE task ADD COLUMN rest_last INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE task SET rest_last = 9 WHERE job = 8 AND number = 3;"
+    "CREATE INDEX task_rest ON task (job, number, rest_last) WHERE rest_last > 0;"
+    "PRAGMA user_version = 6;";
+
 static void run_sql(const char *path, const char *sql)
 {
     sqlite3 *db = NULL;
@@ -255,6 +262,26 @@ static void upgrade_of_schema_5_finds_tasks_that_ended_together(void **state)
     berth__job__free_unpacked(job, NULL);
 }
 
+static void upgrade_of_schema_6_finds_the_key_of_a_job_that_goes(void **state)
+{
+    g_autoptr(StoreFixture) fixture = store_fixture_new();
+    g_autoptr(StoreFixture) fresh = store_fixture_new();
+    run_sql(fixture->path, schema_1);
+    run_sql(fixture->path, steps_to_3);
+    run_sql(fixture->path, steps_to_5);
+    run_sql(fixture->path, steps_to_6);
+    berth_store_close(store_open_ok(fixture->path));
+    g_autofree char *plan =
+        ask(fixture->path, "EXPLAIN QUERY PLAN DELETE FROM idempotency WHERE job = 7");
+    assert_non_null(strstr(plan, "idempotency_by_job"));
+    g_autofree char *kept = ask(fixture->path, "SELECT count(*) FROM task WHERE rest_last = 9");
+    assert_string_equal(kept, "1\n");
+    berth_store_close(store_open_ok(fresh->path));
+    g_autofree char *ours = schema_of(fixture->path);
+    g_autofree char *wanted = schema_of(fresh->path);
+    assert_string_equal(ours, wanted);
+}
+
 static void upgrade_that_fails_changes_nothing(void **state)
 {
     g_autoptr(StoreFixture) fixture = store_fixture_new();
@@ -277,6 +304,7 @@ int main(void)
         cmocka_unit_test(upgrade_of_the_first_schema_keeps_what_is_in_it),
         cmocka_unit_test(upgrade_of_schema_3_parts_images_from_what_is_unwanted),
         cmocka_unit_test(upgrade_of_schema_5_finds_tasks_that_ended_together),
+        cmocka_unit_test(upgrade_of_schema_6_finds_the_key_of_a_job_that_goes),
         cmocka_unit_test(upgrade_that_fails_changes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
