@@ -7,14 +7,24 @@
 #include "common/error.h"
 #include "common/types.h"
 
-GArray *berth_dependencies_look(const Berth__JobSpec *spec, BerthStore *store, GError **error)
+GHashTable *berth_dependencies_new(void)
+{
+    return g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free, NULL);
+}
+
+void berth_dependencies_gather(const Berth__JobSpec *spec, GHashTable *states)
+{
+    for (gsize i = 0; i < spec->n_dependencies; i++)
+        if (spec->dependencies[i]->job != 0)
+            g_hash_table_add(states, g_memdup2(&spec->dependencies[i]->job, sizeof(guint64)));
+}
+
+GArray *berth_dependencies_look(const Berth__JobSpec *spec, GHashTable *known, GError **error)
 {
     g_autoptr(GArray) states = g_array_new(FALSE, FALSE, sizeof(Berth__JobState));
     for (gsize i = 0; i < spec->n_dependencies; i++) {
         guint64 job = spec->dependencies[i]->job;
-        Berth__JobState state = BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED;
-        if (job != 0 && !berth_store_get_job_state(store, job, &state, error))
-            return NULL;
+        Berth__JobState state = (Berth__JobState)GPOINTER_TO_INT(g_hash_table_lookup(known, &job));
         if (job != 0 && state == BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "there is no job %" G_GUINT64_FORMAT " that it could come after; "

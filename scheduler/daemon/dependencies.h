@@ -9,9 +9,13 @@
 /* What a job comes after, from its specification to the core. The state of a job that it names is in the specification
  * (Dependency.state), where the daemon alone puts it: the core knows those that have not ended; of the others it may know no more by the time that it decides. */
 
-/* The states of all jobs that SPEC names, in their order (Berth__JobState, transfer full); for a worker. INVALID_ARGUMENT: there is
+/* For berth_store_get_job_states(): jobs, whose states are looked at together, whoever names them. (transfer full) */
+GHashTable *berth_dependencies_new(void);
+/* Adds those that SPEC names. */
+void berth_dependencies_gather(const Berth__JobSpec *spec, GHashTable *states);
+/* The states of all jobs that SPEC names, in their order, of KNOWN (Berth__JobState, transfer full). INVALID_ARGUMENT: there is
  * no such job. */
-GArray *berth_dependencies_look(const Berth__JobSpec *spec, BerthStore *store, GError **error);
+GArray *berth_dependencies_look(const Berth__JobSpec *spec, GHashTable *known, GError **error);
 void berth_dependencies_note(Berth__JobSpec *spec, const GArray *states);
 /* Those that have ended since they were looked at, and are in JOBS still. FALSE: one is not any more; looked at again, once what is
  * being committed is, it has ended. */

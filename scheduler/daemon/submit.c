@@ -414,7 +414,21 @@ typedef struct {
     GPtrArray *submissions;
 } Together;
 
-static void place_one(const Submission *submission, GHashTable *shared, Placed *placed)
+/* The states of all jobs that they come after (transfer full). */
+static GHashTable *look_at_states(const Together *together, GError **error)
+{
+    g_autoptr(GHashTable) known = berth_dependencies_new();
+    for (guint i = 0; i < together->submissions->len; i++) {
+        const Submission *submission = g_ptr_array_index(together->submissions, i);
+        berth_dependencies_gather(submission->spec, known);
+    }
+    return berth_store_get_job_states(together->group->daemon->store, known, error)
+               ? g_steal_pointer(&known)
+               : NULL;
+}
+
+static void place_one(const Submission *submission, GHashTable *known, GHashTable *shared,
+                      Placed *placed)
 {
     const Group *group = submission->group;
     BerthStore *store = group->daemon->store;
@@ -423,7 +437,7 @@ static void place_one(const Submission *submission, GHashTable *shared, Placed *
         placed->known_job =
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
     if (placed->error || placed->known_job != 0 ||
-        !(placed->states = berth_dependencies_look(submission->spec, store, &placed->error)))
+        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
         return;
     placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
                                               submission->request->n_inline_blobs, shared, store,
@@ -434,12 +448,15 @@ static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GErr
 {
     const Together *together = input;
     const Group *group = together->group;
+    g_autoptr(GHashTable) known = look_at_states(together, error);
+    if (!known)
+        return NULL;
     GArray *all = g_array_sized_new(FALSE, TRUE, sizeof(Placed), together->submissions->len);
     g_autoptr(GHashTable) shared = berth_submit_blobs_share(group->shared, group->n_shared);
     g_array_set_clear_func(all, placed_clear);
     g_array_set_size(all, together->submissions->len);
     for (guint i = 0; i < together->submissions->len; i++)
-        place_one(g_ptr_array_index(together->submissions, i), shared,
+        place_one(g_ptr_array_index(together->submissions, i), known, shared,
                   &g_array_index(all, Placed, i));
     return all;
 }
@@ -491,19 +508,19 @@ static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
 
 /* --- dependencies ------------------------------------------------------------------------------ */
 
-static gpointer look_at_states(gconstpointer input, GCancellable *cancellable, GError **error)
+static gpointer look_at_all(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const Together *together = input;
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    for (guint i = 0; i < together->submissions->len; i++) {
+    g_autoptr(GHashTable) known = look_at_states(together, error);
+    for (guint i = 0; known && i < together->submissions->len; i++) {
         const Submission *submission = g_ptr_array_index(together->submissions, i);
-        GArray *states =
-            berth_dependencies_look(submission->spec, together->group->daemon->store, error);
+        GArray *states = berth_dependencies_look(submission->spec, known, error);
         if (!states)
             return NULL;
         g_ptr_array_add(all, states);
     }
-    return g_steal_pointer(&all);
+    return known ? g_steal_pointer(&all) : NULL;
 }
 
 static void on_looked(GObject *source, GAsyncResult *result, gpointer user_data)
@@ -534,7 +551,7 @@ static void on_all_committed(const GError *error, gpointer user_data)
         return;
     }
     berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
-                          "look what jobs come after", look_at_states, together, NULL,
+                          "look what jobs come after", look_at_all, together, NULL,
                           (GDestroyNotify)g_ptr_array_unref, 0, on_looked, together);
 }
 

@@ -386,11 +386,6 @@ gboolean berth_store_find_event(BerthStore *store, guint64 time_usec, guint64 *o
 
 /* --- the state of a job --------------------------------------------------------------------- */
 
-typedef struct {
-    guint64 job;
-    Berth__JobState state;
-} StateLookup;
-
 gboolean store_read_job_state(StoreDb *db, guint64 job, Berth__JobState *out_state, GError **error)
 {
     g_autoptr(StoreStatement) select =
@@ -406,19 +401,23 @@ gboolean store_read_job_state(StoreDb *db, guint64 job, Berth__JobState *out_sta
     return TRUE;
 }
 
-static gboolean read_state(StoreDb *db, gpointer data, GError **error)
+static gboolean read_states(StoreDb *db, gpointer data, GError **error)
 {
-    StateLookup *lookup = data;
-    return store_read_job_state(db, lookup->job, &lookup->state, error);
+    GHashTableIter iter;
+    gpointer job;
+    g_hash_table_iter_init(&iter, data);
+    while (g_hash_table_iter_next(&iter, &job, NULL)) {
+        Berth__JobState state;
+        if (!store_read_job_state(db, *(const guint64 *)job, &state, error))
+            return FALSE;
+        g_hash_table_iter_replace(&iter, GINT_TO_POINTER(state));
+    }
+    return TRUE;
 }
 
-gboolean berth_store_get_job_state(BerthStore *store, guint64 job, Berth__JobState *out_state,
-                                   GError **error)
+gboolean berth_store_get_job_states(BerthStore *store, GHashTable *states, GError **error)
 {
-    StateLookup lookup = {.job = job};
-    gboolean ok = store_read(store, read_state, &lookup, error);
-    *out_state = lookup.state;
-    return ok;
+    return g_hash_table_size(states) == 0 || store_read(store, read_states, states, error);
 }
 
 /* --- keys and blobs ------------------------------------------------------------------------- */

@@ -177,9 +177,9 @@ gboolean berth_store_find_event(BerthStore *store, guint64 time_usec, guint64 *o
 GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64 job, guint32 limit,
                                    GError **error);
 
-/* The state of JOB; JOB_STATE_UNSPECIFIED: there is none. */
-gboolean berth_store_get_job_state(BerthStore *store, guint64 job, Berth__JobState *out_state,
-                                   GError **error);
+/* The value of each key of STATES, the number of a job (guint64 *), becomes its state (GINT_TO_POINTER); JOB_STATE_UNSPECIFIED: there is
+ * none. All are of one instant. */
+gboolean berth_store_get_job_states(BerthStore *store, GHashTable *states, GError **error);
 
 /* 0 with no error set: no such key of that user. */
 guint64 berth_store_find_idempotency_key(BerthStore *store, guint32 uid, const char *key,

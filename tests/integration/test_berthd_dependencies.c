@@ -126,6 +126,13 @@ static void job_after_one_that_is_ending_is_decided_by_its_end(void **state)
     }
 }
 
+static void kill_and_restart(BerthdTest *test)
+{
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    run_until(fake_agent_is_joined(test->agent));
+}
+
 /* What it waits for may have ended, or not, when berthd is killed; it is not asked anew. */
 static void dependencies_outlive_berthd(void **state)
 {
@@ -144,10 +151,9 @@ static void dependencies_outlive_berthd(void **state)
     guint64 both = berthd_fixture_submit(test->berthd, &spec);
     guint64 never = submit_after(test, KIND(AFTER_NOT_OK), first);
     assert_true(fake_agent_end_task(test->agent, good, 0, 0));
-    berthd_fixture_wait_state(test->berthd, good, STATE(COMPLETED));
-    berthd_fixture_kill(test->berthd);
-    berthd_fixture_restart(test->berthd);
-    run_until(fake_agent_is_joined(test->agent));
+    /* So that it is known from the store alone. */
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, good);
+    kill_and_restart(test);
     run_until(waits_for_another(test, both)); /* when storage answers */
     test->plan = (FakePlan){.status = 0};
     assert_true(fake_agent_end_task(test->agent, first, 0, 0));
@@ -166,6 +172,80 @@ static void jobs_of_one_name_run_one_after_the_other(void **state)
     test->plan = (FakePlan){.status = 0};
     assert_true(fake_agent_end_task(test->agent, first, 0, 1));
     berthd_fixture_wait_state(test->berthd, second, STATE(COMPLETED));
+}
+
+static void jobs_of_one_name_outlive_berthd(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 first = submit_after(test, KIND(SINGLETON), 0);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, first);
+    guint64 second = submit_after(test, KIND(SINGLETON), 0);
+    kill_and_restart(test);
+    run_until(waits_for_another(test, second));
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, first, 0, 0));
+    berthd_fixture_wait_state(test->berthd, second, STATE(COMPLETED));
+}
+
+/* --- arrays ------------------------------------------------------------------------------------- */
+
+/* Of two tasks, which run until they are told to end, at most so many at a time. */
+static guint64 submit_pair(BerthdTest *test, guint32 running_max)
+{
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    range.last = 1;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    array.running_max = running_max;
+    spec.array = &array;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    return berthd_fixture_submit(test->berthd, &spec);
+}
+
+static guint n_running(BerthdTest *test, guint64 job)
+{
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    guint n = 0;
+    for (guint i = 0; i < events->len; i++) {
+        const Berth__Event *event = g_ptr_array_index(events, i);
+        n += event->kind == BERTH__EVENT__KIND__GUEST_RUNNING && event->job == job;
+    }
+    return n;
+}
+
+/* That one of its tasks has failed is known from the store, too. */
+static void array_of_which_a_task_failed_before_a_restart_has_failed(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 pair = submit_pair(test, 2);
+    guint64 after_good = submit_after(test, KIND(AFTER_OK), pair);
+    guint64 on_failure = submit_after(test, KIND(AFTER_NOT_OK), pair);
+    run_until(n_running(test, pair) == 2);
+    assert_true(fake_agent_end_task(test->agent, pair, 0, 1));
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, pair);
+    kill_and_restart(test);
+    run_until(waits_for_another(test, after_good));
+    assert_true(waits_for_another(test, on_failure));
+    test->plan = (FakePlan){.status = 0};
+    assert_true(fake_agent_end_task(test->agent, pair, 1, 0));
+    berthd_fixture_wait_state(test->berthd, on_failure, STATE(COMPLETED));
+    berthd_fixture_wait_state(test->berthd, after_good, STATE(CANCELLED));
+}
+
+static void job_after_the_start_of_an_array_waits_for_its_last_task(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 pair = submit_pair(test, 1);
+    run_until(n_running(test, pair) == 1);
+    guint64 after = submit_after(test, KIND(AFTER_START), pair);
+    assert_state(test, after, STATE(PENDING), BERTH__REASON__REASON_DEPENDENCY);
+    assert_true(fake_agent_end_task(test->agent, pair, 0, 1));
+    run_until(n_running(test, pair) == 2);
+    run_until(n_running(test, after) == 1);
 }
 
 static void wrong_dependencies_are_refused(void **state)
@@ -205,6 +285,9 @@ int main(void)
         BERTHD_TEST(job_after_one_that_is_ending_is_decided_by_its_end),
         BERTHD_TEST(dependencies_outlive_berthd),
         BERTHD_TEST(jobs_of_one_name_run_one_after_the_other),
+        BERTHD_TEST(jobs_of_one_name_outlive_berthd),
+        BERTHD_TEST(array_of_which_a_task_failed_before_a_restart_has_failed),
+        BERTHD_TEST(job_after_the_start_of_an_array_waits_for_its_last_task),
         BERTHD_TEST(wrong_dependencies_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
