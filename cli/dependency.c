@@ -2,6 +2,7 @@
 /* Owns how dependencies are written. The words are those that users of Slurm know. */
 #include "cli/dependency.h"
 
+#include "cli/format.h"
 #include "common/error.h"
 #include "common/id.h"
 
@@ -100,4 +101,14 @@ char *berth_dependency_format(const Berth__Dependency *dependency)
             word = words[i].word;
     return dependency->job != 0 ? g_strdup_printf("%s:%" G_GUINT64_FORMAT, word, dependency->job)
                                 : g_strdup(word);
+}
+
+char *berth_dependency_describe(const Berth__Dependency *dependency)
+{
+    g_autofree char *text = berth_dependency_format(dependency);
+    if (dependency->job == 0)
+        return g_steal_pointer(&text);
+    gboolean is_known = dependency->state != BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED;
+    return g_strdup_printf("%s (%s)", text,
+                           is_known ? berth_job_state_name(dependency->state) : "ended long ago");
 }

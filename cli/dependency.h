@@ -8,5 +8,6 @@
 
 /* (transfer full, of Berth__Dependency). INVALID_ARGUMENT: says what is wrong. */
 GPtrArray *berth_dependencies_parse(const char *text, GError **error);
-/* The words of DEPENDENCY: "afterok:12". (transfer full) */
+/* The words of DEPENDENCY: "afterok:12"; and with the state of the job that it names: "afterok:12 (RUNNING)". (transfer full) */
 char *berth_dependency_format(const Berth__Dependency *dependency);
+char *berth_dependency_describe(const Berth__Dependency *dependency);

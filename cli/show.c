@@ -68,15 +68,8 @@ static char *output_path(const char *pattern, const Berth__Job *job, const Berth
 static void print_dependencies(const Berth__JobSpec *spec)
 {
     for (size_t i = 0; i < spec->n_dependencies; i++) {
-        const Berth__Dependency *dependency = spec->dependencies[i];
-        g_autofree char *text = berth_dependency_format(dependency);
-        if (dependency->job != 0)
-            berth_print_fieldf("Comes", "%s (%s)", text,
-                               dependency->state == BERTH__JOB_STATE__JOB_STATE_UNSPECIFIED
-                                   ? "ended long ago"
-                                   : berth_job_state_name(dependency->state));
-        else
-            berth_print_field("Comes", text);
+        g_autofree char *text = berth_dependency_describe(spec->dependencies[i]);
+        berth_print_field("Comes", text);
     }
 }
 

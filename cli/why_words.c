@@ -2,6 +2,7 @@
 /* Owns the sentences that tell people why a job waits, runs where it does, or was moved. */
 #include "cli/why_words.h"
 
+#include "cli/dependency.h"
 #include "cli/format.h"
 #include "common/units.h"
 #include "common/words.h"
@@ -227,13 +228,26 @@ static gboolean waits_for_room(Berth__Reason reason)
     }
 }
 
-static void tell_waiting(Story *story, const Berth__Task *task)
+static void tell_dependencies(Story *story, const Berth__JobSpec *spec)
+{
+    g_autoptr(GString) all = g_string_new(NULL);
+    for (size_t i = 0; spec != NULL && i < spec->n_dependencies; i++) {
+        g_autofree char *text = berth_dependency_describe(spec->dependencies[i]);
+        g_string_append_printf(all, "%s%s", i == 0 ? "" : ", ", text);
+    }
+    if (all->len > 0)
+        tell(story, "It comes %s.", all->str);
+}
+
+static void tell_waiting(Story *story, const Berth__Job *job, const Berth__Task *task)
 {
     const Berth__Explanation *why = story->why;
     Berth__Reason reason = why != NULL ? why->reason : task->reason;
     g_autofree char *text = berth_words_waiting((BerthReason)reason, 0, 0);
     const char *more = *task->reason_text != '\0' ? task->reason_text : NULL;
     tell(story, "It %s%s%s.", text, more != NULL ? ". That is: " : "", more != NULL ? more : "");
+    if (reason == BERTH__REASON__REASON_DEPENDENCY)
+        tell_dependencies(story, job->spec);
     if (why == NULL)
         return;
     if (why->not_before_usec > why->now_usec) {
@@ -343,7 +357,7 @@ GPtrArray *berth_why_now(const Berth__Job *job, const Berth__Task *task,
     Story story = {g_ptr_array_new_with_free_func(g_free), why};
     guint64 now_usec = why != NULL ? why->now_usec : 0;
     if (task->state == BERTH__JOB_STATE__PENDING)
-        tell_waiting(&story, task);
+        tell_waiting(&story, job, task);
     else if (task->state == BERTH__JOB_STATE__RUNNING)
         tell_running(&story, job, task, now_usec);
     else if (task->state == BERTH__JOB_STATE__SUSPENDED)

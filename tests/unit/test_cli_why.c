@@ -96,6 +96,30 @@ static void held_job_is_not_told_of_room(void **state)
                               "release lets it go.");
 }
 
+static void job_that_comes_after_others_is_told_of_them(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__Dependency named = BERTH__DEPENDENCY__INIT, old = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency siblings = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&named, &old, &siblings};
+    named.kind = BERTH__DEPENDENCY__KIND__AFTER_OK;
+    named.job = 12;
+    named.state = BERTH__JOB_STATE__RUNNING;
+    old.kind = BERTH__DEPENDENCY__KIND__AFTER_ANY;
+    old.job = 3;
+    siblings.kind = BERTH__DEPENDENCY__KIND__SINGLETON;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = 3;
+    job.spec = &spec;
+    task.state = BERTH__JOB_STATE__PENDING;
+    task.reason = BERTH__REASON__REASON_DEPENDENCY;
+    g_autofree char *text = now_text(&job, &task, NULL);
+    assert_non_null(
+        strstr(text, "\nIt comes afterok:12 (RUNNING), afterany:3 (ended long ago), singleton."));
+}
+
 static void each_answer_about_slack_has_a_sentence(void **state)
 {
     const ProtobufCEnumDescriptor *all = &berth__explanation__slack__descriptor;
@@ -324,6 +348,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
         cmocka_unit_test(held_job_is_not_told_of_room),
+        cmocka_unit_test(job_that_comes_after_others_is_told_of_them),
         cmocka_unit_test(each_answer_about_slack_has_a_sentence),
         cmocka_unit_test(each_hindrance_has_words_for_one_node_and_for_several),
         cmocka_unit_test(running_job_is_told_where_it_is_and_what_it_lacks),
