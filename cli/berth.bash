@@ -119,7 +119,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
     why) _berth_words $(_berth_names ls --all) --json --help ;;
     top) _berth_top ;;
     wait) _berth_words $(_berth_names ls) --quiet --json --help ;;
-    cancel | hold | release) _berth_job_change ;;
+    cancel | hold | release) _berth_job_change --all --user --name ;;
     exec) _berth_words $(_berth_names ls) --tty --no-input --guest --reason --help ;;
     attach) _berth_words $(_berth_names ls) --guest --reason --help ;;
     migrate) _berth_job_change --to --wait --cancel ;;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* berth cancel, hold, release: one request per job. A job that refuses does not keep the others
  * from being asked; each refusal is printed. */
-#include "cli/cli.h"
+#include "cli/selection.h"
 
 #include "common/ranges.h"
 
@@ -64,31 +64,67 @@ static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, 
     return TRUE;
 }
 
+typedef struct {
+    FillFunc fill;
+    char *reason;
+    JobRequest request;
+} Selected;
+
+static const ProtobufCMessage *fill_selected(guint64 job, gpointer user_data)
+{
+    static const BerthRanges all = {NULL, 0};
+    Selected *selected = user_data;
+    selected->fill(&selected->request, job, &all, selected->reason);
+    return &selected->request.base;
+}
+
+static gboolean ask_selected(BerthCli *cli, const BerthSelection *selection, const char *method,
+                             FillFunc fill, char *reason, int *out_status, GError **error)
+{
+    Selected selected = {.fill = fill, .reason = reason};
+    guint64 n = 0;
+    if (!berth_selection_ask(cli, selection, method, fill_selected, &selected, &n, out_status,
+                             error))
+        return FALSE;
+    if (!cli->json)
+        printf("%" G_GUINT64_FORMAT " job%s\n", n, n == 1 ? "" : "s");
+    return TRUE;
+}
+
 static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *method, FillFunc fill,
                            const char *description, int *out_status, GError **error)
 {
     g_autofree char *reason = NULL;
+    g_auto(BerthSelection) selection = {0};
     const GOptionEntry entries[] = {
+        BERTH_CLI_SELECTION(&selection),
         BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
     if (!berth_cli_parse(&argc, &argv, entries,
-                         fill == fill_cancel ? "JOB[[INDICES]]..." : "JOB...", description, NULL,
-                         out_status, error))
+                         fill == fill_cancel ? "JOB[[INDICES]]... | --all" : "JOB... | --all",
+                         description, NULL, out_status, error))
         return FALSE;
+    char *why = reason != NULL ? reason : (char *)protobuf_c_empty_string;
+    if (berth_selection_is_made(&selection))
+        return argc > 1 ? berth_cli_usage_error(out_status, error,
+                                                "name jobs, or say which (--all, --user, --name), "
+                                                "and not both")
+                        : ask_selected(cli, &selection, method, fill, why, out_status, error);
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     /* Holds are of a job and not of tasks. */
     return jobs != NULL &&
            (fill == fill_cancel || berth_cli_check_whole(jobs, out_status, error)) &&
-           ask_each(cli, jobs, method, fill,
-                    reason != NULL ? reason : (char *)protobuf_c_empty_string, out_status, error);
+           ask_each(cli, jobs, method, fill, why, out_status, error);
 }
 
 gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     return job_action(cli, argc, argv, "Cancel", fill_cancel,
                       "A running job gets SIGTERM, after its grace SIGKILL. Returns at once; "
-                      "`berth wait` waits\nfor the end. JOB[0-9,20] names tasks of an array.",
+                      "`berth wait` waits\nfor the end. JOB[0-9,20] names tasks of an array; "
+                      "--all, --user and --name jobs that have not\n"
+                      "ended.",
                       out_status, error);
 }
 

@@ -507,6 +507,34 @@ static void full_disk_is_not_success(void **state)
     }
 }
 
+static void assert_done(BerthdTest *test, const char *line, const char *said)
+{
+    g_autofree char *script = g_strdup_printf("\"$BERTH\" %s", line);
+    g_autofree char *output = cli_output_of(CLI_SHELL(test->berthd, script));
+    assert_string_equal(output, said);
+}
+
+/* More than a page, and than are asked of at a time. */
+static void jobs_are_selected_rather_than_named(void **state)
+{
+    BerthdTest *test = *state;
+    discard(CLI(test->berthd, "cancel", "--all"));
+    test->plan = (FakePlan){.runs_on = TRUE};
+    for (guint i = 0; i < 150; i++)
+        held_job(test, i % 50 == 7 ? "odd" : "even");
+    assert_done(test, "release --name odd", "3 jobs\n");
+    assert_done(test, "release --name none", "0 jobs\n");
+    assert_done(test, "hold --user root --name even", "147 jobs\n");
+    assert_done(test, "cancel --name odd --reason mistake", "3 jobs\n");
+    assert_done(test, "cancel --all", "147 jobs\n");
+    assert_done(test, "ls --json -s pending", "");
+    g_autoptr(CliProcess) both = CLI(test->berthd, "cancel", "--all", "3");
+    assert_cli_status(both, 2);
+    assert_contains(cli_err(both), "and not both");
+    g_autoptr(CliProcess) nothing = CLI(test->berthd, "cancel");
+    assert_cli_status(nothing, 2);
+}
+
 static int setup(void **state)
 {
     return berthd_test_setup_with(state, "[limits]\npage_size = 100\n");
@@ -533,6 +561,7 @@ int main(void)
         cmocka_unit_test(another_user_may_neither_read_nor_cancel),
         cmocka_unit_test(json_is_what_python_reads),
         cmocka_unit_test(full_disk_is_not_success),
+        cmocka_unit_test(jobs_are_selected_rather_than_named),
     };
     return cmocka_run_group_tests(tests, setup, berthd_test_teardown);
 }
