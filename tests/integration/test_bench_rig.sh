@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# bench/rig, bench/scale, bench/hostile and bench/vs-slurm's side of Berth, with few jobs: what they count is what was done, through lost connections and a
+# bench/rig, bench/scale, bench/queue, bench/hostile and bench/vs-slurm's side of Berth, with few jobs: what they count is what was done, through lost connections and a
 # berthd that is killed, and nothing of them is left.
 set -euo pipefail
 work=$(mktemp -d)
@@ -50,6 +50,17 @@ assert all((row["acknowledged"] > 0) == ("flooding" in crowd) for crowd, row in 
 assert all(row["refused"] == 0 for row in found.values()), found
 PYTHON
 fi
+
+"$top_srcdir/bench/queue" --prefix "$top_builddir" --directory "$work" --certificates "$work/certificates" --json \
+    --count 300 --tasks 20 >"$work/out" 2>"$work/err" || { cat "$work/err" >&2; exit 1; }
+python3 - "$work/out" <<'PYTHON'
+import json, sys
+array, jobs, payload = json.load(open(sys.argv[1])).values()
+for row in (array, jobs):
+    assert row["count"] == 300 and all(row[name] > 0 for name in ("submit_s", "listing_s", "restart_s", "cancel_s")), row
+# Not a copy for each task.
+assert payload["memory_waiting_mib"] < payload["memory_empty_mib"] + 20, payload
+PYTHON
 
 # Certificates that are kept are good for years, and what is kept of others is not used.
 for made in ca berthd n00000 n00007; do
