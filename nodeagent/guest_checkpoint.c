@@ -189,27 +189,53 @@ static void on_let_go_due(gpointer data)
     let_go(checkpoint);
 }
 
+static void has_let_go(Checkpoint *checkpoint)
+{
+    checkpoint->is_letting_go = FALSE;
+    end_pause(checkpoint);
+    checkpoint->is_let_go = TRUE;
+    if (!checkpoint->guest->is_closed)
+        berth_guest_hurry_no_more(checkpoint->guest); /* though its record is still to be written */
+    proceed(checkpoint);
+}
+
+/* If it does not, it is frozen when the checkpoint is over. */
+static void on_stands_again(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    guest->is_frozen = berth_hypervisor_suspend_finish(result, NULL);
+    has_let_go(checkpoint);
+}
+
 static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
 {
     Checkpoint *checkpoint = data;
     g_autoptr(BerthGuestRef) guest = checkpoint->guest;
     g_autoptr(GError) error = NULL;
     gboolean ok = berth_hypervisor_resume_finish(result, &error);
-    checkpoint->is_letting_go = FALSE;
+    gboolean is_there = !guest->is_closed && berth_guest_has_domain(guest);
     if (ok)
         guest->is_frozen = FALSE;
-    if (!ok && !guest->is_closed && berth_guest_has_domain(guest)) {
+    if (ok && is_there && guest->freeze_wanted) {
+        berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_stands_again,
+                                       checkpoint);
+        berth_guest_ref(guest);
+    } else if (!ok && is_there) {
         g_warning("%s stands still after a checkpoint, and cannot be let go: %s", guest->name,
                   error->message);
-        checkpoint->is_letting_go = TRUE;
         checkpoint->source = g_timeout_add_once(RESUME_AGAIN_MSEC, on_let_go_due, checkpoint);
-        return;
+    } else {
+        has_let_go(checkpoint);
     }
-    end_pause(checkpoint);
-    checkpoint->is_let_go = TRUE;
-    if (!guest->is_closed)
-        berth_guest_hurry_no_more(guest); /* though its record is still to be written */
-    proceed(checkpoint);
+}
+
+/* QEMU lets nobody move or save a guest that has stood still since it was saved: one that is to stand still on, and to be one's own
+ * again, runs for a moment. */
+static gboolean must_run_a_moment(const Checkpoint *checkpoint)
+{
+    gboolean stays = checkpoint->stops && checkpoint->error == NULL;
+    return checkpoint->domain_xml != NULL && !stays;
 }
 
 /* As it is to be from now on: it goes on, or stands still on. */
@@ -222,7 +248,8 @@ static void let_go(Checkpoint *checkpoint)
     checkpoint->is_to_go = checkpoint->is_holding;
     if (checkpoint->is_to_go)
         return; /* libvirt could do the one after the other */
-    if (stands || guest->is_closed || !berth_guest_has_domain(guest)) {
+    if ((stands && !must_run_a_moment(checkpoint)) || guest->is_closed ||
+        !berth_guest_has_domain(guest)) {
         checkpoint->is_let_go = TRUE;
         proceed(checkpoint);
         return;

@@ -101,6 +101,26 @@ def outlives():
     check_whole(job, 1)
 
 
+@test("a frozen job is checkpointed twice, moved and frozen to disk, and stands still until it is thawed")
+def is_saved():
+    job = start_counting()
+    berth("freeze", str(job))
+    for _ in range(2):
+        check_in("checkpoint", berth("checkpoint", "--wait", str(job)), "what a checkpoint says")
+    check_equal(domain_state(job), "paused", "its domain")
+    before = await_settled(job)
+    there = next(name for name in ("node1", "node2") if name != domain_of(job)[0])
+    berth("migrate", "--wait", "--to", there, str(job))
+    check_equal(domain_of(job)[0], there, "where it is")
+    check_equal(domain_state(job), "paused", "its domain")
+    check_equal(lines(job), before, "its lines")
+    berth("freeze", "--to-disk", str(job))
+    check_equal(show(job)["state"], "SUSPENDED", "its state")
+    check_equal(lines(job), before, "its lines")
+    berth("thaw", str(job))
+    check_whole(job, 0)
+
+
 @test("a frozen job that is cancelled goes on to take its SIGTERM")
 def ends():
     # It takes its time to clean up: a second SIGTERM would find it there.
