@@ -123,6 +123,10 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **na
     for (size_t i = 0; i < reply->n_steps; i++)
         add_step(plan, node, reply->steps[i]);
     plan->expected_usec = MAX(plan->expected_usec, reply->expected_usec);
+    if (reply->away && !cli->json)
+        printf(
+            "%s is not reached now: what is said of its jobs waits until it is, or is given up\n",
+            node);
     if (cli->json)
         berth_cli_print_json(&reply->base);
     berth__drain_plan__free_unpacked(reply, NULL);

@@ -144,16 +144,27 @@ static gint64 takes_usec(const BerthCore *core, const CoreGuest *guest,
     return step->moves ? core_move_migrate_usec(core, guest) : 0;
 }
 
+/* It has its room there, which is counted. */
+static gboolean is_on_its_way(const CoreGuest *guest)
+{
+    return guest->op == BERTH_OP_MIGRATING && !guest->is_unwanted;
+}
+
+/* What is only being removed goes by itself. */
 static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
 {
     const BerthCore *core = taken->core;
-    BerthCoreDrainStep step = {.guest = core_guest_id(guest),
-                               .state = guest->task->record.state,
-                               .moves = core_move_could_migrate(core, guest) &&
-                                        may_be_elsewhere(core, guest, taken->with, taken->n_with),
-                               .checkpoints = core_move_could_checkpoint(core, guest),
-                               .limit_usec = limit_usec(core, guest->task)};
-    step.lacks_room = step.moves && !take_room(taken, guest);
+    gboolean is_over = guest->phase > BERTH_GUEST_RUNNING;
+    BerthCoreDrainStep step = {
+        .guest = core_guest_id(guest),
+        .state = guest->task->record.state,
+        .moves =
+            !is_over && core_move_could_migrate(core, guest) &&
+            (is_on_its_way(guest) || may_be_elsewhere(core, guest, taken->with, taken->n_with)),
+        .checkpoints = !is_over && core_move_could_checkpoint(core, guest),
+        .limit_usec = limit_usec(core, guest->task),
+    };
+    step.lacks_room = step.moves && !is_on_its_way(guest) && !take_room(taken, guest);
     if (step.checkpoints && (!step.moves || step.lacks_room))
         step.lacks_space = !take_space(taken, guest);
     step.takes_usec = takes_usec(core, guest, &step);

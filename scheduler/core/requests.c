@@ -412,8 +412,9 @@ gboolean core_freeze(BerthCore *core, const CoreAsk *ask, gboolean to_disk, GErr
         return refuse_at_time_limit(job, "stands still", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %" G_GUINT64_FORMAT " %s",
                 ask->job,
-                has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
-                                 : "is ending: there is nothing left to freeze");
+                names_some(ask)    ? "has no running task among those that are named"
+                : has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
+                                   : "is ending: there is nothing left to freeze");
     return FALSE;
 }
 

@@ -37,8 +37,15 @@ gboolean core_running_is_at_rest(const BerthCore *core, const CoreGuest *guest, 
     const BerthCoreTask *record = &guest->task->record;
     const CoreNode *node = core_nodes_get(&core->nodes, guest->node);
     guint64 job = guest->task->job->id;
-    if (record->stop_reason != BERTH_REASON_NONE || guest->phase > BERTH_GUEST_RUNNING)
+    gboolean is_ending =
+        record->stop_reason != BERTH_REASON_NONE || berth_job_state_is_final(record->state);
+    if (is_ending)
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job, "is ending");
+    if (guest->phase > BERTH_GUEST_RUNNING)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
+                           "does not run now: only what runs can be %s, and what is left of its "
+                           "last guest is being removed",
+                           what);
     if (guest->phase != BERTH_GUEST_RUNNING)
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
                            "does not run yet: only what runs can be %s", what);

@@ -303,10 +303,11 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     }
 }
 
-/* With N_NODES drained at a time. */
-static void reply_plan(BerthDaemon *daemon, const GArray *source, guint32 n_nodes,
+/* Of NODE, with N_NODES drained at a time. */
+static void reply_plan(BerthDaemon *daemon, guint32 node, const GArray *source, guint32 n_nodes,
                        BerthRpcCall *call)
 {
+    BerthCoreNode now;
     g_autofree Berth__GuestId *ids = g_new0(Berth__GuestId, source->len + 1);
     g_autofree Berth__DrainStep *steps = g_new0(Berth__DrainStep, source->len + 1);
     g_autofree Berth__DrainStep **pointers = g_new0(Berth__DrainStep *, source->len + 1);
@@ -317,6 +318,7 @@ static void reply_plan(BerthDaemon *daemon, const GArray *source, guint32 n_node
     }
     plan.steps = pointers;
     plan.n_steps = source->len;
+    plan.away = berth_core_get_node(daemon->core, node, &now) && now.state != BERTH_NODE_UP;
     plan.expected_usec = (guint64)berth_core_drain_usec(daemon->core, source, n_nodes);
     berth_rpc_call_reply(call, &plan.base);
 }
@@ -352,5 +354,5 @@ void berth_node_plan_drain(BerthDaemon *daemon, const Berth__PlanDrainRequest *r
     }
     g_autoptr(GArray) steps = berth_core_plan_drain(
         daemon->core, entry->handle, (const guint32 *)(const void *)others->data, others->len);
-    reply_plan(daemon, steps, others->len, call);
+    reply_plan(daemon, entry->handle, steps, others->len, call);
 }

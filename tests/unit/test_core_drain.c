@@ -457,6 +457,23 @@ static void plan_says_for_whom_there_is_no_room(void **state)
                "leave 1 1.1:moves:510 2.1:moves:510 3.1:moves:510 4.1:moves:510\n");
 }
 
+/* Those that are on their way have their room there, and it is not counted twice; one that has ended waits for nothing. */
+static void plan_during_a_drain_says_what_is_done(void **state)
+{
+    run_moving("node 1 8 4000\n"
+               "submit 1 m=400 limit=500 may-move may-checkpoint -> START 1.1@1\n"
+               "submit 2 m=400 limit=500 may-move may-checkpoint -> START 2.1@1\n"
+               "submit 3 m=400 limit=500 may-move may-checkpoint -> START 3.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "running 3.1\n"
+               "node 2 8 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>2 MIGRATE 2.1@1>2\n"
+               "leave 1 1.1:moves:510 2.1:moves:510 3.1:no-room:510\n"
+               "exited 3.1 -> RELEASE 3.1@1\n"
+               "leave 1 1.1:moves:510 2.1:moves:510 3.1:waits:0\n");
+}
+
 #define WITH_SPACE(mib, script)                                                                    \
     core_script_run_tuned(FEATURES, BERTH_TUNING_CHECKPOINT_SPACE_MIB, mib, script)
 
@@ -538,6 +555,7 @@ int main(void)
         cmocka_unit_test(plan_says_that_who_cannot_move_yet_moves),
         cmocka_unit_test(plan_says_how_long_it_takes),
         cmocka_unit_test(plan_says_for_whom_there_is_no_room),
+        cmocka_unit_test(plan_during_a_drain_says_what_is_done),
         cmocka_unit_test(plan_says_for_whose_checkpoint_there_is_no_space),
         cmocka_unit_test(drained_guest_for_whose_checkpoint_there_is_no_space_is_told_once),
         cmocka_unit_test(new_guest_has_all_of_the_patience),
