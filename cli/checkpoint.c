@@ -84,7 +84,7 @@ static const BerthJobOpClass checkpoint_class = {.done = "checkpointed",
                                                  .follow = follow};
 
 static const BerthJobOpClass restore_class = {.done = "restored",
-                                              .shows = " runs on ",
+                                              .shows = " was put back, on ",
                                               .waits_to_start = TRUE,
                                               .ask = ask_to_restore,
                                               .asked = asked_to_restore,

@@ -61,7 +61,8 @@ gboolean berth_cli_extend(BerthCli *cli, int argc, char **argv, int *out_status,
             NULL, out_status, error))
         return FALSE;
     if ((time == NULL) == (by == NULL)) {
-        berth_cli_usage_error(out_status, error, "for how long? say --time TIME, or --by TIME");
+        berth_cli_usage_error(out_status, error,
+                              "for how long? say --time TIME or --by TIME, one of them");
         return FALSE;
     }
     if (!read_duration("--time", time, &wanted.time_limit_sec, error) ||

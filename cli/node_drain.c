@@ -530,6 +530,9 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
         return plan_named(cli, argc, argv, out_status, error);
     if (reason == NULL || *reason == '\0')
         return berth_cli_usage_error(out_status, error, "say why, with --reason TEXT");
+    if (no_wait && deadline != NULL)
+        return berth_cli_usage_error(out_status, error,
+                                     "--deadline is for how long it is waited: not with --no-wait");
     if (deadline != NULL && !berth_cli_patience(deadline, &patience_sec, out_status, error))
         return FALSE;
     g_auto(GStrv) names = berth_cli_node_arguments(argc, argv, out_status, error);

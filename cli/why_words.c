@@ -292,6 +292,18 @@ static void tell_place(Story *story, const Berth__Task *task)
         tell_next_look(story);
 }
 
+static void tell_away(Story *story, const char *node)
+{
+    const Berth__Explanation *why = story->why;
+    if (why == NULL || why->away_usec == 0)
+        return;
+    g_autofree char *since = clock_text(why->away_usec, why->now_usec);
+    tell(story,
+         "Nothing is known of it since %s: %s has no session. If none comes within node_timeout "
+         "(berthd.conf), it goes on elsewhere, from its newest checkpoint if it has one.",
+         since, node);
+}
+
 /* For a moment, by its node itself. */
 static void tell_held_back(Story *story, const Berth__Task *task, guint64 now_usec)
 {
@@ -310,6 +322,7 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
     g_autofree char *memory =
         berth_format_size_mib(task->memory_mib != 0 ? task->memory_mib : job->memory_mib);
     tell_place(story, task);
+    tell_away(story, task->node);
     if (task->migration != NULL)
         tell(story, "It is being moved to %s%s: %s.", task->migration->to,
              task->waits_for_room ? ", as soon as guests in slack have made room there" : "",
