@@ -127,6 +127,23 @@ void core_drain_due(BerthCore *core)
         core_drain_move_some(core, core_nodes_get(&core->nodes, handle));
 }
 
+static gboolean lacks_space(const BerthCore *core, const CoreNode *node)
+{
+    gboolean found = FALSE;
+    for (guint i = 0; core_drain_is_under_way(core, node) && !found && i < node->guests->len; i++)
+        found = ((const CoreGuest *)g_ptr_array_index(node->guests, i))->is_drain_missed;
+    return found;
+}
+
+void core_drain_space_came(BerthCore *core)
+{
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (lacks_space(core, node))
+            core_drain_move_some(core, node);
+    }
+}
+
 void core_drain_evacuate(BerthCore *core, CoreNode *node)
 {
     core_drain_move_some(core, node);

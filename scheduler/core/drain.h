@@ -14,5 +14,7 @@ void core_drain_move_some(BerthCore *core, CoreNode *node);
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
 /* A guest may have waited for long enough for a place. */
 void core_drain_due(BerthCore *core);
+/* There is more space for checkpoints than there was: who lacked it on a node that is to be empty is saved at once. */
+void core_drain_space_came(BerthCore *core);
 /* The event ends: notes the nodes that drains have emptied in it. */
 void core_drain_tell_emptied(BerthCore *core);
