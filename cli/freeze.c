@@ -23,9 +23,10 @@ typedef struct {
     gboolean waits;
     gboolean boots; /* it goes on from disk */
     gboolean was_asked;
-    guint32 epoch;     /* of the guest that it had then */
-    gboolean is_saved; /* to disk: what it goes on from is there; its node is not free yet */
-    gboolean is_lost;  /* its guest is no more, and not by this */
+    guint32 epoch;        /* of the guest that it had then */
+    gboolean is_saved;    /* to disk: what it goes on from is there; its node is not free yet */
+    gboolean is_put_back; /* somebody has asked for that */
+    gboolean is_lost;     /* its guest is no more, and not by this */
     Berth__Reason lost_reason;
     guint64 last_seq;
     const BerthIndexSet *tasks; /* of an array; NULL = all. Of several nothing is waited for */
@@ -79,7 +80,8 @@ static void take_release(Freeze *freeze, const Berth__Event *event)
     if (freeze->is_saved)
         freeze->is_over = TRUE;
     else
-        lose(freeze, BERTH__REASON__REASON_REQUEUED);
+        lose(freeze, freeze->is_put_back ? BERTH__REASON__REASON_RESTORING
+                                         : BERTH__REASON__REASON_REQUEUED);
 }
 
 static gboolean is_freeze(Berth__Reason reason)
@@ -99,6 +101,9 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     switch (event->kind) {
     case BERTH__EVENT__KIND__TASK_STATE:
         take_state(freeze, event);
+        break;
+    case BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED:
+        freeze->is_put_back = TRUE;
         break;
     case BERTH__EVENT__KIND__GUEST_RUNNING:
         freeze->is_over = !freeze->freezes;

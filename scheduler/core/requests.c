@@ -315,7 +315,7 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
         return FALSE;
     if (!has_pending(job)) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " is running: only waiting jobs can be held",
+                    "job %" G_GUINT64_FORMAT " does not wait: only waiting jobs can be held",
                     ask->job);
         return FALSE;
     }

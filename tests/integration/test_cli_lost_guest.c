@@ -277,6 +277,19 @@ static void freeze_to_disk_that_falls_back_says_to_which_checkpoint(void **state
     }
 }
 
+/* No guest was lost: somebody wanted it to be as it had been. */
+static void freeze_to_disk_that_a_restore_overtakes_says_so(void **state)
+{
+    Script *script = *state;
+    const Happening wanted = {.kind = BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED};
+    const Happening happenings[] = {wanted, still, released, {0}};
+    script->happenings = happenings;
+    script->later = (Shown){
+        .state = BERTH__JOB_STATE__SUSPENDED, .epoch = EPOCH, .restores_from = 1, .to_disk = TRUE};
+    SAYS(script, 1, "berth freeze: job 42 was not frozen: it was put back to checkpoint 1\n", "",
+         "freeze", "--to-disk");
+}
+
 static void freeze_to_disk_is_done_when_its_node_is_free(void **state)
 {
     Script *script = *state;
@@ -379,6 +392,8 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(freeze_to_disk_that_falls_back_says_to_which_checkpoint,
                                         setup, teardown),
+        cmocka_unit_test_setup_teardown(freeze_to_disk_that_a_restore_overtakes_says_so, setup,
+                                        teardown),
         cmocka_unit_test_setup_teardown(freeze_to_disk_is_done_when_its_node_is_free, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(
