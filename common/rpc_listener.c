@@ -7,12 +7,13 @@
 #include "common/rpc_listener_bind.h"
 #include "common/rpc_tls.h"
 
+#include "common/descriptors.h"
 #include "common/error.h"
 #include "common/log.h"
 
 #include <glib/gstdio.h>
 
-/* After accept() failed (no descriptors left): another try. */
+/* After accept() failed, or while few descriptors are left: another try. */
 #define RETRY_MSEC 500u
 
 struct BerthRpcListener {
@@ -127,10 +128,25 @@ static void handle_accept_error(BerthRpcListener *listener, const GError *error)
     reject(listener, reason);
 }
 
+/* What is there is served with those that are left. */
+static void handle_few_descriptors(BerthRpcListener *listener)
+{
+    g_autoptr(GError) reason =
+        g_error_new(BERTH_ERROR, BERTH_ERROR_RESOURCE_EXHAUSTED,
+                    "connections have to wait: of %u descriptors (RLIMIT_NOFILE) few are left",
+                    berth_descriptors_max());
+    pause_for(listener, RETRY_MSEC);
+    reject(listener, reason);
+}
+
 static gboolean on_incoming(GSocket *unused, GIOCondition condition, gpointer data)
 {
     BerthRpcListener *listener = data;
     g_autoptr(GError) error = NULL;
+    if (berth_descriptors_are_few()) {
+        handle_few_descriptors(listener);
+        return G_SOURCE_CONTINUE;
+    }
     g_autoptr(GSocket) socket = g_socket_accept(listener->socket, NULL, &error);
     if (socket == NULL) {
         handle_accept_error(listener, error);

@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <string.h>
 
+#include "common/descriptors.h"
 #include "common/error.h"
 #include "storage/dir_internal.h"
 
@@ -48,8 +49,10 @@ static void wait_until_done(Run *run, guint timeout_sec)
 gboolean berth_dir_run(const BerthDirStorage *self, const char *const *argv, GError **error)
 {
     g_autoptr(GError) local_error = NULL;
-    g_autoptr(GSubprocess) process = g_subprocess_newv(
-        argv, G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_MERGE, &local_error);
+    g_autoptr(GSubprocessLauncher) launcher =
+        g_subprocess_launcher_new(G_SUBPROCESS_FLAGS_STDOUT_PIPE | G_SUBPROCESS_FLAGS_STDERR_MERGE);
+    g_subprocess_launcher_set_child_setup(launcher, berth_descriptors_restore_limit, NULL, NULL);
+    g_autoptr(GSubprocess) process = g_subprocess_launcher_spawnv(launcher, argv, &local_error);
     if (process == NULL) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL,
                     "cannot run %s: %s (Debian has qemu-img in the package qemu-utils)", argv[0],

@@ -5,6 +5,7 @@
 #include "common/config_warnings.h"
 #include "common/daemon_options.h"
 #include "common/daemon_signals.h"
+#include "common/descriptors.h"
 #include "common/log.h"
 #include "common/notify.h"
 #include "scheduler/daemon/daemon.h"
@@ -120,6 +121,7 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     }
     config->take_over_storage = take_over_storage;
+    berth_descriptors_raise_limit();
     berth_log_init(program.name, config->log_level);
     return run(config, options->config_path);
 }

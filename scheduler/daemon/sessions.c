@@ -10,6 +10,7 @@
 #include "scheduler/daemon/sessions.h"
 
 #include "common/error.h"
+#include "common/log.h"
 #include "common/message.h"
 #include "scheduler/daemon/guest_reports.h"
 #include "scheduler/daemon/host_check.h"
@@ -19,6 +20,7 @@
 #include <string.h>
 
 #define JOIN_WAIT_SEC       30u
+#define UNJOINED_MAX        8u
 #define NODE_NAME_MAX_BYTES 253u
 #define GUESTS_MAX          100000u
 #define INFO_MAX_BYTES      65536u
@@ -29,9 +31,11 @@ typedef BERTH_SERVICE(Berth__Sessions_Service) SessionsService;
 
 struct BerthSessions {
     BerthDaemon *daemon;
-    GHashTable *links;   /* set of Link, owned: all connections of agents */
-    GHashTable *by_node; /* handle -> Link */
-    GHashTable *refused; /* name in a certificate -> why it could not join last, which was said */
+    GHashTable *links;    /* set of Link, owned: all connections of agents */
+    GHashTable *by_node;  /* handle -> Link */
+    GHashTable *refused;  /* name in a certificate -> why it could not join last, which was said */
+    GHashTable *unjoined; /* likewise -> GQueue of Link that have not joined, oldest first */
+    BerthLogLimit unjoined_limit;
 };
 
 /* One connection of an agent. */
@@ -40,6 +44,8 @@ typedef struct {
     BerthRpcPeer *peer; /* a reference */
     guint32 node;       /* 0 = has not joined */
     guint join_timer;
+    GQueue *unjoined; /* NULL = it is in none */
+    GList unjoined_link;
 } Link;
 
 static BerthDaemon *daemon_of(Berth__Sessions_Service *service)
@@ -47,9 +53,26 @@ static BerthDaemon *daemon_of(Berth__Sessions_Service *service)
     return ((SessionsService *)(void *)service)->daemon;
 }
 
+static const char *name_of(const Link *link)
+{
+    const char *name = berth_rpc_peer_identity(link->peer)->node_name;
+    return name ? name : "";
+}
+
+static void leave_unjoined(Link *link)
+{
+    if (!link->unjoined)
+        return;
+    g_queue_unlink(link->unjoined, &link->unjoined_link);
+    if (link->unjoined->length == 0)
+        g_hash_table_remove(link->sessions->unjoined, name_of(link));
+    link->unjoined = NULL;
+}
+
 static void link_free(gpointer data)
 {
     Link *link = data;
+    leave_unjoined(link);
     g_clear_handle_id(&link->join_timer, g_source_remove);
     berth_rpc_peer_set_closed_func(link->peer, NULL, NULL);
     berth_rpc_peer_set_data(link->peer, NULL, NULL);
@@ -64,6 +87,7 @@ BerthSessions *berth_sessions_new(BerthDaemon *daemon)
     sessions->links = g_hash_table_new_full(NULL, NULL, link_free, NULL);
     sessions->by_node = g_hash_table_new(NULL, NULL);
     sessions->refused = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
+    sessions->unjoined = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, g_free);
     return sessions;
 }
 
@@ -71,6 +95,7 @@ void berth_sessions_free(BerthSessions *sessions)
 {
     g_hash_table_unref(sessions->by_node);
     g_hash_table_unref(sessions->links);
+    g_hash_table_unref(sessions->unjoined);
     g_hash_table_unref(sessions->refused);
     g_free(sessions);
 }
@@ -174,6 +199,33 @@ static gboolean on_join_timeout(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
+static void enter_unjoined(Link *link)
+{
+    GHashTable *unjoined = link->sessions->unjoined;
+    link->unjoined = g_hash_table_lookup(unjoined, name_of(link));
+    if (!link->unjoined) {
+        link->unjoined = g_new0(GQueue, 1);
+        g_hash_table_insert(unjoined, g_strdup(name_of(link)), link->unjoined);
+    }
+    link->unjoined_link.data = link;
+    g_queue_push_tail_link(link->unjoined, &link->unjoined_link);
+}
+
+/* Who has a certificate shall not take all connections with it. A host that means to join does so at once: the oldest goes. */
+static void bound_unjoined(const Link *newest)
+{
+    if (newest->unjoined->length <= UNJOINED_MAX)
+        return;
+    Link *oldest = newest->unjoined->head->data;
+    berth_log_warning_limited(
+        &newest->sessions->unjoined_limit,
+        "%s has connected once more and did not join on %u connections before: closing the oldest; "
+        "if several hosts have its certificate, give each its own",
+        berth_rpc_peer_identity(newest->peer)->description, UNJOINED_MAX);
+    leave_unjoined(oldest);
+    berth_rpc_peer_close(oldest->peer, TRUE);
+}
+
 void berth_sessions_accept(BerthSessions *sessions, BerthRpcPeer *peer)
 {
     Link *link = g_new0(Link, 1);
@@ -183,6 +235,8 @@ void berth_sessions_accept(BerthSessions *sessions, BerthRpcPeer *peer)
     g_hash_table_add(sessions->links, link);
     berth_rpc_peer_set_data(peer, link, NULL);
     berth_rpc_peer_set_closed_func(peer, on_closed, link);
+    enter_unjoined(link);
+    bound_unjoined(link);
 }
 
 static gboolean check_info(const BerthRpcIdentity *who, const Berth__NodeInfo *info, GError **error)
@@ -252,6 +306,7 @@ static guint32 register_node(BerthSessions *sessions, Link *link, const Berth__N
     entry->address = g_strdup(berth_rpc_peer_identity(link->peer)->description);
     entry->heard_usec = berth_engine_now_usec(daemon->engine);
     link->node = node;
+    leave_unjoined(link);
     g_clear_handle_id(&link->join_timer, g_source_remove);
     g_hash_table_insert(sessions->by_node, GUINT_TO_POINTER(node), link);
     return node;

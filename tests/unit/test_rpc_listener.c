@@ -3,9 +3,12 @@
 #include "tests/lib/assert.h"
 #include "tests/lib/rpc_fixture.h"
 
+#include "common/descriptors.h"
 #include "common/message.h"
 
+#include <gio/gunixsocketaddress.h>
 #include <glib/gstdio.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -18,6 +21,7 @@ typedef struct {
     BerthRpcListener *listener;
     GPtrArray *accepted;
     guint closed;
+    GError *rejected;
 } House;
 
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer data)
@@ -58,6 +62,7 @@ static int teardown(void **state)
     berth_rpc_listener_free(house->listener);
     g_ptr_array_unref(house->accepted);
     rpc_fixture_free(house->server);
+    g_clear_error(&house->rejected);
     g_unlink(house->path);
     g_unlink(lock);
     g_rmdir(house->dir);
@@ -231,6 +236,38 @@ static void listen_on_bad_addresses_is_refused(void **state)
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "cannot listen on 192.0.2.1 port 0");
 }
 
+static void keep_reason(const GError *reason, gpointer data)
+{
+    House *house = data;
+    g_clear_error(&house->rejected);
+    house->rejected = g_error_copy(reason);
+}
+
+/* What is there needs those that are left. */
+static void connection_waits_while_few_descriptors_are_left(void **state)
+{
+    House *house = *state;
+    g_autoptr(GError) error = NULL;
+    struct rlimit limit;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+    house->listener = berth_rpc_listener_new_unix(house->path, 0600, house->server->services, NULL,
+                                                  on_accept, keep_reason, house, &error);
+    assert_no_error(error);
+    g_autoptr(GSocketClient) client = g_socket_client_new();
+    g_autoptr(GSocketAddress) address = g_unix_socket_address_new(house->path);
+    g_autoptr(GSocketConnection) connection =
+        g_socket_client_connect(client, G_SOCKET_CONNECTABLE(address), NULL, &error);
+    assert_no_error(error);
+    const struct rlimit few = {.rlim_cur = berth_descriptors_max() - berth_descriptors_left() + 1,
+                               .rlim_max = limit.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
+    run_until(house->rejected != NULL || house->accepted->len > 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+    assert_int_equal(house->accepted->len, 0);
+    assert_berth_error(house->rejected, BERTH_ERROR_RESOURCE_EXHAUSTED, "few are left");
+    run_until(house->accepted->len == 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 int main(void)
@@ -247,6 +284,7 @@ int main(void)
         TEST(connect_where_nobody_listens_says_where),
         TEST(connect_to_a_server_that_says_nothing_gives_up),
         TEST(listen_on_bad_addresses_is_refused),
+        TEST(connection_waits_while_few_descriptors_are_left),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
