@@ -171,3 +171,37 @@ GSocketConnection *rpc_net_connect_plain(RpcNet *net)
     assert_non_null(connection);
     return connection;
 }
+
+GSocket *rpc_net_connect_from(const char *from, guint16 port)
+{
+    g_autoptr(GSocketAddress) own = g_inet_socket_address_new_from_string(from, 0);
+    g_autoptr(GSocketAddress) remote = g_inet_socket_address_new_from_string("127.0.0.1", port);
+    g_autoptr(GError) error = NULL;
+    GSocket *socket =
+        g_socket_new(G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, &error);
+    assert_no_error(error);
+    g_socket_bind(socket, own, FALSE, &error);
+    assert_no_error(error);
+    g_socket_connect(socket, remote, NULL, &error);
+    assert_no_error(error);
+    return socket;
+}
+
+/* RFC 8446, 4.1.2: no session, one cipher; a P-256 signature; x25519, of which any number is a key. */
+const guint8 rpc_net_hello[117] = {
+    0x16, 3, 1,    0, 112, 1, 0, 0,  108, 3,  3, [44] = 0, 2, 0x13, 1, 1,  0, 0,
+    65,   0, 0x2b, 0, 3,   2, 3, 4,  0,   10, 0, 4,        0, 2,    0, 29, 0, 13,
+    0,    4, 0,    2, 4,   3, 0, 51, 0,   38, 0, 36,       0, 29,   0, 32, 9,
+};
+
+void rpc_net_say_hello(GSocket *socket)
+{
+    assert_int_equal(
+        g_socket_send(socket, (const char *)rpc_net_hello, sizeof rpc_net_hello, NULL, NULL),
+        sizeof rpc_net_hello);
+}
+
+gboolean rpc_net_has_heard(GSocket *socket)
+{
+    return g_socket_condition_check(socket, G_IO_IN) != 0;
+}

@@ -45,6 +45,13 @@ void rpc_net_dial_with(RpcNet *net, BerthTlsConfig *config, const char *host, gu
 void rpc_net_dial_as(RpcNet *net, const char *certificate);
 /* To the listener, without TLS. */
 GSocketConnection *rpc_net_connect_plain(RpcNet *net);
+/* To PORT on the loopback, from the address FROM, which is of 127.0.0.0/8; without TLS, and without a thread of GLib's. */
+GSocket *rpc_net_connect_from(const char *from, guint16 port);
+/* What a client of TLS 1.3 begins with: the answer comes from a handshake that is under way, and waits for more. */
+extern const guint8 rpc_net_hello[117];
+void rpc_net_say_hello(GSocket *socket);
+/* Is there anything to be read from SOCKET, or its end? */
+gboolean rpc_net_has_heard(GSocket *socket);
 /* Of a listener or dialler that a test makes itself; DATA is the net. */
 void rpc_net_on_accept(BerthRpcPeer *peer, gpointer data);
 void rpc_net_on_rejected(const GError *reason, gpointer data);

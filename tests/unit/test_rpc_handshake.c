@@ -74,17 +74,6 @@ static void peer_that_is_silent_in_the_handshake_is_rejected(void **state)
     assert_berth_error(net->rejected, BERTH_ERROR_DEADLINE_EXCEEDED, "within 30 ms");
 }
 
-/* Without a thread of GLib's. */
-static GSocket *connect_raw(RpcNet *net)
-{
-    g_autoptr(GSocketAddress) address =
-        g_inet_socket_address_new_from_string("127.0.0.1", berth_rpc_listener_port(net->listener));
-    GSocket *socket =
-        g_socket_new(G_SOCKET_FAMILY_IPV4, G_SOCKET_TYPE_STREAM, G_SOCKET_PROTOCOL_TCP, NULL);
-    assert_true(g_socket_connect(socket, address, NULL, NULL));
-    return socket;
-}
-
 /* They stay for longer than this test may take. */
 static void silent_peers_do_not_keep_others_out(void **state)
 {
@@ -98,7 +87,7 @@ static void silent_peers_do_not_keep_others_out(void **state)
                                                rpc_net_on_accept, rpc_net_on_rejected, net, &error);
     assert_no_error(error);
     for (guint i = 0; i < N_SILENT; i++) {
-        silent[i] = connect_raw(net);
+        silent[i] = rpc_net_connect_from("127.0.0.1", berth_rpc_listener_port(net->listener));
         g_main_context_iteration(NULL, FALSE);
     }
     rpc_net_dial_as(net, "n1");
@@ -147,8 +136,8 @@ static void peers_that_do_not_go_on_make_way_for_others(void **state)
                                                rpc_net_on_accept, rpc_net_on_rejected, net, &error);
     assert_no_error(error);
     for (guint i = 0; i < N_STUCK; i++) {
-        stuck[i] = connect_raw(net);
-        assert_int_equal(g_socket_send(stuck[i], "\x16", 1, NULL, NULL), 1);
+        stuck[i] = rpc_net_connect_from("127.0.0.1", berth_rpc_listener_port(net->listener));
+        rpc_net_say_hello(stuck[i]);
     }
     rpc_net_dial_as(net, "n1");
     run_until(net->connected != NULL);
@@ -160,21 +149,18 @@ static void peers_that_do_not_go_on_make_way_for_others(void **state)
 static void listener_freed_during_a_handshake_is_quiet(void **state)
 {
     RpcNet *net = *state;
+    char bytes[4096];
+    gssize got = 1;
     rpc_net_listen_as(net, "berthd", 0);
-    g_autoptr(GSocketConnection) connection = rpc_net_connect_plain(net);
-    g_autoptr(GInputStream) input =
-        g_object_ref(g_io_stream_get_input_stream(G_IO_STREAM(connection)));
-    /* The handshake has begun when the connection was accepted. */
-    for (int i = 0; i < 10; i++)
-        g_main_context_iteration(NULL, FALSE);
+    g_autoptr(GSocket) client =
+        rpc_net_connect_from("127.0.0.1", berth_rpc_listener_port(net->listener));
+    rpc_net_say_hello(client);
+    run_until(rpc_net_has_heard(client));
     g_clear_pointer(&net->listener, berth_rpc_listener_free);
-    char byte;
-    GAsyncResult *result = NULL;
-    g_input_stream_read_async(input, &byte, 1, G_PRIORITY_DEFAULT, NULL, rpc_fixture_store_result,
-                              &result);
-    run_until(result != NULL);
-    assert_true(g_input_stream_read_finish(input, result, NULL) <= 0);
-    g_object_unref(result);
+    while (got > 0) {
+        run_until(rpc_net_has_heard(client));
+        got = g_socket_receive(client, bytes, sizeof bytes, NULL, NULL);
+    }
     assert_null(net->rejected);
 }
 
