@@ -33,11 +33,17 @@
 
 typedef enum { IDLE, SLOW, HALF, FLOOD } Kind;
 
+typedef struct {
+    Kind kind;
+    guint uid;
+} Client;
+
 static const char *const kind_names[] = {"idle", "slow", "half", "flood"};
 
 static struct {
     const char *path;
     GMainLoop *loop;
+    Client *clients; /* for as long as the process */
     guint64 acknowledged, refused, ended;
     guint8 sum[SHA256_BYTES];
     Berth__BlobRef blob;
@@ -105,11 +111,6 @@ static int connect_as(guint uid)
     say(fd, hello_frame(), SIZE_MAX);
     return fd;
 }
-
-typedef struct {
-    Kind kind;
-    guint uid;
-} Client;
 
 static gboolean on_ended(gint fd, GIOCondition condition, gpointer data);
 
@@ -216,13 +217,13 @@ static Kind kind_of(const char *name)
 
 static void begin_all(Kind kind, guint users, guint connections, GPtrArray *flooders)
 {
-    Client *clients = g_new(Client, users * connections); /* for as long as the process */
+    crowd.clients = g_new(Client, users * connections);
     for (guint i = 0; i < users * connections; i++) {
-        clients[i] = (Client){kind, FIRST_UID + i % users};
+        crowd.clients[i] = (Client){kind, FIRST_UID + i % users};
         if (kind == FLOOD)
-            g_ptr_array_add(flooders, flooder(clients[i].uid));
+            g_ptr_array_add(flooders, flooder(crowd.clients[i].uid));
         else
-            begin(&clients[i]);
+            begin(&crowd.clients[i]);
     }
     for (guint i = 0; i < flooders->len; i++)
         for (guint depth = 0; depth < DEPTH; depth++)

@@ -310,7 +310,17 @@ static void watch_from_cursor_gives_each_event_once(void **state)
 typedef struct {
     guint64 cursor;
     guint n_wrong; /* events that are not the one after the last */
+    gboolean has_ended;
 } Reader;
+
+/* Until then something may come that was on its way. */
+static void on_reader_ended(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    Reader *reader = user_data;
+    g_autoptr(GError) error = NULL;
+    berth_rpc_peer_stream_finish(result, &error);
+    reader->has_ended = TRUE;
+}
 
 static gboolean on_next_event(const ProtobufCMessage *item, gpointer user_data)
 {
@@ -355,7 +365,7 @@ static void watch_begun_amid_commits_gives_each_event_once(void **state)
         cancellables[i % WATCHES] = g_cancellable_new();
         readers[i].cursor = watch.after_seq = n_submitted;
         berth_rpc_peer_stream_async(client, &berth__jobs__descriptor, "Watch", &watch.base, 0,
-                                    cancellables[i % WATCHES], on_next_event, on_watch_ended,
+                                    cancellables[i % WATCHES], on_next_event, on_reader_ended,
                                     &readers[i]);
         run_until(n_submitted + 4 > i); /* a few commits are always under way */
     }
@@ -369,6 +379,8 @@ static void watch_begun_amid_commits_gives_each_event_once(void **state)
         g_cancellable_cancel(cancellables[i]);
         g_object_unref(cancellables[i]);
     }
+    for (guint i = 0; i < ROUNDS; i++)
+        run_until(readers[i].has_ended);
 }
 
 static void watch_one_job_gives_only_its_events(void **state)

@@ -87,7 +87,7 @@ def put_back():
     for _ in range(2):
         await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
         lives.append(drawn(job))
-        check_in("runs on", berth("restore", "--wait", str(job), "1"), "what it says")
+        check_in("was put back", berth("restore", "--wait", str(job), "1"), "what it says")
     await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
     lives.append(drawn(job))
     for i in range(since, since + more):
