@@ -102,16 +102,27 @@ static void list(BerthRpcTurnUser *user)
 {
     BerthRpcTurns *turns = user->turns;
     user->link = (GList){.data = user};
+    user->listed_usec = g_get_monotonic_time();
     user->is_dry = !has_token(user);
     user->is_in_ring = !user->is_dry;
     g_queue_push_tail_link(user->is_dry ? &turns->dry : &turns->ring, &user->link);
     schedule(turns);
 }
 
-/* The connection that has waited longest, of the user whose turn it is, may begin one request: it is held for that. */
-static void give_turn(BerthRpcTurns *turns)
+/* Whose turn it is: the first. Others who have nothing under way may take all room there is, again and again: then it is who has
+ * waited for SLOW_MSEC and has nothing under way either. NULL: nobody's. */
+static BerthRpcTurnUser *next_user(const BerthRpcTurns *turns)
 {
-    BerthRpcTurnUser *user = g_queue_peek_head(&turns->ring);
+    BerthRpcTurnUser *user = turns->ring.head != NULL ? turns->ring.head->data : NULL;
+    if (user == NULL || has_room(turns))
+        return user;
+    gboolean has_waited = g_get_monotonic_time() - user->listed_usec >= SLOW_MSEC * 1000;
+    return has_waited && user->n_open == 0 ? user : NULL;
+}
+
+/* The connection of USER that has waited longest may begin one request: it is held for that. */
+static void give_turn(BerthRpcTurnUser *user)
+{
     BerthRpcPeer *peer = g_queue_pop_head(&user->waiting);
     unlist(user);
     take_token(user);
@@ -130,8 +141,9 @@ static gboolean on_wake(gpointer data)
     BerthRpcTurns *turns = turns_ref(data);
     berth_rpc_timer_clear(&turns->wake);
     gint64 end_usec = g_get_monotonic_time() + SLICE_USEC;
-    while (has_room(turns) && turns->ring.length > 0) {
-        give_turn(turns);
+    BerthRpcTurnUser *user;
+    while ((user = next_user(turns)) != NULL) {
+        give_turn(user);
         if (g_get_monotonic_time() >= end_usec)
             break;
     }
@@ -170,12 +182,10 @@ static gboolean on_fill(gpointer data)
 
 static void schedule(BerthRpcTurns *turns)
 {
-    gboolean somebody_waits = turns->ring.length > 0;
-    if (somebody_waits && has_room(turns) && turns->wake == NULL) {
+    gboolean is_somebodys_turn = next_user(turns) != NULL;
+    if (is_somebodys_turn && turns->wake == NULL)
         turns->wake = berth_rpc_timer_start(turns->context, 0, on_wake, turns);
-        g_source_set_priority(turns->wake, G_PRIORITY_DEFAULT_IDLE);
-    }
-    if (somebody_waits && !has_room(turns) && turns->slow == NULL)
+    if (turns->ring.length > 0 && !is_somebodys_turn && turns->slow == NULL)
         turns->slow = berth_rpc_timer_start(turns->context, SLOW_MSEC, on_slow, turns);
     if (turns->dry.length > 0 && turns->fill == NULL)
         turns->fill = berth_rpc_timer_start(turns->context, FILL_MSEC, on_fill, turns);

@@ -13,9 +13,10 @@
 /* A user's part in it; within the budget of his connections. Zeroed, he takes no turns. */
 typedef struct {
     BerthRpcTurns *turns;
-    guint n_open;   /* calls that are being dealt with */
-    GQueue waiting; /* of BerthRpcPeer: each holds a request */
-    GList link;     /* in the ring, or among the dry */
+    guint n_open;       /* calls that are being dealt with */
+    GQueue waiting;     /* of BerthRpcPeer: each holds a request */
+    GList link;         /* in the ring, or among the dry */
+    gint64 listed_usec; /* monotonic: since when it is there */
     gboolean is_in_ring;
     gboolean is_dry;
     guint rate;         /* requests a second; 0 = any */

@@ -189,6 +189,12 @@ static void on_let_go_due(gpointer data)
     let_go(checkpoint);
 }
 
+/* It is to, after a moment. */
+static gboolean stands_again(const BerthGuest *guest)
+{
+    return guest->freeze_wanted && !guest->is_closed && berth_guest_has_domain(guest);
+}
+
 static void has_let_go(Checkpoint *checkpoint)
 {
     checkpoint->is_letting_go = FALSE;
@@ -199,13 +205,40 @@ static void has_let_go(Checkpoint *checkpoint)
     proceed(checkpoint);
 }
 
-/* If it does not, it is frozen when the checkpoint is over. */
+static void stand_again(Checkpoint *checkpoint);
+
+static void on_stand_due(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    checkpoint->source = 0;
+    stand_again(checkpoint);
+}
+
 static void on_stands_again(GObject *source, GAsyncResult *result, gpointer data)
 {
     Checkpoint *checkpoint = data;
     g_autoptr(BerthGuestRef) guest = checkpoint->guest;
-    guest->is_frozen = berth_hypervisor_suspend_finish(result, NULL);
-    has_let_go(checkpoint);
+    g_autoptr(GError) error = NULL;
+    guest->is_frozen = berth_hypervisor_suspend_finish(result, &error);
+    if (guest->is_frozen || !stands_again(guest)) {
+        has_let_go(checkpoint);
+        return;
+    }
+    g_warning("%s runs after a checkpoint, and is to stand still: %s", guest->name, error->message);
+    checkpoint->source = g_timeout_add_once(RESUME_AGAIN_MSEC, on_stand_due, checkpoint);
+}
+
+/* It has run for a moment. */
+static void stand_again(Checkpoint *checkpoint)
+{
+    BerthGuest *guest = checkpoint->guest;
+    if (!stands_again(guest)) {
+        has_let_go(checkpoint);
+        return;
+    }
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_stands_again,
+                                   checkpoint);
+    berth_guest_ref(guest);
 }
 
 static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
@@ -217,10 +250,8 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
     gboolean is_there = !guest->is_closed && berth_guest_has_domain(guest);
     if (ok)
         guest->is_frozen = FALSE;
-    if (ok && is_there && guest->freeze_wanted) {
-        berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_stands_again,
-                                       checkpoint);
-        berth_guest_ref(guest);
+    if (ok && is_there) {
+        stand_again(checkpoint);
     } else if (!ok && is_there) {
         g_warning("%s stands still after a checkpoint, and cannot be let go: %s", guest->name,
                   error->message);
@@ -604,7 +635,6 @@ static void begin(Checkpoint *checkpoint)
             checkpoint->stops && !guest->is_frozen, /* what it has done since is to be in it */
     };
     guest->checkpoint = checkpoint;
-    guest->freeze_wanted = checkpoint->frozen;
     berth_checkpoint_fill_async(guest->context->lane, checkpoint->pipe, &what, &news, on_filled,
                                 checkpoint);
     berth_guest_ref(guest);
@@ -632,7 +662,9 @@ void berth_guest_checkpoint(BerthGuest *guest, const Berth__CheckpointGuestReque
     checkpoint->disk_id = g_strdup(request->disk_id);
     checkpoint->space_bytes = request->space_bytes;
     checkpoint->stops = request->stop;
-    checkpoint->frozen = request->frozen;
+    /* One that its agent was killed under while it ran for a moment runs. */
+    checkpoint->frozen = request->frozen && guest->is_frozen;
+    guest->freeze_wanted = request->frozen;
     checkpoint->hurries = request->hurries;
     checkpoint->signal = request->signal;
     checkpoint->signal_sec = MIN(request->signal_sec, G_MAXUINT / 1000u);

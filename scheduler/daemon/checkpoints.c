@@ -21,10 +21,13 @@
 #define RETRY_MIN_MSEC 250u
 #define RETRY_MAX_MSEC 8000u
 #define BYTES_PER_MIB  ((guint64)1 << 20)
+/* Who is frozen to disk only to go on elsewhere does so within that. */
+#define RESTORED_SOON_SEC 10u
 
 struct BerthCheckpoints {
     BerthDaemon *daemon;
     GHashTable *by_guest; /* BerthGuestId -> Saving, owned */
+    GHashTable *late;     /* Removal, owned: of what is removed from storage a little later */
 };
 
 typedef struct {
@@ -42,6 +45,7 @@ typedef struct {
 } Call;
 
 static void ask(Saving *saving);
+static void removal_free(gpointer data);
 
 /* --- life --------------------------------------------------------------------------------------- */
 
@@ -60,6 +64,7 @@ BerthCheckpoints *berth_checkpoints_new(BerthDaemon *daemon)
     checkpoints->daemon = daemon;
     checkpoints->by_guest =
         g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, NULL, saving_free);
+    checkpoints->late = g_hash_table_new_full(NULL, NULL, removal_free, NULL);
     return checkpoints;
 }
 
@@ -68,6 +73,7 @@ void berth_checkpoints_free(BerthCheckpoints *checkpoints)
     if (!checkpoints)
         return;
     g_hash_table_unref(checkpoints->by_guest);
+    g_hash_table_unref(checkpoints->late);
     g_free(checkpoints);
 }
 
@@ -168,11 +174,14 @@ gboolean berth_checkpoints_is_dead(BerthJobTable *jobs, guint64 next_job, const 
 typedef struct {
     BerthDaemon *daemon;
     GStrv ids;
+    guint later_sec;
+    guint timer;
 } Removal;
 
 static void removal_free(gpointer data)
 {
     Removal *removal = data;
+    g_clear_handle_id(&removal->timer, g_source_remove);
     g_strfreev(removal->ids);
     g_free(removal);
 }
@@ -194,16 +203,34 @@ static void on_removed_from_storage(GObject *source, GAsyncResult *result, gpoin
         g_info("a checkpoint stays until the next collection of garbage: %s", error->message);
 }
 
-/* No record has them any more. */
+static void remove_now(Removal *removal)
+{
+    berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "remove checkpoints",
+                           remove_from_storage, removal, removal_free, NULL,
+                           on_removed_from_storage, NULL);
+}
+
+static void on_later(gpointer user_data)
+{
+    Removal *removal = user_data;
+    removal->timer = 0;
+    g_hash_table_steal(removal->daemon->checkpoints->late, removal);
+    remove_now(removal);
+}
+
+/* No record has them any more. Whoever removes a snapshot has the disk open, for a second where Ceph's monitors gather changes, and a
+ * restore waits for it: one that comes at once is let pass. What is not removed before the end is garbage. */
 static void on_dropped(const GError *error, gpointer user_data)
 {
     Removal *removal = user_data;
-    if (error)
+    if (error) {
         removal_free(removal);
-    else
-        berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN,
-                               "remove checkpoints", remove_from_storage, removal, removal_free,
-                               NULL, on_removed_from_storage, NULL);
+    } else if (removal->later_sec == 0) {
+        remove_now(removal);
+    } else {
+        removal->timer = g_timeout_add_once(removal->later_sec * 1000, on_later, removal);
+        g_hash_table_add(removal->daemon->checkpoints->late, removal);
+    }
 }
 
 static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial,
@@ -225,10 +252,10 @@ static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial
 
 /* The records are written when the core has been told what is left. */
 static void remove_in_turn(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task, guint32 serial,
-                           const BerthAsker *asker, const char *why)
+                           const BerthAsker *asker, const char *why, guint later_sec)
 {
     Removal *removal = g_new(Removal, 1);
-    *removal = (Removal){daemon, g_new0(char *, 2)};
+    *removal = (Removal){daemon, g_new0(char *, 2), later_sec, 0};
     removal->ids[0] = berth_checkpoint_id_format(task->job, task->index, serial);
     log_removed(turn, task, serial, asker, why);
     drop(task, serial);
@@ -272,7 +299,8 @@ gboolean berth_checkpoints_remove(BerthCheckpoints *checkpoints, BerthTurn *turn
                     name, serial);
         return FALSE;
     }
-    remove_in_turn(daemon, turn, entry->stored->task, serial, asker, "it is not wanted any more");
+    remove_in_turn(daemon, turn, entry->stored->task, serial, asker, "it is not wanted any more",
+                   0);
     tell_what_is_left(turn, entry->stored->task, task.checkpoint);
     return TRUE;
 }
@@ -287,20 +315,20 @@ gboolean berth_checkpoints_give_up(BerthCheckpoints *checkpoints, const BerthGue
         !berth_core_get_task(daemon->core, guest->job, guest->task, &task) || task.checkpoint == 0)
         return FALSE;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    remove_in_turn(daemon, turn, entry->stored->task, task.checkpoint, NULL, why);
+    remove_in_turn(daemon, turn, entry->stored->task, task.checkpoint, NULL, why, 0);
     tell_what_is_left(turn, entry->stored->task, 0);
     berth_turn_commit(turn);
     return TRUE;
 }
 
 /* The oldest go that are more than the job keeps; the newest stays. */
-static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task)
+static void drop_old(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task, guint later_sec)
 {
     const BerthJobEntry *job = berth_job_table_find(daemon->jobs, task->job);
     guint32 keep = MAX(job->job->checkpoint_keep, 1);
     while (task->n_checkpoints > keep)
         remove_in_turn(daemon, turn, task, task->checkpoints[0]->serial, NULL,
-                       "newer ones are kept");
+                       "newer ones are kept", later_sec);
 }
 
 void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
@@ -314,9 +342,8 @@ void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
     for (gsize i = before; i > 0; i--) {
         guint32 serial = task->checkpoints[i - 1]->serial;
         if (serial > restored)
-            remove_in_turn(checkpoints->daemon, turn, task, serial, NULL, why);
+            remove_in_turn(checkpoints->daemon, turn, task, serial, NULL, why, 0);
     }
-    drop_old(checkpoints->daemon, turn, task);
     if (task->n_checkpoints < before)
         tell_what_is_left(turn, task, restored);
 }
@@ -377,8 +404,7 @@ static void tell_failure(Saving *saving, const char *why)
     tell(saving, turn, 0, why);
 }
 
-/* Of which WHAT says what its node did not measure. Of a guest that is no more the old ones go when it is restored: who
- * removes a snapshot has the disk open, for a second where Ceph's monitors gather changes, and a restore waits for it. */
+/* Of which WHAT says what its node did not measure. RUNS_ON: its guest does. */
 static void add_taken(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entry,
                       const Berth__Checkpoint *what, const Berth__CheckpointGuestReply *taken,
                       gboolean runs_on)
@@ -393,8 +419,7 @@ static void add_taken(BerthDaemon *daemon, BerthTurn *turn, BerthTaskEntry *entr
     checkpoint.stdout_bytes = taken->stdout_bytes;
     checkpoint.stderr_bytes = taken->stderr_bytes;
     add(entry->stored->task, &checkpoint);
-    if (runs_on)
-        drop_old(daemon, turn, entry->stored->task);
+    drop_old(daemon, turn, entry->stored->task, runs_on ? 0 : RESTORED_SOON_SEC);
 }
 
 static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)

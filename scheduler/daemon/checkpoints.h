@@ -28,8 +28,8 @@ void berth_checkpoints_found(BerthCheckpoints *checkpoints, BerthTurn *turn,
                              const BerthCoreCheckpoint *checkpoint,
                              const Berth__CheckpointGuestReply *taken);
 
-/* The guest of ENTRY has gone on from what its task restores from: later ones are removed, in TURN, as their output was
- * cut off, and what is written now takes its place; and the oldest of those that are more than the job keeps. */
+/* The guest of ENTRY has gone on from what its task restores from: later ones are removed, in TURN. Their output was
+ * cut off, and what is written now takes its place. */
 void berth_checkpoints_restored(BerthCheckpoints *checkpoints, BerthTurn *turn,
                                 BerthTaskEntry *entry);
 

@@ -19,7 +19,7 @@
 struct BerthClients {
     BerthDaemon *daemon;
     GHashTable *peers; /* set of BerthRpcPeer, a reference each */
-    GHashTable *users; /* uid -> User, of those who have a connection */
+    GHashTable *users; /* uid -> User, of all who ever had a connection */
     BerthRpcTurns *turns;
     BerthLogLimit limit;
     BerthLogLimit dry_limit;
@@ -102,8 +102,7 @@ static void add_connection(BerthClients *clients, uid_t uid, BerthRpcPeer *peer)
 static void remove_connection(BerthClients *clients, uid_t uid)
 {
     User *user = g_hash_table_lookup(clients->users, GUINT_TO_POINTER(uid));
-    if (--user->n_connections == 0)
-        g_hash_table_remove(clients->users, GUINT_TO_POINTER(uid));
+    user->n_connections--; /* what he has asked for may go on, and counts on */
 }
 
 static void on_closed(BerthRpcPeer *peer, const GError *reason, gpointer user_data)

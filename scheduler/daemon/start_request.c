@@ -201,13 +201,22 @@ static void add_inline_blobs(const GPtrArray *places, const BerthBlobPlace *line
     }
 }
 
+static gboolean is_of(const Berth__BlobRef *blob, const BerthBlobPlace *place)
+{
+    return blob && berth_digest_equal(blob->sha256.data, place->digest);
+}
+
 /* As berth_spec_blobs() has it, the last: NULL where the job has none, or has the same for another purpose. */
 static const BerthBlobPlace *lines_of(const Berth__JobSpec *spec, const GPtrArray *places)
 {
     const BerthBlobPlace *last = places->len > 0 ? places->pdata[places->len - 1] : NULL;
-    return spec->each && last && berth_digest_equal(last->digest, spec->each->blob->sha256.data)
-               ? last
-               : NULL;
+    if (!spec->each || !last || !is_of(spec->each->blob, last) || is_of(spec->script, last) ||
+        is_of(spec->environment, last))
+        return NULL;
+    for (gsize i = 0; i < spec->n_inputs; i++)
+        if (is_of(spec->inputs[i]->blob, last))
+            return NULL;
+    return last;
 }
 
 static GBytes *read_content(gpointer source, guint64 offset, gsize length, GError **error)

@@ -222,12 +222,13 @@ static void on_committed(const GError *error, gpointer user_data)
     }
 }
 
-/* PUT: digests of those that are in the batch. */
+/* Also what was there when it was looked for: it may have been forgotten since (history.h). PUT: digests of those that are in the
+ * batch. */
 static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreBatch *batch)
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->is_new && !place->to_storage && g_hash_table_add(put, (gpointer)place->digest))
+        if (!place->to_storage && g_hash_table_add(put, (gpointer)place->digest))
             berth_store_batch_put_blob(batch, place->digest, place->content);
     }
 }

@@ -73,10 +73,8 @@ static gboolean take_inline(GHashTable *by_digest, const ProtobufCBinaryData *co
                     content->len);
         return FALSE;
     }
-    if (!place->content) {
+    if (!place->content)
         place->content = g_bytes_new(content->data, content->len);
-        place->is_new = TRUE;
-    }
     return TRUE;
 }
 
@@ -95,7 +93,6 @@ static gboolean take_shared(BerthBlobPlace *place, GHashTable *shared, GError **
         return FALSE;
     }
     place->content = g_bytes_ref(content);
-    place->is_new = TRUE;
     return TRUE;
 }
 
@@ -113,7 +110,6 @@ static gboolean look_up(BerthBlobPlace *place, BerthStore *store, GError **error
     if (stored) {
         g_clear_pointer(&place->content, g_bytes_unref);
         place->content = g_steal_pointer(&stored);
-        place->is_new = FALSE;
     }
     return TRUE;
 }

@@ -17,7 +17,6 @@ typedef struct {
     guint8 digest[BERTH_SHA256_BYTES];
     guint64 size_bytes;
     GBytes *content;     /* if at hand: inline, or in the store */
-    gboolean is_new;     /* content came with the request: to be put into the store */
     gboolean to_storage; /* must be in storage: too large to travel, or not at hand */
 } BerthBlobPlace;
 

@@ -13,8 +13,9 @@
 #define SHA256_BYTES 32
 /* What is found, and removed, at a time. */
 #define JOBS_MAX   500u
-#define TASKS_MAX  2000u
+#define TASKS_MAX  500u
 #define EVENTS_MAX 20000u
+#define BLOBS_MAX  5000u
 
 void berth_store_old_free(BerthStoreOld *old)
 {
@@ -91,6 +92,22 @@ static gboolean take_tasks(StoreDb *db, Search *search, BerthStoreOldJob *old, g
     }
 }
 
+static gboolean count_events(StoreDb *db, guint64 job, guint limit, guint *out_n, GError **error)
+{
+    g_autoptr(StoreStatement) select = store_db_statement(
+        db, "SELECT count(*) FROM (SELECT 1 FROM event WHERE job = ?1 AND job <> 0 LIMIT ?2)",
+        error);
+    gboolean row = FALSE;
+    if (select == NULL)
+        return FALSE;
+    store_bind_uint64(select, 1, job);
+    store_bind_uint64(select, 2, limit);
+    if (!store_db_step(db, select, "count the events of an old job", &row, error))
+        return FALSE;
+    *out_n = row ? (guint)sqlite3_column_int64(select, 0) : 0;
+    return TRUE;
+}
+
 /* Likewise of events. */
 static gboolean take_events(StoreDb *db, Search *search, BerthStoreOldJob *old, guint64 last,
                             gboolean *out_more, GError **error)
@@ -99,8 +116,9 @@ static gboolean take_events(StoreDb *db, Search *search, BerthStoreOldJob *old, 
         db, "SELECT seq FROM event WHERE job = ?1 AND job <> 0 ORDER BY seq LIMIT 1 OFFSET ?2",
         error);
     guint room = EVENTS_MAX - MIN(search->n_events, EVENTS_MAX);
+    guint n = 0;
     gboolean row = FALSE;
-    if (select == NULL)
+    if (select == NULL || !count_events(db, old->job, room, &n, error))
         return FALSE;
     store_bind_uint64(select, 1, old->job);
     store_bind_uint64(select, 2, room);
@@ -108,17 +126,15 @@ static gboolean take_events(StoreDb *db, Search *search, BerthStoreOldJob *old, 
         return FALSE;
     *out_more = row;
     old->events_to = row ? (guint64)sqlite3_column_int64(select, 0) - 1 : last;
-    /* How many there are matters only where there are many. */
-    search->n_events +=
-        row ? room : (guint)MIN(old->events_to - MIN(old->events_to, old->events_from) + 1, room);
+    search->n_events += n;
     return TRUE;
 }
 
 /* *OUT_FULL: it is more than goes at a time, or the last that fits. */
-static gboolean take(StoreDb *db, Search *search, guint64 job, guint64 first, guint64 last,
-                     gboolean *out_full, GError **error)
+static gboolean take(StoreDb *db, Search *search, guint64 job, guint64 last, gboolean *out_full,
+                     GError **error)
 {
-    BerthStoreOldJob old = {.job = job, .events_from = first};
+    BerthStoreOldJob old = {.job = job};
     gboolean more_tasks = FALSE, more_events = FALSE;
     if (!take_tasks(db, search, &old, &more_tasks, error) ||
         !take_events(db, search, &old, last, &more_events, error))
@@ -154,8 +170,7 @@ static gboolean find_old(StoreDb *db, gpointer data, GError **error)
             return FALSE;
         if (first > search->before_seq)
             break;
-        if (!is_open && last <= search->before_seq &&
-            !take(db, search, job, first, last, &is_full, error))
+        if (!is_open && last <= search->before_seq && !take(db, search, job, last, &is_full, error))
             return FALSE;
     }
     search->out->is_last = !is_full;

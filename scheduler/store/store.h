@@ -75,11 +75,10 @@ gboolean berth_store_load(BerthStore *store, const BerthStoreLoader *loader, gpo
 /* A job that has ended long ago, or a part of what there is of it (see berth_store_find_old()). */
 typedef struct {
     guint64 job;
-    guint32 n_tasks;     /* records of tasks: */
-    guint32 tasks_to;    /* those up to this one */
-    guint64 events_from; /* its events: from this one */
-    guint64 events_to;   /* up to this one; 0 = none */
-    gboolean is_whole;   /* there is nothing else of it */
+    guint32 n_tasks;   /* records of tasks: */
+    guint32 tasks_to;  /* those up to this one */
+    guint64 events_to; /* its events: those up to this one */
+    gboolean is_whole; /* there is nothing else of it */
 } BerthStoreOldJob;
 
 typedef struct BerthStoreBatch BerthStoreBatch;
@@ -206,5 +205,5 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthStoreOld, berth_store_old_free)
  * holding others up, of a large one a part, which is the last then. (transfer full) */
 BerthStoreOld *berth_store_find_old(BerthStore *store, guint64 before_seq, guint64 after_job,
                                     GError **error);
-/* Digests of blobs in the database that no job names; one that is being submitted may be about to. (GPtrArray of GBytes, owning) */
+/* Digests of some thousands of blobs in the database that no job names; one that is being submitted may be about to. (GPtrArray of GBytes, owning) */
 GPtrArray *berth_store_list_unused_blobs(BerthStore *store, GError **error);

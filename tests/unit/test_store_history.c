@@ -154,14 +154,14 @@ static void large_job_goes_in_parts(void **state)
         if (part->jobs->len == 0)
             break;
         assert_int_equal(part->jobs->len, 1);
-        assert_int_equal(job_at(part, 0)->is_whole, n_parts == 2);
-        assert_int_equal(job_at(part, 0)->n_tasks, n_parts < 2 ? 2000 : 500);
+        assert_int_equal(job_at(part, 0)->is_whole, n_parts == 8);
+        assert_int_equal(job_at(part, 0)->n_tasks, 500);
         assert_true(is_there(env, 1));
         n_guests += part->guests->len;
         after_job = part->after_job;
         remove_all(env, part);
     }
-    assert_int_equal(n_parts, 3);
+    assert_int_equal(n_parts, 9);
     assert_int_equal(n_guests, 2250);
     assert_false(is_there(env, 1));
     assert_int_equal(n_events(env), 1);
