@@ -153,6 +153,24 @@ static void one_user_cannot_take_all_connections(void **state)
     submit_as(bob, &spec);
 }
 
+/* Each connection would begin with as many as there may be in a second. */
+static void requests_count_over_a_users_connections(void **state)
+{
+    BerthdTest *test = *state;
+    Berth__InfoRequest request = BERTH__INFO_REQUEST__INIT;
+    gboolean is_said = FALSE;
+    for (guint i = 0; i < 20 && !is_said; i++) {
+        g_autoptr(GError) error = NULL;
+        g_autoptr(BerthRpcPeer) alice = berthd_fixture_connect_as(test->berthd, ALICE, NO_GROUP);
+        g_autoptr(ProtobufCMessage) reply = berth_rpc_peer_call(
+            alice, &berth__server__descriptor, "Info", &request.base, 30000, &error);
+        assert_no_error(error);
+        g_autofree char *log = berthd_fixture_log(test->berthd);
+        is_said = strstr(log, "asks more than 1 times a second") != NULL;
+    }
+    assert_true(is_said);
+}
+
 static const char secret[] = "/home/alice/secret/tool: no such file";
 
 static void assert_shown(const Berth__Job *job, gboolean is_shown)
@@ -243,6 +261,11 @@ static int setup_two_connections(void **state)
     return berthd_test_setup_with(state, "[limits]\nuser_connections_max = 2\n");
 }
 
+static int setup_one_request_per_sec(void **state)
+{
+    return berthd_test_setup_with(state, "[limits]\nuser_requests_per_sec = 1\n");
+}
+
 #define USERS_TEST(function)                                                                       \
     cmocka_unit_test_setup_teardown(function, setup_two_connections, berthd_test_teardown)
 
@@ -256,6 +279,8 @@ int main(void)
         USERS_TEST(what_a_job_runs_is_its_owners),
         USERS_TEST(one_user_cannot_take_all_connections),
         USERS_TEST(output_is_written_with_the_users_rights),
+        cmocka_unit_test_setup_teardown(requests_count_over_a_users_connections,
+                                        setup_one_request_per_sec, berthd_test_teardown),
     };
     if (geteuid() != 0) {
         return 77;
