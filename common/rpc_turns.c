@@ -13,6 +13,8 @@
 #define FILL_MSEC 10u
 /* Turns are given for so long before the loop looks at the sockets again, where somebody may wait who goes first. */
 #define SLICE_USEC 1000
+/* And when the loop has nothing else to do: answers that are on their way come first. One that always has waits no longer. */
+#define IDLE_MSEC 5u
 
 struct BerthRpcTurns {
     guint refs;
@@ -22,6 +24,7 @@ struct BerthRpcTurns {
     GQueue ring; /* BerthRpcTurnUser.link: whose turn is next */
     GQueue dry;  /* BerthRpcTurnUser.link: who has no tokens */
     GSource *wake;
+    GSource *late; /* does what WAKE is for */
     GSource *slow;
     GSource *fill;
     BerthRpcTurnsDryFunc dry_func;
@@ -54,6 +57,7 @@ void berth_rpc_turns_unref(BerthRpcTurns *turns)
     if (turns == NULL || --turns->refs > 0)
         return;
     berth_rpc_timer_clear(&turns->wake);
+    berth_rpc_timer_clear(&turns->late);
     berth_rpc_timer_clear(&turns->slow);
     berth_rpc_timer_clear(&turns->fill);
     g_main_context_unref(turns->context);
@@ -140,6 +144,7 @@ static gboolean on_wake(gpointer data)
 {
     BerthRpcTurns *turns = turns_ref(data);
     berth_rpc_timer_clear(&turns->wake);
+    berth_rpc_timer_clear(&turns->late);
     gint64 end_usec = g_get_monotonic_time() + SLICE_USEC;
     BerthRpcTurnUser *user;
     while ((user = next_user(turns)) != NULL) {
@@ -183,8 +188,11 @@ static gboolean on_fill(gpointer data)
 static void schedule(BerthRpcTurns *turns)
 {
     gboolean is_somebodys_turn = next_user(turns) != NULL;
-    if (is_somebodys_turn && turns->wake == NULL)
+    if (is_somebodys_turn && turns->wake == NULL) {
         turns->wake = berth_rpc_timer_start(turns->context, 0, on_wake, turns);
+        g_source_set_priority(turns->wake, G_PRIORITY_DEFAULT_IDLE);
+        turns->late = berth_rpc_timer_start(turns->context, IDLE_MSEC, on_wake, turns);
+    }
     if (turns->ring.length > 0 && !is_somebodys_turn && turns->slow == NULL)
         turns->slow = berth_rpc_timer_start(turns->context, SLOW_MSEC, on_slow, turns);
     if (turns->dry.length > 0 && turns->fill == NULL)

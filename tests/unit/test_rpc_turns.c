@@ -239,6 +239,24 @@ static void stream_makes_room_once_it_has_begun(void **state)
     assert_int_equal(test->server->held, OPEN_MAX + 1);
 }
 
+static gboolean keep_busy(gpointer count)
+{
+    (*(guint *)count)++;
+    return G_SOURCE_CONTINUE;
+}
+
+/* As by somebody who always has something to say that takes no turn. */
+static void loop_that_is_never_idle_keeps_nobody_waiting(void **state)
+{
+    Test *test = *state;
+    guint count = 0;
+    guint busy = g_timeout_add(0, keep_busy, &count); /* of the priority of sockets */
+    ask(&test->wires[0][0], 2);
+    run_until(test->server->held == 2);
+    g_source_remove(busy);
+    assert_true(count > 0);
+}
+
 static guint n_open_of(const Test *test, const Wire *wire)
 {
     guint n = 0;
@@ -305,6 +323,7 @@ int main(void)
         TEST(all_are_answered_in_the_order_of_their_connection),
         TEST(call_that_takes_long_makes_room),
         TEST(stream_makes_room_once_it_has_begun),
+        TEST(loop_that_is_never_idle_keeps_nobody_waiting),
         TEST(connection_that_ends_while_it_waits_is_passed_by),
         cmocka_unit_test_setup_teardown(user_with_a_rate_waits_for_tokens, setup_rated, teardown),
     };
