@@ -70,7 +70,7 @@ static void job_at_its_time_limit_is_let_go_on_by_nothing_else(void **state)
                      "freeze 1 disk op ! has used all of its time limit\n"
                      "resize 1 v=2 ! does not run\n"
                      "migrate 1 ! does not run\n"
-                     "hold 1 ! is running\n"
+                     "hold 1 ! does not wait\n"
                      "? 1 SUSPENDED time-limit none\n");
     /* But it may go on from before it. */
     run("node 1 4 1000\n"
