@@ -12,8 +12,7 @@
  * once, and thousands of usual ones. */
 #define USER_BUDGET_BYTES (64u << 20)
 /* Calls that are dealt with at a time, and one of each user. They wait for each other in the queues of workers and of the
- * store: beside a hundred users who submit without end the slowest of a hundred submissions of another takes 18 times as long as
- * alone without such a limit, 3.7 with 64, 1.5 with 16 (bench/hostile). */
+ * store, and whoever asks for little waits with them: bench/hostile says how long. */
 #define CALLS_MAX 16u
 
 struct BerthClients {
