@@ -170,15 +170,21 @@ static void checkpoint_is_taken_and_kept(void **state)
     assert_string_equal(event_of(test, BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED)->user, "root");
 }
 
+/* The first `times` checkpoints of the job, one after the other. */
+static void checkpoint_times(Test *test, guint times)
+{
+    for (guint i = 1; i <= times; i++) {
+        checkpoint(test);
+        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
+    }
+}
+
 static void newest_are_kept_and_one_is_removed_on_request(void **state)
 {
     Test *test = *state;
     Berth__RemoveCheckpointRequest request = BERTH__REMOVE_CHECKPOINT_REQUEST__INIT;
     request.job = test->job;
-    for (guint i = 1; i <= 3; i++) {
-        checkpoint(test);
-        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
-    }
+    checkpoint_times(test, 3);
     assert_non_null(
         strstr(event_of(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED)->text, "1: newer"));
     g_autoptr(Berth__Job) kept = get(test);
@@ -436,10 +442,7 @@ static void restore_puts_a_job_back(void **state)
     g_autoptr(GError) none =
         berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Restore", &request.base);
     assert_berth_error(none, BERTH_ERROR_FAILED_PRECONDITION, "has no checkpoint");
-    for (guint i = 1; i <= 2; i++) {
-        checkpoint(test);
-        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
-    }
+    checkpoint_times(test, 2);
     request.checkpoint = 7;
     g_autoptr(GError) unknown =
         berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor, "Restore", &request.base);
@@ -468,10 +471,7 @@ static void restore_to_a_later_one_than_that_which_is_being_restored_is_refused(
     Test *test = *state;
     Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
     request.job = test->job;
-    for (guint i = 1; i <= 3; i++) {
-        checkpoint(test);
-        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
-    }
+    checkpoint_times(test, 3);
     test->plan.boot_msec = 3600000;
     request.checkpoint = 2;
     ask(test, "Restore", &request.base);
@@ -502,10 +502,7 @@ static void restore_from_a_torn_checkpoint_is_told_as_failed(void **state)
     Berth__RestoreRequest request = BERTH__RESTORE_REQUEST__INIT;
     request.job = test->job;
     request.checkpoint = 1;
-    for (guint i = 1; i <= 2; i++) {
-        checkpoint(test);
-        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
-    }
+    checkpoint_times(test, 2);
     test->plan.refuse = BERTH__START_GUEST_REPLY__FAULT__JOB;
     ask(test, "Restore", &request.base);
     wait_for(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED, 1);
@@ -646,10 +643,7 @@ static void old_ones_of_a_job_on_disk_go_at_once(void **state)
     Test *test = *state;
     Berth__ThawRequest thaw = BERTH__THAW_REQUEST__INIT;
     thaw.job = test->job;
-    for (guint i = 1; i <= 2; i++) {
-        checkpoint(test);
-        wait_for(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED, i);
-    }
+    checkpoint_times(test, 2);
     freeze_to_disk(test);
     wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
     assert_non_null(
