@@ -467,6 +467,7 @@ static void save(BerthGuest *guest)
     checkpoint->is_saving = TRUE;
     if (guest->context->use_kvm && !checkpoint->frozen)
         look_later(checkpoint);
+    berth_memory_pipe_asked(checkpoint->pipe);
     berth_hypervisor_save_async(guest->context->hypervisor, guest->name,
                                 berth_memory_pipe_path(checkpoint->pipe), on_saved, checkpoint);
     berth_guest_ref(guest);
@@ -597,7 +598,9 @@ static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
     }
     if (checkpoint->writer != NULL)
         proceed(checkpoint);
-    else if (!checkpoint->is_preparing && !checkpoint->is_saving)
+    else if (checkpoint->is_saving) /* QEMU, which may not write, sees no end of the FIFO */
+        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name, 0);
+    else if (!checkpoint->is_preparing)
         let_go(checkpoint);
 }
 

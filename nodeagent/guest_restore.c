@@ -369,6 +369,7 @@ static gboolean on_opened(gpointer data)
         return G_SOURCE_REMOVE;
     }
     restore->is_restoring = TRUE;
+    berth_memory_pipe_asked(restore->pipe);
     berth_hypervisor_restore_async(guest->context->hypervisor, guest->name, restore->xml,
                                    berth_memory_pipe_path(restore->pipe), on_restored, restore);
     return G_SOURCE_REMOVE;

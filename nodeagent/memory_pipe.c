@@ -24,9 +24,12 @@
 #define PIPE_BYTES (1 << 20)
 #define PREFIX     "memory-"
 /* Values of the eventfd, which adds them up; the larger ones count more. */
-#define GIVE_UP 1u
-#define END     (1u << 8)
-#define STOP    (1u << 16)
+#define ASKED   1u
+#define GIVE_UP (1u << 8)
+#define END     (1u << 16)
+#define STOP    (1u << 24)
+/* For so long libvirt may do nothing at the FIFO: it waits for half of that for a domain that is busy. */
+#define STALL_MSEC 60000
 /* How often a libvirt that is to fail is looked after. */
 #define LET_FAIL_MSEC 100
 /* Of libvirt's header: what differs between its two copies. */
@@ -38,8 +41,9 @@ struct BerthMemoryPipe {
     gatomicrefcount refs;
     char *dir;
     char *path;
-    int fd;    /* the worker's; -1: closed */
-    int event; /* from the loop to the worker */
+    int fd;            /* the worker's; -1: closed */
+    gboolean is_asked; /* the worker's: it has heard that libvirt was */
+    int event;         /* from the loop to the worker */
 };
 
 static void close_fd(int *fd)
@@ -126,6 +130,11 @@ static void tell(BerthMemoryPipe *pipe, guint64 value)
     g_assert(written == sizeof value);
 }
 
+void berth_memory_pipe_asked(BerthMemoryPipe *pipe)
+{
+    tell(pipe, ASKED);
+}
+
 void berth_memory_pipe_end(BerthMemoryPipe *pipe)
 {
     tell(pipe, END);
@@ -144,23 +153,42 @@ void berth_memory_pipe_give_up(BerthMemoryPipe *pipe)
 /* --- waiting -------------------------------------------------------------------------------- */
 
 typedef enum {
-    NOTHING, /* but that the FIFO is ready, or that the time is over */
+    NOTHING, /* but that the FIFO is ready */
+    TIME_IS_OVER,
+    IS_ASKED,
     GIVEN_UP,
     ENDED,
     STOPPED,
 } News;
+
+static News read_news(int event)
+{
+    guint64 value = 0;
+    if (read(event, &value, sizeof value) < 0)
+        return NOTHING;
+    return value >= STOP ? STOPPED : value >= END ? ENDED : value >= GIVE_UP ? GIVEN_UP : IS_ASKED;
+}
 
 /* Until EVENTS, or news of the loop, which count more. */
 static News wait_for(BerthMemoryPipe *pipe, short events, int timeout_msec)
 {
     struct pollfd fds[] = {{pipe->event, POLLIN, 0}, {pipe->fd, events, 0}};
     nfds_t n = events == 0 ? 1 : 2;
-    while (poll(fds, n, timeout_msec) < 0 && errno == EINTR)
+    int ready;
+    while ((ready = poll(fds, n, timeout_msec)) < 0 && errno == EINTR)
         ;
-    guint64 value = 0;
-    if ((fds[0].revents & POLLIN) == 0 || read(pipe->event, &value, sizeof value) < 0)
-        return NOTHING;
-    return value >= STOP ? STOPPED : value >= END ? ENDED : GIVEN_UP;
+    if (ready == 0)
+        return TIME_IS_OVER;
+    return (fds[0].revents & POLLIN) != 0 ? read_news(pipe->event) : NOTHING;
+}
+
+/* The time counts from when libvirt was asked. */
+static News wait_for_libvirt(BerthMemoryPipe *pipe, short events)
+{
+    News news;
+    while ((news = wait_for(pipe, events, pipe->is_asked ? STALL_MSEC : -1)) == IS_ASKED)
+        pipe->is_asked = TRUE;
+    return news;
 }
 
 /* NEWS: the last that there was. Until the loop has news of libvirt, which may come to the FIFO at any time until then:
@@ -176,10 +204,17 @@ static void let_fail(BerthMemoryPipe *pipe, News news)
     }
 }
 
-static gboolean fail_given_up(GError **error)
+/* It was to be NOTHING, or ENDED. */
+static gboolean fail(News news, GError **error)
 {
-    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
-                        "the guest's memory is not wanted any more");
+    if (news == TIME_IS_OVER)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL,
+                    "libvirt has done nothing for %d s with the guest's memory: its log and "
+                    "QEMU's may say why",
+                    STALL_MSEC / 1000);
+    else
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
+                            "the guest's memory is not wanted any more");
     return FALSE;
 }
 
@@ -243,9 +278,9 @@ static gboolean receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer, GB
     g_autofree guint8 *buffer = g_malloc(PIPE_BYTES);
     Ends ends = {.bytes = 0};
     while (*news == NOTHING) {
-        *news = wait_for(pipe, POLLIN, -1);
-        if (*news == GIVEN_UP || *news == STOPPED)
-            return fail_given_up(error);
+        *news = wait_for_libvirt(pipe, POLLIN);
+        if (*news != NOTHING && *news != ENDED)
+            return fail(*news, error);
         if (!take_all(pipe, writer, buffer, &ends, error))
             return FALSE;
     }
@@ -271,9 +306,9 @@ static gboolean give_piece(BerthMemoryPipe *pipe, GBytes *piece, News *news, GEr
     gsize length = 0;
     const guint8 *data = g_bytes_get_data(piece, &length);
     while (length > 0 && *news == NOTHING) {
-        *news = wait_for(pipe, POLLOUT, -1);
-        if (*news == GIVEN_UP || *news == STOPPED)
-            return fail_given_up(error);
+        *news = wait_for_libvirt(pipe, POLLOUT);
+        if (*news != NOTHING && *news != ENDED)
+            return fail(*news, error);
         ssize_t written = *news == ENDED ? 0 : write(pipe->fd, data, length);
         if (written < 0 && errno != EAGAIN && errno != EINTR) {
             berth_set_error_errno(error, errno, "cannot write to %s", pipe->path);
@@ -293,8 +328,9 @@ static gboolean send_all(BerthMemoryPipe *pipe, BerthCheckpointReader *reader, N
         if (piece == NULL)
             return FALSE;
         if (g_bytes_get_size(piece) == 0) { /* libvirt has still to read what is in the FIFO */
-            *news = wait_for(pipe, 0, -1);
-            return *news == ENDED || fail_given_up(error);
+            while ((*news = wait_for(pipe, 0, -1)) == IS_ASKED)
+                ;
+            return *news == ENDED || fail(*news, error);
         }
         if (!give_piece(pipe, piece, news, error))
             return FALSE;

@@ -24,6 +24,8 @@ const char *berth_memory_pipe_path(const BerthMemoryPipe *pipe);
 /* Removes those that an agent before us has left in RUN_DIR; a libvirt that waits at one of them fails. */
 void berth_memory_pipe_sweep(const char *run_dir);
 
+/* From the loop: libvirt is asked now to save or to load. */
+void berth_memory_pipe_asked(BerthMemoryPipe *pipe);
 /* From the loop: libvirt has done all that it will, or has failed, or is not asked at all. One of the two has to be told:
  * a worker waits for it, also when it has failed. */
 void berth_memory_pipe_end(BerthMemoryPipe *pipe);
@@ -33,11 +35,12 @@ void berth_memory_pipe_give_up(BerthMemoryPipe *pipe);
 
 /* For a worker: takes what libvirt writes until its end, and gives the first header the place of which the last one is.
  * *OUT_HEADER (transfer full) for berth_checkpoint_writer_finish(). Fails as berth_checkpoint_writer_append(), with
- * CANCELLED if it was given up, and with INTERNAL if this is not how libvirt saves. libvirt fails then, too. */
+ * CANCELLED if it was given up, and with INTERNAL if this is not how libvirt saves, or if it was asked to and has written
+ * nothing for a minute. libvirt fails then, too. */
 #define BERTH_MEMORY_HEADER_BYTES 92
 gboolean berth_memory_pipe_receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer,
                                    GBytes **out_header, GError **error);
-/* For a worker: gives libvirt what it reads until its end. Fails as berth_checkpoint_reader_next(); libvirt fails then,
- * too. */
+/* For a worker: gives libvirt what it reads until its end. Fails as berth_checkpoint_reader_next(), and with INTERNAL if
+ * libvirt was asked to load it and reads nothing for a minute; libvirt fails then, too. */
 gboolean berth_memory_pipe_send(BerthMemoryPipe *pipe, BerthCheckpointReader *reader,
                                 GError **error);

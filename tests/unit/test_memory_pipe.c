@@ -169,6 +169,17 @@ static gboolean is_empty(const char *dir)
     return g_dir_read_name(opened) == NULL;
 }
 
+/* The worker waits for libvirt's end, and would look after it for a minute. */
+static void await_looks(const Worker *worker)
+{
+    gint64 deadline = g_get_monotonic_time() + 180 * G_USEC_PER_SEC;
+    while (g_atomic_int_get(&looks) < LOOKS && !g_atomic_int_get(&worker->is_done) &&
+           g_get_monotonic_time() < deadline)
+        g_thread_yield();
+    assert_true(g_atomic_int_get(&looks) >= LOOKS);
+    assert_false(g_atomic_int_get(&worker->is_done));
+}
+
 /* --- tests ----------------------------------------------------------------------------------- */
 
 static void save_arrives_with_its_last_header(void **state)
@@ -242,15 +253,32 @@ static void libvirt_that_comes_late_after_it_was_given_up_fails(void **state)
     Libvirt libvirt = {.path = berth_memory_pipe_path(worker.pipe)};
     berth_memory_pipe_give_up(worker.pipe);
     GThread *thread = g_thread_new("work", work, &worker);
-    while (g_atomic_int_get(&looks) < LOOKS && !g_atomic_int_get(&worker.is_done))
-        g_thread_yield();
-    assert_false(g_atomic_int_get(&worker.is_done));
+    await_looks(&worker);
     g_thread_join(g_thread_new("libvirt", save, &libvirt));
     assert_int_equal(libvirt.err, EPIPE);
     berth_memory_pipe_stop(worker.pipe);
     g_thread_join(thread);
     assert_berth_error(worker.error, BERTH_ERROR_CANCELLED, "not wanted");
     worker_clear(&worker);
+}
+
+/* The guest would stand still for as long. Nobody has asked it in the first minutes. */
+static void libvirt_that_does_nothing_is_not_waited_for(void **state)
+{
+    for (guint i = 0; i < 2; i++) {
+        Worker worker = {.pipe = make_pipe(*state), .sends = i == 1};
+        GThread *thread = g_thread_new("work", work, &worker);
+        g_usleep(20000);
+        assert_false(g_atomic_int_get(&worker.is_done));
+        assert_int_equal(g_atomic_int_get(&looks), 0);
+        berth_memory_pipe_asked(worker.pipe);
+        await_looks(&worker);
+        berth_memory_pipe_stop(worker.pipe);
+        g_thread_join(thread);
+        assert_berth_error(worker.error, BERTH_ERROR_INTERNAL, "nothing for 60 s");
+        worker_clear(&worker);
+        g_atomic_int_set(&looks, 0);
+    }
 }
 
 static void memory_is_given_until_libvirt_has_enough(void **state)
@@ -300,6 +328,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(libvirt_that_comes_after_it_was_given_up_fails, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(libvirt_that_comes_late_after_it_was_given_up_fails, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(libvirt_that_does_nothing_is_not_waited_for, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(memory_is_given_until_libvirt_has_enough, setup, teardown),
         cmocka_unit_test_setup_teardown(sweep_lets_nobody_wait, setup, teardown),
