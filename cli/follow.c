@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns what waits for output. The daemon streams it; only why a job is pending is asked for (pending_note.h). */
+/* Owns what waits for output. The daemon streams it; only why a job is pending is asked for (wait_note.h). */
 #include "cli/follow.h"
 
-#include "cli/pending_note.h"
+#include "cli/wait_note.h"
 #include "common/error.h"
 #include "common/id.h"
 
@@ -160,9 +160,9 @@ gboolean berth_follow_logs(BerthCli *cli, const BerthFollow *follow, gboolean *o
                            GError **error)
 {
     Position position = {.follow = follow};
-    g_autoptr(BerthPendingNote) note = NULL;
+    g_autoptr(BerthWaitNote) note = NULL;
     if (follow->follow)
-        note = berth_pending_note_new(cli, follow->job, follow->of_array ? &follow->task : NULL);
+        note = berth_wait_note_new(cli, follow->job, follow->of_array ? &follow->task : NULL, TRUE);
     *out_no_reader = FALSE;
     if (!berth_cli_persist(cli, follow->follow, read_logs, &position, error))
         return FALSE;

@@ -8,6 +8,7 @@
 #include "cli/job_op.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
+#include "cli/wait_note.h"
 #include "common/error.h"
 #include "common/ranges.h"
 #include "common/types.h"
@@ -237,6 +238,8 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
 static gboolean freeze_one(BerthCli *cli, const Freeze *wanted, GError **error)
 {
     Freeze freeze = *wanted;
+    g_autoptr(BerthWaitNote) note =
+        freeze.waits ? berth_wait_note_new_of(cli, freeze.job, freeze.tasks) : NULL;
     if (!berth_cli_persist(cli, FALSE, attempt, &freeze, error))
         return FALSE;
     if (freeze.failure != NULL) {

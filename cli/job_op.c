@@ -5,6 +5,7 @@
 
 #include "cli/job_get.h"
 #include "cli/tasks.h"
+#include "cli/wait_note.h"
 #include "common/error.h"
 #include "common/types.h"
 
@@ -161,6 +162,8 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
 
 gboolean berth_job_op_run(BerthJobOp *op, GError **error)
 {
+    g_autoptr(BerthWaitNote) note =
+        op->waits ? berth_wait_note_new_of(op->cli, op->job, op->tasks) : NULL;
     if (!berth_cli_persist(op->cli, FALSE, attempt, op, error))
         return FALSE;
     if (op->failure == NULL)

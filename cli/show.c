@@ -216,6 +216,14 @@ static void print_held_back(const Berth__Task *task)
                            "since %s: its node is short of memory, and it runs in slack", since);
 }
 
+/* Nobody hears of it. */
+static void print_away(const Berth__Task *task)
+{
+    g_autofree char *since = berth_format_time(task->away_usec);
+    if (since != NULL)
+        berth_print_fieldf("Away", "since %s: its node has no session", since);
+}
+
 /* In what it is, if that is not its own. */
 static void print_slack(const Berth__Task *task)
 {
@@ -276,6 +284,7 @@ static void print_task(const Berth__Task *task)
         berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
     print_stop(task);
     berth_print_field("Node", task->node);
+    print_away(task);
     if (task->migration != NULL)
         print_migration(task);
     print_size(task);

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "scheduler/core/look.h"
+#include "scheduler/daemon/job_view.h"
 #include "scheduler/daemon/pb.h"
 
 typedef struct {
@@ -83,16 +84,6 @@ static void tell_wait(BerthDaemon *daemon, BerthCoreWait *wait, Answer *answer)
     tell_plan(daemon, wait, answer);
 }
 
-/* Since when nobody hears of its guest; 0: its node has a session, or it has none. */
-static guint64 away_usec(BerthDaemon *daemon, const BerthCoreTask *task)
-{
-    BerthCoreNode node;
-    if (task->phase == BERTH_GUEST_NONE || !berth_core_get_node(daemon->core, task->node, &node) ||
-        node.state == BERTH_NODE_UP)
-        return 0;
-    return (guint64)MAX(node.since_usec, 1);
-}
-
 void berth_explain_answer(BerthDaemon *daemon, const Berth__ExplainRequest *request,
                           BerthRpcCall *call)
 {
@@ -108,7 +99,7 @@ void berth_explain_answer(BerthDaemon *daemon, const Berth__ExplainRequest *requ
     }
     answer.message.now_usec = (guint64)berth_engine_now_usec(daemon->engine);
     answer.message.state = (Berth__JobState)task.state;
-    answer.message.away_usec = away_usec(daemon, &task);
+    answer.message.away_usec = berth_job_view_away_usec(daemon, &task);
     answer.message.next_look_usec = (guint64)berth_core_next_look_usec(daemon->core);
     if (berth_core_get_wait(daemon->core, request->job, request->task, &wait))
         tell_wait(daemon, &wait, &answer);

@@ -5,7 +5,6 @@
 #include "scheduler/daemon/job_view.h"
 
 #include "common/ranges.h"
-#include "scheduler/core/look.h"
 #include "scheduler/daemon/job_requests.h"
 #include "scheduler/daemon/reason_text.h"
 
@@ -74,6 +73,22 @@ void berth_job_view_measure(BerthDaemon *daemon, guint32 guest_index, Berth__Tas
     task->used_milli = guest.used_milli;
     task->predicted_milli = guest.predicted_milli;
     task->predicted_mib = guest.predicted_mib;
+}
+
+guint64 berth_job_view_away_usec(BerthDaemon *daemon, const BerthCoreTask *task)
+{
+    BerthCoreNode node;
+    if (task->phase == BERTH_GUEST_NONE || !berth_core_get_node(daemon->core, task->node, &node) ||
+        node.state == BERTH_NODE_UP)
+        return 0;
+    return (guint64)MAX(node.since_usec, 1);
+}
+
+static void refresh_away(BerthDaemon *daemon, Berth__Task *task)
+{
+    BerthCoreTask known;
+    if (berth_core_get_task(daemon->core, task->job, task->index, &known))
+        task->away_usec = berth_job_view_away_usec(daemon, &known);
 }
 
 static void refresh_usage(BerthDaemon *daemon, Berth__Task *task, const BerthTaskEntry *entry)
@@ -178,8 +193,10 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
             refresh_stop(job, task, entry);
             refresh_usage(daemon, task, entry);
+            refresh_away(daemon, task);
         } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
             refresh_usage(daemon, task, entry);
+            refresh_away(daemon, task);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
             /* Once more for what an older release has stored. */
             task->output_pending |= entry->wants_output;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #pragma once
 
+#include "scheduler/core/look.h"
 #include "scheduler/daemon/daemon.h"
 #include "scheduler/daemon/pb.h"
 
@@ -12,6 +13,8 @@ void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted
 void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job);
 /* Fills in what the core was told and predicts of the guest GUEST of TASK. */
 void berth_job_view_measure(BerthDaemon *daemon, guint32 guest, Berth__Task *task);
+/* Since when TASK's node has had no session, so that nobody hears of its guest; 0: it has one, or the task no guest. */
+guint64 berth_job_view_away_usec(BerthDaemon *daemon, const BerthCoreTask *task);
 /* Takes away what WHO may not see of somebody else's job: its specification, what its guest wrote,
  * what names its files or command, and what was asked of it. */
 void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth__Job *job);

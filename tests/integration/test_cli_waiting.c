@@ -70,6 +70,34 @@ static void logs_of_waiting_job_say_why_if_they_follow(void **state)
     assert_int_equal(count(cli_err(cli), "\n"), 1);
 }
 
+/* Who wants something of it, and who reads its output. */
+static void who_waits_for_a_node_that_is_away_is_told(void **state)
+{
+    BerthdTest *test = *state;
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, fill_node(test));
+    g_autofree char *away = g_strdup_printf(": job %s: its node n1 has had no session since ", job);
+    static const char *const verbs[] = {"freeze", "thaw"};
+    g_autoptr(CliProcess) logs = CLI(test->berthd, "logs", "-f", job);
+    for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        g_autofree char *command = g_strdup_printf("\"$BERTH\" %s %s", verbs[i], job);
+        fake_agent_cut(test->agent);
+        g_autoptr(CliProcess) cli = CLI_SHELL(test->berthd, command);
+        run_until(strstr(cli_err(cli), away));
+        run_until(count(cli_err(logs), away) == i + 1);
+        g_autoptr(CliProcess) show = CLI(test->berthd, "show", job);
+        assert_cli_status(show, 0);
+        assert_contains(cli_out(show), "\nAway ");
+        fake_agent_heal(test->agent);
+        assert_cli_status(cli, 0);
+        assert_int_equal(count(cli_err(cli), "\n"), 1);
+    }
+    g_autoptr(CliProcess) show = CLI(test->berthd, "show", job);
+    assert_cli_status(show, 0);
+    assert_null(strstr(cli_out(show), "\nAway "));
+    cancel(test, g_ascii_strtoull(job, NULL, 10));
+    assert_cli_status(logs, 0);
+}
+
 static void submit_shows_progress_of_a_large_input_on_a_terminal_only(void **state)
 {
     BerthdTest *test = *state;
@@ -95,6 +123,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(run_of_waiting_job_says_why_and_again_when_it_is_another_reason),
         cmocka_unit_test(logs_of_waiting_job_say_why_if_they_follow),
+        cmocka_unit_test(who_waits_for_a_node_that_is_away_is_told),
         cmocka_unit_test(submit_shows_progress_of_a_large_input_on_a_terminal_only),
     };
     return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns the line that says why a job waits, or stands still. The reason changes without an event, so it is asked for:
- * less and less often, until the job has ended. */
-#include "cli/pending_note.h"
+/* Owns the lines that say what is waited for. That changes without an event of the job, so it is asked for: less and less
+ * often, until the job has ended. */
+#include "cli/wait_note.h"
 
 #include "cli/format.h"
 #include "cli/table.h"
@@ -16,7 +16,7 @@
 #define TIMEOUT_MSEC 60000u
 
 /* The owner has one reference, the request that is under way another. */
-struct BerthPendingNote {
+struct BerthWaitNote {
     BerthCli *cli;
     guint64 job;
     gboolean of_array; /* then of this task: */
@@ -24,24 +24,42 @@ struct BerthPendingNote {
     guint wait_msec; /* until it is asked next */
     guint timer;     /* 0 = none */
     GCancellable *cancellable;
-    Berth__Reason said; /* the newest that was printed; its details may change without a word */
+    gboolean tells_reason;
+    Berth__Reason said;     /* the newest that was printed; its details may change without a word */
+    guint64 said_away_usec; /* likewise */
 };
 
 static gboolean ask(gpointer user_data);
 
 static void clear(gpointer data)
 {
-    BerthPendingNote *note = data;
+    BerthWaitNote *note = data;
     g_object_unref(note->cancellable);
 }
 
-static void ask_later(BerthPendingNote *note)
+static void ask_later(BerthWaitNote *note)
 {
     note->timer = g_timeout_add(note->wait_msec, ask, note);
     note->wait_msec = MIN(note->wait_msec * 2, LONGEST_MSEC);
 }
 
-static void say(BerthPendingNote *note, const Berth__Task *task)
+static void say_away(BerthWaitNote *note, const Berth__Task *task)
+{
+    if (task->away_usec == note->said_away_usec)
+        return;
+    note->said_away_usec = task->away_usec;
+    if (task->away_usec == 0)
+        return;
+    g_autofree char *name = berth_task_name_format(note->job, note->of_array, note->task);
+    g_autofree char *node = berth_printable(task->node);
+    g_autofree char *since = berth_format_time(task->away_usec);
+    fprintf(stderr,
+            "%s: job %s: its node %s has had no session since %s, so it waits for that; if none "
+            "comes within node_timeout, the job goes on elsewhere\n",
+            g_get_prgname(), name, node, since);
+}
+
+static void say_reason(BerthWaitNote *note, const Berth__Task *task)
 {
     gboolean is_pending = task->state == BERTH__JOB_STATE__PENDING;
     if (!is_pending && task->state != BERTH__JOB_STATE__SUSPENDED) {
@@ -60,7 +78,7 @@ static void say(BerthPendingNote *note, const Berth__Task *task)
 
 static void on_answered(GObject *source, GAsyncResult *result, gpointer user_data)
 {
-    BerthPendingNote *note = user_data;
+    BerthWaitNote *note = user_data;
     Berth__Job *job = (Berth__Job *)berth_rpc_peer_call_finish(result, NULL);
     gboolean is_wanted = !g_cancellable_is_cancelled(note->cancellable);
     const Berth__Task *task = job != NULL && job->n_tasks > 0 ? job->tasks[0] : NULL;
@@ -69,7 +87,9 @@ static void on_answered(GObject *source, GAsyncResult *result, gpointer user_dat
     if (is_wanted && !has_ended)
         ask_later(note);
     if (is_wanted && task != NULL)
-        say(note, task);
+        say_away(note, task);
+    if (is_wanted && task != NULL && note->tells_reason)
+        say_reason(note, task);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
     g_rc_box_release_full(note, clear);
@@ -77,7 +97,7 @@ static void on_answered(GObject *source, GAsyncResult *result, gpointer user_dat
 
 static gboolean ask(gpointer user_data)
 {
-    BerthPendingNote *note = user_data;
+    BerthWaitNote *note = user_data;
     note->timer = 0;
     if (note->cli->peer == NULL || berth_rpc_peer_is_closed(note->cli->peer)) {
         ask_later(note);
@@ -95,20 +115,32 @@ static gboolean ask(gpointer user_data)
     return G_SOURCE_REMOVE;
 }
 
-BerthPendingNote *berth_pending_note_new(BerthCli *cli, guint64 job, const guint32 *task)
+BerthWaitNote *berth_wait_note_new(BerthCli *cli, guint64 job, const guint32 *task,
+                                   gboolean tells_reason)
 {
-    BerthPendingNote *note = g_rc_box_new0(BerthPendingNote);
+    BerthWaitNote *note = g_rc_box_new0(BerthWaitNote);
     note->cli = cli;
     note->job = job;
     note->of_array = task != NULL;
     note->task = task != NULL ? *task : 0;
+    note->tells_reason = tells_reason;
     note->wait_msec = FIRST_MSEC;
     note->cancellable = g_cancellable_new();
     ask_later(note);
     return note;
 }
 
-void berth_pending_note_free(BerthPendingNote *note)
+BerthWaitNote *berth_wait_note_new_of(BerthCli *cli, guint64 job, const BerthIndexSet *tasks)
+{
+    guint32 task = 0;
+    if (tasks == NULL)
+        return berth_wait_note_new(cli, job, NULL, FALSE);
+    if (berth_index_set_count(tasks) != 1 || !berth_index_set_next(tasks, 0, &task))
+        return NULL;
+    return berth_wait_note_new(cli, job, &task, FALSE);
+}
+
+void berth_wait_note_free(BerthWaitNote *note)
 {
     if (note->timer != 0)
         g_source_remove(note->timer);
