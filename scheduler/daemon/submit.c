@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns submissions from the request to its answer. The rules for a specification are
- * spec_check.c's, where blobs are kept is submit_blobs.c's, and whether the cluster can run it is
+ * spec_check.c's, what is looked up on workers submit_look.c's, and whether the cluster can run it is
  * the core's to say. Jobs that come in one call go the same way together, and each has an answer of its own.
  *
  * Invariant: a user's idempotency key leads to one job, whether the first request with it was
@@ -10,14 +10,13 @@
 #include "scheduler/daemon/submit.h"
 
 #include "common/error.h"
-#include "scheduler/daemon/blob_guard.h"
 #include "scheduler/daemon/dependencies.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/job_numbers.h"
 #include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/memory_bound.h"
 #include "scheduler/daemon/spec_check.h"
-#include "scheduler/daemon/submit_blobs.h"
+#include "scheduler/daemon/submit_internal.h"
 
 #include <string.h>
 
@@ -25,35 +24,9 @@
 #define JOBS_MAX      10000u /* in one call */
 
 struct BerthSubmissions {
-    GHashTable *by_key; /* "UID:KEY" -> Submission, while under way */
+    GHashTable *by_key; /* "UID:KEY" -> BerthSubmission, while under way */
     BerthMemoryBound *memory;
 };
-
-/* What came in one call, whose request is ours until it ends. */
-typedef struct {
-    BerthDaemon *daemon;
-    BerthRpcCall *call;
-    guint32 uid;
-    guint32 gid;
-    char *user;
-    const ProtobufCBinaryData *shared; /* contents of blobs that its jobs name, beside their own */
-    gsize n_shared;
-    GPtrArray *members; /* Submission, in their order, owned */
-    guint n_open;       /* of these, that have no answer yet */
-    gboolean is_many;   /* it is answered with a list */
-} Group;
-
-typedef struct {
-    Group *group;
-    const Berth__SubmitRequest *request;
-    char *user_key;    /* in by_key, or NULL */
-    GPtrArray *joined; /* Submission: of the same key, which get the same answer; or NULL */
-    Berth__JobSpec *spec;
-    BerthIndexSet *array; /* its indices; NULL = it is none */
-    GPtrArray *places;    /* BerthBlobPlace */
-    guint64 job;          /* the answer, or ... */
-    GError *error;
-} Submission;
 
 BerthSubmissions *berth_submissions_new(BerthDaemon *daemon)
 {
@@ -72,7 +45,7 @@ void berth_submissions_free(BerthSubmissions *submissions)
 
 static void submission_free(gpointer data)
 {
-    Submission *submission = data;
+    BerthSubmission *submission = data;
     if (submission->spec)
         berth__job_spec__free_unpacked(submission->spec, NULL);
     g_clear_pointer(&submission->array, berth_index_set_free);
@@ -85,9 +58,9 @@ static void submission_free(gpointer data)
 
 /* --- answers ----------------------------------------------------------------------------------- */
 
-static void reply_one(const Group *group)
+static void reply_one(const BerthSubmitGroup *group)
 {
-    const Submission *submission = g_ptr_array_index(group->members, 0);
+    const BerthSubmission *submission = g_ptr_array_index(group->members, 0);
     Berth__SubmitReply reply = BERTH__SUBMIT_REPLY__INIT;
     reply.job = submission->job;
     if (submission->error)
@@ -96,7 +69,7 @@ static void reply_one(const Group *group)
         berth_rpc_call_reply(group->call, &reply.base);
 }
 
-static void reply_many(const Group *group)
+static void reply_many(const BerthSubmitGroup *group)
 {
     guint n = group->members->len;
     g_autofree Berth__SubmitManyReply__Result *results = g_new(Berth__SubmitManyReply__Result, n);
@@ -105,7 +78,7 @@ static void reply_many(const Group *group)
     g_autofree Berth__Error *errors = g_new(Berth__Error, n);
     Berth__SubmitManyReply reply = BERTH__SUBMIT_MANY_REPLY__INIT;
     for (guint i = 0; i < n; i++) {
-        const Submission *submission = g_ptr_array_index(group->members, i);
+        const BerthSubmission *submission = g_ptr_array_index(group->members, i);
         berth__submit_many_reply__result__init(&results[i]);
         pointers[i] = &results[i];
         results[i].job = submission->job;
@@ -121,8 +94,7 @@ static void reply_many(const Group *group)
     berth_rpc_call_reply(group->call, &reply.base);
 }
 
-/* So many of its jobs have their answers. */
-static void group_close(Group *group, guint n)
+void berth_submit_group_close(BerthSubmitGroup *group, guint n)
 {
     group->n_open -= n;
     if (group->n_open > 0)
@@ -133,23 +105,24 @@ static void group_close(Group *group, guint n)
     g_free(group);
 }
 
-static void answer(Submission *submission, guint64 job, const GError *error)
+void berth_submission_answer(BerthSubmission *submission, guint64 job, const GError *error)
 {
-    Group *group = submission->group;
+    BerthSubmitGroup *group = submission->group;
     g_autoptr(GPtrArray) joined = g_steal_pointer(&submission->joined);
     submission->job = error ? 0 : job;
     submission->error = error ? g_error_copy(error) : NULL;
     if (submission->user_key)
         g_hash_table_remove(group->daemon->submissions->by_key, submission->user_key);
     for (guint i = 0; joined && i < joined->len; i++)
-        answer(g_ptr_array_index(joined, i), job, error);
-    group_close(group, 1);
+        berth_submission_answer(g_ptr_array_index(joined, i), job, error);
+    berth_submit_group_close(group, 1);
 }
 
-static void answer_all(GPtrArray *submissions, const GError *error)
+void berth_submissions_fail(GPtrArray *submissions, const GError *error)
 {
     for (guint i = 0; i < submissions->len; i++)
-        answer(g_ptr_array_index(submissions, i), 0, error);
+        berth_submission_answer(g_ptr_array_index(submissions, i), 0, error);
+    g_ptr_array_unref(submissions);
 }
 
 /* --- what can be said at once ----------------------------------------------------------------- */
@@ -176,7 +149,7 @@ static gboolean check_key(const char *key, GError **error)
 }
 
 /* What may have changed again by the time the job is decided on. */
-static gboolean check_present(const Submission *submission, GError **error)
+static gboolean check_present(const BerthSubmission *submission, GError **error)
 {
     BerthDaemon *daemon = submission->group->daemon;
     if (!berth_engine_check(daemon->engine, error) ||
@@ -190,7 +163,7 @@ static gboolean check_present(const Submission *submission, GError **error)
 
 /* --- the decision ------------------------------------------------------------------------------ */
 
-static GArray *find_nodes(const Submission *submission, GError **error)
+static GArray *find_nodes(const BerthSubmission *submission, GError **error)
 {
     const Berth__JobSpec *spec = submission->spec;
     g_autoptr(GArray) nodes = g_array_new(FALSE, FALSE, sizeof(guint32));
@@ -214,17 +187,17 @@ static void on_committed(const GError *error, gpointer user_data)
 {
     g_autoptr(GPtrArray) decided = user_data;
     for (guint i = 0; i < decided->len; i++) {
-        Submission *submission = g_ptr_array_index(decided, i);
+        BerthSubmission *submission = g_ptr_array_index(decided, i);
         guint64 job = submission->job;
         if (!error)
             berth_job_numbers_given(submission->group->daemon->numbers, job);
-        answer(submission, job, error);
+        berth_submission_answer(submission, job, error);
     }
 }
 
 /* Also what was there when it was looked for: it may have been forgotten since (history.h). PUT: digests of those that are in the
  * batch. */
-static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreBatch *batch)
+static void put_blobs(const BerthSubmission *submission, GHashTable *put, BerthStoreBatch *batch)
 {
     for (guint i = 0; i < submission->places->len; i++) {
         const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
@@ -233,9 +206,9 @@ static void put_blobs(const Submission *submission, GHashTable *put, BerthStoreB
     }
 }
 
-static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
+static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **error)
 {
-    const Group *group = submission->group;
+    const BerthSubmitGroup *group = submission->group;
     BerthDaemon *daemon = group->daemon;
     g_autoptr(GArray) nodes = NULL;
     if (!check_present(submission, error) || !(nodes = find_nodes(submission, error)) ||
@@ -257,20 +230,17 @@ static gboolean decide(Submission *submission, BerthTurn *turn, GError **error)
     return TRUE;
 }
 
-/* Of those of which a job that they come after has ended since it was looked at: when all of that is committed. */
-static void look_again(BerthTurn *turn, GPtrArray *submissions);
-
 /* What has become of those of a turn. */
 typedef struct {
     GHashTable *put;       /* digests of blobs that are in its batch */
-    GPtrArray *decided;    /* all are of Submission */
-    GPtrArray *unknown;    /* see look_again() */
+    GPtrArray *decided;    /* all are of BerthSubmission */
+    GPtrArray *unknown;    /* see berth_submissions_look_again() */
     GPtrArray *unnumbered; /* there are no numbers left: they wait for more */
     GPtrArray *refused;
     GPtrArray *errors; /* of these */
 } Sorted;
 
-static void decide_one(Submission *submission, BerthTurn *turn, const Sorted *sorted)
+static void decide_one(BerthSubmission *submission, BerthTurn *turn, const Sorted *sorted)
 {
     BerthDaemon *daemon = submission->group->daemon;
     GError *error = NULL;
@@ -287,29 +257,27 @@ static void decide_one(Submission *submission, BerthTurn *turn, const Sorted *so
     }
 }
 
-static void finish(GPtrArray *submissions);
-
 /* All in one turn, so that they are durable together. */
 static void decide_all(GPtrArray *submissions)
 {
-    const Submission *first = g_ptr_array_index(submissions, 0);
     Sorted sorted = {g_hash_table_new(berth_digest_hash, berth_digest_equal),
                      g_ptr_array_new(),
                      g_ptr_array_new(),
                      g_ptr_array_new(),
                      g_ptr_array_new(),
                      g_ptr_array_new_with_free_func((GDestroyNotify)g_error_free)};
-    BerthTurn *turn = berth_engine_begin(first->group->daemon->engine);
+    BerthTurn *turn = berth_engine_begin(berth_submissions_group(submissions)->daemon->engine);
     for (guint i = 0; i < submissions->len; i++)
         decide_one(g_ptr_array_index(submissions, i), turn, &sorted);
     berth_turn_then(turn, on_committed, sorted.decided);
     if (sorted.unknown->len > 0)
-        look_again(turn, g_ptr_array_ref(sorted.unknown));
+        berth_submissions_look_again(turn, g_ptr_array_ref(sorted.unknown));
     berth_turn_commit(turn);
     if (sorted.unnumbered->len > 0)
-        finish(g_ptr_array_ref(sorted.unnumbered));
+        berth_submissions_finish(g_ptr_array_ref(sorted.unnumbered));
     for (guint i = 0; i < sorted.refused->len; i++)
-        answer(g_ptr_array_index(sorted.refused, i), 0, g_ptr_array_index(sorted.errors, i));
+        berth_submission_answer(g_ptr_array_index(sorted.refused, i), 0,
+                                g_ptr_array_index(sorted.errors, i));
     g_hash_table_unref(sorted.put);
     g_ptr_array_unref(sorted.unknown);
     g_ptr_array_unref(sorted.unnumbered);
@@ -321,269 +289,31 @@ static void on_numbered(const GError *failed, gpointer user_data)
 {
     g_autoptr(GPtrArray) submissions = user_data;
     if (failed)
-        answer_all(submissions, failed);
+        berth_submissions_fail(g_steal_pointer(&submissions), failed);
     else
         decide_all(submissions);
 }
 
-/* SUBMISSIONS (transfer full), of one group. */
-static void finish(GPtrArray *submissions)
+void berth_submissions_finish(GPtrArray *submissions)
 {
-    const Submission *first = g_ptr_array_index(submissions, 0);
-    berth_job_numbers_wait(first->group->daemon->numbers, on_numbered, submissions);
-}
-
-static void finish_one(Submission *submission)
-{
-    GPtrArray *alone = g_ptr_array_new();
-    g_ptr_array_add(alone, submission);
-    finish(alone);
-}
-
-/* --- blobs ------------------------------------------------------------------------------------- */
-
-static gboolean check_environment(Submission *submission, BerthStorage *storage, GError **error)
-{
-    GError *failed = NULL;
-    g_autoptr(GBytes) content =
-        berth_submit_blobs_environment(submission->spec, submission->places, storage, &failed);
-    if (failed) {
-        g_propagate_error(error, failed);
-        return FALSE;
-    }
-    if (!content)
-        return TRUE;
-    gsize length = 0;
-    const guint8 *data = g_bytes_get_data(content, &length);
-    return berth_environment_check(data, length, error);
-}
-
-static gpointer settle_blobs(BerthStorage *storage, gconstpointer input, GError **error)
-{
-    Submission *submission = (Submission *)input;
-    if (berth_submit_blobs_settle(submission->places, storage, error))
-        check_environment(submission, storage, error);
-    return NULL;
-}
-
-static void on_settled(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    Submission *submission = user_data;
-    g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
-    if (error)
-        answer(submission, 0, error);
-    else
-        finish_one(submission);
-}
-
-/* From here on the collection of garbage leaves them alone. */
-static gboolean guard_blobs(const Submission *submission, GError **error)
-{
-    const Group *group = submission->group;
-    for (guint i = 0; i < submission->places->len; i++) {
-        const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
-        if (place->to_storage &&
-            !berth_blob_guard_touch(group->daemon->blob_guard, group->uid, place->digest, error)) {
-            g_autofree char *hex = berth_digest_to_hex(place->digest);
-            g_prefix_error(error, "sha256:%s: ", hex);
-            return FALSE;
-        }
-    }
-    return TRUE;
-}
-
-/* What a worker has found of one. */
-typedef struct {
-    GArray *states;    /* of the jobs that it comes after */
-    guint64 known_job; /* by its idempotency key; 0 = none */
-    GPtrArray *places;
-    GError *error;
-} Placed;
-
-static void placed_clear(gpointer data)
-{
-    Placed *placed = data;
-    g_clear_pointer(&placed->states, g_array_unref);
-    g_clear_pointer(&placed->places, g_ptr_array_unref);
-    g_clear_error(&placed->error);
-}
-
-/* Those that go on together. */
-typedef struct {
-    Group *group;
-    GPtrArray *submissions;
-} Together;
-
-/* The states of all jobs that they come after (transfer full). */
-static GHashTable *look_at_states(const Together *together, GError **error)
-{
-    g_autoptr(GHashTable) known = berth_dependencies_new();
-    for (guint i = 0; i < together->submissions->len; i++) {
-        const Submission *submission = g_ptr_array_index(together->submissions, i);
-        berth_dependencies_gather(submission->spec, known);
-    }
-    return berth_store_get_job_states(together->group->daemon->store, known, error)
-               ? g_steal_pointer(&known)
-               : NULL;
-}
-
-static void place_one(const Submission *submission, GHashTable *known, GHashTable *shared,
-                      Placed *placed)
-{
-    const Group *group = submission->group;
-    BerthStore *store = group->daemon->store;
-    const char *key = submission->request->idempotency_key;
-    if (*key)
-        placed->known_job =
-            berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
-    if (placed->error || placed->known_job != 0 ||
-        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
-        return;
-    placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
-                                              submission->request->n_inline_blobs, shared, store,
-                                              &placed->error);
-}
-
-static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GError **error)
-{
-    const Together *together = input;
-    const Group *group = together->group;
-    g_autoptr(GHashTable) known = look_at_states(together, error);
-    if (!known)
-        return NULL;
-    GArray *all = g_array_sized_new(FALSE, TRUE, sizeof(Placed), together->submissions->len);
-    g_autoptr(GHashTable) shared = berth_submit_blobs_share(group->shared, group->n_shared);
-    g_array_set_clear_func(all, placed_clear);
-    g_array_set_size(all, together->submissions->len);
-    for (guint i = 0; i < together->submissions->len; i++)
-        place_one(g_ptr_array_index(together->submissions, i), known, shared,
-                  &g_array_index(all, Placed, i));
-    return all;
-}
-
-/* TRUE: nothing is left to be done before it is decided on. */
-static gboolean take_placed(Submission *submission, Placed *placed)
-{
-    g_autoptr(GError) error = NULL;
-    BerthDaemon *daemon = submission->group->daemon;
-    if (placed->error || placed->known_job != 0) {
-        answer(submission, placed->known_job, placed->error);
-        return FALSE;
-    }
-    submission->places = g_steal_pointer(&placed->places);
-    berth_dependencies_note(submission->spec, placed->states);
-    berth_submit_blobs_note(submission->spec, submission->places);
-    if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
-        answer(submission, 0, error);
-        return FALSE;
-    }
-    if (!berth_submit_blobs_need_storage(submission->places))
-        return TRUE;
-    berth_storage_link_run_for(daemon->storage, BERTH_LANE_STORAGE_DATA, submission->group->uid,
-                               "look for a job's input", settle_blobs, submission, NULL, NULL,
-                               on_settled, submission);
-    return FALSE;
-}
-
-static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autofree Together *together = user_data;
-    g_autoptr(GPtrArray) submissions = together->submissions;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) all = berth_work_finish(result, &error);
-    g_autoptr(GPtrArray) ready = g_ptr_array_new();
-    if (!all) {
-        answer_all(submissions, error);
-        return;
-    }
-    Group *group = together->group;
-    group->n_open++; /* those that are answered do not end it meanwhile */
-    for (guint i = 0; i < submissions->len; i++)
-        if (take_placed(g_ptr_array_index(submissions, i), &g_array_index(all, Placed, i)))
-            g_ptr_array_add(ready, g_ptr_array_index(submissions, i));
-    if (ready->len > 0)
-        finish(g_steal_pointer(&ready));
-    group_close(group, 1);
-}
-
-/* --- dependencies ------------------------------------------------------------------------------ */
-
-static gpointer look_at_all(gconstpointer input, GCancellable *cancellable, GError **error)
-{
-    const Together *together = input;
-    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
-    g_autoptr(GHashTable) known = look_at_states(together, error);
-    for (guint i = 0; known && i < together->submissions->len; i++) {
-        const Submission *submission = g_ptr_array_index(together->submissions, i);
-        GArray *states = berth_dependencies_look(submission->spec, known, error);
-        if (!states)
-            return NULL;
-        g_ptr_array_add(all, states);
-    }
-    return known ? g_steal_pointer(&all) : NULL;
-}
-
-static void on_looked(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autofree Together *together = user_data;
-    g_autoptr(GPtrArray) submissions = together->submissions;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GPtrArray) all = berth_work_finish(result, &error);
-    if (!all) {
-        answer_all(submissions, error);
-        return;
-    }
-    for (guint i = 0; i < submissions->len; i++) {
-        const Submission *submission = g_ptr_array_index(submissions, i);
-        berth_dependencies_note(submission->spec, g_ptr_array_index(all, i));
-    }
-    finish(g_steal_pointer(&submissions));
-}
-
-static void on_all_committed(const GError *error, gpointer user_data)
-{
-    Together *together = user_data;
-    Group *group = together->group;
-    if (error) {
-        answer_all(together->submissions, error);
-        g_ptr_array_unref(together->submissions);
-        g_free(together);
-        return;
-    }
-    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
-                          "look what jobs come after", look_at_all, together, NULL,
-                          (GDestroyNotify)g_ptr_array_unref, 0, on_looked, together);
-}
-
-static void look_again(BerthTurn *turn, GPtrArray *submissions)
-{
-    const Submission *first = g_ptr_array_index(submissions, 0);
-    Together *together = g_new0(Together, 1);
-    together->group = first->group;
-    together->submissions = submissions;
-    berth_turn_then(turn, on_all_committed, together);
+    berth_job_numbers_wait(berth_submissions_group(submissions)->daemon->numbers, on_numbered,
+                           submissions);
 }
 
 /* --- the request ------------------------------------------------------------------------------- */
 
 static void on_user(const char *name, const GError *error, gpointer user_data)
 {
-    Together *together = user_data;
-    Group *group = together->group;
+    GPtrArray *submissions = user_data;
     if (error) { /* a job keeps its user's name for good */
-        answer_all(together->submissions, error);
-        g_ptr_array_unref(together->submissions);
-        g_free(together);
+        berth_submissions_fail(submissions, error);
         return;
     }
-    group->user = g_strdup(name);
-    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
-                          "look for jobs' input", place_blobs, together, NULL,
-                          (GDestroyNotify)g_array_unref, 0, on_placed, together);
+    berth_submissions_group(submissions)->user = g_strdup(name);
+    berth_submissions_look(submissions);
 }
 
-static gboolean take_array(Submission *submission, GError **error)
+static gboolean take_array(BerthSubmission *submission, GError **error)
 {
     const Berth__JobSpec *spec = submission->spec;
     if (!spec->array)
@@ -602,9 +332,9 @@ static gboolean check_request(const Berth__SubmitRequest *request, GError **erro
     return check_key(request->idempotency_key, error);
 }
 
-static gboolean check_spec(Submission *submission, GError **error)
+static gboolean check_spec(BerthSubmission *submission, GError **error)
 {
-    const Group *group = submission->group;
+    const BerthSubmitGroup *group = submission->group;
     BerthDaemon *daemon = group->daemon;
     gboolean is_operator =
         berth_permission_is_operator(&daemon->operators, berth_rpc_call_identity(group->call));
@@ -615,15 +345,15 @@ static gboolean check_spec(Submission *submission, GError **error)
 }
 
 /* TRUE: one of the same key is under way, and answers for SUBMISSION too. */
-static gboolean join(Submission *submission)
+static gboolean join(BerthSubmission *submission)
 {
-    const Group *group = submission->group;
+    const BerthSubmitGroup *group = submission->group;
     GHashTable *by_key = group->daemon->submissions->by_key;
     if (!*submission->request->idempotency_key)
         return FALSE;
     g_autofree char *user_key =
         g_strdup_printf("%u:%s", (guint)group->uid, submission->request->idempotency_key);
-    Submission *before = g_hash_table_lookup(by_key, user_key);
+    BerthSubmission *before = g_hash_table_lookup(by_key, user_key);
     if (!before) {
         submission->user_key = g_steal_pointer(&user_key);
         g_hash_table_insert(by_key, submission->user_key, submission);
@@ -636,39 +366,33 @@ static gboolean join(Submission *submission)
 }
 
 /* TRUE: it goes on; else it has its answer, or will have that of another. */
-static gboolean begin_one(Submission *submission)
+static gboolean begin_one(BerthSubmission *submission)
 {
     g_autoptr(GError) error = NULL;
     if (check_request(submission->request, &error) && join(submission))
         return FALSE;
     if (!error && check_spec(submission, &error))
         return TRUE;
-    answer(submission, 0, error);
+    berth_submission_answer(submission, 0, error);
     return FALSE;
 }
 
-static void begin(Group *group)
+static void begin(BerthSubmitGroup *group)
 {
-    Together *together = g_new0(Together, 1);
-    together->group = group;
-    together->submissions = g_ptr_array_new();
+    g_autoptr(GPtrArray) begun = g_ptr_array_new();
     group->n_open = group->members->len + 1; /* it does not end before all have begun */
     for (guint i = 0; i < group->members->len; i++)
         if (begin_one(g_ptr_array_index(group->members, i)))
-            g_ptr_array_add(together->submissions, g_ptr_array_index(group->members, i));
-    if (together->submissions->len > 0) {
-        berth_users_name(group->daemon->users, group->uid, on_user, together);
-    } else {
-        g_ptr_array_unref(together->submissions);
-        g_free(together);
-    }
-    group_close(group, 1);
+            g_ptr_array_add(begun, g_ptr_array_index(group->members, i));
+    if (begun->len > 0)
+        berth_users_name(group->daemon->users, group->uid, on_user, g_steal_pointer(&begun));
+    berth_submit_group_close(group, 1);
 }
 
-static Group *group_new(BerthDaemon *daemon, BerthRpcCall *call)
+static BerthSubmitGroup *group_new(BerthDaemon *daemon, BerthRpcCall *call)
 {
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
-    Group *group = g_new0(Group, 1);
+    BerthSubmitGroup *group = g_new0(BerthSubmitGroup, 1);
     group->daemon = daemon;
     group->call = call;
     group->uid = who->uid;
@@ -677,9 +401,9 @@ static Group *group_new(BerthDaemon *daemon, BerthRpcCall *call)
     return group;
 }
 
-static void add_member(Group *group, const Berth__SubmitRequest *request)
+static void add_member(BerthSubmitGroup *group, const Berth__SubmitRequest *request)
 {
-    Submission *submission = g_new0(Submission, 1);
+    BerthSubmission *submission = g_new0(BerthSubmission, 1);
     submission->group = group;
     submission->request = request;
     g_ptr_array_add(group->members, submission);
@@ -687,7 +411,7 @@ static void add_member(Group *group, const Berth__SubmitRequest *request)
 
 void berth_submit(BerthDaemon *daemon, const Berth__SubmitRequest *request, BerthRpcCall *call)
 {
-    Group *group = group_new(daemon, call);
+    BerthSubmitGroup *group = group_new(daemon, call);
     add_member(group, request);
     begin(group);
 }
@@ -702,7 +426,7 @@ void berth_submit_many(BerthDaemon *daemon, const Berth__SubmitManyRequest *requ
         berth_rpc_call_fail(call, error);
         return;
     }
-    Group *group = group_new(daemon, call);
+    BerthSubmitGroup *group = group_new(daemon, call);
     group->is_many = TRUE;
     group->shared = request->inline_blobs;
     group->n_shared = request->n_inline_blobs;

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#pragma once
+
+/* Between the files that a submission passes through: submit.c has it in its hands until it has its answer, submit_look.c has
+ * workers look up what it names. Submissions that go on together are of one call, and are a GPtrArray of BerthSubmission,
+ * never empty. */
+
+#include "scheduler/daemon/daemon.h"
+#include "scheduler/daemon/submit_blobs.h"
+
+/* What came in one call, whose request is ours until it ends. */
+typedef struct {
+    BerthDaemon *daemon;
+    BerthRpcCall *call;
+    guint32 uid;
+    guint32 gid;
+    char *user;
+    const ProtobufCBinaryData *shared; /* contents of blobs that its jobs name, beside their own */
+    gsize n_shared;
+    GPtrArray *members; /* BerthSubmission, in their order, owned */
+    guint n_open;       /* of these, that have no answer yet */
+    gboolean is_many;   /* it is answered with a list */
+} BerthSubmitGroup;
+
+typedef struct {
+    BerthSubmitGroup *group;
+    const Berth__SubmitRequest *request;
+    char *user_key;    /* in by_key, or NULL */
+    GPtrArray *joined; /* BerthSubmission: of the same key, which get the same answer; or NULL */
+    Berth__JobSpec *spec;
+    BerthIndexSet *array; /* its indices; NULL = it is none */
+    GPtrArray *places;    /* BerthBlobPlace */
+    guint64 job;          /* the answer, or ... */
+    GError *error;
+} BerthSubmission;
+
+static inline BerthSubmitGroup *berth_submissions_group(const GPtrArray *submissions)
+{
+    return ((const BerthSubmission *)g_ptr_array_index(submissions, 0))->group;
+}
+
+/* --- submit.c --------------------------------------------------------------------------------- */
+
+/* Its answer, which may be that of the group: JOB, or ERROR. */
+void berth_submission_answer(BerthSubmission *submission, guint64 job, const GError *error);
+/* N of the group's jobs have their answers. */
+void berth_submit_group_close(BerthSubmitGroup *group, guint n);
+/* ERROR is the answer of all (transfer full). */
+void berth_submissions_fail(GPtrArray *submissions, const GError *error);
+/* They are decided on (transfer full): all that they name is at hand, and noted. */
+void berth_submissions_finish(GPtrArray *submissions);
+
+/* --- submit_look.c ---------------------------------------------------------------------------- */
+
+/* Looks whether their keys are known, how the jobs that they come after stand, and where their blobs are; then they are finished
+ * (transfer full). */
+void berth_submissions_look(GPtrArray *submissions);
+/* Of each a job that it comes after has ended since that was looked at: it is looked at again when TURN is committed (transfer
+ * full). */
+void berth_submissions_look_again(BerthTurn *turn, GPtrArray *submissions);

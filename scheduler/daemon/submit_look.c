@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns what workers look up for submissions, between the loop's steps with them: keys, jobs that they come after, and where
+ * their blobs are, and are to be (submit_blobs.c). Of several that came together one worker looks at all, in one go.
+ *
+ * Invariant: all that it finds of jobs is of one moment, and of what is committed. */
+#include "config.h"
+
+#include "common/error.h"
+#include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/dependencies.h"
+#include "scheduler/daemon/spec_check.h"
+#include "scheduler/daemon/submit_internal.h"
+
+/* --- input ------------------------------------------------------------------------------------- */
+
+static gboolean check_environment(BerthSubmission *submission, BerthStorage *storage,
+                                  GError **error)
+{
+    GError *failed = NULL;
+    g_autoptr(GBytes) content =
+        berth_submit_blobs_environment(submission->spec, submission->places, storage, &failed);
+    if (failed) {
+        g_propagate_error(error, failed);
+        return FALSE;
+    }
+    if (!content)
+        return TRUE;
+    gsize length = 0;
+    const guint8 *data = g_bytes_get_data(content, &length);
+    return berth_environment_check(data, length, error);
+}
+
+static gpointer settle_blobs(BerthStorage *storage, gconstpointer input, GError **error)
+{
+    BerthSubmission *submission = (BerthSubmission *)input;
+    if (berth_submit_blobs_settle(submission->places, storage, error))
+        check_environment(submission, storage, error);
+    return NULL;
+}
+
+static void finish_one(BerthSubmission *submission)
+{
+    GPtrArray *alone = g_ptr_array_new();
+    g_ptr_array_add(alone, submission);
+    berth_submissions_finish(alone);
+}
+
+static void on_settled(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    BerthSubmission *submission = user_data;
+    g_autoptr(GError) error = NULL;
+    berth_work_finish(result, &error);
+    if (error)
+        berth_submission_answer(submission, 0, error);
+    else
+        finish_one(submission);
+}
+
+/* From here on the collection of garbage leaves them alone. */
+static gboolean guard_blobs(const BerthSubmission *submission, GError **error)
+{
+    const BerthSubmitGroup *group = submission->group;
+    for (guint i = 0; i < submission->places->len; i++) {
+        const BerthBlobPlace *place = g_ptr_array_index(submission->places, i);
+        if (place->to_storage &&
+            !berth_blob_guard_touch(group->daemon->blob_guard, group->uid, place->digest, error)) {
+            g_autofree char *hex = berth_digest_to_hex(place->digest);
+            g_prefix_error(error, "sha256:%s: ", hex);
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
+/* What a worker has found of one. */
+typedef struct {
+    GArray *states;    /* of the jobs that it comes after */
+    guint64 known_job; /* by its idempotency key; 0 = none */
+    GPtrArray *places;
+    GError *error;
+} Placed;
+
+static void placed_clear(gpointer data)
+{
+    Placed *placed = data;
+    g_clear_pointer(&placed->states, g_array_unref);
+    g_clear_pointer(&placed->places, g_ptr_array_unref);
+    g_clear_error(&placed->error);
+}
+
+/* The states of all jobs that they come after (transfer full). */
+static GHashTable *look_at_states(const GPtrArray *submissions, GError **error)
+{
+    g_autoptr(GHashTable) known = berth_dependencies_new();
+    for (guint i = 0; i < submissions->len; i++) {
+        const BerthSubmission *submission = g_ptr_array_index(submissions, i);
+        berth_dependencies_gather(submission->spec, known);
+    }
+    return berth_store_get_job_states(berth_submissions_group(submissions)->daemon->store, known,
+                                      error)
+               ? g_steal_pointer(&known)
+               : NULL;
+}
+
+static void place_one(const BerthSubmission *submission, GHashTable *known, GHashTable *shared,
+                      Placed *placed)
+{
+    const BerthSubmitGroup *group = submission->group;
+    BerthStore *store = group->daemon->store;
+    const char *key = submission->request->idempotency_key;
+    if (*key)
+        placed->known_job =
+            berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
+    if (placed->error || placed->known_job != 0 ||
+        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
+        return;
+    placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
+                                              submission->request->n_inline_blobs, shared, store,
+                                              &placed->error);
+}
+
+static gpointer place_blobs(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const GPtrArray *submissions = input;
+    const BerthSubmitGroup *group = berth_submissions_group(submissions);
+    g_autoptr(GHashTable) known = look_at_states(submissions, error);
+    if (!known)
+        return NULL;
+    GArray *all = g_array_sized_new(FALSE, TRUE, sizeof(Placed), submissions->len);
+    g_autoptr(GHashTable) shared = berth_submit_blobs_share(group->shared, group->n_shared);
+    g_array_set_clear_func(all, placed_clear);
+    g_array_set_size(all, submissions->len);
+    for (guint i = 0; i < submissions->len; i++)
+        place_one(g_ptr_array_index(submissions, i), known, shared, &g_array_index(all, Placed, i));
+    return all;
+}
+
+/* TRUE: nothing is left to be done before it is decided on. */
+static gboolean take_placed(BerthSubmission *submission, Placed *placed)
+{
+    g_autoptr(GError) error = NULL;
+    BerthDaemon *daemon = submission->group->daemon;
+    if (placed->error || placed->known_job != 0) {
+        berth_submission_answer(submission, placed->known_job, placed->error);
+        return FALSE;
+    }
+    submission->places = g_steal_pointer(&placed->places);
+    berth_dependencies_note(submission->spec, placed->states);
+    berth_submit_blobs_note(submission->spec, submission->places);
+    if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
+        berth_submission_answer(submission, 0, error);
+        return FALSE;
+    }
+    if (!berth_submit_blobs_need_storage(submission->places))
+        return TRUE;
+    berth_storage_link_run_for(daemon->storage, BERTH_LANE_STORAGE_DATA, submission->group->uid,
+                               "look for a job's input", settle_blobs, submission, NULL, NULL,
+                               on_settled, submission);
+    return FALSE;
+}
+
+static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GPtrArray) submissions = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) all = berth_work_finish(result, &error);
+    g_autoptr(GPtrArray) ready = g_ptr_array_new();
+    if (!all) {
+        berth_submissions_fail(g_steal_pointer(&submissions), error);
+        return;
+    }
+    BerthSubmitGroup *group = berth_submissions_group(submissions);
+    group->n_open++; /* those that are answered do not end it meanwhile */
+    for (guint i = 0; i < submissions->len; i++)
+        if (take_placed(g_ptr_array_index(submissions, i), &g_array_index(all, Placed, i)))
+            g_ptr_array_add(ready, g_ptr_array_index(submissions, i));
+    if (ready->len > 0)
+        berth_submissions_finish(g_steal_pointer(&ready));
+    berth_submit_group_close(group, 1);
+}
+
+void berth_submissions_look(GPtrArray *submissions)
+{
+    const BerthSubmitGroup *group = berth_submissions_group(submissions);
+    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
+                          "look for jobs' input", place_blobs, submissions, NULL,
+                          (GDestroyNotify)g_array_unref, 0, on_placed, submissions);
+}
+
+/* --- dependencies ------------------------------------------------------------------------------ */
+
+static gpointer look_at_all(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const GPtrArray *submissions = input;
+    g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func((GDestroyNotify)g_array_unref);
+    g_autoptr(GHashTable) known = look_at_states(submissions, error);
+    for (guint i = 0; known && i < submissions->len; i++) {
+        const BerthSubmission *submission = g_ptr_array_index(submissions, i);
+        GArray *states = berth_dependencies_look(submission->spec, known, error);
+        if (!states)
+            return NULL;
+        g_ptr_array_add(all, states);
+    }
+    return known ? g_steal_pointer(&all) : NULL;
+}
+
+static void on_looked(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GPtrArray) submissions = user_data;
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GPtrArray) all = berth_work_finish(result, &error);
+    if (!all) {
+        berth_submissions_fail(g_steal_pointer(&submissions), error);
+        return;
+    }
+    for (guint i = 0; i < submissions->len; i++) {
+        const BerthSubmission *submission = g_ptr_array_index(submissions, i);
+        berth_dependencies_note(submission->spec, g_ptr_array_index(all, i));
+    }
+    berth_submissions_finish(g_steal_pointer(&submissions));
+}
+
+static void on_turn_committed(const GError *error, gpointer user_data)
+{
+    GPtrArray *submissions = user_data;
+    if (error) {
+        berth_submissions_fail(submissions, error);
+        return;
+    }
+    const BerthSubmitGroup *group = berth_submissions_group(submissions);
+    berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
+                          "look what jobs come after", look_at_all, submissions, NULL,
+                          (GDestroyNotify)g_ptr_array_unref, 0, on_looked, submissions);
+}
+
+void berth_submissions_look_again(BerthTurn *turn, GPtrArray *submissions)
+{
+    berth_turn_then(turn, on_turn_committed, submissions);
+}
