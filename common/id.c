@@ -127,6 +127,11 @@ char *berth_log_id_format(const BerthGuestId *id)
     return format_id("log", id);
 }
 
+char *berth_log_name_format(const char *log_id, guint stream)
+{
+    return g_strconcat(log_id, stream == BERTH_STDERR ? ".err" : ".out", NULL);
+}
+
 gboolean berth_log_id_parse(const char *text, BerthGuestId *out_id, GError **error)
 {
     return parse_id("log", text, out_id, error);

@@ -30,6 +30,9 @@ char *berth_disk_id_format(const BerthGuestId *id);
 gboolean berth_disk_id_parse(const char *text, BerthGuestId *out_id, GError **error);
 char *berth_log_id_format(const BerthGuestId *id);
 gboolean berth_log_id_parse(const char *text, BerthGuestId *out_id, GError **error);
+/* The log in storage that one stream of that goes to: "log-JOB-TASK-GUEST-EPOCH.out", ".err". */
+enum { BERTH_STDOUT = 0, BERTH_STDERR = 1, BERTH_N_STREAMS = 2 };
+char *berth_log_name_format(const char *log_id, guint stream);
 
 /* "JOB-TASK-SERIAL": a checkpoint in storage. */
 char *berth_checkpoint_id_format(guint64 job, guint32 task, guint32 serial);

@@ -120,8 +120,8 @@ static void send_ack(BerthGuestChannel *channel)
     if (!is_news)
         return;
     Berth__ToGuest__Ack ack = BERTH__TO_GUEST__ACK__INIT;
-    ack.stdout_bytes = durable[BERTH_STREAM_STDOUT];
-    ack.stderr_bytes = durable[BERTH_STREAM_STDERR];
+    ack.stdout_bytes = durable[BERTH_STDOUT];
+    ack.stderr_bytes = durable[BERTH_STDERR];
     Berth__ToGuest message = BERTH__TO_GUEST__INIT;
     message.body_case = BERTH__TO_GUEST__BODY_ACK;
     message.ack = &ack;
@@ -340,7 +340,7 @@ static void account_output(BerthGuestChannel *channel, gsize bytes)
 static void handle_output(BerthGuestChannel *channel, const Berth__FromGuest__Output *output,
                           gsize bytes)
 {
-    guint stream = output->is_stderr ? BERTH_STREAM_STDERR : BERTH_STREAM_STDOUT;
+    guint stream = output->is_stderr ? BERTH_STDERR : BERTH_STDOUT;
     guint64 accepted = berth_log_writer_accepted(channel->writer, stream);
     if (output->offset != channel->expected[stream] ||
         output->data.len > G_MAXINT64 - output->offset) {

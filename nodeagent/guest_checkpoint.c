@@ -314,8 +314,8 @@ static Berth__CheckpointRecord *make_record(const Checkpoint *checkpoint)
     taken.pause_usec = checkpoint->pause_usec;
     taken.taken_usec = checkpoint->taken_usec;
     taken.usage = &usage;
-    taken.stdout_bytes = checkpoint->log_bytes[BERTH_STREAM_STDOUT];
-    taken.stderr_bytes = checkpoint->log_bytes[BERTH_STREAM_STDERR];
+    taken.stdout_bytes = checkpoint->log_bytes[BERTH_STDOUT];
+    taken.stderr_bytes = checkpoint->log_bytes[BERTH_STDERR];
     return berth_checkpoint_record_make(checkpoint->guest, checkpoint->disk_id,
                                         checkpoint->domain_xml, &taken);
 }

@@ -6,6 +6,7 @@
 #include "nodeagent/guest_private.h"
 
 #include "common/error.h"
+#include "common/id.h"
 
 typedef struct {
     char *disk_id;
@@ -122,13 +123,11 @@ gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error)
     return berth_work_finish_empty(result, error);
 }
 
-const char *const berth_guest_log_suffixes[BERTH_N_STREAMS] = {".out", ".err"};
-
 gboolean berth_guest_log_sizes(BerthStorage *storage, const char *log_id,
                                guint64 out_sizes[BERTH_N_STREAMS], GError **error)
 {
     for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        g_autofree char *name = g_strconcat(log_id, berth_guest_log_suffixes[i], NULL);
+        g_autofree char *name = berth_log_name_format(log_id, i);
         if (!berth_storage_log_size(storage, name, &out_sizes[i], error))
             return FALSE;
     }

@@ -285,7 +285,6 @@ char **berth_guest_find_clients_finish(GAsyncResult *result, GError **error);
 void berth_guest_check_storage(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error);
 /* For a worker: of LOG_ID's streams, in their order. */
-extern const char *const berth_guest_log_suffixes[BERTH_N_STREAMS];
 gboolean berth_guest_log_sizes(BerthStorage *storage, const char *log_id,
                                guint64 out_sizes[BERTH_N_STREAMS], GError **error);
 /* How much of its output the logs have: guint64[BERTH_N_STREAMS] (transfer full). */

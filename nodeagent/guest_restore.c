@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "common/id.h"
 #include "nodeagent/checkpoint_record.h"
 #include "nodeagent/memory_pipe.h"
 
@@ -73,11 +74,11 @@ static gboolean cut_logs(BerthStorage *storage, const char *log_id,
                          const Berth__CheckpointGuestReply *taken, GError **error)
 {
     const guint64 sizes[BERTH_N_STREAMS] = {
-        [BERTH_STREAM_STDOUT] = taken->stdout_bytes,
-        [BERTH_STREAM_STDERR] = taken->stderr_bytes,
+        [BERTH_STDOUT] = taken->stdout_bytes,
+        [BERTH_STDERR] = taken->stderr_bytes,
     };
     for (guint i = 0; i < BERTH_N_STREAMS; i++) {
-        g_autofree char *name = g_strconcat(log_id, berth_guest_log_suffixes[i], NULL);
+        g_autofree char *name = berth_log_name_format(log_id, i);
         if (!berth_storage_log_cut(storage, name, sizes[i], error))
             return FALSE;
     }

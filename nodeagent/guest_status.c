@@ -123,8 +123,8 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     status.storage_clients = guest->storage_clients;
     status.n_storage_clients =
         guest->storage_clients == NULL ? 0 : g_strv_length(guest->storage_clients);
-    status.stdout_bytes = berth_guest_durable(guest, BERTH_STREAM_STDOUT);
-    status.stderr_bytes = berth_guest_durable(guest, BERTH_STREAM_STDERR);
+    status.stdout_bytes = berth_guest_durable(guest, BERTH_STDOUT);
+    status.stderr_bytes = berth_guest_durable(guest, BERTH_STDERR);
     if (status.phase == BERTH__GUEST_STATUS__PHASE__ENDED) {
         status.end_usec = guest->end_usec;
         status.exit = guest->exit;

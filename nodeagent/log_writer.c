@@ -9,6 +9,7 @@
 
 #include "common/backoff.h"
 #include "common/error.h"
+#include "common/id.h"
 #include "nodeagent/allowance.h"
 #include "nodeagent/storage_lane.h"
 
@@ -71,7 +72,6 @@ static void writer_unref(BerthLogWriter *writer)
 BerthLogWriter *berth_log_writer_new(const BerthLogStore *ops, gpointer store, const char *log_id,
                                      BerthLogProgressFunc func, gpointer user_data)
 {
-    static const char *const suffixes[BERTH_N_STREAMS] = {".out", ".err"};
     BerthLogWriter *writer = g_new0(BerthLogWriter, 1);
     g_ref_count_init(&writer->refs);
     writer->ops = ops;
@@ -82,7 +82,7 @@ BerthLogWriter *berth_log_writer_new(const BerthLogStore *ops, gpointer store, c
     for (guint i = 0; i < BERTH_N_STREAMS; i++) {
         Stream *stream = &writer->streams[i];
         stream->writer = writer;
-        stream->log_id = g_strconcat(log_id, suffixes[i], NULL);
+        stream->log_id = berth_log_name_format(log_id, i);
         stream->waiting = g_byte_array_new();
         stream->backoff = (BerthBackoff){.min_msec = 200, .max_msec = 5000};
         stream->writes = (BerthAllowance){.burst_bytes = WRITES_AT_ONCE * PARTS,

@@ -7,7 +7,7 @@
 
 #include <gio/gio.h>
 
-enum { BERTH_STREAM_STDOUT = 0, BERTH_STREAM_STDERR = 1, BERTH_N_STREAMS = 2 };
+#include "common/id.h"
 
 /* Accepted but not durable, both streams together: at most this and one message more. */
 #define BERTH_LOG_WRITER_PENDING_MAX (2u << 20)

@@ -213,8 +213,8 @@ void berth_reports_add(BerthReports *reports, const BerthReportSource *source, g
     id.epoch = source->id.epoch;
     report.id = &id;
     fill_usage(&report, told, source->usage, content, &changed, zeros);
-    report.stdout_bytes = source->durable[BERTH_STREAM_STDOUT];
-    report.stderr_bytes = source->durable[BERTH_STREAM_STDERR];
+    report.stdout_bytes = source->durable[BERTH_STDOUT];
+    report.stderr_bytes = source->durable[BERTH_STDERR];
     report.migration = (Berth__MigrationProgress *)source->migration;
     note_sent(told, source, content, now_usec, interval_usec);
     g_ptr_array_add(reports->next, berth_message_copy(&report.base));

@@ -93,10 +93,9 @@ static gpointer find(gconstpointer data, GCancellable *cancellable, GError **err
 
 static gboolean remove_output(BerthStorage *storage, const BerthGuestId *guest, GError **error)
 {
-    static const char *const suffixes[] = {".out", ".err"};
     g_autofree char *log_id = berth_log_id_format(guest);
-    for (gsize i = 0; i < G_N_ELEMENTS(suffixes); i++) {
-        g_autofree char *name = g_strconcat(log_id, suffixes[i], NULL);
+    for (guint i = 0; i < BERTH_N_STREAMS; i++) {
+        g_autofree char *name = berth_log_name_format(log_id, i);
         if (!berth_storage_log_remove(storage, name, error))
             return FALSE;
     }

@@ -23,8 +23,6 @@
 
 #define PIECE_BYTES (256u * 1024u)
 
-enum { OUT, ERR, N_STREAMS };
-
 struct BerthLogFollowers {
     BerthDaemon *daemon;
     GHashTable *by_job; /* guint64 -> GPtrArray of Stream */
@@ -37,9 +35,9 @@ typedef struct {
     guint32 uid;
     guint32 epoch;
     guint32 run; /* of the log */
-    guint64 cut[N_STREAMS];
+    guint64 cut[BERTH_N_STREAMS];
     char *log_id; /* "" before it has run */
-    guint64 end[N_STREAMS];
+    guint64 end[BERTH_N_STREAMS];
 } Facts;
 
 typedef struct {
@@ -49,17 +47,17 @@ typedef struct {
     guint32 task;
     BerthTaskName name; /* of these two, as they were asked for */
     gboolean follow;
-    gboolean is_wanted[N_STREAMS];
+    gboolean is_wanted[BERTH_N_STREAMS];
     guint32 epoch; /* of the log being read; before it is known, the reader's */
     guint32 run;   /* of that log, as EPOCH; the offsets are in it */
-    guint64 offset[N_STREAMS];
-    gboolean is_at_end[N_STREAMS];
-    gboolean has_grown[N_STREAMS]; /* since the newest read of it began */
-    char *log_id;                  /* being read; "" before the task has run */
-    char *next_log_id;             /* to be read after it: the task runs again; or NULL */
+    guint64 offset[BERTH_N_STREAMS];
+    gboolean is_at_end[BERTH_N_STREAMS];
+    gboolean has_grown[BERTH_N_STREAMS]; /* since the newest read of it began */
+    char *log_id;                        /* being read; "" before the task has run */
+    char *next_log_id;                   /* to be read after it: the task runs again; or NULL */
     guint32 next_epoch, next_run;
-    gboolean is_final;      /* the task has ended: no more will be written */
-    guint64 end[N_STREAMS]; /* of its newest log, as its exit says; or G_MAXUINT64 */
+    gboolean is_final;            /* the task has ended: no more will be written */
+    guint64 end[BERTH_N_STREAMS]; /* of its newest log, as its exit says; or G_MAXUINT64 */
     gboolean is_asking;
     gboolean is_stale; /* the task's record has changed since it was asked for */
     gboolean is_cut;   /* ... and what is read goes on elsewhere */
@@ -145,11 +143,11 @@ static Facts *facts_new(const Berth__StoredTask *stored, const Berth__Job *job)
     facts->epoch = log_epoch(stored);
     facts->log_id = g_strdup(stored->log_id);
     facts->run = stored->log_run;
-    facts->cut[OUT] = stored->log_cut ? stored->log_cut->stdout_bytes : 0;
-    facts->cut[ERR] = stored->log_cut ? stored->log_cut->stderr_bytes : 0;
+    facts->cut[BERTH_STDOUT] = stored->log_cut ? stored->log_cut->stdout_bytes : 0;
+    facts->cut[BERTH_STDERR] = stored->log_cut ? stored->log_cut->stderr_bytes : 0;
     const Berth__Exit *ended = facts->is_final ? stored->task->exit : NULL;
-    facts->end[OUT] = ended ? ended->stdout_bytes : G_MAXUINT64;
-    facts->end[ERR] = ended ? ended->stderr_bytes : G_MAXUINT64;
+    facts->end[BERTH_STDOUT] = ended ? ended->stdout_bytes : G_MAXUINT64;
+    facts->end[BERTH_STDERR] = ended ? ended->stderr_bytes : G_MAXUINT64;
     return facts;
 }
 
@@ -173,7 +171,7 @@ static Facts *facts_of_unstarted(const Berth__Job *job, guint32 index)
         if (berth_index_range_contains(&unstarted, index))
             facts->is_final = FALSE;
     }
-    facts->end[OUT] = facts->end[ERR] = G_MAXUINT64;
+    facts->end[BERTH_STDOUT] = facts->end[BERTH_STDERR] = G_MAXUINT64;
     return facts;
 }
 
@@ -210,8 +208,8 @@ static void begin_log(Stream *stream, char *log_id, guint32 epoch, guint32 run)
     stream->log_id = log_id;
     if (stream->epoch != epoch) {
         if (stream->epoch != 0) {
-            stream->offset[OUT] = 0; /* where the reader stood in another log */
-            stream->offset[ERR] = 0;
+            stream->offset[BERTH_STDOUT] = 0; /* where the reader stood in another log */
+            stream->offset[BERTH_STDERR] = 0;
         }
         stream->run = run;
     }
@@ -226,15 +224,15 @@ static void take_cut(Stream *stream, const Facts *facts)
     Berth__LogCut cut = BERTH__LOG_CUT__INIT;
     if (facts->run == stream->run || strcmp(stream->log_id, facts->log_id) != 0)
         return;
-    cut.stdout_bytes = is_next ? facts->cut[OUT] : 0;
-    cut.stderr_bytes = is_next ? facts->cut[ERR] : 0;
-    stream->offset[OUT] = MIN(stream->offset[OUT], cut.stdout_bytes);
-    stream->offset[ERR] = MIN(stream->offset[ERR], cut.stderr_bytes);
+    cut.stdout_bytes = is_next ? facts->cut[BERTH_STDOUT] : 0;
+    cut.stderr_bytes = is_next ? facts->cut[BERTH_STDERR] : 0;
+    stream->offset[BERTH_STDOUT] = MIN(stream->offset[BERTH_STDOUT], cut.stdout_bytes);
+    stream->offset[BERTH_STDERR] = MIN(stream->offset[BERTH_STDERR], cut.stderr_bytes);
     stream->run = facts->run;
     chunk.epoch = stream->epoch;
     chunk.run = stream->run;
     chunk.cut = &cut;
-    chunk.offset = stream->offset[OUT];
+    chunk.offset = stream->offset[BERTH_STDOUT];
     if (!berth_rpc_call_send_item(stream->call, &chunk.base))
         stream->is_blocked = TRUE;
 }
@@ -260,8 +258,8 @@ static void take_facts(Stream *stream, const Facts *facts)
     take_cut(stream, facts);
     stream->is_final = facts->is_final;
     memcpy(stream->end, facts->end, sizeof stream->end);
-    stream->is_at_end[OUT] = FALSE;
-    stream->is_at_end[ERR] = FALSE;
+    stream->is_at_end[BERTH_STDOUT] = FALSE;
+    stream->is_at_end[BERTH_STDERR] = FALSE;
 }
 
 static gboolean check_permission(Stream *stream, const Facts *facts, GError **error)
@@ -323,7 +321,7 @@ static void send_piece(Stream *stream, guint which, GBytes *content)
     gsize length = 0;
     const void *data = g_bytes_get_data(content, &length);
     Berth__LogChunk chunk = BERTH__LOG_CHUNK__INIT;
-    chunk.is_stderr = which == ERR;
+    chunk.is_stderr = which == BERTH_STDERR;
     chunk.epoch = stream->epoch;
     chunk.run = stream->run;
     chunk.offset = stream->offset[which];
@@ -365,7 +363,7 @@ static gsize piece_length(const Stream *stream, guint which)
 static void read_next(Stream *stream, guint which)
 {
     Piece *piece = g_new0(Piece, 1);
-    piece->name = g_strconcat(stream->log_id, which == ERR ? ".err" : ".out", NULL);
+    piece->name = berth_log_name_format(stream->log_id, which);
     piece->offset = stream->offset[which];
     piece->length = piece_length(stream, which);
     stream->turn = which;
@@ -376,23 +374,23 @@ static void read_next(Stream *stream, guint which)
                                piece, piece_free, (GDestroyNotify)g_bytes_unref, on_piece, stream);
 }
 
-/* The stream that is to be read now, the other one than last time if both are; N_STREAMS: none. */
+/* The stream that is to be read now, the other one than last time if both are; BERTH_N_STREAMS: none. */
 static guint choose(const Stream *stream)
 {
-    for (guint i = 1; i <= N_STREAMS; i++) {
-        guint which = (stream->turn + i) % N_STREAMS;
+    for (guint i = 1; i <= BERTH_N_STREAMS; i++) {
+        guint which = (stream->turn + i) % BERTH_N_STREAMS;
         if (*stream->log_id && stream->is_wanted[which] && !stream->is_at_end[which] &&
             piece_length(stream, which) > 0)
             return which;
     }
-    return N_STREAMS;
+    return BERTH_N_STREAMS;
 }
 
 static void begin_next_log(Stream *stream)
 {
     begin_log(stream, g_steal_pointer(&stream->next_log_id), stream->next_epoch, stream->next_run);
-    stream->is_at_end[OUT] = FALSE;
-    stream->is_at_end[ERR] = FALSE;
+    stream->is_at_end[BERTH_STDOUT] = FALSE;
+    stream->is_at_end[BERTH_STDERR] = FALSE;
 }
 
 static void go_on(Stream *stream)
@@ -410,11 +408,11 @@ static void go_on(Stream *stream)
         return;
     }
     guint which = choose(stream);
-    if (which == N_STREAMS && stream->next_log_id) {
+    if (which == BERTH_N_STREAMS && stream->next_log_id) {
         begin_next_log(stream);
         which = choose(stream);
     }
-    if (which != N_STREAMS)
+    if (which != BERTH_N_STREAMS)
         read_next(stream, which);
     else if (!stream->follow || stream->is_final)
         finish(stream, NULL);
@@ -436,8 +434,8 @@ static void wake(Stream *stream, const BerthTaskEntry *entry)
 {
     if (entry && strcmp(entry->stored->log_id, stream->log_id) == 0 &&
         !berth_job_state_is_final((BerthJobState)entry->stored->task->state)) {
-        note_growth(stream, OUT, entry->stdout_bytes);
-        note_growth(stream, ERR, entry->stderr_bytes);
+        note_growth(stream, BERTH_STDOUT, entry->stdout_bytes);
+        note_growth(stream, BERTH_STDERR, entry->stderr_bytes);
         stream->is_cut |= *stream->log_id && entry->stored->log_run != stream->run;
     } else {
         stream->is_stale = TRUE;
@@ -494,10 +492,10 @@ void berth_logs_stream(BerthDaemon *daemon, const Berth__LogsRequest *request, B
     stream->epoch = request->epoch;
     stream->run = request->run;
     gboolean wants_both = !request->want_stdout && !request->want_stderr;
-    stream->is_wanted[OUT] = request->want_stdout || wants_both;
-    stream->is_wanted[ERR] = request->want_stderr || wants_both;
-    stream->offset[OUT] = request->stdout_offset;
-    stream->offset[ERR] = request->stderr_offset;
+    stream->is_wanted[BERTH_STDOUT] = request->want_stdout || wants_both;
+    stream->is_wanted[BERTH_STDERR] = request->want_stderr || wants_both;
+    stream->offset[BERTH_STDOUT] = request->stdout_offset;
+    stream->offset[BERTH_STDERR] = request->stderr_offset;
     stream->log_id = g_strdup("");
     add_follower(stream);
     berth_rpc_call_set_ready_func(call, on_ready, stream);

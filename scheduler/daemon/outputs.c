@@ -32,13 +32,8 @@ typedef struct {
     guint32 uid;
     char *user;
     char *log_id;
-    guint64 end[2]; /* of stdout and stderr, as the task's exit says; or G_MAXUINT64 */
+    guint64 end[BERTH_N_STREAMS]; /* as the task's exit says; or G_MAXUINT64 */
 } Copy;
-
-typedef struct {
-    const char *suffix;
-    guint end; /* in Copy.end */
-} Part;
 
 static GHashTable *new_names(void)
 {
@@ -86,9 +81,9 @@ static gboolean copy_log(BerthStorage *storage, const char *name, guint64 end,
     }
 }
 
-/* Copies PARTS of the log, one after the other, into one file. */
-static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pattern,
-                        const Part *parts, GArray *groups, GError **error)
+/* Copies its streams from FIRST to LAST, one after the other, into one file. */
+static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pattern, guint first,
+                        guint last, GArray *groups, GError **error)
 {
     g_autofree char *path = berth_job_path_format(pattern, copy->name.job, copy->name.task);
     if (!*path || strcmp(path, "/dev/null") == 0)
@@ -97,9 +92,9 @@ static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pat
         path, copy->uid, copy->gid, (const gid_t *)(void *)groups->data, groups->len, error);
     if (!file)
         return FALSE;
-    for (gsize i = 0; parts[i].suffix; i++) {
-        g_autofree char *name = g_strconcat(copy->log_id, parts[i].suffix, NULL);
-        if (!copy_log(storage, name, copy->end[parts[i].end], file, error))
+    for (guint stream = first; stream <= last; stream++) {
+        g_autofree char *name = berth_log_name_format(copy->log_id, stream);
+        if (!copy_log(storage, name, copy->end[stream], file, error))
             return FALSE;
     }
     return berth_output_file_close(g_steal_pointer(&file), error);
@@ -107,9 +102,6 @@ static gboolean copy_to(BerthStorage *storage, const Copy *copy, const char *pat
 
 static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError **error)
 {
-    static const Part both[] = {{".out", 0}, {".err", 1}, {NULL, 0}};
-    static const Part *const err = &both[1];
-    static const Part out[] = {{".out", 0}, {NULL, 0}};
     const Copy *copy = input;
     g_autoptr(Berth__JobSpec) spec =
         berth_store_get_spec(copy->outputs->daemon->store, copy->name.job, error);
@@ -119,8 +111,10 @@ static gpointer copy_output(BerthStorage *storage, gconstpointer input, GError *
     if (!groups)
         return NULL;
     gboolean is_one = strcmp(spec->stdout_path, spec->stderr_path) == 0;
-    if (copy_to(storage, copy, spec->stdout_path, is_one ? both : out, groups, error) && !is_one)
-        copy_to(storage, copy, spec->stderr_path, err, groups, error);
+    if (copy_to(storage, copy, spec->stdout_path, BERTH_STDOUT,
+                is_one ? BERTH_STDERR : BERTH_STDOUT, groups, error) &&
+        !is_one)
+        copy_to(storage, copy, spec->stderr_path, BERTH_STDERR, BERTH_STDERR, groups, error);
     return NULL;
 }
 

@@ -38,8 +38,8 @@ static void say_to_storage_that_is_down(AgentFixture *fixture, GBytes *output)
 {
     agent_fixture_set_storage_down(TRUE);
     say(fixture, output);
-    run_until(berth_log_writer_accepted(agent_fixture_guest(fixture)->writer,
-                                        BERTH_STREAM_STDOUT) == g_bytes_get_size(output));
+    run_until(berth_log_writer_accepted(agent_fixture_guest(fixture)->writer, BERTH_STDOUT) ==
+              g_bytes_get_size(output));
     agent_fixture_pass(50);
     assert_int_equal(fixture->peer->acked[0], 0);
 }

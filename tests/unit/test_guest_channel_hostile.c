@@ -130,7 +130,7 @@ static void check_flood_waits(ChannelFixture *fixture, gsize length, gsize cost)
     const guint64 pieces = 3 * LIMITED_BYTES_PER_SEC / cost;
     for (guint64 i = 0; i < pieces; i++)
         guest_say_output(fixture, FALSE, i * length, text, length);
-    channel_fixture_wait_for_log(fixture, BERTH_STREAM_STDOUT, pieces * length);
+    channel_fixture_wait_for_log(fixture, BERTH_STDOUT, pieces * length);
     /* Not a pace of the machine: earlier than this it may not be. The last piece may come while it may send no more. */
     gint64 least = (gint64)((pieces - 1) * cost - 2 * LIMITED_BYTES_PER_SEC) * G_USEC_PER_SEC /
                    LIMITED_BYTES_PER_SEC;
@@ -216,7 +216,7 @@ static void channel_acks_for_a_guest_that_does_not_read_do_not_pile_up(void **st
     berth_log_writer_drop(fixture->writer); /* so that each is acknowledged alone, and at once */
     for (guint i = 0; i < SINGLE_BYTES; i++) {
         guest_say_output(fixture, FALSE, i, "x", 1);
-        run_until(berth_log_writer_durable(fixture->writer, BERTH_STREAM_STDOUT) > i);
+        run_until(berth_log_writer_durable(fixture->writer, BERTH_STDOUT) > i);
         while (g_main_context_iteration(NULL, FALSE))
             ;
     }

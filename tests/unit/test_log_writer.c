@@ -27,7 +27,7 @@ static void write_free(gpointer data)
 
 static guint stream_of(const Write *write)
 {
-    return g_str_has_suffix(write->log_id, ".err") ? BERTH_STREAM_STDERR : BERTH_STREAM_STDOUT;
+    return g_str_has_suffix(write->log_id, ".err") ? BERTH_STDERR : BERTH_STDOUT;
 }
 
 static void store_write(gpointer data, const char *log_id, guint64 offset, GBytes *bytes,
@@ -105,13 +105,13 @@ static void log_writer_writes_in_order_with_one_under_way(void **state)
     Store *store = *state;
     g_autoptr(BerthLogWriter) writer =
         berth_log_writer_new(&store_ops, store, "log-1", on_progress, store);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "one", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "two", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "err", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "three", 5);
+    berth_log_writer_append(writer, BERTH_STDOUT, "one", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "two", 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "err", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "three", 5);
     assert_int_equal(store->writes->len, 2); /* one for each stream */
-    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STREAM_STDOUT), 11);
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 0);
+    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STDOUT), 11);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 0);
     assert_false(berth_log_writer_is_idle(writer));
     const Write *first = g_ptr_array_index(store->writes, 0);
     assert_string_equal(first->log_id, "log-1.out");
@@ -119,7 +119,7 @@ static void log_writer_writes_in_order_with_one_under_way(void **state)
 
     finish(store, 0, TRUE);
     settle();
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 3);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 3);
     assert_int_equal(store->progress, 1);
     assert_int_equal(store->writes->len, 2); /* what came meanwhile is one batch */
     finish(store, 0, TRUE);
@@ -129,9 +129,9 @@ static void log_writer_writes_in_order_with_one_under_way(void **state)
     settle();
     assert_true(berth_log_writer_is_idle(writer));
     assert_int_equal(store->writes->len, 0);
-    assert_memory_equal(store->logs[BERTH_STREAM_STDOUT]->data, "onetwothree", 11);
-    assert_memory_equal(store->logs[BERTH_STREAM_STDERR]->data, "err", 3);
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 11);
+    assert_memory_equal(store->logs[BERTH_STDOUT]->data, "onetwothree", 11);
+    assert_memory_equal(store->logs[BERTH_STDERR]->data, "err", 3);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 11);
 }
 
 static void log_writer_failing_store_is_tried_until_it_works(void **state)
@@ -139,13 +139,13 @@ static void log_writer_failing_store_is_tried_until_it_works(void **state)
     Store *store = *state;
     g_autoptr(BerthLogWriter) writer =
         berth_log_writer_new(&store_ops, store, "l", on_progress, store);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "abc", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "abc", 3);
     for (guint i = 0; i < 3; i++) {
         const Write *write = g_ptr_array_index(store->writes, 0);
         assert_int_equal(write->offset, 0);
         assert_int_equal(g_bytes_get_size(write->data), 3);
         finish(store, 0, FALSE);
-        berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "d", 1);
+        berth_log_writer_append(writer, BERTH_STDOUT, "d", 1);
         run_until(store->writes->len == 1);
         assert_int_equal(store->progress, 0);
     }
@@ -153,8 +153,8 @@ static void log_writer_failing_store_is_tried_until_it_works(void **state)
     settle();
     finish(store, 0, TRUE);
     settle();
-    assert_memory_equal(store->logs[BERTH_STREAM_STDOUT]->data, "abcddd", 6);
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 6);
+    assert_memory_equal(store->logs[BERTH_STDOUT]->data, "abcddd", 6);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 6);
 }
 
 static void log_writer_full_has_no_room_until_durable(void **state)
@@ -209,21 +209,21 @@ static void log_writer_adopted_continues_at_its_offset(void **state)
     g_byte_array_append(store->logs[0], (const guint8 *)"0123456789", 10);
     g_autoptr(BerthLogWriter) writer =
         berth_log_writer_new(&store_ops, store, "l", on_progress, store);
-    berth_log_writer_set_start(writer, BERTH_STREAM_STDOUT, 8);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "89ab", 4);
+    berth_log_writer_set_start(writer, BERTH_STDOUT, 8);
+    berth_log_writer_append(writer, BERTH_STDOUT, "89ab", 4);
     finish(store, 0, TRUE);
     settle();
     assert_int_equal(store->logs[0]->len, 12);
     assert_memory_equal(store->logs[0]->data, "0123456789ab", 12);
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 12);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 12);
 }
 
 static void log_writer_freed_with_a_write_under_way_says_nothing(void **state)
 {
     Store *store = *state;
     BerthLogWriter *writer = berth_log_writer_new(&store_ops, store, "l", on_progress, store);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "abc", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "def", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "abc", 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "def", 3);
     finish(store, 1, FALSE); /* this one would be tried again */
     settle();
     berth_log_writer_free(writer);
@@ -239,9 +239,9 @@ static void log_writer_that_drops_writes_no_more(void **state)
     Store *store = *state;
     g_autoptr(BerthLogWriter) writer =
         berth_log_writer_new(&store_ops, store, "l", on_progress, store);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "abc", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "def", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "ghi", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "abc", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "def", 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "ghi", 3);
     finish(store, 1, FALSE);
     settle(); /* it would be tried again */
     berth_log_writer_drop(writer);
@@ -249,13 +249,13 @@ static void log_writer_that_drops_writes_no_more(void **state)
     finish(store, 0, FALSE);
     settle();
     guint progress = store->progress;
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "jkl", 3);
-    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "mno", 3);
+    berth_log_writer_append(writer, BERTH_STDOUT, "jkl", 3);
+    berth_log_writer_append(writer, BERTH_STDERR, "mno", 3);
     assert_int_equal(store->progress, progress);
     settle();
     assert_int_equal(store->progress, progress + 1);
-    assert_int_equal(berth_log_writer_durable(writer, BERTH_STREAM_STDOUT), 9);
-    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STREAM_STDERR), 6);
+    assert_int_equal(berth_log_writer_durable(writer, BERTH_STDOUT), 9);
+    assert_int_equal(berth_log_writer_accepted(writer, BERTH_STDERR), 6);
     gint64 until = g_get_monotonic_time() + G_USEC_PER_SEC / 2; /* longer than until it is tried */
     while (g_get_monotonic_time() < until)
         settle();
@@ -273,15 +273,15 @@ static void log_writer_that_writes_little_all_the_time_waits_between(void **stat
         berth_log_writer_new(&store_ops, store, "log-1", on_progress, store);
     guint n = 0;
     do {
-        berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "x", 1);
+        berth_log_writer_append(writer, BERTH_STDOUT, "x", 1);
         if (store->writes->len > 0)
             finish(store, 0, TRUE);
         settle();
     } while (berth_log_writer_is_idle(writer) && ++n < 1000);
     assert_in_range(n, 20, 999); /* those at once, and some more if this was slow */
     assert_int_equal(store->writes->len, 0);
-    berth_log_writer_append(writer, BERTH_STREAM_STDOUT, "yz", 2);
-    berth_log_writer_append(writer, BERTH_STREAM_STDERR, "e", 1);
+    berth_log_writer_append(writer, BERTH_STDOUT, "yz", 2);
+    berth_log_writer_append(writer, BERTH_STDERR, "e", 1);
     assert_int_equal(store->writes->len, 1); /* the other stream has not written much */
     finish(store, 0, TRUE);
     while (store->writes->len == 0)
@@ -289,7 +289,7 @@ static void log_writer_that_writes_little_all_the_time_waits_between(void **stat
     finish(store, 0, TRUE);
     settle();
     assert_true(berth_log_writer_is_idle(writer));
-    assert_int_equal(store->logs[BERTH_STREAM_STDOUT]->len, n + 3);
+    assert_int_equal(store->logs[BERTH_STDOUT]->len, n + 3);
 }
 
 static void log_writer_that_writes_much_waits_for_nothing(void **state)
@@ -299,7 +299,7 @@ static void log_writer_that_writes_much_waits_for_nothing(void **state)
     g_autoptr(BerthLogWriter) writer =
         berth_log_writer_new(&store_ops, store, "log-1", on_progress, store);
     for (guint n = 0; n < 100; n++) {
-        berth_log_writer_append(writer, BERTH_STREAM_STDOUT, much, BERTH_LOG_WRITER_BATCH_MAX / 4);
+        berth_log_writer_append(writer, BERTH_STDOUT, much, BERTH_LOG_WRITER_BATCH_MAX / 4);
         assert_int_equal(store->writes->len, 1);
         finish(store, 0, TRUE);
         settle();

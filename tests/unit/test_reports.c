@@ -201,7 +201,7 @@ static void output_and_a_move_are_told_of_without_usage(void **state)
     Fixture *fixture = *state;
     Berth__MigrationProgress migration = BERTH__MIGRATION_PROGRESS__INIT;
     assert_told(fixture, 1000 * SECOND, TRUE);
-    fixture->source.durable[BERTH_STREAM_STDOUT] = 7;
+    fixture->source.durable[BERTH_STDOUT] = 7;
     const Berth__GuestReport *report = next(fixture, 1001 * SECOND);
     assert_null(report->usage);
     assert_int_equal(report->n_zeros, 0);
