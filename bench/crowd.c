@@ -11,6 +11,7 @@
  * not, and how often a connection was ended by the other side. Has to be root. */
 #include "config.h"
 
+#include "bench/plain_job.h"
 #include "common/rpc.h"
 #include "common/rpc_frame.h"
 #include "proto/berth.pb-c.h"
@@ -25,11 +26,10 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#define FIRST_UID    20000u
-#define DEPTH        16u
-#define HALF_BYTES   6 /* of a frame: its length, and the beginning of what it has */
-#define SHA256_BYTES 32u
-#define FILES_MAX    16384u
+#define FIRST_UID  20000u
+#define DEPTH      16u
+#define HALF_BYTES 6 /* of a frame: its length, and the beginning of what it has */
+#define FILES_MAX  16384u
 
 typedef enum { IDLE, SLOW, HALF, FLOOD } Kind;
 
@@ -45,9 +45,6 @@ static struct {
     GMainLoop *loop;
     Client *clients; /* for as long as the process */
     guint64 acknowledged, refused, ended;
-    guint8 sum[SHA256_BYTES];
-    Berth__BlobRef blob;
-    ProtobufCBinaryData content;
 } crowd;
 
 static void die(const char *what, const char *why)
@@ -151,33 +148,8 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer data)
 
 static void submit(BerthRpcPeer *peer)
 {
-    char *command[] = {(char *)"job.sh"};
-    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
-    Berth__SubmitRequest request = BERTH__SUBMIT_REQUEST__INIT;
-    spec.name = (char *)"flood";
-    spec.vcpus = 1;
-    spec.memory_mib = 64;
-    spec.command = command;
-    spec.n_command = 1;
-    spec.script = &crowd.blob;
-    request.spec = &spec;
-    request.inline_blobs = &crowd.content;
-    request.n_inline_blobs = 1;
-    berth_rpc_peer_call_async(peer, &berth__jobs__descriptor, "Submit", &request.base, 0, NULL,
-                              on_answer, peer);
-}
-
-static void prepare_script(void)
-{
-    static const char script[] = "#!/bin/sh\ntrue\n";
-    gsize length = SHA256_BYTES;
-    g_autoptr(GChecksum) checksum = g_checksum_new(G_CHECKSUM_SHA256);
-    g_checksum_update(checksum, (const guchar *)script, sizeof script - 1);
-    g_checksum_get_digest(checksum, crowd.sum, &length);
-    berth__blob_ref__init(&crowd.blob);
-    crowd.blob.sha256 = (ProtobufCBinaryData){SHA256_BYTES, crowd.sum};
-    crowd.blob.size_bytes = sizeof script - 1;
-    crowd.content = (ProtobufCBinaryData){sizeof script - 1, (uint8_t *)script};
+    berth_rpc_peer_call_async(peer, &berth__jobs__descriptor, "Submit", &plain_job_request()->base,
+                              0, NULL, on_answer, peer);
 }
 
 static void on_flooder_ended(BerthRpcPeer *peer, const GError *reason, gpointer data)
@@ -243,7 +215,7 @@ int main(int argc, char **argv)
     (void)setrlimit(RLIMIT_NOFILE, &files);
     crowd.path = argv[1];
     crowd.loop = g_main_loop_new(NULL, FALSE);
-    prepare_script();
+    plain_job_set_script("#!/bin/sh\ntrue\n");
     begin_all(kind_of(argv[2]), users, connections, flooders);
     g_unix_fd_add(STDIN_FILENO, G_IO_IN | G_IO_HUP, on_input, NULL);
     puts("ready");
