@@ -96,22 +96,17 @@ static gboolean take_shared(BerthBlobPlace *place, GHashTable *shared, GError **
     return TRUE;
 }
 
-/* What is small and in the store already need not be asked of anybody else. */
+/* What is small, and did not come with the request, may be in the store. */
 static gboolean look_up(BerthBlobPlace *place, BerthStore *store, GError **error)
 {
-    if (place->size_bytes > BERTH_BLOB_INLINE_MAX_BYTES)
-        return TRUE;
     GError *failed = NULL;
-    g_autoptr(GBytes) stored = berth_store_get_blob(store, place->digest, &failed);
-    if (failed) {
-        g_propagate_error(error, failed);
-        return FALSE;
-    }
-    if (stored) {
-        g_clear_pointer(&place->content, g_bytes_unref);
-        place->content = g_steal_pointer(&stored);
-    }
-    return TRUE;
+    if (!store || place->content || place->size_bytes > BERTH_BLOB_INLINE_MAX_BYTES)
+        return TRUE;
+    place->content = berth_store_get_blob(store, place->digest, &failed);
+    if (!failed)
+        return TRUE;
+    g_propagate_error(error, failed);
+    return FALSE;
 }
 
 GHashTable *berth_submit_blobs_share(const ProtobufCBinaryData *contents, gsize n_contents)

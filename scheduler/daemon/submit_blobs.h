@@ -23,7 +23,7 @@ typedef struct {
 /* Contents that came for several jobs, by their digests. (transfer full) Digest to GBytes, owning. */
 GHashTable *berth_submit_blobs_share(const ProtobufCBinaryData *contents, gsize n_contents);
 /* The distinct blobs of SPEC, in order. CONTENTS came with the request, for this job; those of SHARED (may be NULL) are
- * there for whoever names them. What is in neither is looked up in STORE. INVALID_ARGUMENT: one of CONTENTS that SPEC does not
+ * there for whoever names them. What is in neither is looked up in STORE (may be NULL). INVALID_ARGUMENT: one of CONTENTS that SPEC does not
  * name, one larger than BERTH_BLOB_INLINE_MAX_BYTES, sizes that do not match.
  * (transfer full) GPtrArray of BerthBlobPlace, owning. */
 GPtrArray *berth_submit_blobs_place(const Berth__JobSpec *spec, const ProtobufCBinaryData *contents,

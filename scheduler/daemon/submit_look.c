@@ -11,6 +11,9 @@
 #include "scheduler/daemon/spec_check.h"
 #include "scheduler/daemon/submit_internal.h"
 
+/* A single job that brings no more is looked at on the loop: a worker would take longer to begin. */
+#define AT_ONCE_BYTES 16384u
+
 /* --- input ------------------------------------------------------------------------------------- */
 
 static gboolean check_environment(BerthSubmission *submission, BerthStorage *storage,
@@ -159,14 +162,12 @@ static gboolean take_placed(BerthSubmission *submission, Placed *placed)
     return FALSE;
 }
 
-static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
+/* ALL: of Placed; NULL: ERROR. */
+static void take_all_placed(GPtrArray *submissions, GArray *all, const GError *error)
 {
-    g_autoptr(GPtrArray) submissions = user_data;
-    g_autoptr(GError) error = NULL;
-    g_autoptr(GArray) all = berth_work_finish(result, &error);
     g_autoptr(GPtrArray) ready = g_ptr_array_new();
     if (!all) {
-        berth_submissions_fail(g_steal_pointer(&submissions), error);
+        berth_submissions_fail(submissions, error);
         return;
     }
     BerthSubmitGroup *group = berth_submissions_group(submissions);
@@ -177,14 +178,56 @@ static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
     if (ready->len > 0)
         berth_submissions_finish(g_steal_pointer(&ready));
     berth_submit_group_close(group, 1);
+    g_ptr_array_unref(submissions);
 }
 
-void berth_submissions_look(GPtrArray *submissions)
+static void on_placed(GObject *source, GAsyncResult *result, gpointer user_data)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GArray) all = berth_work_finish(result, &error);
+    take_all_placed(user_data, all, error);
+}
+
+/* Nothing of it is to be looked up, as far as that can be told without its blobs' sums, and little is to be summed. */
+static gboolean is_light(const BerthSubmission *submission)
+{
+    const Berth__SubmitRequest *request = submission->request;
+    gsize bytes = 0;
+    for (gsize i = 0; i < request->n_inline_blobs; i++)
+        bytes += request->inline_blobs[i].len;
+    return !*request->idempotency_key && submission->spec->n_dependencies == 0 &&
+           submission->group->n_shared == 0 && bytes <= AT_ONCE_BYTES;
+}
+
+/* TRUE: it brought all that it names, which has its places. */
+static gboolean place_at_once(const BerthSubmission *submission, Placed *placed)
+{
+    placed->states = g_array_new(FALSE, FALSE, sizeof(Berth__JobState));
+    placed->places =
+        berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
+                                 submission->request->n_inline_blobs, NULL, NULL, &placed->error);
+    return placed->error || !berth_submit_blobs_need_storage(placed->places);
+}
+
+static void look_on_worker(GPtrArray *submissions)
 {
     const BerthSubmitGroup *group = berth_submissions_group(submissions);
     berth_workers_run_for(group->daemon->workers, BERTH_LANE_READ, group->uid,
                           "look for jobs' input", place_blobs, submissions, NULL,
                           (GDestroyNotify)g_array_unref, 0, on_placed, submissions);
+}
+
+void berth_submissions_look(GPtrArray *submissions)
+{
+    const BerthSubmission *first = g_ptr_array_index(submissions, 0);
+    g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(Placed));
+    g_array_set_clear_func(all, placed_clear);
+    g_array_set_size(all, 1);
+    if (submissions->len == 1 && is_light(first) &&
+        place_at_once(first, &g_array_index(all, Placed, 0)))
+        take_all_placed(submissions, all, NULL);
+    else
+        look_on_worker(submissions);
 }
 
 /* --- dependencies ------------------------------------------------------------------------------ */
