@@ -209,7 +209,7 @@ int berth_cli_main(int argc, char **argv, BerthVerbFunc image_import)
 {
     occupy_closed_streams();
     keep_sigpipe();
-    setlocale(LC_ALL, "");
+    setlocale(LC_CTYPE, "");
     const char *environment = g_getenv("BERTH_SOCKET");
     BerthCli cli = {.socket_path =
                         g_strdup(environment && *environment ? environment : DEFAULT_SOCKET),
