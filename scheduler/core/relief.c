@@ -231,6 +231,8 @@ static void let_in(BerthCore *core, CoreNode *node)
 {
     g_autoptr(GPtrArray) waiting = core_room_waiting_on(node);
     guint64 later_mib = 0;
+    if (node->is_forsaken)
+        return;
     for (guint i = 0; i < waiting->len; i++)
         later_mib += core_room_need_mib(core, g_ptr_array_index(waiting, i));
     for (guint i = 0; i < waiting->len; i++) {

@@ -134,6 +134,7 @@ void core_room_forsake(BerthCore *core, CoreNode *node)
     if (node->n_waiting_for_room == 0)
         return;
     g_autoptr(GPtrArray) waiting = core_room_waiting_on(node);
+    node->is_forsaken = TRUE; /* what one leaves is not for the next */
     for (guint i = 0; i < waiting->len; i++) {
         CoreGuest *guest = g_ptr_array_index(waiting, i);
         if (guest->waits_for_room && guest->op == BERTH_OP_MIGRATING)
@@ -141,6 +142,9 @@ void core_room_forsake(BerthCore *core, CoreNode *node)
         else if (guest->waits_for_room && guest->op == BERTH_OP_NONE)
             core_guest_handle(core, guest, CORE_TASK_NO_ROOM, NULL);
     }
+    node->is_forsaken = FALSE;
+    if (node->n_waiting_for_room > 0)
+        core_room_vacated(core, node);
 }
 
 /* --- turns ----------------------------------------------------------------------------------- */

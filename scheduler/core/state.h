@@ -316,6 +316,7 @@ struct CoreNode {
     gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
     guint n_waiting_for_room;  /* its own. room.c */
     gboolean is_vacated;       /* in BerthCore.vacated */
+    gboolean is_forsaken;      /* for as long as all who wait for room there are sent away */
     guint64 served_at;         /* BerthCore.n_served when it last was */
     BerthNodeAdmission admission;
     GPtrArray *incoming; /* CoreGuest that is migrating here */

@@ -41,6 +41,24 @@ static void start_does_not_leave_for_a_node_that_was_closed(void **state)
                   "? 6 PENDING starting-later none\n" ROOM_IS_MADE "released 5.1\n");
 }
 
+/* What 6 leaves would be enough for 7. */
+static void starts_that_are_sent_away_leave_nothing_to_each_other(void **state)
+{
+    run("node 1 4 1000\n"
+        "submit 2 v=2 m=300 limit=10000 nodes=1 -> START 2.1@1\n"
+        "running 2.1\n"
+        "at 20\n"
+        "report 2.1 cpu=500 mem=200\n"
+        "submit 5 v=3 m=400 limit=5000 nodes=1 slack may-checkpoint -> START 5.1@1~\n"
+        "running 5.1\n"
+        "report 5.1 cpu=500 mem=390\n"
+        "submit 6 v=1 m=500 limit=1000 -> CHECKPOINT 5.1@1~\n"
+        "submit 7 v=1 m=200 limit=1000\n"
+        "drain 1\n"
+        "? 6 PENDING starting-later none\n"
+        "? 7 PENDING starting-later none\n");
+}
+
 static void start_goes_elsewhere_at_once_where_its_node_was_closed(void **state)
 {
     run(WAITS("") "node 2 4 1000\n"
@@ -112,6 +130,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(start_leaves_when_room_is_made),
         cmocka_unit_test(start_does_not_leave_for_a_node_that_was_closed),
+        cmocka_unit_test(starts_that_are_sent_away_leave_nothing_to_each_other),
         cmocka_unit_test(start_goes_elsewhere_at_once_where_its_node_was_closed),
         cmocka_unit_test(start_does_not_leave_for_a_node_that_has_become_smaller),
         cmocka_unit_test(start_does_not_leave_for_a_node_in_maintenance),
