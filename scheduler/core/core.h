@@ -166,6 +166,9 @@ typedef enum {
     BERTH_AFTER_NOT_OK = 3, /* it has ended otherwise */
     BERTH_AFTER_START = 4,  /* each of its tasks has started or ended */
     BERTH_SINGLETON = 5,    /* no earlier sibling is unfinished; JOB is not used */
+    BERTH_AFTER_CORR =
+        6, /* of an array, element by element: a task may start when the one of JOB that has its index has
+                             * COMPLETED */
 } BerthDependencyKind;
 
 typedef struct {
@@ -174,6 +177,12 @@ typedef struct {
     BerthJobState outcome; /* of JOB, if the driver knows that it has ended; 0 = unknown: one that
                             * the core does not know counts as ended badly */
 } BerthCoreDependency;
+
+/* Tasks of JOB, named in an AFTER_CORR, that have COMPLETED. What has neither nor is unfinished there counts as ended badly. */
+typedef struct {
+    guint64 job;
+    BerthIndexRange tasks;
+} BerthCoreCompleted;
 
 /* A job as the core needs it: no strings but the node constraint. */
 typedef struct {
@@ -211,6 +220,9 @@ typedef struct {
     gboolean opportunistic;       /* may start in slack, if it also may be moved or checkpointed */
     const BerthCoreDependency *dependencies; /* all must be met. Copied. */
     gsize n_dependencies;
+    const BerthCoreCompleted
+        *completed; /* in any order, of which some may be said twice. Copied. */
+    gsize n_completed;
 } BerthCoreJob;
 
 typedef struct {

@@ -1,15 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Owns which job waits for which. A dependency is met once and for all; a job with one that never
- * can be is ended, and so are those that come after it.
+ * can be is ended, and so are those that come after it. Of arrays that come after each other element by element each
+ * task is met, or ended, for itself.
  *
- * Invariant: job->n_unmet is the number of its dependencies that are not met; one with any is not
- * among the waiting. */
+ * Invariants: job->n_unmet is the number of its dependencies that are not met; one with any is not
+ * among the waiting. A task that waits for another array's is in a pair, and not in OPEN. */
 #include "scheduler/core/depend.h"
 
 #include "scheduler/core/job.h"
 #include "scheduler/core/mix.h"
 #include "scheduler/core/order.h"
 #include "scheduler/core/requests.h"
+
+/* What is hopeless. */
+typedef struct {
+    guint64 job;
+    BerthIndexRange tasks; /* step 0 = all of it */
+} Hopeless;
+
+/* Tasks that wait for those of JOB with their indices. One that can never start is among them until it is ended. */
+typedef struct {
+    guint64 job;
+    BerthIndexSet *waiting;
+} Pair;
+
+struct CorePairs {
+    BerthIndexSet *open; /* of the job's FRESH, who waits in no pair */
+    GArray *pairs;       /* Pair */
+};
 
 typedef struct {
     guint64 job; /* that waits; it may have ended, and be forgotten, meanwhile */
@@ -64,7 +82,7 @@ void core_depends_init(BerthCore *core)
 {
     core->waited = g_hash_table_new_full(g_int64_hash, g_int64_equal, waited_free, NULL);
     core->families = g_hash_table_new_full(family_hash, family_equal, family_free, NULL);
-    core->hopeless = g_array_new(FALSE, FALSE, sizeof(guint64));
+    core->hopeless = g_array_new(FALSE, FALSE, sizeof(Hopeless));
 }
 
 void core_depends_clear(BerthCore *core)
@@ -76,7 +94,7 @@ void core_depends_clear(BerthCore *core)
 
 gsize core_depends_bytes(BerthCore *core)
 {
-    gsize bytes = core->hopeless->len * sizeof(guint64);
+    gsize bytes = core->hopeless->len * sizeof(Hopeless);
     GHashTableIter iter;
     gpointer key;
     g_hash_table_iter_init(&iter, core->waited);
@@ -136,14 +154,27 @@ static void let_eldest_go(BerthCore *core, const CoreFamily *family)
     meet(core, job);
 }
 
+static void give_up_some(BerthCore *core, const CoreJob *job, BerthIndexRange tasks)
+{
+    Hopeless hopeless = {job->id, tasks};
+    g_array_append_val(core->hopeless, hopeless);
+}
+
+static void give_up_all(BerthCore *core, const CoreJob *job, const BerthIndexSet *tasks)
+{
+    for (guint i = 0; i < berth_index_set_n_ranges(tasks); i++)
+        give_up_some(core, job, *berth_index_set_range(tasks, i));
+}
+
 static void give_up(BerthCore *core, const CoreJob *job)
 {
-    g_array_append_val(core->hopeless, job->id);
+    give_up_some(core, job, (BerthIndexRange){0, 0, 0});
 }
 
 static gboolean is_met_by(BerthDependencyKind kind, gboolean ended_well)
 {
-    return (kind != BERTH_AFTER_OK || ended_well) && (kind != BERTH_AFTER_NOT_OK || !ended_well);
+    gboolean is_for_good = kind == BERTH_AFTER_OK || kind == BERTH_AFTER_CORR;
+    return (!is_for_good || ended_well) && (kind != BERTH_AFTER_NOT_OK || !ended_well);
 }
 
 /* NULL: it waits for nothing any more. */
@@ -182,9 +213,174 @@ static void wait_for(BerthCore *core, const CoreJob *job, const BerthCoreDepende
     g_array_append_val(waited->dependents, dependent);
 }
 
+/* --- element by element ------------------------------------------------------------------------ */
+
+const BerthIndexSet *core_depend_open(const CoreJob *job)
+{
+    return job->pairs != NULL ? job->pairs->open : NULL;
+}
+
+void core_depend_clear_job(CoreJob *job)
+{
+    if (job->pairs == NULL)
+        return;
+    for (guint i = 0; i < job->pairs->pairs->len; i++)
+        berth_index_set_free(g_array_index(job->pairs->pairs, Pair, i).waiting);
+    berth_index_set_free(job->pairs->open);
+    g_array_unref(job->pairs->pairs);
+    g_clear_pointer(&job->pairs, g_free);
+}
+
+gsize core_depend_job_bytes(const CoreJob *job)
+{
+    gsize n_ranges = 0;
+    if (job->pairs == NULL)
+        return 0;
+    for (guint i = 0; i < job->pairs->pairs->len; i++)
+        n_ranges += berth_index_set_n_ranges(g_array_index(job->pairs->pairs, Pair, i).waiting);
+    n_ranges += berth_index_set_n_ranges(job->pairs->open);
+    return sizeof *job->pairs + job->pairs->pairs->len * sizeof(Pair) +
+           n_ranges * sizeof(BerthIndexRange);
+}
+
+void core_depend_take(CoreJob *job, BerthIndexRange range)
+{
+    if (job->pairs == NULL)
+        return;
+    berth_index_set_remove(job->pairs->open, range);
+    for (guint i = 0; i < job->pairs->pairs->len; i++)
+        berth_index_set_remove(g_array_index(job->pairs->pairs, Pair, i).waiting, range);
+}
+
+static void remove_all(BerthIndexSet *set, const BerthIndexSet *others)
+{
+    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
+        berth_index_set_remove(set, *berth_index_set_range(others, i));
+}
+
+/* In whatever pair. */
+static gboolean waits(const CoreJob *job, guint32 index)
+{
+    for (guint i = 0; i < job->pairs->pairs->len; i++)
+        if (berth_index_set_contains(g_array_index(job->pairs->pairs, Pair, i).waiting, index))
+            return TRUE;
+    return FALSE;
+}
+
+/* Those of WAITING of which OTHER (NULL: it has ended, and is forgotten) has no task any more, or one that is over and has not
+ * COMPLETED; what has waits no more. Of one whose guest is being removed it is told later. (transfer full) */
+static BerthIndexSet *find_hopeless(const CoreJob *other, BerthIndexSet *waiting)
+{
+    BerthIndexSet *hopeless = berth_index_set_copy(waiting);
+    if (other != NULL && other->fresh != NULL)
+        remove_all(hopeless, other->fresh);
+    else if (other != NULL && core_job_n_fresh(other) > 0)
+        berth_index_set_remove(hopeless, (BerthIndexRange){0, 0, 1});
+    for (guint32 i = 0; other != NULL && i < other->n_tasks; i++) {
+        const BerthCoreTask *record = &other->tasks[i]->record;
+        BerthIndexRange own = {record->task, record->task, 1};
+        gboolean is_over =
+            berth_job_state_is_final(record->state) && record->phase == BERTH_GUEST_NONE;
+        if (is_over && record->state == BERTH_JOB_COMPLETED)
+            berth_index_set_remove(waiting, own);
+        if (!is_over || record->state == BERTH_JOB_COMPLETED)
+            berth_index_set_remove(hopeless, own);
+    }
+    return hopeless;
+}
+
+static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, guint64 other)
+{
+    Pair pair = {other, berth_index_set_copy(job->fresh)};
+    for (gsize i = 0; i < source->n_completed; i++)
+        if (source->completed[i].job == other)
+            berth_index_set_remove(pair.waiting, source->completed[i].tasks);
+    g_autoptr(BerthIndexSet) hopeless =
+        find_hopeless(other != job->id ? core_job_get(core, other) : NULL, pair.waiting);
+    give_up_all(core, job, hopeless);
+    if (job->pairs == NULL) {
+        job->pairs = g_new(CorePairs, 1);
+        job->pairs->open = berth_index_set_copy(job->fresh);
+        job->pairs->pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
+    }
+    g_array_append_val(job->pairs->pairs, pair);
+    remove_all(job->pairs->open, pair.waiting);
+    core_job_opened(job);
+}
+
+/* One of the pairs of JOB with OTHER, from *PLACE on; NULL: there is no more. */
+static Pair *next_pair(const CoreJob *job, guint64 other, guint *place)
+{
+    while (job->pairs != NULL && *place < job->pairs->pairs->len) {
+        Pair *pair = &g_array_index(job->pairs->pairs, Pair, (*place)++);
+        if (pair->job == other)
+            return pair;
+    }
+    return NULL;
+}
+
+/* Those of TASKS of OTHER have COMPLETED. */
+static void meet_some(BerthCore *core, CoreJob *job, guint64 other, const BerthIndexRange *tasks)
+{
+    guint place = 0;
+    for (Pair *pair; (pair = next_pair(job, other, &place)) != NULL;) {
+        g_autoptr(BerthIndexSet) met = berth_index_set_within(pair->waiting, tasks);
+        berth_index_set_remove(pair->waiting, *tasks);
+        guint32 index = 0;
+        for (guint32 from = 0; berth_index_set_next(met, from, &index); from = index + 1)
+            if (!waits(job, index))
+                berth_index_set_add_one(job->pairs->open, index);
+    }
+    core_job_opened(job);
+    core_order_update(core, job);
+}
+
+static void end_some(BerthCore *core, const CoreJob *job, guint64 other,
+                     const BerthIndexRange *tasks)
+{
+    guint place = 0;
+    for (const Pair *pair; (pair = next_pair(job, other, &place)) != NULL;) {
+        g_autoptr(BerthIndexSet) never = berth_index_set_within(pair->waiting, tasks);
+        give_up_all(core, job, never);
+    }
+}
+
+void core_depend_task_ended(BerthCore *core, const CoreTask *task)
+{
+    const BerthCoreTask *record = &task->record;
+    const Waited *waited = g_hash_table_lookup(core->waited, &record->job);
+    BerthIndexRange tasks =
+        berth_index_range_of(record->task, record->rest_last, record->rest_step);
+    for (guint i = 0; waited != NULL && i < waited->dependents->len; i++) {
+        Dependent dependent = g_array_index(waited->dependents, Dependent, i);
+        CoreJob *job = dependent.kind == BERTH_AFTER_CORR ? get_waiting(core, &dependent) : NULL;
+        if (job == NULL || job->pairs == NULL)
+            continue;
+        if (record->state == BERTH_JOB_COMPLETED)
+            meet_some(core, job, record->job, &tasks);
+        else
+            end_some(core, job, record->job, &tasks);
+    }
+}
+
+/* --- job by job -------------------------------------------------------------------------------- */
+
 static gboolean has_started(const CoreJob *job)
 {
     return core_job_n_fresh(job) == 0;
+}
+
+/* TRUE: JOB waits for that element by element. One that is no array waits for the whole. */
+static gboolean add_by_element(BerthCore *core, CoreJob *job, const BerthCoreJob *source,
+                               const BerthCoreDependency *dependency)
+{
+    if (dependency->kind != BERTH_AFTER_CORR || job->fresh == NULL)
+        return FALSE;
+    const CoreJob *other = core_job_get(core, dependency->job);
+    add_pair(core, job, source, dependency->job);
+    if (other != NULL && other != job && !other->has_ended)
+        wait_for(core, job, dependency);
+    return TRUE;
 }
 
 static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *dependency)
@@ -215,7 +411,8 @@ void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source)
     if (source->family != 0)
         job->family = join_family(core, job, source->uid, source->family);
     for (gsize i = 0; i < source->n_dependencies; i++)
-        add_one(core, job, &source->dependencies[i]);
+        if (!add_by_element(core, job, source, &source->dependencies[i]))
+            add_one(core, job, &source->dependencies[i]);
 }
 
 void core_depend_remove(BerthCore *core, CoreJob *job)
@@ -239,6 +436,8 @@ static gboolean tell(BerthCore *core, const CoreJob *job, gboolean has_ended)
             continue;
         if (!has_ended && dependent.kind != BERTH_AFTER_START) {
             g_array_append_val(waited->dependents, dependent);
+        } else if (dependent.kind == BERTH_AFTER_CORR && waiting->fresh != NULL) {
+            continue; /* each of its tasks was told for itself */
         } else if (!has_ended || is_met_by(dependent.kind, !job->has_failed)) {
             meet(core, waiting);
             any = TRUE;
@@ -278,9 +477,10 @@ void core_depend_ended(BerthCore *core, CoreJob *job)
 void core_depend_end_hopeless(BerthCore *core)
 {
     for (guint i = 0; i < core->hopeless->len; i++) {
-        CoreJob *job = core_job_get(core, g_array_index(core->hopeless, guint64, i));
+        Hopeless hopeless = g_array_index(core->hopeless, Hopeless, i);
+        CoreJob *job = core_job_get(core, hopeless.job);
         if (job != NULL && !job->has_ended)
-            core_end_hopeless(core, job);
+            core_end_hopeless(core, job, hopeless.tasks);
     }
     g_array_set_size(core->hopeless, 0);
 }

@@ -11,6 +11,15 @@ gsize core_depends_bytes(BerthCore *core);
 void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
 /* JOB, which has ended, is forgotten. */
 void core_depend_remove(BerthCore *core, CoreJob *job);
+/* What it has of its own is freed. */
+void core_depend_clear_job(CoreJob *job);
+/* Those of JOB's tasks that never started, of an array, for which no task of another one is waited; NULL: all. */
+const BerthIndexSet *core_depend_open(const CoreJob *job);
+/* Those of RANGE are none any more. */
+void core_depend_take(CoreJob *job, BerthIndexRange range);
+gsize core_depend_job_bytes(const CoreJob *job);
+/* TASK, or those for which it stands, has ended. Lets go, or ends, those that come after it. */
+void core_depend_task_ended(BerthCore *core, const CoreTask *task);
 /* All of JOB's tasks have started; they have all ended. Lets go, or ends, who comes after it. */
 void core_depend_started(BerthCore *core, CoreJob *job);
 void core_depend_ended(BerthCore *core, CoreJob *job);

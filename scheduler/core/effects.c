@@ -101,6 +101,7 @@ void core_emit_job_changed(BerthCore *core, CoreJob *job)
     if (job->changed_at == core->event || core_job_n_fresh(job) == 0)
         return;
     job->changed_at = core->event;
+    job->changed_as = job->next;
     BerthGuestId id = {.job = job->id, .task = job->next};
     g_array_append_val(core->effects->changed, id);
 }

@@ -42,9 +42,9 @@ BerthReason berth_core_pending_reason(BerthCore *core, guint64 number, guint32 i
         return core_job_hold_reason(job);
     if (core->storage_down)
         return BERTH_REASON_STORAGE_UNAVAILABLE;
-    if (job->n_unmet > 0)
-        return BERTH_REASON_DEPENDENCY;
     const CoreTask *task = core_job_task(job, index);
+    if (job->n_unmet > 0 || (task == NULL && !core_job_is_open(job, index)))
+        return BERTH_REASON_DEPENDENCY;
     if (task != NULL && !core_heap_has(&task->returned))
         return record.reason; /* backing off, or its last guest is being removed */
     if (!core_heap_has(&job->waiting))

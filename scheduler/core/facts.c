@@ -151,6 +151,7 @@ static gsize job_bytes(const CoreJob *job)
     gsize bytes = sizeof *job + places * sizeof job->tasks[0];
     if (job->fresh != NULL)
         bytes += sizeof(BerthIndexRange) * berth_index_set_n_ranges(job->fresh);
+    bytes += core_depend_job_bytes(job);
     if (job->returned != NULL)
         bytes += sizeof *job->returned + job->returned->allocated * sizeof job->returned->links[0];
     for (guint32 i = 0; i < job->n_tasks; i++)

@@ -31,6 +31,7 @@ static void job_free(gpointer data)
 {
     CoreJob *job = data;
     g_clear_pointer(&job->fresh, berth_index_set_free);
+    core_depend_clear_job(job);
     for (guint32 i = 0; i < job->n_tasks; i++)
         task_free(job->tasks[i]);
     g_free(job->tasks);
@@ -179,7 +180,33 @@ void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
         return;
     }
     berth_index_set_remove(job->fresh, range);
-    berth_index_set_next(job->fresh, 0, &job->next);
+    core_depend_take(job, range);
+    core_job_opened(job);
+}
+
+/* NULL: it is no array. */
+static const BerthIndexSet *open_of(const CoreJob *job)
+{
+    const BerthIndexSet *open = core_depend_open(job);
+    return open != NULL ? open : job->fresh;
+}
+
+guint32 core_job_n_open(const CoreJob *job)
+{
+    const BerthIndexSet *open = open_of(job);
+    return open != NULL ? berth_index_set_count(open) : core_job_n_fresh(job);
+}
+
+gboolean core_job_is_open(const CoreJob *job, guint32 index)
+{
+    const BerthIndexSet *open = open_of(job);
+    return open != NULL ? berth_index_set_contains(open, index) : core_job_is_fresh(job, index);
+}
+
+void core_job_opened(CoreJob *job)
+{
+    if (!berth_index_set_next(open_of(job), 0, &job->next))
+        berth_index_set_next(job->fresh, 0, &job->next);
 }
 
 /* --- tasks ---------------------------------------------------------------------------------- */
@@ -219,8 +246,8 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
     task->timer.kind = CORE_TIMER_TASK;
     task->checkpoint_timer.kind = CORE_TIMER_CHECKPOINT;
     task->overstay_timer.kind = CORE_TIMER_OVERSTAY;
-    /* The job was reported by the number of the next task. */
-    if (index == job->next) {
+    /* The job was reported by its number. */
+    if (index == job->changed_as) {
         task->changed_at = job->changed_at;
         job->changed_at = 0;
     }
@@ -277,7 +304,7 @@ guint32 core_job_n_startable(const CoreJob *job)
 {
     if (job->held || job->n_unmet > 0)
         return 0;
-    guint32 n_waiting = core_job_n_fresh(job) + core_job_n_returned(job);
+    guint32 n_waiting = core_job_n_open(job) + core_job_n_returned(job);
     if (job->throttle == 0)
         return n_waiting;
     return MIN(n_waiting, job->throttle - MIN(job->throttle, job->n_active));
@@ -317,6 +344,7 @@ void core_task_over(BerthCore *core, CoreTask *task)
     g_ptr_array_add(core->over, task);
     job->has_failed |= task->record.state != BERTH_JOB_COMPLETED;
     job->n_over++;
+    core_depend_task_ended(core, task);
     if (core_job_n_fresh(job) > 0 || job->n_over < job->n_tasks)
         return;
     core_owner_remove_job(job->class->shape.owner);

@@ -23,6 +23,11 @@ guint32 core_job_n_fresh(const CoreJob *job);
 gboolean core_job_is_fresh(const CoreJob *job, guint32 index);
 gboolean core_job_next_fresh(const CoreJob *job, guint32 from, guint32 *out_index);
 void core_job_take_fresh(CoreJob *job, BerthIndexRange range);
+/* Of these, those that need not wait for a task of another array: how many there are, whether INDEX is one, and that this has
+ * changed. */
+guint32 core_job_n_open(const CoreJob *job);
+gboolean core_job_is_open(const CoreJob *job, guint32 index);
+void core_job_opened(CoreJob *job);
 
 /* The record of its task INDEX; NULL = that has none of its own. */
 CoreTask *core_job_task(const CoreJob *job, guint32 index);

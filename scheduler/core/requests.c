@@ -272,10 +272,10 @@ gboolean core_cancel(BerthCore *core, const CoreAsk *ask, GError **error)
     return TRUE;
 }
 
-void core_end_hopeless(BerthCore *core, CoreJob *job)
+void core_end_hopeless(BerthCore *core, CoreJob *job, BerthIndexRange tasks)
 {
     static const CoreTaskInput never = {.reason = BERTH_REASON_DEPENDENCY_NEVER};
-    cancel_fresh(core, job, &(CoreAsk){.job = job->id}, &never);
+    cancel_fresh(core, job, &(CoreAsk){.job = job->id, .tasks = tasks}, &never);
 }
 
 static gboolean has_pending(const CoreJob *job)

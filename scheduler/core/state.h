@@ -13,6 +13,7 @@ typedef struct CoreGuest CoreGuest;
 typedef struct CoreNode CoreNode;
 typedef struct CoreOwner CoreOwner;
 typedef struct CoreFamily CoreFamily;
+typedef struct CorePairs CorePairs;
 typedef struct CoreCells CoreCells;
 typedef struct CoreLoss CoreLoss;
 
@@ -151,15 +152,18 @@ struct CoreJob {
     CoreTask **tasks;   /* that have started or ended, by index */
     guint32 n_tasks;    /* in TASKS */
     guint32 array_size;
-    guint32 next;     /* first task that never started, if there is any */
-    guint32 throttle; /* 0 = none */
+    guint32
+        next; /* first task that never started, if there is any, of those that may if there are such */
+    guint32 changed_as; /* the task by which it was reported then */
+    guint32 throttle;   /* 0 = none */
     BerthIndexSet
         *fresh; /* all that never started. A plain job has none: it is NEXT, if that is 0 */
     gint64 checkpoint_every_usec; /* 0 = not */
     guint32 n_active;             /* tasks that have a guest */
     guint32 n_over;               /* tasks in TASKS that are done with */
     guint32 n_forgotten;          /* of these, that are being forgotten */
-    guint32 n_unmet;              /* dependencies */
+    guint32 n_unmet;              /* dependencies, but AFTER_CORR */
+    CorePairs *pairs;     /* depend.c: who of FRESH waits for one of another array; NULL = nobody */
     CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
     guint64 name;         /* family, as submitted; 0 = none */
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
@@ -413,7 +417,7 @@ struct BerthCore {
     GHashTable *owners;   /* owner.c */
     GHashTable *waited;   /* depend.c */
     GHashTable *families; /* likewise */
-    GArray *hopeless;     /* guint64: jobs that can never start */
+    GArray *hopeless;     /* depend.c: jobs, and tasks of arrays, that can never start */
     GArray *qos;          /* gint32: priority in permille, by number */
     guint64 ranking;      /* number of the latest */
     gint64 ranked_usec;

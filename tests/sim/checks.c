@@ -182,16 +182,16 @@ static void check_dependencies(World *world, const Job *job)
 {
     if (job->job.n_dependencies == 0)
         return;
-    CHECK(world, model_has_hope(world, job), job->job.id);
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
+        if (record->epoch == 0 && !berth_job_state_is_final(record->state))
+            CHECK(world, model_has_hope(world, job, i), job->job.id);
         if (record->state != BERTH_JOB_PENDING || record->phase != BERTH_GUEST_NONE)
             continue;
         BerthReason reason = berth_core_pending_reason(world->core, job->job.id, i);
-        gboolean depends = !model_dependencies_met(world, job);
+        gboolean depends = !model_dependencies_met(world, job, i);
         if (!job->job.held && !world->storage_is_down)
             CHECK(world, (reason == BERTH_REASON_DEPENDENCY) == depends, job->job.id);
-        return;
     }
 }
 
@@ -223,7 +223,7 @@ static void check_outcome(World *world, const Job *job, const BerthCoreTask *rec
     world_note(world, "end");
     CHECK(world, record->end_usec >= record->start_usec, job->job.id);
     if (record->reason == BERTH_REASON_DEPENDENCY_NEVER) {
-        CHECK(world, record->epoch == 0 && !model_has_hope(world, job), job->job.id);
+        CHECK(world, record->epoch == 0 && !model_has_hope(world, job, record->task), job->job.id);
         world_note(world, "dependency never");
     }
     if (record->state != BERTH_JOB_COMPLETED)

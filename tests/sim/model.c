@@ -45,41 +45,82 @@ static gboolean has_elder_sibling(const World *world, const Job *job)
     return FALSE;
 }
 
-static gboolean is_met(const World *world, const Job *job, const BerthCoreDependency *dependency)
+/* Its tasks, of which there are several, come each after the one of its index. */
+static gboolean is_by_element(const Job *job, const BerthCoreDependency *dependency)
+{
+    return dependency->kind == BERTH_AFTER_CORR && job->n_tasks > 1;
+}
+
+static gboolean is_met_by_element(const Job *other, guint32 task)
+{
+    return !other->is_refused && task < other->n_tasks && other->tasks[task].is_over &&
+           other->tasks[task].record.state == BERTH_JOB_COMPLETED;
+}
+
+static gboolean is_met(const World *world, const Job *job, const BerthCoreDependency *dependency,
+                       guint32 task)
 {
     if (dependency->kind == BERTH_SINGLETON)
         return job->job.family == 0 || !has_elder_sibling(world, job);
     const Job *other = world_job(world, dependency->job);
+    if (is_by_element(job, dependency))
+        return is_met_by_element(other, task);
     switch (dependency->kind) {
     case BERTH_AFTER_START:
         return other->is_over || has_started(other);
     case BERTH_AFTER_ANY:
         return other->is_over;
     case BERTH_AFTER_OK:
+    case BERTH_AFTER_CORR:
         return other->is_over && model_job_completed(other);
     default:
         return other->is_over && !model_job_completed(other);
     }
 }
 
-gboolean model_dependencies_met(const World *world, const Job *job)
+gboolean model_dependencies_met(const World *world, const Job *job, guint32 task)
 {
     for (gsize i = 0; i < job->job.n_dependencies; i++)
-        if (!is_met(world, job, &job->dependencies[i]))
+        if (!is_met(world, job, &job->dependencies[i], task))
             return FALSE;
     return TRUE;
 }
 
-gboolean model_has_hope(const World *world, const Job *job)
+/* Whatever happens now, it stays met or not. */
+static gboolean is_decided(const World *world, const Job *job,
+                           const BerthCoreDependency *dependency, guint32 task)
 {
-    for (gsize i = 0; i < job->job.n_dependencies; i++) {
-        const BerthCoreDependency *dependency = &job->dependencies[i];
-        gboolean is_decided =
-            dependency->kind != BERTH_SINGLETON && world_job(world, dependency->job)->is_over;
-        if (is_decided && !is_met(world, job, dependency))
+    if (dependency->kind == BERTH_SINGLETON)
+        return FALSE;
+    const Job *other = world_job(world, dependency->job);
+    if (!is_by_element(job, dependency) || other->is_refused)
+        return other->is_over;
+    return task >= other->n_tasks || other->tasks[task].is_over;
+}
+
+gboolean model_has_hope(const World *world, const Job *job, guint32 task)
+{
+    for (gsize i = 0; i < job->job.n_dependencies; i++)
+        if (is_decided(world, job, &job->dependencies[i], task) &&
+            !is_met(world, job, &job->dependencies[i], task))
             return FALSE;
-    }
     return TRUE;
+}
+
+void model_name_completed(World *world, const Job *job, BerthCoreJob *told,
+                          BerthCoreCompleted *completed)
+{
+    told->completed = completed;
+    told->n_completed = 0;
+    for (gsize i = 0; i < job->job.n_dependencies; i++) {
+        if (!is_by_element(job, &job->dependencies[i]))
+            continue;
+        const Job *other = world_job(world, job->dependencies[i].job);
+        for (guint32 task = 0; task < other->n_tasks; task++)
+            if (is_met_by_element(other, task))
+                completed[told->n_completed++] =
+                    (BerthCoreCompleted){other->job.id, {task, task, 1}};
+    }
 }
 
 /* --- limits --------------------------------------------------------------------------------- */
@@ -293,13 +334,13 @@ static gboolean is_calm(const World *world)
 static gboolean wants_to_start(const World *world, const Job *job)
 {
     guint active = model_n_active(job);
-    if (job->is_over || job->job.held || !model_dependencies_met(world, job) ||
+    if (job->is_over || job->job.held ||
         (job->job.array_throttle > 0 && active >= job->job.array_throttle))
         return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
         if (record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE &&
-            record->not_before_usec <= world->now_usec)
+            model_dependencies_met(world, job, i) && record->not_before_usec <= world->now_usec)
             return !model_exceeds_limits(world, job, record);
     }
     return FALSE;

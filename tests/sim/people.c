@@ -12,8 +12,9 @@
 /* Jobs wait for earlier ones, whatever became of those. */
 static void add_dependencies(World *world, Job *job)
 {
-    static const BerthDependencyKind kinds[] = {BERTH_AFTER_ANY, BERTH_AFTER_OK, BERTH_AFTER_NOT_OK,
-                                                BERTH_AFTER_START, BERTH_SINGLETON};
+    static const BerthDependencyKind kinds[] = {BERTH_AFTER_ANY,    BERTH_AFTER_OK,
+                                                BERTH_AFTER_NOT_OK, BERTH_AFTER_START,
+                                                BERTH_SINGLETON,    BERTH_AFTER_CORR};
     guint count = world_chance(world, 20) ? 1 + world_pick(world, 2) : 0;
     for (guint i = 0; i < count && job->job.id > 1; i++) {
         BerthCoreDependency *dependency = &job->dependencies[job->job.n_dependencies++];
@@ -90,6 +91,8 @@ static void point_to_lists(World *world)
         Job *job = world_job(world, number);
         job->job.nodes = job->job.n_nodes > 0 ? job->nodes : NULL;
         job->job.dependencies = job->job.n_dependencies > 0 ? job->dependencies : NULL;
+        job->job.completed = NULL;
+        job->job.n_completed = 0;
     }
 }
 
@@ -125,6 +128,8 @@ void people_submit(World *world)
     log_job(world, stored);
     gboolean may_add = model_may_add_job(world, stored);
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED, .submitted = stored->job};
+    BerthCoreCompleted completed[COMPLETED_MAX];
+    model_name_completed(world, stored, &event.submitted, completed);
     gboolean ok = driver_handle_surely(world, &event);
     CHECK(world, !ok || may_add, job.job.id);
     world_note(world, ok ? "submitted" : may_add ? "too large" : "too many jobs");

@@ -11,7 +11,7 @@
  *                             MiB by a balloon, RESIZE 1.1@1=2/200 gives 2 vCPUs and 200 MiB that
  *                             somebody asked for, RESIZE 1.1@1^ has the guest go on, too, CHECKPOINT 1.1@1#2 is the second, after which the guest runs on
  *   EVENT ! WORDS             it must be refused with WORDS in the message
- *   ? JOB STATE REASON PHASE  a task's record; "? JOB -" = it is forgotten
+ *   ? JOB STATE REASON PHASE  a task's record, of an array JOB/TASK; "? JOB -" = it is forgotten
  *   why JOB REASON            why a pending task waits
  *   planned JOB SECONDS|never when it is planned to start
  *   next SECONDS|never        when TIMER is wanted
@@ -37,7 +37,7 @@
  *   submit ID [v=] [m=] [p=] [limit=] [nodes=1,2] [held] [held-op] [no-requeue]
  *   [guests=] [array=] [throttle=]
  *   [may-checkpoint] [every=SECONDS] [slack] [save] [kill|notify] [vmax=] [mmax=]
- *   [uid=] [account=] [qos=] [family=] [may-move] [ok:JOB|any:JOB|not:JOB|start:JOB|singleton]
+ *   [uid=] [account=] [qos=] [family=] [may-move] [ok:JOB|any:JOB|not:JOB|start:JOB|corr:JOB|singleton]
  *   account|user NUMBER [parent=|account=] [shares=] [tasks=] [v=] [m=] [jobs=], qos NUMBER p=,
  *   maintenance NUMBER node= from= to= (without to=: cleared)
  *   cancel|hold|release|migrate-not|checkpoint JOB [op], migrate|thaw JOB [to=NODE] [op], freeze JOB [disk] [op],

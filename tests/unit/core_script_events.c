@@ -12,7 +12,7 @@
 
 #include <string.h>
 
-/* ok:JOB, any:JOB, not:JOB, start:JOB or singleton among the words. */
+/* ok:JOB, any:JOB, not:JOB, start:JOB, corr:JOB or singleton among the words. */
 static gboolean dependency_of(const Script *script, BerthCoreDependency *out_dependency)
 {
     static const struct {
@@ -21,7 +21,8 @@ static gboolean dependency_of(const Script *script, BerthCoreDependency *out_dep
     } kinds[] = {{"ok:", BERTH_AFTER_OK},
                  {"any:", BERTH_AFTER_ANY},
                  {"not:", BERTH_AFTER_NOT_OK},
-                 {"start:", BERTH_AFTER_START}};
+                 {"start:", BERTH_AFTER_START},
+                 {"corr:", BERTH_AFTER_CORR}};
     *out_dependency = (BerthCoreDependency){.kind = BERTH_SINGLETON};
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         guint64 job = core_script_option(script, kinds[i].prefix, 0);

@@ -14,9 +14,11 @@
 
 static void ask_record(Script *script)
 {
-    guint64 job = core_script_number(script, script->words[1]);
+    g_auto(GStrv) name = g_strsplit(script->words[1] != NULL ? script->words[1] : "", "/", 2);
+    guint64 job = core_script_number(script, name[0]);
+    guint32 index = name[1] != NULL ? (guint32)core_script_number(script, name[1]) : 0;
     BerthCoreTask task;
-    gboolean known = berth_core_get_task(script->core, job, 0, &task);
+    gboolean known = berth_core_get_task(script->core, job, index, &task);
     if (strcmp(script->words[2], "-") == 0) {
         if (known)
             fail_msg("%s: it is still known", script->line);

@@ -515,6 +515,48 @@ static void maintenance_of_a_gang_waits_for_its_end(void **state)
         "submit 2 guests=1 limit=70 -> START 2.1@1\n");
 }
 
+/* Each for itself; one for which there is none, or whose has ended badly, never starts. */
+static void tasks_come_after_those_of_their_index(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 array=3 -> START 1.1@1 START 1/1.1@1 START 1/2.1@1\n"
+        "submit 2 array=4 corr:1\n"
+        "? 2/3 CANCELLED dependency-never none\n"
+        "? 2/1 PENDING none none\n"
+        "why 2 dependency\n"
+        "running 1/1.1\n"
+        "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+        "released 1/1.1 -> START 2/1.1@1\n"
+        "why 2 dependency\n"
+        "running 1.1\n"
+        "exited 1.1 status=1 -> RELEASE 1.1@1\n"
+        "released 1.1\n"
+        "? 2 CANCELLED dependency-never none\n"
+        "cancel 1 -> STOP 1/2.1@1\n"
+        "exited 1/2.1 signal=15 -> RELEASE 1/2.1@1\n"
+        "released 1/2.1\n"
+        "? 2/2 CANCELLED dependency-never none\n"
+        "running 2/1.1\n");
+}
+
+static void task_comes_after_those_of_its_index_of_two_arrays(void **state)
+{
+    run("node 1 8 1000\n"
+        "submit 1 array=2 -> START 1.1@1 START 1/1.1@1\n"
+        "submit 2 array=2 corr:1 -> \n"
+        "submit 3 array=2 corr:2 throttle=1\n"
+        "running 1/1.1\n"
+        "exited 1/1.1 -> RELEASE 1/1.1@1\n"
+        "released 1/1.1 -> START 2/1.1@1\n"
+        "running 2/1.1\n"
+        "exited 2/1.1 -> RELEASE 2/1.1@1\n"
+        "released 2/1.1 -> START 3/1.1@1\n"
+        "why 3 dependency\n"
+        "cancel 2 \n"
+        "? 3 CANCELLED dependency-never none\n"
+        "? 3/1 RUNNING none starting\n");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -530,6 +572,8 @@ int main(void)
         cmocka_unit_test(after_itself_nobody_comes),
         cmocka_unit_test(after_not_ok_waits_for_a_bad_end),
         cmocka_unit_test(after_start_waits_for_all_tasks),
+        cmocka_unit_test(tasks_come_after_those_of_their_index),
+        cmocka_unit_test(task_comes_after_those_of_its_index_of_two_arrays),
         cmocka_unit_test(after_start_does_not_wait_for_cancelled_tasks),
         cmocka_unit_test(start_lets_a_higher_job_go_at_once),
         cmocka_unit_test(dependency_on_the_unknown_is_never_met),
