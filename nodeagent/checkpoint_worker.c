@@ -71,6 +71,18 @@ static gboolean on_made(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
+static gboolean on_stalled(gpointer data)
+{
+    const Sent *sent = data;
+    sent->news->stalled(sent->user_data);
+    return G_SOURCE_REMOVE;
+}
+
+static void tell_stalled(gconstpointer input)
+{
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_stalled, sent_new(input), g_free);
+}
+
 static gboolean on_snapped(gpointer data)
 {
     const Sent *sent = data;
@@ -135,7 +147,7 @@ static gpointer fill(BerthStorage *storage, gconstpointer data, GError **error)
     if (writer == NULL)
         return read_committed(storage, input, reason, error);
     g_idle_add_full(G_PRIORITY_DEFAULT, on_made, sent_new(input), g_free);
-    if (!berth_memory_pipe_receive(input->pipe, writer, &header, error) ||
+    if (!berth_memory_pipe_receive(input->pipe, writer, tell_stalled, input, &header, error) ||
         !take_instant(storage, input, writer, error) ||
         !berth_checkpoint_writer_finish(writer, g_bytes_get_data(header, NULL),
                                         g_bytes_get_size(header), error))

@@ -24,6 +24,8 @@ typedef struct {
     void (*made)(gpointer user_data);
     /* The FIFO has come to its end, the disk has its snapshot, and the guest's logs had so much at that instant. */
     void (*snapped)(const guint64 log_bytes[BERTH_N_STREAMS], gpointer user_data);
+    /* libvirt does nothing any more: it has to be told to let go of it before the result can come. */
+    void (*stalled)(gpointer user_data);
 } BerthCheckpointNews;
 
 typedef struct {

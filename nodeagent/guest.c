@@ -276,6 +276,8 @@ void berth_guest_take_step(BerthGuest *guest, BerthGuestStep step)
     } else if (guest->is_busy) {
         guest->release_wanted = guest->release_wanted || step == BERTH_STEP_RELEASED;
         guest->break_wanted = guest->break_wanted || step == BERTH_STEP_BROKEN;
+        if (guest->release_wanted || guest->break_wanted)
+            berth_guest_restore_not(guest);
         return;
     }
     BerthGuestPhaseOnNode next = berth_guest_phase_next(guest->phase, step);
@@ -446,7 +448,7 @@ void berth_guest_adopt(BerthGuest *guest, const BerthDomain *domain)
         guest->console_path = g_strdup(domain->console_path);
     }
     guest->may_have_domain = guest->domain_is_up = guest->domain_was_up = TRUE;
-    guest->is_frozen = guest->freeze_wanted = domain->is_frozen;
+    guest->is_frozen = guest->freeze_wanted = guest->may_be_saved = domain->is_frozen;
     if (domain->metadata.stands)
         berth_guest_adopt_restored(guest, domain->stands_still);
     guest->hold_is_unknown = guest->share_is_unknown = TRUE;

@@ -26,6 +26,8 @@
 #define LISTEN_MSEC 30000u
 /* Its vCPUs are to go on, and libvirt does not let them. */
 #define RESUME_AGAIN_MSEC 1000u
+/* Likewise, and it does not let go of it. */
+#define ABORT_AGAIN_MSEC 1000u
 
 typedef struct {
     BerthGuestCheckpointFunc func;
@@ -54,7 +56,11 @@ struct BerthGuestCheckpoint {
     gboolean is_letting_go;
     gboolean is_let_go;  /* its vCPUs are as they are to be afterwards, if it comes about */
     gboolean is_filled;  /* the worker has come to its end */
-    guint source;        /* the end of its waiting, the next look, or the next try to let it go */
+    gboolean has_run;    /* though it stood still before, and is to: so that it can be saved */
+    guint serial;        /* of the guest's checkpoints */
+    guint source;        /* the end of its waiting, or the next try to let it go */
+    guint look_source;   /* the next look at how far libvirt is */
+    guint abort_source;  /* libvirt is told once more to let go of it */
     gint64 stopped_usec; /* monotonic: since when it stands still; 0 = it does not */
     guint64 taken_usec;  /* the instant */
     guint64 pause_usec;  /* for which it stood still */
@@ -102,6 +108,8 @@ static void discard(BerthGuest *guest, BerthCheckpointWriter *writer)
 static void checkpoint_free(Checkpoint *checkpoint)
 {
     g_clear_handle_id(&checkpoint->source, g_source_remove);
+    g_clear_handle_id(&checkpoint->look_source, g_source_remove);
+    g_clear_handle_id(&checkpoint->abort_source, g_source_remove);
     g_clear_pointer(&checkpoint->pipe, berth_memory_pipe_unref);
     discard(checkpoint->guest, checkpoint->writer);
     g_clear_pointer(&checkpoint->record, g_bytes_unref);
@@ -249,7 +257,7 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
     gboolean ok = berth_hypervisor_resume_finish(result, &error);
     gboolean is_there = !guest->is_closed && berth_guest_has_domain(guest);
     if (ok)
-        guest->is_frozen = FALSE;
+        guest->is_frozen = guest->may_be_saved = FALSE;
     if (ok && is_there) {
         stand_again(checkpoint);
     } else if (!ok && is_there) {
@@ -266,7 +274,7 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
 static gboolean must_run_a_moment(const Checkpoint *checkpoint)
 {
     gboolean stays = checkpoint->stops && checkpoint->error == NULL;
-    return checkpoint->domain_xml != NULL && !stays;
+    return (checkpoint->domain_xml != NULL || checkpoint->has_run) && !stays;
 }
 
 /* As it is to be from now on: it goes on, or stands still on. */
@@ -395,12 +403,13 @@ static void on_saved(GObject *source, GAsyncResult *result, gpointer data)
     g_autoptr(GError) error = NULL;
     checkpoint->domain_xml = berth_hypervisor_save_finish(result, &error);
     checkpoint->is_saving = FALSE;
-    g_clear_handle_id(&checkpoint->source, g_source_remove);
+    g_clear_handle_id(&checkpoint->look_source, g_source_remove);
+    g_clear_handle_id(&checkpoint->abort_source, g_source_remove);
     if (checkpoint->domain_xml == NULL) {
         give_up(checkpoint, why_not_saved(checkpoint, error));
         return;
     }
-    guest->is_frozen = TRUE;
+    guest->is_frozen = guest->may_be_saved = TRUE;
     tell_worker(checkpoint, can_go_on(checkpoint));
     if (checkpoint->is_filled)
         let_go(checkpoint);
@@ -420,13 +429,21 @@ static void on_held(GObject *source, GAsyncResult *result, gpointer data)
         let_go(checkpoint);
 }
 
+/* A look at how far libvirt is with one checkpoint; its answer may come when there is another. */
+typedef struct {
+    BerthGuest *guest; /* a reference */
+    guint serial;
+} Look;
+
 static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autoptr(BerthGuestRef) guest = data;
+    g_autofree Look *look = data;
+    g_autoptr(BerthGuestRef) guest = look->guest;
     g_autoptr(GError) error = NULL;
     g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
     Checkpoint *checkpoint = guest->checkpoint;
-    if (guest->is_closed || checkpoint == NULL || !checkpoint->is_saving)
+    if (guest->is_closed || checkpoint == NULL || checkpoint->serial != look->serial ||
+        !checkpoint->is_saving)
         return;
     if (state == NULL || !berth_convergence_must_stand(state->copied_bytes, state->left_bytes,
                                                        checkpoint->space_bytes)) {
@@ -443,17 +460,50 @@ static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
 static void on_look_due(gpointer data)
 {
     Checkpoint *checkpoint = data;
-    checkpoint->source = 0;
+    checkpoint->look_source = 0;
     if (checkpoint->guest->is_closed)
         return;
+    Look *look = g_new(Look, 1);
+    *look = (Look){berth_guest_ref(checkpoint->guest), checkpoint->serial};
     berth_hypervisor_migration_async(checkpoint->guest->context->hypervisor,
-                                     checkpoint->guest->name, on_looked,
-                                     berth_guest_ref(checkpoint->guest));
+                                     checkpoint->guest->name, on_looked, look);
 }
 
 static void look_later(Checkpoint *checkpoint)
 {
-    checkpoint->source = g_timeout_add_once(LOOK_MSEC, on_look_due, checkpoint);
+    checkpoint->look_source = g_timeout_add_once(LOOK_MSEC, on_look_due, checkpoint);
+}
+
+/* --- libvirt is to let go of it ----------------------------------------------------------------- */
+
+static void abort_save(Checkpoint *checkpoint);
+
+static void on_abort_due(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    checkpoint->abort_source = 0;
+    abort_save(checkpoint);
+}
+
+/* Until it has answered: it may not have begun, or not listen. The end of the FIFO is seen by a QEMU alone that writes. */
+static void abort_save(Checkpoint *checkpoint)
+{
+    if (checkpoint->guest->is_closed || checkpoint->abort_source != 0)
+        return;
+    berth_hypervisor_migration_steer(checkpoint->guest->context->hypervisor,
+                                     checkpoint->guest->name, 0);
+    checkpoint->abort_source = g_timeout_add_once(ABORT_AGAIN_MSEC, on_abort_due, checkpoint);
+}
+
+/* From the worker. */
+static void on_stalled(gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    if (!checkpoint->is_saving)
+        return;
+    g_warning("%s is given up by its checkpoint: libvirt does nothing", checkpoint->guest->name);
+    fail(checkpoint, berth_memory_pipe_why_stalled(), FALSE);
+    abort_save(checkpoint);
 }
 
 static void save(BerthGuest *guest)
@@ -491,6 +541,31 @@ static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
         give_up(checkpoint, why_not_saved(checkpoint, error));
 }
 
+static void on_run(GObject *source, GAsyncResult *result, gpointer data)
+{
+    Checkpoint *checkpoint = data;
+    g_autoptr(BerthGuestRef) guest = checkpoint->guest;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_resume_finish(result, &error);
+    checkpoint->has_run = TRUE; /* it may have taken effect all the same */
+    if (!ok) {
+        give_up(checkpoint, why_not_saved(checkpoint, error));
+        return;
+    }
+    guest->may_be_saved = FALSE;
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
+                                   checkpoint);
+    berth_guest_ref(guest);
+}
+
+/* It may have stood still since it was saved: it runs for a moment, so that it can be saved again. */
+static void run_a_moment(Checkpoint *checkpoint)
+{
+    BerthGuest *guest = checkpoint->guest;
+    berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_run, checkpoint);
+    berth_guest_ref(guest);
+}
+
 static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
 {
     Checkpoint *checkpoint = data;
@@ -501,6 +576,10 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
         berth_guest_measured(guest, stats);
     checkpoint->usage = guest->usage;
     checkpoint->taken_usec = (guint64)g_get_real_time();
+    if (guest->is_frozen && guest->may_be_saved && can_go_on(checkpoint)) {
+        run_a_moment(checkpoint);
+        return;
+    }
     if (guest->context->use_kvm || checkpoint->frozen || !can_go_on(checkpoint)) {
         hurry(checkpoint);
         return;
@@ -598,9 +677,7 @@ static void on_filled(GObject *source, GAsyncResult *result, gpointer data)
     }
     if (checkpoint->writer != NULL)
         proceed(checkpoint);
-    else if (checkpoint->is_saving) /* QEMU, which may not write, sees no end of the FIFO */
-        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name, 0);
-    else if (!checkpoint->is_preparing)
+    else if (!checkpoint->is_preparing && !checkpoint->is_saving)
         let_go(checkpoint);
 }
 
@@ -627,7 +704,7 @@ static GError *why_not_now(const BerthGuest *guest)
 
 static void begin(Checkpoint *checkpoint)
 {
-    static const BerthCheckpointNews news = {on_made, on_snapped};
+    static const BerthCheckpointNews news = {on_made, on_snapped, on_stalled};
     BerthGuest *guest = checkpoint->guest;
     const BerthCheckpointFill what = {
         .checkpoint_id = checkpoint->checkpoint_id,
@@ -638,6 +715,7 @@ static void begin(Checkpoint *checkpoint)
             checkpoint->stops && !guest->is_frozen, /* what it has done since is to be in it */
     };
     guest->checkpoint = checkpoint;
+    checkpoint->serial = ++guest->checkpoint_serial;
     berth_checkpoint_fill_async(guest->context->lane, checkpoint->pipe, &what, &news, on_filled,
                                 checkpoint);
     berth_guest_ref(guest);
@@ -693,8 +771,9 @@ void berth_guest_checkpoint_not(BerthGuest *guest)
             g_error_new_literal(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "the agent of the node ends");
         give_answers(checkpoint, NULL, error);
     }
-    if (checkpoint->is_saving)
+    if (checkpoint->is_saving) {
         berth_memory_pipe_give_up(checkpoint->pipe);
-    else
+        abort_save(checkpoint);
+    } else
         tell_worker(checkpoint, FALSE); /* libvirt will not be asked */
 }

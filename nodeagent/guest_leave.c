@@ -265,12 +265,19 @@ static void end_following(BerthGuest *guest)
                           guest->name));
 }
 
+/* A look at how far one move is; its answer may come when there is another. */
+typedef struct {
+    BerthGuest *guest; /* a reference */
+    guint serial;
+} Look;
+
 static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autoptr(BerthGuestRef) guest = data;
+    g_autofree Look *look = data;
+    g_autoptr(BerthGuestRef) guest = look->guest;
     g_autoptr(GError) error = NULL;
     g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
-    if (guest->is_closed || guest->migration_usec == 0)
+    if (guest->is_closed || guest->migration_usec == 0 || look->serial != guest->migration_serial)
         return;
     gboolean is_over = state != NULL ? !state->is_under_way
                                      : g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
@@ -290,12 +297,14 @@ static void on_look_due(gpointer data)
 {
     BerthGuest *guest = data;
     guest->migration_source = 0;
-    berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_looked,
-                                     berth_guest_ref(guest));
+    Look *look = g_new(Look, 1);
+    *look = (Look){berth_guest_ref(guest), guest->migration_serial};
+    berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_looked, look);
 }
 
 static void look_later(BerthGuest *guest)
 {
+    g_clear_handle_id(&guest->migration_source, g_source_remove);
     guest->migration_source = g_timeout_add_once(LOOK_MSEC, on_look_due, guest);
 }
 
@@ -339,6 +348,7 @@ static void move(BerthGuest *guest)
     }
     guest->may_have_left = TRUE;
     guest->migration_usec = g_get_real_time();
+    guest->migration_serial++;
     look_later(guest);
     berth_hypervisor_migrate_async(guest->context->hypervisor, guest->name, guest->target, on_moved,
                                    berth_guest_ref(guest));
@@ -390,6 +400,7 @@ static void follow(BerthGuest *guest, const BerthMigrationState *state)
     guest->is_followed = guest->may_have_left = TRUE;
     guest->is_held = guest->is_frozen;
     guest->migration_usec = g_get_real_time();
+    guest->migration_serial++;
     guest->migration = *state;
     look_later(guest);
 }
@@ -417,14 +428,41 @@ void berth_guest_follow_move(BerthGuest *guest)
 
 /* --- what is asked -------------------------------------------------------------------------- */
 
+static void suspend(BerthGuest *guest)
+{
+    berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
+                                   berth_guest_ref(guest));
+}
+
+static void on_run(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    gboolean ok = berth_hypervisor_resume_finish(result, &error);
+    if (guest->is_closed || !guest->is_leaving)
+        return;
+    guest->is_held = TRUE; /* it is to be as it was, if it stays */
+    if (ok) {
+        guest->may_be_saved = FALSE;
+        suspend(guest);
+        return;
+    }
+    if (g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND))
+        error->code = BERTH_ERROR_UNAVAILABLE; /* libvirt tells how it has gone */
+    stay_here(guest, g_steal_pointer(&error));
+}
+
+/* One that stands still, perhaps since it was saved, runs for a moment, so that it can be moved. */
 static void begin(BerthGuest *guest)
 {
     set_leaving(guest, TRUE);
-    if (guest->context->use_kvm)
+    if (guest->is_frozen && guest->may_be_saved)
+        berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_run,
+                                      berth_guest_ref(guest));
+    else if (guest->context->use_kvm)
         measure(guest);
     else
-        berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
-                                       berth_guest_ref(guest));
+        suspend(guest);
 }
 
 /* What comes from another node is that node's until it is taken. */

@@ -82,11 +82,15 @@ struct BerthGuest {
     gint64 migration_usec; /* since when; 0 = its memory is not being copied */
     BerthConvergence convergence;
     guint migration_source;    /* the next look at it */
+    guint migration_serial;    /* of the move that is looked at */
     gboolean migration_stalls; /* given up */
     GArray *leave_answers;     /* Answer */
 
+    /* It stands still, and may have done so since it was saved: QEMU lets nobody save or move it before it has run. */
+    gboolean may_be_saved;
     /* guest_checkpoint.c */
     BerthGuestCheckpoint *checkpoint; /* that is being taken */
+    guint checkpoint_serial;          /* of the latest */
 
     /* guest_restore.c */
     gboolean is_to_restore;          /* it was asked to be */
@@ -219,7 +223,7 @@ void berth_guest_checkpoint_answered(BerthGuest *guest);
 /* Its disk and logs as they were; then its domain. Steps follow. */
 void berth_guest_restore_disk(BerthGuest *guest);
 void berth_guest_restore_domain(BerthGuest *guest);
-/* The agent ends: its memory is not waited for. */
+/* It is released or stopped, or the agent ends: its memory is not waited for. */
 void berth_guest_restore_not(BerthGuest *guest);
 /* It is stored who has its disk open, or nobody has an address: it goes on, if it was restored and has not yet. */
 void berth_guest_let_restored_go(BerthGuest *guest);

@@ -287,7 +287,8 @@ struct BerthGuestRestore {
     char *xml;
     gboolean is_restoring; /* libvirt was asked to, and has not answered */
     gboolean is_sent;      /* the worker has come to its end */
-    GError *error;         /* of storage, for which libvirt fails, rather than of libvirt */
+    gboolean is_called_off;
+    GError *error; /* of storage, for which libvirt fails, rather than of libvirt */
     gboolean is_storage_s;
 };
 typedef struct BerthGuestRestore Restore;
@@ -316,6 +317,20 @@ static void restore_free(Restore *restore)
     g_free(restore);
 }
 
+static void take_restored(BerthGuest *guest)
+{
+    guest->stands_restored = TRUE;
+    g_message("%s is restored, and stands still until it is stored who has its disk open",
+              guest->name);
+    guest->is_adopted = guest->had_run = TRUE;
+    guest->is_frozen = guest->freeze_wanted = TRUE;
+    if (!guest->domain_was_up)
+        berth_guest_domain_started(guest);
+    berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
+    guest->share_is_unknown = guest->is_opportunistic; /* it came with another weight */
+    berth_guest_renew_hold(guest);
+}
+
 /* When both have come to their ends. */
 static void proceed(Restore *restore)
 {
@@ -326,21 +341,14 @@ static void proceed(Restore *restore)
         restore_free(restore);
         return;
     }
-    if (restore->error != NULL) {
+    if (restore->error == NULL) {
+        take_restored(guest);
+    } else if (guest->release_wanted || guest->break_wanted) { /* it was called off */
+        berth_guest_take_step(guest, BERTH_STEP_START_FAILED);
+    } else {
         BerthFault fault =
             restore->is_storage_s ? berth_guest_fault_of_storage(restore->error) : BERTH_FAULT_NODE;
         berth_guest_fail_start(guest, fault, g_steal_pointer(&restore->error));
-    } else {
-        guest->stands_restored = TRUE;
-        g_message("%s is restored, and stands still until it is stored who has its disk open",
-                  guest->name);
-        guest->is_adopted = guest->had_run = TRUE;
-        guest->is_frozen = guest->freeze_wanted = TRUE;
-        if (!guest->domain_was_up)
-            berth_guest_domain_started(guest);
-        berth_guest_take_step(guest, BERTH_STEP_DOMAIN_MADE);
-        guest->share_is_unknown = guest->is_opportunistic; /* it came with another weight */
-        berth_guest_renew_hold(guest);
     }
     restore_free(restore);
 }
@@ -365,15 +373,39 @@ static gboolean on_opened(gpointer data)
 {
     Restore *restore = data;
     BerthGuest *guest = restore->guest;
-    if (guest->is_closed) {
-        berth_memory_pipe_stop(restore->pipe);
+    if (restore->is_called_off)
         return G_SOURCE_REMOVE;
-    }
     restore->is_restoring = TRUE;
     berth_memory_pipe_asked(restore->pipe);
     berth_hypervisor_restore_async(guest->context->hypervisor, guest->name, restore->xml,
                                    berth_memory_pipe_path(restore->pipe), on_restored, restore);
     return G_SOURCE_REMOVE;
+}
+
+static void on_stalled_destroyed(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    if (!berth_hypervisor_destroy_finish(result, &error))
+        g_warning("%s could not be ended: %s", guest->name, error->message);
+}
+
+/* From the worker: libvirt answers only when the QEMU that does not load is gone. */
+static gboolean on_stalled(gpointer data)
+{
+    Restore *restore = data;
+    BerthGuest *guest = restore->guest;
+    if (restore->error == NULL)
+        restore->error = berth_memory_pipe_why_stalled();
+    if (!guest->is_closed && restore->is_restoring)
+        berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id, 0,
+                                       on_stalled_destroyed, berth_guest_ref(guest));
+    return G_SOURCE_REMOVE;
+}
+
+static void tell_stalled(gconstpointer input)
+{
+    g_idle_add_full(G_PRIORITY_DEFAULT, on_stalled, ((const SendInput *)input)->restore, NULL);
 }
 
 static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **error)
@@ -383,7 +415,7 @@ static gpointer send_memory(BerthStorage *storage, gconstpointer data, GError **
     if (reader == NULL)
         return NULL;
     g_idle_add_full(G_PRIORITY_DEFAULT, on_opened, input->restore, NULL);
-    berth_memory_pipe_send(input->pipe, reader, error);
+    berth_memory_pipe_send(input->pipe, reader, tell_stalled, input, error);
     return NULL;
 }
 
@@ -442,10 +474,12 @@ void berth_guest_restore_domain(BerthGuest *guest)
 
 void berth_guest_restore_not(BerthGuest *guest)
 {
-    if (guest->restore == NULL)
+    Restore *restore = guest->restore;
+    if (restore == NULL || restore->is_called_off)
         return;
-    if (guest->restore->is_restoring)
-        berth_memory_pipe_give_up(guest->restore->pipe);
+    restore->is_called_off = TRUE;
+    if (restore->is_restoring)
+        berth_memory_pipe_give_up(restore->pipe);
     else
-        berth_memory_pipe_stop(guest->restore->pipe); /* libvirt will not be asked */
+        berth_memory_pipe_stop(restore->pipe); /* libvirt will not be asked */
 }

@@ -28,8 +28,9 @@
 #define GIVE_UP (1u << 8)
 #define END     (1u << 16)
 #define STOP    (1u << 24)
-/* For so long libvirt may do nothing at the FIFO: it waits for half of that for a domain that is busy. */
-#define STALL_MSEC 60000
+/* For so long libvirt may do nothing at the FIFO, from when it is asked: it waits for half a minute for a domain that is busy, and
+ * what it was asked by somebody who is gone is waited for as long. */
+#define STALL_MSEC 120000
 /* How often a libvirt that is to fail is looked after. */
 #define LET_FAIL_MSEC 100
 /* Of libvirt's header: what differs between its two copies. */
@@ -204,17 +205,19 @@ static void let_fail(BerthMemoryPipe *pipe, News news)
     }
 }
 
-/* It was to be NOTHING, or ENDED. */
-static gboolean fail(News news, GError **error)
+GError *berth_memory_pipe_why_stalled(void)
 {
-    if (news == TIME_IS_OVER)
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INTERNAL,
-                    "libvirt has done nothing for %d s with the guest's memory: its log and "
-                    "QEMU's may say why",
-                    STALL_MSEC / 1000);
-    else
-        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
-                            "the guest's memory is not wanted any more");
+    return g_error_new(
+        BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+        "libvirt has done nothing for %d s with the guest's memory: its log and QEMU's "
+        "may say why",
+        STALL_MSEC / 1000);
+}
+
+static gboolean fail_given_up(GError **error)
+{
+    g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_CANCELLED,
+                        "the guest's memory is not wanted any more");
     return FALSE;
 }
 
@@ -280,7 +283,7 @@ static gboolean receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer, GB
     while (*news == NOTHING) {
         *news = wait_for_libvirt(pipe, POLLIN);
         if (*news != NOTHING && *news != ENDED)
-            return fail(*news, error);
+            return fail_given_up(error);
         if (!take_all(pipe, writer, buffer, &ends, error))
             return FALSE;
     }
@@ -291,10 +294,13 @@ static gboolean receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer, GB
 }
 
 gboolean berth_memory_pipe_receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer,
+                                   BerthMemoryStalledFunc stalled, gconstpointer user_data,
                                    GBytes **out_header, GError **error)
 {
     News news = NOTHING;
     gboolean ok = receive(pipe, writer, out_header, &news, error);
+    if (news == TIME_IS_OVER)
+        stalled(user_data);
     let_fail(pipe, news);
     return ok;
 }
@@ -308,7 +314,7 @@ static gboolean give_piece(BerthMemoryPipe *pipe, GBytes *piece, News *news, GEr
     while (length > 0 && *news == NOTHING) {
         *news = wait_for_libvirt(pipe, POLLOUT);
         if (*news != NOTHING && *news != ENDED)
-            return fail(*news, error);
+            return fail_given_up(error);
         ssize_t written = *news == ENDED ? 0 : write(pipe->fd, data, length);
         if (written < 0 && errno != EAGAIN && errno != EINTR) {
             berth_set_error_errno(error, errno, "cannot write to %s", pipe->path);
@@ -330,7 +336,7 @@ static gboolean send_all(BerthMemoryPipe *pipe, BerthCheckpointReader *reader, N
         if (g_bytes_get_size(piece) == 0) { /* libvirt has still to read what is in the FIFO */
             while ((*news = wait_for(pipe, 0, -1)) == IS_ASKED)
                 ;
-            return *news == ENDED || fail(*news, error);
+            return *news == ENDED || fail_given_up(error);
         }
         if (!give_piece(pipe, piece, news, error))
             return FALSE;
@@ -339,10 +345,13 @@ static gboolean send_all(BerthMemoryPipe *pipe, BerthCheckpointReader *reader, N
 }
 
 gboolean berth_memory_pipe_send(BerthMemoryPipe *pipe, BerthCheckpointReader *reader,
+                                BerthMemoryStalledFunc stalled, gconstpointer user_data,
                                 GError **error)
 {
     News news = NOTHING;
     gboolean ok = send_all(pipe, reader, &news, error);
+    if (news == TIME_IS_OVER)
+        stalled(user_data);
     let_fail(pipe, news);
     return ok;
 }

@@ -35,12 +35,19 @@ void berth_memory_pipe_give_up(BerthMemoryPipe *pipe);
 
 /* For a worker: takes what libvirt writes until its end, and gives the first header the place of which the last one is.
  * *OUT_HEADER (transfer full) for berth_checkpoint_writer_finish(). Fails as berth_checkpoint_writer_append(), with
- * CANCELLED if it was given up, and with INTERNAL if this is not how libvirt saves, or if it was asked to and has written
- * nothing for a minute. libvirt fails then, too. */
+ * CANCELLED if it was given up, and with INTERNAL if this is not how libvirt saves. libvirt fails then, too.
+ *
+ * If libvirt was asked to save, and has written nothing for minutes, STALLED is called, from the worker, and it counts as given
+ * up: but a QEMU that does not write does not see that either, so that libvirt has to be told to let go of it. */
+typedef void (*BerthMemoryStalledFunc)(gconstpointer user_data);
 #define BERTH_MEMORY_HEADER_BYTES 92
 gboolean berth_memory_pipe_receive(BerthMemoryPipe *pipe, BerthCheckpointWriter *writer,
+                                   BerthMemoryStalledFunc stalled, gconstpointer user_data,
                                    GBytes **out_header, GError **error);
-/* For a worker: gives libvirt what it reads until its end. Fails as berth_checkpoint_reader_next(), and with INTERNAL if
- * libvirt was asked to load it and reads nothing for a minute; libvirt fails then, too. */
+/* For a worker: gives libvirt what it reads until its end. Fails as berth_checkpoint_reader_next(), or if it was given up;
+ * libvirt fails then, too. STALLED: likewise, if libvirt was asked to load it and reads nothing. */
 gboolean berth_memory_pipe_send(BerthMemoryPipe *pipe, BerthCheckpointReader *reader,
+                                BerthMemoryStalledFunc stalled, gconstpointer user_data,
                                 GError **error);
+/* UNAVAILABLE (transfer full). */
+GError *berth_memory_pipe_why_stalled(void);

@@ -4,7 +4,12 @@
 
 #include "tests/lib/fake_checkpoints.h"
 
+#include <poll.h>
+
 #include "common/error.h"
+
+#define MINUTE_MSEC 60000
+#define MOMENT_MSEC 50
 
 FakeCheckpoints fake_checkpoints;
 
@@ -12,6 +17,22 @@ void fake_checkpoints_reset(void)
 {
     g_clear_pointer(&fake_checkpoints.record, g_bytes_unref);
     fake_checkpoints = (FakeCheckpoints){0};
+}
+
+/* --- waiting -------------------------------------------------------------------------------- */
+
+int __real_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout);
+int __wrap_poll(struct pollfd *fds, nfds_t n, int timeout)
+{
+    gboolean is_short = timeout < MINUTE_MSEC || !g_atomic_int_get(&fake_checkpoints.is_impatient);
+    return __real_poll(fds, n, is_short ? timeout : MOMENT_MSEC);
+}
+
+int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size);
+int __wrap___poll_chk(struct pollfd *fds, nfds_t n, int timeout, size_t size)
+{
+    return __wrap_poll(fds, n, timeout);
 }
 
 /* TRUE if WHY is NULL. */
@@ -146,13 +167,20 @@ BerthCheckpointReader *__wrap_berth_storage_checkpoint_open(BerthStorage *storag
                                                                                  : NULL;
 }
 
-/* Of no memory at all. */
+static GBytes *next_mib(void)
+{
+    gsize mib = (gsize)1 << 20;
+    if (g_atomic_int_get(&fake_checkpoints.mib) == 0)
+        return g_bytes_new(NULL, 0);
+    g_atomic_int_add(&fake_checkpoints.mib, -1);
+    return g_bytes_new_take(g_malloc0(mib), mib);
+}
+
 GBytes *__wrap_berth_checkpoint_reader_next(BerthCheckpointReader *reader, GError **error);
 GBytes *__wrap_berth_checkpoint_reader_next(BerthCheckpointReader *reader, GError **error)
 {
-    return check(fake_checkpoints.next_fails, fake_checkpoints.next_code, error)
-               ? g_bytes_new(NULL, 0)
-               : NULL;
+    return check(fake_checkpoints.next_fails, fake_checkpoints.next_code, error) ? next_mib()
+                                                                                 : NULL;
 }
 
 void __wrap_berth_checkpoint_reader_free(BerthCheckpointReader *reader);

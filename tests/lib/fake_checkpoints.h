@@ -19,7 +19,9 @@ typedef struct {
     int next_code;
     const char *disk_fails; /* putting its disk back */
     int disk_code;
+    gint mib;              /* atomic: of memory that it has still to give */
     gint disk_fails_times; /* atomic: so often, and then no more; 0 = always */
+    gint is_impatient;     /* atomic: who would wait for libvirt for minutes does so for a moment */
 } FakeCheckpoints;
 
 extern FakeCheckpoints fake_checkpoints;

@@ -12,6 +12,8 @@
 #include "common/error.h"
 #include "common/id.h"
 
+static const char postmigrate[] = "the guest is in state postmigrate";
+
 static BerthHypervisor *newest;
 
 BerthHypervisor *fake_hypervisor(void)
@@ -106,6 +108,13 @@ static void end_slow_create(BerthHypervisor *fake)
                                 "the domain was destroyed");
 }
 
+static void fail_restore(BerthHypervisor *fake)
+{
+    g_autoptr(GTask) task = g_steal_pointer(&fake->held_restore);
+    if (task != NULL)
+        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_INTERNAL, "QEMU has ended");
+}
+
 /* --- life ----------------------------------------------------------------------------------- */
 
 static void free_domain(gpointer domain)
@@ -141,6 +150,8 @@ void berth_hypervisor_free(BerthHypervisor *fake)
     fake->stays = "it ends";
     fake_hypervisor_let_move(fake);
     fake_hypervisor_fail_save(fake);
+    fail_restore(fake);
+    fake_hypervisor_let_look(fake);
     g_clear_handle_id(&fake->source, g_source_remove);
     for (Answer *answer; (answer = g_queue_pop_head(&fake->answers)) != NULL;) {
         if (answer->value != NULL && answer->error == NULL)
@@ -202,6 +213,12 @@ void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id)
 {
     g_autofree char *name = berth_guest_name_format(id);
     ((BerthDomain *)g_hash_table_lookup(fake->domains, name))->is_frozen = TRUE;
+}
+
+void fake_hypervisor_set_saved(BerthHypervisor *fake, const BerthGuestId *id)
+{
+    fake_hypervisor_set_frozen(fake, id);
+    fake->was_saved = TRUE;
 }
 
 gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id)
@@ -279,6 +296,7 @@ void berth_hypervisor_destroy_async(BerthHypervisor *fake, const char *name, con
     g_free(fake->destroyed);
     fake->destroyed = g_strdup(name);
     end_slow_create(fake);
+    fail_restore(fake);
     if (fake->is_connected && is_it)
         g_hash_table_remove(fake->domains, name);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
@@ -351,7 +369,7 @@ void berth_hypervisor_resume_async(BerthHypervisor *fake, const char *name,
     }
     if (domain != NULL)
         domain->is_frozen = domain->stands_still = domain->metadata.stands = FALSE;
-    fake->paused_by_io_error = FALSE;
+    fake->paused_by_io_error = fake->was_saved = FALSE;
     fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_RESUMED, fake->user_data);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
 }
@@ -374,8 +392,9 @@ void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, g
 /* TASK (transfer full). */
 static void end_move(BerthHypervisor *fake, GTask *task, const char *name)
 {
-    if (fake->stays != NULL) {
-        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_INTERNAL, "%s", fake->stays);
+    const char *why = fake->was_saved ? postmigrate : fake->stays;
+    if (why != NULL) {
+        g_task_return_new_error(task, BERTH_ERROR, BERTH_ERROR_INTERNAL, "%s", why);
     } else {
         g_hash_table_remove(fake->domains, name);
         fake->funcs->domain(name, FAKE_UUID, BERTH_DOMAIN_LEFT, fake->user_data);
@@ -426,17 +445,19 @@ static void write_memory(const char *path)
 void berth_hypervisor_save_async(BerthHypervisor *fake, const char *name, const char *path,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {
-    GError *error = fake->save_fails == NULL
-                        ? NULL
-                        : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->save_fails);
+    const char *why = fake->was_saved ? postmigrate : fake->save_fails;
+    GError *error =
+        why == NULL ? NULL : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, why);
     fake->saves++;
     if (fake->holds_saves) {
         fake->held_save = g_task_new(NULL, NULL, callback, user_data);
         g_clear_error(&error);
         return;
     }
-    if (error == NULL && fake->is_connected)
+    if (error == NULL && fake->is_connected) {
         write_memory(path);
+        fake->was_saved = TRUE;
+    }
     answer_later(fake, callback, user_data, error, g_strdup("<domain/>"), g_free);
 }
 
@@ -452,6 +473,28 @@ char *berth_hypervisor_save_finish(GAsyncResult *result, GError **error)
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
+typedef struct {
+    GTask *task;
+    char *path;
+} Loading;
+
+/* QEMU: until there is nobody any more who writes. */
+static gpointer load(gpointer data)
+{
+    Loading *loading = data;
+    char buffer[4096];
+    int fd = g_open(loading->path, O_RDONLY | O_CLOEXEC, 0);
+    while (read(fd, buffer, sizeof buffer) > 0)
+        ;
+    close(fd);
+    g_task_return_new_error(loading->task, BERTH_ERROR, BERTH_ERROR_INTERNAL,
+                            "the memory has an end before its end");
+    g_object_unref(loading->task);
+    g_free(loading->path);
+    g_free(loading);
+    return NULL;
+}
+
 void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, const char *xml,
                                     const char *path, GAsyncReadyCallback callback,
                                     gpointer user_data)
@@ -461,6 +504,18 @@ void berth_hypervisor_restore_async(BerthHypervisor *fake, const char *name, con
             ? NULL
             : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_INTERNAL, fake->restore_fails);
     fake->restores++;
+    if (fake->loads) {
+        Loading *loading = g_new(Loading, 1);
+        *loading = (Loading){g_task_new(NULL, NULL, callback, user_data), g_strdup(path)};
+        g_thread_unref(g_thread_new("qemu", load, loading));
+        g_clear_error(&error);
+        return;
+    }
+    if (fake->holds_restores) {
+        fake->held_restore = g_task_new(NULL, NULL, callback, user_data);
+        g_clear_error(&error);
+        return;
+    }
     BerthDomain *domain = error == NULL ? berth_domain_parse(xml, strlen(xml), NULL) : NULL;
     if (domain != NULL) {
         domain->is_frozen = TRUE;
@@ -481,8 +536,21 @@ void berth_hypervisor_migration_async(BerthHypervisor *fake, const char *name,
         g_hash_table_lookup(fake->domains, name) != NULL
             ? NULL
             : g_error_new_literal(BERTH_ERROR, BERTH_ERROR_NOT_FOUND, "there is no such domain");
+    if (fake->holds_looks && fake->held_look == NULL) {
+        fake->held_look = g_task_new(NULL, NULL, callback, user_data);
+        fake->look = fake->migration;
+        g_clear_error(&error);
+        return;
+    }
     answer_later(fake, callback, user_data, error,
                  g_memdup2(&fake->migration, sizeof fake->migration), g_free);
+}
+
+void fake_hypervisor_let_look(BerthHypervisor *fake)
+{
+    g_autoptr(GTask) task = g_steal_pointer(&fake->held_look);
+    if (task != NULL)
+        g_task_return_pointer(task, g_memdup2(&fake->look, sizeof fake->look), g_free);
 }
 
 BerthMigrationState *berth_hypervisor_migration_finish(GAsyncResult *result, GError **error)
@@ -496,6 +564,8 @@ void berth_hypervisor_migration_steer(BerthHypervisor *fake, const char *name, g
     fake->downtime_msec = downtime_msec;
     if (downtime_msec == 0 && fake->deaf_steers > 0) {
         fake->deaf_steers--;
+    } else if (downtime_msec == 0 && fake->held_save != NULL) {
+        fake_hypervisor_fail_save(fake);
     } else if (downtime_msec == 0 && fake->held_move != NULL) {
         const char *before = fake->stays;
         fake->stays = "canceled by client";

@@ -27,8 +27,15 @@ struct BerthHypervisor {
     const char *
         save_fails; /* why the next save does; NULL: it writes what libvirt does of an empty guest */
     const char *restore_fails; /* why the next does; NULL: it comes about */
-    gboolean holds_saves;      /* until the save is made to fail */
+    gboolean holds_saves;      /* until the save is called off, or made to fail */
     GTask *held_save;
+    gboolean was_saved; /* what runs here has stood still since: QEMU neither saves nor moves it */
+    gboolean holds_looks; /* at how far a move or a save is: the next is answered when it is let */
+    GTask *held_look;
+    BerthMigrationState look; /* with which it is answered */
+    gboolean holds_restores;  /* until the domain is destroyed ... */
+    gboolean loads;           /* ... or, as it is read, its memory ends */
+    GTask *held_restore;
     guint holds, lets_go;        /* how often a domain was held back, and let go */
     BerthDomainShare share;      /* the last that one was given */
     guint failing_holds;         /* this many more fail with UNAVAILABLE */
@@ -82,6 +89,8 @@ gboolean fake_hypervisor_stands(BerthHypervisor *fake, const char *name);
 /* Its vCPUs stand still; nobody is told. */
 void fake_hypervisor_set_frozen(BerthHypervisor *fake, const BerthGuestId *id);
 gboolean fake_hypervisor_is_frozen(BerthHypervisor *fake, const BerthGuestId *id);
+/* Likewise, since it was saved. */
+void fake_hypervisor_set_saved(BerthHypervisor *fake, const BerthGuestId *id);
 /* A domain that is no guest, the same. */
 void fake_hypervisor_add_named(BerthHypervisor *fake, const char *name);
 /* It runs no more. */
@@ -90,6 +99,7 @@ void fake_hypervisor_remove(BerthHypervisor *fake, const BerthGuestId *id);
 void fake_hypervisor_emit(BerthHypervisor *fake, const BerthGuestId *id, BerthDomainEvent event);
 /* The domain is on its way here, and its memory not here yet; or has come, and stands still. Nobody is told. */
 void fake_hypervisor_set_coming(BerthHypervisor *fake, const BerthGuestId *id, gboolean is_coming);
+void fake_hypervisor_let_look(BerthHypervisor *fake);
 /* The save that is held fails, which is answered before anything else. */
 void fake_hypervisor_fail_save(BerthHypervisor *fake);
 /* The move that is held goes on to its end. */

@@ -36,8 +36,8 @@ static void on_answer(const Berth__CheckpointGuestReply *reply, const GError *er
     answer->pause_usec = error == NULL ? reply->pause_usec : 0;
 }
 
-static void ask_with(AgentFixture *fixture, gboolean stops, guint signal, guint signal_sec,
-                     Answer *answer)
+static void ask_with(AgentFixture *fixture, gboolean stops, gboolean frozen, guint signal,
+                     guint signal_sec, Answer *answer)
 {
     Berth__CheckpointGuestRequest request = BERTH__CHECKPOINT_GUEST_REQUEST__INIT;
     request.signal = signal;
@@ -46,17 +46,18 @@ static void ask_with(AgentFixture *fixture, gboolean stops, guint signal, guint 
     request.checkpoint_id = (char *)"1-0-1";
     request.space_bytes = 1 << 20;
     request.stop = stops;
+    request.frozen = frozen;
     berth_guest_checkpoint(agent_fixture_guest(fixture), &request, on_answer, answer);
 }
 
 static void ask(AgentFixture *fixture, gboolean stops, Answer *answer)
 {
-    ask_with(fixture, stops, 0, 0, answer);
+    ask_with(fixture, stops, FALSE, 0, 0, answer);
 }
 
 static void ask_signalling(AgentFixture *fixture, guint signal, guint signal_sec, Answer *answer)
 {
-    ask_with(fixture, FALSE, signal, signal_sec, answer);
+    ask_with(fixture, FALSE, FALSE, signal, signal_sec, answer);
 }
 
 /* It is being ended, and its domain is gone before libvirt says anything of it. */
@@ -210,6 +211,98 @@ guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* It runs for a moment first, and stands still on after that. */
+static void frozen_guest_that_an_agent_before_may_have_saved_is_saved(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer first = {0}, second = {0};
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    ask_with(fixture, FALSE, TRUE, 0, 0, &first);
+    run_until(first.is_given);
+    assert_int_equal(first.code, 0);
+    assert_true(agent_fixture_guest(fixture)->is_frozen);
+    assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+    ask_with(fixture, FALSE, TRUE, 0, 0, &second);
+    run_until(second.is_given);
+    assert_int_equal(second.code, 0);
+    assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+}
+
+static void guest_that_was_saved_to_be_stopped_is_saved_by_the_next_agent(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    ask(fixture, TRUE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fake_checkpoints.committed, 1);
+    assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+}
+
+/* QEMU, which does not write, does not see that nobody reads any more; libvirt is told until it hears. */
+static void save_at_which_nothing_happens_is_called_off(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->holds_saves = TRUE;
+    fixture->hypervisor->deaf_steers = 1;
+    g_atomic_int_set(&fake_checkpoints.is_impatient, TRUE);
+    ask(fixture, FALSE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+    assert_int_equal(fixture->hypervisor->steers, 2);
+    assert_false(agent_fixture_guest(fixture)->is_frozen);
+    assert_null(agent_fixture_guest(fixture)->checkpoint);
+}
+
+static void guest_that_is_to_end_while_it_is_saved_is_let_go_by_libvirt(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->holds_saves = TRUE;
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->saves == 1);
+    berth_guest_stop(agent_fixture_guest(fixture), 60000);
+    run_until(answer.is_given);
+    assert_int_equal(fixture->hypervisor->steers, 1);
+    run_until(fixture->peer->signal == SIGTERM);
+}
+
+/* What libvirt has said of the one before when the next is under way is not said of that. */
+static void look_that_comes_late_is_of_no_other_checkpoint(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer first = {0}, second = {0};
+    agent_fixture_start_running(fixture);
+    fixture->agent->context.use_kvm = TRUE;
+    fixture->hypervisor->holds_saves = TRUE;
+    fixture->hypervisor->holds_looks = TRUE;
+    fixture->hypervisor->migration =
+        (BerthMigrationState){.copied_bytes = 1 << 20, .left_bytes = 1 << 20};
+    ask(fixture, FALSE, &first);
+    run_until(fixture->hypervisor->held_look != NULL);
+    fake_hypervisor_fail_save(fixture->hypervisor);
+    run_until(first.is_given);
+    fixture->hypervisor->holds_looks = FALSE;
+    fixture->hypervisor->migration = (BerthMigrationState){.copied_bytes = 0};
+    ask(fixture, FALSE, &second);
+    run_until(fixture->hypervisor->saves == 2);
+    fake_hypervisor_let_look(fixture->hypervisor); /* it writes too much, says the one before */
+    agent_fixture_pass(NOTHING_MSEC);
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    fake_hypervisor_fail_save(fixture->hypervisor);
+    run_until(second.is_given);
+}
+
 static void set_committed_before(AgentFixture *fixture)
 {
     Berth__CheckpointGuestReply taken = BERTH__CHECKPOINT_GUEST_REPLY__INIT;
@@ -293,6 +386,11 @@ int main(void)
         TEST(guest_that_ends_while_it_is_stopped_has_no_checkpoint),
         TEST(guest_that_is_being_stopped_for_the_rest_is_let_go_after_that),
         TEST(guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again),
+        TEST(frozen_guest_that_an_agent_before_may_have_saved_is_saved),
+        TEST(guest_that_was_saved_to_be_stopped_is_saved_by_the_next_agent),
+        TEST(save_at_which_nothing_happens_is_called_off),
+        TEST(guest_that_is_to_end_while_it_is_saved_is_let_go_by_libvirt),
+        TEST(look_that_comes_late_is_of_no_other_checkpoint),
         TEST(guest_that_has_run_since_is_saved_anew_if_it_is_to_stand_still),
         TEST(checkpoint_that_was_committed_is_answered_with_if_nothing_is_lost_by_it),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),

@@ -106,6 +106,18 @@ static void guest_that_cannot_leave_runs_on(void **state)
     assert_int_equal(leave(fixture), 0); /* the next time */
 }
 
+/* QEMU would not move it as it is: it runs for a moment. */
+static void frozen_guest_that_an_agent_before_may_have_saved_leaves(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
+    agent_fixture_start(fixture);
+    run_until(!agent_fixture_guest(fixture)->may_be_moving);
+    assert_int_equal(leave(fixture), 0);
+    await_left(fixture, TRUE);
+}
+
 static void guest_that_cannot_be_held_runs_on(void **state)
 {
     AgentFixture *fixture = *state;
@@ -838,6 +850,7 @@ int main(void)
         TEST(guest_that_leaves_is_forgotten),
         TEST(guest_that_is_moved_by_hand_is_told_of),
         TEST(guest_that_cannot_leave_runs_on),
+        TEST(frozen_guest_that_an_agent_before_may_have_saved_leaves),
         TEST(guest_that_cannot_be_held_runs_on),
         TEST(move_that_is_called_off_leaves_it_running),
         TEST(guest_in_slack_is_copied_at_the_weight_of_others),

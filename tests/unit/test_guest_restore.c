@@ -389,6 +389,34 @@ static void libvirt_that_fails_is_the_node_s_fault(void **state)
     assert_int_equal(answer.fault, BERTH_FAULT_NODE);
 }
 
+/* Its QEMU is ended, as nothing else ends the restore. */
+static void libvirt_that_does_nothing_is_the_node_s_fault(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    g_atomic_int_set(&fake_checkpoints.is_impatient, TRUE);
+    g_atomic_int_set(&fake_checkpoints.mib, 3); /* more than a FIFO holds */
+    start(fixture, &answer);
+    fixture->hypervisor->holds_restores = TRUE;
+    run_until(answer.is_given);
+    assert_int_equal(answer.fault, BERTH_FAULT_NODE);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+}
+
+/* The rest of its memory is not waited for. */
+static void restore_of_a_guest_that_is_released_is_called_off(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0}, release = {0};
+    start(fixture, &answer);
+    fixture->hypervisor->loads = TRUE;
+    run_until(fixture->hypervisor->restores == 1);
+    berth_guest_release(restored(fixture), NULL, on_answer, &release);
+    run_until(release.is_given);
+    assert_int_equal(release.code, 0);
+    assert_int_equal(answer.code, BERTH_ERROR_CANCELLED);
+}
+
 /* What libvirt has begun comes to its end; nothing more is asked of it. */
 static void agent_that_ends_does_not_wait_for_memory(void **state)
 {
@@ -437,6 +465,8 @@ int main(void)
         TEST(disk_that_is_in_use_is_nobody_s_fault),
         TEST(disk_that_is_closed_soon_is_waited_for),
         TEST(libvirt_that_fails_is_the_node_s_fault),
+        TEST(libvirt_that_does_nothing_is_the_node_s_fault),
+        TEST(restore_of_a_guest_that_is_released_is_called_off),
         TEST(agent_that_ends_does_not_wait_for_memory),
         TEST(agent_that_ends_before_memory_is_open_asks_nobody),
     };
