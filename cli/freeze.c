@@ -239,7 +239,7 @@ static gboolean freeze_one(BerthCli *cli, const Freeze *wanted, GError **error)
 {
     Freeze freeze = *wanted;
     g_autoptr(BerthWaitNote) note =
-        freeze.waits ? berth_wait_note_new_of(cli, freeze.job, freeze.tasks) : NULL;
+        freeze.waits ? berth_wait_note_new_of(cli, freeze.job, freeze.tasks, FALSE) : NULL;
     if (!berth_cli_persist(cli, FALSE, attempt, &freeze, error))
         return FALSE;
     if (freeze.failure != NULL) {

@@ -163,7 +163,8 @@ static gboolean attempt(BerthCli *cli, gpointer user_data, GError **error)
 gboolean berth_job_op_run(BerthJobOp *op, GError **error)
 {
     g_autoptr(BerthWaitNote) note =
-        op->waits ? berth_wait_note_new_of(op->cli, op->job, op->tasks) : NULL;
+        op->waits ? berth_wait_note_new_of(op->cli, op->job, op->tasks, op->class->waits_to_start)
+                  : NULL;
     if (!berth_cli_persist(op->cli, FALSE, attempt, op, error))
         return FALSE;
     if (op->failure == NULL)

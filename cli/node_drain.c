@@ -21,6 +21,7 @@ typedef struct {
     gboolean is_ours; /* nobody else may have closed them */
     char *nodes;      /* as they were named, for messages */
     GHashTable *left; /* names of those that are not empty yet */
+    GHashTable *ways; /* Way: who is on his way from one of them */
     gboolean was_asked;
     guint64 last_seq;
     gint64 deadline_usec; /* monotonic; G_MAXINT64 = none */
@@ -186,6 +187,33 @@ static gboolean show_plan(BerthCli *cli, char **names, GError **error)
     return TRUE;
 }
 
+/* --- who is on his way ------------------------------------------------------------------------ */
+
+typedef struct {
+    guint64 job; /* with TASK: the key */
+    guint32 task;
+    char *from;
+    guint64 since_usec;
+} Way;
+
+static void way_free(gpointer data)
+{
+    g_free(((Way *)data)->from);
+    g_free(data);
+}
+
+static guint way_hash(gconstpointer data)
+{
+    const Way *way = data;
+    return g_int64_hash(&way->job) ^ way->task;
+}
+
+static gboolean way_equal(gconstpointer a, gconstpointer b)
+{
+    const Way *left = a, *right = b;
+    return left->job == right->job && left->task == right->task;
+}
+
 /* --- following ------------------------------------------------------------------------------- */
 
 /* A line, at once: whoever reads it may be a pipe. */
@@ -229,11 +257,33 @@ static void take_task(const Drain *drain, const Berth__Event *event)
             why_it_waits(event->reason));
 }
 
+static void begin_way(const Drain *drain, const Berth__Event *event)
+{
+    Way *way = g_new(Way, 1);
+    *way = (Way){event->job, event->task, g_strdup(event->node), event->time_usec};
+    g_hash_table_replace(drain->ways, way, way);
+    say(drain, event->node, "job %" G_GUINT64_FORMAT " moves to %s", event->job, event->text);
+}
+
+/* Of where it is now, which need not be drained. */
+static void take_arrival(const Drain *drain, const Berth__Event *event)
+{
+    const Way key = {.job = event->job, .task = event->task};
+    const Way *way = g_hash_table_lookup(drain->ways, &key);
+    if (way == NULL)
+        return;
+    say(drain, way->from, "job %" G_GUINT64_FORMAT " runs on %s now, after %.1f s", event->job,
+        event->node, (double)(event->time_usec - way->since_usec) / G_USEC_PER_SEC);
+    if (drain->cli->json)
+        berth_cli_print_json(&event->base);
+    g_hash_table_remove(drain->ways, &key);
+}
+
 /* Or could not be saved. */
 static void take_move(const Drain *drain, const Berth__Event *event)
 {
     if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE)
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " moves to %s", event->job, event->text);
+        begin_way(drain, event);
     else if (event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
         say(drain, event->node, "job %" G_GUINT64_FORMAT " %s: %s", event->job,
             why_it_waits(BERTH__REASON__REASON_REQUEUED), event->text);
@@ -261,6 +311,8 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     const Berth__Event *event = (const Berth__Event *)item;
     Drain *drain = user_data;
     drain->last_seq = event->seq;
+    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATED)
+        take_arrival(drain, event);
     if (!g_hash_table_contains(drain->left, event->node))
         return TRUE;
     if (drain->cli->json)
@@ -448,6 +500,7 @@ static void drain_init(Drain *drain, BerthCli *cli, char **names, const char *re
     if (patience_sec > 0)
         drain->deadline_usec = g_get_monotonic_time() + (gint64)patience_sec * G_USEC_PER_SEC;
     drain->left = g_hash_table_new(g_str_hash, g_str_equal);
+    drain->ways = g_hash_table_new_full(way_hash, way_equal, NULL, way_free);
     for (char **name = names; *name != NULL; name++)
         g_hash_table_add(drain->left, *name);
 }
@@ -455,6 +508,7 @@ static void drain_init(Drain *drain, BerthCli *cli, char **names, const char *re
 static void drain_clear(Drain *drain)
 {
     g_hash_table_unref(drain->left);
+    g_hash_table_unref(drain->ways);
     g_free(drain->nodes);
 }
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(Drain, drain_clear)

@@ -184,11 +184,17 @@ static void print_migration(const Berth__Task *task)
 {
     const Berth__MigrationProgress *migration = task->migration;
     g_autofree char *left = berth_format_size_mib(migration->memory_left_bytes >> 20);
-    berth_print_fieldf("Moves to", "%s%s%s%s%s", migration->to,
+    g_autofree char *pace =
+        g_strdup_printf(", at %" G_GUINT64_FORMAT " MiB/s, %" G_GUINT64_FORMAT
+                        " MiB/s written meanwhile, to stand still for %u ms",
+                        migration->bytes_per_sec >> 20, migration->dirty_bytes_per_sec >> 20,
+                        migration->downtime_msec);
+    berth_print_fieldf("Moves to", "%s%s%s%s%s%s", migration->to,
                        task->waits_for_room ? ", when guests in slack have made room there" : "",
                        migration->is_cancelled ? ", which was called off" : "",
                        migration->since_usec != 0 ? ", to be copied: " : "",
-                       migration->since_usec != 0 ? left : "");
+                       migration->since_usec != 0 ? left : "",
+                       migration->bytes_per_sec != 0 ? pace : "");
 }
 
 static void print_size(const Berth__Task *task)

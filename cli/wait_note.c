@@ -10,6 +10,7 @@
 #include "common/types.h"
 
 #include <stdio.h>
+#include <unistd.h>
 
 #define FIRST_MSEC   3000u
 #define LONGEST_MSEC 60000u
@@ -53,10 +54,11 @@ static void say_away(BerthWaitNote *note, const Berth__Task *task)
     g_autofree char *name = berth_task_name_format(note->job, note->of_array, note->task);
     g_autofree char *node = berth_printable(task->node);
     g_autofree char *since = berth_format_time(task->away_usec);
-    fprintf(stderr,
-            "%s: job %s: its node %s has had no session since %s, so it waits for that; if none "
-            "comes within node_timeout, the job goes on elsewhere\n",
-            g_get_prgname(), name, node, since);
+    fprintf(
+        stderr,
+        "%s%s: job %s: its node %s has had no session since %s, which is waited for; if none comes "
+        "within node_timeout (berthd.conf), the node's guests are given up\n",
+        isatty(STDERR_FILENO) ? "\r\033[K" : "", g_get_prgname(), name, node, since);
 }
 
 static void say_reason(BerthWaitNote *note, const Berth__Task *task)
@@ -130,14 +132,15 @@ BerthWaitNote *berth_wait_note_new(BerthCli *cli, guint64 job, const guint32 *ta
     return note;
 }
 
-BerthWaitNote *berth_wait_note_new_of(BerthCli *cli, guint64 job, const BerthIndexSet *tasks)
+BerthWaitNote *berth_wait_note_new_of(BerthCli *cli, guint64 job, const BerthIndexSet *tasks,
+                                      gboolean tells_reason)
 {
     guint32 task = 0;
     if (tasks == NULL)
-        return berth_wait_note_new(cli, job, NULL, FALSE);
+        return berth_wait_note_new(cli, job, NULL, tells_reason);
     if (berth_index_set_count(tasks) != 1 || !berth_index_set_next(tasks, 0, &task))
         return NULL;
-    return berth_wait_note_new(cli, job, &task, FALSE);
+    return berth_wait_note_new(cli, job, &task, tells_reason);
 }
 
 void berth_wait_note_free(BerthWaitNote *note)

@@ -9,18 +9,19 @@ import subprocess
 from harness import *
 
 LINES = by_size(60, 150, 600)
-BLOCKS = 8
+STRIDE = 7919  # between the blocks that are changed one after the other: a prime
 
 # Each line has its number, a link of a chain of checksums, the guest's clock, and what nobody could write a second
-# time. Before it is written all of it is on the disk, one of the blocks of a file in memory is what was put there
-# last, and gets something else. What is kept in memory all the time is checked in the end, and the disk told, as it is
+# time. Before it is written all of it is on the disk; and one of the blocks that are kept in memory is what was put there
+# last, and gets something else. In the end all of them are checked, and the disk told, as it is
 # on the disk: whoever else has written there would have left other lines than those that were put out. So is the disk's
 # log of epochs: the one in which it was begun, and those that note_epoch() has noted.
 SCRIPT = f"""
 echo $BERTH_EPOCH >epochs
 sync epochs
-dd if=/dev/urandom of=/dev/shm/kept bs=64k count=$KEPT 2>/dev/null
-kept=$(sha256sum </dev/shm/kept)
+mkdir /dev/shm/kept
+dd if=/dev/urandom bs=64k count=$KEPT 2>/dev/null | split -a 4 -b 64k - /dev/shm/kept/ || exit 7
+sha256sum /dev/shm/kept/* >/dev/shm/sums
 chain=start
 i=0
 echo ready
@@ -30,17 +31,18 @@ while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     line="$i $chain $(date +%s) $once"
     echo "$line" >>journal
     sync journal
-    b=$((i % {BLOCKS}))
-    if [ $i -ge {BLOCKS} ]; then
-        [ "$(sha256sum </dev/shm/$b)" = "$(cat /dev/shm/$b.sum)" ] || {{ echo "block $b is damaged"; exit 8; }}
-    fi
-    dd if=/dev/urandom of=/dev/shm/$b bs=64k count=1 2>/dev/null
-    sha256sum </dev/shm/$b >/dev/shm/$b.sum
+    n=$((i * {STRIDE} % KEPT + 1))
+    sum=$(sed -n ${{n}}p /dev/shm/sums)
+    block=${{sum#*  }}
+    [ "$(sha256sum $block)" = "$sum" ] || {{ echo "block $n is damaged"; exit 8; }}
+    dd if=/dev/urandom of=$block bs=64k count=1 conv=notrunc 2>/dev/null
+    sed -i "${{n}}s|.*|$(sha256sum $block)|" /dev/shm/sums
     echo "$line"
     i=$((i+1))
     usleep $PAUSE
 done
-[ "$(sha256sum </dev/shm/kept)" = "$kept" ] || {{ echo "memory is damaged"; exit 9; }}
+sha256sum -c /dev/shm/sums >/dev/null || {{ echo "memory is damaged"; exit 9; }}
+[ $(grep -c . /dev/shm/sums) = $KEPT ] || {{ echo "blocks are missing"; exit 9; }}
 sync
 echo 3 >/proc/sys/vm/drop_caches || exit 10
 echo "journal $(sha256sum <journal | cut -c 1-64) $(date +%s) $(grep -c . journal) $(sort journal | uniq -d | grep -c .)" $(cat epochs)

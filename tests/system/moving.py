@@ -20,10 +20,10 @@ def decided(case):
 
 
 def begin_slowly(case):
-    """Until its memory is on its way."""
+    """Until its memory is on its way. A move that the other node has refused is tried again after a minute."""
     set_speed(case, SLOW_MIB_PER_SEC)
     case.begin()
-    await_true("its memory is copied", lambda: is_copied(case), 60)
+    await_true("its memory is copied", lambda: is_copied(case), 150)
 
 
 @contextlib.contextmanager

@@ -144,6 +144,7 @@ def drains():
         said = berth("node", "drain", first, "--reason", "new firmware", timeout=300)
         for job in jobs:
             check_in(f"{first}: job {job} moves to {other(first)}\n", said, "what the drain says")
+            check_in(f"{first}: job {job} runs on {other(first)} now, after ", said, "what the drain says")
         check_equal(guests_on(first), [], "guests left there")
         for job in jobs:
             check_equal((node_of(job), show(job)["state"]), (other(first), "RUNNING"), f"job {job}")
