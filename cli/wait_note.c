@@ -52,13 +52,12 @@ static void say_away(BerthWaitNote *note, const Berth__Task *task)
     if (task->away_usec == 0)
         return;
     g_autofree char *name = berth_task_name_format(note->job, note->of_array, note->task);
-    g_autofree char *node = berth_printable(task->node);
+    g_autofree char *node = berth_printable(task->away_node);
     g_autofree char *since = berth_format_time(task->away_usec);
-    fprintf(
-        stderr,
-        "%s%s: job %s: its node %s has had no session since %s, which is waited for; if none comes "
-        "within node_timeout (berthd.conf), the node's guests are given up\n",
-        isatty(STDERR_FILENO) ? "\r\033[K" : "", g_get_prgname(), name, node, since);
+    fprintf(stderr,
+            "%s%s: job %s: %s has had no session since %s, which is waited for; if none comes "
+            "within node_timeout (berthd.conf), its guests are given up\n",
+            isatty(STDERR_FILENO) ? "\r\033[K" : "", g_get_prgname(), name, node, since);
 }
 
 static void say_reason(BerthWaitNote *note, const Berth__Task *task)

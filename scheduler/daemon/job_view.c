@@ -75,20 +75,36 @@ void berth_job_view_measure(BerthDaemon *daemon, guint32 guest_index, Berth__Tas
     task->predicted_mib = guest.predicted_mib;
 }
 
-guint64 berth_job_view_away_usec(BerthDaemon *daemon, const BerthCoreTask *task)
+static guint64 node_away_usec(BerthDaemon *daemon, guint32 handle)
 {
     BerthCoreNode node;
-    if (task->phase == BERTH_GUEST_NONE || !berth_core_get_node(daemon->core, task->node, &node) ||
-        node.state == BERTH_NODE_UP)
+    if (!berth_core_get_node(daemon->core, handle, &node) || node.state == BERTH_NODE_UP)
         return 0;
     return (guint64)MAX(node.since_usec, 1);
 }
 
+guint64 berth_job_view_away_usec(BerthDaemon *daemon, const BerthCoreTask *task)
+{
+    return task->phase == BERTH_GUEST_NONE ? 0 : node_away_usec(daemon, task->node);
+}
+
+/* The node where its guest is, or else the one to which it is on its way. */
 static void refresh_away(BerthDaemon *daemon, Berth__Task *task)
 {
     BerthCoreTask known;
-    if (berth_core_get_task(daemon->core, task->job, task->index, &known))
-        task->away_usec = berth_job_view_away_usec(daemon, &known);
+    BerthCoreGuest guest;
+    if (!berth_core_get_task(daemon->core, task->job, task->index, &known))
+        return;
+    guint32 node = known.node;
+    task->away_usec = berth_job_view_away_usec(daemon, &known);
+    if (task->away_usec == 0 &&
+        berth_core_get_guest(daemon->core, task->job, task->index, 0, &guest) &&
+        guest.op == BERTH_OP_MIGRATING) {
+        node = guest.to;
+        task->away_usec = node_away_usec(daemon, node);
+    }
+    if (task->away_usec != 0)
+        berth_pb_set_string(&task->away_node, berth_node_table_name(daemon->nodes, node));
 }
 
 static void refresh_usage(BerthDaemon *daemon, Berth__Task *task, const BerthTaskEntry *entry)

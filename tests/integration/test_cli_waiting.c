@@ -75,7 +75,7 @@ static void who_waits_for_a_node_that_is_away_is_told(void **state)
 {
     BerthdTest *test = *state;
     g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, fill_node(test));
-    g_autofree char *away = g_strdup_printf(": job %s: its node n1 has had no session since ", job);
+    g_autofree char *away = g_strdup_printf(": job %s: n1 has had no session since ", job);
     static const char *const verbs[] = {"freeze", "thaw"};
     g_autoptr(CliProcess) logs = CLI(test->berthd, "logs", "-f", job);
     for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
