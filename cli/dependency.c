@@ -14,8 +14,9 @@ static const struct {
     const char *word;
     Berth__Dependency__Kind kind;
 } words[] = {
-    {"after", KIND(AFTER_START)},       {"afterany", KIND(AFTER_ANY)},  {"afterok", KIND(AFTER_OK)},
-    {"afternotok", KIND(AFTER_NOT_OK)}, {"singleton", KIND(SINGLETON)},
+    {"after", KIND(AFTER_START)},   {"afterany", KIND(AFTER_ANY)},
+    {"afterok", KIND(AFTER_OK)},    {"afternotok", KIND(AFTER_NOT_OK)},
+    {"singleton", KIND(SINGLETON)}, {"aftercorr", KIND(AFTER_CORR)},
 };
 
 static void dependency_free(gpointer dependency)
@@ -37,7 +38,9 @@ static gboolean refuse(const char *part, const char *why, GError **error)
     g_autofree char *shown = g_utf8_make_valid(part, -1);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "\"%.80s\" is not what a job can come after: %s; write after:12, afterany:12, "
-                "afterok:12:13, afternotok:12 or singleton, several with commas between them",
+                "afterok:12:13, afternotok:12, singleton or, of an array, aftercorr:12, several "
+                "with commas "
+                "between them",
                 shown, why);
     return FALSE;
 }
@@ -73,7 +76,11 @@ static gboolean parse_part(const char *part, GPtrArray *out, GError **error)
         if (!berth_job_tasks_parse(*piece, &job, &tasks, error))
             return FALSE;
         if (tasks != NULL)
-            return refuse(part, "it names tasks, and only whole jobs are waited for", error);
+            return refuse(
+                part,
+                "it names tasks; what is waited for are whole jobs or, task by task, those of "
+                "an array (aftercorr)",
+                error);
         add(out, kind, job);
     }
     return TRUE;

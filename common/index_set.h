@@ -15,6 +15,12 @@ typedef struct {
 
 #define BERTH_INDEX_MAX 999999999u
 
+/* Tasks of one job, be it an array or not, which is task 0 alone. */
+typedef struct {
+    guint64 job;
+    BerthIndexRange tasks;
+} BerthTaskRange;
+
 /* Of a record of a task that stands for others too: FIRST, and what follows it up to REST_LAST by REST_STEP, which is 0 of
  * one that stands for itself alone. */
 BerthIndexRange berth_index_range_of(guint32 first, guint32 rest_last, guint32 rest_step);

@@ -178,12 +178,6 @@ typedef struct {
                             * the core does not know counts as ended badly */
 } BerthCoreDependency;
 
-/* Tasks of JOB, named in an AFTER_CORR, that have COMPLETED. What has neither nor is unfinished there counts as ended badly. */
-typedef struct {
-    guint64 job;
-    BerthIndexRange tasks;
-} BerthCoreCompleted;
-
 /* A job as the core needs it: no strings but the node constraint. */
 typedef struct {
     guint64 id;
@@ -220,8 +214,9 @@ typedef struct {
     gboolean opportunistic;       /* may start in slack, if it also may be moved or checkpointed */
     const BerthCoreDependency *dependencies; /* all must be met. Copied. */
     gsize n_dependencies;
-    const BerthCoreCompleted
-        *completed; /* in any order, of which some may be said twice. Copied. */
+    /* Of jobs named in an AFTER_CORR, those that have COMPLETED; in any order, some may be said twice. What is not among them, nor
+     * unfinished, counts as ended badly. Copied. */
+    const BerthTaskRange *completed;
     gsize n_completed;
 } BerthCoreJob;
 

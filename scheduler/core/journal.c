@@ -161,8 +161,8 @@ static const Member dependency_members[] = {IN(BerthCoreDependency, kind, U32),
                                             IN(BerthCoreDependency, job, U64),
                                             IN(BerthCoreDependency, outcome, U32)};
 static const Member completed_members[] = {
-    IN(BerthCoreCompleted, job, U64), IN(BerthCoreCompleted, tasks.first, U32),
-    IN(BerthCoreCompleted, tasks.last, U32), IN(BerthCoreCompleted, tasks.step, U32)};
+    IN(BerthTaskRange, job, U64), IN(BerthTaskRange, tasks.first, U32),
+    IN(BerthTaskRange, tasks.last, U32), IN(BerthTaskRange, tasks.step, U32)};
 static const Member index_members[] = {IN(BerthIndexRange, first, U32),
                                        IN(BerthIndexRange, last, U32),
                                        IN(BerthIndexRange, step, U32)};
@@ -189,7 +189,7 @@ static const List submitted_lists[] = {
     POINTED("dependencies", submitted.dependencies, submitted.n_dependencies, BerthCoreDependency,
             dependency_members),
     POINTED("indices", submitted.indices, submitted.n_indices, BerthIndexRange, index_members),
-    POINTED("completed", submitted.completed, submitted.n_completed, BerthCoreCompleted,
+    POINTED("completed", submitted.completed, submitted.n_completed, BerthTaskRange,
             completed_members)};
 static const List joined_lists[] = {
     POINTED("found", joined.guests, joined.n_guests, BerthFoundGuest, found_members),

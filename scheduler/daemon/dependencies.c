@@ -5,6 +5,7 @@
 #include "scheduler/daemon/dependencies.h"
 
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/types.h"
 
 GHashTable *berth_dependencies_new(void)
@@ -56,6 +57,83 @@ gboolean berth_dependencies_renew(Berth__JobSpec *spec, BerthJobTable *jobs)
     }
     return TRUE;
 }
+
+/* --- task by task ------------------------------------------------------------------------------ */
+
+static gboolean is_by_element(const Berth__Dependency *dependency)
+{
+    return dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_CORR;
+}
+
+gboolean berth_dependencies_watch(const Berth__JobSpec *spec, BerthElements *elements)
+{
+    gboolean is_any = FALSE;
+    for (gsize i = 0; i < spec->n_dependencies; i++) {
+        if (!is_by_element(spec->dependencies[i]))
+            continue;
+        berth_elements_watch(elements, spec->dependencies[i]->job);
+        is_any = TRUE;
+    }
+    return is_any;
+}
+
+void berth_dependencies_unwatch(const Berth__JobSpec *spec, BerthElements *elements)
+{
+    for (gsize i = 0; i < spec->n_dependencies; i++)
+        if (is_by_element(spec->dependencies[i]))
+            berth_elements_unwatch(elements, spec->dependencies[i]->job);
+}
+
+void berth_dependencies_add_completed(const Berth__JobSpec *spec, const BerthElements *elements,
+                                      GArray *completed)
+{
+    for (gsize i = 0; i < spec->n_dependencies; i++)
+        if (is_by_element(spec->dependencies[i]))
+            berth_elements_add(elements, spec->dependencies[i]->job, completed);
+}
+
+/* All of INDICES are tasks of JOB. */
+static gboolean check_elements(BerthStore *store, guint64 job, const BerthIndexSet *indices,
+                               GError **error)
+{
+    g_autoptr(BerthIndexSet) its = berth_index_set_new();
+    Berth__JobSpec *spec = berth_store_get_spec(store, job, error);
+    if (!spec)
+        return FALSE;
+    if (!spec->array)
+        berth_index_set_add_one(its, 0);
+    for (gsize i = 0; spec->array && i < spec->array->n_tasks; i++)
+        berth_index_set_add(its, berth_range_of(spec->array->tasks[i]));
+    berth__job_spec__free_unpacked(spec, NULL);
+    g_autoptr(BerthIndexSet) beyond = berth_index_set_copy(indices);
+    for (guint i = 0; i < berth_index_set_n_ranges(its); i++)
+        berth_index_set_remove(beyond, *berth_index_set_range(its, i));
+    guint32 index = 0;
+    if (!berth_index_set_next(beyond, 0, &index))
+        return TRUE;
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                "job %" G_GUINT64_FORMAT
+                " has no task %u, after which task %u of this one could come; "
+                "berth show %" G_GUINT64_FORMAT " says which it has",
+                job, index, index, job);
+    return FALSE;
+}
+
+GArray *berth_dependencies_completed(const Berth__JobSpec *spec, const BerthIndexSet *indices,
+                                     BerthStore *store, GError **error)
+{
+    g_autoptr(GArray) completed = g_array_new(FALSE, FALSE, sizeof(BerthTaskRange));
+    for (gsize i = 0; i < spec->n_dependencies && indices; i++) {
+        guint64 job = spec->dependencies[i]->job;
+        if (is_by_element(spec->dependencies[i]) &&
+            (!check_elements(store, job, indices, error) ||
+             !berth_store_get_completed(store, job, completed, error)))
+            return NULL;
+    }
+    return g_steal_pointer(&completed);
+}
+
+/* --- for the core ------------------------------------------------------------------------------ */
 
 /* One that is not known any more was forgotten, long after it had ended (history.h): had it not ended as it must have, who waits would have
  * been cancelled then. */

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scheduler/core/core.h"
+#include "scheduler/daemon/elements.h"
 #include "scheduler/daemon/job_table.h"
 #include "scheduler/daemon/pb.h"
 #include "scheduler/store/store.h"
@@ -20,5 +21,16 @@ void berth_dependencies_note(Berth__JobSpec *spec, const GArray *states);
 /* Those that have ended since they were looked at, and are in JOBS still. FALSE: one is not any more; looked at again, once what is
  * being committed is, it has ended. */
 gboolean berth_dependencies_renew(Berth__JobSpec *spec, BerthJobTable *jobs);
+/* Of the jobs that SPEC's tasks, INDICES, come after one by one: who completes is told from now on, or no more. TRUE: there are
+ * such. */
+gboolean berth_dependencies_watch(const Berth__JobSpec *spec, BerthElements *elements);
+void berth_dependencies_unwatch(const Berth__JobSpec *spec, BerthElements *elements);
+/* Adds what was told to COMPLETED (BerthTaskRange). */
+void berth_dependencies_add_completed(const Berth__JobSpec *spec, const BerthElements *elements,
+                                      GArray *completed);
+/* On a worker: those of them that have COMPLETED (BerthTaskRange, transfer full). INVALID_ARGUMENT: one of INDICES (NULL: it is no
+ * array) is no task of such a job. */
+GArray *berth_dependencies_completed(const Berth__JobSpec *spec, const BerthIndexSet *indices,
+                                     BerthStore *store, GError **error);
 /* SPEC->n_dependencies of them (transfer full). */
 BerthCoreDependency *berth_dependencies_to_core(const Berth__JobSpec *spec);

@@ -33,12 +33,18 @@ BerthEngine *berth_engine_new(BerthCore *core, BerthStore *store, BerthJobTable 
     engine->store = store;
     engine->jobs = jobs;
     engine->nodes = nodes;
+    engine->elements = berth_elements_new();
     engine->effects = berth_core_effects_new();
     engine->last_seq = last_seq;
     engine->committed_seq = last_seq;
     berth_clock_start(&engine->clock, berth_clock_boot_usec(), g_get_real_time(), last_usec);
     g_queue_init(&engine->in_flight);
     return engine;
+}
+
+BerthElements *berth_engine_elements(BerthEngine *engine)
+{
+    return engine->elements;
 }
 
 static void disarm_timer(BerthEngine *engine)
@@ -54,6 +60,7 @@ void berth_engine_free(BerthEngine *engine)
     g_return_if_fail(g_queue_is_empty(&engine->in_flight));
     disarm_timer(engine);
     berth_core_effects_free(engine->effects);
+    berth_elements_free(engine->elements);
     g_clear_error(&engine->failure);
     g_free(engine);
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "scheduler/core/core.h"
+#include "scheduler/daemon/elements.h"
 #include "scheduler/daemon/event_log.h"
 #include "scheduler/daemon/job_table.h"
 #include "scheduler/daemon/journal_file.h"
@@ -51,6 +52,8 @@ gboolean berth_engine_check(BerthEngine *engine, GError **error);
 
 /* Microseconds since the epoch; never goes back, nor does it jump with the wall clock (clock.h). */
 gint64 berth_engine_now_usec(BerthEngine *engine);
+/* It is told of all tasks that complete, in the turn in which they do. */
+BerthElements *berth_engine_elements(BerthEngine *engine);
 /* Newest event that was committed. */
 guint64 berth_engine_committed_seq(BerthEngine *engine);
 /* Newest event that has a number: whoever reads the store may see it before it counts as committed

@@ -525,12 +525,17 @@ static gboolean check_dependencies(const Berth__JobSpec *spec, GError **error)
         gboolean is_singleton = dependency->kind == BERTH__DEPENDENCY__KIND__SINGLETON;
         /* Numbers that this release does not know come from a newer one. */
         if (dependency->kind < BERTH__DEPENDENCY__KIND__AFTER_ANY ||
-            dependency->kind > BERTH__DEPENDENCY__KIND__SINGLETON)
+            dependency->kind > BERTH__DEPENDENCY__KIND__AFTER_CORR)
             return invalid(error, "what it is to come after (%d) is not known here",
                            (int)dependency->kind);
         if (is_singleton && !*spec->name)
             return invalid(error, "it is to come after the others of its name, and has none; give "
                                   "it one with --name");
+        if (dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_CORR && !spec->array)
+            return invalid(error,
+                           "only the tasks of an array can come after those of another job one by "
+                           "one: make it one with --array, or let it come after all of that "
+                           "job (afterok)");
         if ((dependency->job == 0) != is_singleton)
             return invalid(error, "what it is to come after names no job");
     }

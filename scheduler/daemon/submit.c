@@ -50,6 +50,7 @@ static void submission_free(gpointer data)
         berth__job_spec__free_unpacked(submission->spec, NULL);
     g_clear_pointer(&submission->array, berth_index_set_free);
     g_clear_pointer(&submission->places, g_ptr_array_unref);
+    g_clear_pointer(&submission->completed, g_array_unref);
     g_clear_pointer(&submission->joined, g_ptr_array_unref);
     g_clear_error(&submission->error);
     g_free(submission->user_key);
@@ -111,6 +112,7 @@ void berth_submission_answer(BerthSubmission *submission, guint64 job, const GEr
     g_autoptr(GPtrArray) joined = g_steal_pointer(&submission->joined);
     submission->job = error ? 0 : job;
     submission->error = error ? g_error_copy(error) : NULL;
+    berth_submission_look_no_more(submission);
     if (submission->user_key)
         g_hash_table_remove(group->daemon->submissions->by_key, submission->user_key);
     for (guint i = 0; joined && i < joined->len; i++)
@@ -223,6 +225,9 @@ static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **er
                              (const guint32 *)(void *)nodes->data, nodes->len, &event.submitted);
     event.submitted.dependencies = dependencies;
     event.submitted.n_dependencies = submission->spec->n_dependencies;
+    const GArray *completed = berth_submission_completed(submission);
+    event.submitted.completed = (const BerthTaskRange *)(void *)completed->data;
+    event.submitted.n_completed = completed->len;
     if (!berth_turn_submit(turn, &event, job, submission->spec,
                            submission->request->idempotency_key, error))
         return FALSE;

@@ -30,6 +30,8 @@ typedef struct {
     Berth__JobSpec *spec;
     BerthIndexSet *array; /* its indices; NULL = it is none */
     GPtrArray *places;    /* BerthBlobPlace */
+    GArray *completed; /* BerthTaskRange: of the jobs that it comes after task by task; or NULL */
+    gboolean is_watching; /* these, until it has its answer */
     guint64 job;          /* the answer, or ... */
     GError *error;
 } BerthSubmission;
@@ -55,6 +57,10 @@ void berth_submissions_finish(GPtrArray *submissions);
 /* Looks whether their keys are known, how the jobs that they come after stand, and where their blobs are; then they are finished
  * (transfer full). */
 void berth_submissions_look(GPtrArray *submissions);
+/* It looks at nothing any more. */
+void berth_submission_look_no_more(BerthSubmission *submission);
+/* All that have COMPLETED of those that it comes after task by task, by now: BerthTaskRange (transfer none). */
+const GArray *berth_submission_completed(BerthSubmission *submission);
 /* Of each a job that it comes after has ended since that was looked at: it is looked at again when TURN is committed (transfer
  * full). */
 void berth_submissions_look_again(BerthTurn *turn, GPtrArray *submissions);

@@ -80,6 +80,7 @@ typedef struct {
     GArray *states;    /* of the jobs that it comes after */
     guint64 known_job; /* by its idempotency key; 0 = none */
     GPtrArray *places;
+    GArray *completed; /* see BerthSubmission */
     GError *error;
 } Placed;
 
@@ -88,6 +89,7 @@ static void placed_clear(gpointer data)
     Placed *placed = data;
     g_clear_pointer(&placed->states, g_array_unref);
     g_clear_pointer(&placed->places, g_ptr_array_unref);
+    g_clear_pointer(&placed->completed, g_array_unref);
     g_clear_error(&placed->error);
 }
 
@@ -115,7 +117,9 @@ static void place_one(const BerthSubmission *submission, GHashTable *known, GHas
         placed->known_job =
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
     if (placed->error || placed->known_job != 0 ||
-        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
+        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)) ||
+        !(placed->completed = berth_dependencies_completed(submission->spec, submission->array,
+                                                           store, &placed->error)))
         return;
     placed->places = berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
                                               submission->request->n_inline_blobs, shared, store,
@@ -148,6 +152,7 @@ static gboolean take_placed(BerthSubmission *submission, Placed *placed)
         return FALSE;
     }
     submission->places = g_steal_pointer(&placed->places);
+    submission->completed = g_steal_pointer(&placed->completed);
     berth_dependencies_note(submission->spec, placed->states);
     berth_submit_blobs_note(submission->spec, submission->places);
     if (!guard_blobs(submission, &error) || !check_environment(submission, NULL, &error)) {
@@ -217,8 +222,63 @@ static void look_on_worker(GPtrArray *submissions)
                           (GDestroyNotify)g_array_unref, 0, on_placed, submissions);
 }
 
+/* --- task by task ------------------------------------------------------------------------------ */
+
+static void on_all_committed(const GError *error, gpointer user_data)
+{
+    GPtrArray *submissions = user_data;
+    if (error)
+        berth_submissions_fail(submissions, error);
+    else
+        look_on_worker(submissions);
+}
+
+/* TRUE: some of them come after others task by task, and are told of those that complete from now on. */
+static gboolean watch_elements(const GPtrArray *submissions)
+{
+    BerthElements *elements =
+        berth_engine_elements(berth_submissions_group(submissions)->daemon->engine);
+    gboolean is_any = FALSE;
+    for (guint i = 0; i < submissions->len; i++) {
+        BerthSubmission *submission = g_ptr_array_index(submissions, i);
+        submission->is_watching = TRUE;
+        is_any |= berth_dependencies_watch(submission->spec, elements);
+    }
+    return is_any;
+}
+
+void berth_submission_look_no_more(BerthSubmission *submission)
+{
+    if (submission->is_watching)
+        berth_dependencies_unwatch(submission->spec,
+                                   berth_engine_elements(submission->group->daemon->engine));
+    submission->is_watching = FALSE;
+}
+
+const GArray *berth_submission_completed(BerthSubmission *submission)
+{
+    if (!submission->completed)
+        submission->completed = g_array_new(FALSE, FALSE, sizeof(BerthTaskRange));
+    berth_dependencies_add_completed(submission->spec,
+                                     berth_engine_elements(submission->group->daemon->engine),
+                                     submission->completed);
+    return submission->completed;
+}
+
+/* What was decided before they began to be told is in the store when they look there. */
+static void look_after_commit(GPtrArray *submissions)
+{
+    BerthTurn *turn = berth_engine_begin(berth_submissions_group(submissions)->daemon->engine);
+    berth_turn_then(turn, on_all_committed, submissions);
+    berth_turn_commit(turn);
+}
+
 void berth_submissions_look(GPtrArray *submissions)
 {
+    if (watch_elements(submissions)) {
+        look_after_commit(submissions);
+        return;
+    }
     const BerthSubmission *first = g_ptr_array_index(submissions, 0);
     g_autoptr(GArray) all = g_array_new(FALSE, TRUE, sizeof(Placed));
     g_array_set_clear_func(all, placed_clear);

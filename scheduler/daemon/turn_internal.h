@@ -22,6 +22,7 @@ struct BerthEngine {
     BerthStore *store;
     BerthJobTable *jobs;
     BerthNodeTable *nodes;
+    BerthElements *elements;
     BerthEngineHooks hooks;
     gpointer hooks_data;
     BerthJournalFile *journal;

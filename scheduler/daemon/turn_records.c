@@ -208,6 +208,8 @@ static void write_task(BerthTurn *turn, const BerthGuestId *id)
     Berth__JobState old_state = job->job->state;
     Berth__Reason old_reason = job->job->reason;
     count_task(job, record, old_task_state);
+    if (record->state == BERTH__JOB_STATE__COMPLETED && old_task_state != record->state)
+        berth_elements_note(engine->elements, id->job, berth_record_range(record));
     berth_record_roll_up(job, record);
     gboolean is_final = berth_job_state_is_final(task.state);
     /* Once it has ended, others may have added to the text (outputs.c). */

@@ -420,6 +420,24 @@ gboolean berth_store_get_job_states(BerthStore *store, GHashTable *states, GErro
     return g_hash_table_size(states) == 0 || store_read(store, read_states, states, error);
 }
 
+typedef struct {
+    guint64 job;
+    GArray *completed;
+} CompletedLookup;
+
+static gboolean read_completed(StoreDb *db, gpointer data, GError **error)
+{
+    const CompletedLookup *lookup = data;
+    return store_tasks_read_completed(db, lookup->job, lookup->completed, error);
+}
+
+gboolean berth_store_get_completed(BerthStore *store, guint64 job, GArray *completed,
+                                   GError **error)
+{
+    CompletedLookup lookup = {job, completed};
+    return store_read(store, read_completed, &lookup, error);
+}
+
 /* --- keys and blobs ------------------------------------------------------------------------- */
 
 typedef struct {

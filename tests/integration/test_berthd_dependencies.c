@@ -248,6 +248,114 @@ static void job_after_the_start_of_an_array_waits_for_its_last_task(void **state
     run_until(n_running(test, after) == 1);
 }
 
+static guint64 submit_array(BerthdTest *test, guint32 last, guint64 after)
+{
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&dependency};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    range.last = last;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    spec.array = &array;
+    dependency.kind = KIND(AFTER_CORR);
+    dependency.job = after;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = after != 0 ? 1 : 0;
+    return berthd_fixture_submit(test->berthd, &spec);
+}
+
+/* Of task TASK of JOB, by the newest event of it. */
+static Berth__JobState task_state(BerthdTest *test, guint64 job, guint32 task)
+{
+    const GPtrArray *events = berthd_fixture_events(test->berthd);
+    for (guint i = events->len; i > 0; i--) {
+        const Berth__Event *event = g_ptr_array_index(events, i - 1);
+        if (event->kind == BERTH__EVENT__KIND__TASK_STATE && event->job == job &&
+            event->task == task)
+            return event->state;
+    }
+    return STATE(PENDING);
+}
+
+/* Each task for itself; also over the death of berthd, and of one that is submitted when some have ended. */
+static void tasks_come_after_those_of_another_array(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 first = submit_array(test, 3, 0);
+    run_until(n_running(test, first) == 4);
+    guint64 second = submit_array(test, 3, first);
+    assert_true(fake_agent_end_task(test->agent, first, 1, 0));
+    run_until(task_state(test, second, 1) == STATE(RUNNING));
+    assert_true(fake_agent_end_task(test->agent, first, 2, 1));
+    run_until(task_state(test, second, 2) == STATE(CANCELLED));
+    guint64 third = submit_array(test, 2, first);
+    run_until(task_state(test, third, 1) == STATE(RUNNING));
+    run_until(task_state(test, third, 2) == STATE(CANCELLED));
+    kill_and_restart(test);
+    assert_int_equal(task_state(test, second, 0), STATE(PENDING));
+    assert_true(fake_agent_end_task(test->agent, first, 0, 0));
+    run_until(task_state(test, second, 0) == STATE(RUNNING));
+    run_until(task_state(test, third, 0) == STATE(RUNNING));
+    assert_int_equal(task_state(test, second, 3), STATE(PENDING));
+    assert_true(fake_agent_end_task(test->agent, first, 3, 0));
+    run_until(task_state(test, second, 3) == STATE(RUNNING));
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RELEASED, first);
+    guint64 fourth = submit_array(test, 3, first);
+    run_until(task_state(test, fourth, 2) == STATE(CANCELLED));
+    run_until(task_state(test, fourth, 3) == STATE(RUNNING));
+}
+
+/* Many end while an array that comes after them is looked at: none of its tasks waits, or ends, for that. */
+static void tasks_of_others_that_end_meanwhile_are_not_missed(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 first = submit_array(test, 19, 0);
+    run_until(n_running(test, first) == 20);
+    test->plan = (FakePlan){.status = 0};
+    guint64 others[10];
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        assert_true(fake_agent_end_task(test->agent, first, 2 * i, 0));
+        assert_true(fake_agent_end_task(test->agent, first, 2 * i + 1, 0));
+        others[i] = submit_array(test, 19, first);
+    }
+    for (guint i = 0; i < G_N_ELEMENTS(others); i++) {
+        for (guint task = 0; task < 20; task++)
+            run_until(task_state(test, others[i], task) == STATE(COMPLETED));
+    }
+}
+
+static void task_that_the_other_has_not_is_refused(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 first = submit_array(test, 3, 0);
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    Berth__IndexRange *ranges[] = {&range};
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&dependency};
+    Berth__JobSpec spec = berthd_fixture_spec();
+    range.first = 2;
+    range.last = 4;
+    range.step = 2;
+    array.tasks = ranges;
+    array.n_tasks = 1;
+    dependency.kind = KIND(AFTER_CORR);
+    dependency.job = first;
+    spec.dependencies = dependencies;
+    spec.n_dependencies = 1;
+    g_autoptr(GError) plain = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(plain, BERTH_ERROR_INVALID_ARGUMENT, "only the tasks of an array");
+    spec.array = &array;
+    g_autoptr(GError) beyond = berthd_fixture_submit_error(test->berthd, &spec);
+    assert_berth_error(beyond, BERTH_ERROR_INVALID_ARGUMENT, "has no task 4");
+}
+
 static void wrong_dependencies_are_refused(void **state)
 {
     static const struct {
@@ -288,6 +396,9 @@ int main(void)
         BERTHD_TEST(jobs_of_one_name_outlive_berthd),
         BERTHD_TEST(array_of_which_a_task_failed_before_a_restart_has_failed),
         BERTHD_TEST(job_after_the_start_of_an_array_waits_for_its_last_task),
+        BERTHD_TEST(tasks_come_after_those_of_another_array),
+        BERTHD_TEST(tasks_of_others_that_end_meanwhile_are_not_missed),
+        BERTHD_TEST(task_that_the_other_has_not_is_refused),
         BERTHD_TEST(wrong_dependencies_are_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -108,7 +108,7 @@ gboolean model_has_hope(const World *world, const Job *job, guint32 task)
 }
 
 void model_name_completed(World *world, const Job *job, BerthCoreJob *told,
-                          BerthCoreCompleted *completed)
+                          BerthTaskRange *completed)
 {
     told->completed = completed;
     told->n_completed = 0;
@@ -118,8 +118,7 @@ void model_name_completed(World *world, const Job *job, BerthCoreJob *told,
         const Job *other = world_job(world, job->dependencies[i].job);
         for (guint32 task = 0; task < other->n_tasks; task++)
             if (is_met_by_element(other, task))
-                completed[told->n_completed++] =
-                    (BerthCoreCompleted){other->job.id, {task, task, 1}};
+                completed[told->n_completed++] = (BerthTaskRange){other->job.id, {task, task, 1}};
     }
 }
 

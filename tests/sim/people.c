@@ -128,7 +128,7 @@ void people_submit(World *world)
     log_job(world, stored);
     gboolean may_add = model_may_add_job(world, stored);
     BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_SUBMITTED, .submitted = stored->job};
-    BerthCoreCompleted completed[COMPLETED_MAX];
+    BerthTaskRange completed[COMPLETED_MAX];
     model_name_completed(world, stored, &event.submitted, completed);
     gboolean ok = driver_handle_surely(world, &event);
     CHECK(world, !ok || may_add, job.job.id);

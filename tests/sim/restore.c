@@ -66,7 +66,7 @@ static void restore_job(World *world, Job *job)
                 model_job_completed(other) ? BERTH_JOB_COMPLETED : BERTH_JOB_FAILED;
     }
     BerthCoreJob restored = job->job;
-    BerthCoreCompleted completed[COMPLETED_MAX];
+    BerthTaskRange completed[COMPLETED_MAX];
     model_name_completed(world, job, &restored, completed);
     gsize n_records = choose_tasks(job, &restored, records, fresh);
     berth_core_restore_job(world->core, &restored, records, n_records);

@@ -256,7 +256,7 @@ gboolean model_has_hope(const World *world, const Job *job, guint32 task);
 /* Of the jobs that JOB comes after element by element, into TOLD; what they are is in COMPLETED, of COMPLETED_MAX. */
 #define COMPLETED_MAX (2 * TASKS_MAX)
 void model_name_completed(World *world, const Job *job, BerthCoreJob *told,
-                          BerthCoreCompleted *completed);
+                          BerthTaskRange *completed);
 guint model_n_active(const Job *job);
 /* Above or at its owner something has no room for what JOB has, and MORE, a task of it that is to start; NULL = none. */
 gboolean model_exceeds_limits(const World *world, const Job *job, const BerthCoreTask *more);
