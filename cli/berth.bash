@@ -139,7 +139,7 @@ _berth_verb() { # VERB [SUBCOMMAND]
         *) _berth_job_change --wait ;;
         esac ;;
     restore) _berth_job_change --wait ;;
-    events) _berth_words $(_berth_names ls --all) --follow --since --json --help ;;
+    events) _berth_words $(_berth_names ls --all) --follow --since --node --json --help ;;
     logs) _berth_words $(_berth_names ls --all) --follow --stdout --stderr --help ;;
     node)
         case ${2-} in

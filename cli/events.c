@@ -9,6 +9,7 @@
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
+#include "common/node_list.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -19,8 +20,9 @@ typedef struct {
     GArray *named;    /* likewise, in their order */
     GHashTable *seen; /* of these, those of which there was an event, or that were asked for */
     int status;
-    guint64 job;      /* the only one; 0 = all, or several */
-    BerthSince since; /* its time: until the first event came */
+    guint64 job;       /* the only one; 0 = all, or several */
+    GHashTable *nodes; /* their names; NULL = wherever they are of */
+    BerthSince since;  /* its time: until the first event came */
     gboolean follows;
     guint64 until_seq; /* 0 = goes on */
 } Events;
@@ -87,14 +89,23 @@ static void print_event(const Berth__Event *event)
 
 /* --- the log --------------------------------------------------------------------------------- */
 
+/* A move is of both of its ends. */
+static gboolean is_of_nodes(const Events *events, const Berth__Event *event)
+{
+    return events->nodes == NULL || g_hash_table_contains(events->nodes, event->node) ||
+           (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE &&
+            g_hash_table_contains(events->nodes, event->text));
+}
+
 /* FALSE: nothing more is wanted, or nobody reads it any more. */
 static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
 {
     const Berth__Event *event = (const Berth__Event *)item;
     Events *events = user_data;
     events->since = (BerthSince){.after_seq = event->seq};
-    gboolean is_wanted = events->jobs == NULL || g_hash_table_contains(events->jobs, &event->job);
-    if (is_wanted && events->jobs != NULL)
+    gboolean is_of_jobs = events->jobs == NULL || g_hash_table_contains(events->jobs, &event->job);
+    gboolean is_wanted = is_of_jobs && is_of_nodes(events, event);
+    if (is_of_jobs && events->jobs != NULL)
         g_hash_table_add(events->seen, g_memdup2(&event->job, sizeof(guint64)));
     if (is_wanted && events->cli->json)
         berth_cli_print_json(item);
@@ -208,14 +219,32 @@ static gboolean name_jobs(Events *events, int argc, char **argv, int *out_status
     return TRUE;
 }
 
+/* TEXT: a list, or NULL: all. */
+static gboolean name_nodes(Events *events, const char *text, int *out_status, GError **error)
+{
+    if (text == NULL)
+        return TRUE;
+    g_auto(GStrv) names = berth_node_list_parse(text, error);
+    if (names == NULL) {
+        *out_status = BERTH_EXIT_USAGE;
+        return FALSE;
+    }
+    events->nodes = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, NULL);
+    for (char **name = names; *name != NULL; name++)
+        g_hash_table_add(events->nodes, g_strdup(*name));
+    return TRUE;
+}
+
 gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    g_autofree char *since = NULL;
+    g_autofree char *since = NULL, *nodes = NULL;
     Events events = {.cli = cli};
     const GOptionEntry entries[] = {
         {"follow", 'f', 0, G_OPTION_ARG_NONE, &events.follows, "Go on with what happens", NULL},
         {"since", 's', 0, G_OPTION_ARG_STRING, &since,
          "Begin after the event of that number, so long ago, or at that time", "NUMBER|AGO|TIME"},
+        {"node", 'w', 0, G_OPTION_ARG_STRING, &nodes, "Only of these nodes, and of guests there",
+         "NODES"},
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "One JSON object per line", NULL},
         {NULL}};
     if (!berth_cli_parse(
@@ -229,11 +258,13 @@ gboolean berth_cli_events(BerthCli *cli, int argc, char **argv, int *out_status,
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;
     }
-    gboolean ok =
-        name_jobs(&events, argc, argv, out_status, error) && print_events(&events, since, error);
+    gboolean ok = name_nodes(&events, nodes, out_status, error) &&
+                  name_jobs(&events, argc, argv, out_status, error) &&
+                  print_events(&events, since, error);
     g_clear_pointer(&events.jobs, g_hash_table_unref);
     g_clear_pointer(&events.seen, g_hash_table_unref);
     g_clear_pointer(&events.named, g_array_unref);
+    g_clear_pointer(&events.nodes, g_hash_table_unref);
     if (ok)
         *out_status = events.status;
     return ok;

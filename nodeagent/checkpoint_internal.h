@@ -21,7 +21,8 @@ struct BerthGuestCheckpoint {
     gboolean hurries; /* its node needs what it has */
     guint32 signal;   /* to its command first; 0 = none, or it has got it */
     guint32 signal_sec;
-    GArray *answers; /* Answer */
+    gboolean is_unsignalled; /* its guest did not listen for long enough */
+    GArray *answers;         /* Answer */
     BerthMemoryPipe *pipe;
     gboolean is_waiting; /* for its command, which gets ready */
     gboolean

@@ -146,6 +146,7 @@ static Berth__CheckpointRecord *make_record(const Checkpoint *checkpoint)
     taken.pause_usec = checkpoint->pause_usec;
     taken.taken_usec = checkpoint->taken_usec;
     taken.usage = &usage;
+    taken.unsignalled = checkpoint->is_unsignalled;
     taken.stdout_bytes = checkpoint->log_bytes[BERTH_STDOUT];
     taken.stderr_bytes = checkpoint->log_bytes[BERTH_STDERR];
     return berth_checkpoint_record_make(checkpoint->guest, checkpoint->disk_id,
@@ -193,6 +194,7 @@ static void on_waited(gpointer data)
     Checkpoint *checkpoint = data;
     checkpoint->source = 0;
     checkpoint->is_waiting = FALSE;
+    checkpoint->is_unsignalled = checkpoint->signal != 0;
     berth_checkpoint_begin_save(checkpoint);
 }
 

@@ -429,10 +429,12 @@ static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
     BerthTaskEntry *entry = find_entry(daemon, &action->guest);
     Berth__Checkpoint what = BERTH__CHECKPOINT__INIT;
     BerthTurn *turn = berth_engine_begin(daemon->engine);
-    g_autofree char *pause =
-        action->stops
-            ? g_strdup("stands still from then on")
-            : g_strdup_printf("stood still for %" G_GUINT64_FORMAT " ms", reply->pause_usec / 1000);
+    const char *unheard =
+        reply->unsignalled ? "; its command got no signal before, as it did not listen" : "";
+    g_autofree char *pause = action->stops
+                                 ? g_strdup_printf("stands still from then on%s", unheard)
+                                 : g_strdup_printf("stood still for %" G_GUINT64_FORMAT " ms%s",
+                                                   reply->pause_usec / 1000, unheard);
     what.serial = action->checkpoint;
     what.epoch = action->guest.epoch;
     what.reason = (Berth__Reason)action->reason;

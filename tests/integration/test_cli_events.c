@@ -60,6 +60,26 @@ static void events_without_a_job_are_all_of_them(void **state)
     assert_int_equal(n_lines(text), berthd_fixture_events(test->berthd)->len);
 }
 
+static void events_of_a_node_are_its_own_and_of_what_ran_there(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.status = 0};
+    guint64 job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_state(test->berthd, job, BERTH__JOB_STATE__COMPLETED);
+    g_autofree char *ran = g_strdup_printf("job %" G_GUINT64_FORMAT " guest-running on n1", job);
+    g_autofree char *came = g_strdup_printf("job %" G_GUINT64_FORMAT " job-submitted", job);
+    g_autoptr(CliProcess) here = CLI(test->berthd, "events", "--node", "n[1-2]");
+    assert_cli_status(here, 0);
+    assert_contains(cli_out(here), ran);
+    assert_contains(cli_out(here), "node n1 node-up");
+    assert_null(strstr(cli_out(here), came));
+    g_autoptr(CliProcess) elsewhere = CLI(test->berthd, "events", "-w", "n2");
+    assert_cli_status(elsewhere, 0);
+    assert_string_equal(cli_out(elsewhere), "");
+    g_autoptr(CliProcess) wrong = CLI(test->berthd, "events", "--node", "n[2-");
+    assert_cli_status(wrong, 2);
+}
+
 static void events_since_a_number_or_a_time_are_those_after_it(void **state)
 {
     BerthdTest *test = *state;
@@ -169,6 +189,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         BERTHD_TEST(events_of_a_job_are_its_life_in_order),
         BERTHD_TEST(events_without_a_job_are_all_of_them),
+        BERTHD_TEST(events_of_a_node_are_its_own_and_of_what_ran_there),
         BERTHD_TEST(events_since_a_number_or_a_time_are_those_after_it),
         BERTHD_TEST(events_that_are_followed_go_on_over_a_restart_each_once),
         BERTHD_TEST(events_that_are_followed_from_now_on_are_new_ones),
