@@ -20,7 +20,11 @@ SCRIPT = f"""
 echo $BERTH_EPOCH >epochs
 sync epochs
 mkdir /dev/shm/kept
-dd if=/dev/urandom bs=64k count=$KEPT 2>/dev/null | split -a 4 -b 64k - /dev/shm/kept/ || exit 7
+i=0
+while [ $i -lt $KEPT ]; do
+    dd if=/dev/urandom of=/dev/shm/kept/$i bs=256k count=1 2>/dev/null || exit 7
+    i=$((i+1))
+done
 sha256sum /dev/shm/kept/* >/dev/shm/sums
 chain=start
 i=0
@@ -35,7 +39,7 @@ while [ $i -lt $LINES ] && [ ! -e /dev/shm/stop ]; do
     sum=$(sed -n ${{n}}p /dev/shm/sums)
     block=${{sum#*  }}
     [ "$(sha256sum $block)" = "$sum" ] || {{ echo "block $n is damaged"; exit 8; }}
-    dd if=/dev/urandom of=$block bs=64k count=1 conv=notrunc 2>/dev/null
+    dd if=/dev/urandom of=$block bs=256k count=1 conv=notrunc 2>/dev/null
     sed -i "${{n}}s|.*|$(sha256sum $block)|" /dev/shm/sums
     echo "$line"
     i=$((i+1))
@@ -55,7 +59,7 @@ def memory_mib(kept_mib):
 
 
 def start(kept_mib=8, *options, lines=LINES, pause_usec=30000, memory=None):
-    job = sh(f"KEPT={kept_mib * 16}\nLINES={lines}\nPAUSE={pause_usec}{SCRIPT}", "--memory",
+    job = sh(f"KEPT={kept_mib * 4}\nLINES={lines}\nPAUSE={pause_usec}{SCRIPT}", "--memory",
              memory or f"{memory_mib(kept_mib)}M", "--disk", "64M", *options)
     await_running(job)
     await_true("it has begun to count", lambda: b" " in output(job)[0], 120)
