@@ -20,6 +20,7 @@
 
 #define RETRY_MIN_MSEC 250u
 #define RETRY_MAX_MSEC 8000u
+#define TRIES_AT_LIMIT 3u /* after the first, of a job at its time limit */
 #define BYTES_PER_MIB  ((guint64)1 << 20)
 /* Who is frozen to disk only to go on elsewhere does so within that. */
 #define RESTORED_SOON_SEC 10u
@@ -34,6 +35,7 @@ typedef struct {
     BerthCheckpoints *checkpoints;
     BerthCoreAction action;
     guint retry_msec;
+    guint failures; /* that were no reason to wait */
     guint timer;
     GCancellable *cancellable; /* of its call */
 } Saving;
@@ -491,6 +493,14 @@ static gboolean may_pass(const GError *error)
            g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
+/* A job that is not saved at its time limit is ended, and loses its work: that it could not be once is not enough. */
+static gboolean is_worth_another_try(Saving *saving, const GError *error)
+{
+    return saving->action.reason == BERTH_REASON_TIME_LIMIT &&
+           !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
+           saving->failures++ < TRIES_AT_LIMIT;
+}
+
 static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(Call) call = user_data;
@@ -504,7 +514,7 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
         forget(saving);
     else if (reply)
         tell_done(saving, (const Berth__CheckpointGuestReply *)(const void *)reply);
-    else if (may_pass(error))
+    else if (may_pass(error) || is_worth_another_try(saving, error))
         ask_later(saving);
     else
         tell_failure(saving, error->message);

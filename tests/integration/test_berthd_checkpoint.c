@@ -754,6 +754,24 @@ static void job_whose_checkpoint_fails_at_its_time_limit_says_why(void **state)
     assert_non_null(strstr(berthd_test_task(ended)->reason_text,
                            "it reached its time limit of 2 s, and could not be checkpointed: "));
     assert_non_null(strstr(berthd_test_task(ended)->reason_text, "the pool is full"));
+    assert_int_equal(fake_agent_n_saves(test->first) + fake_agent_n_saves(test->second), 4);
+    test->job = berthd_fixture_submit_plain(test->berthd);
+    berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
+}
+
+static void job_whose_checkpoint_fails_once_at_its_time_limit_loses_nothing(void **state)
+{
+    Test *test = *state;
+    const FakeSaves saves = {.error = "libvirt has lost its thread", .n_errors = 2};
+    fake_agent_set_saves(test->first, &saves);
+    fake_agent_set_saves(test->second, &saves);
+    begin_another(test, 2);
+    berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__SUSPENDED);
+    assert_int_equal(fake_agent_n_saves(test->first) + fake_agent_n_saves(test->second), 3);
+    wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
+    Berth__CancelRequest cancel = BERTH__CANCEL_REQUEST__INIT;
+    cancel.job = test->job;
+    ask(test, "Cancel", &cancel.base);
     test->job = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
 }
@@ -783,6 +801,7 @@ int main(void)
         TEST(job_on_disk_can_be_cancelled),
         TEST(job_at_its_time_limit_goes_on_when_it_is_extended),
         TEST(job_whose_checkpoint_fails_at_its_time_limit_says_why),
+        TEST(job_whose_checkpoint_fails_once_at_its_time_limit_loses_nothing),
         cmocka_unit_test_setup_teardown(job_without_space_at_its_time_limit_says_so,
                                         setup_without_space, teardown),
     };

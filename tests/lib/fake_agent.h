@@ -148,6 +148,7 @@ guint fake_agent_n_moves(FakeAgent *agent);
 /* How guests are checkpointed. */
 typedef struct {
     const char *error; /* none can be, because of that; NULL = any can */
+    guint n_errors;    /* but so many times alone; 0 = always */
     gboolean holds;    /* it takes for ever */
     guint64 memory_bytes, disk_bytes;
 } FakeSaves;

@@ -720,7 +720,9 @@ static void agent_checkpoint_guest(Berth__Agent_Service *service,
     agent->n_saves++;
     berth_message_free(agent->save ? &agent->save->base : NULL);
     agent->save = (Berth__CheckpointGuestRequest *)berth_message_copy(&request->base);
-    if (!guest || agent->saves.error) {
+    gboolean fails = agent->saves.error &&
+                     (agent->saves.n_errors == 0 || agent->n_saves <= agent->saves.n_errors);
+    if (!guest || fails) {
         fail_call(call, guest ? BERTH_ERROR_RESOURCE_EXHAUSTED : BERTH_ERROR_NOT_FOUND,
                   guest ? agent->saves.error : "there is no such guest");
         return;
