@@ -228,11 +228,21 @@ static gboolean waits_for_room(Berth__Reason reason)
     }
 }
 
-static void tell_dependencies(Story *story, const Berth__JobSpec *spec)
+/* (transfer full) */
+static char *describe(const Berth__Dependency *dependency, const Berth__Task *task)
+{
+    if (dependency->kind != BERTH__DEPENDENCY__KIND__AFTER_CORR)
+        return berth_dependency_describe(dependency);
+    g_autofree char *text = berth_dependency_format(dependency);
+    return g_strdup_printf("%s[%u] (job %" G_GUINT64_FORMAT " is %s)", text, task->index,
+                           dependency->job, berth_job_state_name(dependency->state));
+}
+
+static void tell_dependencies(Story *story, const Berth__JobSpec *spec, const Berth__Task *task)
 {
     g_autoptr(GString) all = g_string_new(NULL);
     for (size_t i = 0; spec != NULL && i < spec->n_dependencies; i++) {
-        g_autofree char *text = berth_dependency_describe(spec->dependencies[i]);
+        g_autofree char *text = describe(spec->dependencies[i], task);
         g_string_append_printf(all, "%s%s", i == 0 ? "" : ", ", text);
     }
     if (all->len > 0)
@@ -247,7 +257,7 @@ static void tell_waiting(Story *story, const Berth__Job *job, const Berth__Task 
     const char *more = *task->reason_text != '\0' ? task->reason_text : NULL;
     tell(story, "It %s%s%s.", text, more != NULL ? ". That is: " : "", more != NULL ? more : "");
     if (reason == BERTH__REASON__REASON_DEPENDENCY)
-        tell_dependencies(story, job->spec);
+        tell_dependencies(story, job->spec, task);
     if (why == NULL)
         return;
     if (why->not_before_usec > why->now_usec) {

@@ -102,22 +102,27 @@ static void job_that_comes_after_others_is_told_of_them(void **state)
     Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
     Berth__Task task = BERTH__TASK__INIT;
     Berth__Dependency named = BERTH__DEPENDENCY__INIT, old = BERTH__DEPENDENCY__INIT;
-    Berth__Dependency siblings = BERTH__DEPENDENCY__INIT;
-    Berth__Dependency *dependencies[] = {&named, &old, &siblings};
+    Berth__Dependency siblings = BERTH__DEPENDENCY__INIT, like = BERTH__DEPENDENCY__INIT;
+    Berth__Dependency *dependencies[] = {&named, &old, &siblings, &like};
     named.kind = BERTH__DEPENDENCY__KIND__AFTER_OK;
     named.job = 12;
     named.state = BERTH__JOB_STATE__RUNNING;
     old.kind = BERTH__DEPENDENCY__KIND__AFTER_ANY;
     old.job = 3;
     siblings.kind = BERTH__DEPENDENCY__KIND__SINGLETON;
+    like.kind = BERTH__DEPENDENCY__KIND__AFTER_CORR;
+    like.job = 14;
+    like.state = BERTH__JOB_STATE__RUNNING;
+    task.index = 7;
     spec.dependencies = dependencies;
-    spec.n_dependencies = 3;
+    spec.n_dependencies = 4;
     job.spec = &spec;
     task.state = BERTH__JOB_STATE__PENDING;
     task.reason = BERTH__REASON__REASON_DEPENDENCY;
     g_autofree char *text = now_text(&job, &task, NULL);
     assert_non_null(
-        strstr(text, "\nIt comes afterok:12 (RUNNING), afterany:3 (ended long ago), singleton."));
+        strstr(text, "\nIt comes afterok:12 (RUNNING), afterany:3 (ended long ago), singleton, "
+                     "aftercorr:14[7] (job 14 is RUNNING)."));
 }
 
 static void each_answer_about_slack_has_a_sentence(void **state)
