@@ -279,12 +279,21 @@ static void take_arrival(const Drain *drain, const Berth__Event *event)
     g_hash_table_remove(drain->ways, &key);
 }
 
+static void end_way(const Drain *drain, const Berth__Event *event)
+{
+    const Way key = {.job = event->job, .task = event->task};
+    g_hash_table_remove(drain->ways, &key);
+}
+
 /* Or could not be saved. */
 static void take_move(const Drain *drain, const Berth__Event *event)
 {
-    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE)
+    if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE) {
         begin_way(drain, event);
-    else if (event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
+        return;
+    }
+    end_way(drain, event);
+    if (event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
         say(drain, event->node, "job %" G_GUINT64_FORMAT " %s: %s", event->job,
             why_it_waits(BERTH__REASON__REASON_REQUEUED), event->text);
     else

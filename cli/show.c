@@ -227,7 +227,8 @@ static void print_away(const Berth__Task *task)
 {
     g_autofree char *since = berth_format_time(task->away_usec);
     if (since != NULL)
-        berth_print_fieldf("Away", "since %s: %s has no session", since, task->away_node);
+        berth_print_fieldf("Away", "since %s: %s has no session", since,
+                           *task->away_node != '\0' ? task->away_node : task->node);
 }
 
 /* In what it is, if that is not its own. */

@@ -52,7 +52,8 @@ static void say_away(BerthWaitNote *note, const Berth__Task *task)
     if (task->away_usec == 0)
         return;
     g_autofree char *name = berth_task_name_format(note->job, note->of_array, note->task);
-    g_autofree char *node = berth_printable(task->away_node);
+    g_autofree char *node =
+        berth_printable(*task->away_node != '\0' ? task->away_node : task->node);
     g_autofree char *since = berth_format_time(task->away_usec);
     fprintf(stderr,
             "%s%s: job %s: %s has had no session since %s, which is waited for; if none comes "

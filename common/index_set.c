@@ -403,6 +403,27 @@ void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range)
         replace(set, i, n, rest);
 }
 
+/* Adds those of RANGE, which is behind all of OUT, that are not in OTHERS. */
+static void add_without(BerthIndexSet *out, const BerthIndexRange *range,
+                        const BerthIndexSet *others)
+{
+    g_autoptr(BerthIndexSet) left = berth_index_set_new();
+    berth_index_set_add(left, *range);
+    for (guint i = place_of(others, range->first);
+         i < others->ranges->len && get(others, i)->first <= range->last; i++)
+        berth_index_set_remove(left, *get(others, i));
+    for (guint i = 0; i < left->ranges->len; i++)
+        berth_index_set_add(out, *get(left, i));
+}
+
+BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthIndexSet *others)
+{
+    BerthIndexSet *without = berth_index_set_new();
+    for (guint i = 0; i < set->ranges->len; i++)
+        add_without(without, get(set, i), others);
+    return without;
+}
+
 BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range)
 {
     BerthIndexSet *within = berth_index_set_new();

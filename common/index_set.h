@@ -52,6 +52,9 @@ gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index);
 gboolean berth_index_set_meets(const BerthIndexSet *set, const BerthIndexRange *range);
 /* Those of RANGE that are in it, in as many ranges as the set has there at most. (transfer full) */
 BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range);
+/* Those of SET that are not in OTHERS, in time that grows with the ranges of both, where each of these meets few of the
+ * others'. (transfer full) */
+BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthIndexSet *others);
 guint32 berth_index_set_count(const BerthIndexSet *set);
 /* The smallest from FROM on. FALSE: there is none. */
 gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index);

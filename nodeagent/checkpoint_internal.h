@@ -28,6 +28,7 @@ struct BerthGuestCheckpoint {
     gboolean
         is_preparing; /* that, or libvirt measures it, or stops it, before it is asked to save it */
     gboolean is_saving;   /* libvirt was asked to */
+    gboolean is_aborting; /* libvirt was asked to let go of it */
     gboolean is_given_up; /* somebody does not want it any more */
     gboolean is_holding;  /* libvirt was asked to stop it for the rest, and has not answered */
     gboolean is_to_go;    /* ... upon which it is let go */

@@ -139,6 +139,7 @@ static void on_settled(BerthGuest *guest, gboolean is_frozen, const GError *erro
         return;
     }
     guest->is_frozen = is_frozen;
+    guest->may_be_saved = guest->may_be_saved && is_frozen;
     end_here(guest);
 }
 
@@ -442,8 +443,13 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
     if (guest->is_closed || !guest->is_leaving)
         return;
     guest->is_held = TRUE; /* it is to be as it was, if it stays */
+    guest->may_be_saved = guest->may_be_saved && !ok;
+    if (ok && guest->context->use_kvm && !guest->freeze_wanted) {
+        guest->is_held = guest->is_frozen = FALSE; /* and is moved as it runs */
+        measure(guest);
+        return;
+    }
     if (ok) {
-        guest->may_be_saved = FALSE;
         suspend(guest);
         return;
     }

@@ -16,6 +16,9 @@
 #include "nodeagent/checkpoint_record.h"
 #include "nodeagent/memory_pipe.h"
 
+/* A QEMU that is to end, and has not: it is told so again after that. */
+#define END_AGAIN_MSEC 2000u
+
 /* --- its disk ------------------------------------------------------------------------------- */
 
 /* For so long a disk that somebody has open is waited for, and looked at so often. */
@@ -288,7 +291,9 @@ struct BerthGuestRestore {
     gboolean is_restoring; /* libvirt was asked to, and has not answered */
     gboolean is_sent;      /* the worker has come to its end */
     gboolean is_called_off;
-    GError *error; /* of storage, for which libvirt fails, rather than of libvirt */
+    gboolean is_ending; /* libvirt was asked to end its QEMU */
+    guint end_source;   /* it is to be asked again */
+    GError *error;      /* of storage, for which libvirt fails, rather than of libvirt */
     gboolean is_storage_s;
 };
 typedef struct BerthGuestRestore Restore;
@@ -310,6 +315,7 @@ static void send_input_free(gpointer data)
 static void restore_free(Restore *restore)
 {
     restore->guest->restore = NULL;
+    g_clear_handle_id(&restore->end_source, g_source_remove);
     berth_memory_pipe_unref(restore->pipe);
     berth_guest_unref(restore->guest);
     g_clear_error(&restore->error);
@@ -382,24 +388,48 @@ static gboolean on_opened(gpointer data)
     return G_SOURCE_REMOVE;
 }
 
-static void on_stalled_destroyed(GObject *source, GAsyncResult *result, gpointer data)
+static void end_qemu(Restore *restore);
+
+static void on_end_due(gpointer data)
+{
+    Restore *restore = data;
+    restore->end_source = 0;
+    end_qemu(restore);
+}
+
+static void on_qemu_ended(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
     g_autoptr(GError) error = NULL;
     if (!berth_hypervisor_destroy_finish(result, &error))
         g_warning("%s could not be ended: %s", guest->name, error->message);
+    Restore *restore = guest->restore;
+    if (restore == NULL || !restore->is_ending)
+        return;
+    restore->is_ending = FALSE;
+    if (restore->is_restoring && !guest->is_closed)
+        restore->end_source = g_timeout_add_once(END_AGAIN_MSEC, on_end_due, restore);
 }
 
-/* From the worker: libvirt answers only when the QEMU that does not load is gone. */
+/* libvirt answers when the QEMU that does not load is gone, and not before. */
+static void end_qemu(Restore *restore)
+{
+    BerthGuest *guest = restore->guest;
+    if (guest->is_closed || !restore->is_restoring || restore->is_ending ||
+        restore->end_source != 0)
+        return;
+    restore->is_ending = TRUE;
+    berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id, 0,
+                                   on_qemu_ended, berth_guest_ref(guest));
+}
+
+/* From the worker. */
 static gboolean on_stalled(gpointer data)
 {
     Restore *restore = data;
-    BerthGuest *guest = restore->guest;
     if (restore->error == NULL)
         restore->error = berth_memory_pipe_why_stalled();
-    if (!guest->is_closed && restore->is_restoring)
-        berth_hypervisor_destroy_async(guest->context->hypervisor, guest->name, &guest->id, 0,
-                                       on_stalled_destroyed, berth_guest_ref(guest));
+    end_qemu(restore);
     return G_SOURCE_REMOVE;
 }
 
@@ -478,8 +508,10 @@ void berth_guest_restore_not(BerthGuest *guest)
     if (restore == NULL || restore->is_called_off)
         return;
     restore->is_called_off = TRUE;
-    if (restore->is_restoring)
+    if (restore->is_restoring) {
         berth_memory_pipe_give_up(restore->pipe);
-    else
+        if (!guest->is_closed) /* unless it sees the end of its memory before */
+            restore->end_source = g_timeout_add_once(END_AGAIN_MSEC, on_end_due, restore);
+    } else
         berth_memory_pipe_stop(restore->pipe); /* libvirt will not be asked */
 }

@@ -263,14 +263,32 @@ static void on_abort_due(gpointer data)
     berth_checkpoint_abort_save(checkpoint);
 }
 
-/* Until it has answered: it may not have begun, or not listen. The end of the FIFO is seen by a QEMU alone that writes. */
+static void on_aborted(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autofree Look *look = data;
+    g_autoptr(BerthGuestRef) guest = look->guest;
+    g_autoptr(GError) error = NULL;
+    Checkpoint *checkpoint = guest->checkpoint;
+    if (!berth_hypervisor_abort_job_finish(result, &error))
+        g_debug("%s: %s", guest->name, error->message);
+    if (checkpoint == NULL || checkpoint->serial != look->serial)
+        return;
+    checkpoint->is_aborting = FALSE;
+    if (checkpoint->is_saving && !guest->is_closed)
+        checkpoint->abort_source = g_timeout_add_once(ABORT_AGAIN_MSEC, on_abort_due, checkpoint);
+}
+
+/* Until it has answered: it may not have begun, or not listen. The end of the FIFO is seen by a QEMU alone that writes. One
+ * question at a time: a QEMU whose monitor hangs keeps each for as long as it may take. */
 void berth_checkpoint_abort_save(Checkpoint *checkpoint)
 {
-    if (checkpoint->guest->is_closed || checkpoint->abort_source != 0)
+    if (checkpoint->is_aborting || checkpoint->abort_source != 0)
         return;
-    berth_hypervisor_migration_steer(checkpoint->guest->context->hypervisor,
-                                     checkpoint->guest->name, 0);
-    checkpoint->abort_source = g_timeout_add_once(ABORT_AGAIN_MSEC, on_abort_due, checkpoint);
+    Look *look = g_new(Look, 1);
+    *look = (Look){berth_guest_ref(checkpoint->guest), checkpoint->serial};
+    checkpoint->is_aborting = TRUE;
+    berth_hypervisor_abort_job_async(checkpoint->guest->context->hypervisor,
+                                     checkpoint->guest->name, on_aborted, look);
 }
 
 /* From the worker. */
@@ -333,6 +351,11 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
         return;
     }
     guest->may_be_saved = FALSE;
+    if (guest->context->use_kvm && !checkpoint->frozen) {
+        guest->is_frozen = FALSE; /* and is saved as it runs */
+        hurry(checkpoint);
+        return;
+    }
     berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
                                    checkpoint);
     berth_guest_ref(guest);

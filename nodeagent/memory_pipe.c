@@ -193,15 +193,25 @@ static News wait_for_libvirt(BerthMemoryPipe *pipe, short events)
 }
 
 /* NEWS: the last that there was. Until the loop has news of libvirt, which may come to the FIFO at any time until then:
- * it waits up to half a minute for a domain that is busy. */
-static void let_fail(BerthMemoryPipe *pipe, News news)
+ * it waits up to half a minute for a domain that is busy. One that does not end by that is stalled as well. */
+static void let_fail(BerthMemoryPipe *pipe, News news, BerthMemoryStalledFunc stalled,
+                     gconstpointer user_data)
 {
+    gboolean is_told = news == TIME_IS_OVER;
+    guint waited_msec = 0;
+    if (is_told)
+        stalled(user_data);
     close_fd(&pipe->fd);
     while (news < ENDED) {
         int fd = open_fifo(pipe->path);
         close_fd(&fd);
         News newer = wait_for(pipe, 0, LET_FAIL_MSEC);
         news = MAX(news, newer);
+        waited_msec += LET_FAIL_MSEC;
+        if (!is_told && news < ENDED && waited_msec >= STALL_MSEC) {
+            stalled(user_data);
+            is_told = TRUE;
+        }
     }
 }
 
@@ -299,9 +309,7 @@ gboolean berth_memory_pipe_receive(BerthMemoryPipe *pipe, BerthCheckpointWriter 
 {
     News news = NOTHING;
     gboolean ok = receive(pipe, writer, out_header, &news, error);
-    if (news == TIME_IS_OVER)
-        stalled(user_data);
-    let_fail(pipe, news);
+    let_fail(pipe, news, stalled, user_data);
     return ok;
 }
 
@@ -334,8 +342,7 @@ static gboolean send_all(BerthMemoryPipe *pipe, BerthCheckpointReader *reader, N
         if (piece == NULL)
             return FALSE;
         if (g_bytes_get_size(piece) == 0) { /* libvirt has still to read what is in the FIFO */
-            while ((*news = wait_for(pipe, 0, -1)) == IS_ASKED)
-                ;
+            *news = wait_for_libvirt(pipe, 0);
             return *news == ENDED || fail_given_up(error);
         }
         if (!give_piece(pipe, piece, news, error))
@@ -350,8 +357,6 @@ gboolean berth_memory_pipe_send(BerthMemoryPipe *pipe, BerthCheckpointReader *re
 {
     News news = NOTHING;
     gboolean ok = send_all(pipe, reader, &news, error);
-    if (news == TIME_IS_OVER)
-        stalled(user_data);
-    let_fail(pipe, news);
+    let_fail(pipe, news, stalled, user_data);
     return ok;
 }

@@ -252,6 +252,11 @@ void berth_hypervisor_stay_async(BerthHypervisor *hypervisor, const char *name,
                                  GAsyncReadyCallback callback, gpointer user_data);
 gboolean berth_hypervisor_stay_finish(GAsyncResult *result, GError **error);
 
+/* The job of the domain, a save or a move, is to end. That it was told says not that it has. */
+void berth_hypervisor_abort_job_async(BerthHypervisor *hypervisor, const char *name,
+                                      GAsyncReadyCallback callback, gpointer user_data);
+gboolean berth_hypervisor_abort_job_finish(GAsyncResult *result, GError **error);
+
 /* From now on the domain may stand still for so long in the end. 0: it is to stay where it is. No answer: the
  * migration's own tells. */
 void berth_hypervisor_migration_steer(BerthHypervisor *hypervisor, const char *name,

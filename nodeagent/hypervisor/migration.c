@@ -233,6 +233,21 @@ void berth_hypervisor_migration_steer(BerthHypervisor *hypervisor, const char *n
                          on_steered, NULL);
 }
 
+void berth_hypervisor_abort_job_async(BerthHypervisor *hypervisor, const char *name,
+                                      GAsyncReadyCallback callback, gpointer user_data)
+{
+    SteerInput *input = g_new0(SteerInput, 1);
+    *input = (SteerInput){g_strdup(name), 0};
+    g_autofree char *what = g_strdup_printf("end the job of domain %s", name);
+    berth_hypervisor_run(hypervisor, what, steer, input, steer_input_free, NULL, QUERY_MSEC,
+                         callback, user_data);
+}
+
+gboolean berth_hypervisor_abort_job_finish(GAsyncResult *result, GError **error)
+{
+    return berth_work_finish_empty(result, error);
+}
+
 /* --- calling it off ------------------------------------------------------------------------- */
 
 static gpointer stay(gconstpointer input, GCancellable *cancellable, GError **error)

@@ -215,7 +215,8 @@ typedef struct {
     const BerthCoreDependency *dependencies; /* all must be met. Copied. */
     gsize n_dependencies;
     /* Of jobs named in an AFTER_CORR, those that have COMPLETED; in any order, some may be said twice. What is not among them, nor
-     * unfinished, counts as ended badly. Copied. */
+     * unfinished, counts as ended badly; but of a job that is put back as having COMPLETED, as those that came after what had not
+     * have been ended with it. Copied. */
     const BerthTaskRange *completed;
     gsize n_completed;
 } BerthCoreJob;

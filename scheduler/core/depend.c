@@ -162,8 +162,9 @@ static void give_up_some(BerthCore *core, const CoreJob *job, BerthIndexRange ta
 
 static void give_up_all(BerthCore *core, const CoreJob *job, const BerthIndexSet *tasks)
 {
-    for (guint i = 0; i < berth_index_set_n_ranges(tasks); i++)
-        give_up_some(core, job, *berth_index_set_range(tasks, i));
+    /* From the last on: what is taken from the end of a set moves nothing in it. */
+    for (guint i = berth_index_set_n_ranges(tasks); i > 0; i--)
+        give_up_some(core, job, *berth_index_set_range(tasks, i - 1));
 }
 
 static void give_up(BerthCore *core, const CoreJob *job)
@@ -252,10 +253,12 @@ void core_depend_take(CoreJob *job, BerthIndexRange range)
         berth_index_set_remove(g_array_index(job->pairs->pairs, Pair, i).waiting, range);
 }
 
-static void remove_all(BerthIndexSet *set, const BerthIndexSet *others)
+/* SET (transfer full) without OTHERS (transfer full). */
+static BerthIndexSet *without(BerthIndexSet *set, const BerthIndexSet *others)
 {
-    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
-        berth_index_set_remove(set, *berth_index_set_range(others, i));
+    BerthIndexSet *rest = berth_index_set_without(set, others);
+    berth_index_set_free(set);
+    return rest;
 }
 
 /* In whatever pair. */
@@ -273,7 +276,7 @@ static BerthIndexSet *find_hopeless(const CoreJob *other, BerthIndexSet *waiting
 {
     BerthIndexSet *hopeless = berth_index_set_copy(waiting);
     if (other != NULL && other->fresh != NULL)
-        remove_all(hopeless, other->fresh);
+        hopeless = without(hopeless, other->fresh);
     else if (other != NULL && core_job_n_fresh(other) > 0)
         berth_index_set_remove(hopeless, (BerthIndexRange){0, 0, 1});
     for (guint32 i = 0; other != NULL && i < other->n_tasks; i++) {
@@ -289,22 +292,36 @@ static BerthIndexSet *find_hopeless(const CoreJob *other, BerthIndexSet *waiting
     return hopeless;
 }
 
-static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, guint64 other)
+/* Those of FRESH that are unfinished in OTHER (NULL: nothing is). (transfer full) */
+static BerthIndexSet *find_unfinished(const CoreJob *other, const BerthIndexSet *fresh)
 {
-    Pair pair = {other, berth_index_set_copy(job->fresh)};
-    for (gsize i = 0; i < source->n_completed; i++)
-        if (source->completed[i].job == other)
-            berth_index_set_remove(pair.waiting, source->completed[i].tasks);
-    g_autoptr(BerthIndexSet) hopeless =
-        find_hopeless(other != job->id ? core_job_get(core, other) : NULL, pair.waiting);
-    give_up_all(core, job, hopeless);
+    BerthIndexSet *unfinished = berth_index_set_copy(fresh);
+    g_autoptr(BerthIndexSet) never = find_hopeless(other, unfinished);
+    return without(unfinished, never);
+}
+
+static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, guint64 number,
+                     gboolean is_restored)
+{
+    const CoreJob *other = number != job->id ? core_job_get(core, number) : NULL;
+    Pair pair = {number, NULL};
+    if (is_restored) {
+        pair.waiting = find_unfinished(other, job->fresh);
+    } else {
+        pair.waiting = berth_index_set_copy(job->fresh);
+        for (gsize i = 0; i < source->n_completed; i++)
+            if (source->completed[i].job == number)
+                berth_index_set_remove(pair.waiting, source->completed[i].tasks);
+        g_autoptr(BerthIndexSet) hopeless = find_hopeless(other, pair.waiting);
+        give_up_all(core, job, hopeless);
+    }
     if (job->pairs == NULL) {
         job->pairs = g_new(CorePairs, 1);
         job->pairs->open = berth_index_set_copy(job->fresh);
         job->pairs->pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
     }
     g_array_append_val(job->pairs->pairs, pair);
-    remove_all(job->pairs->open, pair.waiting);
+    job->pairs->open = without(job->pairs->open, pair.waiting);
     core_job_opened(job);
 }
 
@@ -372,12 +389,12 @@ static gboolean has_started(const CoreJob *job)
 
 /* TRUE: JOB waits for that element by element. One that is no array waits for the whole. */
 static gboolean add_by_element(BerthCore *core, CoreJob *job, const BerthCoreJob *source,
-                               const BerthCoreDependency *dependency)
+                               const BerthCoreDependency *dependency, gboolean is_restored)
 {
     if (dependency->kind != BERTH_AFTER_CORR || job->fresh == NULL)
         return FALSE;
     const CoreJob *other = core_job_get(core, dependency->job);
-    add_pair(core, job, source, dependency->job);
+    add_pair(core, job, source, dependency->job, is_restored);
     if (other != NULL && other != job && !other->has_ended)
         wait_for(core, job, dependency);
     return TRUE;
@@ -406,12 +423,13 @@ static void add_one(BerthCore *core, CoreJob *job, const BerthCoreDependency *de
     job->n_unmet++;
 }
 
-void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source)
+void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source,
+                     gboolean is_restored)
 {
     if (source->family != 0)
         job->family = join_family(core, job, source->uid, source->family);
     for (gsize i = 0; i < source->n_dependencies; i++)
-        if (!add_by_element(core, job, source, &source->dependencies[i]))
+        if (!add_by_element(core, job, source, &source->dependencies[i], is_restored))
             add_one(core, job, &source->dependencies[i]);
 }
 

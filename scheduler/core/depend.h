@@ -7,8 +7,9 @@
 void core_depends_init(BerthCore *core);
 void core_depends_clear(BerthCore *core);
 gsize core_depends_bytes(BerthCore *core);
-/* JOB, just made, comes after SOURCE's dependencies, and is one of its family. */
-void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source);
+/* JOB, just made, comes after SOURCE's dependencies, and is one of its family. IS_RESTORED: see core_job_add(). */
+void core_depend_add(BerthCore *core, CoreJob *job, const BerthCoreJob *source,
+                     gboolean is_restored);
 /* JOB, which has ended, is forgotten. */
 void core_depend_remove(BerthCore *core, CoreJob *job);
 /* What it has of its own is freed. */

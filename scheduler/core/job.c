@@ -93,7 +93,7 @@ static void add_fresh(CoreJob *job, const BerthCoreJob *source)
     berth_index_set_next(job->fresh, 0, &job->next);
 }
 
-CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
+CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source, gboolean is_restored)
 {
     CoreJob *job = g_new0(CoreJob, 1);
     CoreShape shape = {.size = core_size_of(core, &source->resources),
@@ -128,7 +128,7 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source)
     job->no_requeue = source->no_requeue != FALSE;
     job->has_failed = source->has_failed != FALSE;
     g_hash_table_add(core->jobs, job);
-    core_depend_add(core, job, source);
+    core_depend_add(core, job, source, is_restored);
     return job;
 }
 

@@ -11,8 +11,8 @@ CoreSize core_size_of(const BerthCore *core, const BerthResources *resources);
 CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const CoreTask *task);
 /* Its ranges of tasks are such. */
 gboolean core_job_check_indices(const BerthCoreJob *job);
-/* Makes JOB known, with tasks that never ran. Its number is new. */
-CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job);
+/* Makes JOB known, with tasks that never ran. Its number is new. IS_RESTORED: it is put back, with what it still waits for. */
+CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job, gboolean is_restored);
 CoreJob *core_job_get(const BerthCore *core, guint64 job); /* NULL = unknown */
 /* HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
 BerthReason core_job_hold_reason(const CoreJob *job);

@@ -136,7 +136,7 @@ gboolean core_submit(BerthCore *core, const BerthCoreJob *source, GError **error
         return FALSE;
     }
     core_owner_add_job(owner);
-    CoreJob *job = core_job_add(core, source);
+    CoreJob *job = core_job_add(core, source, FALSE);
     core_emit_job_changed(core, job);
     core_order_update(core, job);
     return TRUE;

@@ -135,7 +135,7 @@ void berth_core_restore_job(BerthCore *core, const BerthCoreJob *source, const B
         g_return_if_fail(tasks[i].phase == BERTH_GUEST_NONE ||
                          core_nodes_get(&core->nodes, tasks[i].node) != NULL);
     core_owner_add_job(core_owner_of_user(core, source->account, source->uid));
-    CoreJob *job = core_job_add(core, source);
+    CoreJob *job = core_job_add(core, source, TRUE);
     if (is_fresh(source, tasks, n_tasks))
         n_tasks = 0;
     for (gsize i = 0; i < n_tasks; i++)

@@ -129,7 +129,7 @@ static gboolean is_only_output(const Berth__StoredTask *stored)
 }
 
 static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Berth__JobSpec *spec,
-                            const BerthJobEntry *entry, const GArray *completed)
+                            const BerthJobEntry *entry)
 {
     g_autofree guint32 *nodes = g_new0(guint32, spec->n_nodes + 1);
     g_autofree BerthCoreTask *tasks = g_new0(BerthCoreTask, entry->n_tasks + 1);
@@ -151,8 +151,6 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
                              &restored.event.submitted);
     restored.event.submitted.dependencies = dependencies;
     restored.event.submitted.n_dependencies = spec->n_dependencies;
-    restored.event.submitted.completed = (const BerthTaskRange *)(void *)completed->data;
-    restored.event.submitted.n_completed = completed->len;
     restored.restored_job.tasks = tasks;
     restored.restored_job.n_tasks = n_tasks;
     if (n_tasks > 0 || restored.event.submitted.n_indices > 0)
@@ -169,8 +167,8 @@ static gboolean are_consistent(const Berth__Job *job, Berth__StoredTask *const *
 }
 
 static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                         Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                         gpointer user_data, GError **error)
+                         Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
+                         GError **error)
 {
     BerthDaemon *daemon = user_data;
     if (!are_consistent(job, tasks, n_tasks)) {
@@ -183,8 +181,7 @@ static gboolean load_job(const Berth__Job *job, const Berth__JobSpec *spec,
         return FALSE;
     }
     gboolean has_files = *spec->stdout_path || *spec->stderr_path;
-    restore_in_core(daemon, job, spec, add_entry(daemon, job, tasks, n_tasks, has_files),
-                    completed);
+    restore_in_core(daemon, job, spec, add_entry(daemon, job, tasks, n_tasks, has_files));
     berth_job_table_rest(daemon->jobs);
     return TRUE;
 }

@@ -82,19 +82,6 @@ static gboolean load_unwanted(StoreDb *db, const Load *load, GError **error)
     }
 }
 
-/* Which of those that its tasks come after one by one have completed; nothing if none of them waits. */
-static gboolean read_completed(StoreDb *db, const Berth__Job *job, const Berth__JobSpec *spec,
-                               GArray *completed, GError **error)
-{
-    for (size_t i = 0; i < spec->n_dependencies && job->n_unstarted > 0; i++) {
-        const Berth__Dependency *dependency = spec->dependencies[i];
-        if (dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_CORR &&
-            !store_tasks_read_completed(db, dependency->job, completed, error))
-            return FALSE;
-    }
-    return TRUE;
-}
-
 static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *message,
                          StoreStatement *row, GError **error)
 {
@@ -106,11 +93,9 @@ static gboolean load_job(StoreDb *db, Load *load, const ProtobufCMessage *messag
         store_column_message(row, 1, &berth__job_spec__descriptor, "load a job", error);
     if (spec == NULL)
         return FALSE;
-    g_autoptr(GArray) completed = g_array_new(FALSE, FALSE, sizeof(BerthTaskRange));
     gboolean ok = store_read_dependencies(db, spec, error) &&
-                  read_completed(db, job, spec, completed, error) &&
                   load->loader->job(job, spec, (Berth__StoredTask *const *)tasks->pdata, tasks->len,
-                                    completed, load->user_data, error);
+                                    load->user_data, error);
     berth__job_spec__free_unpacked(spec, NULL);
     return ok;
 }

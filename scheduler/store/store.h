@@ -52,15 +52,14 @@ typedef enum {
 } BerthUnwanted;
 
 /* JOB is without its spec but with id, uid, user, name, resources, limits, priority, holds; its
- * tasks that are not done with are in TASKS, and in COMPLETED (BerthTaskRange) those that have COMPLETED of the jobs after which
- * its own come one by one, if any of these has still to start. Everything is (transfer none). FALSE stops and fails with ERROR. Called
+ * tasks that are not done with are in TASKS. Everything is (transfer none). FALSE stops and fails with ERROR. Called
  * while berth_store_load() waits, maybe in another thread; must not call the store. */
 typedef struct {
     gboolean (*node)(const Berth__StoredNode *node, gpointer user_data, GError **error);
     gboolean (*image)(const Berth__Image *image, gpointer user_data, GError **error);
     gboolean (*job)(const Berth__Job *job, const Berth__JobSpec *spec,
-                    Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                    gpointer user_data, GError **error);
+                    Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
+                    GError **error);
     gboolean (*use)(const Berth__StoredUse *use, gpointer user_data, GError **error);
     gboolean (*prior)(const Berth__StoredPrior *prior, gpointer user_data, GError **error);
     gboolean (*unwanted)(const char *image_id, BerthUnwanted why, gpointer user_data,

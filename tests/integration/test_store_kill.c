@@ -63,8 +63,8 @@ static gboolean see_image(const Berth__Image *image, gpointer data, GError **err
 
 /* Every job that is there is whole. */
 static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                        gpointer data, GError **error)
+                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
+                        GError **error)
 {
     guint64 *count = data;
     assert_int_equal(n_tasks, 1);

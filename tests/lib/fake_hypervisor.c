@@ -574,6 +574,18 @@ void berth_hypervisor_migration_steer(BerthHypervisor *fake, const char *name, g
     }
 }
 
+void berth_hypervisor_abort_job_async(BerthHypervisor *fake, const char *name,
+                                      GAsyncReadyCallback callback, gpointer user_data)
+{
+    berth_hypervisor_migration_steer(fake, name, 0);
+    answer_later(fake, callback, user_data, NULL, NULL, NULL);
+}
+
+gboolean berth_hypervisor_abort_job_finish(GAsyncResult *result, GError **error)
+{
+    return finish_empty(result, error);
+}
+
 void berth_hypervisor_stay_async(BerthHypervisor *fake, const char *name,
                                  GAsyncReadyCallback callback, gpointer user_data)
 {

@@ -153,8 +153,8 @@ typedef struct {
 } Seen;
 
 static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                        gpointer user_data, GError **error)
+                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer user_data,
+                        GError **error)
 {
     Seen *seen = user_data;
     seen->n_jobs++;

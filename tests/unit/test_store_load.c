@@ -33,8 +33,8 @@ static gboolean see_image(const Berth__Image *image, gpointer data, GError **err
 }
 
 static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                        gpointer data, GError **error)
+                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
+                        GError **error)
 {
     Seen *seen = data;
     if (job->id == seen->refuse_job) {

@@ -148,8 +148,8 @@ static gboolean see_unwanted(const char *image_id, BerthUnwanted why, gpointer d
 }
 
 static gboolean see_job(const Berth__Job *job, const Berth__JobSpec *spec,
-                        Berth__StoredTask *const *tasks, gsize n_tasks, const GArray *completed,
-                        gpointer data, GError **error)
+                        Berth__StoredTask *const *tasks, gsize n_tasks, gpointer data,
+                        GError **error)
 {
     Seen *seen = data;
     assert_int_equal(job->id, 7);
