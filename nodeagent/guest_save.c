@@ -271,10 +271,10 @@ static void on_aborted(GObject *source, GAsyncResult *result, gpointer data)
     Checkpoint *checkpoint = guest->checkpoint;
     if (!berth_hypervisor_abort_job_finish(result, &error))
         g_debug("%s: %s", guest->name, error->message);
-    if (checkpoint == NULL || checkpoint->serial != look->serial)
+    if (guest->is_closed || checkpoint == NULL || checkpoint->serial != look->serial)
         return;
     checkpoint->is_aborting = FALSE;
-    if (checkpoint->is_saving && !guest->is_closed)
+    if (checkpoint->is_saving)
         checkpoint->abort_source = g_timeout_add_once(ABORT_AGAIN_MSEC, on_abort_due, checkpoint);
 }
 

@@ -123,11 +123,15 @@ GArray *berth_dependencies_completed(const Berth__JobSpec *spec, const BerthInde
                                      BerthStore *store, GError **error)
 {
     g_autoptr(GArray) completed = g_array_new(FALSE, FALSE, sizeof(BerthTaskRange));
+    guint32 first = 0;
+    if (indices)
+        berth_index_set_next(indices, 0, &first);
     for (gsize i = 0; i < spec->n_dependencies && indices; i++) {
         guint64 job = spec->dependencies[i]->job;
         if (is_by_element(spec->dependencies[i]) &&
             (!check_elements(store, job, indices, error) ||
-             !berth_store_get_completed(store, job, completed, error)))
+             !berth_store_get_completed(store, job, first, berth_index_set_last(indices), completed,
+                                        error)))
             return NULL;
     }
     return g_steal_pointer(&completed);

@@ -24,6 +24,7 @@
 #define WHY_MAX_BYTES      1024u
 #define NODES_MAX          10000u
 #define DEPENDENCIES_MAX   100u
+#define ELEMENTS_MAX       8u /* of these, task by task */
 #define MEMORY_MAX_MIB     (16u << 20)
 #define DISK_MAX_MIB       (64u << 20) /* of a whole disk in storage */
 #define VCPUS_MAX          1024u
@@ -512,6 +513,32 @@ gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, 
                    image_mib > 0 ? " of the image" : "", most);
 }
 
+/* Of the dependency at PLACE, for which each task is looked at. */
+static gboolean check_by_element(const Berth__JobSpec *spec, gsize place, GError **error)
+{
+    guint64 job = spec->dependencies[place]->job;
+    guint n = 1;
+    if (!spec->array)
+        return invalid(error,
+                       "only the tasks of an array can come after those of another job one by "
+                       "one: make it one with --array, or let it come after all of that "
+                       "job (afterok)");
+    for (gsize i = 0; i < place; i++) {
+        const Berth__Dependency *before = spec->dependencies[i];
+        if (before->kind != BERTH__DEPENDENCY__KIND__AFTER_CORR)
+            continue;
+        if (before->job == job)
+            return invalid(error, "it comes after the tasks of job %" G_GUINT64_FORMAT " twice",
+                           job);
+        n++;
+    }
+    return n <= ELEMENTS_MAX ||
+           invalid(error,
+                   "its tasks come after those of more than %u other jobs: let one array come "
+                   "after some of them, and this one after it",
+                   ELEMENTS_MAX);
+}
+
 static gboolean check_dependencies(const Berth__JobSpec *spec, GError **error)
 {
     if (spec->n_dependencies > DEPENDENCIES_MAX)
@@ -531,11 +558,9 @@ static gboolean check_dependencies(const Berth__JobSpec *spec, GError **error)
         if (is_singleton && !*spec->name)
             return invalid(error, "it is to come after the others of its name, and has none; give "
                                   "it one with --name");
-        if (dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_CORR && !spec->array)
-            return invalid(error,
-                           "only the tasks of an array can come after those of another job one by "
-                           "one: make it one with --array, or let it come after all of that "
-                           "job (afterok)");
+        if (dependency->kind == BERTH__DEPENDENCY__KIND__AFTER_CORR &&
+            !check_by_element(spec, i, error))
+            return FALSE;
         if ((dependency->job == 0) != is_singleton)
             return invalid(error, "what it is to come after names no job");
     }

@@ -422,19 +422,20 @@ gboolean berth_store_get_job_states(BerthStore *store, GHashTable *states, GErro
 
 typedef struct {
     guint64 job;
+    BerthIndexRange wanted;
     GArray *completed;
 } CompletedLookup;
 
 static gboolean read_completed(StoreDb *db, gpointer data, GError **error)
 {
     const CompletedLookup *lookup = data;
-    return store_tasks_read_completed(db, lookup->job, lookup->completed, error);
+    return store_tasks_read_completed(db, lookup->job, &lookup->wanted, lookup->completed, error);
 }
 
-gboolean berth_store_get_completed(BerthStore *store, guint64 job, GArray *completed,
-                                   GError **error)
+gboolean berth_store_get_completed(BerthStore *store, guint64 job, guint32 first, guint32 last,
+                                   GArray *completed, GError **error)
 {
-    CompletedLookup lookup = {job, completed};
+    CompletedLookup lookup = {job, {first, last, 1}, completed};
     return store_read(store, read_completed, &lookup, error);
 }
 

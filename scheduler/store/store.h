@@ -179,9 +179,9 @@ GPtrArray *berth_store_list_events(BerthStore *store, guint64 after_seq, guint64
 /* The value of each key of STATES, the number of a job (guint64 *), becomes its state (GINT_TO_POINTER); JOB_STATE_UNSPECIFIED: there is
  * none. All are of one instant. */
 gboolean berth_store_get_job_states(BerthStore *store, GHashTable *states, GError **error);
-/* Those of JOB's tasks that have COMPLETED are added to COMPLETED (BerthTaskRange). */
-gboolean berth_store_get_completed(BerthStore *store, guint64 job, GArray *completed,
-                                   GError **error);
+/* Those of JOB's tasks from FIRST to LAST that have COMPLETED are added to COMPLETED (BerthTaskRange). */
+gboolean berth_store_get_completed(BerthStore *store, guint64 job, guint32 first, guint32 last,
+                                   GArray *completed, GError **error);
 
 /* 0 with no error set: no such key of that user. */
 guint64 berth_store_find_idempotency_key(BerthStore *store, guint32 uid, const char *key,

@@ -60,43 +60,6 @@ GPtrArray *store_tasks_read_open(StoreDb *db, guint64 job, GError **error)
     return collect(db, select, tasks, error) ? g_steal_pointer(&tasks) : NULL;
 }
 
-/* --- those that have completed ------------------------------------------------------------------ */
-
-/* One that follows the last is added to that. */
-static void add_completed(GArray *completed, guint64 job, guint32 index)
-{
-    BerthTaskRange *last =
-        completed->len > 0 ? &g_array_index(completed, BerthTaskRange, completed->len - 1) : NULL;
-    BerthTaskRange alone = {job, {index, index, 1}};
-    if (last != NULL && last->job == job && last->tasks.last + 1 == index)
-        last->tasks.last = index;
-    else
-        g_array_append_val(completed, alone);
-}
-
-/* A row that stands for others is of tasks that have never started. */
-gboolean store_tasks_read_completed(StoreDb *db, guint64 job, GArray *completed, GError **error)
-{
-    g_autoptr(StoreStatement) select = store_db_statement(
-        db, "SELECT record FROM task WHERE job = ?1 AND rest_last = 0 ORDER BY number", error);
-    if (select == NULL)
-        return FALSE;
-    store_bind_uint64(select, 1, job);
-    for (;;) {
-        gboolean row = FALSE;
-        if (!store_db_step(db, select, "read which tasks have completed", &row, error))
-            return FALSE;
-        if (!row)
-            return TRUE;
-        Berth__StoredTask *record = store_column_task(select, 0, error);
-        if (record == NULL)
-            return FALSE;
-        if (record->task->state == BERTH__JOB_STATE__COMPLETED)
-            add_completed(completed, job, record->task->index);
-        stored_task_free(record);
-    }
-}
-
 /* --- some of an array ------------------------------------------------------------------------- */
 
 /* A record of its own, of RECORD that stands for it. */
@@ -154,6 +117,42 @@ static StoreStatement *select_of(StoreDb *db, const char *sql, guint64 job,
     sqlite3_bind_int64(select, 2, wanted->first);
     sqlite3_bind_int64(select, 3, wanted->last);
     return select;
+}
+
+/* One that follows the last is added to that. */
+static void add_completed(GArray *completed, guint64 job, guint32 index)
+{
+    BerthTaskRange *last =
+        completed->len > 0 ? &g_array_index(completed, BerthTaskRange, completed->len - 1) : NULL;
+    BerthTaskRange alone = {job, {index, index, 1}};
+    if (last != NULL && last->job == job && last->tasks.last + 1 == index)
+        last->tasks.last = index;
+    else
+        g_array_append_val(completed, alone);
+}
+
+/* A row that stands for others is of tasks that have never started. */
+gboolean store_tasks_read_completed(StoreDb *db, guint64 job, const BerthIndexRange *wanted,
+                                    GArray *completed, GError **error)
+{
+    static const char sql[] = "SELECT record FROM task WHERE job = ?1 AND number BETWEEN ?2 AND ?3"
+                              " AND rest_last = 0 ORDER BY number";
+    g_autoptr(StoreStatement) select = select_of(db, sql, job, wanted, error);
+    if (select == NULL)
+        return FALSE;
+    for (;;) {
+        gboolean row = FALSE;
+        if (!store_db_step(db, select, "read which tasks have completed", &row, error))
+            return FALSE;
+        if (!row)
+            return TRUE;
+        Berth__StoredTask *record = store_column_task(select, 0, error);
+        if (record == NULL)
+            return FALSE;
+        if (record->task->state == BERTH__JOB_STATE__COMPLETED)
+            add_completed(completed, job, record->task->index);
+        stored_task_free(record);
+    }
 }
 
 /* Those of WANTED that have rows of their own. */

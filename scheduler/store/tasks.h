@@ -17,7 +17,8 @@ Berth__StoredTask *store_column_task(StoreStatement *statement, int column, GErr
 /* All tasks of JOB that are not done with, by number: GPtrArray of Berth__StoredTask, owning. */
 GPtrArray *store_tasks_read_open(StoreDb *db, guint64 job, GError **error);
 /* See berth_store_get_completed(). */
-gboolean store_tasks_read_completed(StoreDb *db, guint64 job, GArray *completed, GError **error);
+gboolean store_tasks_read_completed(StoreDb *db, guint64 job, const BerthIndexRange *wanted,
+                                    GArray *completed, GError **error);
 /* Puts the tasks into JOB, which has none; of an array those that TASKS says. */
 gboolean store_tasks_attach(StoreDb *db, Berth__Job *job, const BerthStoreTasks *tasks,
                             GError **error);
