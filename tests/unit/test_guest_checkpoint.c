@@ -373,6 +373,19 @@ static void agent_that_ends_before_the_worker_is_heard_asks_nobody(void **state)
     assert_int_equal(fake_checkpoints.freed, 1);
 }
 
+static void agent_that_ends_while_libvirt_saves_has_it_let_go(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    fixture->hypervisor->holds_saves = TRUE;
+    ask(fixture, FALSE, &answer);
+    run_until(fixture->hypervisor->saves == 1);
+    g_clear_pointer(&fixture->agent, berth_agent_free);
+    assert_true(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, agent_fixture_teardown)
 
 int main(void)
@@ -394,6 +407,7 @@ int main(void)
         TEST(guest_that_has_run_since_is_saved_anew_if_it_is_to_stand_still),
         TEST(checkpoint_that_was_committed_is_answered_with_if_nothing_is_lost_by_it),
         TEST(agent_that_ends_before_the_worker_is_heard_asks_nobody),
+        TEST(agent_that_ends_while_libvirt_saves_has_it_let_go),
     };
     cmocka_set_test_filter(g_getenv("BERTH_TEST_FILTER"));
     return cmocka_run_group_tests(tests, NULL, NULL);
