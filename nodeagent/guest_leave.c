@@ -444,11 +444,6 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
         return;
     guest->is_held = TRUE; /* it is to be as it was, if it stays */
     guest->may_be_saved = guest->may_be_saved && !ok;
-    if (ok && guest->context->use_kvm && !guest->freeze_wanted) {
-        guest->is_held = guest->is_frozen = FALSE; /* and is moved as it runs */
-        measure(guest);
-        return;
-    }
     if (ok) {
         suspend(guest);
         return;
@@ -458,11 +453,13 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
     stay_here(guest, g_steal_pointer(&error));
 }
 
-/* One that stands still, perhaps since it was saved, runs for a moment, so that it can be moved. */
+/* One that is frozen, and perhaps was saved since, runs for a moment, so that it can be moved; not one that an agent before us
+ * may have held for a move, which libvirt may not have ended. */
 static void begin(BerthGuest *guest)
 {
+    gboolean is_frozen = guest->is_frozen && guest->freeze_wanted && !guest->may_be_moving;
     set_leaving(guest, TRUE);
-    if (guest->is_frozen && guest->may_be_saved)
+    if (is_frozen && guest->may_be_saved)
         berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_run,
                                       berth_guest_ref(guest));
     else if (guest->context->use_kvm)
