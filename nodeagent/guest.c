@@ -107,6 +107,21 @@ void berth_guest_free(BerthGuest *guest)
     berth_guest_unref(guest);
 }
 
+/* --- vCPUs ----------------------------------------------------------------------------------- */
+
+BerthGuestLook *berth_guest_look_new(BerthGuest *guest, guint serial)
+{
+    BerthGuestLook *look = g_new(BerthGuestLook, 1);
+    *look = (BerthGuestLook){berth_guest_ref(guest), serial};
+    return look;
+}
+
+void berth_guest_set_stands(BerthGuest *guest, gboolean stands)
+{
+    guest->is_frozen = stands;
+    guest->may_be_saved = guest->may_be_saved && stands;
+}
+
 /* --- phases --------------------------------------------------------------------------------- */
 
 void berth_guest_touch(BerthGuest *guest)

@@ -27,8 +27,7 @@ static void on_done(GObject *source, GAsyncResult *result, gpointer data, gboole
     if (guest->is_closed)
         return;
     if (ok)
-        guest->is_frozen = is_frozen;
-    guest->may_be_saved = guest->may_be_saved && guest->is_frozen;
+        berth_guest_set_stands(guest, is_frozen);
     if (guest->freeze_wanted != is_frozen && berth_guest_has_domain(guest)) {
         begin(guest);
         return;

@@ -138,8 +138,7 @@ static void on_settled(BerthGuest *guest, gboolean is_frozen, const GError *erro
         look_again_whether_it_stays(guest, error, STAY_AGAIN_MSEC);
         return;
     }
-    guest->is_frozen = is_frozen;
-    guest->may_be_saved = guest->may_be_saved && is_frozen;
+    berth_guest_set_stands(guest, is_frozen);
     end_here(guest);
 }
 
@@ -266,15 +265,9 @@ static void end_following(BerthGuest *guest)
                           guest->name));
 }
 
-/* A look at how far one move is; its answer may come when there is another. */
-typedef struct {
-    BerthGuest *guest; /* a reference */
-    guint serial;
-} Look;
-
 static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autofree Look *look = data;
+    g_autofree BerthGuestLook *look = data;
     g_autoptr(BerthGuestRef) guest = look->guest;
     g_autoptr(GError) error = NULL;
     g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
@@ -298,8 +291,7 @@ static void on_look_due(gpointer data)
 {
     BerthGuest *guest = data;
     guest->migration_source = 0;
-    Look *look = g_new(Look, 1);
-    *look = (Look){berth_guest_ref(guest), guest->migration_serial};
+    BerthGuestLook *look = berth_guest_look_new(guest, guest->migration_serial);
     berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_looked, look);
 }
 
@@ -443,8 +435,8 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
     if (guest->is_closed || !guest->is_leaving)
         return;
     guest->is_held = TRUE; /* it is to be as it was, if it stays */
-    guest->may_be_saved = guest->may_be_saved && !ok;
     if (ok) {
+        berth_guest_set_stands(guest, FALSE);
         suspend(guest);
         return;
     }

@@ -209,6 +209,15 @@ void berth_guest_thaw_to_end(BerthGuest *guest);
  * answered. */
 void berth_guest_freeze_go_on(BerthGuest *guest);
 
+/* What is asked of libvirt about one move or checkpoint, of that number; its answer may come when there is another. */
+typedef struct {
+    BerthGuest *guest; /* a reference, which who has the answer takes */
+    guint serial;
+} BerthGuestLook;
+BerthGuestLook *berth_guest_look_new(BerthGuest *guest, guint serial);
+/* Its vCPUs stand still, or run: then it has run since it was saved. */
+void berth_guest_set_stands(BerthGuest *guest, gboolean stands);
+
 /* --- guest_checkpoint.c --- */
 
 /* TRUE: for a checkpoint or a migration, its vCPUs are not to be touched. */

@@ -100,7 +100,7 @@ static void on_resumed(GObject *source, GAsyncResult *result, gpointer data)
     gboolean ok = berth_hypervisor_resume_finish(result, &error);
     gboolean is_there = !guest->is_closed && berth_guest_has_domain(guest);
     if (ok)
-        guest->is_frozen = guest->may_be_saved = FALSE;
+        berth_guest_set_stands(guest, FALSE);
     if (ok && is_there) {
         stand_again(checkpoint);
     } else if (!ok && is_there) {
@@ -209,15 +209,9 @@ static void on_held(GObject *source, GAsyncResult *result, gpointer data)
         berth_checkpoint_let_go(checkpoint);
 }
 
-/* A look at how far libvirt is with one checkpoint; its answer may come when there is another. */
-typedef struct {
-    BerthGuest *guest; /* a reference */
-    guint serial;
-} Look;
-
 static void on_looked(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autofree Look *look = data;
+    g_autofree BerthGuestLook *look = data;
     g_autoptr(BerthGuestRef) guest = look->guest;
     g_autoptr(GError) error = NULL;
     g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
@@ -243,8 +237,7 @@ static void on_look_due(gpointer data)
     checkpoint->look_source = 0;
     if (checkpoint->guest->is_closed)
         return;
-    Look *look = g_new(Look, 1);
-    *look = (Look){berth_guest_ref(checkpoint->guest), checkpoint->serial};
+    BerthGuestLook *look = berth_guest_look_new(checkpoint->guest, checkpoint->serial);
     berth_hypervisor_migration_async(checkpoint->guest->context->hypervisor,
                                      checkpoint->guest->name, on_looked, look);
 }
@@ -265,7 +258,7 @@ static void on_abort_due(gpointer data)
 
 static void on_aborted(GObject *source, GAsyncResult *result, gpointer data)
 {
-    g_autofree Look *look = data;
+    g_autofree BerthGuestLook *look = data;
     g_autoptr(BerthGuestRef) guest = look->guest;
     g_autoptr(GError) error = NULL;
     Checkpoint *checkpoint = guest->checkpoint;
@@ -284,8 +277,7 @@ void berth_checkpoint_abort_save(Checkpoint *checkpoint)
 {
     if (checkpoint->is_aborting || checkpoint->abort_source != 0)
         return;
-    Look *look = g_new(Look, 1);
-    *look = (Look){berth_guest_ref(checkpoint->guest), checkpoint->serial};
+    BerthGuestLook *look = berth_guest_look_new(checkpoint->guest, checkpoint->serial);
     checkpoint->is_aborting = TRUE;
     berth_hypervisor_abort_job_async(checkpoint->guest->context->hypervisor,
                                      checkpoint->guest->name, on_aborted, look);
@@ -350,10 +342,9 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
         berth_checkpoint_give_up(checkpoint, why_not_saved(checkpoint, error));
         return;
     }
-    guest->may_be_saved = FALSE;
+    berth_guest_set_stands(guest, FALSE);
     if (guest->context->use_kvm && !checkpoint->frozen) {
-        guest->is_frozen = FALSE; /* and is saved as it runs */
-        hurry(checkpoint);
+        hurry(checkpoint); /* it is saved as it runs */
         return;
     }
     berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,

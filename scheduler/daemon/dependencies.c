@@ -105,9 +105,7 @@ static gboolean check_elements(BerthStore *store, guint64 job, const BerthIndexS
     for (gsize i = 0; spec->array && i < spec->array->n_tasks; i++)
         berth_index_set_add(its, berth_range_of(spec->array->tasks[i]));
     berth__job_spec__free_unpacked(spec, NULL);
-    g_autoptr(BerthIndexSet) beyond = berth_index_set_copy(indices);
-    for (guint i = 0; i < berth_index_set_n_ranges(its); i++)
-        berth_index_set_remove(beyond, *berth_index_set_range(its, i));
+    g_autoptr(BerthIndexSet) beyond = berth_index_set_without(indices, its);
     guint32 index = 0;
     if (!berth_index_set_next(beyond, 0, &index))
         return TRUE;

@@ -226,8 +226,10 @@ static gboolean decide(BerthSubmission *submission, BerthTurn *turn, GError **er
     event.submitted.dependencies = dependencies;
     event.submitted.n_dependencies = submission->spec->n_dependencies;
     const GArray *completed = berth_submission_completed(submission);
-    event.submitted.completed = (const BerthTaskRange *)(void *)completed->data;
-    event.submitted.n_completed = completed->len;
+    if (completed) {
+        event.submitted.completed = (const BerthTaskRange *)(void *)completed->data;
+        event.submitted.n_completed = completed->len;
+    }
     if (!berth_turn_submit(turn, &event, job, submission->spec,
                            submission->request->idempotency_key, error))
         return FALSE;

@@ -30,8 +30,8 @@ typedef struct {
     Berth__JobSpec *spec;
     BerthIndexSet *array; /* its indices; NULL = it is none */
     GPtrArray *places;    /* BerthBlobPlace */
-    GArray *completed; /* BerthTaskRange: of the jobs that it comes after task by task; or NULL */
-    gboolean is_watching; /* these, until it has its answer */
+    gboolean is_watching; /* it comes after others task by task, and has no answer yet */
+    GArray *completed;    /* BerthTaskRange: of these; or NULL */
     guint64 job;          /* the answer, or ... */
     GError *error;
 } BerthSubmission;
@@ -59,7 +59,8 @@ void berth_submissions_finish(GPtrArray *submissions);
 void berth_submissions_look(GPtrArray *submissions);
 /* It looks at nothing any more. */
 void berth_submission_look_no_more(BerthSubmission *submission);
-/* All that have COMPLETED of those that it comes after task by task, by now: BerthTaskRange (transfer none). */
+/* All that have COMPLETED of those that it comes after task by task, by now: BerthTaskRange (transfer none). NULL: it comes after
+ * none so. */
 const GArray *berth_submission_completed(BerthSubmission *submission);
 /* Of each a job that it comes after has ended since that was looked at: it is looked at again when TURN is committed (transfer
  * full). */

@@ -117,7 +117,9 @@ static void place_one(const BerthSubmission *submission, GHashTable *known, GHas
         placed->known_job =
             berth_store_find_idempotency_key(store, group->uid, key, &placed->error);
     if (placed->error || placed->known_job != 0 ||
-        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)) ||
+        !(placed->states = berth_dependencies_look(submission->spec, known, &placed->error)))
+        return;
+    if (submission->is_watching &&
         !(placed->completed = berth_dependencies_completed(submission->spec, submission->array,
                                                            store, &placed->error)))
         return;
@@ -207,7 +209,6 @@ static gboolean is_light(const BerthSubmission *submission)
 /* TRUE: it brought all that it names, which has its places. */
 static gboolean place_at_once(const BerthSubmission *submission, Placed *placed)
 {
-    placed->states = g_array_new(FALSE, FALSE, sizeof(Berth__JobState));
     placed->places =
         berth_submit_blobs_place(submission->spec, submission->request->inline_blobs,
                                  submission->request->n_inline_blobs, NULL, NULL, &placed->error);
@@ -241,8 +242,8 @@ static gboolean watch_elements(const GPtrArray *submissions)
     gboolean is_any = FALSE;
     for (guint i = 0; i < submissions->len; i++) {
         BerthSubmission *submission = g_ptr_array_index(submissions, i);
-        submission->is_watching = TRUE;
-        is_any |= berth_dependencies_watch(submission->spec, elements);
+        submission->is_watching = berth_dependencies_watch(submission->spec, elements);
+        is_any |= submission->is_watching;
     }
     return is_any;
 }
@@ -257,8 +258,8 @@ void berth_submission_look_no_more(BerthSubmission *submission)
 
 const GArray *berth_submission_completed(BerthSubmission *submission)
 {
-    if (!submission->completed)
-        submission->completed = g_array_new(FALSE, FALSE, sizeof(BerthTaskRange));
+    if (!submission->is_watching)
+        return NULL;
     berth_dependencies_add_completed(submission->spec,
                                      berth_engine_elements(submission->group->daemon->engine),
                                      submission->completed);

@@ -28,20 +28,29 @@ Berth__StoredTask *store_column_task(StoreStatement *statement, int column, GErr
     return NULL;
 }
 
+/* The next record that SELECT finds (transfer full), or NULL after the last. */
+static gboolean next_record(StoreDb *db, StoreStatement *select, Berth__StoredTask **out_record,
+                            GError **error)
+{
+    gboolean row = FALSE;
+    *out_record = NULL;
+    if (!store_db_step(db, select, "read a job's tasks", &row, error))
+        return FALSE;
+    if (row)
+        *out_record = store_column_task(select, 0, error);
+    return !row || *out_record != NULL;
+}
+
 /* All that SELECT finds go into OUT. */
 static gboolean collect(StoreDb *db, StoreStatement *select, GPtrArray *out, GError **error)
 {
-    for (;;) {
-        gboolean row = FALSE;
-        if (!store_db_step(db, select, "read a job's tasks", &row, error))
-            return FALSE;
-        if (!row)
+    Berth__StoredTask *record;
+    while (next_record(db, select, &record, error)) {
+        if (record == NULL)
             return TRUE;
-        Berth__StoredTask *task = store_column_task(select, 0, error);
-        if (task == NULL)
-            return FALSE;
-        g_ptr_array_add(out, task);
+        g_ptr_array_add(out, record);
     }
+    return FALSE;
 }
 
 static GPtrArray *new_tasks(void)
@@ -140,19 +149,15 @@ gboolean store_tasks_read_completed(StoreDb *db, guint64 job, const BerthIndexRa
     g_autoptr(StoreStatement) select = select_of(db, sql, job, wanted, error);
     if (select == NULL)
         return FALSE;
-    for (;;) {
-        gboolean row = FALSE;
-        if (!store_db_step(db, select, "read which tasks have completed", &row, error))
-            return FALSE;
-        if (!row)
-            return TRUE;
-        Berth__StoredTask *record = store_column_task(select, 0, error);
+    Berth__StoredTask *record;
+    while (next_record(db, select, &record, error)) {
         if (record == NULL)
-            return FALSE;
+            return TRUE;
         if (record->task->state == BERTH__JOB_STATE__COMPLETED)
             add_completed(completed, job, record->task->index);
         stored_task_free(record);
     }
+    return FALSE;
 }
 
 /* Those of WANTED that have rows of their own. */
@@ -180,15 +185,10 @@ static gboolean select_rest(StoreDb *db, guint64 job, const BerthIndexRange *wan
     g_autoptr(StoreStatement) select = select_of(db, sql, job, wanted, error);
     if (select == NULL)
         return FALSE;
-    for (;;) {
-        gboolean row = FALSE;
-        if (!store_db_step(db, select, "read a job's tasks", &row, error))
-            return FALSE;
-        if (!row)
-            return TRUE;
-        Berth__StoredTask *record = store_column_task(select, 0, error);
+    Berth__StoredTask *record;
+    while (next_record(db, select, &record, error)) {
         if (record == NULL)
-            return FALSE;
+            return TRUE;
         pick(record, wanted, limit, out);
         guint32 index = record->task->index;
         stored_task_free(record);
@@ -198,6 +198,7 @@ static gboolean select_rest(StoreDb *db, guint64 job, const BerthIndexRange *wan
         if (index_at(out, limit - 1) < index)
             return TRUE; /* what follows is behind all of these */
     }
+    return FALSE;
 }
 
 static gboolean read_range(StoreDb *db, guint64 job, const BerthIndexRange *range,

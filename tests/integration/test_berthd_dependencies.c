@@ -190,20 +190,50 @@ static void jobs_of_one_name_outlive_berthd(void **state)
 
 /* --- arrays ------------------------------------------------------------------------------------- */
 
+/* An array, and the messages that it is made of. */
+typedef struct {
+    Berth__JobSpec spec;
+    Berth__JobArray array;
+    Berth__IndexRange range, *ranges[1];
+    Berth__Dependency dependency, *dependencies[1];
+} Array;
+
+/* Tasks FIRST to LAST by STEP, each after that of AFTER (0: none) with its index. */
+static void array_init(Array *array, guint32 first, guint32 last, guint32 step, guint64 after)
+{
+    array->spec = berthd_fixture_spec();
+    berth__job_array__init(&array->array);
+    berth__index_range__init(&array->range);
+    berth__dependency__init(&array->dependency);
+    array->range.first = first;
+    array->range.last = last;
+    array->range.step = step;
+    array->ranges[0] = &array->range;
+    array->array.tasks = array->ranges;
+    array->array.n_tasks = 1;
+    array->spec.array = &array->array;
+    array->dependency.kind = KIND(AFTER_CORR);
+    array->dependency.job = after;
+    array->dependencies[0] = &array->dependency;
+    array->spec.dependencies = array->dependencies;
+    array->spec.n_dependencies = after != 0 ? 1 : 0;
+}
+
+static guint64 submit_array(BerthdTest *test, guint32 last, guint64 after)
+{
+    Array array;
+    array_init(&array, 0, last, 1, after);
+    return berthd_fixture_submit(test->berthd, &array.spec);
+}
+
 /* Of two tasks, which run until they are told to end, at most so many at a time. */
 static guint64 submit_pair(BerthdTest *test, guint32 running_max)
 {
-    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
-    Berth__IndexRange *ranges[] = {&range};
-    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
-    Berth__JobSpec spec = berthd_fixture_spec();
-    range.last = 1;
-    array.tasks = ranges;
-    array.n_tasks = 1;
-    array.running_max = running_max;
-    spec.array = &array;
+    Array array;
+    array_init(&array, 0, 1, 1, 0);
+    array.array.running_max = running_max;
     test->plan = (FakePlan){.runs_on = TRUE};
-    return berthd_fixture_submit(test->berthd, &spec);
+    return berthd_fixture_submit(test->berthd, &array.spec);
 }
 
 static guint n_running(BerthdTest *test, guint64 job)
@@ -246,25 +276,6 @@ static void job_after_the_start_of_an_array_waits_for_its_last_task(void **state
     assert_true(fake_agent_end_task(test->agent, pair, 0, 1));
     run_until(n_running(test, pair) == 2);
     run_until(n_running(test, after) == 1);
-}
-
-static guint64 submit_array(BerthdTest *test, guint32 last, guint64 after)
-{
-    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
-    Berth__IndexRange *ranges[] = {&range};
-    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
-    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
-    Berth__Dependency *dependencies[] = {&dependency};
-    Berth__JobSpec spec = berthd_fixture_spec();
-    range.last = last;
-    array.tasks = ranges;
-    array.n_tasks = 1;
-    spec.array = &array;
-    dependency.kind = KIND(AFTER_CORR);
-    dependency.job = after;
-    spec.dependencies = dependencies;
-    spec.n_dependencies = after != 0 ? 1 : 0;
-    return berthd_fixture_submit(test->berthd, &spec);
 }
 
 /* Of task TASK of JOB, by the newest event of it. */
@@ -334,26 +345,13 @@ static void task_that_the_other_has_not_is_refused(void **state)
     BerthdTest *test = *state;
     test->plan = (FakePlan){.runs_on = TRUE};
     guint64 first = submit_array(test, 3, 0);
-    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
-    Berth__IndexRange *ranges[] = {&range};
-    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
-    Berth__Dependency dependency = BERTH__DEPENDENCY__INIT;
-    Berth__Dependency *dependencies[] = {&dependency};
-    Berth__JobSpec spec = berthd_fixture_spec();
-    range.first = 2;
-    range.last = 4;
-    range.step = 2;
-    array.tasks = ranges;
-    array.n_tasks = 1;
-    dependency.kind = KIND(AFTER_CORR);
-    dependency.job = first;
-    spec.dependencies = dependencies;
-    spec.n_dependencies = 1;
-    g_autoptr(GError) plain = berthd_fixture_submit_error(test->berthd, &spec);
-    assert_berth_error(plain, BERTH_ERROR_INVALID_ARGUMENT, "only the tasks of an array");
-    spec.array = &array;
-    g_autoptr(GError) beyond = berthd_fixture_submit_error(test->berthd, &spec);
+    Array array;
+    array_init(&array, 2, 4, 2, first);
+    g_autoptr(GError) beyond = berthd_fixture_submit_error(test->berthd, &array.spec);
     assert_berth_error(beyond, BERTH_ERROR_INVALID_ARGUMENT, "has no task 4");
+    array.spec.array = NULL;
+    g_autoptr(GError) plain = berthd_fixture_submit_error(test->berthd, &array.spec);
+    assert_berth_error(plain, BERTH_ERROR_INVALID_ARGUMENT, "only the tasks of an array");
 }
 
 static void wrong_dependencies_are_refused(void **state)

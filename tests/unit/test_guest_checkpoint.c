@@ -211,15 +211,21 @@ guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* It has stood still since an agent before saved it. */
+static void adopt_saved(AgentFixture *fixture)
+{
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+}
+
 /* It runs for a moment first, and stands still on after that. */
 static void frozen_guest_that_an_agent_before_may_have_saved_is_saved(void **state)
 {
     AgentFixture *fixture = *state;
     Answer first = {0}, second = {0};
-    agent_fixture_add_guest(fixture);
-    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
-    agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    adopt_saved(fixture);
     ask_with(fixture, FALSE, TRUE, 0, 0, &first);
     run_until(first.is_given);
     assert_int_equal(first.code, 0);
@@ -235,10 +241,7 @@ static void guest_that_was_saved_to_be_stopped_is_saved_by_the_next_agent(void *
 {
     AgentFixture *fixture = *state;
     Answer answer = {0};
-    agent_fixture_add_guest(fixture);
-    fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
-    agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    adopt_saved(fixture);
     ask(fixture, TRUE, &answer);
     run_until(answer.is_given);
     assert_int_equal(answer.code, 0);
