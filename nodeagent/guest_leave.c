@@ -6,7 +6,8 @@
  *                                                                     |-> does it stay? -> its vCPUs as they are to be -> stays
  *
  * Who is emulated (TCG) stands still while its memory is copied: QEMU 7.2 loses what such a guest writes
- * meanwhile. What libvirt still moves for an agent before us is followed to its end.
+ * meanwhile. What libvirt still moves for an agent before us is followed to its end: no move begins before it
+ * is known that there is no such one.
  *
  * Invariants: its vCPUs are not let go here once its domain may be another node's; nobody is told that it
  * stays before libvirt has been seen to have it, and to move it no more, and its vCPUs are as they are to
@@ -383,44 +384,6 @@ static void on_suspended(GObject *source, GAsyncResult *result, gpointer data)
     stay_here(guest, g_steal_pointer(&error));
 }
 
-/* --- what an agent before us has begun ------------------------------------------------------ */
-
-static void follow(BerthGuest *guest, const BerthMigrationState *state)
-{
-    g_message("%s is being moved to another node, since before this agent was started",
-              guest->name);
-    set_leaving(guest, TRUE);
-    guest->is_followed = guest->may_have_left = TRUE;
-    guest->is_held = guest->is_frozen;
-    guest->migration_usec = g_get_real_time();
-    guest->migration_serial++;
-    guest->migration = *state;
-    look_later(guest);
-}
-
-static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
-{
-    g_autoptr(BerthGuestRef) guest = data;
-    g_autoptr(GError) error = NULL;
-    g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
-    guest->may_be_moving = FALSE;
-    if (guest->is_closed || guest->is_leaving || !berth_guest_has_domain(guest))
-        return;
-    if (state != NULL && state->is_under_way)
-        follow(guest, state);
-    else
-        berth_guest_hurry_no_more(guest);
-}
-
-void berth_guest_follow_move(BerthGuest *guest)
-{
-    guest->may_be_moving = TRUE;
-    berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_move_found,
-                                     berth_guest_ref(guest));
-}
-
-/* --- what is asked -------------------------------------------------------------------------- */
-
 static void suspend(BerthGuest *guest)
 {
     berth_hypervisor_suspend_async(guest->context->hypervisor, guest->name, on_suspended,
@@ -445,13 +408,10 @@ static void on_run(GObject *source, GAsyncResult *result, gpointer data)
     stay_here(guest, g_steal_pointer(&error));
 }
 
-/* One that is frozen, and perhaps was saved since, runs for a moment, so that it can be moved; not one that an agent before us
- * may have held for a move, which libvirt may not have ended. */
+/* One that is frozen, and perhaps was saved since, runs for a moment, so that it can be moved. */
 static void begin(BerthGuest *guest)
 {
-    gboolean is_frozen = guest->is_frozen && guest->freeze_wanted && !guest->may_be_moving;
-    set_leaving(guest, TRUE);
-    if (is_frozen && guest->may_be_saved)
+    if (guest->is_frozen && guest->freeze_wanted && guest->may_be_saved)
         berth_hypervisor_resume_async(guest->context->hypervisor, guest->name, on_run,
                                       berth_guest_ref(guest));
     else if (guest->context->use_kvm)
@@ -459,6 +419,80 @@ static void begin(BerthGuest *guest)
     else
         suspend(guest);
 }
+
+/* --- what an agent before us has begun ------------------------------------------------------ */
+
+static void follow(BerthGuest *guest, const BerthMigrationState *state)
+{
+    g_message("%s is being moved to another node, since before this agent was started",
+              guest->name);
+    set_leaving(guest, TRUE);
+    guest->is_followed = guest->may_have_left = TRUE;
+    guest->is_held = guest->is_frozen;
+    guest->migration_usec = g_get_real_time();
+    guest->migration_serial++;
+    guest->migration = *state;
+    look_later(guest);
+}
+
+static void look_whether_it_moves(BerthGuest *guest);
+
+static void on_look_whether_it_moves_due(gpointer data)
+{
+    BerthGuest *guest = data;
+    guest->migration_source = 0;
+    look_whether_it_moves(guest);
+}
+
+/* Nobody knows, because of ERROR: who wants it moved asks again. */
+static void look_again_whether_it_moves(BerthGuest *guest, const GError *error)
+{
+    if (guest->is_leaving) {
+        g_autoptr(GError) why = g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                                            "whether %s is being moved is not known yet: %s",
+                                            guest->name, error->message);
+        end(guest, why);
+    }
+    g_clear_handle_id(&guest->migration_source, g_source_remove);
+    guest->migration_source =
+        g_timeout_add_once(STAY_AGAIN_MSEC, on_look_whether_it_moves_due, guest);
+}
+
+static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(BerthGuestRef) guest = data;
+    g_autoptr(GError) error = NULL;
+    g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
+    if (guest->is_closed || !guest->may_be_moving)
+        return;
+    gboolean is_gone = !berth_guest_has_domain(guest) ||
+                       g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
+    if (state == NULL && !is_gone) {
+        look_again_whether_it_moves(guest, error);
+        return;
+    }
+    guest->may_be_moving = FALSE;
+    if (state != NULL && state->is_under_way && !is_gone)
+        follow(guest, state);
+    else if (guest->is_leaving)
+        begin(guest);
+    else
+        berth_guest_hurry_no_more(guest);
+}
+
+static void look_whether_it_moves(BerthGuest *guest)
+{
+    berth_hypervisor_migration_async(guest->context->hypervisor, guest->name, on_move_found,
+                                     berth_guest_ref(guest));
+}
+
+void berth_guest_follow_move(BerthGuest *guest)
+{
+    guest->may_be_moving = TRUE;
+    look_whether_it_moves(guest);
+}
+
+/* --- what is asked -------------------------------------------------------------------------- */
 
 /* What comes from another node is that node's until it is taken. */
 static GError *why_it_cannot_leave(const BerthGuest *guest)
@@ -502,7 +536,9 @@ void berth_guest_leave(BerthGuest *guest, const BerthMigrationTarget *target, gb
         guest->target->domain = g_steal_pointer(&name);
     guest->freeze_wanted = frozen;
     guest->is_pressed_to_leave = hurries;
-    begin(guest);
+    set_leaving(guest, TRUE);
+    if (!guest->may_be_moving)
+        begin(guest);
 }
 
 void berth_guest_stay(BerthGuest *guest)
@@ -529,7 +565,9 @@ void berth_guest_leave_not(BerthGuest *guest, gboolean frozen, BerthGuestAnswerF
         berth_guest_stay(guest);
         return;
     }
+    g_clear_handle_id(&guest->migration_source, g_source_remove);
     set_leaving(guest, TRUE);
+    guest->may_be_moving = FALSE; /* that is what is asked now */
     guest->stays = guest->may_have_left = TRUE;
     stay_here(guest, is_to_stay(guest));
 }

@@ -542,6 +542,10 @@ void berth_hypervisor_migration_async(BerthHypervisor *fake, const char *name,
         g_clear_error(&error);
         return;
     }
+    if (error == NULL && fake->failing_looks > 0) {
+        fake->failing_looks--;
+        g_set_error(&error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "libvirt does not answer");
+    }
     answer_later(fake, callback, user_data, error,
                  g_memdup2(&fake->migration, sizeof fake->migration), g_free);
 }

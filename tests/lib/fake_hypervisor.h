@@ -64,6 +64,7 @@ struct BerthHypervisor {
     guint deaf_steers;             /* it is told so often in vain that a domain is to stay */
     guint downtime_msec;           /* that the last move was allowed; 0: it was to stay */
     BerthMigrationState migration; /* is_under_way: of a move that another process has begun */
+    guint failing_looks;           /* so many more looks at a move fail with UNAVAILABLE */
     guint stay_looks;              /* how often it was asked whether a domain stays ... */
     guint busy_looks;              /* ... and so many times more libvirt still moves it */
     /* What is measured of every domain. */

@@ -614,6 +614,64 @@ static void move_of_an_agent_before_us_is_called_off(void **state)
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* The agent does not know yet whether libvirt moves its guest when it is to be moved. */
+static void adopt_without_knowing(AgentFixture *fixture, gboolean is_under_way, Answer *answer)
+{
+    agent_fixture_add_guest(fixture);
+    fixture->hypervisor->holds_looks = TRUE;
+    fixture->hypervisor->migration.is_under_way = is_under_way;
+    agent_fixture_start(fixture);
+    run_until(fixture->hypervisor->held_look != NULL);
+    begin_to_leave(fixture, answer);
+    agent_fixture_pass(20);
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    fake_hypervisor_let_look(fixture->hypervisor);
+    run_until(!agent_fixture_guest(fixture)->may_be_moving);
+}
+
+static void
+move_of_an_agent_before_us_is_followed_by_who_was_asked_before_that_was_known(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    adopt_without_knowing(fixture, TRUE, &answer);
+    fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
+    fake_hypervisor_emit(fixture->hypervisor, &agent_fixture_id, BERTH_DOMAIN_LEFT);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    assert_int_equal(fixture->hypervisor->moves, 0);
+    await_left(fixture, TRUE);
+}
+
+static void move_begins_when_none_of_an_agent_before_us_is_known(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    adopt_without_knowing(fixture, FALSE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->moves, 1);
+    await_left(fixture, TRUE);
+}
+
+static void guest_of_which_libvirt_does_not_say_whether_it_moves_stays_until_it_does(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_add_guest(fixture);
+    fixture->hypervisor->failing_looks = 2;
+    agent_fixture_start(fixture);
+    begin_to_leave(fixture, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, BERTH_ERROR_UNAVAILABLE);
+    assert_false(berth_guest_is_leaving(agent_fixture_guest(fixture)));
+    run_until(!agent_fixture_guest(fixture)->may_be_moving);
+    assert_int_equal(fixture->hypervisor->failing_looks, 0);
+    assert_int_equal(leave(fixture), 0);
+    assert_int_equal(fixture->hypervisor->moves, 1);
+}
+
 /* --- coming --------------------------------------------------------------------------------- */
 
 static BerthGuest *expect(AgentFixture *fixture)
@@ -880,6 +938,9 @@ int main(void)
         TEST(freeze_of_a_guest_on_its_way_waits_for_it),
         TEST(guest_that_ends_on_its_way_leaves),
         TEST(move_of_an_agent_before_us_is_followed),
+        TEST(move_of_an_agent_before_us_is_followed_by_who_was_asked_before_that_was_known),
+        TEST(move_begins_when_none_of_an_agent_before_us_is_known),
+        TEST(guest_of_which_libvirt_does_not_say_whether_it_moves_stays_until_it_does),
         TEST(move_of_an_agent_before_us_that_fails_is_asked_for_again),
         TEST(move_of_an_agent_before_us_is_called_off),
         TEST(guest_that_has_come_goes_on_when_it_is_taken),
