@@ -40,7 +40,7 @@ static void restore_guest(BerthCore *core, CoreGuest *guest, guint32 handle, Ber
                           const BerthResources *resources)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
-    guest->has_left = phase == BERTH_GUEST_FENCING && node->state != BERTH_NODE_LOST;
+    guest->has_left = phase == BERTH_GUEST_FENCING; /* or may have: nobody knows any more */
     if (guest->has_left && !core->config.can_fence) {
         guest->has_left = FALSE;
         phase = guest->task->record.phase = BERTH_GUEST_RELEASING;

@@ -275,8 +275,10 @@ void core_step_free_guest(BerthCore *core, CoreGuest *guest)
     }
 }
 
+/* Who was being moved may be where he was to go by now. */
 void core_step_fence(BerthCore *core, CoreGuest *guest)
 {
+    guest->has_left |= guest->op == BERTH_OP_MIGRATING && !guest->waits_for_room;
     core_move_drop_op(core, guest);
     core_room_await_no_more(core, guest);
     guest->phase = BERTH_GUEST_FENCING;

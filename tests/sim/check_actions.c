@@ -288,9 +288,8 @@ static void check_action(World *world, const BerthCoreAction *action, gboolean i
     const Task *task = &world_job(world, action->guest.job)->tasks[action->guest.task];
     BerthCoreNode node;
     CHECK(world, berth_core_get_node(world->core, action->node, &node), action->node);
-    CHECK(world,
-          node.state == (action->kind == BERTH_ACTION_FENCE ? BERTH_NODE_LOST : BERTH_NODE_UP),
-          action->node);
+    /* One that may have left its node is fenced also when that is back. */
+    CHECK(world, node.state == BERTH_NODE_UP || action->kind == BERTH_ACTION_FENCE, action->node);
     switch (action->kind) {
     case BERTH_ACTION_START:
         CHECK(world, task->record.checkpoint_epoch == 0, action->guest.job);

@@ -167,6 +167,17 @@ static void join_or_report(World *world)
         agents_join(world, node);
 }
 
+/* Growth in what others leave unused waits for them, and is given up, so seldom that it is to be asked for often. */
+static void ask_for_place(World *world)
+{
+    if (world_chance(world, 50)) {
+        people_ask_for_move(world);
+        return;
+    }
+    for (guint n = world->config.idles ? 4 : 1; n > 0; n--)
+        people_ask_for_size(world);
+}
+
 void world_step(World *world)
 {
     guint dice = world_pick(world, 100);
@@ -195,7 +206,7 @@ void world_step(World *world)
     else if (dice < 95)
         savers_ask(world);
     else if (dice < 96)
-        (world_chance(world, 50) ? people_ask_for_move : people_ask_for_size)(world);
+        ask_for_place(world);
     else if (dice < 98)
         people_change_something(world);
     else if (world->config.failures)

@@ -31,6 +31,31 @@ static void migrate_moves_what_runs_to_where_it_is_wanted(void **state)
                  "exited 1.1 -> RELEASE 1.1@2\n");
 }
 
+/* Whoever comes back first: it may have arrived at the other end. */
+static void who_was_moved_when_both_ends_were_lost_is_fenced_before_he_starts_again(void **state)
+{
+    run(ONE_RUNS "migrate 1 to=2 -> MIGRATE 1.1@1>2\n"
+                 "left 1\n"
+                 "left 2\n"
+                 "at 60\n"
+                 "timer -> FENCE 1.1@1\n"
+                 "join 1\n"
+                 "? 1 PENDING requeued fencing\n"
+                 "join 2 1.1:running -> RELEASE 1.1@2\n"
+                 "fence-failed 1.1\n"
+                 "at 64\n"
+                 "timer -> FENCE 1.1@1\n"
+                 "fenced 1.1 -> RELEASE 1.1@1\n"
+                 "released 1.1 on=1 -> START 1.2@1\n");
+    run(ONE_RUNS "migrate 1 to=2 -> MIGRATE 1.1@1>2\n"
+                 "left 1\n"
+                 "at 60\n"
+                 "timer -> RELEASE 1.1@2 FENCE 1.1@1\n"
+                 "restart -> FENCE 1.1@1\n" /* which knows no more that it was moved */
+                 "join 1\n"
+                 "? 1 PENDING requeued fencing\n");
+}
+
 static void migrate_holds_room_at_both_ends_until_it_is_done(void **state)
 {
     run(ONE_RUNS "migrate 1 to=2 -> MIGRATE 1.1@1>2\n"
@@ -234,6 +259,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(migrate_moves_what_runs_to_where_it_is_wanted),
+        cmocka_unit_test(who_was_moved_when_both_ends_were_lost_is_fenced_before_he_starts_again),
         cmocka_unit_test(migrate_holds_room_at_both_ends_until_it_is_done),
         cmocka_unit_test(migrate_is_refused_with_the_reason),
         cmocka_unit_test(migrate_does_not_take_what_is_planned_for_others),
