@@ -133,10 +133,10 @@ _berth_verb() { # VERB [SUBCOMMAND]
         esac ;;
     checkpoint)
         case ${2-} in
-        "") _berth_words ls rm $(_berth_names ls) --reason --wait --json --help ;;
+        "") _berth_words ls rm $(_berth_names ls) --reason --wait --every --json --help ;;
         ls) _berth_words $(_berth_names ls) --json --help ;;
         rm) _berth_job_change ;;
-        *) _berth_job_change --wait ;;
+        *) _berth_job_change --wait --every ;;
         esac ;;
     restore) _berth_job_change --wait ;;
     events) _berth_words $(_berth_names ls --all) --follow --since --node --json --help ;;

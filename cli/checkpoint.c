@@ -2,6 +2,7 @@
 /* berth checkpoint, checkpoint ls, checkpoint rm, restore. */
 #include "cli/cli.h"
 
+#include "cli/checkpoint_every.h"
 #include "cli/format.h"
 #include "cli/job_get.h"
 #include "cli/job_op.h"
@@ -103,9 +104,12 @@ static gboolean save_one(Save *save, GError **error)
 
 gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
-    g_autofree char *reason = NULL;
+    g_autofree char *reason = NULL, *every = NULL;
+    guint32 every_sec = 0;
     gboolean waits = FALSE;
     const GOptionEntry entries[] = {
+        {"every", 'e', 0, G_OPTION_ARG_STRING, &every,
+         "From now on by itself, so often (30m, 2h, never); not now", "TIME"},
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &waits, "Return when it is done, and say what it takes",
          NULL},
         BERTH_CLI_REASON(&reason),
@@ -116,11 +120,22 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
             "Saves the memory and the disk of running jobs, both of the same instant; the jobs run "
             "on. A job whose\nnode dies goes on from its newest checkpoint, and `berth restore` "
             "puts "
-            "it back to any that it has.\n`berth submit --checkpoint-every` has that done every so "
-            "often. `berth checkpoint ls JOB` shows the\ncheckpoints that a job has, `berth "
-            "checkpoint rm JOB CHECKPOINT` removes one.",
+            "it back to any that it has.\n--every, and `berth submit --checkpoint-every`, have "
+            "that "
+            "done every so often. `berth checkpoint ls JOB`\nshows the checkpoints that a job has, "
+            "`berth checkpoint rm JOB CHECKPOINT` removes one.",
             NULL, out_status, error))
         return FALSE;
+    if (every != NULL && waits)
+        return berth_cli_usage_error(out_status, error,
+                                     "--every does not save a job now: there is nothing to wait "
+                                     "for; leave out --wait or --every");
+    if (every != NULL && !berth_checkpoint_every_parse(every, &every_sec, error)) {
+        *out_status = BERTH_EXIT_USAGE;
+        return FALSE;
+    }
+    if (every != NULL)
+        return berth_cli_checkpoint_every(cli, argc, argv, every_sec, reason, out_status, error);
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     for (guint i = 0; jobs != NULL && i < jobs->len; i++) {
         g_autoptr(GError) local = NULL;

@@ -38,7 +38,7 @@ static const Synonym options[] = {
     {"stderr", "error", NULL},
     {"workdir", "chdir", NULL},
     {"nice", NULL, "see --priority, whose sign is the opposite: more is sooner"},
-    {"every", NULL, "`berth submit --checkpoint-every` has a job checkpointed every so often"},
+    {"every", "checkpoint-every", NULL},
     {"users", "user", NULL},
     {"states", "state", NULL},
     {"depend", "dependency", NULL},

@@ -33,6 +33,7 @@ static const char *verb_of(Berth__Event__Kind kind)
     case KIND(JOB_EXTEND_REQUESTED):
         return "extend";
     case KIND(JOB_CHECKPOINT_REQUESTED):
+    case KIND(JOB_CHECKPOINT_EVERY_REQUESTED):
         return "checkpoint";
     case KIND(JOB_RESTORE_REQUESTED):
         return "restore";
@@ -48,7 +49,8 @@ static char *what_text(Berth__Event__Kind kind, const Berth__Event *asked)
 {
     const char *verb = verb_of(kind);
     gboolean is_number = kind == KIND(JOB_RESTORE_REQUESTED) || kind == KIND(CHECKPOINT_REMOVED);
-    gboolean is_phrase = is_number || kind == KIND(JOB_FREEZE_REQUESTED);
+    gboolean is_phrase = is_number || kind == KIND(JOB_FREEZE_REQUESTED) ||
+                         kind == KIND(JOB_CHECKPOINT_EVERY_REQUESTED);
     if (asked == NULL || (*asked->text == '\0' && *asked->node == '\0'))
         return g_strdup(verb);
     if (*asked->text == '\0')

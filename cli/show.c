@@ -243,6 +243,19 @@ static void print_slack(const Berth__Task *task)
                            balloon);
 }
 
+/* What was asked for since it was submitted stands for what was asked for then. */
+static void print_policy(const Berth__Job *job)
+{
+    guint32 every_sec = 0;
+    if (job->checkpoint_policy != NULL)
+        every_sec = job->checkpoint_policy->every_sec;
+    else if (job->spec != NULL)
+        every_sec = job->spec->checkpoint_every_sec;
+    g_autofree char *every = berth_format_duration_sec(every_sec);
+    if (every_sec > 0)
+        berth_print_fieldf("Checkpointed", "every %s", every);
+}
+
 static void print_checkpoints(const Berth__Task *task)
 {
     guint64 bytes = 0;
@@ -406,6 +419,7 @@ static void print_job(const Berth__Job *job, const BerthIndexSet *tasks)
     berth_print_fieldf("Reservation", "%u vCPU%s, %s memory", job->vcpus,
                        job->vcpus == 1 ? "" : "s", memory);
     berth_print_field("Time limit", limit);
+    print_policy(job);
     if (job->priority != 0)
         berth_print_fieldf("Priority", "%d", job->priority);
     if (job->spec != NULL)

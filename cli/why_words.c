@@ -544,6 +544,8 @@ static char *wish_text(const Berth__Event *event)
         return wish_for("to have a time limit of", "to have another time limit", event);
     case BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED:
         return wish("to be checkpointed", event);
+    case BERTH__EVENT__KIND__JOB_CHECKPOINT_EVERY_REQUESTED:
+        return wish_for("to be checkpointed", "to be checkpointed more or less often", event);
     case BERTH__EVENT__KIND__JOB_RESTORE_REQUESTED:
         return wish_for("to go on from checkpoint", "to go on from a checkpoint", event);
     default:

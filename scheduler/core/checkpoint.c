@@ -219,7 +219,7 @@ void core_checkpoint_arm(BerthCore *core, CoreTask *task)
     gint64 every_usec = task->job->checkpoint_every_usec;
     core_timer_clear(core, &task->checkpoint_timer);
     if (every_usec == 0 || record->phase != BERTH_GUEST_RUNNING ||
-        record->checkpoint_wanted != BERTH_REASON_NONE ||
+        record->checkpoint_wanted != BERTH_REASON_NONE || record->checkpoint_open != 0 ||
         record->stop_reason != BERTH_REASON_NONE ||
         !core_move_could_checkpoint(core, &task->guests[0]))
         return;
@@ -249,6 +249,7 @@ void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, Berth
     record->checkpoint_stops = stops;
     record->checkpoint_reason = reason;
     record->checkpoint_usec = core->now_usec;
+    core_timer_clear(core, &task->checkpoint_timer); /* it is being saved, whatever for */
 }
 
 /* Who stands still for it does not use up time; who runs on uses what he was not kept from. */

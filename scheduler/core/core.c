@@ -157,6 +157,8 @@ static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError 
         return core_resize(core, ask, &event->request.resources, error);
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
         return core_set_time_limit(core, ask, event->request.time_limit_usec, error);
+    case BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET:
+        return core_set_checkpoint_every(core, ask, event->request.checkpoint_every_usec, error);
     default:
         return core_release(core, ask, error);
     }
@@ -385,6 +387,7 @@ static gboolean dispatch(BerthCore *core, const BerthCoreEvent *event, GError **
     case BERTH_EVENT_JOB_RESTORE_WANTED:
     case BERTH_EVENT_JOB_RESIZE_WANTED:
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
+    case BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET:
         return on_request(core, event, error);
     case BERTH_EVENT_CHECKPOINTS_CHANGED:
         core_checkpoints_changed(core, &event->guest, &event->checkpoints.newest,

@@ -326,6 +326,7 @@ typedef enum {
     BERTH_EVENT_JOB_RESIZE_WANTED, /* its running guest is to have other RESOURCES, within its ceiling */
     BERTH_EVENT_JOB_TIME_LIMIT_SET, /* it may run for TIME_LIMIT_USEC in all; those that stand still at their limit
                                        * go on */
+    BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET, /* it is saved by itself after so much running, CHECKPOINT_EVERY_USEC */
     BERTH_EVENT_JOB_CHECKPOINT_WANTED, /* its running guest is to be saved, and runs on */
     BERTH_EVENT_JOB_RESTORE_WANTED, /* it is to go on from the CHECKPOINT that the request names, wherever
                                         * there is room; what runs of it is given up */
@@ -455,12 +456,14 @@ typedef struct {
         BerthCoreJob submitted;
         struct {
             gboolean by_operator;
-            BerthIndexRange tasks;          /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET */
-            gboolean to_disk;               /* JOB_FREEZE_WANTED */
+            BerthIndexRange
+                tasks;        /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET, _EVERY_SET */
+            gboolean to_disk; /* JOB_FREEZE_WANTED */
             BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */
             BerthResources resources; /* JOB_RESIZE_WANTED: 0 = as it has; disk is not looked at */
             gint64 time_limit_usec;   /* JOB_TIME_LIMIT_SET; 0 = none */
-        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED, _TIME_LIMIT_SET */
+            gint64 checkpoint_every_usec; /* JOB_CHECKPOINT_EVERY_SET; 0 = not */
+        } request; /* JOB_CANCELLED, JOB_HELD, JOB_RELEASED, JOB_*_WANTED, _TIME_LIMIT_SET, _EVERY_SET */
         struct {
             BerthCoreCheckpoint newest; /* to go on from; serial 0: it would begin anew */
             guint64 stored_mib;         /* of all that are left */
@@ -655,6 +658,8 @@ void berth_core_resume(BerthCore *core, gint64 now_usec, BerthCoreEffects *effec
  *   JOB_THAW_WANTED to a node  as JOB_THAW_WANTED, and as JOB_MIGRATE_WANTED says of the node
  *   JOB_TIME_LIMIT_SET  NOT_FOUND; FAILED_PRECONDITION (it is ending); INVALID_ARGUMENT (it has used as much);
  *                  PERMISSION_DENIED (a user may not have more for what runs: others are planned behind it)
+ *   JOB_CHECKPOINT_EVERY_SET  NOT_FOUND; FAILED_PRECONDITION (it has ended); INVALID_ARGUMENT (below 0);
+ *                  UNSUPPORTED (it cannot be checkpointed)
  *   JOB_RESTORE_WANTED  NOT_FOUND; FAILED_PRECONDITION (it is ending); UNSUPPORTED
  *   JOB_MIGRATE_UNWANTED  NOT_FOUND; FAILED_PRECONDITION (nobody has asked for it to be moved; a user may not
  *                  call off what an operator wants)

@@ -101,6 +101,7 @@ static const Member resize_members[] = {
     E(request.resources.vcpus, U32), E(request.resources.memory_mib, U64)};
 static const Member time_limit_members[] = {E(request.by_operator, I32),
                                             E(request.time_limit_usec, I64)};
+static const Member checkpoint_every_members[] = {E(request.checkpoint_every_usec, I64)};
 static const Member storage_room_members[] = {E(storage_room.mib, U64)};
 static const Member joined_members[] = {E(joined.info.capacity.vcpus, U32),
                                         E(joined.info.capacity.memory_mib, U64),
@@ -230,6 +231,7 @@ static const Event events[] = {
     [BERTH_EVENT_CHECKPOINTS_CHANGED] = WITH("checkpoints-changed", checkpoints_members),
     [BERTH_EVENT_JOB_RESIZE_WANTED] = WITH("resize-wanted", resize_members),
     [BERTH_EVENT_JOB_TIME_LIMIT_SET] = WITH("time-limit-set", time_limit_members),
+    [BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET] = WITH("checkpoint-every-set", checkpoint_every_members),
     [BERTH_EVENT_NODE_JOINED] = WITH_LISTS("joined", joined_members, joined_lists),
     [BERTH_EVENT_NODE_LEFT] = NONE("left"),
     [BERTH_EVENT_NODE_CHANGED] = WITH_LISTS("changed", changed_members, changed_lists),

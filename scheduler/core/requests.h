@@ -34,7 +34,9 @@ gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task);
 /* TO: handle of the node on which one that is frozen to disk goes on; 0 = wherever there is room. */
 gboolean core_thaw(BerthCore *core, const CoreAsk *ask, guint32 to, GError **error);
 
-/* In saves.c. */
+/* In saves.c. EVERY_USEC: of running; 0 = not. */
+gboolean core_set_checkpoint_every(BerthCore *core, const CoreAsk *ask, gint64 every_usec,
+                                   GError **error);
 gboolean core_checkpoint(BerthCore *core, const CoreAsk *ask, GError **error);
 gboolean core_restore(BerthCore *core, const CoreAsk *ask, guint32 task,
                       const BerthCoreCheckpoint *checkpoint, GError **error);

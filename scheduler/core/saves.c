@@ -98,6 +98,24 @@ gboolean core_checkpoint(BerthCore *core, const CoreAsk *ask, GError **error)
                                   "does not run: only what runs can be checkpointed");
 }
 
+gboolean core_set_checkpoint_every(BerthCore *core, const CoreAsk *ask, gint64 every_usec,
+                                   GError **error)
+{
+    CoreJob *job = core_get_unfinished(core, ask, error);
+    if (job == NULL)
+        return FALSE;
+    if (every_usec < 0)
+        return refuse(error, BERTH_ERROR_INVALID_ARGUMENT, job->id,
+                      "cannot be checkpointed more often than at once");
+    if (every_usec > 0 && !can_be_saved(core, job, error))
+        return FALSE;
+    job->checkpoint_every_usec = every_usec;
+    core_emit_job_changed(core, job);
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        core_checkpoint_arm(core, job->tasks[i]);
+    return TRUE;
+}
+
 /* --- restore -------------------------------------------------------------------------------- */
 
 static gboolean may_be_put_back(const CoreTask *task, GError **error)

@@ -205,8 +205,9 @@ gboolean berth_turn_event(BerthTurn *turn, const BerthCoreEvent *event, const Be
         return FALSE;
     turn_log_cause(turn, event, asker);
     if (event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED ||
-        event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
-        turn_write_job(turn, event->guest.job);
+        event->kind == BERTH_EVENT_JOB_TIME_LIMIT_SET ||
+        event->kind == BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
+        turn_write_job(turn, event);
     turn_take_effects(turn);
     if (berth_event_is_request(event->kind)) /* it may have changed nothing */
         turn_settle_requests(turn, &event->guest);

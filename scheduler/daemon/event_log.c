@@ -33,6 +33,8 @@ static Berth__Event__Kind cause_kind(BerthEventKind kind)
         return BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED;
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
         return BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED;
+    case BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET:
+        return BERTH__EVENT__KIND__JOB_CHECKPOINT_EVERY_REQUESTED;
     case BERTH_EVENT_GUEST_RESIZED:
         return BERTH__EVENT__KIND__GUEST_RESIZED;
     case BERTH_EVENT_JOB_CHECKPOINT_WANTED:
@@ -70,6 +72,7 @@ gboolean berth_event_is_of_task(Berth__Event__Kind kind)
     case BERTH__EVENT__KIND__JOB_MIGRATE_CANCEL_REQUESTED:
     case BERTH__EVENT__KIND__JOB_RESIZE_REQUESTED:
     case BERTH__EVENT__KIND__JOB_EXTEND_REQUESTED:
+    case BERTH__EVENT__KIND__JOB_CHECKPOINT_EVERY_REQUESTED:
     case BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED:
     case BERTH__EVENT__KIND__REQUEST_REFUSED:
         return FALSE;
@@ -85,7 +88,8 @@ gboolean berth_event_is_request(BerthEventKind kind)
            kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED ||
            kind == BERTH_EVENT_JOB_MIGRATE_WANTED || kind == BERTH_EVENT_JOB_MIGRATE_UNWANTED ||
            kind == BERTH_EVENT_JOB_RESIZE_WANTED || kind == BERTH_EVENT_JOB_CHECKPOINT_WANTED ||
-           kind == BERTH_EVENT_JOB_RESTORE_WANTED || kind == BERTH_EVENT_JOB_TIME_LIMIT_SET;
+           kind == BERTH_EVENT_JOB_RESTORE_WANTED || kind == BERTH_EVENT_JOB_TIME_LIMIT_SET ||
+           kind == BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET;
 }
 
 static guint64 job_of(const BerthCoreEvent *event)
@@ -135,6 +139,12 @@ char *berth_event_size_text(const BerthResources *resources)
         return g_steal_pointer(&memory);
     return g_strdup_printf("%u vCPU%s%s%s", resources->vcpus, resources->vcpus == 1 ? "" : "s",
                            *memory ? ", " : "", memory);
+}
+
+char *berth_event_every_text(gint64 every_usec)
+{
+    g_autofree char *every = berth_format_duration_sec((guint64)every_usec / G_USEC_PER_SEC);
+    return every_usec > 0 ? g_strdup_printf("every %s", every) : g_strdup("never");
 }
 
 static gboolean names_tasks(const BerthCoreEvent *event)

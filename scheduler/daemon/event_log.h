@@ -24,6 +24,8 @@ gboolean berth_event_is_request(BerthEventKind kind);
 char *berth_event_gone_text(const char *detail, const char *console_tail);
 /* "2 vCPUs, 512M"; without what is 0. (transfer full) */
 char *berth_event_size_text(const BerthResources *resources);
+/* "every 00:30:00"; "never" for 0. (transfer full) */
+char *berth_event_every_text(gint64 every_usec);
 /* What a person asked for beside the kind of EVENT: to disk, to which checkpoint; "" = nothing. (transfer full) */
 char *berth_event_request_text(const BerthCoreEvent *event);
 /* FALSE: this kind of action has no entry of its own. TEXT: more of what is done. */

@@ -30,6 +30,7 @@ typedef struct {
     guint32 checkpoint;       /* serial: JOB_RESTORE_WANTED, 0 = the newest */
     guint64 time_limit_sec;   /* JOB_TIME_LIMIT_SET: in all; 0 = so much more: */
     guint64 more_sec;
+    guint32 every_sec;    /* JOB_CHECKPOINT_EVERY_SET: 0 = not */
     gboolean leaves_disk; /* of a job that is cancelled: no node removes it */
 } Change;
 
@@ -73,6 +74,8 @@ static char *wish_text(const Change *change)
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
         limit = berth_format_duration_sec(MAX(change->time_limit_sec, change->more_sec));
         return g_strdup_printf("%s%s", limit, change->more_sec > 0 ? " more" : "");
+    case BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET:
+        return berth_event_every_text((gint64)change->every_sec * G_USEC_PER_SEC);
     default:
         return change->checkpoint > 0 ? g_strdup_printf("%u", change->checkpoint) : g_strdup("");
     }
@@ -299,6 +302,7 @@ static gboolean decide(Change *change, const BerthJobEntry *entry, const char *u
                             .node = change->node};
     event.request.resources = change->resources;
     event.request.to_disk = change->to_disk;
+    event.request.checkpoint_every_usec = (gint64)change->every_sec * G_USEC_PER_SEC;
     if (change->kind == BERTH_EVENT_JOB_RESTORE_WANTED &&
         !find_checkpoint(change, &event.request.checkpoint, error))
         return FALSE;
@@ -470,6 +474,22 @@ void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, 
                      .resources = {.vcpus = request->vcpus, .memory_mib = request->memory_mib}};
     if (take_tasks(request->tasks, request->n_tasks, call, &change.tasks))
         begin(&change);
+}
+
+void berth_job_checkpoint_every(BerthDaemon *daemon, const Berth__CheckpointEveryRequest *request,
+                                BerthRpcCall *call)
+{
+    g_autoptr(GError) error = NULL;
+    if (!berth_checkpoint_every_check(request->every_sec, daemon->config, &error)) {
+        berth_rpc_call_fail(call, error);
+        return;
+    }
+    begin(&(Change){.daemon = daemon,
+                    .call = call,
+                    .kind = BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET,
+                    .job = request->job,
+                    .why = request->reason,
+                    .every_sec = request->every_sec});
 }
 
 void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, BerthRpcCall *call)

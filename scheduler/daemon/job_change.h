@@ -12,6 +12,8 @@ void berth_job_change(BerthDaemon *daemon, BerthEventKind kind, guint64 job,
 void berth_job_migrate(BerthDaemon *daemon, const Berth__MigrateRequest *request,
                        BerthRpcCall *call);
 void berth_job_resize(BerthDaemon *daemon, const Berth__ResizeRequest *request, BerthRpcCall *call);
+void berth_job_checkpoint_every(BerthDaemon *daemon, const Berth__CheckpointEveryRequest *request,
+                                BerthRpcCall *call);
 void berth_job_extend(BerthDaemon *daemon, const Berth__ExtendRequest *request, BerthRpcCall *call);
 void berth_job_freeze(BerthDaemon *daemon, const Berth__FreezeRequest *request, BerthRpcCall *call);
 void berth_job_thaw(BerthDaemon *daemon, const Berth__ThawRequest *request, BerthRpcCall *call);

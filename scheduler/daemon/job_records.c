@@ -98,6 +98,22 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
     return record;
 }
 
+void berth_record_set_checkpoint_every(Berth__Job *job, gint64 every_usec)
+{
+    Berth__CheckpointPolicy policy = BERTH__CHECKPOINT_POLICY__INIT;
+    policy.every_sec = (guint32)(every_usec / G_USEC_PER_SEC);
+    if (job->checkpoint_policy)
+        berth__checkpoint_policy__free_unpacked(job->checkpoint_policy, NULL);
+    job->checkpoint_policy = berth_pb_dup(&policy.base);
+}
+
+static gint64 checkpoint_every_usec(const Berth__Job *job, const Berth__JobSpec *spec)
+{
+    guint32 every_sec =
+        job->checkpoint_policy ? job->checkpoint_policy->every_sec : spec->checkpoint_every_sec;
+    return (gint64)every_sec * G_USEC_PER_SEC;
+}
+
 /* --- for the core -------------------------------------------------------------------------------- */
 
 /* The same on every host and in every release: what the core learnt of it is stored by this number.
@@ -169,7 +185,7 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .may_move = TRUE,
         .may_checkpoint = TRUE,
         .opportunistic = !spec->guaranteed,
-        .checkpoint_every_usec = (gint64)spec->checkpoint_every_sec * G_USEC_PER_SEC,
+        .checkpoint_every_usec = checkpoint_every_usec(job, spec),
     };
     if (unstarted)
         array_to_core(job, unstarted, out_job);

@@ -12,6 +12,9 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
                                  const BerthIndexSet *array, const char *user, guint32 uid,
                                  guint32 gid, gint64 submit_usec);
 
+/* It is checkpointed after so much running from now on, whatever its specification says; 0 = not by itself. */
+void berth_record_set_checkpoint_every(Berth__Job *job, gint64 every_usec);
+
 /* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
  * that have never started, NULL of a plain job. */
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,

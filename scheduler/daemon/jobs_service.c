@@ -110,6 +110,13 @@ static void jobs_checkpoint(Berth__Jobs_Service *service, const Berth__Checkpoin
                      BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_set_checkpoint_every(Berth__Jobs_Service *service,
+                                      const Berth__CheckpointEveryRequest *request,
+                                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    berth_job_checkpoint_every(daemon_of(service), request, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
                          Berth__JobReply_Closure closure, void *closure_data)
 {

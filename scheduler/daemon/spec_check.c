@@ -248,15 +248,14 @@ static gboolean check_signal(guint32 number, GError **error)
                    SIGNAL_MAX, SIGKILL, SIGSTOP);
 }
 
-static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
-                                  GError **error)
+gboolean berth_checkpoint_every_check(guint32 every_sec, const BerthDaemonConfig *config,
+                                      GError **error)
 {
-    guint32 every_sec = spec->checkpoint_every_sec;
     if (every_sec != 0 && !can_checkpoint(config)) {
-        g_set_error_literal(
-            error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
-            "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
-            "(kind = rbd in [storage] of berthd.conf); submit it without --checkpoint-every");
+        g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNSUPPORTED,
+                            "jobs cannot be checkpointed here: that needs guests' disks in Ceph "
+                            "(kind = rbd in [storage] of berthd.conf); do not ask for a checkpoint "
+                            "every so often");
         return FALSE;
     }
     if (every_sec != 0 &&
@@ -264,6 +263,14 @@ static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonC
         return invalid(error, "a checkpoint every %u s cannot be had: %u s to %u days are allowed",
                        every_sec, CHECKPOINT_EVERY_MIN_SEC, CHECKPOINT_EVERY_MAX_SEC / 86400);
     }
+    return TRUE;
+}
+
+static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                  GError **error)
+{
+    if (!berth_checkpoint_every_check(spec->checkpoint_every_sec, config, error))
+        return FALSE;
     if (spec->checkpoint_keep > CHECKPOINT_KEEP_MAX) {
         return invalid(error, "%u checkpoints cannot be kept: at most %u are",
                        spec->checkpoint_keep, CHECKPOINT_KEEP_MAX);

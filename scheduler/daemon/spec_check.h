@@ -33,6 +33,11 @@ gboolean berth_size_check(guint32 vcpus, guint64 memory_mib, GError **error);
 /* May a job run for so long? INVALID_ARGUMENT if not. */
 gboolean berth_time_limit_check(guint64 seconds, GError **error);
 
+/* May a job be checkpointed so often, in seconds of running (0: not)? UNSUPPORTED: none can be checkpointed here;
+ * INVALID_ARGUMENT: too often, or too seldom. */
+gboolean berth_checkpoint_every_check(guint32 every_sec, const BerthDaemonConfig *config,
+                                      GError **error);
+
 /* Is the disk, with an image of IMAGE_BYTES, one that storage can hold? INVALID_ARGUMENT if not.
  * berth_spec_check() does not know the image, and asks with 0. */
 gboolean berth_spec_check_disk(const Berth__JobSpec *spec, guint64 image_bytes, GError **error);

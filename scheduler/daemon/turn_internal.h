@@ -43,8 +43,9 @@ struct BerthEngine {
 void turn_take_effects(BerthTurn *turn);
 /* The records of the arrays of which something has changed, once each. */
 void turn_write_arrays(BerthTurn *turn);
-/* Brings the holds of a job's record up to what the core says. */
-void turn_write_job(BerthTurn *turn, guint64 job);
+/* Brings the record of a job up to what the core says of it after EVENT: its holds, its time limit, how often it is
+ * checkpointed. */
+void turn_write_job(BerthTurn *turn, const BerthCoreEvent *event);
 /* EVENT is in the log: it may be a request, or say what came of one. */
 void turn_note_requests(BerthTurn *turn, const Berth__Event *event);
 /* The record of the task of GUEST says what came of an event: what was asked of it may be so by now. */

@@ -361,15 +361,17 @@ void turn_take_effects(BerthTurn *turn)
     berth_learned_write(turn->batch, effects);
 }
 
-void turn_write_job(BerthTurn *turn, guint64 number)
+void turn_write_job(BerthTurn *turn, const BerthCoreEvent *event)
 {
     BerthCoreJob job;
-    BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, number);
-    if (!entry || !berth_core_get_job(turn->engine->core, number, &job))
+    BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, event->guest.job);
+    if (!entry || !berth_core_get_job(turn->engine->core, event->guest.job, &job))
         return;
     entry->job->held = job.held;
     entry->job->held_by_operator = job.held_by_operator;
     entry->job->time_limit_sec = (guint64)job.time_limit_usec / G_USEC_PER_SEC;
+    if (event->kind == BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
+        berth_record_set_checkpoint_every(entry->job, job.checkpoint_every_usec);
     put_job(turn, entry);
 }
 
@@ -437,6 +439,8 @@ static char *text_of_cause(const BerthTurn *turn, const BerthCoreEvent *event)
         return berth_event_size_text(&event->request.resources);
     case BERTH_EVENT_JOB_TIME_LIMIT_SET:
         return text_of_time_limit(turn, event);
+    case BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET:
+        return berth_event_every_text(event->request.checkpoint_every_usec);
     default:
         return berth_event_request_text(event);
     }

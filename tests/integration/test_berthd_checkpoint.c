@@ -656,6 +656,38 @@ static void old_ones_of_a_job_on_disk_go_at_once(void **state)
     assert_int_equal(count(test, BERTH__EVENT__KIND__CHECKPOINT_REMOVED), 1);
 }
 
+static void set_every(Test *test, guint32 every_sec)
+{
+    Berth__CheckpointEveryRequest request = BERTH__CHECKPOINT_EVERY_REQUEST__INIT;
+    request.job = test->job;
+    request.every_sec = every_sec;
+    ask(test, "SetCheckpointEvery", &request.base);
+}
+
+/* Whatever it said when it was submitted, and also after berthd was ended. */
+static void how_often_a_job_is_checkpointed_is_set_while_it_runs(void **state)
+{
+    Test *test = *state;
+    Berth__CheckpointEveryRequest often = BERTH__CHECKPOINT_EVERY_REQUEST__INIT;
+    set_every(test, 1800);
+    const Berth__Event *asked = event_of(test, BERTH__EVENT__KIND__JOB_CHECKPOINT_EVERY_REQUESTED);
+    assert_string_equal(asked->text, "every 00:30:00");
+    assert_string_equal(asked->user, "root");
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    g_autoptr(Berth__Job) every = get(test);
+    assert_int_equal(every->checkpoint_policy->every_sec, 1800);
+    assert_int_equal(every->spec->checkpoint_every_sec, 0);
+    set_every(test, 0);
+    g_autoptr(Berth__Job) never = get(test);
+    assert_int_equal(never->checkpoint_policy->every_sec, 0);
+    often.job = test->job;
+    often.every_sec = 1;
+    g_autoptr(GError) refused = berthd_fixture_call_error(test->berthd, &berth__jobs__descriptor,
+                                                          "SetCheckpointEvery", &often.base);
+    assert_berth_error(refused, BERTH_ERROR_INVALID_ARGUMENT, "60 s to");
+}
+
 static void job_on_disk_can_be_cancelled(void **state)
 {
     Test *test = *state;
@@ -798,6 +830,7 @@ int main(void)
         TEST(output_that_is_void_is_taken_back_from_its_readers),
         TEST(freeze_to_disk_releases_the_node),
         TEST(old_ones_of_a_job_on_disk_go_at_once),
+        TEST(how_often_a_job_is_checkpointed_is_set_while_it_runs),
         TEST(job_on_disk_can_be_cancelled),
         TEST(job_at_its_time_limit_goes_on_when_it_is_extended),
         TEST(job_whose_checkpoint_fails_at_its_time_limit_says_why),

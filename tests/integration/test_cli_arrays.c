@@ -91,7 +91,7 @@ static void verbs_of_one_task_refuse_several(void **state)
 static void verbs_of_whole_jobs_refuse_tasks(void **state)
 {
     static const char *const cases[] = {"hold 42[7]", "release 42[0-9]", "extend --by 1h 42[7]",
-                                        "events 42[7]"};
+                                        "checkpoint --every 1h 42[7]", "events 42[7]"};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_refused(*state, cases[i], 2, "of whole jobs: name it as 42");
 }

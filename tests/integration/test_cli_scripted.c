@@ -261,6 +261,14 @@ static void on_checkpoint(Berth__Jobs_Service *service, const Berth__CheckpointR
     take_reason(service, "Checkpoint", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
+static void on_set_checkpoint_every(Berth__Jobs_Service *service,
+                                    const Berth__CheckpointEveryRequest *request,
+                                    Berth__JobReply_Closure closure, void *closure_data)
+{
+    assert_int_equal(request->every_sec, 1800);
+    take_reason(service, "SetCheckpointEvery", request->reason, BERTH_RPC_CALL(closure_data));
+}
+
 static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
                        Berth__JobReply_Closure closure, void *closure_data)
 {
@@ -504,6 +512,7 @@ static void every_change_says_why(void **state)
         {"migrate", "--cancel", "42"},
         {"resize", "--vcpus", "2", "42"},
         {"checkpoint", "42"},
+        {"checkpoint", "--every", "30m", "42"},
         {"checkpoint", "rm", "42", "1"},
         {"restore", "42"},
     };

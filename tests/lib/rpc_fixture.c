@@ -161,6 +161,13 @@ static void jobs_extend(Berth__Jobs_Service *service, const Berth__ExtendRequest
     keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
 }
 
+static void jobs_set_checkpoint_every(Berth__Jobs_Service *service,
+                                      const Berth__CheckpointEveryRequest *request,
+                                      Berth__JobReply_Closure closure, void *closure_data)
+{
+    keep_open((RpcFixture *)service, BERTH_RPC_CALL(closure_data));
+}
+
 static void jobs_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {

@@ -272,6 +272,19 @@ static void check_change(World *world, const Change *change)
               change->job);
 }
 
+/* By itself it is saved only if that is asked for, and not before it has run for so long. */
+static void check_due(World *world, const Change *change)
+{
+    const Job *job = world_job(world, change->job);
+    const BerthCoreTask *now = &job->tasks[change->index].record;
+    if (now->checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE ||
+        change->old.record.checkpoint_wanted == BERTH_REASON_CHECKPOINT_DUE)
+        return;
+    gint64 every_usec = job->job.checkpoint_every_usec;
+    CHECK(world, every_usec > 0, change->job);
+    CHECK(world, world->now_usec >= change->old.record.checkpoint_usec + every_usec, change->job);
+}
+
 /* Each task is reported once. */
 static void check_changes(World *world, gboolean is_restart)
 {
@@ -281,6 +294,7 @@ static void check_changes(World *world, gboolean is_restart)
               is_restart || &change->old == check_old_task(world, change->job, change->index),
               change->job);
         check_change(world, change);
+        check_due(world, change);
     }
 }
 

@@ -172,6 +172,16 @@ static void commit(World *world, const BerthCoreEffects *effects)
         store_prior(world, &g_array_index(effects->priors, BerthCorePrior, i));
 }
 
+/* What a request has changed of a job, and of none of its tasks. */
+static void store_policy(World *world, const BerthCoreEvent *event)
+{
+    BerthCoreJob now;
+    if (event->kind != BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
+        return;
+    g_assert_true(berth_core_get_job(world->core, event->guest.job, &now));
+    world_job(world, event->guest.job)->job.checkpoint_every_usec = now.checkpoint_every_usec;
+}
+
 static void send_actions(World *world, const BerthCoreEffects *effects)
 {
     for (guint i = 0; i < effects->actions->len; i++) {
@@ -248,6 +258,8 @@ gboolean driver_handle(World *world, const BerthCoreEvent *event)
     }
     if (death != DIES_BEFORE_COMMIT)
         commit(world, effects);
+    if (ok && death != DIES_BEFORE_COMMIT)
+        store_policy(world, event);
     if (death != DIES_NEVER) {
         driver_restart(world);
         return ok;

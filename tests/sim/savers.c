@@ -3,6 +3,8 @@
  * saved, and that nothing else is gone on from. */
 #include "tests/sim/world_internal.h"
 
+#define SECOND_USEC ((gint64)G_USEC_PER_SEC)
+
 /* --- what there is -------------------------------------------------------------------------- */
 
 void savers_saved(World *world, const BerthCoreAction *order, const BerthResources *size)
@@ -66,6 +68,21 @@ static void ask(World *world, guint64 number, gboolean to_disk, gboolean by_oper
                   number);
     }
     world_note(world, to_disk ? "to disk wanted" : "checkpoint wanted");
+}
+
+/* How often the core saves it from then on: check_due(). */
+static void set_every(World *world, guint64 number)
+{
+    const Job *job = world_job(world, number);
+    gboolean dies = world->dies_at != DIES_NEVER;
+    BerthCoreEvent event = {.kind = BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET, .guest = {.job = number}};
+    if (world_chance(world, 70))
+        event.request.checkpoint_every_usec = (5 + world_pick(world, 60)) * SECOND_USEC;
+    gboolean ok = driver_handle(world, &event);
+    if (!ok || dies)
+        return;
+    CHECK(world, event.request.checkpoint_every_usec == 0 || can_be_saved(world, job), number);
+    world_note(world, event.request.checkpoint_every_usec > 0 ? "saved every" : "saved no more");
 }
 
 /* The newest of those before the one that it would go on from; or that. */
@@ -195,7 +212,7 @@ void savers_ask(World *world)
     guint64 number = choose_job(world);
     guint32 index = choose_task(world_job(world, number));
     gboolean by_operator = world_chance(world, 50);
-    switch (world_pick(world, 5)) {
+    switch (world_pick(world, 6)) {
     case 0:
         put_back(world, number, index);
         break;
@@ -204,6 +221,9 @@ void savers_ask(World *world)
         break;
     case 2:
         ask(world, number, TRUE, by_operator);
+        break;
+    case 3:
+        set_every(world, number);
         break;
     default:
         ask(world, number, FALSE, by_operator);

@@ -87,6 +87,8 @@ static const char *const covered[] = {
     "checkpoint",
     "checkpoint wanted",
     "checkpoint due",
+    "saved every",
+    "saved no more",
     "checkpoints removed",
     "runs on",
     "to disk wanted",

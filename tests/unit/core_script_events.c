@@ -259,6 +259,9 @@ static void on_request(Script *script, BerthEventKind kind)
     if (kind == BERTH_EVENT_JOB_TIME_LIMIT_SET)
         event.request.time_limit_usec =
             (gint64)core_script_option(script, "limit=", 0) * (gint64)G_USEC_PER_SEC;
+    if (kind == BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
+        event.request.checkpoint_every_usec =
+            (gint64)core_script_option(script, "every=", 0) * (gint64)G_USEC_PER_SEC;
     core_script_handle(script, &event);
 }
 
@@ -405,6 +408,7 @@ gboolean core_script_play_event(Script *script)
         {"restore", BERTH_EVENT_JOB_RESTORE_WANTED, TRUE},
         {"resize", BERTH_EVENT_JOB_RESIZE_WANTED, TRUE},
         {"extend", BERTH_EVENT_JOB_TIME_LIMIT_SET, TRUE},
+        {"checkpoint-every", BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET, TRUE},
         {"release", BERTH_EVENT_JOB_RELEASED, TRUE},
         {"taken", BERTH_EVENT_START_TAKEN, FALSE},
         {"running", BERTH_EVENT_GUEST_RUNNING, FALSE},

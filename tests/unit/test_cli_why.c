@@ -302,6 +302,8 @@ static const EventCase story[] = {
 static const EventCase others_story[] = {
     {KIND(JOB_RESIZE_REQUESTED), 0, 0, "", "", "", "to have another size, says alice"},
     {KIND(JOB_EXTEND_REQUESTED), 0, 0, "", "", "", "to have another time limit, says alice"},
+    {KIND(JOB_CHECKPOINT_EVERY_REQUESTED), 0, 0, "", "", "",
+     "to be checkpointed more or less often, says alice"},
     {KIND(JOB_RESTORE_REQUESTED), 0, 0, "", "", "", "to go on from a checkpoint, says alice"},
     {KIND(GUEST_RESTORE), 0, 0, "n1", "", "", "put back to a checkpoint on node n1"},
     {KIND(GUEST_MIGRATE), 0, REASON(DRAIN), "n1", "", "",

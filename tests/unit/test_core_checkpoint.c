@@ -234,6 +234,48 @@ static void checkpoint_is_due_every_so_often(void **state)
               "next never\n");
 }
 
+/* Of running since it was saved last: what is due by now is taken at once. */
+static void how_often_is_changed_while_it_runs(void **state)
+{
+    run_timed("node 1 4 1000\n"
+              "submit 1 limit=10000 may-checkpoint -> START 1.1@1\n"
+              "at 5\n"
+              "running 1.1\n"
+              "next 10005\n"
+              "at 50\n"
+              "checkpoint-every 1 every=100\n"
+              "next 105\n"
+              "checkpoint-every 1 every=20\n"
+              "timer -> CHECKPOINT 1.1@1#1\n"
+              "checkpoint-every 1\n"
+              "checkpointed 1.1\n"
+              "next 10005\n"
+              "checkpoint-every 1 every=30\n"
+              "next 80\n"
+              "checkpoint-every 2 every=30 ! no unfinished job 2\n"
+              "exited 1.1 -> RELEASE 1.1@1\n"
+              "released 1.1\n"
+              "next never\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 limit=10000 -> START 1.1@1\n"
+              "checkpoint-every 1 every=30 ! cannot be checkpointed\n"
+              "checkpoint-every 1\n");
+}
+
+/* Who is being saved to leave his node is saved: none is due meanwhile, and none when it has failed. */
+static void checkpoint_is_not_due_while_one_is_taken(void **state)
+{
+    run_timed("node 1 4 1000\n"
+              "submit 1 limit=10000 every=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 50\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 120\n"
+              "timer\n"
+              "checkpointed 1.1 failed\n"
+              "next 150\n");
+}
+
 static void checkpoint_that_finds_no_space_is_missed(void **state)
 {
     core_script_run_tuned(BERTH_FEATURE_CHECKPOINT, BERTH_TUNING_CHECKPOINT_SPACE_MIB, 163,
@@ -716,6 +758,8 @@ int main(void)
         cmocka_unit_test(checkpoint_keeps_its_space_before),
         cmocka_unit_test(checkpoint_keeps_to_the_room_that_storage_has),
         cmocka_unit_test(checkpoint_is_due_every_so_often),
+        cmocka_unit_test(checkpoint_is_not_due_while_one_is_taken),
+        cmocka_unit_test(how_often_is_changed_while_it_runs),
         cmocka_unit_test(checkpoint_that_finds_no_space_is_missed),
         cmocka_unit_test(losses_count_since_the_newest_checkpoint),
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),

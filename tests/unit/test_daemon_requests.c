@@ -97,7 +97,8 @@ static void what_nobody_asked_for_is_no_request(void **state)
 static void some_are_done_when_they_are_asked_for(void **state)
 {
     static const Berth__Event__Kind kinds[] = {
-        KIND(JOB_HELD), KIND(JOB_RELEASED), KIND(JOB_EXTEND_REQUESTED), KIND(CHECKPOINT_REMOVED)};
+        KIND(JOB_HELD), KIND(JOB_RELEASED), KIND(JOB_EXTEND_REQUESTED),
+        KIND(JOB_CHECKPOINT_EVERY_REQUESTED), KIND(CHECKPOINT_REMOVED)};
     Log *log = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(kinds); i++) {
         ask(log, kinds[i]);
