@@ -186,7 +186,8 @@ struct CoreGuest {
     BerthGuestPhase phase;
     gboolean heard; /* it has been running */
     gboolean has_exited;
-    gboolean has_left;  /* or may have, for where nobody knows: FENCING, though its node may not be LOST */
+    gboolean
+        has_left; /* or may have, for where nobody knows: FENCING, though its node may not be LOST */
     guint64 found_at;   /* event (NODE_JOINED) that last named it */
     guint64 removed_at; /* event in which RELEASE was last wanted for it */
     CoreSize size;      /* held on NODE */
