@@ -314,6 +314,15 @@ static void tell_away(Story *story, const char *node)
          since, node);
 }
 
+/* The node that it is being moved to: where it runs it is told of as ever. */
+static void tell_away_there(Story *story, const Berth__Task *task, guint64 now_usec)
+{
+    g_autofree char *since = clock_text(task->away_usec, now_usec);
+    if (task->away_usec != 0 && g_str_equal(task->away_node, task->migration->to))
+        tell(story, "%s has no session since %s: nobody knows how far that is until one comes.",
+             task->away_node, since);
+}
+
 /* For a moment, by its node itself. */
 static void tell_held_back(Story *story, const Berth__Task *task, guint64 now_usec)
 {
@@ -333,10 +342,12 @@ static void tell_running(Story *story, const Berth__Job *job, const Berth__Task 
         berth_format_size_mib(task->memory_mib != 0 ? task->memory_mib : job->memory_mib);
     tell_place(story, task);
     tell_away(story, task->node);
-    if (task->migration != NULL)
+    if (task->migration != NULL) {
         tell(story, "It is being moved to %s%s: %s.", task->migration->to,
              task->waits_for_room ? ", as soon as guests in slack have made room there" : "",
              berth_words_reason((BerthReason)task->migration->reason));
+        tell_away_there(story, task, now_usec);
+    }
     if (task->short_usec != 0)
         tell(story,
              "It is slow: since %s its %s of memory are too little, and it can get no more "

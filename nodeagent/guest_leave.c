@@ -228,6 +228,20 @@ static GError *is_to_stay(const BerthGuest *guest)
 
 static void look_later(BerthGuest *guest);
 
+static void on_told_to_let_go(GObject *source, GAsyncResult *result, gpointer data)
+{
+    g_autoptr(GError) error = NULL;
+    if (!berth_hypervisor_abort_job_finish(result, &error))
+        g_debug("%s", error->message);
+}
+
+/* That the move has ended is its own answer's to say; libvirt is told again with every look until then. */
+static void tell_to_let_go(BerthGuest *guest)
+{
+    berth_hypervisor_abort_job_async(guest->context->hypervisor, guest->name, on_told_to_let_go,
+                                     NULL);
+}
+
 static void converge(BerthGuest *guest, guint64 left_bytes)
 {
     if (left_bytes == 0 || guest->is_held)
@@ -236,12 +250,12 @@ static void converge(BerthGuest *guest, guint64 left_bytes)
     case BERTH_CONVERGENCE_RAISE_DOWNTIME:
         g_message("%s writes faster than it is copied: it may stand still for %u ms", guest->name,
                   guest->convergence.downtime_msec);
-        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name,
+        berth_hypervisor_migration_allow(guest->context->hypervisor, guest->name,
                                          guest->convergence.downtime_msec);
         break;
     case BERTH_CONVERGENCE_GIVE_UP:
         guest->migration_stalls = TRUE;
-        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name, 0);
+        tell_to_let_go(guest);
         break;
     case BERTH_CONVERGENCE_WAIT:
         break;
@@ -252,7 +266,7 @@ static void converge(BerthGuest *guest, guint64 left_bytes)
 static void call_off_again(BerthGuest *guest)
 {
     if (guest->stays || guest->migration_stalls)
-        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name, 0);
+        tell_to_let_go(guest);
 }
 
 /* What libvirt did for an agent before us has come to its end. */
@@ -547,7 +561,7 @@ void berth_guest_stay(BerthGuest *guest)
         return;
     guest->stays = TRUE;
     if (guest->migration_usec != 0)
-        berth_hypervisor_migration_steer(guest->context->hypervisor, guest->name, 0);
+        tell_to_let_go(guest);
 }
 
 /* Without a move that is known there may be one all the same: libvirt is asked. */

@@ -257,9 +257,9 @@ void berth_hypervisor_abort_job_async(BerthHypervisor *hypervisor, const char *n
                                       GAsyncReadyCallback callback, gpointer user_data);
 gboolean berth_hypervisor_abort_job_finish(GAsyncResult *result, GError **error);
 
-/* From now on the domain may stand still for so long in the end. 0: it is to stay where it is. No answer: the
- * migration's own tells. */
-void berth_hypervisor_migration_steer(BerthHypervisor *hypervisor, const char *name,
+/* From now on the domain that is being moved may stand still for so long in the end. No answer: the migration's own
+ * tells. */
+void berth_hypervisor_migration_allow(BerthHypervisor *hypervisor, const char *name,
                                       guint downtime_msec);
 
 /* What a guest is to have of what it may have. */

@@ -191,55 +191,61 @@ BerthMigrationState *berth_hypervisor_migration_finish(GAsyncResult *result, GEr
 typedef struct {
     char *name;
     guint downtime_msec;
-} SteerInput;
+} AllowInput;
 
-static void steer_input_free(gpointer data)
+static void allow_input_free(gpointer data)
 {
-    SteerInput *input = data;
+    AllowInput *input = data;
     g_free(input->name);
     g_free(input);
 }
 
-static gpointer steer(gconstpointer input, GCancellable *cancellable, GError **error)
+static gpointer allow(gconstpointer input, GCancellable *cancellable, GError **error)
 {
     const BerthOperation *operation = input;
-    const SteerInput *data = operation->data;
+    const AllowInput *data = operation->data;
     if (!berth_operation_check(operation, "steer a migration", error))
         return NULL;
     g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, data->name);
-    int status = domain == NULL ? -1
-                 : data->downtime_msec == 0
-                     ? virDomainAbortJob(domain)
-                     : virDomainMigrateSetMaxDowntime(domain, data->downtime_msec, 0);
-    if (status < 0)
+    if (domain == NULL || virDomainMigrateSetMaxDowntime(domain, data->downtime_msec, 0) < 0)
         berth_set_error_libvirt(error, "cannot steer the migration of domain %s", data->name);
     return NULL;
 }
 
-static void on_steered(GObject *source, GAsyncResult *result, gpointer data)
+static void on_allowed(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(GError) error = NULL;
     if (!berth_work_finish_empty(result, &error))
         g_debug("%s", error->message);
 }
 
-void berth_hypervisor_migration_steer(BerthHypervisor *hypervisor, const char *name,
+void berth_hypervisor_migration_allow(BerthHypervisor *hypervisor, const char *name,
                                       guint downtime_msec)
 {
-    SteerInput *input = g_new0(SteerInput, 1);
-    *input = (SteerInput){g_strdup(name), downtime_msec};
+    AllowInput *input = g_new0(AllowInput, 1);
+    *input = (AllowInput){g_strdup(name), downtime_msec};
     g_autofree char *what = g_strdup_printf("steer the migration of domain %s", name);
-    berth_hypervisor_run(hypervisor, what, steer, input, steer_input_free, NULL, QUERY_MSEC,
-                         on_steered, NULL);
+    berth_hypervisor_run(hypervisor, what, allow, input, allow_input_free, NULL, QUERY_MSEC,
+                         on_allowed, NULL);
+}
+
+static gpointer abort_job(gconstpointer input, GCancellable *cancellable, GError **error)
+{
+    const BerthOperation *operation = input;
+    const char *name = operation->data;
+    if (!berth_operation_check(operation, "end a job", error))
+        return NULL;
+    g_auto(BerthVirDomain) domain = virDomainLookupByName(operation->connection, name);
+    if (domain == NULL || virDomainAbortJob(domain) < 0)
+        berth_set_error_libvirt(error, "cannot end the job of domain %s", name);
+    return NULL;
 }
 
 void berth_hypervisor_abort_job_async(BerthHypervisor *hypervisor, const char *name,
                                       GAsyncReadyCallback callback, gpointer user_data)
 {
-    SteerInput *input = g_new0(SteerInput, 1);
-    *input = (SteerInput){g_strdup(name), 0};
     g_autofree char *what = g_strdup_printf("end the job of domain %s", name);
-    berth_hypervisor_run(hypervisor, what, steer, input, steer_input_free, NULL, QUERY_MSEC,
+    berth_hypervisor_run(hypervisor, what, abort_job, g_strdup(name), g_free, NULL, QUERY_MSEC,
                          callback, user_data);
 }
 

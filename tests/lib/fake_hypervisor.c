@@ -562,15 +562,21 @@ BerthMigrationState *berth_hypervisor_migration_finish(GAsyncResult *result, GEr
     return g_task_propagate_pointer(G_TASK(result), error);
 }
 
-void berth_hypervisor_migration_steer(BerthHypervisor *fake, const char *name, guint downtime_msec)
+void berth_hypervisor_migration_allow(BerthHypervisor *fake, const char *name, guint downtime_msec)
 {
     fake->steers++;
     fake->downtime_msec = downtime_msec;
-    if (downtime_msec == 0 && fake->deaf_steers > 0) {
+}
+
+static void let_go(BerthHypervisor *fake)
+{
+    fake->steers++;
+    fake->downtime_msec = 0;
+    if (fake->deaf_steers > 0) {
         fake->deaf_steers--;
-    } else if (downtime_msec == 0 && fake->held_save != NULL) {
+    } else if (fake->held_save != NULL) {
         fake_hypervisor_fail_save(fake);
-    } else if (downtime_msec == 0 && fake->held_move != NULL) {
+    } else if (fake->held_move != NULL) {
         const char *before = fake->stays;
         fake->stays = "canceled by client";
         fake_hypervisor_let_move(fake);
@@ -581,7 +587,7 @@ void berth_hypervisor_migration_steer(BerthHypervisor *fake, const char *name, g
 void berth_hypervisor_abort_job_async(BerthHypervisor *fake, const char *name,
                                       GAsyncReadyCallback callback, gpointer user_data)
 {
-    berth_hypervisor_migration_steer(fake, name, 0);
+    let_go(fake);
     answer_later(fake, callback, user_data, NULL, NULL, NULL);
 }
 

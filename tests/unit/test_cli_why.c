@@ -96,6 +96,26 @@ static void held_job_is_not_told_of_room(void **state)
                               "release lets it go.");
 }
 
+static void job_that_moves_to_a_node_that_is_away_is_told_so(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__Task task = BERTH__TASK__INIT;
+    Berth__MigrationProgress move = BERTH__MIGRATION_PROGRESS__INIT;
+    move.to = (char *)"n2";
+    move.reason = BERTH__REASON__REASON_MOVED_BY_USER;
+    task.state = BERTH__JOB_STATE__RUNNING;
+    task.node = (char *)"n1";
+    task.migration = &move;
+    task.away_usec = NOW_USEC - 60 * SEC;
+    task.away_node = (char *)"n1";
+    g_autofree char *here = now_text(&job, &task, NULL);
+    assert_null(strstr(here, "has no session"));
+    task.away_node = (char *)"n2";
+    g_autofree char *there = now_text(&job, &task, NULL);
+    assert_non_null(strstr(there, "It is being moved to n2: "));
+    assert_non_null(strstr(there, "\nn2 has no session since "));
+}
+
 static void job_that_comes_after_others_is_told_of_them(void **state)
 {
     Berth__Job job = BERTH__JOB__INIT;
@@ -355,6 +375,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(waiting_job_is_told_what_it_waits_for),
         cmocka_unit_test(held_job_is_not_told_of_room),
+        cmocka_unit_test(job_that_moves_to_a_node_that_is_away_is_told_so),
         cmocka_unit_test(job_that_comes_after_others_is_told_of_them),
         cmocka_unit_test(each_answer_about_slack_has_a_sentence),
         cmocka_unit_test(each_hindrance_has_words_for_one_node_and_for_several),
