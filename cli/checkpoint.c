@@ -109,7 +109,8 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
     gboolean waits = FALSE;
     const GOptionEntry entries[] = {
         {"every", 'e', 0, G_OPTION_ARG_STRING, &every,
-         "From now on by itself, so often (30m, 2h, never); not now", "TIME"},
+         "From now on by itself, whenever it has run so long since the last (30m, 2h, never)",
+         "TIME"},
         {"wait", 'w', 0, G_OPTION_ARG_NONE, &waits, "Return when it is done, and say what it takes",
          NULL},
         BERTH_CLI_REASON(&reason),
@@ -128,8 +129,8 @@ gboolean berth_cli_checkpoint(BerthCli *cli, int argc, char **argv, int *out_sta
         return FALSE;
     if (every != NULL && waits)
         return berth_cli_usage_error(out_status, error,
-                                     "--every does not save a job now: there is nothing to wait "
-                                     "for; leave out --wait or --every");
+                                     "--every says how often a job is saved by itself: there is "
+                                     "nothing to wait for; leave out --wait or --every");
     if (every != NULL && !berth_checkpoint_every_parse(every, &every_sec, error)) {
         *out_status = BERTH_EXIT_USAGE;
         return FALSE;

@@ -21,7 +21,7 @@
 
 gboolean berth_guest_vcpus_are_taken(const BerthGuest *guest)
 {
-    return berth_guest_is_leaving(guest) ||
+    return berth_guest_is_leaving(guest) || guest->may_be_moving ||
            (guest->checkpoint != NULL &&
             (!guest->checkpoint->is_let_go || guest->checkpoint->stops));
 }

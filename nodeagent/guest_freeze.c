@@ -81,7 +81,7 @@ void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFun
 
 void berth_guest_freeze_go_on(BerthGuest *guest)
 {
-    if (guest->is_freezing)
+    if (guest->is_freezing || guest->may_be_moving)
         return;
     if (!berth_guest_has_domain(guest))
         answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or has left for another node");

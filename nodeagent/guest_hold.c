@@ -22,10 +22,8 @@ static void ask(BerthGuest *guest);
  * would wait for the end, and a worker of the agent with it. */
 static gboolean can_be_asked(const BerthGuest *guest)
 {
-    gboolean is_taken =
-        berth_guest_is_leaving(guest) || guest->may_be_moving || berth_guest_vcpus_are_taken(guest);
     return !guest->asks_hold && berth_guest_has_domain(guest) &&
-           (!is_taken || guest->hurry_then != NULL);
+           (!berth_guest_vcpus_are_taken(guest) || guest->hurry_then != NULL);
 }
 
 static void note(BerthGuest *guest, gboolean holds)

@@ -43,7 +43,8 @@ gboolean berth_guest_has_left(const BerthGuest *guest)
 
 gboolean berth_guest_may_have_left(const BerthGuest *guest)
 {
-    return guest->may_have_left && berth_guest_has_domain(guest);
+    gboolean waits = guest->is_leaving && guest->may_be_moving;
+    return (guest->may_have_left || waits) && berth_guest_has_domain(guest);
 }
 
 static void set_leaving(BerthGuest *guest, gboolean leaves)
@@ -458,18 +459,44 @@ static void on_look_whether_it_moves_due(gpointer data)
     look_whether_it_moves(guest);
 }
 
-/* Nobody knows, because of ERROR: who wants it moved asks again. */
+/* Nobody knows, because of ERROR: who wants it moved asks again. It is left as it is until somebody does. */
 static void look_again_whether_it_moves(BerthGuest *guest, const GError *error)
 {
+    if (guest->migration_looks++ == 0)
+        g_message("whether %s is being moved is not known yet: %s", guest->name, error->message);
     if (guest->is_leaving) {
         g_autoptr(GError) why = g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                                             "whether %s is being moved is not known yet: %s",
                                             guest->name, error->message);
-        end(guest, why);
+        g_clear_pointer(&guest->target, berth_migration_target_free);
+        guest->stays = guest->is_pressed_to_leave = FALSE;
+        set_leaving(guest, FALSE);
+        berth_guest_give_answers(guest->leave_answers, BERTH_FAULT_NONE, why);
     }
     g_clear_handle_id(&guest->migration_source, g_source_remove);
     guest->migration_source =
         g_timeout_add_once(STAY_AGAIN_MSEC, on_look_whether_it_moves_due, guest);
+}
+
+/* It is known now: who waited for that goes on. */
+static void go_on_here(BerthGuest *guest)
+{
+    berth_guest_hurry_no_more(guest);
+    berth_guest_resize_go_on(guest);
+    berth_guest_freeze_go_on(guest);
+}
+
+/* STATE: of its move, NULL: libvirt does not know it. */
+static void go_on_to_leave(BerthGuest *guest, const BerthMigrationState *state)
+{
+    if (!berth_guest_has_domain(guest) || (guest->stays && state != NULL && !state->is_under_way))
+        stay_here(guest, is_to_stay(guest));
+    else if (state == NULL)
+        go(guest);
+    else if (state->is_under_way)
+        follow(guest, state);
+    else
+        begin(guest);
 }
 
 static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
@@ -479,19 +506,18 @@ static void on_move_found(GObject *source, GAsyncResult *result, gpointer data)
     g_autofree BerthMigrationState *state = berth_hypervisor_migration_finish(result, &error);
     if (guest->is_closed || !guest->may_be_moving)
         return;
-    gboolean is_gone = !berth_guest_has_domain(guest) ||
-                       g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND);
-    if (state == NULL && !is_gone) {
+    if (state == NULL && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
+        berth_guest_has_domain(guest)) {
         look_again_whether_it_moves(guest, error);
         return;
     }
     guest->may_be_moving = FALSE;
-    if (state != NULL && state->is_under_way && !is_gone)
+    if (guest->is_leaving)
+        go_on_to_leave(guest, state);
+    else if (state != NULL && state->is_under_way && berth_guest_has_domain(guest))
         follow(guest, state);
-    else if (guest->is_leaving)
-        begin(guest);
     else
-        berth_guest_hurry_no_more(guest);
+        go_on_here(guest);
 }
 
 static void look_whether_it_moves(BerthGuest *guest)

@@ -69,6 +69,7 @@ struct BerthGuest {
     gboolean is_leaving;          /* or may be, until libvirt has been seen to have let go of it */
     gboolean is_followed;         /* ... for an agent before us */
     gboolean may_be_moving;       /* likewise, as libvirt has not said otherwise yet */
+    guint migration_looks;        /* that have failed, as to whether it is */
     BerthMigrationTarget *target; /* where it is being moved to; NULL: not known */
     gboolean is_held;             /* it is emulated, and its vCPUs stand still for that */
     gboolean stays;               /* somebody does not want it moved any more */

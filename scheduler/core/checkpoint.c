@@ -240,6 +240,16 @@ void core_checkpoint_due(BerthCore *core, CoreTask *task)
     core_checkpoint_arm(core, task);
 }
 
+void core_checkpoint_due_no_more(BerthCore *core, CoreTask *task)
+{
+    BerthCoreTask *record = &task->record;
+    if (record->checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE || record->checkpoint_open != 0)
+        return;
+    record->checkpoint_wanted = BERTH_REASON_NONE;
+    core_checkpoint_free_space(core, task);
+    core_emit_changed(core, task);
+}
+
 /* --- one of them ---------------------------------------------------------------------------- */
 
 void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, BerthReason reason)

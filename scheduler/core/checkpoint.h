@@ -38,6 +38,8 @@ gboolean core_checkpoint_to_disk(BerthCore *core, CoreGuest *guest);
 void core_checkpoint_begin_some(BerthCore *core);
 /* TASK's next is due. */
 void core_checkpoint_due(BerthCore *core, CoreTask *task);
+/* One that is due and has not begun is not wanted any more. */
+void core_checkpoint_due_no_more(BerthCore *core, CoreTask *task);
 /* TASK runs, or its latest is done: when the next is due. */
 void core_checkpoint_arm(BerthCore *core, CoreTask *task);
 /* One is begun. */

@@ -29,7 +29,8 @@ typedef enum {
     BERTH_GUEST_RUNNING = 2,   /* the command runs */
     BERTH_GUEST_STOPPING = 3,  /* STOP is in flight, or its effect */
     BERTH_GUEST_RELEASING = 4, /* RELEASE is in flight; the outcome is decided */
-    BERTH_GUEST_FENCING = 5,   /* FENCE is in flight; its node is lost, or it has left that */
+    BERTH_GUEST_FENCING =
+        5, /* FENCE is in flight; its node is lost, or it has left that, or may have */
 } BerthGuestPhase;
 
 /* What is being done to a running guest. One thing at a time; cleared by its result. */

@@ -111,8 +111,11 @@ gboolean core_set_checkpoint_every(BerthCore *core, const CoreAsk *ask, gint64 e
         return FALSE;
     job->checkpoint_every_usec = every_usec;
     core_emit_job_changed(core, job);
-    for (guint32 i = 0; i < job->n_tasks; i++)
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        if (every_usec == 0)
+            core_checkpoint_due_no_more(core, job->tasks[i]);
         core_checkpoint_arm(core, job->tasks[i]);
+    }
     return TRUE;
 }
 

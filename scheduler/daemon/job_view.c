@@ -237,6 +237,10 @@ void berth_job_view_hide(BerthDaemon *daemon, const BerthRpcIdentity *who, Berth
         berth__job_spec__free_unpacked(job->spec, NULL);
         job->spec = NULL;
     }
+    if (job->checkpoint_policy) {
+        berth__checkpoint_policy__free_unpacked(job->checkpoint_policy, NULL);
+        job->checkpoint_policy = NULL;
+    }
     berth_job_requests_drop(job);
     for (gsize i = 0; i < job->n_tasks; i++)
         hide_details(job, job->tasks[i]);

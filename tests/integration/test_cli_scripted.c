@@ -265,7 +265,7 @@ static void on_set_checkpoint_every(Berth__Jobs_Service *service,
                                     const Berth__CheckpointEveryRequest *request,
                                     Berth__JobReply_Closure closure, void *closure_data)
 {
-    assert_int_equal(request->every_sec, 1800);
+    assert_true(request->every_sec == 1800 || request->every_sec == 0);
     take_reason(service, "SetCheckpointEvery", request->reason, BERTH_RPC_CALL(closure_data));
 }
 
@@ -513,6 +513,7 @@ static void every_change_says_why(void **state)
         {"resize", "--vcpus", "2", "42"},
         {"checkpoint", "42"},
         {"checkpoint", "--every", "30m", "42"},
+        {"checkpoint", "--every", "never", "42"},
         {"checkpoint", "rm", "42", "1"},
         {"restore", "42"},
     };
@@ -535,6 +536,23 @@ static void every_change_says_why(void **state)
     }
 }
 
+static void how_often_to_save_is_said_in_words(void **state)
+{
+    static const struct {
+        const char *every, *wait, *why;
+    } cases[] = {{"0", NULL, "try 30m, or never"},
+                 {"often", NULL, "--every: "},
+                 {"30m", "--wait", "leave out --wait or --every"}};
+    Script *script = *state;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        const char *const words[] = {"checkpoint",   "42",          "--every",
+                                     cases[i].every, cases[i].wait, NULL};
+        g_autoptr(CliProcess) cli = cli_start(script->daemon.socket, words, NULL);
+        assert_cli_status(cli, 2);
+        assert_contains(cli_err(cli), cases[i].why);
+    }
+}
+
 #define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
 
 int main(void)
@@ -551,6 +569,7 @@ int main(void)
         SCRIPTED(wait_for_ended_job_waits_for_its_output),
         SCRIPTED(why_of_a_job_that_starts_meanwhile_is_of_one_moment),
         SCRIPTED(every_change_says_why),
+        SCRIPTED(how_often_to_save_is_said_in_words),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -281,8 +281,10 @@ static void check_due(World *world, const Change *change)
         change->old.record.checkpoint_wanted == BERTH_REASON_CHECKPOINT_DUE)
         return;
     gint64 every_usec = job->job.checkpoint_every_usec;
+    gint64 from_usec =
+        MAX(change->old.record.checkpoint_usec, change->old.record.checkpoint_missed_usec);
     CHECK(world, every_usec > 0, change->job);
-    CHECK(world, world->now_usec >= change->old.record.checkpoint_usec + every_usec, change->job);
+    CHECK(world, world->now_usec >= MAX(from_usec, now->start_usec) + every_usec, change->job);
 }
 
 /* Each task is reported once. */

@@ -82,6 +82,11 @@ static void set_every(World *world, guint64 number)
     if (!ok || dies)
         return;
     CHECK(world, event.request.checkpoint_every_usec == 0 || can_be_saved(world, job), number);
+    for (guint32 i = 0; i < job->n_tasks && event.request.checkpoint_every_usec == 0; i++)
+        CHECK(world,
+              job->tasks[i].record.checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE ||
+                  job->tasks[i].record.checkpoint_open != 0,
+              number);
     world_note(world, event.request.checkpoint_every_usec > 0 ? "saved every" : "saved no more");
 }
 

@@ -257,6 +257,16 @@ static void how_often_is_changed_while_it_runs(void **state)
               "released 1.1\n"
               "next never\n");
     run_timed("node 1 4 1000\n"
+              "submit 1 limit=10000 every=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "freeze 1 -> FREEZE 1.1@1\n"
+              "frozen 1.1\n"
+              "at 100\n"
+              "timer\n" /* it is saved when it goes on */
+              "checkpoint-every 1\n"
+              "thaw 1 -> THAW 1.1@1\n"
+              "thawed 1.1\n");
+    run_timed("node 1 4 1000\n"
               "submit 1 limit=10000 -> START 1.1@1\n"
               "checkpoint-every 1 every=30 ! cannot be checkpointed\n"
               "checkpoint-every 1\n");

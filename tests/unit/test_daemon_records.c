@@ -873,6 +873,25 @@ static void ranges_beside_a_message_are_those_of_the_set(void **state)
     assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "the tasks");
 }
 
+/* What was asked for since it was submitted stands for what was asked for then, also if that is "never". */
+static void job_to_core_has_the_policy_of_its_record(void **state)
+{
+    Berth__Job job = BERTH__JOB__INIT;
+    Berth__JobSpec spec = BERTH__JOB_SPEC__INIT;
+    Berth__CheckpointPolicy policy = BERTH__CHECKPOINT_POLICY__INIT;
+    BerthCoreJob core;
+    spec.checkpoint_every_sec = 3600;
+    berth_record_job_to_core(&job, &spec, NULL, NULL, 0, &core);
+    assert_int_equal(core.checkpoint_every_usec, 3600 * (gint64)G_USEC_PER_SEC);
+    job.checkpoint_policy = &policy;
+    policy.every_sec = 1800;
+    berth_record_job_to_core(&job, &spec, NULL, NULL, 0, &core);
+    assert_int_equal(core.checkpoint_every_usec, 1800 * (gint64)G_USEC_PER_SEC);
+    policy.every_sec = 0;
+    berth_record_job_to_core(&job, &spec, NULL, NULL, 0, &core);
+    assert_int_equal(core.checkpoint_every_usec, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -888,6 +907,7 @@ int main(void)
         cmocka_unit_test(exit_to_core_keeps_what_matters),
         cmocka_unit_test(node_to_core_has_cells_and_place),
         cmocka_unit_test(job_to_core_has_units_right),
+        cmocka_unit_test(job_to_core_has_the_policy_of_its_record),
         cmocka_unit_test(roll_up_takes_the_leading_task),
         cmocka_unit_test(job_table_counts_until_finished),
         cmocka_unit_test(job_that_waits_rests_and_is_as_it_was),

@@ -655,6 +655,65 @@ static void move_begins_when_none_of_an_agent_before_us_is_known(void **state)
     await_left(fixture, TRUE);
 }
 
+/* One that stands still for that move is not let go, whatever it is to be, before libvirt says that nothing moves it. */
+static void guest_that_may_be_moving_is_not_let_go(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer leaves = {0}, thaws = {0};
+    agent_fixture_add_guest(fixture);
+    fake_hypervisor_set_frozen(fixture->hypervisor, &agent_fixture_id);
+    fixture->hypervisor->migration.is_under_way = TRUE;
+    fixture->hypervisor->failing_looks = 1;
+    agent_fixture_start(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    begin_to_leave(fixture, &leaves);
+    berth_guest_freeze(guest, FALSE, on_answer, &thaws);
+    run_until(leaves.is_given);
+    assert_int_equal(leaves.code, BERTH_ERROR_UNAVAILABLE);
+    agent_fixture_pass(20);
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    run_until(!guest->may_be_moving);
+    assert_true(berth_guest_is_leaving(guest));
+    assert_int_equal(fixture->hypervisor->resumes, 0);
+    fixture->hypervisor->migration.is_under_way = FALSE;
+    run_until(thaws.is_given);
+    assert_int_equal(thaws.code, 0);
+}
+
+/* It was called off while nobody knew whether there is another one. */
+static void move_that_was_called_off_before_it_began_does_not_begin(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer leaves = {0}, stays = {0};
+    agent_fixture_add_guest(fixture);
+    fixture->hypervisor->holds_looks = TRUE;
+    agent_fixture_start(fixture);
+    run_until(fixture->hypervisor->held_look != NULL);
+    begin_to_leave(fixture, &leaves);
+    berth_guest_leave_not(agent_fixture_guest(fixture), FALSE, on_answer, &stays);
+    fake_hypervisor_let_look(fixture->hypervisor);
+    run_until(leaves.is_given && stays.is_given);
+    assert_int_equal(leaves.code, BERTH_ERROR_CANCELLED);
+    assert_int_equal(fixture->hypervisor->suspends + fixture->hypervisor->moves, 0);
+}
+
+static void guest_that_is_not_to_be_found_when_it_is_to_leave_has_left(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_add_guest(fixture);
+    fixture->hypervisor->failing_looks = 1;
+    agent_fixture_start(fixture);
+    begin_to_leave(fixture, &answer);
+    run_until(answer.is_given);
+    Answer again = {0};
+    fake_hypervisor_remove(fixture->hypervisor, &agent_fixture_id);
+    begin_to_leave(fixture, &again);
+    run_until(again.is_given);
+    assert_int_equal(again.code, 0);
+    await_left(fixture, TRUE);
+}
+
 static void guest_of_which_libvirt_does_not_say_whether_it_moves_stays_until_it_does(void **state)
 {
     AgentFixture *fixture = *state;
@@ -940,6 +999,9 @@ int main(void)
         TEST(move_of_an_agent_before_us_is_followed),
         TEST(move_of_an_agent_before_us_is_followed_by_who_was_asked_before_that_was_known),
         TEST(move_begins_when_none_of_an_agent_before_us_is_known),
+        TEST(guest_that_may_be_moving_is_not_let_go),
+        TEST(move_that_was_called_off_before_it_began_does_not_begin),
+        TEST(guest_that_is_not_to_be_found_when_it_is_to_leave_has_left),
         TEST(guest_of_which_libvirt_does_not_say_whether_it_moves_stays_until_it_does),
         TEST(move_of_an_agent_before_us_that_fails_is_asked_for_again),
         TEST(move_of_an_agent_before_us_is_called_off),
