@@ -31,6 +31,8 @@ static void fill_hold(JobRequest *request, guint64 job, const BerthRanges *tasks
     berth__hold_request__init(&request->hold);
     request->hold.job = job;
     request->hold.reason = reason;
+    request->hold.tasks = tasks->ranges;
+    request->hold.n_tasks = tasks->n;
 }
 
 static void fill_release(JobRequest *request, guint64 job, const BerthRanges *tasks, char *reason)
@@ -38,6 +40,8 @@ static void fill_release(JobRequest *request, guint64 job, const BerthRanges *ta
     berth__release_request__init(&request->release);
     request->release.job = job;
     request->release.reason = reason;
+    request->release.tasks = tasks->ranges;
+    request->release.n_tasks = tasks->n;
 }
 
 static gboolean ask_each(BerthCli *cli, const GArray *jobs, const char *method, FillFunc fill,
@@ -101,9 +105,8 @@ static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *met
         BERTH_CLI_REASON(&reason),
         {"json", 0, 0, G_OPTION_ARG_NONE, &cli->json, "Print each job as JSON", NULL},
         {NULL}};
-    if (!berth_cli_parse(&argc, &argv, entries,
-                         fill == fill_cancel ? "JOB[[INDICES]]... | --all" : "JOB... | --all",
-                         description, NULL, out_status, error))
+    if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]... | --all", description, NULL,
+                         out_status, error))
         return FALSE;
     char *why = reason != NULL ? reason : (char *)protobuf_c_empty_string;
     if (berth_selection_is_made(&selection))
@@ -112,10 +115,7 @@ static gboolean job_action(BerthCli *cli, int argc, char **argv, const char *met
                                                 "and not both")
                         : ask_selected(cli, &selection, method, fill, why, out_status, error);
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
-    /* Holds are of a job and not of tasks. */
-    return jobs != NULL &&
-           (fill == fill_cancel || berth_cli_check_whole(jobs, out_status, error)) &&
-           ask_each(cli, jobs, method, fill, why, out_status, error);
+    return jobs != NULL && ask_each(cli, jobs, method, fill, why, out_status, error);
 }
 
 gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
@@ -131,11 +131,15 @@ gboolean berth_cli_cancel(BerthCli *cli, int argc, char **argv, int *out_status,
 gboolean berth_cli_hold(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     return job_action(cli, argc, argv, "Hold", fill_hold,
-                      "A held job stays pending until `berth release`.", out_status, error);
+                      "A held job stays pending until `berth release`. JOB[0-9,20] names tasks "
+                      "of an array: those\nof them that wait.",
+                      out_status, error);
 }
 
 gboolean berth_cli_release(BerthCli *cli, int argc, char **argv, int *out_status, GError **error)
 {
     return job_action(cli, argc, argv, "Release", fill_release,
-                      "What an operator holds, only an operator releases.", out_status, error);
+                      "What an operator holds, only an operator releases. JOB[0-9,20] names tasks "
+                      "of an array; of a\njob that is held as a whole, the others stay held.",
+                      out_status, error);
 }

@@ -351,6 +351,13 @@ static const char *hold_note(const Berth__Job *job, Berth__JobState state)
     return job->held_by_operator ? " (held by an operator)" : job->held ? " (held)" : "";
 }
 
+static void print_held(Berth__IndexRange *const *ranges, size_t n_ranges, const char *by)
+{
+    g_autofree char *tasks = berth_ranges_format(ranges, n_ranges, RANGES_WIDTH);
+    if (n_ranges > 0)
+        berth_print_fieldf("Held", "%s%s", tasks, by);
+}
+
 static void print_array(const Berth__Job *job)
 {
     const Berth__JobArray *array = job->array;
@@ -365,6 +372,8 @@ static void print_array(const Berth__Job *job)
                            array->running_max == 1 ? "" : "s");
     berth_print_field("Now", counts);
     berth_print_field("Not started", unstarted);
+    print_held(job->held_tasks, job->n_held_tasks, "");
+    print_held(job->held_tasks_by_operator, job->n_held_tasks_by_operator, ", by an operator");
 }
 
 static void print_open(const Berth__Job *job, const Berth__Task *task)

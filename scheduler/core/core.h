@@ -202,6 +202,11 @@ typedef struct {
     gboolean has_indices;
     const BerthIndexRange *indices;
     gsize n_indices;
+    /* Of an array: those that are held by themselves, beside HELD. Copied. */
+    const BerthIndexRange *tasks_held_by_user;
+    gsize n_held_by_user;
+    const BerthIndexRange *tasks_held_by_operator;
+    gsize n_held_by_operator;
     gboolean has_failed; /* put back: one of its tasks has ended otherwise than COMPLETED */
     guint32 account;     /* see ACCOUNT_SET */
     guint32 qos;         /* see QOS_SET */

@@ -2,6 +2,7 @@
 /* Owns the answer to "why does it wait": computed when asked, from what the latest pass left. */
 #include "scheduler/core/class.h"
 #include "scheduler/core/fit.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/order_tree.h"
 
@@ -38,8 +39,8 @@ BerthReason berth_core_pending_reason(BerthCore *core, guint64 number, guint32 i
         return BERTH_REASON_NONE;
     if (record.state != BERTH_JOB_PENDING)
         return record.reason;
-    if (job->held)
-        return core_job_hold_reason(job);
+    if (core_hold_reason(job, index) != BERTH_REASON_NONE)
+        return core_hold_reason(job, index);
     if (core->storage_down)
         return BERTH_REASON_STORAGE_UNAVAILABLE;
     const CoreTask *task = core_job_task(job, index);

@@ -6,6 +6,7 @@
 #include "scheduler/core/cells.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/look.h"
 #include "scheduler/core/loss.h"
@@ -45,8 +46,6 @@ gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_j
         .time_limit_usec = shape->time_limit_usec,
         .stop_grace_usec = job->stop_grace_usec,
         .priority = shape->priority,
-        .held = job->held,
-        .held_by_operator = job->held_by_operator,
         .no_requeue = job->no_requeue,
         .submit_usec = job->submit_usec,
         .nodes = shape->nodes,
@@ -55,6 +54,7 @@ gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_j
         .array_size = job->array_size,
         .array_throttle = job->throttle,
     };
+    core_hold_record(job, out_job);
     return TRUE;
 }
 
@@ -151,7 +151,7 @@ static gsize job_bytes(const CoreJob *job)
     gsize bytes = sizeof *job + places * sizeof job->tasks[0];
     if (job->fresh != NULL)
         bytes += sizeof(BerthIndexRange) * berth_index_set_n_ranges(job->fresh);
-    bytes += core_depend_job_bytes(job);
+    bytes += core_depend_job_bytes(job) + core_hold_job_bytes(job);
     if (job->returned != NULL)
         bytes += sizeof *job->returned + job->returned->allocated * sizeof job->returned->links[0];
     for (guint32 i = 0; i < job->n_tasks; i++)

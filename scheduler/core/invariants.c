@@ -5,6 +5,7 @@
 #include "scheduler/core/effects.h"
 #include "scheduler/core/fit.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/nodes.h"
 #include "scheduler/core/order_tree.h"
@@ -62,10 +63,10 @@ static void check_waits_somewhere(const CoreTask *task)
     gboolean waits = record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE;
     gboolean backs_off = core_heap_has(&task->timer.link);
     gboolean is_returned = core_heap_has(&task->returned);
-    CHECK(!is_returned || (waits && !task->job->held), "job %" G_GUINT64_FORMAT, record->job);
+    gboolean is_held = core_hold_reason(task->job, record->task) != BERTH_REASON_NONE;
+    CHECK(!is_returned || (waits && !is_held), "job %" G_GUINT64_FORMAT, record->job);
     if (waits)
-        CHECK(is_returned + backs_off + task->job->held == 1, "job %" G_GUINT64_FORMAT,
-              record->job);
+        CHECK(is_returned + backs_off + is_held == 1, "job %" G_GUINT64_FORMAT, record->job);
     if (record->state == BERTH_JOB_PENDING)
         CHECK(record->start_usec == 0 && record->end_usec == 0, "job %" G_GUINT64_FORMAT,
               record->job);
@@ -272,6 +273,7 @@ static void check_job(const BerthCore *core, const CoreJob *job)
     if (job->returned != NULL)
         check_heap(job->returned);
     CHECK(job->throttle == 0 || active <= job->throttle, "job %" G_GUINT64_FORMAT, job->id);
+    CHECK(core_hold_is_consistent(job), "job %" G_GUINT64_FORMAT, job->id);
     CHECK(core_heap_has(&job->waiting) == (core_job_n_startable(job) > 0), "job %" G_GUINT64_FORMAT,
           job->id);
 }

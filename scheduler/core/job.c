@@ -9,6 +9,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/depend.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/owner.h"
 
@@ -32,6 +33,7 @@ static void job_free(gpointer data)
     CoreJob *job = data;
     g_clear_pointer(&job->fresh, berth_index_set_free);
     core_depend_clear_job(job);
+    core_hold_clear_job(job);
     for (guint32 i = 0; i < job->n_tasks; i++)
         task_free(job->tasks[i]);
     g_free(job->tasks);
@@ -123,25 +125,17 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source, gboolean is_r
     job->throttle = source->array_throttle;
     job->checkpoint_every_usec = source->checkpoint_every_usec;
 
-    job->held = source->held != FALSE;
-    job->held_by_operator = source->held && source->held_by_operator;
     job->no_requeue = source->no_requeue != FALSE;
     job->has_failed = source->has_failed != FALSE;
     g_hash_table_add(core->jobs, job);
     core_depend_add(core, job, source, is_restored);
+    core_hold_add(job, source);
     return job;
 }
 
 CoreJob *core_job_get(const BerthCore *core, guint64 job)
 {
     return g_hash_table_lookup(core->jobs, &job);
-}
-
-BerthReason core_job_hold_reason(const CoreJob *job)
-{
-    if (!job->held)
-        return BERTH_REASON_NONE;
-    return job->held_by_operator ? BERTH_REASON_HELD_BY_OPERATOR : BERTH_REASON_HELD_BY_USER;
 }
 
 CoreSize core_job_start_size(const BerthCore *core, const CoreJob *job, const CoreTask *task)
@@ -173,6 +167,20 @@ gboolean core_job_next_fresh(const CoreJob *job, guint32 from, guint32 *out_inde
     return from == 0 && job->next == 0;
 }
 
+/* NULL: it is no array. */
+static const BerthIndexSet *open_of(const CoreJob *job)
+{
+    const BerthIndexSet *open = core_hold_open(job);
+    open = open != NULL ? open : core_depend_open(job);
+    return open != NULL ? open : job->fresh;
+}
+
+static void find_next(CoreJob *job)
+{
+    if (!berth_index_set_next(open_of(job), 0, &job->next))
+        berth_index_set_next(job->fresh, 0, &job->next);
+}
+
 void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
 {
     if (job->fresh == NULL) {
@@ -181,14 +189,8 @@ void core_job_take_fresh(CoreJob *job, BerthIndexRange range)
     }
     berth_index_set_remove(job->fresh, range);
     core_depend_take(job, range);
-    core_job_opened(job);
-}
-
-/* NULL: it is no array. */
-static const BerthIndexSet *open_of(const CoreJob *job)
-{
-    const BerthIndexSet *open = core_depend_open(job);
-    return open != NULL ? open : job->fresh;
+    core_hold_take(job, range);
+    find_next(job);
 }
 
 guint32 core_job_n_open(const CoreJob *job)
@@ -205,8 +207,8 @@ gboolean core_job_is_open(const CoreJob *job, guint32 index)
 
 void core_job_opened(CoreJob *job)
 {
-    if (!berth_index_set_next(open_of(job), 0, &job->next))
-        berth_index_set_next(job->fresh, 0, &job->next);
+    core_hold_renew(job);
+    find_next(job);
 }
 
 /* --- tasks ---------------------------------------------------------------------------------- */
@@ -241,7 +243,7 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index)
     task->record = (BerthCoreTask){.job = job->id,
                                    .task = index,
                                    .state = BERTH_JOB_PENDING,
-                                   .reason = core_job_hold_reason(job)};
+                                   .reason = core_hold_reason(job, index)};
     task->job = job;
     task->timer.kind = CORE_TIMER_TASK;
     task->checkpoint_timer.kind = CORE_TIMER_CHECKPOINT;
@@ -282,7 +284,7 @@ gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *o
     *out_record = (BerthCoreTask){.job = job->id,
                                   .task = index,
                                   .state = BERTH_JOB_PENDING,
-                                  .reason = core_job_hold_reason(job)};
+                                  .reason = core_hold_reason(job, index)};
     return TRUE;
 }
 
@@ -293,6 +295,16 @@ CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id)
     if (task == NULL || id->guest >= task->n_guests || id->epoch != task->record.epoch)
         return NULL;
     return &task->guests[id->guest];
+}
+
+gboolean core_job_has_pending(const CoreJob *job)
+{
+    if (core_job_n_fresh(job) > 0)
+        return TRUE;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (job->tasks[i]->record.state == BERTH_JOB_PENDING)
+            return TRUE;
+    return FALSE;
 }
 
 guint32 core_job_n_returned(const CoreJob *job)

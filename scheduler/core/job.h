@@ -14,8 +14,6 @@ gboolean core_job_check_indices(const BerthCoreJob *job);
 /* Makes JOB known, with tasks that never ran. Its number is new. IS_RESTORED: it is put back, with what it still waits for. */
 CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *job, gboolean is_restored);
 CoreJob *core_job_get(const BerthCore *core, guint64 job); /* NULL = unknown */
-/* HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
-BerthReason core_job_hold_reason(const CoreJob *job);
 
 /* Its tasks that never started: how many there are, whether INDEX is one, the first from FROM on (FALSE: there is
  * none), and that those of RANGE are none any more. */
@@ -23,7 +21,7 @@ guint32 core_job_n_fresh(const CoreJob *job);
 gboolean core_job_is_fresh(const CoreJob *job, guint32 index);
 gboolean core_job_next_fresh(const CoreJob *job, guint32 from, guint32 *out_index);
 void core_job_take_fresh(CoreJob *job, BerthIndexRange range);
-/* Of these, those that need not wait for a task of another array: how many there are, whether INDEX is one, and that this has
+/* Of these, those that are not held and need not wait for a task of another array: how many there are, whether INDEX is one, and that this has
  * changed. */
 guint32 core_job_n_open(const CoreJob *job);
 gboolean core_job_is_open(const CoreJob *job, guint32 index);
@@ -37,6 +35,8 @@ CoreTask *core_job_add_task(CoreJob *job, guint32 index);
 gboolean core_job_get_record(const CoreJob *job, guint32 index, BerthCoreTask *out_record);
 /* The guest in its present life; NULL = unknown, or of another epoch. */
 CoreGuest *core_guest_get(const BerthCore *core, const BerthGuestId *id);
+/* A task of it is PENDING. */
+gboolean core_job_has_pending(const CoreJob *job);
 /* TASK waits to start again, or no longer does; so many of JOB do. */
 void core_job_return(CoreTask *task);
 void core_job_return_no_more(CoreTask *task);

@@ -190,6 +190,10 @@ static const List submitted_lists[] = {
     POINTED("dependencies", submitted.dependencies, submitted.n_dependencies, BerthCoreDependency,
             dependency_members),
     POINTED("indices", submitted.indices, submitted.n_indices, BerthIndexRange, index_members),
+    POINTED("held-tasks", submitted.tasks_held_by_user, submitted.n_held_by_user, BerthIndexRange,
+            index_members),
+    POINTED("held-tasks-by-operator", submitted.tasks_held_by_operator,
+            submitted.n_held_by_operator, BerthIndexRange, index_members),
     POINTED("completed", submitted.completed, submitted.n_completed, BerthTaskRange,
             completed_members)};
 static const List joined_lists[] = {

@@ -278,74 +278,6 @@ void core_end_hopeless(BerthCore *core, CoreJob *job, BerthIndexRange tasks)
     cancel_fresh(core, job, &(CoreAsk){.job = job->id, .tasks = tasks}, &never);
 }
 
-static gboolean has_pending(const CoreJob *job)
-{
-    if (core_job_n_fresh(job) > 0)
-        return TRUE;
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (job->tasks[i]->record.state == BERTH_JOB_PENDING)
-            return TRUE;
-    return FALSE;
-}
-
-/* HELD has changed: tells all tasks that are not running, or the first if all are. */
-static void apply_hold(BerthCore *core, CoreJob *job)
-{
-    for (guint32 i = 0; i < job->n_tasks; i++) {
-        CoreTask *task = job->tasks[i];
-        if (task->record.state != BERTH_JOB_PENDING)
-            continue;
-        task->record.reason = core_job_hold_reason(job);
-        if (task->record.phase == BERTH_GUEST_NONE) {
-            core_task_wait_no_more(core, task);
-            core_task_wait(core, task);
-        }
-        core_emit_changed(core, task);
-    }
-    if (!has_pending(job))
-        core_emit_changed(core, job->tasks[0]);
-    core_emit_job_changed(core, job);
-    core_order_update(core, job);
-}
-
-gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
-{
-    CoreJob *job = core_get_unfinished(core, ask, error);
-    if (job == NULL)
-        return FALSE;
-    if (!has_pending(job)) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " does not wait: only waiting jobs can be held",
-                    ask->job);
-        return FALSE;
-    }
-    if (job->held && (job->held_by_operator || !ask->by_operator))
-        return TRUE;
-    job->held = TRUE;
-    job->held_by_operator = ask->by_operator != FALSE;
-    apply_hold(core, job);
-    return TRUE;
-}
-
-gboolean core_release(BerthCore *core, const CoreAsk *ask, GError **error)
-{
-    CoreJob *job = core_get_unfinished(core, ask, error);
-    if (job == NULL)
-        return FALSE;
-    if (!job->held)
-        return TRUE;
-    if (job->held_by_operator && !ask->by_operator) {
-        g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
-                    "job %" G_GUINT64_FORMAT " is held by an operator, who alone can release it",
-                    ask->job);
-        return FALSE;
-    }
-    job->held = FALSE;
-    job->held_by_operator = FALSE;
-    apply_hold(core, job);
-    return TRUE;
-}
-
 /* --- freeze, thaw --------------------------------------------------------------------------- */
 
 /* It has a guest, and that is not being ended or removed; or it stands still already, but not because it has no time
@@ -412,9 +344,10 @@ gboolean core_freeze(BerthCore *core, const CoreAsk *ask, gboolean to_disk, GErr
         return refuse_at_time_limit(job, "stands still", error);
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION, "job %" G_GUINT64_FORMAT " %s",
                 ask->job,
-                names_some(ask)    ? "has no running task among those that are named"
-                : has_pending(job) ? "does not run: berth hold keeps a waiting job from starting"
-                                   : "is ending: there is nothing left to freeze");
+                names_some(ask) ? "has no running task among those that are named"
+                : core_job_has_pending(job)
+                    ? "does not run: berth hold keeps a waiting job from starting"
+                    : "is ending: there is nothing left to freeze");
     return FALSE;
 }
 

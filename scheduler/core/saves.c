@@ -6,6 +6,7 @@
 #include "scheduler/core/class.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/moves.h"
 #include "scheduler/core/order.h"
@@ -201,13 +202,14 @@ static CoreTask *only_on_disk(const CoreJob *job, const CoreAsk *ask, GError **e
 }
 
 /* Its job may run one more task, and starts are made. */
-static gboolean may_start(BerthCore *core, const CoreJob *job, CoreSize size, GError **error)
+static gboolean may_start(BerthCore *core, const CoreTask *task, CoreSize size, GError **error)
 {
+    const CoreJob *job = task->job;
     const CoreShape *shape = &job->class->shape;
     if (core->storage_down)
         return refuse(error, BERTH_ERROR_UNAVAILABLE, job->id,
                       "cannot start now: storage does not answer");
-    if (job->held)
+    if (core_hold_reason(job, task->record.task) != BERTH_REASON_NONE)
         return refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
                       "is held: berth release lets it start");
     if (job->throttle > 0 && job->n_active >= job->throttle)
@@ -226,7 +228,7 @@ gboolean core_saves_thaw_to(BerthCore *core, CoreJob *job, const CoreAsk *ask, g
     if (task == NULL)
         return FALSE;
     CoreSize size = core_job_start_size(core, job, task);
-    if (!may_start(core, job, size, error))
+    if (!may_start(core, task, size, error))
         return FALSE;
     gint64 left_usec = MAX(core_task_time_left_usec(core, task), 1);
     if (core_migrate_check_node(core, job, size, left_usec, handle, error) == NULL)

@@ -14,6 +14,7 @@ typedef struct CoreNode CoreNode;
 typedef struct CoreOwner CoreOwner;
 typedef struct CoreFamily CoreFamily;
 typedef struct CorePairs CorePairs;
+typedef struct CoreHolds CoreHolds;
 typedef struct CoreCells CoreCells;
 typedef struct CoreLoss CoreLoss;
 
@@ -164,12 +165,13 @@ struct CoreJob {
     guint32 n_forgotten;          /* of these, that are being forgotten */
     guint32 n_unmet;              /* dependencies, but AFTER_CORR */
     CorePairs *pairs;     /* depend.c: who of FRESH waits for one of another array; NULL = nobody */
+    CoreHolds *holds;     /* hold.c: who of an array is held by himself; NULL = nobody */
     CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
     guint64 name;         /* family, as submitted; 0 = none */
     CoreFamily *family;   /* depend.c; NULL = none, or it has ended */
     CoreHeapLink sibling; /* in family->jobs */
     CoreHeapLink waiting; /* in class->waiting: a task of it can start */
-    guint8 held : 1;
+    guint8 held : 1;      /* all of it */
     guint8 held_by_operator : 1;
     guint8 no_requeue : 1;
     guint8 is_singleton : 1; /* waits for its elder siblings */

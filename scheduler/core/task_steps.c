@@ -7,6 +7,7 @@
 #include "scheduler/core/depend.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
+#include "scheduler/core/hold.h"
 #include "scheduler/core/job.h"
 #include "scheduler/core/leaving.h"
 #include "scheduler/core/moves.h"
@@ -32,6 +33,8 @@ void core_step_finish(BerthCore *core, CoreTask *task, CoreOutcome outcome, gint
     record->end_usec =
         end_usec > 0 ? CLAMP(end_usec, MIN(record->start_usec, core->now_usec), core->now_usec)
                      : core->now_usec;
+    core_hold_ended(task->job,
+                    berth_index_range_of(record->task, record->rest_last, record->rest_step));
     core_emit_changed(core, task);
 }
 
@@ -403,13 +406,13 @@ void core_step_end_by_stop(BerthCore *core, CoreTask *task, gint64 end_usec)
 
 void core_task_wait(BerthCore *core, CoreTask *task)
 {
-    CoreJob *job = task->job;
-    if (!job->held && task->record.not_before_usec > core->now_usec) {
+    gboolean is_held = core_hold_reason(task->job, task->record.task) != BERTH_REASON_NONE;
+    if (!is_held && task->record.not_before_usec > core->now_usec) {
         core_timer_set(core, &task->timer, task->record.not_before_usec);
-    } else if (!job->held) {
+    } else if (!is_held) {
         core_job_return(task);
     }
-    core_order_update(core, job);
+    core_order_update(core, task->job);
 }
 
 void core_task_wait_no_more(BerthCore *core, CoreTask *task)

@@ -114,6 +114,33 @@ static gint64 checkpoint_every_usec(const Berth__Job *job, const Berth__JobSpec 
     return (gint64)every_sec * G_USEC_PER_SEC;
 }
 
+static BerthIndexSet *set_of(const BerthIndexRange *ranges, gsize n_ranges)
+{
+    BerthIndexSet *set = berth_index_set_new();
+    for (gsize i = 0; i < n_ranges; i++)
+        berth_index_set_add(set, ranges[i]);
+    return set;
+}
+
+void berth_record_set_holds(Berth__Job *job, const BerthCoreJob *held)
+{
+    g_autoptr(BerthIndexSet) by_user = set_of(held->tasks_held_by_user, held->n_held_by_user);
+    g_autoptr(BerthIndexSet) by_operator =
+        set_of(held->tasks_held_by_operator, held->n_held_by_operator);
+    job->held = held->held;
+    job->held_by_operator = held->held_by_operator;
+    berth_ranges_set(&job->held_tasks, &job->n_held_tasks, by_user);
+    berth_ranges_set(&job->held_tasks_by_operator, &job->n_held_tasks_by_operator, by_operator);
+}
+
+BerthIndexRange *berth_record_ranges(Berth__IndexRange *const *ranges, gsize n_ranges)
+{
+    BerthIndexRange *copies = g_new(BerthIndexRange, n_ranges + 1);
+    for (gsize i = 0; i < n_ranges; i++)
+        copies[i] = berth_range_of(ranges[i]);
+    return copies;
+}
+
 /* --- for the core -------------------------------------------------------------------------------- */
 
 /* The same on every host and in every release: what the core learnt of it is stored by this number.

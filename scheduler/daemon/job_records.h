@@ -15,7 +15,12 @@ Berth__Job *berth_record_new_job(guint64 number, const Berth__JobSpec *spec,
 /* It is checkpointed after so much running from now on, whatever its specification says; 0 = not by itself. */
 void berth_record_set_checkpoint_every(Berth__Job *job, gint64 every_usec);
 
-/* The job as the core needs it. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
+/* Who of it is held, as the core says. */
+void berth_record_set_holds(Berth__Job *job, const BerthCoreJob *held);
+/* RANGES of its record, one after the other. (transfer full) */
+BerthIndexRange *berth_record_ranges(Berth__IndexRange *const *ranges, gsize n_ranges);
+
+/* The job as the core needs it, but for those of its tasks that are held by themselves. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
  * that have never started, NULL of a plain job. */
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
                               const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,

@@ -52,15 +52,15 @@ static void jobs_cancel(Berth__Jobs_Service *service, const Berth__CancelRequest
 static void jobs_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
                       Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job, NULL, 0,
-                     request->reason, BERTH_RPC_CALL(closure_data));
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_HELD, request->job, request->tasks,
+                     request->n_tasks, request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_release(Berth__Jobs_Service *service, const Berth__ReleaseRequest *request,
                          Berth__JobReply_Closure closure, void *closure_data)
 {
-    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job, NULL, 0,
-                     request->reason, BERTH_RPC_CALL(closure_data));
+    berth_job_change(daemon_of(service), BERTH_EVENT_JOB_RELEASED, request->job, request->tasks,
+                     request->n_tasks, request->reason, BERTH_RPC_CALL(closure_data));
 }
 
 static void jobs_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *request,

@@ -149,6 +149,13 @@ static void restore_in_core(BerthDaemon *daemon, const Berth__Job *job, const Be
     g_autofree BerthCoreDependency *dependencies = berth_dependencies_to_core(spec);
     berth_record_job_to_core(job, spec, entry->unstarted, nodes, spec->n_nodes,
                              &restored.event.submitted);
+    g_autofree BerthIndexRange *by_user = berth_record_ranges(job->held_tasks, job->n_held_tasks);
+    g_autofree BerthIndexRange *by_operator =
+        berth_record_ranges(job->held_tasks_by_operator, job->n_held_tasks_by_operator);
+    restored.event.submitted.tasks_held_by_user = by_user;
+    restored.event.submitted.n_held_by_user = job->n_held_tasks;
+    restored.event.submitted.tasks_held_by_operator = by_operator;
+    restored.event.submitted.n_held_by_operator = job->n_held_tasks_by_operator;
     restored.event.submitted.dependencies = dependencies;
     restored.event.submitted.n_dependencies = spec->n_dependencies;
     restored.restored_job.tasks = tasks;

@@ -143,11 +143,23 @@ static void note_array(BerthTurn *turn, const BerthJobEntry *job)
         g_hash_table_add(turn->arrays, g_memdup2(&job->job->id, sizeof job->job->id));
 }
 
+/* Who has ended is held no more. */
+static void refresh_holds(const BerthEngine *engine, const BerthJobEntry *job)
+{
+    BerthCoreJob known = {.held = job->job->held, .held_by_operator = job->job->held_by_operator};
+    if (job->job->n_held_tasks + job->job->n_held_tasks_by_operator == 0)
+        return;
+    berth_core_get_job(engine->core, job->job->id, &known);
+    berth_record_set_holds(job->job, &known);
+}
+
 static void write_array(BerthTurn *turn, guint64 number)
 {
     const BerthJobEntry *job = berth_job_table_find(turn->engine->jobs, number);
-    if (job)
-        put_job(turn, job);
+    if (!job)
+        return;
+    refresh_holds(turn->engine, job);
+    put_job(turn, job);
 }
 
 void turn_write_arrays(BerthTurn *turn)
@@ -367,8 +379,7 @@ void turn_write_job(BerthTurn *turn, const BerthCoreEvent *event)
     BerthJobEntry *entry = berth_job_table_find(turn->engine->jobs, event->guest.job);
     if (!entry || !berth_core_get_job(turn->engine->core, event->guest.job, &job))
         return;
-    entry->job->held = job.held;
-    entry->job->held_by_operator = job.held_by_operator;
+    berth_record_set_holds(entry->job, &job);
     entry->job->time_limit_sec = (guint64)job.time_limit_usec / G_USEC_PER_SEC;
     if (event->kind == BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
         berth_record_set_checkpoint_every(entry->job, job.checkpoint_every_usec);

@@ -58,6 +58,8 @@ static void verbs_ask_for_the_tasks_that_are_named(void **state)
         {"restore 42", "Restore 42\n"},
         {"checkpoint rm 42 1", "RemoveCheckpoint 42\n"},
         {"hold 42", "Hold 42\n"},
+        {"hold 42[7]", "Hold 42[7]\n"},
+        {"release 42[0-9,20] 17", "Release 42[0-9,20]\nRelease 17\n"},
     };
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_asks(*state, cases[i][0], cases[i][1]);
@@ -90,8 +92,8 @@ static void verbs_of_one_task_refuse_several(void **state)
 
 static void verbs_of_whole_jobs_refuse_tasks(void **state)
 {
-    static const char *const cases[] = {"hold 42[7]", "release 42[0-9]", "extend --by 1h 42[7]",
-                                        "checkpoint --every 1h 42[7]", "events 42[7]"};
+    static const char *const cases[] = {"extend --by 1h 42[7]", "checkpoint --every 1h 42[7]",
+                                        "events 42[7]"};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++)
         assert_refused(*state, cases[i], 2, "of whole jobs: name it as 42");
 }

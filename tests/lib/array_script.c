@@ -221,6 +221,8 @@ static void reply_job(Berth__Jobs_Service *service, void *closure_data)
         reply_job(service, closure_data);                                                          \
     }
 NOTES_TASKS(cancel, Cancel)
+NOTES_TASKS(hold, Hold)
+NOTES_TASKS(release, Release)
 NOTES_TASKS(freeze, Freeze)
 NOTES_TASKS(thaw, Thaw)
 NOTES_TASKS(checkpoint, Checkpoint)
@@ -247,13 +249,6 @@ static void on_remove_checkpoint(Berth__Jobs_Service *service,
                                  Berth__JobReply_Closure closure, void *closure_data)
 {
     note_one(service, "RemoveCheckpoint", request->job, request->of_array, request->task);
-    reply_job(service, closure_data);
-}
-
-static void on_hold(Berth__Jobs_Service *service, const Berth__HoldRequest *request,
-                    Berth__JobReply_Closure closure, void *closure_data)
-{
-    note(service, "Hold", request->job, NULL, 0);
     reply_job(service, closure_data);
 }
 
@@ -331,6 +326,7 @@ int array_script_setup(void **state)
     script->jobs.cancel_migration = on_cancel_migration;
     script->jobs.resize = on_resize;
     script->jobs.hold = on_hold;
+    script->jobs.release = on_release;
     script->jobs.logs = on_logs;
     script->jobs.explain = on_explain;
     script->jobs.watch = on_watch;

@@ -83,7 +83,7 @@ static void check_new_start(World *world, const Job *job, const Task *task,
                             const BerthCoreAction *action)
 {
     check_open(world, job, task, action);
-    CHECK(world, !job->job.held, action->guest.job);
+    CHECK(world, model_hold(job, action->guest.task) == BERTH_REASON_NONE, action->guest.job);
     CHECK(world, model_dependencies_met(world, job, action->guest.task), action->guest.job);
     CHECK(world, !model_exceeds_limits(world, job, NULL), action->guest.job);
     if (has_plain_order(world))

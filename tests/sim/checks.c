@@ -190,7 +190,7 @@ static void check_dependencies(World *world, const Job *job)
             continue;
         BerthReason reason = berth_core_pending_reason(world->core, job->job.id, i);
         gboolean depends = !model_dependencies_met(world, job, i);
-        if (!job->job.held && !world->storage_is_down)
+        if (model_hold(job, i) == BERTH_REASON_NONE && !world->storage_is_down)
             CHECK(world, (reason == BERTH_REASON_DEPENDENCY) == depends, job->job.id);
     }
 }

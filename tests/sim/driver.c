@@ -90,6 +90,8 @@ static void end_rest(World *world, Job *job, guint32 first)
         CHECK(world, task->record.epoch == 0 && !task->is_over, job->job.id);
         CHECK(world, !berth_core_get_task(world->core, job->job.id, i, &known), job->job.id);
         keep_old(world, job, i);
+        job->held_by_user &= ~(1u << i);
+        job->held_by_operator &= ~(1u << i);
         task->record = *record;
         task->record.task = i;
         task->is_over = TRUE;
@@ -104,8 +106,10 @@ static void store_task(World *world, const BerthGuestId *id)
     keep_old(world, job, id->task);
     g_assert_true(berth_core_get_task(world->core, id->job, id->task, &task->record));
     g_assert_true(berth_core_get_job(world->core, id->job, &now));
-    job->job.held = now.held;
-    job->job.held_by_operator = now.held_by_operator;
+    if (berth_job_state_is_final(task->record.state)) {
+        job->held_by_user &= ~(1u << id->task);
+        job->held_by_operator &= ~(1u << id->task);
+    }
     job->job.time_limit_usec = now.time_limit_usec;
     for (guint32 i = 0; i < GUESTS_MAX; i++)
         if (!berth_core_get_guest(world->core, id->job, id->task, i, &task->guests[i]))
@@ -172,14 +176,29 @@ static void commit(World *world, const BerthCoreEffects *effects)
         store_prior(world, &g_array_index(effects->priors, BerthCorePrior, i));
 }
 
+static guint32 bits_of(const BerthIndexRange *ranges, gsize n_ranges)
+{
+    guint32 bits = 0;
+    for (gsize i = 0; i < n_ranges; i++)
+        for (guint32 k = ranges[i].first; k <= ranges[i].last; k += ranges[i].step)
+            bits |= 1u << k;
+    return bits;
+}
+
 /* What a request has changed of a job, and of none of its tasks. */
 static void store_policy(World *world, const BerthCoreEvent *event)
 {
     BerthCoreJob now;
-    if (event->kind != BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET)
+    if (event->kind != BERTH_EVENT_JOB_CHECKPOINT_EVERY_SET &&
+        event->kind != BERTH_EVENT_JOB_HELD && event->kind != BERTH_EVENT_JOB_RELEASED)
         return;
+    Job *job = world_job(world, event->guest.job);
     g_assert_true(berth_core_get_job(world->core, event->guest.job, &now));
-    world_job(world, event->guest.job)->job.checkpoint_every_usec = now.checkpoint_every_usec;
+    job->job.checkpoint_every_usec = now.checkpoint_every_usec;
+    job->job.held = now.held;
+    job->job.held_by_operator = now.held_by_operator;
+    job->held_by_user = bits_of(now.tasks_held_by_user, now.n_held_by_user);
+    job->held_by_operator = bits_of(now.tasks_held_by_operator, now.n_held_by_operator);
 }
 
 static void send_actions(World *world, const BerthCoreEffects *effects)

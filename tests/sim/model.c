@@ -330,6 +330,15 @@ static gboolean is_calm(const World *world)
     return TRUE;
 }
 
+BerthReason model_hold(const Job *job, guint32 index)
+{
+    if ((job->job.held && job->job.held_by_operator) || (job->held_by_operator >> index & 1) != 0)
+        return BERTH_REASON_HELD_BY_OPERATOR;
+    if (job->job.held || (job->held_by_user >> index & 1) != 0)
+        return BERTH_REASON_HELD_BY_USER;
+    return BERTH_REASON_NONE;
+}
+
 static gboolean wants_to_start(const World *world, const Job *job)
 {
     guint active = model_n_active(job);
@@ -339,7 +348,8 @@ static gboolean wants_to_start(const World *world, const Job *job)
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
         if (record->state == BERTH_JOB_PENDING && record->phase == BERTH_GUEST_NONE &&
-            model_dependencies_met(world, job, i) && record->not_before_usec <= world->now_usec)
+            model_hold(job, i) == BERTH_REASON_NONE && model_dependencies_met(world, job, i) &&
+            record->not_before_usec <= world->now_usec)
             return !model_exceeds_limits(world, job, record);
     }
     return FALSE;

@@ -193,6 +193,19 @@ static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean 
     return is_frozen;
 }
 
+/* Its user, of whom an operator's holds are not the only ones that there are. */
+static gboolean may_release(const Job *job, const BerthIndexRange *tasks)
+{
+    guint32 asked = 0;
+    if (job->job.held)
+        return !job->job.held_by_operator;
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (tasks->step == 0 ||
+            (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING))
+            asked |= 1u << i;
+    return (job->held_by_user & asked) != 0 || (job->held_by_operator & asked) == 0;
+}
+
 static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndexRange *tasks,
                            gboolean by_operator)
 {
@@ -203,9 +216,8 @@ static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndex
     if (kind == BERTH_EVENT_JOB_THAW_WANTED)
         return may_thaw(job, tasks, by_operator);
     if (kind == BERTH_EVENT_JOB_HELD)
-        return has_pending(job, &all_tasks);
-    return kind != BERTH_EVENT_JOB_RELEASED || !job->job.held || !job->job.held_by_operator ||
-           by_operator;
+        return has_pending(job, tasks);
+    return kind != BERTH_EVENT_JOB_RELEASED || by_operator || may_release(job, tasks);
 }
 
 /* What was asked for is in the records, whatever is being done to the guests now. */
@@ -227,14 +239,40 @@ static void check_freeze(World *world, const Job *job, const BerthIndexRange *ta
 static BerthIndexRange choose_tasks(World *world, const Job *job, BerthEventKind kind)
 {
     BerthIndexRange tasks = {0};
-    if (job->n_tasks == 1 || !world_chance(world, 40) || kind == BERTH_EVENT_JOB_HELD ||
-        kind == BERTH_EVENT_JOB_RELEASED)
+    if (job->n_tasks == 1 || !world_chance(world, 40))
         return tasks;
     tasks.first = world_pick(world, job->n_tasks);
     tasks.last = tasks.first + world_pick(world, TASKS_MAX);
     tasks.step = 1 + world_pick(world, 3);
-    world_note(world, "some tasks");
+    world_note(world, kind == BERTH_EVENT_JOB_HELD       ? "some held"
+                      : kind == BERTH_EVENT_JOB_RELEASED ? "some released"
+                                                         : "some tasks");
     return tasks;
+}
+
+/* BEFORE: who was held. Those that were not asked for, and wait, are as they were. */
+static void check_hold(World *world, const Job *job, const BerthIndexRange *tasks, gboolean is_held,
+                       gboolean by_operator, const BerthReason *before)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        BerthReason now = model_hold(job, i);
+        if (job->tasks[i].record.state != BERTH_JOB_PENDING)
+            continue;
+        if (!is_asked(tasks, i))
+            CHECK(world, now == before[i], job->job.id);
+        else if (is_held)
+            CHECK(world,
+                  now == (by_operator || before[i] == BERTH_REASON_HELD_BY_OPERATOR
+                              ? BERTH_REASON_HELD_BY_OPERATOR
+                              : BERTH_REASON_HELD_BY_USER),
+                  job->job.id);
+        else
+            CHECK(world,
+                  now == (by_operator || before[i] != BERTH_REASON_HELD_BY_OPERATOR
+                              ? BERTH_REASON_NONE
+                              : BERTH_REASON_HELD_BY_OPERATOR),
+                  job->job.id);
+    }
 }
 
 static void ask(World *world, BerthEventKind kind, guint64 number, BerthIndexRange tasks,
@@ -246,14 +284,15 @@ static void ask(World *world, BerthEventKind kind, guint64 number, BerthIndexRan
     BerthCoreEvent event = {.kind = kind, .guest = {.job = number}};
     event.request.by_operator = by_operator;
     event.request.tasks = tasks;
+    BerthReason before[TASKS_MAX];
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        before[i] = model_hold(job, i);
     gboolean ok = driver_handle(world, &event);
     CHECK(world, ok == allowed, number);
     if (!ok || dies)
         return;
-    if (kind == BERTH_EVENT_JOB_HELD)
-        CHECK(world, job->job.held && (!by_operator || job->job.held_by_operator), number);
-    if (kind == BERTH_EVENT_JOB_RELEASED)
-        CHECK(world, !job->job.held, number);
+    if (kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED)
+        check_hold(world, job, &tasks, kind == BERTH_EVENT_JOB_HELD, by_operator, before);
     if (kind == BERTH_EVENT_JOB_CANCELLED)
         CHECK(world, !has_pending(job, &tasks), number);
     if (kind == BERTH_EVENT_JOB_FREEZE_WANTED || kind == BERTH_EVENT_JOB_THAW_WANTED)

@@ -52,6 +52,15 @@ static gsize choose_tasks(const Job *job, BerthCoreJob *restored, BerthCoreTask 
     return n_records;
 }
 
+static gsize list_bits(guint32 bits, BerthIndexRange *out_ranges)
+{
+    gsize n = 0;
+    for (guint32 i = 0; i < TASKS_MAX; i++)
+        if ((bits >> i & 1) != 0)
+            out_ranges[n++] = (BerthIndexRange){i, i, 1};
+    return n;
+}
+
 /* What has become of those that are not restored is known to the store alone. */
 static void restore_job(World *world, Job *job)
 {
@@ -69,6 +78,11 @@ static void restore_job(World *world, Job *job)
     BerthTaskRange completed[COMPLETED_MAX];
     model_name_completed(world, job, &restored, completed);
     gsize n_records = choose_tasks(job, &restored, records, fresh);
+    BerthIndexRange by_user[TASKS_MAX], by_operator[TASKS_MAX];
+    restored.tasks_held_by_user = by_user;
+    restored.n_held_by_user = list_bits(job->held_by_user, by_user);
+    restored.tasks_held_by_operator = by_operator;
+    restored.n_held_by_operator = list_bits(job->held_by_operator, by_operator);
     berth_core_restore_job(world->core, &restored, records, n_records);
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (job->tasks[i].record.phase != BERTH_GUEST_NONE)

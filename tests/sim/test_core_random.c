@@ -104,6 +104,8 @@ static const char *const covered[] = {
     "pressure",
     "array",
     "some tasks",
+    "some held",
+    "some released",
     "drain",
     "cordon",
     "emptied",

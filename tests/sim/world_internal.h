@@ -83,8 +83,9 @@ typedef struct {
     BerthCoreDependency dependencies[2];
     Task tasks[TASKS_MAX];
     guint32 n_tasks;
-    gboolean is_over;    /* all tasks are, or it was refused: not restored */
-    gboolean is_refused; /* it never was */
+    guint32 held_by_user, held_by_operator; /* tasks that are held by themselves, a bit for each */
+    gboolean is_over;                       /* all tasks are, or it was refused: not restored */
+    gboolean is_refused;                    /* it never was */
     /* checks only: of its tasks, since the core last began */
     gint64 op_ended_usec[TASKS_MAX];
     gint64 minute_usec[TASKS_MAX];  /* in the minute from then on its guest was moved */
@@ -250,6 +251,8 @@ gint64 model_time_left_usec(const World *world, const Job *job, const Task *task
 gboolean model_can_move(const World *world, const Job *job);
 /* At some time of these NODE is needed for something else. */
 gboolean model_is_blocked(const World *world, guint32 node, gint64 from_usec, gint64 to_usec);
+/* HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
+BerthReason model_hold(const Job *job, guint32 index);
 /* All that TASK waits for has come. */
 gboolean model_dependencies_met(const World *world, const Job *job, guint32 task);
 gboolean model_has_hope(const World *world, const Job *job, guint32 task);

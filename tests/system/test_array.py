@@ -38,6 +38,26 @@ def most_is_cancelled():
     check_equal(run("logs", str(array)).returncode, 1, "the status of `berth logs` of a whole array")
 
 
+@test("tasks of an array are held and let go by their numbers, also by a berthd that comes after one that was killed")
+def held_by_number():
+    array = submit("--hold", "--array", "0-3", "--memory", "96M", "--", "sh", "-c", "echo $BERTH_TASK_ID")
+
+    def completed():
+        return number(json.loads(berth("show", "--json", str(array)))["counts"], "completed")
+    berth("release", f"{array}[1-2]")
+    await_true("those that were released end", lambda: completed() == 2, 60)
+    lab("kill", "berthd")
+    await_true("berthd answers", lambda: run("node", "ls").returncode == 0, 60)
+    check_in("\nHeld ", berth("show", str(array)), "what berth show says")
+    check_in("its user holds it", berth("why", f"{array}[3]"), "what berth why says")
+    berth("release", f"{array}[3]")
+    await_true("the one that was released ends", lambda: completed() == 3, 60)
+    check_equal(output(f"{array}[3]"), (b"3\n", b""), "its output")
+    berth("release", str(array))
+    check_equal(run("wait", str(array)).returncode, 0, "the status of the array")
+    check_in("tasks 1-2", berth("events", str(array)), "the event log")
+
+
 @test("tasks of an array are frozen, moved, checkpointed and put back each by itself")
 def each_by_itself():
     array = submit("--array", "0-1", "--memory", "96M", "--time", "1h", "--", "sh", "-c", "while :; do echo $BERTH_TASK_ID; sleep 0.1; done")

@@ -347,6 +347,93 @@ static void restored_array_knows_that_a_task_has_failed(void **state)
     assert_int_equal(task.reason, BERTH_REASON_DEPENDENCY_NEVER);
 }
 
+static void ask(Array *array, BerthEventKind kind, const char *tasks, gboolean by_operator)
+{
+    BerthCoreEvent event = request(kind, tasks);
+    event.request.by_operator = by_operator;
+    tell(array, &event);
+}
+
+static void hold_of_a_range_keeps_those_tasks_from_starting(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, "0-3", FALSE);
+    join(array);
+    assert_started(array, "4");
+    finish(array, 4);
+    assert_started(array, "5");
+    ask(array, BERTH_EVENT_JOB_RELEASED, "2", FALSE);
+    assert_started(array, "");
+    assert_int_equal(berth_core_pending_reason(array->core, 1, 3), BERTH_REASON_HELD_BY_USER);
+    finish(array, 5);
+    assert_started(array, "2");
+    const BerthCoreEvent running = request(BERTH_EVENT_JOB_HELD, "2");
+    refuses(array, &running, BERTH_ERROR_FAILED_PRECONDITION, "has no waiting task");
+}
+
+/* Of a job that is held as a whole the others stay held. */
+static void release_of_a_range_leaves_the_others_held(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_HELD, "9", TRUE);
+    join(array);
+    assert_started(array, "");
+    ask(array, BERTH_EVENT_JOB_RELEASED, "8-9", FALSE);
+    assert_started(array, "8");
+    assert_int_equal(berth_core_pending_reason(array->core, 1, 9), BERTH_REASON_HELD_BY_OPERATOR);
+    const BerthCoreEvent operators = request(BERTH_EVENT_JOB_RELEASED, "9");
+    refuses(array, &operators, BERTH_ERROR_FAILED_PRECONDITION, "is held by an operator");
+    finish(array, 8);
+    assert_started(array, "");
+    ask(array, BERTH_EVENT_JOB_RELEASED, NULL, FALSE); /* all but what the operator holds */
+    assert_started(array, "0");
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "1-7", FALSE);
+    const BerthCoreEvent all = request(BERTH_EVENT_JOB_RELEASED, NULL);
+    refuses(array, &all, BERTH_ERROR_FAILED_PRECONDITION, "is held by an operator");
+    ask(array, BERTH_EVENT_JOB_RELEASED, NULL, TRUE);
+    finish(array, 0);
+    assert_started(array, "9");
+}
+
+static void held_task_that_is_cancelled_is_held_no_more(void **state)
+{
+    Array *array = *state;
+    BerthCoreJob job;
+    submit(array, "0-9", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, "3-4", FALSE);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "4-6", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 1);
+    assert_int_equal(job.tasks_held_by_user[0].first, 3);
+    assert_int_equal(job.tasks_held_by_user[0].last, 3);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "3", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 0);
+}
+
+/* A record of them stays small. */
+static void held_tasks_are_in_few_ranges(void **state)
+{
+    Array *array = *state;
+    g_autoptr(GError) error = NULL;
+    guint32 index = 1;
+    submit(array, "0-999999", 1);
+    for (guint n = 0; n < 4000 && error == NULL; n++) {
+        BerthCoreEvent event = request(BERTH_EVENT_JOB_HELD, NULL);
+        index = (guint32)((guint64)index * 48271 % 999983);
+        event.request.tasks = (BerthIndexRange){index, index, 1};
+        berth_core_effects_clear(array->effects);
+        berth_core_handle(array->core, ++array->now_usec, &event, array->effects, &error);
+    }
+    assert_berth_error(error, BERTH_ERROR_RESOURCE_EXHAUSTED, "more than 1000 ranges");
+    berth_core_assert_invariants(array->core);
+    join(array);
+    assert_started(array, "0");
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
@@ -359,6 +446,10 @@ int main(void)
         TEST(cancel_of_a_range_stops_what_runs_of_it),
         TEST(cancel_of_the_last_range_ends_the_job),
         TEST(freeze_of_a_range_leaves_the_others_running),
+        TEST(hold_of_a_range_keeps_those_tasks_from_starting),
+        TEST(release_of_a_range_leaves_the_others_held),
+        TEST(held_task_that_is_cancelled_is_held_no_more),
+        TEST(held_tasks_are_in_few_ranges),
         TEST(restored_array_goes_on_with_what_never_started),
         TEST(restored_array_knows_that_a_task_has_failed),
     };

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Owns who of a job's tasks is held, and the answers to who wants some held or released.
+ *
+ * Invariants: no task is in both sets; those of an array that may start as far as that goes are kept beside them, so that
+ * the next of a million is found without a look at those that are held. */
+#include "scheduler/core/hold.h"
+
+#include "common/error.h"
+#include "scheduler/core/depend.h"
+#include "scheduler/core/effects.h"
+#include "scheduler/core/heap.h"
+#include "scheduler/core/job.h"
+#include "scheduler/core/order.h"
+#include "scheduler/core/requests.h"
+#include "scheduler/core/running.h"
+#include "scheduler/core/task.h"
+
+/* As many ranges as what is held may be in, so that a record of it stays small. */
+#define RANGES_MAX 1000u
+
+struct CoreHolds {
+    BerthIndexSet *by_user;
+    BerthIndexSet *by_operator;
+    BerthIndexSet *open; /* who of the job's FRESH waits in no pair, and is in neither */
+};
+
+/* --- who is --------------------------------------------------------------------------------- */
+
+static gboolean is_by_operator(const CoreJob *job, guint32 index)
+{
+    return (job->held && job->held_by_operator) ||
+           (job->holds != NULL && berth_index_set_contains(job->holds->by_operator, index));
+}
+
+BerthReason core_hold_reason(const CoreJob *job, guint32 index)
+{
+    if (is_by_operator(job, index))
+        return BERTH_REASON_HELD_BY_OPERATOR;
+    if (job->held || (job->holds != NULL && berth_index_set_contains(job->holds->by_user, index)))
+        return BERTH_REASON_HELD_BY_USER;
+    return BERTH_REASON_NONE;
+}
+
+const BerthIndexSet *core_hold_open(const CoreJob *job)
+{
+    return job->holds != NULL ? job->holds->open : NULL;
+}
+
+static BerthIndexSet *find_open(const CoreJob *job)
+{
+    const BerthIndexSet *open = core_depend_open(job);
+    if (job->fresh == NULL)
+        return berth_index_set_new();
+    g_autoptr(BerthIndexSet) by_nobody =
+        berth_index_set_without(open != NULL ? open : job->fresh, job->holds->by_user);
+    return berth_index_set_without(by_nobody, job->holds->by_operator);
+}
+
+void core_hold_renew(CoreJob *job)
+{
+    if (job->holds == NULL)
+        return;
+    berth_index_set_free(job->holds->open);
+    job->holds->open = find_open(job);
+}
+
+void core_hold_take(CoreJob *job, BerthIndexRange range)
+{
+    if (job->holds != NULL)
+        berth_index_set_remove(job->holds->open, range);
+}
+
+void core_hold_clear_job(CoreJob *job)
+{
+    if (job->holds == NULL)
+        return;
+    berth_index_set_free(job->holds->by_user);
+    berth_index_set_free(job->holds->by_operator);
+    berth_index_set_free(job->holds->open);
+    g_clear_pointer(&job->holds, g_free);
+}
+
+/* Both (transfer full): who is held by himself from now on. */
+static void set_holds(CoreJob *job, BerthIndexSet *by_user, BerthIndexSet *by_operator)
+{
+    core_hold_clear_job(job);
+    if (berth_index_set_count(by_user) + berth_index_set_count(by_operator) == 0) {
+        berth_index_set_free(by_user);
+        berth_index_set_free(by_operator);
+    } else {
+        job->holds = g_new0(CoreHolds, 1);
+        *job->holds = (CoreHolds){by_user, by_operator, berth_index_set_new()};
+    }
+    if (job->fresh != NULL)
+        core_job_opened(job);
+}
+
+void core_hold_ended(CoreJob *job, BerthIndexRange range)
+{
+    if (job->holds == NULL)
+        return;
+    berth_index_set_remove(job->holds->by_user, range);
+    berth_index_set_remove(job->holds->by_operator, range);
+    if (berth_index_set_count(job->holds->by_user) +
+            berth_index_set_count(job->holds->by_operator) ==
+        0)
+        core_hold_clear_job(job);
+}
+
+/* (transfer full) */
+static BerthIndexSet *copy_by_user(const CoreJob *job)
+{
+    return job->holds != NULL ? berth_index_set_copy(job->holds->by_user) : berth_index_set_new();
+}
+
+static BerthIndexSet *copy_by_operator(const CoreJob *job)
+{
+    return job->holds != NULL ? berth_index_set_copy(job->holds->by_operator)
+                              : berth_index_set_new();
+}
+
+static void add_all(BerthIndexSet *set, const BerthIndexSet *others)
+{
+    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
+        berth_index_set_add(set, *berth_index_set_range(others, i));
+}
+
+/* SET (transfer full) without OTHERS. */
+static BerthIndexSet *without(BerthIndexSet *set, const BerthIndexSet *others)
+{
+    BerthIndexSet *rest = berth_index_set_without(set, others);
+    berth_index_set_free(set);
+    return rest;
+}
+
+/* --- records -------------------------------------------------------------------------------- */
+
+void core_hold_add(CoreJob *job, const BerthCoreJob *source)
+{
+    job->held = source->held != FALSE;
+    job->held_by_operator = source->held && source->held_by_operator;
+    if (job->fresh == NULL || source->n_held_by_user + source->n_held_by_operator == 0)
+        return;
+    BerthIndexSet *by_user = berth_index_set_new();
+    BerthIndexSet *by_operator = berth_index_set_new();
+    for (gsize i = 0; i < source->n_held_by_operator; i++)
+        berth_index_set_add(by_operator, source->tasks_held_by_operator[i]);
+    for (gsize i = 0; i < source->n_held_by_user; i++)
+        berth_index_set_add(by_user, source->tasks_held_by_user[i]);
+    by_user = without(by_user, by_operator);
+    set_holds(job, by_user, by_operator);
+}
+
+void core_hold_record(const CoreJob *job, BerthCoreJob *out)
+{
+    out->held = job->held;
+    out->held_by_operator = job->held_by_operator;
+    if (job->holds == NULL)
+        return;
+    out->n_held_by_user = berth_index_set_n_ranges(job->holds->by_user);
+    out->n_held_by_operator = berth_index_set_n_ranges(job->holds->by_operator);
+    if (out->n_held_by_user > 0)
+        out->tasks_held_by_user = berth_index_set_range(job->holds->by_user, 0);
+    if (out->n_held_by_operator > 0)
+        out->tasks_held_by_operator = berth_index_set_range(job->holds->by_operator, 0);
+}
+
+gsize core_hold_job_bytes(const CoreJob *job)
+{
+    if (job->holds == NULL)
+        return 0;
+    gsize n_ranges = berth_index_set_n_ranges(job->holds->by_user) +
+                     berth_index_set_n_ranges(job->holds->by_operator) +
+                     berth_index_set_n_ranges(job->holds->open);
+    return sizeof *job->holds + n_ranges * sizeof(BerthIndexRange);
+}
+
+static gboolean meet(const BerthIndexSet *a, const BerthIndexSet *b)
+{
+    for (guint i = 0; i < berth_index_set_n_ranges(b); i++)
+        if (berth_index_set_meets(a, berth_index_set_range(b, i)))
+            return TRUE;
+    return FALSE;
+}
+
+gboolean core_hold_is_consistent(const CoreJob *job)
+{
+    if (job->holds == NULL)
+        return TRUE;
+    g_autoptr(BerthIndexSet) open = find_open(job);
+    g_autoptr(BerthIndexSet) more = berth_index_set_without(open, job->holds->open);
+    g_autoptr(BerthIndexSet) less = berth_index_set_without(job->holds->open, open);
+    return berth_index_set_count(more) + berth_index_set_count(less) == 0 &&
+           !meet(job->holds->by_user, job->holds->by_operator) &&
+           berth_index_set_count(job->holds->by_user) +
+                   berth_index_set_count(job->holds->by_operator) >
+               0;
+}
+
+/* --- what is asked -------------------------------------------------------------------------- */
+
+/* Those of JOB that wait and that ASK names. (transfer full) */
+static BerthIndexSet *find_waiting(const CoreJob *job, const CoreAsk *ask)
+{
+    gboolean is_some = ask->tasks.step != 0;
+    BerthIndexSet *waiting = job->fresh == NULL ? berth_index_set_new()
+                             : is_some          ? berth_index_set_within(job->fresh, &ask->tasks)
+                                                : berth_index_set_copy(job->fresh);
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const CoreTask *task = job->tasks[i];
+        if (task->record.state == BERTH_JOB_PENDING && core_ask_has(ask, task))
+            berth_index_set_add_one(waiting, task->record.task);
+    }
+    return waiting;
+}
+
+static gboolean is_told_held(const CoreTask *task)
+{
+    return task->record.reason == BERTH_REASON_HELD_BY_USER ||
+           task->record.reason == BERTH_REASON_HELD_BY_OPERATOR;
+}
+
+/* It was held until now, and nothing else keeps it from the order. Whose guest is being removed is told of as held, or of that. */
+static gboolean was_held(const CoreTask *task)
+{
+    if (task->record.phase != BERTH_GUEST_NONE)
+        return is_told_held(task);
+    return !core_heap_has(&task->returned) && !core_heap_has(&task->timer.link);
+}
+
+/* Who is held has changed: of WHICH, or of all (NULL). All that wait are told, or the first if none does. */
+static void apply(BerthCore *core, CoreJob *job, const BerthIndexSet *which)
+{
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        CoreTask *task = job->tasks[i];
+        if (task->record.state != BERTH_JOB_PENDING ||
+            (which != NULL && !berth_index_set_contains(which, task->record.task)))
+            continue;
+        BerthReason reason = core_hold_reason(job, task->record.task);
+        if (which != NULL && reason == BERTH_REASON_NONE && !was_held(task))
+            continue;
+        if (which == NULL || reason != BERTH_REASON_NONE || is_told_held(task))
+            task->record.reason = reason;
+        if (task->record.phase == BERTH_GUEST_NONE) {
+            core_task_wait_no_more(core, task);
+            core_task_wait(core, task);
+        }
+        core_emit_changed(core, task);
+    }
+    if (!core_job_has_pending(job))
+        core_emit_changed(core, job->tasks[0]);
+    core_emit_job_changed(core, job);
+    core_order_update(core, job);
+}
+
+static gboolean refuse_operators(guint64 job, GError **error)
+{
+    return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job,
+                       "is held by an operator, who alone can release it");
+}
+
+/* What is to be. */
+typedef struct {
+    gboolean all, all_by_operator;
+    BerthIndexSet *by_user, *by_operator; /* beside that */
+} Wanted;
+
+static Wanted wanted_now(const CoreJob *job)
+{
+    return (Wanted){job->held, job->held_by_operator, copy_by_user(job), copy_by_operator(job)};
+}
+
+/* WANTED is taken. WHICH: as apply() has it. */
+static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which,
+                       const Wanted *wanted, GError **error)
+{
+    guint n_ranges =
+        berth_index_set_n_ranges(wanted->by_user) + berth_index_set_n_ranges(wanted->by_operator);
+    if (n_ranges > RANGES_MAX) {
+        berth_index_set_free(wanted->by_user);
+        berth_index_set_free(wanted->by_operator);
+        return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
+                           "would have tasks held in more than %u ranges: name whole ranges",
+                           RANGES_MAX);
+    }
+    job->held = wanted->all != FALSE;
+    job->held_by_operator = wanted->all && wanted->all_by_operator;
+    set_holds(job, wanted->by_user, wanted->by_operator);
+    apply(core, job, which);
+    return TRUE;
+}
+
+static gboolean hold_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
+{
+    g_autoptr(BerthIndexSet) waiting = find_waiting(job, ask);
+    if (berth_index_set_count(waiting) == 0)
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                           "has no waiting task among those that are named: only such can be held");
+    if (job->held && (job->held_by_operator || !ask->by_operator))
+        return TRUE;
+    Wanted wanted = wanted_now(job);
+    if (ask->by_operator) {
+        wanted.by_operator = without(wanted.by_operator, waiting);
+        add_all(wanted.by_operator, waiting);
+        wanted.by_user = without(wanted.by_user, waiting);
+    } else {
+        g_autoptr(BerthIndexSet) free = berth_index_set_without(waiting, wanted.by_operator);
+        wanted.by_user = without(wanted.by_user, free);
+        add_all(wanted.by_user, free);
+    }
+    return change(core, job, waiting, &wanted, error);
+}
+
+static gboolean hold_all(BerthCore *core, CoreJob *job, gboolean by_operator, GError **error)
+{
+    if (!core_job_has_pending(job))
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                           "does not wait: only waiting jobs can be held");
+    if (job->held && (job->held_by_operator || !by_operator))
+        return TRUE;
+    Wanted wanted = {TRUE, by_operator, berth_index_set_new(),
+                     by_operator ? berth_index_set_new() : copy_by_operator(job)};
+    return change(core, job, NULL, &wanted, error);
+}
+
+gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
+{
+    CoreJob *job = core_get_unfinished(core, ask, error);
+    if (job == NULL)
+        return FALSE;
+    return ask->tasks.step != 0 ? hold_some(core, job, ask, error)
+                                : hold_all(core, job, ask->by_operator, error);
+}
+
+/* All were held until now: those that wait, but for the ones that are named, are so each by itself from now on. */
+static void split(const CoreJob *job, Wanted *wanted)
+{
+    BerthIndexSet *all = find_waiting(job, &(CoreAsk){.job = job->id});
+    if (wanted->all_by_operator) {
+        berth_index_set_free(wanted->by_operator);
+        wanted->by_operator = all;
+    } else {
+        berth_index_set_free(wanted->by_user);
+        wanted->by_user = without(all, wanted->by_operator);
+    }
+    wanted->all = FALSE;
+}
+
+static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
+{
+    g_autoptr(BerthIndexSet) waiting = find_waiting(job, ask);
+    if (!job->held && job->holds == NULL)
+        return TRUE;
+    if (job->held && job->held_by_operator && !ask->by_operator)
+        return refuse_operators(job->id, error);
+    if (berth_index_set_count(waiting) == 0)
+        return TRUE;
+    if (!job->held && !ask->by_operator && !meet(job->holds->by_user, waiting))
+        return !meet(job->holds->by_operator, waiting) || refuse_operators(job->id, error);
+    Wanted wanted = wanted_now(job);
+    if (job->held)
+        split(job, &wanted);
+    wanted.by_user = without(wanted.by_user, waiting);
+    if (ask->by_operator)
+        wanted.by_operator = without(wanted.by_operator, waiting);
+    return change(core, job, waiting, &wanted, error);
+}
+
+static gboolean release_all(BerthCore *core, CoreJob *job, gboolean by_operator, GError **error)
+{
+    if (!job->held && job->holds == NULL)
+        return TRUE;
+    gboolean is_any_users =
+        job->held || (job->holds != NULL && berth_index_set_count(job->holds->by_user) > 0);
+    if (!by_operator && (job->held_by_operator || !is_any_users))
+        return refuse_operators(job->id, error);
+    Wanted wanted = {FALSE, FALSE, berth_index_set_new(),
+                     by_operator ? berth_index_set_new() : copy_by_operator(job)};
+    return change(core, job, NULL, &wanted, error);
+}
+
+gboolean core_release(BerthCore *core, const CoreAsk *ask, GError **error)
+{
+    CoreJob *job = core_get_unfinished(core, ask, error);
+    if (job == NULL)
+        return FALSE;
+    return ask->tasks.step != 0 ? release_some(core, job, ask, error)
+                                : release_all(core, job, ask->by_operator, error);
+}
