@@ -424,6 +424,13 @@ BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthInde
     return without;
 }
 
+BerthIndexSet *berth_index_set_subtract(BerthIndexSet *set, const BerthIndexSet *others)
+{
+    BerthIndexSet *rest = berth_index_set_without(set, others);
+    berth_index_set_free(set);
+    return rest;
+}
+
 BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndexRange *range)
 {
     BerthIndexSet *within = berth_index_set_new();

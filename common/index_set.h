@@ -3,6 +3,9 @@
 
 #include <glib.h>
 
+/* As many ranges as one request, or one array, may name, or be held in. */
+#define BERTH_RANGES_MAX 1000u
+
 /* Sets of task indices, as arrays have them: "0-999999", "1-99:2,200". Kept as ranges, so that a set costs what
  * it takes to write it down, however many indices are in it. Pure. */
 
@@ -55,6 +58,8 @@ BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndex
 /* Those of SET that are not in OTHERS, in time that grows with the ranges of both, where each of these meets few of the
  * others'. (transfer full) */
 BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthIndexSet *others);
+/* The same of SET (transfer full). (transfer full) */
+BerthIndexSet *berth_index_set_subtract(BerthIndexSet *set, const BerthIndexSet *others);
 guint32 berth_index_set_count(const BerthIndexSet *set);
 /* The smallest from FROM on. FALSE: there is none. */
 gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index);

@@ -6,9 +6,6 @@
 
 /* Between sets of indices and the schema's ranges. */
 
-/* As many ranges as one request, or one array, may name. */
-#define BERTH_RANGES_MAX 1000u
-
 /* Frees the ranges of a message, and puts those of SET in their place; NULL = none. */
 void berth_ranges_set(Berth__IndexRange ***ranges, size_t *n_ranges, const BerthIndexSet *set);
 /* Likewise beside a message, which borrows them. */

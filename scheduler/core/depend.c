@@ -253,14 +253,6 @@ void core_depend_take(CoreJob *job, BerthIndexRange range)
         berth_index_set_remove(g_array_index(job->pairs->pairs, Pair, i).waiting, range);
 }
 
-/* SET (transfer full) without OTHERS (transfer full). */
-static BerthIndexSet *without(BerthIndexSet *set, const BerthIndexSet *others)
-{
-    BerthIndexSet *rest = berth_index_set_without(set, others);
-    berth_index_set_free(set);
-    return rest;
-}
-
 /* In whatever pair. */
 static gboolean waits(const CoreJob *job, guint32 index)
 {
@@ -276,7 +268,7 @@ static BerthIndexSet *find_hopeless(const CoreJob *other, BerthIndexSet *waiting
 {
     BerthIndexSet *hopeless = berth_index_set_copy(waiting);
     if (other != NULL && other->fresh != NULL)
-        hopeless = without(hopeless, other->fresh);
+        hopeless = berth_index_set_subtract(hopeless, other->fresh);
     else if (other != NULL && core_job_n_fresh(other) > 0)
         berth_index_set_remove(hopeless, (BerthIndexRange){0, 0, 1});
     for (guint32 i = 0; other != NULL && i < other->n_tasks; i++) {
@@ -297,7 +289,7 @@ static BerthIndexSet *find_unfinished(const CoreJob *other, const BerthIndexSet 
 {
     BerthIndexSet *unfinished = berth_index_set_copy(fresh);
     g_autoptr(BerthIndexSet) never = find_hopeless(other, unfinished);
-    return without(unfinished, never);
+    return berth_index_set_subtract(unfinished, never);
 }
 
 static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, guint64 number,
@@ -321,7 +313,7 @@ static void add_pair(BerthCore *core, CoreJob *job, const BerthCoreJob *source, 
         job->pairs->pairs = g_array_new(FALSE, FALSE, sizeof(Pair));
     }
     g_array_append_val(job->pairs->pairs, pair);
-    job->pairs->open = without(job->pairs->open, pair.waiting);
+    job->pairs->open = berth_index_set_subtract(job->pairs->open, pair.waiting);
     core_job_opened(job);
 }
 

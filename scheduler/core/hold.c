@@ -15,9 +15,6 @@
 #include "scheduler/core/running.h"
 #include "scheduler/core/task.h"
 
-/* As many ranges as what is held may be in, so that a record of it stays small. */
-#define RANGES_MAX 1000u
-
 struct CoreHolds {
     BerthIndexSet *by_user;
     BerthIndexSet *by_operator;
@@ -125,14 +122,6 @@ static void add_all(BerthIndexSet *set, const BerthIndexSet *others)
         berth_index_set_add(set, *berth_index_set_range(others, i));
 }
 
-/* SET (transfer full) without OTHERS. */
-static BerthIndexSet *without(BerthIndexSet *set, const BerthIndexSet *others)
-{
-    BerthIndexSet *rest = berth_index_set_without(set, others);
-    berth_index_set_free(set);
-    return rest;
-}
-
 /* --- records -------------------------------------------------------------------------------- */
 
 void core_hold_add(CoreJob *job, const BerthCoreJob *source)
@@ -147,7 +136,7 @@ void core_hold_add(CoreJob *job, const BerthCoreJob *source)
         berth_index_set_add(by_operator, source->tasks_held_by_operator[i]);
     for (gsize i = 0; i < source->n_held_by_user; i++)
         berth_index_set_add(by_user, source->tasks_held_by_user[i]);
-    by_user = without(by_user, by_operator);
+    by_user = berth_index_set_subtract(by_user, by_operator);
     set_holds(job, by_user, by_operator);
 }
 
@@ -276,12 +265,12 @@ static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which
 {
     guint n_ranges =
         berth_index_set_n_ranges(wanted->by_user) + berth_index_set_n_ranges(wanted->by_operator);
-    if (n_ranges > RANGES_MAX) {
+    if (n_ranges > BERTH_RANGES_MAX) {
         berth_index_set_free(wanted->by_user);
         berth_index_set_free(wanted->by_operator);
         return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
                            "would have tasks held in more than %u ranges: name whole ranges",
-                           RANGES_MAX);
+                           BERTH_RANGES_MAX);
     }
     job->held = wanted->all != FALSE;
     job->held_by_operator = wanted->all && wanted->all_by_operator;
@@ -300,12 +289,12 @@ static gboolean hold_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GEr
         return TRUE;
     Wanted wanted = wanted_now(job);
     if (ask->by_operator) {
-        wanted.by_operator = without(wanted.by_operator, waiting);
+        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, waiting);
         add_all(wanted.by_operator, waiting);
-        wanted.by_user = without(wanted.by_user, waiting);
+        wanted.by_user = berth_index_set_subtract(wanted.by_user, waiting);
     } else {
         g_autoptr(BerthIndexSet) free = berth_index_set_without(waiting, wanted.by_operator);
-        wanted.by_user = without(wanted.by_user, free);
+        wanted.by_user = berth_index_set_subtract(wanted.by_user, free);
         add_all(wanted.by_user, free);
     }
     return change(core, job, waiting, &wanted, error);
@@ -341,7 +330,7 @@ static void split(const CoreJob *job, Wanted *wanted)
         wanted->by_operator = all;
     } else {
         berth_index_set_free(wanted->by_user);
-        wanted->by_user = without(all, wanted->by_operator);
+        wanted->by_user = berth_index_set_subtract(all, wanted->by_operator);
     }
     wanted->all = FALSE;
 }
@@ -360,9 +349,9 @@ static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, 
     Wanted wanted = wanted_now(job);
     if (job->held)
         split(job, &wanted);
-    wanted.by_user = without(wanted.by_user, waiting);
+    wanted.by_user = berth_index_set_subtract(wanted.by_user, waiting);
     if (ask->by_operator)
-        wanted.by_operator = without(wanted.by_operator, waiting);
+        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, waiting);
     return change(core, job, waiting, &wanted, error);
 }
 
