@@ -35,11 +35,12 @@ def read(path):
 class Lab:
     """A lab that is up, or one of our own (NAME is None), named after PURPOSE, that goes down at the end."""
 
-    def __init__(self, prefix, name=None, purpose="bench", nodes=1, storage="rbd", vcpus=4, memory="4G"):
+    def __init__(self, prefix, name=None, purpose="bench", nodes=1, storage="rbd", vcpus=4, memory="4G",
+                 ceph_gib=8):
         self.name = name or f"{purpose}-{os.getpid()}"
         self.ours = name is None
         self.prefix = os.path.abspath(prefix)
-        self.nodes, self.storage, self.vcpus, self.memory = nodes, storage, vcpus, memory
+        self.nodes, self.storage, self.vcpus, self.memory, self.ceph_gib = nodes, storage, vcpus, memory, ceph_gib
         self.berth_program = os.path.join(self.prefix, "berth")
         self.environment = {**ENVIRONMENT, "BERTH_SOCKET": f"/run/berth-lab/{self.name}/berthd.sock"}
         self.data = f"/var/lib/berth-lab/{self.name}"
@@ -61,7 +62,7 @@ class Lab:
         if self.ours:
             note(f"lab {self.name} comes up")
             self.lab("up", "--nodes", str(self.nodes), "--storage", self.storage, "--vcpus", str(self.vcpus),
-                     "--memory", self.memory, "--owner", str(os.getpid()), "--prefix", self.prefix)
+                     "--memory", self.memory, "--ceph-size", str(self.ceph_gib), "--owner", str(os.getpid()), "--prefix", self.prefix)
         if "busybox" not in self.berth("image", "ls"):
             with tempfile.TemporaryDirectory() as directory:
                 archive = os.path.join(directory, "busybox.tar")

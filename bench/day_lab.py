@@ -17,6 +17,9 @@ from day_jobs import ARRIVE_SEC_PER_JOB, NODE_MIB, NODE_VCPUS
 
 NODES = 3
 OVERHEAD_MIB = 96  # berthd.conf(5), guests.overhead
+# Half of what storage has left is for checkpoints, and whoever runs in slack needs as much of that as he has reserved: with 8 GiB
+# it is that which keeps jobs from slack, and nothing that a day is about.
+CEPH_GIB = 48
 NODE_WITH_OVERHEAD_MIB = NODE_MIB + NODE_VCPUS * OVERHEAD_MIB
 TICKS_PER_SEC = 5  # payload.c
 WAIT_SECONDS = 1800
@@ -49,7 +52,7 @@ class DayLab(Lab):
 
     def __init__(self, prefix, name=None):
         super().__init__(prefix, name, purpose="day", nodes=NODES, vcpus=NODE_VCPUS,
-                         memory=f"{NODE_WITH_OVERHEAD_MIB}M")
+                         memory=f"{NODE_WITH_OVERHEAD_MIB}M", ceph_gib=CEPH_GIB)
         self.payload = os.path.join(self.prefix, "bench", "payload")
 
     def prepare(self):

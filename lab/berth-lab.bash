@@ -38,8 +38,8 @@ _berth_lab_command() { # COMMAND
         case $prev in
         --storage) _berth_lab_words rbd dir ;;
         --prefix) mapfile -t COMPREPLY < <(compgen -d -- "$cur") ;;
-        --nodes | --vcpus | --memory | --wrap | --owner) ;;
-        *) _berth_lab_words --nodes --storage --vcpus --memory --prefix --wrap --keep --owner --name ;;
+        --nodes | --vcpus | --memory | --ceph-size | --wrap | --owner) ;;
+        *) _berth_lab_words --nodes --storage --vcpus --memory --ceph-size --prefix --wrap --keep --owner --name ;;
         esac ;;
     down) _berth_lab_words --all --name ;;
     shell | exec) _berth_lab_places ;;

@@ -13,7 +13,8 @@ ceph_up() {
     local dir=$LAB_DATA/ceph
     command -v ceph-osd ceph-mon ceph-mgr >/dev/null ||
         die "Ceph is missing; apt-get install ceph-mon ceph-mgr ceph-osd ceph-common qemu-block-extra"
-    place_run host "$LAB_LIB/ceph-cluster" start "$dir" --addr "$LAB_HOST_ADDRESS" >"$LAB_DATA/log/host/ceph.log" 2>&1 ||
+    place_run host "$LAB_LIB/ceph-cluster" start "$dir" --addr "$LAB_HOST_ADDRESS" \
+        --size "$LAB_CEPH_SIZE" >"$LAB_DATA/log/host/ceph.log" 2>&1 ||
         die "Ceph did not start; see $LAB_DATA/log/host/ceph.log"
     LAB_CEPH_CONF=$dir/ceph.conf
     LAB_CEPH_KEYRING=$dir/ceph.client.$LAB_CEPH_USER.keyring

@@ -66,8 +66,8 @@ lab_up() {
     trap lab_up_failed EXIT
     [[ -z $LAB_OWNER ]] || lab_owner_write "$LAB_OWNER"
     LAB_SOCKET=$LAB_RUN/berthd.sock
-    lab_settings_write LAB_STORAGE LAB_VCPUS LAB_MEMORY LAB_SOCKET LAB_BERTHD LAB_BERTH_NODE LAB_BERTH \
-        LAB_KERNEL LAB_INITRAMFS
+    lab_settings_write LAB_STORAGE LAB_VCPUS LAB_MEMORY LAB_CEPH_SIZE LAB_SOCKET LAB_BERTHD LAB_BERTH_NODE \
+        LAB_BERTH LAB_KERNEL LAB_INITRAMFS
     step "certificates" lab_make_certificates
     step "namespaces" lab_start_host
     [[ $LAB_STORAGE != rbd ]] || step "Ceph" ceph_up
