@@ -23,6 +23,11 @@ BerthIndexRange berth_index_range_of(guint32 first, guint32 rest_last, guint32 r
                          : (BerthIndexRange){first, first, 1};
 }
 
+gboolean berth_index_range_is_valid(const BerthIndexRange *range)
+{
+    return range->step > 0 && range->last >= range->first;
+}
+
 guint32 berth_index_range_count(const BerthIndexRange *range)
 {
     return (range->last - range->first) / range->step + 1;

@@ -27,6 +27,8 @@ typedef struct {
 /* Of a record of a task that stands for others too: FIRST, and what follows it up to REST_LAST by REST_STEP, which is 0 of
  * one that stands for itself alone. */
 BerthIndexRange berth_index_range_of(guint32 first, guint32 rest_last, guint32 rest_step);
+/* It has a step, and does not end before it begins: nothing else below takes one that is not. */
+gboolean berth_index_range_is_valid(const BerthIndexRange *range);
 /* How many indices RANGE has. */
 guint32 berth_index_range_count(const BerthIndexRange *range);
 gboolean berth_index_range_contains(const BerthIndexRange *range, guint32 index);

@@ -66,11 +66,9 @@ CoreSize core_size_of(const BerthCore *core, const BerthResources *resources)
 
 gboolean core_job_check_indices(const BerthCoreJob *source)
 {
-    for (gsize i = 0; source->has_indices && i < source->n_indices; i++) {
-        const BerthIndexRange *range = &source->indices[i];
-        if (range->step == 0 || range->last < range->first)
+    for (gsize i = 0; source->has_indices && i < source->n_indices; i++)
+        if (!berth_index_range_is_valid(&source->indices[i]))
             return FALSE;
-    }
     return TRUE;
 }
 

@@ -196,6 +196,7 @@ static const List submitted_lists[] = {
             submitted.n_held_by_operator, BerthIndexRange, index_members),
     POINTED("completed", submitted.completed, submitted.n_completed, BerthTaskRange,
             completed_members)};
+G_STATIC_ASSERT(G_N_ELEMENTS(submitted_lists) <= BERTH_JOURNAL_LISTS_MAX);
 static const List joined_lists[] = {
     POINTED("found", joined.guests, joined.n_guests, BerthFoundGuest, found_members),
     {"cells", G_STRUCT_OFFSET(BerthCoreEvent, joined.info.cells),

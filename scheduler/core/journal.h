@@ -20,6 +20,8 @@
 
 #include "scheduler/core/learned.h"
 
+#define BERTH_JOURNAL_LISTS_MAX 6 /* of one event */
+
 typedef enum {
     BERTH_JOURNAL_CONFIG = 1,
     BERTH_JOURNAL_NODE,
@@ -52,7 +54,9 @@ typedef struct {
     } restored_job;
     BerthCoreUse use;     /* RESTORED_USE */
     BerthCorePrior prior; /* RESTORED_PRIOR */
-    gpointer lists[4];    /* owned: what the lists above were read into */
+    /* Owned: what the lists above were read into, those of the event, and that of its kind of entry. */
+    gpointer lists[BERTH_JOURNAL_LISTS_MAX];
+    gpointer list;
 } BerthJournalEntry;
 
 void berth_journal_config(GString *out, const BerthCoreConfig *config);

@@ -129,7 +129,7 @@ static gboolean read_restored_word(BerthJournalEntry *entry, const char *name, c
     *out_found = FALSE;
     if (event != 0 && !read_event_word(entry, event, name, text, out_found, error))
         return FALSE;
-    return *out_found || read_of(entry, journal_restored(entry->kind), &entry->lists[3], name, text,
+    return *out_found || read_of(entry, journal_restored(entry->kind), &entry->list, name, text,
                                  out_found, error);
 }
 
@@ -197,6 +197,41 @@ static gboolean read_config(BerthJournalEntry *entry, char **words, GError **err
     return read_words(entry, words + 1, error);
 }
 
+static gboolean check_ranges(const BerthIndexRange *ranges, gsize n, const char *name,
+                             GError **error)
+{
+    for (gsize i = 0; i < n; i++)
+        if (!berth_index_range_is_valid(&ranges[i]))
+            return refuse(error, "a range without a step, or that ends before it begins", name);
+    return TRUE;
+}
+
+/* The core takes them as they are. */
+static gboolean check_submitted(const BerthCoreJob *job, GError **error)
+{
+    for (gsize i = 0; i < job->n_completed; i++)
+        if (!check_ranges(&job->completed[i].tasks, 1, "completed", error))
+            return FALSE;
+    return check_ranges(job->tasks_held_by_user, job->n_held_by_user, "held-tasks", error) &&
+           check_ranges(job->tasks_held_by_operator, job->n_held_by_operator,
+                        "held-tasks-by-operator", error);
+}
+
+static gboolean check_event(const BerthCoreEvent *event, GError **error)
+{
+    const BerthIndexRange *tasks = &event->request.tasks;
+    switch (event->kind) {
+    case BERTH_EVENT_JOB_SUBMITTED:
+        return check_submitted(&event->submitted, error);
+    case BERTH_EVENT_JOB_CANCELLED:
+    case BERTH_EVENT_JOB_HELD:
+    case BERTH_EVENT_JOB_RELEASED:
+        return tasks->step == 0 || check_ranges(tasks, 1, "request.tasks", error);
+    default:
+        return TRUE;
+    }
+}
+
 /* Later than anybody's clock shows; what is far from that may be added to. */
 #define TIME_MAX_USEC ((gint64)1 << 60)
 
@@ -212,7 +247,7 @@ static gboolean read_event(BerthJournalEntry *entry, char **words, guint n, GErr
         return n >= 3 ? FALSE : refuse(error, "an event without time or kind", words[0]);
     if (journal_event_of(words[2], &entry->event.kind) == NULL)
         return refuse(error, "no kind of event", words[2]);
-    return read_words(entry, words + 3, error);
+    return read_words(entry, words + 3, error) && check_event(&entry->event, error);
 }
 
 static gboolean read_node(BerthJournalEntry *entry, char **words, guint n, GError **error)
@@ -240,7 +275,8 @@ static gboolean check_restored(const BerthJournalEntry *entry, GError **error)
             task->state > BERTH_JOB_OUT_OF_MEMORY)
             return refuse(error, "no state or phase of a task", "tasks");
     }
-    return TRUE;
+    return entry->kind != BERTH_JOURNAL_RESTORED_JOB ||
+           check_submitted(&entry->event.submitted, error);
 }
 
 static gboolean read_entry(BerthJournalEntry *entry, char **words, GError **error)
@@ -288,9 +324,8 @@ gboolean berth_journal_parse(char *line, BerthJournalEntry *out_entry, GError **
 void berth_journal_entry_clear(BerthJournalEntry *entry)
 {
     g_free(entry->name);
-    g_free(entry->lists[0]);
-    g_free(entry->lists[1]);
-    g_free(entry->lists[2]);
-    g_free(entry->lists[3]);
+    g_free(entry->list);
+    for (guint i = 0; i < G_N_ELEMENTS(entry->lists); i++)
+        g_free(entry->lists[i]);
     *entry = (BerthJournalEntry){0};
 }

@@ -27,7 +27,10 @@ static void journal_lines_are_read_back_as_they_were_written(void **state)
         "submitted.time_limit_usec=9000000 submitted.priority=-3 submitted.held=1 "
         "submitted.guests=4 submitted.family=18446744073709551615 submitted.may_move=1 "
         "nodes=3,1,2 dependencies=2:5:0,1:6:4",
+        "event 5 submitted submitted.id=8 submitted.array_size=9 dependencies=6:3:0 "
+        "indices=0:8:1 held-tasks=1:3:2 held-tasks-by-operator=5:5:1,7:8:1 completed=3:0:1:1",
         "event 5 cancelled guest.job=7 request.by_operator=1",
+        "event 5 held guest.job=8 request.tasks.first=1 request.tasks.last=3 request.tasks.step=2",
         "event 5 held guest.job=7",
         "event 5 unheld guest.job=7",
         "event 5 freeze-wanted guest.job=7 request.by_operator=1",
@@ -113,7 +116,7 @@ static void journal_restored_lines_are_read_back_as_they_were_written(void **sta
         "restored_node.admission=2 restored_node.has_joined=1",
         "restored-job submitted.id=7 submitted.uid=1000 submitted.resources.vcpus=2 "
         "submitted.array_size=9 submitted.has_indices=1 submitted.has_failed=1 nodes=1,2 "
-        "indices=0:8:2,11:11:1 "
+        "indices=0:8:2,11:11:1 held-tasks=2:2:1 held-tasks-by-operator=4:6:2 completed=3:0:1:1 "
         "tasks=0:2:0:2:0:2:1:1:0:0:0:55:0:2:1:9:3:96:4:300:164:56:5:50:1:8:7:0:33:1500:400:50:44:1:"
         "1:0:"
         "0:0:3:96:2:128:54:1:1:0:32:16:4:5:40:41:1:1:8:2,"
@@ -257,6 +260,11 @@ static void journal_bad_lines_are_refused(void **state)
                                         "event 5 submitted nodes=",
                                         "event 5 submitted nodes=1,,2",
                                         "event 5 submitted nodes=1 nodes=2",
+                                        "event 5 submitted held-tasks=3:3:0",
+                                        "event 5 submitted held-tasks-by-operator=3:2:1",
+                                        "event 5 submitted completed=3:5:4:1",
+                                        "event 5 held request.tasks.first=3 request.tasks.step=1",
+                                        "restored-job held-tasks=3:3:0",
                                         "event 5 submitted dependencies=1:2",
                                         "event 5 joined cells=1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1,1:1",
                                         "node 0 a",
