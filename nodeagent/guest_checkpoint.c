@@ -277,6 +277,9 @@ static GError *why_not_now(const BerthGuest *guest)
     if (guest->stands_restored)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "%s has not gone on yet",
                            guest->name);
+    if (guest->may_be_moving)
+        return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                           "whether %s is being moved is not known yet", guest->name);
     if (berth_guest_is_leaving(guest) || guest->is_freezing || guest->checkpoint != NULL)
         return g_error_new(BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                            "%s is being moved, frozen, or checkpointed in another way",

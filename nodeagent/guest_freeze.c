@@ -81,8 +81,8 @@ void berth_guest_freeze(BerthGuest *guest, gboolean freezes, BerthGuestAnswerFun
 
 void berth_guest_freeze_go_on(BerthGuest *guest)
 {
-    if (guest->is_freezing || guest->may_be_moving)
-        return;
+    if (guest->is_freezing || berth_guest_vcpus_are_taken(guest))
+        return; /* its end comes here again */
     if (!berth_guest_has_domain(guest))
         answer_with(guest, BERTH_ERROR_NOT_FOUND, "has ended, or has left for another node");
     else if (guest->freeze_wanted != guest->is_frozen || guest->freeze_answers->len > 0)

@@ -370,8 +370,7 @@ static void on_measured(GObject *source, GAsyncResult *result, gpointer data)
         berth_guest_measured(guest, stats);
     checkpoint->usage = guest->usage;
     checkpoint->taken_usec = (guint64)g_get_real_time();
-    if (guest->is_frozen && guest->may_be_saved && !guest->may_be_moving &&
-        berth_checkpoint_can_go_on(checkpoint)) {
+    if (guest->is_frozen && guest->may_be_saved && berth_checkpoint_can_go_on(checkpoint)) {
         run_a_moment(checkpoint);
         return;
     }

@@ -217,7 +217,8 @@ static void adopt_saved(AgentFixture *fixture)
     agent_fixture_add_guest(fixture);
     fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
     agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL &&
+              !agent_fixture_guest(fixture)->may_be_moving);
 }
 
 /* It runs for a moment first, and stands still on after that. */
@@ -235,6 +236,39 @@ static void frozen_guest_that_an_agent_before_may_have_saved_is_saved(void **sta
     run_until(second.is_given);
     assert_int_equal(second.code, 0);
     assert_true(fake_hypervisor_is_frozen(fixture->hypervisor, &agent_fixture_id));
+}
+
+/* What libvirt still moves for an agent before is not aborted, and none of its memory is written twice. */
+static void guest_that_may_be_moving_is_not_saved(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer refused = {0}, answer = {0};
+    agent_fixture_add_guest(fixture);
+    fixture->hypervisor->failing_looks = 1;
+    agent_fixture_start(fixture);
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    ask(fixture, FALSE, &refused);
+    run_until(refused.is_given);
+    assert_int_equal(refused.code, BERTH_ERROR_UNAVAILABLE);
+    assert_int_equal(fixture->hypervisor->suspends, 0);
+    run_until(!agent_fixture_guest(fixture)->may_be_moving);
+    ask(fixture, FALSE, &answer);
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+}
+
+/* Whatever is looked at while it stands still for that. */
+static void guest_that_is_being_saved_is_not_let_go(void **state)
+{
+    AgentFixture *fixture = *state;
+    Answer answer = {0};
+    agent_fixture_start_running(fixture);
+    ask(fixture, FALSE, &answer);
+    run_until(agent_fixture_guest(fixture)->is_frozen);
+    berth_guest_freeze_go_on(agent_fixture_guest(fixture));
+    run_until(answer.is_given);
+    assert_int_equal(answer.code, 0);
+    assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
 static void guest_that_was_saved_to_be_stopped_is_saved_by_the_next_agent(void **state)
@@ -403,6 +437,8 @@ int main(void)
         TEST(guest_that_is_being_stopped_for_the_rest_is_let_go_after_that),
         TEST(guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again),
         TEST(frozen_guest_that_an_agent_before_may_have_saved_is_saved),
+        TEST(guest_that_may_be_moving_is_not_saved),
+        TEST(guest_that_is_being_saved_is_not_let_go),
         TEST(guest_that_was_saved_to_be_stopped_is_saved_by_the_next_agent),
         TEST(save_at_which_nothing_happens_is_called_off),
         TEST(guest_that_is_to_end_while_it_is_saved_is_let_go_by_libvirt),
