@@ -246,7 +246,8 @@ void core_checkpoint_due_no_more(BerthCore *core, CoreTask *task)
     if (record->checkpoint_wanted != BERTH_REASON_CHECKPOINT_DUE || record->checkpoint_open != 0)
         return;
     record->checkpoint_wanted = BERTH_REASON_NONE;
-    core_checkpoint_free_space(core, task);
+    if (!record->freeze_to_disk) /* which was promised the same space, and has not had its turn */
+        core_checkpoint_free_space(core, task);
     core_emit_changed(core, task);
 }
 

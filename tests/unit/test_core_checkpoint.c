@@ -272,6 +272,29 @@ static void how_often_is_changed_while_it_runs(void **state)
               "checkpoint-every 1\n");
 }
 
+/* A freeze to disk that was asked for meanwhile, and has not had its turn, keeps the space of one that is due no more. */
+static void checkpoint_that_is_due_no_more_leaves_its_space_to_a_freeze(void **state)
+{
+    run_timed("node 1 4 1000\n"
+              "submit 1 may-checkpoint -> START 1.1@1\n"
+              "submit 2 may-checkpoint -> START 2.1@1\n"
+              "submit 3 limit=10000 every=100 may-checkpoint -> START 3.1@1\n"
+              "running 1.1\n"
+              "running 2.1\n"
+              "running 3.1\n"
+              "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+              "checkpoint 2 -> CHECKPOINT 2.1@1#1\n"
+              "at 100\n"
+              "timer\n"
+              "saved 3 0 kept=164\n"
+              "freeze 3 disk\n"
+              "checkpoint-every 3\n"
+              "saved 3 0 kept=164\n"
+              "checkpointed 1.1 -> CHECKPOINT 3.1@1\n"
+              "checkpointed 3.1 stored=30 -> RELEASE 3.1@1\n"
+              "saved 3 1 epoch=1 ran=100 stored=30\n");
+}
+
 /* Who is being saved to leave his node is saved: none is due meanwhile, and none when it has failed. */
 static void checkpoint_is_not_due_while_one_is_taken(void **state)
 {
@@ -770,6 +793,7 @@ int main(void)
         cmocka_unit_test(checkpoint_is_due_every_so_often),
         cmocka_unit_test(checkpoint_is_not_due_while_one_is_taken),
         cmocka_unit_test(how_often_is_changed_while_it_runs),
+        cmocka_unit_test(checkpoint_that_is_due_no_more_leaves_its_space_to_a_freeze),
         cmocka_unit_test(checkpoint_that_finds_no_space_is_missed),
         cmocka_unit_test(losses_count_since_the_newest_checkpoint),
         cmocka_unit_test(lost_guest_goes_on_from_its_checkpoint),
