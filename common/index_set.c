@@ -314,6 +314,20 @@ static void append_one(GArray *ranges, guint32 index)
     g_array_append_val(ranges, last);
 }
 
+/* Three alone at one distance are a range. The ranges from I on that may begin such are N. */
+static void join_thirds(BerthIndexSet *set, guint i, guint n)
+{
+    for (guint k = i; k < i + n && k + 2 < set->ranges->len; k++) {
+        BerthIndexRange *a = get(set, k), *b = get(set, k + 1), *c = get(set, k + 2);
+        if (a->first != a->last || b->first != b->last || c->first != c->last ||
+            b->first - a->first != c->first - b->first)
+            continue;
+        *a = (BerthIndexRange){a->first, c->last, b->first - a->first};
+        g_array_remove_range(set->ranges, k + 1, 2);
+        join_at(set, k);
+    }
+}
+
 /* Puts NEW in the place of the N ranges from I on. */
 static void replace(BerthIndexSet *set, guint i, guint n, const GArray *new)
 {
@@ -328,6 +342,8 @@ static void replace(BerthIndexSet *set, guint i, guint n, const GArray *new)
         join_at(set, i + new->len - 1);
     if (i > 0)
         join_at(set, i - 1);
+    guint before = MIN(i, 2);
+    join_thirds(set, i - before, before + new->len);
 }
 
 /* The union of RANGE with those of the set that it meets: N from I on. */
@@ -408,17 +424,34 @@ void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range)
         replace(set, i, n, rest);
 }
 
+/* RANGE, which is behind all of SET. */
+static void append(BerthIndexSet *set, const BerthIndexRange *range)
+{
+    guint n = set->ranges->len;
+    g_array_append_val(set->ranges, *range);
+    set->count += berth_index_range_count(range);
+    if (n > 0)
+        join_at(set, n - 1);
+    n = set->ranges->len;
+    if (n > 2)
+        join_thirds(set, n - 3, 1);
+}
+
 /* Adds those of RANGE, which is behind all of OUT, that are not in OTHERS. */
 static void add_without(BerthIndexSet *out, const BerthIndexRange *range,
                         const BerthIndexSet *others)
 {
+    guint i = place_of(others, range->first);
+    if (i == others->ranges->len || get(others, i)->first > range->last) {
+        append(out, range);
+        return;
+    }
     g_autoptr(BerthIndexSet) left = berth_index_set_new();
-    berth_index_set_add(left, *range);
-    for (guint i = place_of(others, range->first);
-         i < others->ranges->len && get(others, i)->first <= range->last; i++)
+    append(left, range);
+    for (; i < others->ranges->len && get(others, i)->first <= range->last; i++)
         berth_index_set_remove(left, *get(others, i));
-    for (guint i = 0; i < left->ranges->len; i++)
-        berth_index_set_add(out, *get(left, i));
+    for (guint k = 0; k < left->ranges->len; k++)
+        append(out, get(left, k));
 }
 
 BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthIndexSet *others)
@@ -443,8 +476,14 @@ BerthIndexSet *berth_index_set_within(const BerthIndexSet *set, const BerthIndex
     for (guint i = place_of(set, range->first);
          i < set->ranges->len && get(set, i)->first <= range->last; i++)
         if (berth_index_range_intersect(get(set, i), range, &both))
-            berth_index_set_add(within, both);
+            append(within, &both);
     return within;
+}
+
+void berth_index_set_add_all(BerthIndexSet *set, const BerthIndexSet *others)
+{
+    for (guint i = 0; i < others->ranges->len; i++)
+        berth_index_set_add(set, *get(others, i));
 }
 
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index)

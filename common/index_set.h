@@ -52,6 +52,8 @@ void berth_index_set_add(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index);
 
+void berth_index_set_add_all(BerthIndexSet *set, const BerthIndexSet *others);
+
 gboolean berth_index_set_contains(const BerthIndexSet *set, guint32 index);
 /* Some index of RANGE is in it. */
 gboolean berth_index_set_meets(const BerthIndexSet *set, const BerthIndexRange *range);

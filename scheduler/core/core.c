@@ -135,6 +135,8 @@ static gboolean on_request(BerthCore *core, const BerthCoreEvent *event, GError 
         return core_submit(core, &event->submitted, error);
     const CoreAsk *ask = &(CoreAsk){.job = event->guest.job,
                                     .tasks = event->request.tasks,
+                                    .others = event->request.others,
+                                    .n_others = event->request.n_others,
                                     .by_operator = event->request.by_operator};
     switch (event->kind) {
     case BERTH_EVENT_JOB_CANCELLED:

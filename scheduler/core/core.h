@@ -463,8 +463,11 @@ typedef struct {
         struct {
             gboolean by_operator;
             BerthIndexRange
-                tasks;        /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET, _EVERY_SET */
-            gboolean to_disk; /* JOB_FREEZE_WANTED */
+                tasks; /* of an array; step 0 = all. Not JOB_TIME_LIMIT_SET, _EVERY_SET */
+            const BerthIndexRange
+                *others; /* JOB_HELD, JOB_RELEASED: beside TASKS, if that is some */
+            gsize n_others;
+            gboolean to_disk;               /* JOB_FREEZE_WANTED */
             BerthCoreCheckpoint checkpoint; /* JOB_RESTORE_WANTED, of the task GUEST.task */
             BerthResources resources; /* JOB_RESIZE_WANTED: 0 = as it has; disk is not looked at */
             gint64 time_limit_usec;   /* JOB_TIME_LIMIT_SET; 0 = none */
@@ -698,6 +701,9 @@ gsize berth_core_memory_bytes(BerthCore *core);
 /* The reason for which a pending task waits now; computed when asked, so that a pass need not
  * touch every waiting job. */
 BerthReason berth_core_pending_reason(BerthCore *core, guint64 job, guint32 task);
+/* The same of those of an array that never started: why the next of them that nobody holds waits, or the first of
+ * them, if all are held or wait for tasks of another array. NONE: there is none. */
+BerthReason berth_core_array_reason(BerthCore *core, guint64 job);
 
 /* Checks every invariant of DESIGN.md that can be seen from inside; aborts with what is wrong.
  * For tests: costs O(everything). */

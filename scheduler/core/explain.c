@@ -31,6 +31,14 @@ static BerthReason reason_in_order(BerthCore *core, const CoreJob *job)
     return is_next ? BERTH_REASON_RESOURCES : BERTH_REASON_PRIORITY;
 }
 
+BerthReason berth_core_array_reason(BerthCore *core, guint64 number)
+{
+    const CoreJob *job = core_job_get(core, number);
+    return job != NULL && core_job_n_fresh(job) > 0
+               ? berth_core_pending_reason(core, number, job->next)
+               : BERTH_REASON_NONE;
+}
+
 BerthReason berth_core_pending_reason(BerthCore *core, guint64 number, guint32 index)
 {
     const CoreJob *job = core_job_get(core, number);

@@ -116,12 +116,6 @@ static BerthIndexSet *copy_by_operator(const CoreJob *job)
                               : berth_index_set_new();
 }
 
-static void add_all(BerthIndexSet *set, const BerthIndexSet *others)
-{
-    for (guint i = 0; i < berth_index_set_n_ranges(others); i++)
-        berth_index_set_add(set, *berth_index_set_range(others, i));
-}
-
 /* --- records -------------------------------------------------------------------------------- */
 
 void core_hold_add(CoreJob *job, const BerthCoreJob *source)
@@ -191,10 +185,7 @@ gboolean core_hold_is_consistent(const CoreJob *job)
 /* Those of JOB that wait and that ASK names. (transfer full) */
 static BerthIndexSet *find_waiting(const CoreJob *job, const CoreAsk *ask)
 {
-    gboolean is_some = ask->tasks.step != 0;
-    BerthIndexSet *waiting = job->fresh == NULL ? berth_index_set_new()
-                             : is_some          ? berth_index_set_within(job->fresh, &ask->tasks)
-                                                : berth_index_set_copy(job->fresh);
+    BerthIndexSet *waiting = job->fresh != NULL ? core_ask_fresh(job, ask) : berth_index_set_new();
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const CoreTask *task = job->tasks[i];
         if (task->record.state == BERTH_JOB_PENDING && core_ask_has(ask, task))
@@ -290,12 +281,12 @@ static gboolean hold_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GEr
     Wanted wanted = wanted_now(job);
     if (ask->by_operator) {
         wanted.by_operator = berth_index_set_subtract(wanted.by_operator, waiting);
-        add_all(wanted.by_operator, waiting);
+        berth_index_set_add_all(wanted.by_operator, waiting);
         wanted.by_user = berth_index_set_subtract(wanted.by_user, waiting);
     } else {
         g_autoptr(BerthIndexSet) free = berth_index_set_without(waiting, wanted.by_operator);
         wanted.by_user = berth_index_set_subtract(wanted.by_user, free);
-        add_all(wanted.by_user, free);
+        berth_index_set_add_all(wanted.by_user, free);
     }
     return change(core, job, waiting, &wanted, error);
 }
@@ -321,10 +312,14 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
                                 : hold_all(core, job, ask->by_operator, error);
 }
 
-/* All were held until now: those that wait, but for the ones that are named, are so each by itself from now on. */
+/* All were held until now: those that have not ended, as they may have to wait again, are so each by itself from now on. */
 static void split(const CoreJob *job, Wanted *wanted)
 {
-    BerthIndexSet *all = find_waiting(job, &(CoreAsk){.job = job->id});
+    BerthIndexSet *all =
+        job->fresh != NULL ? berth_index_set_copy(job->fresh) : berth_index_set_new();
+    for (guint32 i = 0; i < job->n_tasks; i++)
+        if (!berth_job_state_is_final(job->tasks[i]->record.state))
+            berth_index_set_add_one(all, job->tasks[i]->record.task);
     if (wanted->all_by_operator) {
         berth_index_set_free(wanted->by_operator);
         wanted->by_operator = all;
@@ -333,6 +328,17 @@ static void split(const CoreJob *job, Wanted *wanted)
         wanted->by_user = berth_index_set_subtract(all, wanted->by_operator);
     }
     wanted->all = FALSE;
+}
+
+/* Some of WHICH are held by their user. */
+static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
+{
+    if (!job->held)
+        return meet(job->holds->by_user, which);
+    if (job->holds == NULL)
+        return TRUE;
+    g_autoptr(BerthIndexSet) free = berth_index_set_without(which, job->holds->by_operator);
+    return berth_index_set_count(free) > 0;
 }
 
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
@@ -344,7 +350,7 @@ static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, 
         return refuse_operators(job->id, error);
     if (berth_index_set_count(waiting) == 0)
         return TRUE;
-    if (!job->held && !ask->by_operator && !meet(job->holds->by_user, waiting))
+    if (!ask->by_operator && !is_any_users(job, waiting))
         return !meet(job->holds->by_operator, waiting) || refuse_operators(job->id, error);
     Wanted wanted = wanted_now(job);
     if (job->held)
@@ -359,9 +365,9 @@ static gboolean release_all(BerthCore *core, CoreJob *job, gboolean by_operator,
 {
     if (!job->held && job->holds == NULL)
         return TRUE;
-    gboolean is_any_users =
+    gboolean is_any =
         job->held || (job->holds != NULL && berth_index_set_count(job->holds->by_user) > 0);
-    if (!by_operator && (job->held_by_operator || !is_any_users))
+    if (!by_operator && (job->held_by_operator || !is_any))
         return refuse_operators(job->id, error);
     Wanted wanted = {FALSE, FALSE, berth_index_set_new(),
                      by_operator ? berth_index_set_new() : copy_by_operator(job)};

@@ -220,13 +220,16 @@ static gboolean check_submitted(const BerthCoreJob *job, GError **error)
 static gboolean check_event(const BerthCoreEvent *event, GError **error)
 {
     const BerthIndexRange *tasks = &event->request.tasks;
+    gboolean is_all = tasks->step == 0;
     switch (event->kind) {
     case BERTH_EVENT_JOB_SUBMITTED:
         return check_submitted(&event->submitted, error);
     case BERTH_EVENT_JOB_CANCELLED:
+        return is_all || check_ranges(tasks, 1, "request.tasks", error);
     case BERTH_EVENT_JOB_HELD:
     case BERTH_EVENT_JOB_RELEASED:
-        return tasks->step == 0 || check_ranges(tasks, 1, "request.tasks", error);
+        return (is_all || check_ranges(tasks, 1, "request.tasks", error)) &&
+               check_ranges(event->request.others, event->request.n_others, "others", error);
     default:
         return TRUE;
     }

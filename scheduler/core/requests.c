@@ -159,9 +159,35 @@ static gboolean names_some(const CoreAsk *ask)
     return ask->tasks.step != 0;
 }
 
+static gboolean has_index(const CoreAsk *ask, guint32 index)
+{
+    if (!names_some(ask) || berth_index_range_contains(&ask->tasks, index))
+        return TRUE;
+    for (gsize i = 0; i < ask->n_others; i++)
+        if (berth_index_range_contains(&ask->others[i], index))
+            return TRUE;
+    return FALSE;
+}
+
 gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task)
 {
-    return !names_some(ask) || berth_index_range_contains(&ask->tasks, task->record.task);
+    return has_index(ask, task->record.task);
+}
+
+BerthIndexSet *core_ask_fresh(const CoreJob *job, const CoreAsk *ask)
+{
+    g_autoptr(BerthIndexSet) all =
+        job->fresh != NULL ? berth_index_set_copy(job->fresh) : berth_index_set_new();
+    if (job->fresh == NULL && core_job_n_fresh(job) > 0)
+        berth_index_set_add_one(all, 0);
+    if (!names_some(ask))
+        return g_steal_pointer(&all);
+    BerthIndexSet *found = berth_index_set_within(all, &ask->tasks);
+    for (gsize i = 0; i < ask->n_others; i++) {
+        g_autoptr(BerthIndexSet) more = berth_index_set_within(all, &ask->others[i]);
+        berth_index_set_add_all(found, more);
+    }
+    return found;
 }
 
 /* One that is asked for has never started. */
@@ -169,8 +195,12 @@ static gboolean has_fresh(const CoreJob *job, const CoreAsk *ask)
 {
     if (core_job_n_fresh(job) == 0 || !names_some(ask))
         return core_job_n_fresh(job) > 0;
-    return job->fresh != NULL ? berth_index_set_meets(job->fresh, &ask->tasks)
-                              : berth_index_range_contains(&ask->tasks, 0);
+    if (job->fresh == NULL)
+        return has_index(ask, 0);
+    gboolean meets = berth_index_set_meets(job->fresh, &ask->tasks);
+    for (gsize i = 0; i < ask->n_others && !meets; i++)
+        meets = berth_index_set_meets(job->fresh, &ask->others[i]);
+    return meets;
 }
 
 /* That of the first of the tasks that are asked for, if all of these have ended, or PENDING. FALSE: there is none of
@@ -209,7 +239,8 @@ CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error
     if (ask->tasks.last < ask->tasks.first || !get_final_state(job, ask, &state)) {
         g_autofree char *tasks = berth_index_range_format(&ask->tasks);
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
-                    "job %" G_GUINT64_FORMAT " has no unfinished task %s", number, tasks);
+                    "job %" G_GUINT64_FORMAT " has no unfinished task %s%s", number, tasks,
+                    ask->n_others > 0 ? ", nor any of the others" : "");
         return NULL;
     }
     if (berth_job_state_is_final(state)) {
@@ -235,22 +266,10 @@ static void cancel_range(BerthCore *core, CoreJob *job, const BerthIndexRange *r
     core_task_handle(core, task, CORE_TASK_CANCEL, input);
 }
 
-/* Those of JOB that never started, and are asked for. */
-static BerthIndexSet *fresh_of(const CoreJob *job, const CoreAsk *ask)
-{
-    if (job->fresh != NULL)
-        return names_some(ask) ? berth_index_set_within(job->fresh, &ask->tasks)
-                               : berth_index_set_copy(job->fresh);
-    BerthIndexSet *found = berth_index_set_new();
-    if (has_fresh(job, ask))
-        berth_index_set_add_one(found, 0);
-    return found;
-}
-
 static void cancel_fresh(BerthCore *core, CoreJob *job, const CoreAsk *ask,
                          const CoreTaskInput *input)
 {
-    g_autoptr(BerthIndexSet) fresh = fresh_of(job, ask);
+    g_autoptr(BerthIndexSet) fresh = core_ask_fresh(job, ask);
     if (berth_index_set_count(fresh) == 0)
         return;
     for (guint i = 0; i < berth_index_set_n_ranges(fresh); i++)

@@ -6,7 +6,9 @@
 /* What of a job somebody asks for. */
 typedef struct {
     guint64 job;
-    BerthIndexRange tasks; /* of an array; step 0 = all */
+    BerthIndexRange tasks;         /* of an array; step 0 = all */
+    const BerthIndexRange *others; /* beside TASKS, if that is some */
+    gsize n_others;
     gboolean by_operator;
 } CoreAsk;
 
@@ -31,6 +33,8 @@ gboolean core_set_time_limit(BerthCore *core, const CoreAsk *ask, gint64 limit_u
 CoreJob *core_get_unfinished(BerthCore *core, const CoreAsk *ask, GError **error);
 /* Whether TASK is one of those that are asked for. */
 gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task);
+/* Those of JOB that never started, and are asked for. (transfer full) */
+BerthIndexSet *core_ask_fresh(const CoreJob *job, const CoreAsk *ask);
 /* TO: handle of the node on which one that is frozen to disk goes on; 0 = wherever there is room. */
 gboolean core_thaw(BerthCore *core, const CoreAsk *ask, guint32 to, GError **error);
 

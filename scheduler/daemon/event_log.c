@@ -153,6 +153,27 @@ static gboolean names_tasks(const BerthCoreEvent *event)
            event->request.tasks.step > 0;
 }
 
+#define RANGES_TOLD 16
+
+/* "1-3,7", of which the last are left out where they are many. (transfer full) */
+static char *tasks_text(const BerthCoreEvent *event)
+{
+    GString *text = g_string_new(NULL);
+    gboolean has_others =
+        event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED;
+    gsize n_others = has_others ? event->request.n_others : 0;
+    for (gsize i = 0; i <= MIN(n_others, RANGES_TOLD - 1); i++) {
+        const BerthIndexRange *range =
+            i == 0 ? &event->request.tasks : &event->request.others[i - 1];
+        g_autofree char *one = berth_index_range_format(range);
+        g_string_append_printf(text, "%s%s", i > 0 ? "," : "", one);
+    }
+    if (n_others >= RANGES_TOLD)
+        g_string_append_printf(text, " and %" G_GSIZE_FORMAT " ranges more",
+                               n_others - (RANGES_TOLD - 1));
+    return g_string_free(text, FALSE);
+}
+
 char *berth_event_request_text(const BerthCoreEvent *event)
 {
     gboolean to_disk = event->kind == BERTH_EVENT_JOB_FREEZE_WANTED && event->request.to_disk;
@@ -160,7 +181,7 @@ char *berth_event_request_text(const BerthCoreEvent *event)
         return g_strdup_printf("%u", event->request.checkpoint.serial);
     if (!names_tasks(event))
         return g_strdup(to_disk ? "to disk" : "");
-    g_autofree char *tasks = berth_index_range_format(&event->request.tasks);
+    g_autofree char *tasks = tasks_text(event);
     return g_strdup_printf("tasks %s%s", tasks, to_disk ? ", to disk" : "");
 }
 

@@ -211,6 +211,18 @@ static gboolean find_checkpoint(const Change *change, BerthCoreCheckpoint *out_c
     return FALSE;
 }
 
+/* Holds of all of them are one decision. */
+static gboolean hold_some(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
+                          const BerthAsker *asker, GError **error)
+{
+    guint n = berth_index_set_n_ranges(change->tasks);
+    event->request.tasks = *berth_index_set_range(change->tasks, 0);
+    event->request.n_others = n - 1;
+    if (n > 1)
+        event->request.others = berth_index_set_range(change->tasks, 1);
+    return berth_turn_event(turn, event, asker, error);
+}
+
 /* Done if it can be done to some of them; else the first says why not. */
 static gboolean apply_to_some(const Change *change, BerthTurn *turn, BerthCoreEvent *event,
                               const BerthAsker *asker, GError **error)
@@ -234,6 +246,9 @@ static gboolean apply(const Change *change, BerthTurn *turn, BerthCoreEvent *eve
     if (change->kind == BERTH_EVENT_CHECKPOINTS_CHANGED)
         return berth_checkpoints_remove(change->daemon->checkpoints, turn, change->job,
                                         change->one.task, change->checkpoint, &asker, error);
+    if (change->tasks &&
+        (change->kind == BERTH_EVENT_JOB_HELD || change->kind == BERTH_EVENT_JOB_RELEASED))
+        return hold_some(change, turn, event, &asker, error);
     if (change->tasks)
         return apply_to_some(change, turn, event, &asker, error);
     return berth_turn_event(turn, event, &asker, error);

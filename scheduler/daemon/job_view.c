@@ -180,8 +180,7 @@ void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted
 static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
 {
     if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
-        job->reason = (Berth__Reason)berth_core_pending_reason(daemon->core, job->id,
-                                                               job->unstarted[0]->first);
+        job->reason = (Berth__Reason)berth_core_array_reason(daemon->core, job->id);
 }
 
 static gboolean is_unstarted(const Berth__Job *job, const Berth__Task *task)

@@ -197,13 +197,14 @@ static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean 
 static gboolean may_release(const Job *job, const BerthIndexRange *tasks)
 {
     guint32 asked = 0;
-    if (job->job.held)
-        return !job->job.held_by_operator;
+    guint32 held_by_user = job->job.held ? ~job->held_by_operator : job->held_by_user;
+    if (job->job.held && job->job.held_by_operator)
+        return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (tasks->step == 0 ||
             (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING))
             asked |= 1u << i;
-    return (job->held_by_user & asked) != 0 || (job->held_by_operator & asked) == 0;
+    return (held_by_user & asked) != 0 || (job->held_by_operator & asked) == 0;
 }
 
 static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndexRange *tasks,

@@ -372,6 +372,80 @@ static void hold_of_a_range_keeps_those_tasks_from_starting(void **state)
     refuses(array, &running, BERTH_ERROR_FAILED_PRECONDITION, "has no waiting task");
 }
 
+static void hold_of_several_ranges_is_one_decision(void **state)
+{
+    Array *array = *state;
+    static const BerthIndexRange others[] = {{4, 8, 2}, {0, 0, 1}};
+    submit(array, "0-9", 1);
+    BerthCoreEvent event = request(BERTH_EVENT_JOB_HELD, "1-2");
+    event.request.others = others;
+    event.request.n_others = 2;
+    tell(array, &event);
+    join(array);
+    assert_started(array, "3");
+    finish(array, 3);
+    assert_started(array, "5");
+    event.kind = BERTH_EVENT_JOB_RELEASED;
+    event.request.others = &others[1];
+    event.request.n_others = 1;
+    tell(array, &event);
+    finish(array, 5);
+    assert_started(array, "0");
+    event.kind = BERTH_EVENT_JOB_HELD;
+    event.request.tasks = range_of("3");
+    event.request.others = &(const BerthIndexRange){20, 30, 1};
+    refuses(array, &event, BERTH_ERROR_NOT_FOUND, "no unfinished task 3, nor any of the others");
+}
+
+/* Those that would be held in too many ranges are none of them held. */
+static void hold_of_too_many_ranges_holds_none(void **state)
+{
+    Array *array = *state;
+    BerthIndexRange others[BERTH_RANGES_MAX];
+    for (guint32 i = 0; i < BERTH_RANGES_MAX; i++) /* at distances that differ */
+        others[i] = (BerthIndexRange){3 + i * (i + 3) / 2, 3 + i * (i + 3) / 2, 1};
+    submit(array, "0-999999", 1);
+    BerthCoreEvent event = request(BERTH_EVENT_JOB_HELD, "0");
+    event.request.others = others;
+    event.request.n_others = BERTH_RANGES_MAX;
+    refuses(array, &event, BERTH_ERROR_RESOURCE_EXHAUSTED, "in more than 1000 ranges");
+    join(array);
+    assert_started(array, "0");
+}
+
+/* One that runs, and has to wait again, does so held. */
+static void release_of_a_range_leaves_those_held_that_ran(void **state)
+{
+    Array *array = *state;
+    const BerthGuestId guest = {.job = 1, .task = 0, .epoch = 1};
+    join(array);
+    submit(array, "0-9", 1);
+    assert_started(array, "0");
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "5", FALSE);
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_GONE,
+                                  .guest = guest,
+                                  .node = array->node,
+                                  .gone.reason = BERTH_REASON_GUEST_VANISHED});
+    tell(array, &(BerthCoreEvent){
+                    .kind = BERTH_EVENT_GUEST_RELEASED, .guest = guest, .node = array->node});
+    assert_started(array, "5");
+    assert_int_equal(berth_core_pending_reason(array->core, 1, 0), BERTH_REASON_HELD_BY_USER);
+}
+
+/* As long as there is any that nobody holds. */
+static void array_waits_for_what_its_next_task_waits_for(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, "0-3", FALSE);
+    join(array);
+    assert_started(array, "4");
+    assert_int_equal(berth_core_array_reason(array->core, 1), BERTH_REASON_ARRAY_THROTTLE);
+    ask(array, BERTH_EVENT_JOB_HELD, "5-9", FALSE);
+    assert_int_equal(berth_core_array_reason(array->core, 1), BERTH_REASON_HELD_BY_USER);
+}
+
 /* Of a job that is held as a whole the others stay held. */
 static void release_of_a_range_leaves_the_others_held(void **state)
 {
@@ -381,10 +455,11 @@ static void release_of_a_range_leaves_the_others_held(void **state)
     ask(array, BERTH_EVENT_JOB_HELD, "9", TRUE);
     join(array);
     assert_started(array, "");
+    const BerthCoreEvent operators = request(BERTH_EVENT_JOB_RELEASED, "9");
+    refuses(array, &operators, BERTH_ERROR_FAILED_PRECONDITION, "is held by an operator");
     ask(array, BERTH_EVENT_JOB_RELEASED, "8-9", FALSE);
     assert_started(array, "8");
     assert_int_equal(berth_core_pending_reason(array->core, 1, 9), BERTH_REASON_HELD_BY_OPERATOR);
-    const BerthCoreEvent operators = request(BERTH_EVENT_JOB_RELEASED, "9");
     refuses(array, &operators, BERTH_ERROR_FAILED_PRECONDITION, "is held by an operator");
     finish(array, 8);
     assert_started(array, "");
@@ -447,7 +522,11 @@ int main(void)
         TEST(cancel_of_the_last_range_ends_the_job),
         TEST(freeze_of_a_range_leaves_the_others_running),
         TEST(hold_of_a_range_keeps_those_tasks_from_starting),
+        TEST(hold_of_several_ranges_is_one_decision),
+        TEST(hold_of_too_many_ranges_holds_none),
         TEST(release_of_a_range_leaves_the_others_held),
+        TEST(release_of_a_range_leaves_those_held_that_ran),
+        TEST(array_waits_for_what_its_next_task_waits_for),
         TEST(held_task_that_is_cancelled_is_held_no_more),
         TEST(held_tasks_are_in_few_ranges),
         TEST(restored_array_goes_on_with_what_never_started),

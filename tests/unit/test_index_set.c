@@ -34,7 +34,8 @@ static void parse_reads_what_format_writes(void **state)
         {"0-10:3", "0-9:3", 4},
         {"5-9:100", "5", 1},
         {"1,2,3", "1-3", 3},
-        {"1,3,5", "1,3,5", 3},
+        {"1,3,5", "1-5:2", 3},
+        {"1,3,6", "1,3,6", 3},
         {"1-5:2,7", "1-7:2", 4},
         {"3,1-2", "1-3", 3},
         {"10-19,0-9", "0-19", 20},
@@ -139,6 +140,20 @@ static void million_taken_from_the_front_stays_one_range(void **state)
         assert_true(berth_index_set_n_ranges(set) <= 1);
     }
     assert_int_equal(berth_index_set_count(set), 0);
+}
+
+/* As tasks start of which every second one is held. */
+static void every_second_one_taken_leaves_few_ranges(void **state)
+{
+    g_autoptr(BerthIndexSet) set = parse("0-99999");
+    for (guint32 i = 1; i < 20000; i += 2) {
+        berth_index_set_remove(set, (BerthIndexRange){i, i, 1});
+        assert_true(berth_index_set_n_ranges(set) <= 4);
+    }
+    assert_set(set, "0-19998:2,20000-99999");
+    for (guint32 i = 1; i < 20000; i += 2)
+        berth_index_set_add_one(set, i);
+    assert_set(set, "0-99999");
 }
 
 /* --- what two have ------------------------------------------------------------------------------ */
@@ -292,6 +307,7 @@ int main(void)
         cmocka_unit_test(next_goes_through_all_of_a_set),
         cmocka_unit_test(remove_leaves_ranges_on_both_sides),
         cmocka_unit_test(million_taken_from_the_front_stays_one_range),
+        cmocka_unit_test(every_second_one_taken_leaves_few_ranges),
         cmocka_unit_test(two_ranges_have_a_range_in_common),
         cmocka_unit_test(common_range_is_what_both_contain),
         cmocka_unit_test(set_tells_what_it_has_of_a_range),
