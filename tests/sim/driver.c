@@ -254,7 +254,7 @@ static gboolean take(World *world, gint64 now_usec, const BerthCoreEvent *event,
     g_autoptr(GError) error = NULL;
     g_array_set_size(world->changes, 0);
     log_event(world, event);
-    gboolean ok = berth_core_handle(world->core, now_usec, event, effects, &error);
+    gboolean ok = logged_handle(world, now_usec, event, effects, &error);
     g_assert_true(ok == (error == NULL));
     if (!ok) {
         g_string_append_printf(world->log, "  refused: %s\n", error->message);

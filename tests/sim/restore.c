@@ -83,7 +83,7 @@ static void restore_job(World *world, Job *job)
     restored.n_held_by_user = list_bits(job->held_by_user, by_user);
     restored.tasks_held_by_operator = by_operator;
     restored.n_held_by_operator = list_bits(job->held_by_operator, by_operator);
-    berth_core_restore_job(world->core, &restored, records, n_records);
+    logged_restore_job(world, &restored, records, n_records);
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (job->tasks[i].record.phase != BERTH_GUEST_NONE)
             restore_guests(world, job, i);

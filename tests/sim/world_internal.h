@@ -220,6 +220,12 @@ gboolean driver_handle_surely(World *world, const BerthCoreEvent *event);
 void driver_tell(World *world, gint64 now_usec, const BerthCoreEvent *event);
 guint64 driver_first_unfinished(const World *world); /* 0 = all have ended */
 
+/* tests/sim/logged.c: what the core is told, as it is read back from its log. */
+gboolean logged_handle(World *world, gint64 now_usec, const BerthCoreEvent *event,
+                       BerthCoreEffects *effects, GError **error);
+void logged_restore_job(World *world, const BerthCoreJob *job, const BerthCoreTask *tasks,
+                        gsize n_tasks);
+
 /* tests/sim/restore.c: a new core gets what is in the store. */
 BerthCoreConfig restore_config(const World *world);
 void restore_name_node(guint32 node, char name[16]);
