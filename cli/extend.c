@@ -66,8 +66,10 @@ gboolean berth_cli_extend(BerthCli *cli, int argc, char **argv, int *out_status,
         return FALSE;
     }
     if (!read_duration("--time", time, &wanted.time_limit_sec, error) ||
-        !read_duration("--by", by, &wanted.by_sec, error))
+        !read_duration("--by", by, &wanted.by_sec, error)) {
+        *out_status = BERTH_EXIT_USAGE;
         return FALSE;
+    }
     if (reason != NULL)
         wanted.reason = reason;
     g_autoptr(GArray) jobs = berth_cli_job_arguments(argc, argv, out_status, error);

@@ -6,6 +6,7 @@
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
+#include "common/ranges.h"
 #include "common/types.h"
 #include "common/units.h"
 
@@ -57,14 +58,31 @@ static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
     return g_strdup(berth_reason_name(task->reason));
 }
 
-/* "96 waiting (resources)": a reason is that of the next task, where none runs. */
+static guint64 count_ranges(Berth__IndexRange *const *ranges, gsize n_ranges)
+{
+    guint64 count = 0;
+    for (gsize i = 0; i < n_ranges; i++) {
+        const BerthIndexRange range = berth_range_of(ranges[i]);
+        count += berth_index_range_is_valid(&range) ? berth_index_range_count(&range) : 0;
+    }
+    return count;
+}
+
+/* "96 waiting (resources), 4 held": a reason is that of the next task, where none runs. */
 static char *array_note(const Berth__Job *job)
 {
     const Berth__TaskCounts all = berth_job_count(job, FALSE);
     g_autofree char *counts = berth_counts_format(&all);
-    if (job->state != BERTH__JOB_STATE__PENDING || job->reason == BERTH__REASON__REASON_NONE)
-        return g_steal_pointer(&counts);
-    return g_strdup_printf("%s (%s)", counts, berth_reason_name(job->reason));
+    guint64 n_held = count_ranges(job->held_tasks, job->n_held_tasks) +
+                     count_ranges(job->held_tasks_by_operator, job->n_held_tasks_by_operator);
+    GString *note = g_string_new(counts);
+    if (job->state == BERTH__JOB_STATE__PENDING && job->reason != BERTH__REASON__REASON_NONE)
+        g_string_append_printf(note, " (%s)", berth_reason_name(job->reason));
+    if (job->held && job->state != BERTH__JOB_STATE__PENDING)
+        g_string_append(note, ", all held");
+    else if (!job->held && n_held > 0)
+        g_string_append_printf(note, ", %" G_GUINT64_FORMAT " held", n_held);
+    return g_string_free(note, FALSE);
 }
 
 /* "42", "42[0-99%5]" */

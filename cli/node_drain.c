@@ -583,10 +583,11 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
         {NULL}};
     if (!berth_cli_parse(
             &argc, &argv, entries, "NODES...",
-            "The nodes get no new jobs. Those that run there and may be moved are, the "
-            "others are\nwaited for; none is ended. Returns when nothing is left on the "
-            "nodes. Ctrl-C leaves the\ndrain on; `berth node undrain` ends it at any "
-            "time. NODES: n1,n2 or n[1-3,7] or\nr[1-2]n[01-12]. For operators.",
+            "The nodes get no new jobs. Those that run there are moved, or, where there is no "
+            "room for\nthem, checkpointed, to go on elsewhere later; who can be neither is "
+            "waited for, and none is\nended. Returns when nothing is left on the nodes. Ctrl-C "
+            "leaves the drain on; `berth node\nundrain` ends it at any time. NODES: n1,n2 or "
+            "n[1-3,7] or r[1-2]n[01-12]. For operators.",
             NULL, out_status, error))
         return FALSE;
     if (plan)

@@ -155,17 +155,12 @@ static gboolean names_tasks(const BerthCoreEvent *event)
 
 #define RANGES_TOLD 16
 
-/* "1-3,7", of which the last are left out where they are many. (transfer full) */
-static char *tasks_text(const BerthCoreEvent *event)
+char *berth_event_tasks_text(const BerthIndexRange *first, const BerthIndexRange *others,
+                             gsize n_others)
 {
-    GString *text = g_string_new(NULL);
-    gboolean has_others =
-        event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED;
-    gsize n_others = has_others ? event->request.n_others : 0;
+    GString *text = g_string_new("tasks ");
     for (gsize i = 0; i <= MIN(n_others, RANGES_TOLD - 1); i++) {
-        const BerthIndexRange *range =
-            i == 0 ? &event->request.tasks : &event->request.others[i - 1];
-        g_autofree char *one = berth_index_range_format(range);
+        g_autofree char *one = berth_index_range_format(i == 0 ? first : &others[i - 1]);
         g_string_append_printf(text, "%s%s", i > 0 ? "," : "", one);
     }
     if (n_others >= RANGES_TOLD)
@@ -181,8 +176,11 @@ char *berth_event_request_text(const BerthCoreEvent *event)
         return g_strdup_printf("%u", event->request.checkpoint.serial);
     if (!names_tasks(event))
         return g_strdup(to_disk ? "to disk" : "");
-    g_autofree char *tasks = tasks_text(event);
-    return g_strdup_printf("tasks %s%s", tasks, to_disk ? ", to disk" : "");
+    gboolean is_hold =
+        event->kind == BERTH_EVENT_JOB_HELD || event->kind == BERTH_EVENT_JOB_RELEASED;
+    g_autofree char *tasks = berth_event_tasks_text(&event->request.tasks, event->request.others,
+                                                    is_hold ? event->request.n_others : 0);
+    return g_strdup_printf("%s%s", tasks, to_disk ? ", to disk" : "");
 }
 
 gboolean berth_event_action(const BerthCoreAction *action, const char *node, const char *text,

@@ -26,6 +26,9 @@ char *berth_event_gone_text(const char *detail, const char *console_tail);
 char *berth_event_size_text(const BerthResources *resources);
 /* "every 00:30:00"; "never" for 0. (transfer full) */
 char *berth_event_every_text(gint64 every_usec);
+/* "tasks 1-3,7": FIRST and N_OTHERS further ranges, of which the last are left out where they are many. (transfer full) */
+char *berth_event_tasks_text(const BerthIndexRange *first, const BerthIndexRange *others,
+                             gsize n_others);
 /* What a person asked for beside the kind of EVENT: to disk, to which checkpoint; "" = nothing. (transfer full) */
 char *berth_event_request_text(const BerthCoreEvent *event);
 /* FALSE: this kind of action has no entry of its own. TEXT: more of what is done. */

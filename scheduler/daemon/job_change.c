@@ -62,8 +62,8 @@ static void set_ended_error(const Berth__Job *job, GError **error)
 
 /* --- what is refused -------------------------------------------------------------------------- */
 
-/* What is asked for beside the kind of it. (transfer full) */
-static char *wish_text(const Change *change)
+/* What is asked for beside the kind of it, and of which tasks. (transfer full) */
+static char *wish_of_all_text(const Change *change)
 {
     g_autofree char *limit = NULL;
     switch (change->kind) {
@@ -79,6 +79,18 @@ static char *wish_text(const Change *change)
     default:
         return change->checkpoint > 0 ? g_strdup_printf("%u", change->checkpoint) : g_strdup("");
     }
+}
+
+static char *wish_text(const Change *change)
+{
+    g_autofree char *wish = wish_of_all_text(change);
+    if (!change->tasks)
+        return g_steal_pointer(&wish);
+    guint n = berth_index_set_n_ranges(change->tasks);
+    g_autofree char *tasks =
+        berth_event_tasks_text(berth_index_set_range(change->tasks, 0),
+                               n > 1 ? berth_index_set_range(change->tasks, 1) : NULL, n - 1);
+    return g_strdup_printf("%s%s%s", tasks, *wish ? ", " : "", wish);
 }
 
 /* Of a job that has ended nothing is written any more, nor of what is refused whatever it is. */

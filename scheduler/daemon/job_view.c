@@ -174,6 +174,15 @@ void berth_job_view_add_unstarted(Berth__Job *job, const BerthStoreTasks *wanted
     job->n_tasks = n;
 }
 
+/* The record has it in full minutes; who reads it is told what is known. */
+static void refresh_spared(BerthDaemon *daemon, Berth__Task *task)
+{
+    BerthCoreTask known;
+    if (berth_core_get_task(daemon->core, task->job, task->index, &known) &&
+        known.epoch == task->epoch)
+        task->spared_usec = (guint64)known.starved_usec;
+}
+
 /* --- as it is now --------------------------------------------------------------------------------- */
 
 /* Why its next task waits, of an array none of whose tasks runs. */
@@ -208,9 +217,11 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
             refresh_stop(job, task, entry);
             refresh_usage(daemon, task, entry);
+            refresh_spared(daemon, task);
             refresh_away(daemon, task);
         } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
             refresh_usage(daemon, task, entry);
+            refresh_spared(daemon, task);
             refresh_away(daemon, task);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {
             /* Once more for what an older release has stored. */

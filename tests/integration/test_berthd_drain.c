@@ -104,11 +104,18 @@ static guint64 submit_running(BerthdTest *test)
     return job;
 }
 
-static void assert_waits_for_a_node(BerthdTest *test, guint64 job)
+static gboolean waits_for(BerthdTest *test, guint64 job, Berth__Reason reason)
 {
     g_autoptr(Berth__Job) record = berthd_fixture_get(test->berthd, job);
     assert_int_equal(record->state, BERTH__JOB_STATE__PENDING);
-    assert_int_equal(berthd_test_task(record)->reason, BERTH__REASON__REASON_NODE_UNAVAILABLE);
+    return berthd_test_task(record)->reason == reason;
+}
+
+/* A berthd that has just begun may not have heard from storage yet, which is the first reason then. */
+static void assert_waits_for_a_node(BerthdTest *test, guint64 job)
+{
+    run_until(!waits_for(test, job, BERTH__REASON__REASON_STORAGE_UNAVAILABLE));
+    assert_true(waits_for(test, job, BERTH__REASON__REASON_NODE_UNAVAILABLE));
 }
 
 /* --- cordon ------------------------------------------------------------------------------------- */
