@@ -393,8 +393,8 @@ static void extend_says_what_is_wrong(void **state)
     } cases[] = {
         {{"extend", "1"}, 2, "say --time TIME or --by TIME, one of them"},
         {{"extend", "-t", "1h", "-b", "1h", "1"}, 2, "say --time TIME or --by TIME, one of them"},
-        {{"extend", "--by", "0", "1"}, 1, "--by: \"0\" is too little"},
-        {{"extend", "--time", "soon", "1"}, 1, "--time: "},
+        {{"extend", "--by", "0", "1"}, 2, "--by: \"0\" is too little"},
+        {{"extend", "--time", "soon", "1"}, 2, "--time: "},
         {{"extend", "--by", "1h"}, 2, "job"},
     };
     BerthdTest *test = *state;
