@@ -330,13 +330,22 @@ static void split(const CoreJob *job, Wanted *wanted)
     wanted->all = FALSE;
 }
 
-/* Some of WHICH are held by their user. */
+/* Some of WHICH, which wait, are held. */
+static gboolean is_any_held(const CoreJob *job, const BerthIndexSet *which)
+{
+    if (job->held)
+        return berth_index_set_count(which) > 0;
+    return job->holds != NULL &&
+           (meet(job->holds->by_user, which) || meet(job->holds->by_operator, which));
+}
+
+/* Some of WHICH, which are held, are so by their user. */
 static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
 {
     if (!job->held)
         return meet(job->holds->by_user, which);
-    if (job->holds == NULL)
-        return TRUE;
+    if (job->held_by_operator || job->holds == NULL)
+        return !job->held_by_operator;
     g_autoptr(BerthIndexSet) free = berth_index_set_without(which, job->holds->by_operator);
     return berth_index_set_count(free) > 0;
 }
@@ -344,14 +353,11 @@ static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
 {
     g_autoptr(BerthIndexSet) waiting = find_waiting(job, ask);
-    if (!job->held && job->holds == NULL)
-        return TRUE;
-    if (job->held && job->held_by_operator && !ask->by_operator)
-        return refuse_operators(job->id, error);
-    if (berth_index_set_count(waiting) == 0)
-        return TRUE;
+    if (!is_any_held(job, waiting))
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                           "has no held task among those that are named");
     if (!ask->by_operator && !is_any_users(job, waiting))
-        return !meet(job->holds->by_operator, waiting) || refuse_operators(job->id, error);
+        return refuse_operators(job->id, error);
     Wanted wanted = wanted_now(job);
     if (job->held)
         split(job, &wanted);
@@ -364,7 +370,8 @@ static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, 
 static gboolean release_all(BerthCore *core, CoreJob *job, gboolean by_operator, GError **error)
 {
     if (!job->held && job->holds == NULL)
-        return TRUE;
+        return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
+                           "is not held: there is nothing to release");
     gboolean is_any =
         job->held || (job->holds != NULL && berth_index_set_count(job->holds->by_user) > 0);
     if (!by_operator && (job->held_by_operator || !is_any))

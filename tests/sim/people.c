@@ -193,18 +193,19 @@ static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean 
     return is_frozen;
 }
 
-/* Its user, of whom an operator's holds are not the only ones that there are. */
-static gboolean may_release(const Job *job, const BerthIndexRange *tasks)
+/* Some are held, and, if its user asks, not by an operator alone. */
+static gboolean may_release(const Job *job, const BerthIndexRange *tasks, gboolean by_operator)
 {
     guint32 asked = 0;
     guint32 held_by_user = job->job.held ? ~job->held_by_operator : job->held_by_user;
-    if (job->job.held && job->job.held_by_operator)
-        return FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (tasks->step == 0 ||
             (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING))
             asked |= 1u << i;
-    return (held_by_user & asked) != 0 || (job->held_by_operator & asked) == 0;
+    gboolean is_any = (asked & (held_by_user | job->held_by_operator)) != 0;
+    if (by_operator || !is_any)
+        return is_any;
+    return !(job->job.held && job->job.held_by_operator) && (held_by_user & asked) != 0;
 }
 
 static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndexRange *tasks,
@@ -218,7 +219,7 @@ static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndex
         return may_thaw(job, tasks, by_operator);
     if (kind == BERTH_EVENT_JOB_HELD)
         return has_pending(job, tasks);
-    return kind != BERTH_EVENT_JOB_RELEASED || by_operator || may_release(job, tasks);
+    return kind != BERTH_EVENT_JOB_RELEASED || may_release(job, tasks, by_operator);
 }
 
 /* What was asked for is in the records, whatever is being done to the guests now. */

@@ -85,7 +85,7 @@ static void hold_and_release_know_who_may(void **state)
         "release 1 ! held by an operator\n"
         "? 1 PENDING held-by-operator none\n"
         "release 1 op -> START 1.1@1\n"
-        "release 1\n"
+        "release 1 ! is not held\n"
         "hold 1 ! only waiting jobs can be held\n"
         "submit 2 held-op\n"
         "release 2 ! held by an operator\n"
