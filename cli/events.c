@@ -6,6 +6,7 @@
 #include "cli/events_since.h"
 #include "cli/format.h"
 #include "cli/job_get.h"
+#include "cli/node_change.h"
 #include "cli/table.h"
 #include "cli/tasks.h"
 #include "common/error.h"
@@ -182,10 +183,39 @@ static gboolean check_jobs(BerthCli *cli, gpointer user_data, GError **error)
     return TRUE;
 }
 
+/* Says of each node that there is none of that name. */
+static gboolean check_nodes(BerthCli *cli, gpointer user_data, GError **error)
+{
+    Events *events = user_data;
+    GHashTableIter iter;
+    gpointer name;
+    g_hash_table_iter_init(&iter, events->nodes);
+    while (g_hash_table_iter_next(&iter, &name, NULL)) {
+        g_autoptr(GError) local = NULL;
+        Berth__Node *node = berth_cli_get_node(cli, name, &local);
+        if (node != NULL) {
+            berth__node__free_unpacked(node, NULL);
+        } else if (g_error_matches(local, BERTH_ERROR, BERTH_ERROR_NOT_FOUND)) {
+            berth_cli_report(local, &events->status);
+            g_hash_table_iter_remove(&iter);
+        } else {
+            g_propagate_error(error, g_steal_pointer(&local));
+            return FALSE;
+        }
+    }
+    return TRUE;
+}
+
 /* --- the verb -------------------------------------------------------------------------------- */
 
 static gboolean print_events(Events *events, const char *since, GError **error)
 {
+    if (events->nodes != NULL) {
+        if (!berth_cli_persist(events->cli, FALSE, check_nodes, events, error))
+            return FALSE;
+        if (g_hash_table_size(events->nodes) == 0)
+            return TRUE;
+    }
     gboolean from_now = events->follows && events->jobs == NULL && since == NULL;
     if (from_now && !berth_cli_persist(events->cli, FALSE, begin_now, events, error))
         return FALSE;

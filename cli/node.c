@@ -3,6 +3,7 @@
 #include "cli/cli.h"
 #include "cli/format.h"
 #include "cli/listing.h"
+#include "cli/node_change.h"
 #include "common/units.h"
 
 #include <stdio.h>
@@ -232,10 +233,7 @@ gboolean berth_cli_node_show(BerthCli *cli, int argc, char **argv, int *out_stat
         return FALSE;
     if (argc != 2)
         return berth_cli_usage_error(out_status, error, "name one node (see %s --help)", argv[0]);
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-    request.name = argv[1];
-    Berth__Node *node =
-        (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get", &request.base, error);
+    Berth__Node *node = berth_cli_get_node(cli, argv[1], error);
     if (node == NULL)
         return FALSE;
     if (cli->json)

@@ -45,13 +45,18 @@ gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
     return TRUE;
 }
 
+Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error)
+{
+    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
+    request.name = (char *)name;
+    return (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get", &request.base,
+                                         error);
+}
+
 gboolean berth_cli_print_nodes_json(BerthCli *cli, char **names, GError **error)
 {
     for (; *names != NULL; names++) {
-        Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-        request.name = *names;
-        Berth__Node *node = (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get",
-                                                          &request.base, error);
+        Berth__Node *node = berth_cli_get_node(cli, *names, error);
         if (node == NULL)
             return FALSE;
         berth_cli_print_json(&node->base);

@@ -15,5 +15,7 @@ gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
 /* TEXT, of an option, as a time to wait. FALSE sets *OUT_STATUS. */
 gboolean berth_cli_patience(const char *text, guint64 *out_sec, int *out_status, GError **error);
 
+/* As the daemon has it; NOT_FOUND. (transfer full) */
+Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error);
 /* Prints each of NAMES as the daemon has it, as JSON. */
 gboolean berth_cli_print_nodes_json(BerthCli *cli, char **names, GError **error);

@@ -368,10 +368,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
 /* One that was drained before, and is empty since then, has no event to come. */
 static gboolean look_at(Drain *drain, const char *name, GError **error)
 {
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-    request.name = (char *)name;
-    Berth__Node *node = (Berth__Node *)berth_cli_call(drain->cli, &berth__nodes__descriptor, "Get",
-                                                      &request.base, error);
+    Berth__Node *node = berth_cli_get_node(drain->cli, name, error);
     if (node == NULL)
         return FALSE;
     const Berth__NodeAdmission *admission = node->admission;

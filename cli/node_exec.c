@@ -4,7 +4,7 @@
 #include "cli/node_exec.h"
 
 #include "cli/exec_client.h"
-#include "cli/node_rejoin.h"
+#include "cli/node_change.h"
 #include "common/error.h"
 #include "common/node_list.h"
 #include "common/write.h"

@@ -2,6 +2,7 @@
 /* Owns the wait for agents that are restarted: until each has joined again, and can start guests. */
 #include "cli/node_rejoin.h"
 
+#include "cli/node_change.h"
 #include "common/error.h"
 
 typedef struct {
@@ -15,14 +16,6 @@ typedef struct {
     BerthRejoinedFunc func;
     gpointer user_data;
 } Rejoin;
-
-Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error)
-{
-    Berth__GetNodeRequest request = BERTH__GET_NODE_REQUEST__INIT;
-    request.name = (char *)name;
-    return (Berth__Node *)berth_cli_call(cli, &berth__nodes__descriptor, "Get", &request.base,
-                                         error);
-}
 
 static gboolean get_seq(BerthCli *cli, gpointer user_data, GError **error)
 {

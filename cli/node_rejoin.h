@@ -15,5 +15,3 @@ gboolean berth_cli_await_rejoin(BerthCli *cli, char **names, GHashTable *instanc
                                 BerthRejoinedFunc func, gpointer user_data, GError **error);
 /* The newest event that there is. */
 gboolean berth_cli_newest_event(BerthCli *cli, guint64 *out_seq, GError **error);
-/* (transfer full) */
-Berth__Node *berth_cli_get_node(BerthCli *cli, const char *name, GError **error);

@@ -69,12 +69,13 @@ static void events_of_a_node_are_its_own_and_of_what_ran_there(void **state)
     g_autofree char *ran = g_strdup_printf("job %" G_GUINT64_FORMAT " guest-running on n1", job);
     g_autofree char *came = g_strdup_printf("job %" G_GUINT64_FORMAT " job-submitted", job);
     g_autoptr(CliProcess) here = CLI(test->berthd, "events", "--node", "n[1-2]");
-    assert_cli_status(here, 0);
+    assert_cli_status(here, 1);
+    assert_contains(cli_err(here), "there is no node \"n2\"");
     assert_contains(cli_out(here), ran);
     assert_contains(cli_out(here), "node n1 node-up");
     assert_null(strstr(cli_out(here), came));
     g_autoptr(CliProcess) elsewhere = CLI(test->berthd, "events", "-w", "n2");
-    assert_cli_status(elsewhere, 0);
+    assert_cli_status(elsewhere, 1);
     assert_string_equal(cli_out(elsewhere), "");
     g_autoptr(CliProcess) wrong = CLI(test->berthd, "events", "--node", "n[2-");
     assert_cli_status(wrong, 2);
