@@ -144,15 +144,8 @@ void core_step_release(BerthCore *core, CoreTask *task)
     core_step_update_phase(core, task);
 }
 
-/* Somebody wants it to stand still. */
-static gboolean is_frozen_by_anybody(const BerthCoreTask *record)
-{
-    return record->freeze_reason == BERTH_REASON_FROZEN_BY_USER ||
-           record->freeze_reason == BERTH_REASON_FROZEN_BY_OPERATOR;
-}
-
-/* It waits for a guest; or, frozen to disk, until it is thawed. Who is frozen, and has a checkpoint, takes no node's room to
- * stand still there again. Who was not saved at his time limit goes on from before it. */
+/* It waits for a guest; or, frozen to disk, until it is thawed. Who was not saved at his time limit goes on from
+ * before it. */
 void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
 {
     BerthCoreTask *record = &task->record;
@@ -162,8 +155,6 @@ void core_step_set_pending(BerthCore *core, CoreTask *task, BerthReason reason)
         record->freeze_reason = BERTH_REASON_NONE;
         record->freeze_to_disk = FALSE;
     }
-    record->freeze_to_disk |= is_frozen_by_anybody(record) && record->checkpoint_epoch != 0 &&
-                              reason != BERTH_REASON_RESTORING;
     gboolean stands_still = record->freeze_to_disk && record->checkpoint_epoch != 0;
     record->state = stands_still ? BERTH_JOB_SUSPENDED : BERTH_JOB_PENDING;
     record->reason = stands_still ? record->freeze_reason : reason;

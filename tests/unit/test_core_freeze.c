@@ -186,10 +186,11 @@ static void frozen_time_of_an_operator_is_not_charged_by_a_checkpoint(void **sta
         "checkpointed 2.1 -> RELEASE 2.1@1\n"
         "released 2.1\n"
         "at 700\n" /* nobody comes into the slack of a node that lacked memory before that */
-        "timer\n"
-        "? 2 SUSPENDED frozen-by-operator none\n" /* it takes no room to stand still there again */
-        "thaw 2 op -> RESTORE 2.2@1~\n"
-        "running 2.2\n"
+        "timer -> RESTORE 2.2@1~\n"
+        "running 2.2 -> FREEZE 2.2@1~\n"
+        "thaw 2 op\n"
+        "frozen 2.2 -> THAW 2.2@1~\n"
+        "thawed 2.2\n"
         "at 789\n"
         "timer\n"
         "at 790\n"
