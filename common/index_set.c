@@ -346,22 +346,48 @@ static void replace(BerthIndexSet *set, guint i, guint n, const GArray *new)
     join_thirds(set, i - before, before + new->len);
 }
 
-/* The union of RANGE with those of the set that it meets: N from I on. */
+/* Those of RANGE, which are behind all of RANGES, from FROM on and before END. */
+static void append_part(GArray *ranges, const BerthIndexRange *range, guint64 from, guint64 end)
+{
+    guint64 skipped =
+        from > range->first ? (from - range->first + range->step - 1) / range->step : 0;
+    guint64 first = range->first + skipped * range->step;
+    guint64 last = MIN(end, (guint64)range->last + 1);
+    if (first >= last)
+        return;
+    BerthIndexRange part =
+        tidy((BerthIndexRange){(guint32)first, (guint32)(last - 1), range->step});
+    if (ranges->len == 0 || !join(&g_array_index(ranges, BerthIndexRange, ranges->len - 1), &part))
+        g_array_append_val(ranges, part);
+}
+
+/* The union of RANGE with those of the set that it meets: N from I on. What lies between the same two indices of both is
+ * gone through one by one. */
 static GArray *unite(const BerthIndexSet *set, guint i, guint n, const BerthIndexRange *range)
 {
     GArray *all = g_array_new(FALSE, FALSE, sizeof(BerthIndexRange));
-    guint64 own = range->first; /* next of RANGE */
+    const BerthIndexRange *first = get(set, i), *last = get(set, i + n - 1);
+    guint64 from = MAX(first->first, range->first);
+    guint64 end = (guint64)MIN(last->last, range->last) + 1;
+    append_part(all, first, 0, from);
+    append_part(all, range, 0, from);
+    guint64 own =
+        range->first + (from - range->first + range->step - 1) / range->step * range->step;
     for (guint k = i; k < i + n; k++) {
         const BerthIndexRange *old = get(set, k);
-        for (guint64 index = old->first; index <= old->last; index += old->step) {
-            for (; own < index && own <= range->last; own += range->step)
+        guint64 behind = from > old->first ? (from - old->first + old->step - 1) / old->step : 0;
+        for (guint64 index = old->first + behind * old->step; index <= old->last && index < end;
+             index += old->step) {
+            for (; own < index && own < end; own += range->step)
                 append_one(all, (guint32)own);
             own += own == index ? range->step : 0;
             append_one(all, (guint32)index);
         }
     }
-    for (; own <= range->last; own += range->step)
+    for (; own < end; own += range->step)
         append_one(all, (guint32)own);
+    append_part(all, last, end, G_MAXUINT32);
+    append_part(all, range, end, G_MAXUINT32);
     return all;
 }
 

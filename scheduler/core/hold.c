@@ -194,6 +194,18 @@ static BerthIndexSet *find_waiting(const CoreJob *job, const CoreAsk *ask)
     return waiting;
 }
 
+/* Those of JOB that have not ended and that ASK names. (transfer full) */
+static BerthIndexSet *find_unfinished(const CoreJob *job, const CoreAsk *ask)
+{
+    BerthIndexSet *found = job->fresh != NULL ? core_ask_fresh(job, ask) : berth_index_set_new();
+    for (guint32 i = 0; i < job->n_tasks; i++) {
+        const CoreTask *task = job->tasks[i];
+        if (!berth_job_state_is_final(task->record.state) && core_ask_has(ask, task))
+            berth_index_set_add_one(found, task->record.task);
+    }
+    return found;
+}
+
 static gboolean is_told_held(const CoreTask *task)
 {
     return task->record.reason == BERTH_REASON_HELD_BY_USER ||
@@ -315,11 +327,7 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
 /* All were held until now: those that have not ended, as they may have to wait again, are so each by itself from now on. */
 static void split(const CoreJob *job, Wanted *wanted)
 {
-    BerthIndexSet *all =
-        job->fresh != NULL ? berth_index_set_copy(job->fresh) : berth_index_set_new();
-    for (guint32 i = 0; i < job->n_tasks; i++)
-        if (!berth_job_state_is_final(job->tasks[i]->record.state))
-            berth_index_set_add_one(all, job->tasks[i]->record.task);
+    BerthIndexSet *all = find_unfinished(job, &(CoreAsk){.job = job->id});
     if (wanted->all_by_operator) {
         berth_index_set_free(wanted->by_operator);
         wanted->by_operator = all;
@@ -330,7 +338,7 @@ static void split(const CoreJob *job, Wanted *wanted)
     wanted->all = FALSE;
 }
 
-/* Some of WHICH, which wait, are held. */
+/* Some of WHICH, none of which has ended, are held, or would be if they had to wait. */
 static gboolean is_any_held(const CoreJob *job, const BerthIndexSet *which)
 {
     if (job->held)
@@ -352,19 +360,19 @@ static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
 
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
 {
-    g_autoptr(BerthIndexSet) waiting = find_waiting(job, ask);
-    if (!is_any_held(job, waiting))
+    g_autoptr(BerthIndexSet) named = find_unfinished(job, ask);
+    if (!is_any_held(job, named))
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
                            "has no held task among those that are named");
-    if (!ask->by_operator && !is_any_users(job, waiting))
+    if (!ask->by_operator && !is_any_users(job, named))
         return refuse_operators(job->id, error);
     Wanted wanted = wanted_now(job);
     if (job->held)
         split(job, &wanted);
-    wanted.by_user = berth_index_set_subtract(wanted.by_user, waiting);
+    wanted.by_user = berth_index_set_subtract(wanted.by_user, named);
     if (ask->by_operator)
-        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, waiting);
-    return change(core, job, waiting, &wanted, error);
+        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, named);
+    return change(core, job, named, &wanted, error);
 }
 
 static gboolean release_all(BerthCore *core, CoreJob *job, gboolean by_operator, GError **error)

@@ -200,7 +200,7 @@ static gboolean may_release(const Job *job, const BerthIndexRange *tasks, gboole
     guint32 held_by_user = job->job.held ? ~job->held_by_operator : job->held_by_user;
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (tasks->step == 0 ||
-            (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING))
+            (is_asked(tasks, i) && !berth_job_state_is_final(job->tasks[i].record.state)))
             asked |= 1u << i;
     gboolean is_any = (asked & (held_by_user | job->held_by_operator)) != 0;
     if (by_operator || !is_any)
@@ -258,8 +258,9 @@ static void check_hold(World *world, const Job *job, const BerthIndexRange *task
 {
     for (guint32 i = 0; i < job->n_tasks; i++) {
         BerthReason now = model_hold(job, i);
-        if (job->tasks[i].record.state != BERTH_JOB_PENDING)
-            continue;
+        BerthJobState state = job->tasks[i].record.state;
+        if (is_held ? state != BERTH_JOB_PENDING : berth_job_state_is_final(state))
+            continue; /* who runs and may wait again is released, but not held */
         if (!is_asked(tasks, i))
             CHECK(world, now == before[i], job->job.id);
         else if (is_held)

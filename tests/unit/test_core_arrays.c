@@ -433,6 +433,25 @@ static void release_of_a_range_leaves_those_held_that_ran(void **state)
     assert_int_equal(berth_core_pending_reason(array->core, 1, 0), BERTH_REASON_HELD_BY_USER);
 }
 
+/* But not those that were named, too. */
+static void release_of_a_range_is_of_those_that_run_too(void **state)
+{
+    Array *array = *state;
+    join(array);
+    submit(array, "0-9", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "0-2", FALSE);
+    assert_int_equal(berth_core_pending_reason(array->core, 1, 3), BERTH_REASON_HELD_BY_USER);
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_GONE,
+                                  .guest = {.job = 1, .task = 0, .epoch = 1},
+                                  .node = array->node,
+                                  .gone.reason = BERTH_REASON_GUEST_VANISHED});
+    tell(array, &(BerthCoreEvent){.kind = BERTH_EVENT_GUEST_RELEASED,
+                                  .guest = {.job = 1, .task = 0, .epoch = 1},
+                                  .node = array->node});
+    assert_int_not_equal(berth_core_pending_reason(array->core, 1, 0), BERTH_REASON_HELD_BY_USER);
+}
+
 /* As long as there is any that nobody holds. */
 static void array_waits_for_what_its_next_task_waits_for(void **state)
 {
@@ -526,6 +545,7 @@ int main(void)
         TEST(hold_of_too_many_ranges_holds_none),
         TEST(release_of_a_range_leaves_the_others_held),
         TEST(release_of_a_range_leaves_those_held_that_ran),
+        TEST(release_of_a_range_is_of_those_that_run_too),
         TEST(array_waits_for_what_its_next_task_waits_for),
         TEST(held_task_that_is_cancelled_is_held_no_more),
         TEST(held_tasks_are_in_few_ranges),
