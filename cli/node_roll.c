@@ -13,6 +13,7 @@
 #include "cli/node_exec.h"
 #include "cli/node_rejoin.h"
 #include "common/error.h"
+#include "common/units.h"
 
 #include <glib-unix.h>
 #include <signal.h>
@@ -240,8 +241,11 @@ static gboolean finish(Roll *roll, const GPtrArray *failed, guint64 seq, GError 
         return TRUE;
     g_ptr_array_add(well, NULL);
     char **names = (char **)well->pdata;
+    g_autofree char *patience = berth_format_duration_sec(roll->rejoin_sec);
     for (char **name = names; *name != NULL && !roll->keeps_agent; name++)
-        printf("%s: its agent is waited for\n", *name);
+        printf("%s: its agent is waited for, %s at most (--rejoin; --no-restart is for a COMMAND "
+               "that restarts none)\n",
+               *name, patience);
     fflush(stdout);
     if (!roll->keeps_agent &&
         !berth_cli_await_rejoin(roll->cli, names, roll->instances, roll->lost, seq,

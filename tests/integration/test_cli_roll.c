@@ -182,7 +182,7 @@ static void agent_that_joins_as_it_was_is_waited_for(void **state)
     g_autoptr(CliProcess) cli = ROLL("n1");
     let_begin(test);
     end_command(cli, test->nodes[0], 0);
-    run_until(strstr(cli_out(cli), "n1: its agent is waited for\n"));
+    run_until(strstr(cli_out(cli), "n1: its agent is waited for, "));
     fake_agent_drop(test->nodes[0]);
     run_until(fake_agent_is_joined(test->nodes[0]));
     fake_agent_set_version(test->nodes[0], "9.9");
@@ -384,7 +384,7 @@ static void roll_outlives_berthd_while_it_waits(void **state)
     run_until(fake_agent_is_joined(test->nodes[0]));
     fake_agent_end(test->nodes[0], job, 0);
     end_command(cli, test->nodes[0], 0);
-    run_until(strstr(cli_out(cli), "n1: its agent is waited for\n"));
+    run_until(strstr(cli_out(cli), "n1: its agent is waited for, "));
     fake_agent_restart(test->nodes[0]);
     berthd_fixture_kill(test->base.berthd);
     berthd_fixture_restart(test->base.berthd);
