@@ -182,25 +182,24 @@ gboolean core_hold_is_consistent(const CoreJob *job)
 
 /* --- what is asked -------------------------------------------------------------------------- */
 
-/* Those of JOB that wait and that ASK names. (transfer full) */
-static BerthIndexSet *find_waiting(const CoreJob *job, const CoreAsk *ask)
+static gboolean is_waiting(BerthJobState state)
 {
-    BerthIndexSet *waiting = job->fresh != NULL ? core_ask_fresh(job, ask) : berth_index_set_new();
-    for (guint32 i = 0; i < job->n_tasks; i++) {
-        const CoreTask *task = job->tasks[i];
-        if (task->record.state == BERTH_JOB_PENDING && core_ask_has(ask, task))
-            berth_index_set_add_one(waiting, task->record.task);
-    }
-    return waiting;
+    return state == BERTH_JOB_PENDING;
 }
 
-/* Those of JOB that have not ended and that ASK names. (transfer full) */
-static BerthIndexSet *find_unfinished(const CoreJob *job, const CoreAsk *ask)
+static gboolean is_unfinished(BerthJobState state)
+{
+    return !berth_job_state_is_final(state);
+}
+
+/* Those of JOB that ASK names, and that never started or are in one of the states that are WANTED. (transfer full) */
+static BerthIndexSet *find(const CoreJob *job, const CoreAsk *ask,
+                           gboolean (*is_wanted)(BerthJobState state))
 {
     BerthIndexSet *found = job->fresh != NULL ? core_ask_fresh(job, ask) : berth_index_set_new();
     for (guint32 i = 0; i < job->n_tasks; i++) {
         const CoreTask *task = job->tasks[i];
-        if (!berth_job_state_is_final(task->record.state) && core_ask_has(ask, task))
+        if (is_wanted(task->record.state) && core_ask_has(ask, task))
             berth_index_set_add_one(found, task->record.task);
     }
     return found;
@@ -284,7 +283,7 @@ static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which
 
 static gboolean hold_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
 {
-    g_autoptr(BerthIndexSet) waiting = find_waiting(job, ask);
+    g_autoptr(BerthIndexSet) waiting = find(job, ask, is_waiting);
     if (berth_index_set_count(waiting) == 0)
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
                            "has no waiting task among those that are named: only such can be held");
@@ -327,7 +326,7 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
 /* All were held until now: those that have not ended, as they may have to wait again, are so each by itself from now on. */
 static void split(const CoreJob *job, Wanted *wanted)
 {
-    BerthIndexSet *all = find_unfinished(job, &(CoreAsk){.job = job->id});
+    BerthIndexSet *all = find(job, &(CoreAsk){.job = job->id}, is_unfinished);
     if (wanted->all_by_operator) {
         berth_index_set_free(wanted->by_operator);
         wanted->by_operator = all;
@@ -360,7 +359,7 @@ static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
 
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
 {
-    g_autoptr(BerthIndexSet) named = find_unfinished(job, ask);
+    g_autoptr(BerthIndexSet) named = find(job, ask, is_unfinished);
     if (!is_any_held(job, named))
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
                            "has no held task among those that are named");
