@@ -357,7 +357,10 @@ static void append_part(GArray *ranges, const BerthIndexRange *range, guint64 fr
         return;
     BerthIndexRange part =
         tidy((BerthIndexRange){(guint32)first, (guint32)(last - 1), range->step});
-    if (ranges->len == 0 || !join(&g_array_index(ranges, BerthIndexRange, ranges->len - 1), &part))
+    if (part.first == part.last)
+        append_one(ranges, part.first);
+    else if (ranges->len == 0 ||
+             !join(&g_array_index(ranges, BerthIndexRange, ranges->len - 1), &part))
         g_array_append_val(ranges, part);
 }
 
@@ -411,31 +414,22 @@ void berth_index_set_add(BerthIndexSet *set, BerthIndexRange range)
     replace(set, i, n, new);
 }
 
-/* What is left of OLD without RANGE. */
+/* What is left of OLD without RANGE: what lies between two indices that both have is a range, or one. */
 static void append_rest(GArray *rest, const BerthIndexRange *old, const BerthIndexRange *range)
 {
-    gboolean is_gapless = range->step == 1 || (range->step == old->step &&
-                                               berth_index_range_contains(old, range->first));
-    if (!is_gapless) {
-        for (guint64 index = old->first; index <= old->last; index += old->step)
-            if (!berth_index_range_contains(range, (guint32)index))
-                append_one(rest, (guint32)index);
-        return;
+    guint64 from = old->first;
+    BerthIndexRange both;
+    gboolean meet = berth_index_range_intersect(old, range, &both);
+    if (meet && both.step == old->step) {
+        append_part(rest, old, from, both.first);
+        from = (guint64)both.last + 1;
+    } else if (meet) {
+        for (guint64 index = both.first; index <= both.last; index += both.step) {
+            append_part(rest, old, from, index);
+            from = index + 1;
+        }
     }
-    if (old->first < range->first) {
-        BerthIndexRange left = {old->first, MIN(range->first - 1, old->last), old->step};
-        left = tidy(left);
-        g_array_append_val(rest, left);
-    }
-    if (old->last > range->last) {
-        guint32 over = range->last >= old->first ? range->last - old->first + 1 : 0;
-        guint32 steps = over / old->step + (over % old->step > 0);
-        BerthIndexRange right = {old->first + steps * old->step, old->last, old->step};
-        right = tidy(right);
-        /* Nothing of it was between the two. */
-        if (rest->len == 0 || !join(&g_array_index(rest, BerthIndexRange, rest->len - 1), &right))
-            g_array_append_val(rest, right);
-    }
+    append_part(rest, old, from, G_MAXUINT32);
 }
 
 void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range)

@@ -47,7 +47,7 @@ void berth_index_set_free(BerthIndexSet *set);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthIndexSet, berth_index_set_free)
 
 /* What is in it already, or is not, does no harm. Where a range and those of the set lie between the same two indices, and
- * have not the same step, it is put in, or taken out, index by index. */
+ * have not the same step, it is put in index by index, and those that both have are taken out so. */
 void berth_index_set_add(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_remove(BerthIndexSet *set, BerthIndexRange range);
 void berth_index_set_add_one(BerthIndexSet *set, guint32 index);

@@ -176,15 +176,17 @@ gboolean core_ask_has(const CoreAsk *ask, const CoreTask *task)
 
 BerthIndexSet *core_ask_fresh(const CoreJob *job, const CoreAsk *ask)
 {
-    g_autoptr(BerthIndexSet) all =
-        job->fresh != NULL ? berth_index_set_copy(job->fresh) : berth_index_set_new();
-    if (job->fresh == NULL && core_job_n_fresh(job) > 0)
-        berth_index_set_add_one(all, 0);
+    if (job->fresh == NULL) {
+        BerthIndexSet *only = berth_index_set_new();
+        if (core_job_n_fresh(job) > 0 && has_index(ask, 0))
+            berth_index_set_add_one(only, 0);
+        return only;
+    }
     if (!names_some(ask))
-        return g_steal_pointer(&all);
-    BerthIndexSet *found = berth_index_set_within(all, &ask->tasks);
+        return berth_index_set_copy(job->fresh);
+    BerthIndexSet *found = berth_index_set_within(job->fresh, &ask->tasks);
     for (gsize i = 0; i < ask->n_others; i++) {
-        g_autoptr(BerthIndexSet) more = berth_index_set_within(all, &ask->others[i]);
+        g_autoptr(BerthIndexSet) more = berth_index_set_within(job->fresh, &ask->others[i]);
         berth_index_set_add_all(found, more);
     }
     return found;

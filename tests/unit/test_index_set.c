@@ -156,6 +156,28 @@ static void every_second_one_taken_leaves_few_ranges(void **state)
     assert_set(set, "0-99999");
 }
 
+/* Of each range that is taken out only the two are looked at, not the hundred thousand between them. */
+static void what_is_taken_out_costs_what_it_is(void **state)
+{
+    g_autoptr(BerthIndexSet) all = parse("0");
+    g_autoptr(BerthIndexSet) pairs = berth_index_set_new();
+    berth_index_set_add(all, (BerthIndexRange){0, BERTH_INDEX_MAX, 1});
+    for (guint32 i = 0; i < BERTH_RANGES_MAX; i++)
+        berth_index_set_add(pairs, (BerthIndexRange){i * 999000, i * 999000 + 499999, 499999});
+    g_autoptr(BerthIndexSet) left = berth_index_set_without(all, pairs);
+    assert_int_equal(berth_index_set_count(left), BERTH_INDEX_MAX + 1 - 2 * BERTH_RANGES_MAX);
+    assert_int_equal(berth_index_set_n_ranges(left), 2 * BERTH_RANGES_MAX);
+    assert_false(berth_index_set_contains(left, 999000));
+    assert_true(berth_index_set_contains(left, 999001));
+    assert_false(berth_index_set_contains(left, 999000 + 499999));
+    /* Ranges that lie across each other, one after the other: nobody has made a set of them. */
+    for (guint32 i = 0; i < 1000; i++)
+        berth_index_set_remove(left,
+                               (BerthIndexRange){i + 1, 999000000 - i, 999000000 - 2 * i - 1});
+    assert_false(berth_index_set_contains(left, 1000));
+    assert_true(berth_index_set_contains(left, 1001));
+}
+
 /* --- what two have ------------------------------------------------------------------------------ */
 
 static void two_ranges_have_a_range_in_common(void **state)
@@ -311,6 +333,7 @@ int main(void)
         cmocka_unit_test(two_ranges_have_a_range_in_common),
         cmocka_unit_test(common_range_is_what_both_contain),
         cmocka_unit_test(set_tells_what_it_has_of_a_range),
+        cmocka_unit_test(what_is_taken_out_costs_what_it_is),
         cmocka_unit_test(any_changes_leave_what_a_table_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
