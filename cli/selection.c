@@ -58,10 +58,13 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     }
 }
 
-static void ask_one(Asking *asking, guint64 job)
+static void ask_one(Asking *asking, const Berth__Job *job)
 {
-    berth_rpc_peer_call_async(asking->cli->peer, &berth__jobs__descriptor, asking->method,
-                              asking->fill(job, asking->user_data), 0, NULL, on_answer, asking);
+    const ProtobufCMessage *request = asking->fill(job, asking->user_data);
+    if (request == NULL)
+        return;
+    berth_rpc_peer_call_async(asking->cli->peer, &berth__jobs__descriptor, asking->method, request,
+                              0, NULL, on_answer, asking);
     asking->n_flying++;
     while (asking->n_flying >= FLYING_MAX)
         g_main_context_iteration(NULL, TRUE);
@@ -76,7 +79,7 @@ static gboolean ask_page(Asking *asking, const Berth__ListJobsReply *page, GErro
 {
     for (size_t i = 0; asking->lost == NULL && i < page->n_jobs; i++)
         if (is_selected(asking, page->jobs[i]))
-            ask_one(asking, page->jobs[i]->id);
+            ask_one(asking, page->jobs[i]);
     while (asking->n_flying > 0)
         g_main_context_iteration(NULL, TRUE);
     if (asking->lost == NULL)

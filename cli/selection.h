@@ -23,9 +23,9 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthSelection, berth_selection_clear)
     }
 
 gboolean berth_selection_is_made(const BerthSelection *selection);
-/* Puts the request of METHOD for JOB into *OUT_REQUEST, which stays valid until it is called again. */
-typedef const ProtobufCMessage *(*BerthSelectionFill)(guint64 job, gpointer user_data);
-/* Asks METHOD of Jobs of each, many at a time. Each refusal is printed, but that the job has ended meanwhile; *OUT_N: that were done.
+/* The request for JOB, as a list has it, which stays valid until it is called again. NULL: there is nothing to ask of that job. */
+typedef const ProtobufCMessage *(*BerthSelectionFill)(const Berth__Job *job, gpointer user_data);
+/* Asks METHOD of Jobs of each, many at a time. Each refusal is printed, but that there is nothing to be done any more; *OUT_N: that were done.
  * FALSE: not all were asked. */
 gboolean berth_selection_ask(BerthCli *cli, const BerthSelection *selection, const char *method,
                              BerthSelectionFill fill, gpointer user_data, guint64 *out_n,
