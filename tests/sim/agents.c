@@ -248,7 +248,7 @@ static Guest *get_running(World *world, const BerthCoreAction *order)
 }
 
 /* The source's agent answers; one that was asked again knows how it ended. Of one that has arrived its new
- * node may say so, whatever becomes of the old one. */
+ * node may say so too, whatever becomes of the old one. */
 static void agent_migrate(World *world, const BerthCoreAction *order)
 {
     Guest *guest = get_running(world, order);
@@ -261,8 +261,9 @@ static void agent_migrate(World *world, const BerthCoreAction *order)
         world_note(world, "migrated");
     }
     gboolean has_moved = guest->node == order->to;
-    guint32 teller = has_moved && world_chance(world, 30) ? order->to : order->node;
-    send_op_result_of(world, teller, order, BERTH_EVENT_GUEST_MIGRATED, has_moved);
+    send_op_result_of(world, order->node, order, BERTH_EVENT_GUEST_MIGRATED, has_moved);
+    if (has_moved && world_chance(world, 30))
+        send_op_result_of(world, order->to, order, BERTH_EVENT_GUEST_MIGRATED, TRUE);
 }
 
 static void agent_checkpoint(World *world, const BerthCoreAction *order)

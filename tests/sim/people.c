@@ -139,14 +139,26 @@ void people_submit(World *world)
 
 /* --- requests ------------------------------------------------------------------------------- */
 
-static const BerthIndexRange all_tasks = {0};
+#define OTHERS_MAX 2u
 
-static gboolean is_asked(const BerthIndexRange *tasks, guint32 index)
+/* What of a job is asked for; all of it: TASKS has step 0. */
+typedef struct {
+    BerthIndexRange tasks;
+    BerthIndexRange others[OTHERS_MAX];
+    gsize n_others;
+} Asked;
+
+static const Asked all_tasks = {0};
+
+static gboolean is_asked(const Asked *asked, guint32 index)
 {
-    return tasks->step == 0 || berth_index_range_contains(tasks, index);
+    gboolean is = asked->tasks.step == 0 || berth_index_range_contains(&asked->tasks, index);
+    for (gsize i = 0; i < asked->n_others; i++)
+        is |= berth_index_range_contains(&asked->others[i], index);
+    return is;
 }
 
-static gboolean has_pending(const Job *job, const BerthIndexRange *tasks)
+static gboolean has_pending(const Job *job, const Asked *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (is_asked(tasks, i) && job->tasks[i].record.state == BERTH_JOB_PENDING)
@@ -154,7 +166,7 @@ static gboolean has_pending(const Job *job, const BerthIndexRange *tasks)
     return FALSE;
 }
 
-static gboolean has_ended(const Job *job, const BerthIndexRange *tasks)
+static gboolean has_ended(const Job *job, const Asked *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks; i++)
         if (is_asked(tasks, i) && !berth_job_state_is_final(job->tasks[i].record.state))
@@ -163,7 +175,7 @@ static gboolean has_ended(const Job *job, const BerthIndexRange *tasks)
 }
 
 /* One that the core would freeze, and that an operator alone thaws. */
-static gboolean may_freeze(const Job *job, const BerthIndexRange *tasks)
+static gboolean may_freeze(const Job *job, const Asked *tasks)
 {
     for (guint32 i = 0; i < job->n_tasks && job->job.guests <= 1; i++) {
         const BerthCoreTask *record = &job->tasks[i].record;
@@ -177,7 +189,7 @@ static gboolean may_freeze(const Job *job, const BerthIndexRange *tasks)
 }
 
 /* Not who stands still because he has no time left. */
-static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean by_operator)
+static gboolean may_thaw(const Job *job, const Asked *tasks, gboolean by_operator)
 {
     gboolean is_frozen = FALSE;
     for (guint32 i = 0; i < job->n_tasks; i++) {
@@ -194,13 +206,12 @@ static gboolean may_thaw(const Job *job, const BerthIndexRange *tasks, gboolean 
 }
 
 /* Some are held, and, if its user asks, not by an operator alone. */
-static gboolean may_release(const Job *job, const BerthIndexRange *tasks, gboolean by_operator)
+static gboolean may_release(const Job *job, const Asked *tasks, gboolean by_operator)
 {
     guint32 asked = 0;
     guint32 held_by_user = job->job.held ? ~job->held_by_operator : job->held_by_user;
     for (guint32 i = 0; i < job->n_tasks; i++)
-        if (tasks->step == 0 ||
-            (is_asked(tasks, i) && !berth_job_state_is_final(job->tasks[i].record.state)))
+        if (is_asked(tasks, i) && !berth_job_state_is_final(job->tasks[i].record.state))
             asked |= 1u << i;
     gboolean is_any = (asked & (held_by_user | job->held_by_operator)) != 0;
     if (by_operator || !is_any)
@@ -208,7 +219,7 @@ static gboolean may_release(const Job *job, const BerthIndexRange *tasks, gboole
     return !(job->job.held && job->job.held_by_operator) && (held_by_user & asked) != 0;
 }
 
-static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndexRange *tasks,
+static gboolean is_allowed(const Job *job, BerthEventKind kind, const Asked *tasks,
                            gboolean by_operator)
 {
     if (job->is_refused || has_ended(job, tasks))
@@ -223,8 +234,7 @@ static gboolean is_allowed(const Job *job, BerthEventKind kind, const BerthIndex
 }
 
 /* What was asked for is in the records, whatever is being done to the guests now. */
-static void check_freeze(World *world, const Job *job, const BerthIndexRange *tasks,
-                         gboolean is_wanted)
+static void check_freeze(World *world, const Job *job, const Asked *tasks, gboolean is_wanted)
 {
     world_note(world, is_wanted ? "freeze wanted" : "thaw wanted");
     for (guint32 i = 0; i < job->n_tasks; i++) {
@@ -237,23 +247,37 @@ static void check_freeze(World *world, const Job *job, const BerthIndexRange *ta
     }
 }
 
-/* Some of an array's, now and then; also such as it does not have. */
-static BerthIndexRange choose_tasks(World *world, const Job *job, BerthEventKind kind)
+static BerthIndexRange choose_range(World *world, const Job *job)
 {
-    BerthIndexRange tasks = {0};
+    BerthIndexRange range;
+    range.first = world_pick(world, job->n_tasks);
+    range.last = range.first + world_pick(world, TASKS_MAX);
+    range.step = 1 + world_pick(world, 3);
+    return range;
+}
+
+/* Some of an array's, now and then; also such as it does not have. */
+static Asked choose_tasks(World *world, const Job *job, BerthEventKind kind)
+{
+    Asked asked = {0};
     if (job->n_tasks == 1 || !world_chance(world, 40))
-        return tasks;
-    tasks.first = world_pick(world, job->n_tasks);
-    tasks.last = tasks.first + world_pick(world, TASKS_MAX);
-    tasks.step = 1 + world_pick(world, 3);
+        return asked;
+    asked.tasks = choose_range(world, job);
+    if ((kind == BERTH_EVENT_JOB_HELD || kind == BERTH_EVENT_JOB_RELEASED) &&
+        world_chance(world, 50))
+        asked.n_others = 1 + world_pick(world, OTHERS_MAX);
+    for (gsize i = 0; i < asked.n_others; i++)
+        asked.others[i] = choose_range(world, job);
     world_note(world, kind == BERTH_EVENT_JOB_HELD       ? "some held"
                       : kind == BERTH_EVENT_JOB_RELEASED ? "some released"
                                                          : "some tasks");
-    return tasks;
+    if (asked.n_others > 0)
+        world_note(world, "tasks of many ranges");
+    return asked;
 }
 
 /* BEFORE: who was held. Those that were not asked for, and wait, are as they were. */
-static void check_hold(World *world, const Job *job, const BerthIndexRange *tasks, gboolean is_held,
+static void check_hold(World *world, const Job *job, const Asked *tasks, gboolean is_held,
                        gboolean by_operator, const BerthReason *before)
 {
     for (guint32 i = 0; i < job->n_tasks; i++) {
@@ -278,7 +302,7 @@ static void check_hold(World *world, const Job *job, const BerthIndexRange *task
     }
 }
 
-static void ask(World *world, BerthEventKind kind, guint64 number, BerthIndexRange tasks,
+static void ask(World *world, BerthEventKind kind, guint64 number, Asked tasks,
                 gboolean by_operator)
 {
     const Job *job = world_job(world, number);
@@ -286,7 +310,9 @@ static void ask(World *world, BerthEventKind kind, guint64 number, BerthIndexRan
     gboolean dies = world->dies_at != DIES_NEVER;
     BerthCoreEvent event = {.kind = kind, .guest = {.job = number}};
     event.request.by_operator = by_operator;
-    event.request.tasks = tasks;
+    event.request.tasks = tasks.tasks;
+    event.request.others = tasks.others;
+    event.request.n_others = tasks.n_others;
     BerthReason before[TASKS_MAX];
     for (guint32 i = 0; i < job->n_tasks; i++)
         before[i] = model_hold(job, i);
@@ -350,10 +376,12 @@ static void move_not(World *world, guint64 number, gboolean by_operator)
     gboolean ok = driver_handle(world, &event);
     if (!ok || dies)
         return;
+    /* One that waits for room where it was to go does not move any more at once. */
     const Task *task = task_that_moves(job);
-    CHECK(world, task != NULL && task->record.migrate_is_unwanted, number);
+    CHECK(world, task == NULL || task->record.migrate_is_unwanted, number);
     CHECK(world,
-          by_operator || task->record.migrate_reason == BERTH_REASON_MOVED_BY_USER ||
+          by_operator || task == NULL ||
+              task->record.migrate_reason == BERTH_REASON_MOVED_BY_USER ||
               task->record.migrate_reason == BERTH_REASON_RESIZED_BY_USER,
           number);
 }

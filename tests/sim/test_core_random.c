@@ -66,6 +66,7 @@ static const char *const covered[] = {
     "start again",
     "start failed",
     "start after others",
+    "tasks of many ranges",
     "dependency never",
     "stop",
     "stop failed",
