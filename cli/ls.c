@@ -78,7 +78,7 @@ static char *array_note(const Berth__Job *job)
     GString *note = g_string_new(counts);
     if (job->state == BERTH__JOB_STATE__PENDING && job->reason != BERTH__REASON__REASON_NONE)
         g_string_append_printf(note, " (%s)", berth_reason_name(job->reason));
-    if (job->held && job->state != BERTH__JOB_STATE__PENDING)
+    if (job->held && all.pending > 0 && job->state != BERTH__JOB_STATE__PENDING)
         g_string_append(note, ", all held");
     else if (!job->held && n_held > 0)
         g_string_append_printf(note, ", %" G_GUINT64_FORMAT " held", n_held);

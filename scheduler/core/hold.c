@@ -92,12 +92,22 @@ static void set_holds(CoreJob *job, BerthIndexSet *by_user, BerthIndexSet *by_op
         core_job_opened(job);
 }
 
+/* Who is amid others stays: a set has no more ranges than people have made it of. */
+static void drop(BerthIndexSet *set, BerthIndexRange range)
+{
+    guint n_ranges = berth_index_set_n_ranges(set);
+    g_autoptr(BerthIndexSet) dropped = berth_index_set_within(set, &range);
+    berth_index_set_remove(set, range);
+    if (berth_index_set_n_ranges(set) > n_ranges)
+        berth_index_set_add_all(set, dropped);
+}
+
 void core_hold_ended(CoreJob *job, BerthIndexRange range)
 {
     if (job->holds == NULL)
         return;
-    berth_index_set_remove(job->holds->by_user, range);
-    berth_index_set_remove(job->holds->by_operator, range);
+    drop(job->holds->by_user, range);
+    drop(job->holds->by_operator, range);
     if (berth_index_set_count(job->holds->by_user) +
             berth_index_set_count(job->holds->by_operator) ==
         0)
@@ -271,7 +281,8 @@ static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which
         berth_index_set_free(wanted->by_user);
         berth_index_set_free(wanted->by_operator);
         return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
-                           "would have tasks held in more than %u ranges: name whole ranges",
+                           "would have tasks held in more than %u ranges: name fewer and longer "
+                           "ones, or the whole job",
                            BERTH_RANGES_MAX);
     }
     job->held = wanted->all != FALSE;
@@ -323,10 +334,15 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
                                 : hold_all(core, job, ask->by_operator, error);
 }
 
-/* All were held until now: those that have not ended, as they may have to wait again, are so each by itself from now on. */
+/* All were held until now: each is so by itself from now on, also who runs, as he may have to wait again. It makes no
+ * difference for those between them that have ended, and they are not told apart: they end in any order. */
 static void split(const CoreJob *job, Wanted *wanted)
 {
-    BerthIndexSet *all = find(job, &(CoreAsk){.job = job->id}, is_unfinished);
+    g_autoptr(BerthIndexSet) unfinished = find(job, &(CoreAsk){.job = job->id}, is_unfinished);
+    guint32 first = 0;
+    BerthIndexSet *all = berth_index_set_new();
+    berth_index_set_next(unfinished, 0, &first);
+    berth_index_set_add(all, (BerthIndexRange){first, berth_index_set_last(unfinished), 1});
     if (wanted->all_by_operator) {
         berth_index_set_free(wanted->by_operator);
         wanted->by_operator = all;
@@ -357,6 +373,16 @@ static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
     return berth_index_set_count(free) > 0;
 }
 
+/* (transfer full) */
+static BerthIndexSet *ranges_of(const CoreAsk *ask)
+{
+    BerthIndexSet *asked = berth_index_set_new();
+    berth_index_set_add(asked, ask->tasks);
+    for (gsize i = 0; i < ask->n_others; i++)
+        berth_index_set_add(asked, ask->others[i]);
+    return asked;
+}
+
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
 {
     g_autoptr(BerthIndexSet) named = find(job, ask, is_unfinished);
@@ -368,20 +394,21 @@ static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, 
     Wanted wanted = wanted_now(job);
     if (job->held)
         split(job, &wanted);
-    wanted.by_user = berth_index_set_subtract(wanted.by_user, named);
+    g_autoptr(BerthIndexSet) asked = ranges_of(ask);
+    wanted.by_user = berth_index_set_subtract(wanted.by_user, asked);
     if (ask->by_operator)
-        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, named);
+        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, asked);
     return change(core, job, named, &wanted, error);
 }
 
 static gboolean release_all(BerthCore *core, CoreJob *job, gboolean by_operator, GError **error)
 {
-    if (!job->held && job->holds == NULL)
+    const CoreAsk all = {.job = job->id};
+    g_autoptr(BerthIndexSet) unfinished = find(job, &all, is_unfinished);
+    if (!job->held && !is_any_held(job, unfinished))
         return core_refuse(error, BERTH_ERROR_FAILED_PRECONDITION, job->id,
                            "is not held: there is nothing to release");
-    gboolean is_any =
-        job->held || (job->holds != NULL && berth_index_set_count(job->holds->by_user) > 0);
-    if (!by_operator && (job->held_by_operator || !is_any))
+    if (!by_operator && !is_any_users(job, unfinished))
         return refuse_operators(job->id, error);
     Wanted wanted = {FALSE, FALSE, berth_index_set_new(),
                      by_operator ? berth_index_set_new() : copy_by_operator(job)};

@@ -4,7 +4,8 @@
 #include "scheduler/core/state.h"
 
 /* Who of a job's tasks is held, and by whom: all of them, also those that will wait one day; or some of an array's that
- * wait, each by itself. What an operator holds no user releases. */
+ * wait, each by itself. What an operator holds no user releases. Of an array that was held, and of which some were released,
+ * those that ran then are held too, if they have to wait again. */
 
 /* Why the task INDEX may not start: HELD_BY_OPERATOR, HELD_BY_USER or NONE. */
 BerthReason core_hold_reason(const CoreJob *job, guint32 index);
@@ -15,7 +16,7 @@ const BerthIndexSet *core_hold_open(const CoreJob *job);
 void core_hold_take(CoreJob *job, BerthIndexRange range);
 /* Others wait for tasks of another array than before. */
 void core_hold_renew(CoreJob *job);
-/* Those of RANGE have ended: they are held no more. */
+/* Those of RANGE have ended: they are held no more, or it makes no difference. */
 void core_hold_ended(CoreJob *job, BerthIndexRange range);
 
 /* As SOURCE says of JOB, just made. */

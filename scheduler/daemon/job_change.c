@@ -62,7 +62,7 @@ static void set_ended_error(const Berth__Job *job, GError **error)
 
 /* --- what is refused -------------------------------------------------------------------------- */
 
-/* What is asked for beside the kind of it, and of which tasks. (transfer full) */
+/* What is asked for beside the kind of it. (transfer full) */
 static char *wish_of_all_text(const Change *change)
 {
     g_autofree char *limit = NULL;
@@ -81,6 +81,7 @@ static char *wish_of_all_text(const Change *change)
     }
 }
 
+/* Likewise, and of which tasks. (transfer full) */
 static char *wish_text(const Change *change)
 {
     g_autofree char *wish = wish_of_all_text(change);

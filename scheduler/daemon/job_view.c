@@ -185,9 +185,33 @@ static void refresh_spared(BerthDaemon *daemon, Berth__Task *task)
 
 /* --- as it is now --------------------------------------------------------------------------------- */
 
-/* Why its next task waits, of an array none of whose tasks runs. */
+/* Of the RANGES of an array's tasks those that wait; ENTRY: NULL of one that has ended. */
+static void keep_waiting(const BerthJobEntry *entry, Berth__IndexRange ***ranges, size_t *n_ranges)
+{
+    g_autoptr(BerthIndexSet) all = berth_index_set_new();
+    g_autoptr(BerthIndexSet) waiting = berth_index_set_new();
+    for (size_t i = 0; entry && i < *n_ranges; i++) {
+        const BerthIndexRange range = berth_range_of((*ranges)[i]);
+        g_autoptr(BerthIndexSet) unstarted = berth_index_set_within(entry->unstarted, &range);
+        berth_index_set_add_all(waiting, unstarted);
+        berth_index_set_add(all, range);
+    }
+    for (guint32 i = 0; entry && i < entry->n_tasks; i++) {
+        const Berth__Task *task = entry->tasks[i]->stored->task;
+        if (task->state == BERTH__JOB_STATE__PENDING && berth_index_set_contains(all, task->index))
+            berth_index_set_add_one(waiting, task->index);
+    }
+    berth_ranges_set(ranges, n_ranges, waiting);
+}
+
+/* Who is held of those that wait, and why its next task waits, of an array none of whose tasks runs. */
 static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
 {
+    const BerthJobEntry *entry = job->n_held_tasks + job->n_held_tasks_by_operator > 0
+                                     ? berth_job_table_find(daemon->jobs, job->id)
+                                     : NULL;
+    keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
+    keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
     if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
         job->reason = (Berth__Reason)berth_core_array_reason(daemon->core, job->id);
 }

@@ -143,7 +143,7 @@ static void note_array(BerthTurn *turn, const BerthJobEntry *job)
         g_hash_table_add(turn->arrays, g_memdup2(&job->job->id, sizeof job->job->id));
 }
 
-/* Who has ended is held no more. */
+/* Who has ended is held no more, but for who is amid others that are. */
 static void refresh_holds(const BerthEngine *engine, const BerthJobEntry *job)
 {
     BerthCoreJob known = {.held = job->job->held, .held_by_operator = job->job->held_by_operator};

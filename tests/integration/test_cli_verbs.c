@@ -36,6 +36,21 @@ static guint64 held_job(BerthdTest *test, const char *name)
     return berthd_fixture_submit(test->berthd, &spec);
 }
 
+/* A held array of 10. */
+static guint64 held_array(BerthdTest *test)
+{
+    Berth__IndexRange range = BERTH__INDEX_RANGE__INIT;
+    range.last = 9;
+    range.step = 1;
+    Berth__JobArray array = BERTH__JOB_ARRAY__INIT;
+    array.tasks = (Berth__IndexRange *[]){&range};
+    array.n_tasks = 1;
+    Berth__JobSpec spec = berthd_fixture_spec();
+    spec.hold = TRUE;
+    spec.array = &array;
+    return berthd_fixture_submit(test->berthd, &spec);
+}
+
 /* --- reading ------------------------------------------------------------------------------------ */
 
 static void ls_shows_what_was_asked_for(void **state)
@@ -515,6 +530,46 @@ static void assert_done(BerthdTest *test, const char *line, const char *said)
 }
 
 /* More than a page, and than are asked of at a time. */
+static gboolean ls_says(BerthdTest *test, const char *name, const char *said)
+{
+    g_autofree char *output = cli_output_of(CLI(test->berthd, "ls", name));
+    return strstr(output, said) != NULL;
+}
+
+/* One call is one decision, whatever the ranges; a list says how many of those that wait are held. */
+static void ranges_of_an_array_are_held_and_released(void **state)
+{
+    BerthdTest *test = *state;
+    test->plan = (FakePlan){.runs_on = TRUE};
+    guint64 job = held_array(test);
+    g_autofree char *name = cli_job(job);
+    g_autofree char *some = g_strconcat(name, "[0,3-4]", NULL);
+    g_autofree char *others = g_strconcat(name, "[0-2,9]", NULL);
+    assert_true(ls_says(test, name, "10 waiting (held-by-user)\n"));
+    discard(CLI(test->berthd, "release", some));
+    run_until(ls_says(test, name, "3 running, 7 waiting, 7 held\n"));
+    discard(CLI(test->berthd, "hold", name));
+    assert_true(ls_says(test, name, "3 running, 7 waiting, all held\n"));
+    discard(CLI(test->berthd, "release", others)); /* 0 runs; 1, 2 and 9 come beside it */
+    run_until(ls_says(test, name, "6 running, 4 waiting, 4 held\n"));
+    berthd_fixture_kill(test->berthd);
+    berthd_fixture_restart(test->berthd);
+    assert_true(ls_says(test, name, "6 running, 4 waiting, 4 held\n"));
+    g_autofree char *record = cli_output_of(CLI(test->berthd, "show", name));
+    assert_contains(record, "5-8\n");
+    g_autofree char *events = cli_output_of(CLI(test->berthd, "events", name));
+    assert_contains(events, "tasks 0,3-4");
+    assert_contains(events, "tasks 0-2,9");
+    g_autofree char *running = g_strconcat(name, "[3]", NULL);
+    discard(CLI(test->berthd, "release", running)); /* should it have to wait again */
+    g_autoptr(CliProcess) again = CLI(test->berthd, "release", running);
+    assert_cli_status(again, 1);
+    assert_contains(cli_err(again), "has no held task among those that are named");
+    discard(CLI(test->berthd, "hold", name));
+    discard(CLI(test->berthd, "cancel", name));
+    run_until(ls_says(test, name, "10 cancelled\n"));
+}
+
 static void jobs_are_selected_rather_than_named(void **state)
 {
     BerthdTest *test = *state;
@@ -561,6 +616,7 @@ int main(void)
         cmocka_unit_test(another_user_may_neither_read_nor_cancel),
         cmocka_unit_test(json_is_what_python_reads),
         cmocka_unit_test(full_disk_is_not_success),
+        cmocka_unit_test(ranges_of_an_array_are_held_and_released),
         cmocka_unit_test(jobs_are_selected_rather_than_named),
     };
     return cmocka_run_group_tests(tests, setup, berthd_test_teardown);

@@ -492,6 +492,27 @@ static void release_of_a_range_leaves_the_others_held(void **state)
     assert_started(array, "9");
 }
 
+/* Also of one in which tasks have ended here and there: its record does not tell these apart. */
+static void release_of_a_range_needs_no_more_ranges(void **state)
+{
+    Array *array = *state;
+    BerthCoreJob job;
+    submit(array, "0-8999", 1);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "0-8997:3", FALSE);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "4000-4999", FALSE);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "6002-8000:6", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 2);
+    join(array);
+    assert_started(array, "4000");
+    ask(array, BERTH_EVENT_JOB_RELEASED, "7000", FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "5000-8999", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 1);
+    assert_int_equal(job.tasks_held_by_user[0].last, 3999);
+}
+
 static void held_task_that_is_cancelled_is_held_no_more(void **state)
 {
     Array *array = *state;
@@ -544,6 +565,7 @@ int main(void)
         TEST(hold_of_several_ranges_is_one_decision),
         TEST(hold_of_too_many_ranges_holds_none),
         TEST(release_of_a_range_leaves_the_others_held),
+        TEST(release_of_a_range_needs_no_more_ranges),
         TEST(release_of_a_range_leaves_those_held_that_ran),
         TEST(release_of_a_range_is_of_those_that_run_too),
         TEST(array_waits_for_what_its_next_task_waits_for),
