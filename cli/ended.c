@@ -40,6 +40,8 @@ typedef struct {
     gboolean is_over;
     gboolean awaits_output; /* it has ended, and its output is not copied */
     guint32 left;           /* so many of its tasks have not ended yet, or have not been copied */
+    gboolean is_whole_array;
+    Berth__Reason still_for; /* that it stands still was told */
 } Awaited;
 
 typedef struct {
@@ -47,6 +49,7 @@ typedef struct {
     GHashTable *left; /* guint64: GPtrArray of those of this job that are not over */
     GPtrArray *due;   /* likewise, those of which no task is left */
     BerthEndedFunc each;
+    BerthStillFunc still;
     gpointer user_data;
     guint64 last_seq;
 } Waiting;
@@ -65,6 +68,26 @@ static guint32 count(const Awaited *one, const Berth__Event *event)
     return berth_event_is_of(event, one->named.tasks) ? 1 : 0;
 }
 
+/* STATE and REASON are its own, or its one task's. */
+static void note_still(const Waiting *waiting, Awaited *one, Berth__JobState state,
+                       Berth__Reason reason)
+{
+    gboolean is_still = state == BERTH__JOB_STATE__SUSPENDED && !one->is_whole_array;
+    Berth__Reason now = is_still ? reason : BERTH__REASON__REASON_NONE;
+    if (now == one->still_for)
+        return;
+    one->still_for = now;
+    if (waiting->still != NULL && now != BERTH__REASON__REASON_NONE)
+        waiting->still(&one->named, now, waiting->user_data);
+}
+
+static void take_state(const Waiting *waiting, Awaited *one, const Berth__Event *event)
+{
+    if (event->kind == BERTH__EVENT__KIND__TASK_STATE &&
+        (one->named.tasks == NULL || berth_event_is_of(event, one->named.tasks)))
+        note_still(waiting, one, event->state, event->reason);
+}
+
 static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
 {
     const Berth__Event *event = (const Berth__Event *)item;
@@ -73,6 +96,7 @@ static gboolean take_event(const ProtobufCMessage *item, gpointer user_data)
     waiting->last_seq = event->seq;
     for (guint i = 0; left != NULL && i < left->len; i++) {
         Awaited *one = g_ptr_array_index(left, i);
+        take_state(waiting, one, event);
         one->left -= MIN(one->left, count(one, event));
         if (one->left == 0)
             g_ptr_array_add(waiting->due, one);
@@ -175,6 +199,10 @@ static gboolean look(BerthCli *cli, Waiting *waiting, Awaited *one, GError **err
         return FALSE;
     }
     gboolean is_over = job == NULL || settle(one, job);
+    const Berth__Task *task = job != NULL ? berth_job_one_task(job, one->named.tasks) : NULL;
+    one->is_whole_array = job != NULL && job->array != NULL && one->named.tasks == NULL;
+    if (task != NULL)
+        note_still(waiting, one, task->state, task->reason);
     gboolean ok = !is_over || report(cli, waiting, one, job, local, error);
     if (job != NULL)
         berth__job__free_unpacked(job, NULL);
@@ -251,14 +279,15 @@ static void add(Waiting *waiting, const BerthCliTasks *named)
     g_ptr_array_add(of_job, one);
 }
 
-gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
-                         GError **error)
+gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each,
+                         BerthStillFunc still, gpointer user_data, GError **error)
 {
     g_autoptr(GPtrArray) all = g_ptr_array_new_with_free_func(g_free);
     g_autoptr(GPtrArray) due = g_ptr_array_new();
     g_autoptr(GHashTable) left = g_hash_table_new_full(g_int64_hash, g_int64_equal, g_free,
                                                        (GDestroyNotify)g_ptr_array_unref);
-    Waiting waiting = {.all = all, .left = left, .due = due, .each = each, .user_data = user_data};
+    Waiting waiting = {
+        .all = all, .left = left, .due = due, .each = each, .still = still, .user_data = user_data};
     for (guint i = 0; i < jobs->len; i++)
         add(&waiting, &g_array_index(jobs, BerthCliTasks, i));
     return berth_cli_persist(cli, TRUE, wait_attempt, &waiting, error);

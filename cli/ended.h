@@ -20,8 +20,11 @@ typedef struct {
  * of the daemon. EACH is called once for each: first for those that have ended already, in the order of JOBS, then for the others
  * as they end. */
 typedef void (*BerthEndedFunc)(const BerthEnded *ended, gpointer user_data);
-gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each, gpointer user_data,
-                         GError **error);
+/* STILL (NULL: nobody wants to know) of one that stands still for REASON, until it goes on; not of an array as a whole. */
+typedef void (*BerthStillFunc)(const BerthCliTasks *named, Berth__Reason reason,
+                               gpointer user_data);
+gboolean berth_wait_jobs(BerthCli *cli, const GArray *jobs, BerthEndedFunc each,
+                         BerthStillFunc still, gpointer user_data, GError **error);
 
 /* The status with which `run` and `wait` exit for an ended job, or for the one of its TASKS: its command's own, 128+N for a
  * signal, BERTH_EXIT_BERTH if the command did not end by itself (time limit, cancelled, node

@@ -213,7 +213,7 @@ static gboolean follow_and_wait(Running *running, const BerthJobOptions *options
     const BerthCliTasks named = {running->job, NULL};
     g_array_append_val(jobs, named);
     if (open_outputs(options, &follow, error) && follow_output(running, &follow, &unread, error) &&
-        berth_wait_jobs(running->cli, jobs, keep_ended, out_status, error))
+        berth_wait_jobs(running->cli, jobs, keep_ended, NULL, out_status, error))
         return settle_unread(g_steal_pointer(&unread), out_status, error);
     g_prefix_error(error, "lost sight of job %" G_GUINT64_FORMAT ", which goes on: ", running->job);
     return FALSE;

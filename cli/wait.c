@@ -49,6 +49,14 @@ static void report_ended(const BerthEnded *ended, gpointer user_data)
     warn_of_lost_output(ended);
 }
 
+/* It may do so for ever. */
+static void tell_still(const BerthCliTasks *named, Berth__Reason reason, gpointer user_data)
+{
+    g_autofree char *name = berth_tasks_format(named->job, named->tasks);
+    fprintf(stderr, "%s: job %s stands still (%s); berth show %s says what lets it go on\n",
+            g_get_prgname(), name, berth_reason_name(reason), name);
+}
+
 static gboolean check_each(const GArray *jobs, char **argv, GError **error)
 {
     for (guint i = 0; i < jobs->len; i++)
@@ -76,7 +84,7 @@ static gboolean wait_for_jobs(Waited *waited, BerthCli *cli, int argc, char **ar
         return FALSE;
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     return jobs != NULL && check_each(jobs, argv, error) &&
-           berth_wait_jobs(cli, jobs, report_ended, waited, error);
+           berth_wait_jobs(cli, jobs, report_ended, tell_still, waited, error);
 }
 
 /* What the caller sees as 125 is never a job's own, wrong options included. */

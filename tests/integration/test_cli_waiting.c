@@ -98,6 +98,32 @@ static void who_waits_for_a_node_that_is_away_is_told(void **state)
     assert_cli_status(logs, 0);
 }
 
+/* Before it is waited for, and while it is; each time once. */
+static void wait_says_of_a_job_that_it_stands_still(void **state)
+{
+    BerthdTest *test = *state;
+    guint64 number = fill_node(test);
+    g_autofree char *job = g_strdup_printf("%" G_GUINT64_FORMAT, number);
+    g_autofree char *still =
+        g_strdup_printf("berth wait: job %s stands still (frozen-by-user); berth show %s says "
+                        "what lets it go on\n",
+                        job, job);
+    g_autoptr(CliProcess) cli = CLI(test->berthd, "wait", job);
+    static const char *const verbs[] = {"freeze", "thaw", "freeze"};
+    for (guint i = 0; i < G_N_ELEMENTS(verbs); i++) {
+        g_autoptr(CliProcess) change = CLI(test->berthd, verbs[i], job);
+        assert_cli_status(change, 0);
+        run_until(count(cli_err(cli), still) == (i + 2) / 2);
+    }
+    g_autoptr(CliProcess) second = CLI(test->berthd, "wait", job);
+    run_until(count(cli_err(second), still) == 1);
+    cancel(test, number);
+    assert_cli_status(cli, 128 + 15);
+    assert_cli_status(second, 128 + 15);
+    assert_int_equal(count(cli_err(cli), "\n"), 2);
+    assert_int_equal(count(cli_err(second), "\n"), 1);
+}
+
 static void submit_shows_progress_of_a_large_input_on_a_terminal_only(void **state)
 {
     BerthdTest *test = *state;
@@ -124,6 +150,7 @@ int main(void)
         cmocka_unit_test(run_of_waiting_job_says_why_and_again_when_it_is_another_reason),
         cmocka_unit_test(logs_of_waiting_job_say_why_if_they_follow),
         cmocka_unit_test(who_waits_for_a_node_that_is_away_is_told),
+        cmocka_unit_test(wait_says_of_a_job_that_it_stands_still),
         cmocka_unit_test(submit_shows_progress_of_a_large_input_on_a_terminal_only),
     };
     return cmocka_run_group_tests(tests, berthd_test_setup, berthd_test_teardown);
