@@ -72,6 +72,18 @@ const char *berth_node_condition_name(const Berth__Node *node)
     return admission->empty_usec != 0 ? "drained" : "draining";
 }
 
+const char *berth_node_admission_name(const Berth__NodeAdmission *admission)
+{
+    switch (admission->kind) {
+    case BERTH__NODE_ADMISSION__KIND__DRAINING:
+        return "drained";
+    case BERTH__NODE_ADMISSION__KIND__GIVEN_UP:
+        return "given up";
+    default:
+        return "cordoned";
+    }
+}
+
 guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec)
 {
     gboolean stands_free = task->state == BERTH__JOB_STATE__SUSPENDED && task->frozen_usec != 0 &&

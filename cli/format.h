@@ -18,6 +18,8 @@ char *berth_task_format_state(const Berth__Task *task);
 const char *berth_node_state_name(Berth__NodeState state); /* "up" */
 /* "draining"; "closed": for a reason that lies in the node. Else its state. */
 const char *berth_node_condition_name(const Berth__Node *node);
+/* "drained", "cordoned", "given up": what was done to it. */
+const char *berth_node_admission_name(const Berth__NodeAdmission *admission);
 /* What counts against its time limit: what it ran before, up to the checkpoint that it went on from, and since, less what
  * it is not charged for. */
 guint64 berth_task_used_usec(const Berth__Task *task, guint64 now_usec);

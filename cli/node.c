@@ -41,18 +41,6 @@ static char *absence(const Berth__Node *node)
     }
 }
 
-static const char *admission_name(const Berth__NodeAdmission *admission)
-{
-    switch (admission->kind) {
-    case BERTH__NODE_ADMISSION__KIND__DRAINING:
-        return "drained";
-    case BERTH__NODE_ADMISSION__KIND__GIVEN_UP:
-        return "given up";
-    default:
-        return "cordoned";
-    }
-}
-
 /* What is in the way of new guests comes before what slows them. (transfer full) */
 static char *note(const Berth__Node *node)
 {
@@ -61,8 +49,9 @@ static char *note(const Berth__Node *node)
     char *absent = absence(node);
     if (absent != NULL && node->admission != NULL) {
         g_autofree char *alone = absent;
-        return g_strdup_printf("%s; %s by %s: %s", alone, admission_name(node->admission),
-                               node->admission->user, node->admission->reason);
+        return g_strdup_printf("%s; %s by %s: %s", alone,
+                               berth_node_admission_name(node->admission), node->admission->user,
+                               node->admission->reason);
     }
     if (absent == NULL && is_emulated(node->info))
         return g_strdup("guests are emulated");
@@ -165,7 +154,7 @@ static void print_admission(const Berth__NodeAdmission *admission)
     g_autofree char *since = berth_format_time(admission->since_usec);
     g_autofree char *empty = berth_format_time(admission->empty_usec);
     gboolean is_draining = admission->kind == BERTH__NODE_ADMISSION__KIND__DRAINING;
-    berth_print_fieldf("Closed", "%s by %s since %s: %s", admission_name(admission),
+    berth_print_fieldf("Closed", "%s by %s since %s: %s", berth_node_admission_name(admission),
                        admission->user, since ? since : "-", admission->reason);
     if (is_draining)
         berth_print_field("Empty since", empty ? empty : "not yet");

@@ -3,8 +3,12 @@
  * or none. */
 #include "cli/node_change.h"
 
+#include "cli/format.h"
+#include "cli/table.h"
 #include "common/node_list.h"
 #include "common/units.h"
+
+#include <stdio.h>
 
 char **berth_cli_node_arguments(int argc, char **argv, int *out_status, GError **error)
 {
@@ -28,6 +32,25 @@ gboolean berth_cli_patience(const char *text, guint64 *out_sec, int *out_status,
     return FALSE;
 }
 
+/* So many nodes are told of one by one. */
+#define TOLD_MAX 5u
+
+/* Somebody may rely on it. */
+static void tell_replaced(const Berth__ChangeNodesReply *reply)
+{
+    for (size_t i = 0; i < MIN(reply->n_replaced, TOLD_MAX); i++) {
+        const Berth__NodeAdmission *admission = reply->replaced[i]->admission;
+        g_autofree char *since = berth_format_time(admission->since_usec);
+        g_autofree char *reason = berth_printable(admission->reason);
+        fprintf(stderr, "%s: %s was %s by %s since %s: %s; that is so no more\n", g_get_prgname(),
+                reply->replaced[i]->node, berth_node_admission_name(admission), admission->user,
+                since != NULL ? since : "-", reason);
+    }
+    if (reply->n_replaced > TOLD_MAX)
+        fprintf(stderr, "%s: so were %zu more nodes, for something else (berth events)\n",
+                g_get_prgname(), reply->n_replaced - TOLD_MAX);
+}
+
 gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
                                 const Berth__ChangeNodesRequest *wanted, guint64 *out_before_seq,
                                 GError **error)
@@ -41,6 +64,7 @@ gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,
         return FALSE;
     if (out_before_seq != NULL)
         *out_before_seq = reply->before_seq;
+    tell_replaced(reply);
     berth__change_nodes_reply__free_unpacked(reply, NULL);
     return TRUE;
 }

@@ -25,14 +25,21 @@ typedef struct {
     BerthNodeChange kind;
     const Berth__ChangeNodesRequest *request; /* CALL's */
     GPtrArray *entries;                       /* BerthNodeEntry, once each */
+    GPtrArray *replaced;                      /* Berth__ReplacedAdmission, owned */
     guint64 before_seq;
     const BerthNodeEntry *refused; /* because of which the request is; NULL: of none of them */
 } Change;
+
+static void free_replaced(gpointer replaced)
+{
+    berth__replaced_admission__free_unpacked(replaced, NULL);
+}
 
 static void change_free(gpointer data)
 {
     Change *change = data;
     g_ptr_array_unref(change->entries);
+    g_ptr_array_unref(change->replaced);
     g_free(change);
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Change, change_free)
@@ -138,6 +145,8 @@ static void on_committed(const GError *error, gpointer user_data)
     g_autoptr(Change) change = user_data;
     Berth__ChangeNodesReply reply = BERTH__CHANGE_NODES_REPLY__INIT;
     reply.before_seq = change->before_seq;
+    reply.replaced = (Berth__ReplacedAdmission **)change->replaced->pdata;
+    reply.n_replaced = change->replaced->len;
     if (error)
         berth_rpc_call_fail(change->call, error);
     else
@@ -155,8 +164,25 @@ static void fill_event(const Change *change, const BerthNodeEntry *entry,
         event->kind = BERTH__EVENT__KIND__NODE_TAKEN_BACK;
 }
 
+/* The caller is told of what somebody else had closed it for, or he himself for something else. */
+static void keep_replaced(Change *change, const BerthNodeEntry *entry,
+                          const Berth__NodeAdmission *admission)
+{
+    const Berth__NodeAdmission *before = entry->admission;
+    if (!before)
+        return;
+    gboolean is_open = admission->kind == BERTH__NODE_ADMISSION__KIND__OPEN;
+    if (strcmp(before->user, admission->user) == 0 &&
+        (is_open || strcmp(before->reason, admission->reason) == 0))
+        return;
+    Berth__ReplacedAdmission replaced = BERTH__REPLACED_ADMISSION__INIT;
+    replaced.node = entry->name;
+    replaced.admission = (Berth__NodeAdmission *)before;
+    g_ptr_array_add(change->replaced, berth_pb_dup(&replaced.base));
+}
+
 /* One that is drained again, for another reason, is as empty as it was. */
-static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, const char *user)
+static void note(BerthTurn *turn, Change *change, BerthNodeEntry *entry, const char *user)
 {
     Berth__NodeAdmission admission = BERTH__NODE_ADMISSION__INIT;
     Berth__Event event = BERTH__EVENT__INIT;
@@ -166,6 +192,7 @@ static void note(BerthTurn *turn, const Change *change, BerthNodeEntry *entry, c
     admission.since_usec = (guint64)berth_engine_now_usec(change->daemon->engine);
     if (change->kind == BERTH_NODE_CHANGE_DRAIN && berth_node_entry_is_draining(entry))
         admission.empty_usec = entry->admission->empty_usec;
+    keep_replaced(change, entry, &admission);
     fill_event(change, entry, &admission, &event);
     berth_turn_log(turn, &event);
     gboolean is_open = admission.kind == BERTH__NODE_ADMISSION__KIND__OPEN;
@@ -266,7 +293,9 @@ void berth_node_change(BerthDaemon *daemon, BerthNodeChange kind,
     const BerthRpcIdentity *who = berth_rpc_call_identity(call);
     g_autoptr(GError) error = NULL;
     g_autoptr(Change) change = g_new0(Change, 1);
-    *change = (Change){daemon, call, kind, request, g_ptr_array_new(), 0, NULL};
+    *change = (Change){.daemon = daemon, .call = call, .kind = kind, .request = request};
+    change->entries = g_ptr_array_new();
+    change->replaced = g_ptr_array_new_with_free_func(free_replaced);
     if (!berth_permission_check_operator(&daemon->operators, who, "cordon, drain and give up nodes",
                                          &error))
         refuse_request(change, find_first(change), error);

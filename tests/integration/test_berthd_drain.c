@@ -378,9 +378,14 @@ static void command_follows_until_the_node_is_empty_over_a_restart(void **state)
     assert_contains(shown, "by root since");
     assert_contains(shown, "Empty since");
     /* Nothing is left to wait for. */
-    g_autofree char *again =
-        cli_output_of(CLI(test->berthd, "node", "drain", "n1", "--reason", "and disks"));
-    assert_contains(again, "n1: is empty");
+    g_autoptr(CliProcess) again = CLI(test->berthd, "node", "drain", "n1", "--reason", "and disks");
+    assert_cli_status(again, 0);
+    assert_contains(cli_out(again), "n1: is empty");
+    assert_contains(cli_err(again), "n1 was drained by root since 2");
+    assert_contains(cli_err(again), "that is so no more\n");
+    g_autoptr(CliProcess) same = CLI(test->berthd, "node", "cordon", "n1", "--reason", "and disks");
+    assert_cli_status(same, 0);
+    assert_string_equal(cli_err(same), "");
 }
 
 static void command_that_is_left_says_how_to_undo_it(void **state)

@@ -191,10 +191,16 @@ static void agent_that_joins_as_it_was_is_waited_for(void **state)
     assert_contains(cli_out(cli), "n1: berth-node 9.9 (it was " PACKAGE_VERSION ") has joined\n");
 }
 
-static void close_node(Test *test, const char *verb, const char *node)
+/* BEFORE: what it is closed for until then, of which the caller hears; NULL: it is open. */
+static void close_node(Test *test, const char *verb, const char *node, const char *before)
 {
-    g_autofree char *none =
-        cli_output_of(CLI(test->base.berthd, "node", verb, node, "--reason", "its fan rattles"));
+    g_autoptr(CliProcess) cli =
+        CLI(test->base.berthd, "node", verb, node, "--reason", "its fan rattles");
+    assert_cli_status(cli, 0);
+    if (before != NULL)
+        assert_contains(cli_err(cli), before);
+    else
+        assert_string_equal(cli_err(cli), "");
 }
 
 static void node_that_others_close_meanwhile_is_left_to_them(void **state)
@@ -203,7 +209,7 @@ static void node_that_others_close_meanwhile_is_left_to_them(void **state)
     g_autoptr(CliProcess) cli = ROLL("n[1-2]", "--reason", REASON, "--no-restart");
     let_begin(test);
     run_until(runs(test->nodes[0], "upgrade"));
-    close_node(test, "cordon", "n2");
+    close_node(test, "cordon", "n2", NULL);
     end_command(cli, test->nodes[0], 0);
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "node n2 is closed for something else, by root: its fan rattles");
@@ -213,7 +219,7 @@ static void node_that_others_close_meanwhile_is_left_to_them(void **state)
     run_until(runs(test->nodes[0], "true"));
     fake_agent_exec_end(test->nodes[0], 0, "");
     run_until(runs(test->nodes[0], "upgrade"));
-    close_node(test, "drain", "n1");
+    close_node(test, "drain", "n1", ": " REASON "; that is so no more\n");
     fake_agent_exec_end(test->nodes[0], 0, "");
     assert_cli_status(other, 1);
     assert_contains(cli_err(other), "node n1 is closed for something else");
@@ -320,8 +326,11 @@ static void drain_that_somebody_takes_over_stops_it(void **state)
     g_autoptr(CliProcess) cli = ROLL("n1");
     let_begin(test);
     run_until(strstr(cli_out(cli), "is waited for"));
-    g_autofree char *none = cli_output_of(
-        CLI(test->base.berthd, "node", "drain", "n1", "--no-wait", "--reason", "its fan rattles"));
+    g_autoptr(CliProcess) taken =
+        CLI(test->base.berthd, "node", "drain", "n1", "--no-wait", "--reason", "its fan rattles");
+    assert_cli_status(taken, 0);
+    assert_contains(cli_err(taken), "berth node drain: n1 was drained by root since 2");
+    assert_contains(cli_err(taken), ": a rolling update by root: upgrade -y; that is so no more\n");
     assert_cli_status(cli, 1);
     assert_contains(cli_err(cli), "n1 is not to be empty any more for this: root has drained it");
     assert_null(fake_agent_exec(test->nodes[0]));
