@@ -117,6 +117,7 @@ void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effect
 void core_event_end(BerthCore *core)
 {
     core_depend_end_hopeless(core);
+    core_drain_go_on(core);
     core_room_serve(core);
     core_checkpoint_begin_some(core);
     core_placement_pass(core);

@@ -114,7 +114,8 @@ static void move_those(BerthCore *core, const CoreNode *node, const GPtrArray *g
 /* Those that cannot be moved would keep all others from it, were they tried before them. */
 void core_drain_move_some(BerthCore *core, CoreNode *node)
 {
-    if (node->state != BERTH_NODE_UP || !core_drain_is_under_way(core, node))
+    if (node->state != BERTH_NODE_UP || !core_drain_is_under_way(core, node) ||
+        !core_move_is_below_caps(core, node))
         return;
     g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
     move_those(core, node, guests, FALSE);
@@ -125,6 +126,21 @@ void core_drain_due(BerthCore *core)
 {
     for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++)
         core_drain_move_some(core, core_nodes_get(&core->nodes, handle));
+}
+
+void core_drain_go_on(BerthCore *core)
+{
+    gboolean is_left_to_all = core->is_turn_left_to_all;
+    if (!core->is_turn_left)
+        return;
+    core->is_turn_left = core->is_turn_left_to_all = FALSE;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        gboolean has_turn = node->has_turn || is_left_to_all;
+        node->has_turn = FALSE;
+        if (has_turn)
+            core_drain_move_some(core, node);
+    }
 }
 
 static gboolean lacks_space(const BerthCore *core, const CoreNode *node)

@@ -10,8 +10,10 @@ gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node);
 /* Guests that can be moved leave NODE, as many as may at a time, if it is to be empty: it is drained, or has
  * maintenance now. Nothing while it is away. */
 void core_drain_move_some(BerthCore *core, CoreNode *node);
-/* The same; others follow as these are gone, and in rounds. */
+/* The same; others follow as these have left, and in rounds. */
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
+/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow. */
+void core_drain_go_on(BerthCore *core);
 /* A guest may have waited for long enough for a place. */
 void core_drain_due(BerthCore *core);
 /* There is more space for checkpoints than there was: who lacked it on a node that is to be empty is saved at once. */

@@ -90,9 +90,31 @@ static void drains_keep_the_cap_of_where_guests_go(void **state)
                "node 3 8 1000\n"
                "drain 1 -> MIGRATE 1.1@1>3 MIGRATE 2.1@1>3\n"
                "drain 2\n"
-               "migrated 1.1\n"
+               "migrated 1.1 -> MIGRATE 3.1@2>3\n");
+}
+
+/* Neither does one that is saved wait for a round, nor one of another node that is drained. */
+static void drained_nodes_save_the_next_as_soon_as_one_is_saved(void **state)
+{
+    run_moving("node 1 6 1000\n"
+               "node 2 2 1000\n"
+               "submit 1 v=2 limit=5000 may-checkpoint nodes=1 -> START 1.1@1\n"
+               "submit 2 v=2 limit=5000 may-checkpoint nodes=1 -> START 2.1@1\n"
+               "submit 3 v=2 limit=5000 may-checkpoint nodes=1 -> START 3.1@1\n"
+               "submit 4 v=2 limit=5000 may-checkpoint nodes=2 -> START 4.1@2\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "running 3.1\n"
+               "running 4.1\n"
+               "drain 1\n"
+               "drain 2\n"
                "at 60\n"
-               "timer -> MIGRATE 3.1@2>3\n");
+               "timer -> CHECKPOINT 1.1@1 CHECKPOINT 2.1@1\n"
+               "at 61\n"
+               "checkpointed 1.1 stored=50 -> RELEASE 1.1@1 CHECKPOINT 3.1@1\n"
+               "exited 2.1 -> RELEASE 2.1@1 CHECKPOINT 4.1@2\n"
+               "checkpointed 3.1 stored=50 -> RELEASE 3.1@1\n"
+               "checkpointed 4.1 stored=50 -> RELEASE 4.1@2\n");
 }
 
 /* Its guests cannot be told to leave: nothing is held for them elsewhere meanwhile. */
@@ -552,6 +574,7 @@ int main(void)
         cmocka_unit_test(cordoned_node_gets_no_guests_and_keeps_its_own),
         cmocka_unit_test(cordoned_node_moves_nobody_and_drained_one_does),
         cmocka_unit_test(drained_node_moves_the_next_as_soon_as_one_has_moved),
+        cmocka_unit_test(drained_nodes_save_the_next_as_soon_as_one_is_saved),
         cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
         cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
         cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),
