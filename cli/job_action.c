@@ -59,7 +59,7 @@ static gboolean is_any_waiting(const Berth__Job *job)
 
 static gboolean is_any_held(const Berth__Job *job)
 {
-    return job->held || job->n_held_tasks + job->n_held_tasks_by_operator > 0;
+    return job->held || job->holds_some;
 }
 
 typedef struct {

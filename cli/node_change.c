@@ -32,13 +32,10 @@ gboolean berth_cli_patience(const char *text, guint64 *out_sec, int *out_status,
     return FALSE;
 }
 
-/* So many nodes are told of one by one. */
-#define TOLD_MAX 5u
-
 /* Somebody may rely on it. */
 static void tell_replaced(const Berth__ChangeNodesReply *reply)
 {
-    for (size_t i = 0; i < MIN(reply->n_replaced, TOLD_MAX); i++) {
+    for (size_t i = 0; i < reply->n_replaced; i++) {
         const Berth__NodeAdmission *admission = reply->replaced[i]->admission;
         g_autofree char *since = berth_format_time(admission->since_usec);
         g_autofree char *reason = berth_printable(admission->reason);
@@ -46,9 +43,9 @@ static void tell_replaced(const Berth__ChangeNodesReply *reply)
                 reply->replaced[i]->node, berth_node_admission_name(admission), admission->user,
                 since != NULL ? since : "-", reason);
     }
-    if (reply->n_replaced > TOLD_MAX)
-        fprintf(stderr, "%s: so were %zu more nodes, for something else (berth events)\n",
-                g_get_prgname(), reply->n_replaced - TOLD_MAX);
+    if (reply->n_replaced_more > 0)
+        fprintf(stderr, "%s: so were %u more nodes, for something else (berth events)\n",
+                g_get_prgname(), reply->n_replaced_more);
 }
 
 gboolean berth_cli_change_nodes(BerthCli *cli, const char *method, char **names,

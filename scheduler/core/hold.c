@@ -93,21 +93,23 @@ static void set_holds(CoreJob *job, BerthIndexSet *by_user, BerthIndexSet *by_op
 }
 
 /* Who is amid others stays: a set has no more ranges than people have made it of. */
-static void drop(BerthIndexSet *set, BerthIndexRange range)
+static void drop(BerthIndexSet **set, BerthIndexRange range)
 {
-    guint n_ranges = berth_index_set_n_ranges(set);
-    g_autoptr(BerthIndexSet) dropped = berth_index_set_within(set, &range);
-    berth_index_set_remove(set, range);
-    if (berth_index_set_n_ranges(set) > n_ranges)
-        berth_index_set_add_all(set, dropped);
+    if (!berth_index_set_meets(*set, &range))
+        return;
+    BerthIndexSet *rest = berth_index_set_copy(*set);
+    berth_index_set_remove(rest, range);
+    gboolean is_larger = berth_index_set_n_ranges(rest) > berth_index_set_n_ranges(*set);
+    berth_index_set_free(is_larger ? rest : *set);
+    *set = is_larger ? *set : rest;
 }
 
 void core_hold_ended(CoreJob *job, BerthIndexRange range)
 {
     if (job->holds == NULL)
         return;
-    drop(job->holds->by_user, range);
-    drop(job->holds->by_operator, range);
+    drop(&job->holds->by_user, range);
+    drop(&job->holds->by_operator, range);
     if (berth_index_set_count(job->holds->by_user) +
             berth_index_set_count(job->holds->by_operator) ==
         0)

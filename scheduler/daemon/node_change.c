@@ -18,6 +18,8 @@
 #include "scheduler/daemon/turn_records.h"
 
 #define NAMES_MAX 100000u
+/* Of so many nodes an answer says what they were closed for before. */
+#define REPLACED_TOLD_MAX 10u
 
 typedef struct {
     BerthDaemon *daemon;
@@ -25,7 +27,8 @@ typedef struct {
     BerthNodeChange kind;
     const Berth__ChangeNodesRequest *request; /* CALL's */
     GPtrArray *entries;                       /* BerthNodeEntry, once each */
-    GPtrArray *replaced;                      /* Berth__ReplacedAdmission, owned */
+    GPtrArray *replaced;                      /* Berth__ReplacedAdmission, owned: the first */
+    guint n_replaced_more;
     guint64 before_seq;
     const BerthNodeEntry *refused; /* because of which the request is; NULL: of none of them */
 } Change;
@@ -147,6 +150,7 @@ static void on_committed(const GError *error, gpointer user_data)
     reply.before_seq = change->before_seq;
     reply.replaced = (Berth__ReplacedAdmission **)change->replaced->pdata;
     reply.n_replaced = change->replaced->len;
+    reply.n_replaced_more = change->n_replaced_more;
     if (error)
         berth_rpc_call_fail(change->call, error);
     else
@@ -175,6 +179,10 @@ static void keep_replaced(Change *change, const BerthNodeEntry *entry,
     if (strcmp(before->user, admission->user) == 0 &&
         (is_open || strcmp(before->reason, admission->reason) == 0))
         return;
+    if (change->replaced->len >= REPLACED_TOLD_MAX) {
+        change->n_replaced_more++;
+        return;
+    }
     Berth__ReplacedAdmission replaced = BERTH__REPLACED_ADMISSION__INIT;
     replaced.node = entry->name;
     replaced.admission = (Berth__NodeAdmission *)before;

@@ -492,6 +492,21 @@ static void release_of_a_range_leaves_the_others_held(void **state)
     assert_started(array, "9");
 }
 
+static void held_tasks_that_end_leave_no_more_ranges(void **state)
+{
+    Array *array = *state;
+    BerthCoreJob job;
+    submit(array, "0-99", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, "0-9:3", FALSE);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "6", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 1);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "9", FALSE);
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_user, 1);
+    assert_int_equal(job.tasks_held_by_user[0].last, 6);
+}
+
 /* Also of one in which tasks have ended here and there: its record does not tell these apart. */
 static void release_of_a_range_needs_no_more_ranges(void **state)
 {
@@ -566,6 +581,7 @@ int main(void)
         TEST(hold_of_too_many_ranges_holds_none),
         TEST(release_of_a_range_leaves_the_others_held),
         TEST(release_of_a_range_needs_no_more_ranges),
+        TEST(held_tasks_that_end_leave_no_more_ranges),
         TEST(release_of_a_range_leaves_those_held_that_ran),
         TEST(release_of_a_range_is_of_those_that_run_too),
         TEST(array_waits_for_what_its_next_task_waits_for),
