@@ -272,6 +272,8 @@ static gboolean freeze_each(BerthCli *cli, int argc, char **argv, Freeze *wanted
     if (!berth_cli_parse(&argc, &argv, entries, "JOB[[INDICES]]...", description, NULL, out_status,
                          error))
         return FALSE;
+    if (wanted->to != NULL && *wanted->to == '\0')
+        return berth_cli_usage_error(out_status, error, "--to: name a node, or leave it out");
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;

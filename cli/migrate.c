@@ -169,6 +169,8 @@ gboolean berth_cli_migrate(BerthCli *cli, int argc, char **argv, int *out_status
         return FALSE;
     if (calls_off && to != NULL)
         return berth_cli_usage_error(out_status, error, "--cancel and --to exclude each other");
+    if (to != NULL && *to == '\0')
+        return berth_cli_usage_error(out_status, error, "--to: name a node, or leave it out");
     g_autoptr(GArray) jobs = berth_cli_task_arguments(argc, argv, out_status, error);
     if (jobs == NULL)
         return FALSE;

@@ -6,7 +6,9 @@
 #include "cli/format.h"
 #include "cli/node_change.h"
 #include "cli/table.h"
+#include "cli/tasks.h"
 #include "common/error.h"
+#include "common/id.h"
 #include "common/types.h"
 #include "common/units.h"
 
@@ -87,11 +89,16 @@ static char *format_takes(guint64 usec)
                     : NULL;
 }
 
+static char *name_of(const Berth__DrainStep *step)
+{
+    return berth_task_name_format(step->guest->job, step->of_array, step->guest->task);
+}
+
 static void add_step(Plan *plan, const char *node, const Berth__DrainStep *step)
 {
     Fate fate = fate_of(step);
     berth_table_add(plan->table, g_strdup(node));
-    berth_table_add(plan->table, g_strdup_printf("%" G_GUINT64_FORMAT, step->guest->job));
+    berth_table_add(plan->table, name_of(step));
     berth_table_add(plan->table, g_strdup(step->job_name));
     berth_table_add(plan->table, g_strdup(step->user));
     berth_table_add(plan->table, g_strdup(berth_job_state_name(step->state)));
@@ -249,20 +256,20 @@ static const char *why_it_waits(Berth__Reason reason)
 
 static void take_task(const Drain *drain, const Berth__Event *event)
 {
+    g_autofree char *name = berth_event_task_format(event);
     if (berth_job_state_is_final((BerthJobState)event->state))
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " has ended: %s", event->job,
-            berth_job_state_name(event->state));
+        say(drain, event->node, "job %s has ended: %s", name, berth_job_state_name(event->state));
     else if (event->state == BERTH__JOB_STATE__PENDING)
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " %s", event->job,
-            why_it_waits(event->reason));
+        say(drain, event->node, "job %s %s", name, why_it_waits(event->reason));
 }
 
 static void begin_way(const Drain *drain, const Berth__Event *event)
 {
+    g_autofree char *name = berth_event_task_format(event);
     Way *way = g_new(Way, 1);
     *way = (Way){event->job, event->task, g_strdup(event->node), event->time_usec};
     g_hash_table_replace(drain->ways, way, way);
-    say(drain, event->node, "job %" G_GUINT64_FORMAT " moves to %s", event->job, event->text);
+    say(drain, event->node, "job %s moves to %s", name, event->text);
 }
 
 /* Of where it is now, which need not be drained. */
@@ -272,8 +279,9 @@ static void take_arrival(const Drain *drain, const Berth__Event *event)
     const Way *way = g_hash_table_lookup(drain->ways, &key);
     if (way == NULL)
         return;
-    say(drain, way->from, "job %" G_GUINT64_FORMAT " runs on %s now, after %.1f s", event->job,
-        event->node, (double)(event->time_usec - way->since_usec) / G_USEC_PER_SEC);
+    g_autofree char *name = berth_event_task_format(event);
+    say(drain, way->from, "job %s runs on %s now, after %.1f s", name, event->node,
+        (double)(event->time_usec - way->since_usec) / G_USEC_PER_SEC);
     if (drain->cli->json)
         berth_cli_print_json(&event->base);
     g_hash_table_remove(drain->ways, &key);
@@ -288,17 +296,17 @@ static void end_way(const Drain *drain, const Berth__Event *event)
 /* Or could not be saved. */
 static void take_move(const Drain *drain, const Berth__Event *event)
 {
+    g_autofree char *name = berth_event_task_format(event);
     if (event->kind == BERTH__EVENT__KIND__GUEST_MIGRATE) {
         begin_way(drain, event);
         return;
     }
     end_way(drain, event);
     if (event->reason == BERTH__REASON__REASON_GUEST_VANISHED)
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " %s: %s", event->job,
-            why_it_waits(BERTH__REASON__REASON_REQUEUED), event->text);
-    else
-        say(drain, event->node, "job %" G_GUINT64_FORMAT " stays for now: %s", event->job,
+        say(drain, event->node, "job %s %s: %s", name, why_it_waits(BERTH__REASON__REASON_REQUEUED),
             event->text);
+    else
+        say(drain, event->node, "job %s stays for now: %s", name, event->text);
 }
 
 static void take_end(Drain *drain, const Berth__Event *event)
@@ -436,9 +444,10 @@ static gboolean tell_left_on(Drain *drain, const char *name, guint *n_left, GErr
     Berth__DrainPlan *plan = ask_plan(drain->cli, name, drain->names, error);
     if (plan == NULL)
         return FALSE;
-    for (size_t i = 0; i < plan->n_steps; i++)
-        say(drain, name, "job %" G_GUINT64_FORMAT " is still there: %s", plan->steps[i]->guest->job,
-            why_there(plan->steps[i]));
+    for (size_t i = 0; i < plan->n_steps; i++) {
+        g_autofree char *job = name_of(plan->steps[i]);
+        say(drain, name, "job %s is still there: %s", job, why_there(plan->steps[i]));
+    }
     *n_left += (guint)plan->n_steps;
     if (drain->cli->json)
         berth_cli_print_json(&plan->base);

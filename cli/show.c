@@ -372,6 +372,9 @@ static void print_array(const Berth__Job *job)
                            array->running_max == 1 ? "" : "s");
     berth_print_field("Now", counts);
     berth_print_field("Not started", unstarted);
+    if (job->held && all.pending > 0)
+        berth_print_fieldf("Held", "all that wait%s",
+                           job->held_by_operator ? ", by an operator" : "");
     print_held(job->held_tasks, job->n_held_tasks, "");
     print_held(job->held_tasks_by_operator, job->n_held_tasks_by_operator, ", by an operator");
 }

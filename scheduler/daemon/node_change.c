@@ -336,6 +336,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->limit_usec = source->limit_usec == G_MAXINT64 ? 0 : (guint64)source->limit_usec;
     if (job) {
         step->job_name = job->job->name;
+        step->of_array = job->job->array != NULL;
         step->user = job->job->user;
     }
 }

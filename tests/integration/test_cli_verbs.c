@@ -550,6 +550,14 @@ static void ranges_of_an_array_are_held_and_released(void **state)
     run_until(ls_says(test, name, "3 running, 7 waiting, 7 held\n"));
     discard(CLI(test->berthd, "hold", name));
     assert_true(ls_says(test, name, "3 running, 7 waiting, all held\n"));
+    g_autofree char *whole = cli_output_of(CLI(test->berthd, "show", name));
+    assert_contains(whole, "all that wait\n");
+    g_autofree char *third = g_strconcat(name, "[3]", NULL);
+    g_autofree char *plan = cli_output_of(CLI(test->berthd, "node", "drain", "n1", "--plan"));
+    assert_contains(plan, third);
+    g_autoptr(CliProcess) nowhere = CLI(test->berthd, "migrate", "--to", "", third);
+    assert_cli_status(nowhere, 2);
+    assert_contains(cli_err(nowhere), "--to: name a node, or leave it out");
     discard(CLI(test->berthd, "release", others)); /* 0 runs; 1, 2 and 9 come beside it */
     run_until(ls_says(test, name, "6 running, 4 waiting, 4 held\n"));
     berthd_fixture_kill(test->berthd);
