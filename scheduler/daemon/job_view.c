@@ -207,12 +207,12 @@ static void keep_waiting(const BerthJobEntry *entry, Berth__IndexRange ***ranges
 /* Who is held of those that wait, and why its next task waits, of an array none of whose tasks runs. */
 static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
 {
-    const BerthJobEntry *entry = job->n_held_tasks + job->n_held_tasks_by_operator > 0
-                                     ? berth_job_table_find(daemon->jobs, job->id)
-                                     : NULL;
     job->holds_some = job->n_held_tasks + job->n_held_tasks_by_operator > 0;
-    keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
-    keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
+    if (job->holds_some) {
+        const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job->id);
+        keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
+        keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
+    }
     if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
         job->reason = (Berth__Reason)berth_core_array_reason(daemon->core, job->id);
 }
