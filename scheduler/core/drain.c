@@ -128,6 +128,13 @@ void core_drain_due(BerthCore *core)
         core_drain_move_some(core, core_nodes_get(&core->nodes, handle));
 }
 
+void core_drain_look_again(BerthCore *core, CoreNode *node)
+{
+    if (!core_drain_is_under_way(core, node))
+        return;
+    node->has_turn = core->is_turn_left = TRUE;
+}
+
 void core_drain_go_on(BerthCore *core)
 {
     gboolean is_left_to_all = core->is_turn_left_to_all;

@@ -12,7 +12,10 @@ gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node);
 void core_drain_move_some(BerthCore *core, CoreNode *node);
 /* The same; others follow as these have left, and in rounds. */
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
-/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow. */
+/* A guest on NODE can be moved, or checkpointed, that could not be: it is looked at when the event ends. */
+void core_drain_look_again(BerthCore *core, CoreNode *node);
+/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow; and where
+ * there is another look to be taken. */
 void core_drain_go_on(BerthCore *core);
 /* A guest may have waited for long enough for a place. */
 void core_drain_due(BerthCore *core);

@@ -319,7 +319,7 @@ struct CoreNode {
     guint64 extra_mib;      /* of all guests, and of such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */
-    gboolean has_turn;      /* one of these has ended in the event under way. drain.c */
+    gboolean has_turn;      /* its drain is to go on when the event ends. drain.c */
     guint n_held;           /* likewise, that wait for room at the other end, or here. room.c */
     gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
     guint n_waiting_for_room;  /* its own. room.c */
@@ -449,7 +449,7 @@ struct BerthCore {
         unsaved; /* BerthGuestId: those that wait until one more may be checkpointed. checkpoint.c */
     gboolean may_save; /* some of them may be */
     gint n_moves;      /* under way */
-    /* Some have ended in the event under way; as many as may be at a time, where others than their nodes' came from. drain.c */
+    /* Drains of some nodes, or of all, are to go on when the event under way ends. drain.c */
     gboolean is_turn_left, is_turn_left_to_all;
     GPtrArray *held;  /* CoreGuest: those whose MIGRATE waits for room. room.c */
     GArray *vacated;  /* guint32: nodes at which somebody may have room now. room.c */

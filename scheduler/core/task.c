@@ -17,6 +17,7 @@
 
 #include "scheduler/core/charge.h"
 #include "scheduler/core/checkpoint.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -56,8 +57,11 @@ static void on_running(BerthCore *core, CoreTask *task, CoreGuest *guest,
     note_start(core, task, input->start_usec);
     task->record.start_failures = 0;
     task->record.wants_backing = FALSE;
-    for (guint32 i = 0; i < task->n_guests; i++)
-        core_session_start_worked(core_nodes_get(&core->nodes, task->guests[i].node));
+    for (guint32 i = 0; i < task->n_guests; i++) {
+        CoreNode *node = core_nodes_get(&core->nodes, task->guests[i].node);
+        core_session_start_worked(node);
+        core_drain_look_again(core, node);
+    }
     core_step_set_phase(core, task, BERTH_GUEST_RUNNING);
     core_charge_begin(core, task);
     gint64 planned_end_usec = task->planned_end_usec;

@@ -167,6 +167,24 @@ static void drained_guest_without_a_place_is_checkpointed(void **state)
                "node 3 4 1000 -> RESTORE 1.2@3\n");
 }
 
+/* It can neither be moved nor saved before. */
+static void drained_guest_that_boots_leaves_when_it_runs(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=2 limit=5000 may-move -> START 1.1@1\n"
+               "submit 2 v=2 limit=5000 may-checkpoint nodes=1 -> START 2.1@1\n"
+               "node 2 2 1000\n"
+               "drain 1\n"
+               "at 5\n"
+               "running 1.1 -> MIGRATE 1.1@1>2\n"
+               "at 7\n"
+               "running 2.1\n"
+               "at 66\n"
+               "timer\n"
+               "at 67\n"
+               "timer -> CHECKPOINT 2.1@1\n");
+}
+
 static void drained_guest_waits_for_a_place_first(void **state)
 {
     run_moving("node 1 4 1000\n"
@@ -579,6 +597,7 @@ int main(void)
         cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
         cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),
         cmocka_unit_test(drained_guest_without_a_place_is_checkpointed),
+        cmocka_unit_test(drained_guest_that_boots_leaves_when_it_runs),
         cmocka_unit_test(drained_guest_waits_for_a_place_first),
         cmocka_unit_test(drained_guest_that_fails_to_move_is_checkpointed),
         cmocka_unit_test(drained_guest_is_checkpointed_after_as_many_failures_as_the_site_says),
