@@ -38,7 +38,7 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
     core_task_stop_if_up(core, task); /* it has left the node that it waited for */
     core_freeze_settle(core, guest);
     core_exchange_moved(core, guest, serial);
-    core_drain_move_some(core, from);
+    core_drain_look_again(core, from);
 }
 
 /* It runs on. */
