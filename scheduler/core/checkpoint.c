@@ -12,7 +12,6 @@
 
 #include "scheduler/core/charge.h"
 #include "scheduler/core/class.h"
-#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -373,10 +372,7 @@ void core_checkpoints_changed(BerthCore *core, const BerthGuestId *id,
     CoreTask *task = job != NULL ? core_job_task(job, id->task) : NULL;
     if (task == NULL || berth_job_state_is_final(task->record.state))
         return;
-    gboolean is_less = stored_mib < task->record.checkpoints_mib;
     set_stored(core, task, stored_mib);
-    if (is_less)
-        core_drain_space_came(core);
     if (newest->serial == task->record.checkpoint_doubted)
         core_checkpoint_doubt_no_more(core, task);
     if (newest->serial == task->record.checkpoint)

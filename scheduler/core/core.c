@@ -110,6 +110,7 @@ void core_event_begin(BerthCore *core, gint64 now_usec, BerthCoreEffects *effect
 {
     core_jobs_forget_over(core);
     core->now_usec = MAX(core->now_usec, now_usec);
+    core->space_left_mib = core_checkpoint_space_left_mib(core);
     core->event++;
     core->effects = effects;
 }

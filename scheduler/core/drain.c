@@ -58,6 +58,7 @@ static gboolean move_away(BerthCore *core, CoreGuest *guest)
 /* Once for each drain: that goes on, and tries again with each round. */
 static void tell_missed(BerthCore *core, CoreGuest *guest)
 {
+    core->is_space_missed = TRUE;
     if (guest->is_drain_missed)
         return;
     guest->is_drain_missed = TRUE;
@@ -135,8 +136,28 @@ void core_drain_look_again(BerthCore *core, CoreNode *node)
     node->has_turn = core->is_turn_left = TRUE;
 }
 
+static gboolean lacks_space(const CoreNode *node)
+{
+    gboolean found = FALSE;
+    for (guint i = 0; !found && i < node->guests->len; i++)
+        found = ((const CoreGuest *)g_ptr_array_index(node->guests, i))->is_drain_missed;
+    return found;
+}
+
+static void space_came(BerthCore *core)
+{
+    core->is_space_missed = FALSE;
+    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
+        CoreNode *node = core_nodes_get(&core->nodes, handle);
+        if (lacks_space(node))
+            core_drain_look_again(core, node);
+    }
+}
+
 void core_drain_go_on(BerthCore *core)
 {
+    if (core->is_space_missed && core_checkpoint_space_left_mib(core) > core->space_left_mib)
+        space_came(core);
     gboolean is_left_to_all = core->is_turn_left_to_all;
     if (!core->is_turn_left)
         return;
@@ -146,23 +167,6 @@ void core_drain_go_on(BerthCore *core)
         gboolean has_turn = node->has_turn || is_left_to_all;
         node->has_turn = FALSE;
         if (has_turn)
-            core_drain_move_some(core, node);
-    }
-}
-
-static gboolean lacks_space(const BerthCore *core, const CoreNode *node)
-{
-    gboolean found = FALSE;
-    for (guint i = 0; core_drain_is_under_way(core, node) && !found && i < node->guests->len; i++)
-        found = ((const CoreGuest *)g_ptr_array_index(node->guests, i))->is_drain_missed;
-    return found;
-}
-
-void core_drain_space_came(BerthCore *core)
-{
-    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
-        CoreNode *node = core_nodes_get(&core->nodes, handle);
-        if (lacks_space(core, node))
             core_drain_move_some(core, node);
     }
 }

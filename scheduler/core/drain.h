@@ -14,12 +14,10 @@ void core_drain_move_some(BerthCore *core, CoreNode *node);
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
 /* A guest on NODE can be moved, or checkpointed, that could not be: it is looked at when the event ends. */
 void core_drain_look_again(BerthCore *core, CoreNode *node);
-/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow; and where
- * there is another look to be taken. */
+/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow; where
+ * there is another look to be taken; and where somebody lacked space for a checkpoint, if it left more than there was. */
 void core_drain_go_on(BerthCore *core);
 /* A guest may have waited for long enough for a place. */
 void core_drain_due(BerthCore *core);
-/* There is more space for checkpoints than there was: who lacked it on a node that is to be empty is saved at once. */
-void core_drain_space_came(BerthCore *core);
 /* The event ends: notes the nodes that drains have emptied in it. */
 void core_drain_tell_emptied(BerthCore *core);

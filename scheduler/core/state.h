@@ -451,9 +451,11 @@ struct BerthCore {
     gint n_moves;      /* under way */
     /* Drains of some nodes, or of all, are to go on when the event under way ends. drain.c */
     gboolean is_turn_left, is_turn_left_to_all;
-    GPtrArray *held;  /* CoreGuest: those whose MIGRATE waits for room. room.c */
-    GArray *vacated;  /* guint32: nodes at which somebody may have room now. room.c */
-    guint64 n_served; /* so often were they looked at */
+    gboolean is_space_missed; /* some could not be saved that a drain would have saved. drain.c */
+    guint64 space_left_mib;   /* for checkpoints, as the event began */
+    GPtrArray *held;          /* CoreGuest: those whose MIGRATE waits for room. room.c */
+    GArray *vacated;          /* guint32: nodes at which somebody may have room now. room.c */
+    guint64 n_served;         /* so often were they looked at */
     gboolean
         was_capped; /* the cluster's cap of moves was reached: it may have kept some of those that are held */
     CoreTimer round, maintenance, drain;

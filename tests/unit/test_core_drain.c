@@ -567,6 +567,25 @@ static void drained_guest_is_saved_as_soon_as_there_is_space(void **state)
                     "checkpoints 2 -> CHECKPOINT 1.1@1\n");
 }
 
+static void drained_guest_is_saved_as_soon_as_a_job_leaves_its_space(void **state)
+{
+    WITH_SPACE(600, "node 1 8 4000\n"
+                    "node 2 8 4000\n"
+                    "submit 1 m=400 limit=5000 nodes=1 may-checkpoint -> START 1.1@1\n"
+                    "submit 2 m=400 limit=5000 nodes=2 may-checkpoint -> START 2.1@2\n"
+                    "running 1.1\n"
+                    "running 2.1\n"
+                    "checkpoint 2 -> CHECKPOINT 2.1@2#1\n"
+                    "checkpointed 2.1 stored=400\n"
+                    "drain 1\n"
+                    "at 60\n"
+                    "timer\n"
+                    "missed 1 60 drain\n"
+                    "at 70\n"
+                    "exited 2.1 -> RELEASE 2.1@2\n"
+                    "released 2.1 -> CHECKPOINT 1.1@1\n");
+}
+
 /* That its last guest found no place for long is no haste for the next, which has just come to a node that is to be
  * emptied. */
 static void new_guest_has_all_of_the_patience(void **state)
@@ -620,6 +639,7 @@ int main(void)
         cmocka_unit_test(plan_says_for_whose_checkpoint_there_is_no_space),
         cmocka_unit_test(drained_guest_for_whose_checkpoint_there_is_no_space_is_told_once),
         cmocka_unit_test(drained_guest_is_saved_as_soon_as_there_is_space),
+        cmocka_unit_test(drained_guest_is_saved_as_soon_as_a_job_leaves_its_space),
         cmocka_unit_test(new_guest_has_all_of_the_patience),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
