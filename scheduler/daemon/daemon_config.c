@@ -163,7 +163,7 @@ static const BerthConfigOption options[] = {
      .doc = "a job's environment"},
     {MEMBER(memory_max_mib), .group = "limits", .key = "memory_max", .type = BERTH_CONFIG_SIZE_MIB,
      .min = 0, .max = 16u << 20, .default_value = "0",
-     .doc = "berthd's own memory, beyond which no new jobs are taken; 0: half of the host's"},
+     .doc = "berthd's own memory, beyond which no new jobs are taken; 0: half of what there is"},
     {MEMBER(user_jobs_max), .group = "limits", .key = "user_jobs_max", .type = BERTH_CONFIG_UINT,
      .min = 1, .max = 10000000, .default_value = "100000",
      .doc = "jobs of one user that have not ended"},

@@ -9,6 +9,7 @@
 
 #include <malloc.h>
 #include <stdio.h>
+#include <string.h>
 #include <unistd.h>
 
 /* A group of ten thousand jobs, the largest that comes at once, takes less than 10 MiB. */
@@ -25,11 +26,56 @@ struct BerthMemoryBound {
     BerthLogLimit limit;
 };
 
+/* cgroups(7): "0::" and the path of the process in version 2. NULL: it is in none. */
+static char *own_cgroup(const char *proc_dir)
+{
+    g_autofree char *path = g_build_filename(proc_dir, "self", "cgroup", NULL);
+    g_autofree char *text = NULL;
+    if (!g_file_get_contents(path, &text, NULL, NULL))
+        return NULL;
+    const char *line = g_str_has_prefix(text, "0::/") ? text : strstr(text, "\n0::/");
+    if (line == NULL)
+        return NULL;
+    const char *from = strchr(line, '/');
+    return g_strndup(from, strcspn(from, "\n"));
+}
+
+/* A file that is not there, and "max": no limit. */
+static guint64 limit_of(const char *cgroup_dir, const char *cgroup)
+{
+    g_autofree char *path = g_build_filename(cgroup_dir, cgroup, "memory.max", NULL);
+    g_autofree char *text = NULL;
+    guint64 limit = G_MAXUINT64;
+    if (g_file_get_contents(path, &text, NULL, NULL))
+        g_ascii_string_to_unsigned(g_strchomp(text), 10, 0, G_MAXUINT64, &limit, NULL);
+    return limit;
+}
+
+guint64 berth_memory_bound_of_host(guint64 host_bytes, const char *proc_dir, const char *cgroup_dir)
+{
+    g_autofree char *cgroup = own_cgroup(proc_dir);
+    guint64 bytes = host_bytes;
+    while (cgroup != NULL) {
+        bytes = MIN(bytes, limit_of(cgroup_dir, cgroup));
+        char *above = strlen(cgroup) > 1 ? g_path_get_dirname(cgroup) : NULL;
+        g_free(cgroup);
+        cgroup = above;
+    }
+    return bytes;
+}
+
 BerthMemoryBound *berth_memory_bound_new(guint64 max_mib)
 {
     BerthMemoryBound *bound = g_new0(BerthMemoryBound, 1);
     guint64 host_bytes = (guint64)sysconf(_SC_PHYS_PAGES) * (guint64)sysconf(_SC_PAGESIZE);
-    bound->max_bytes = max_mib != 0 ? max_mib * MIB : host_bytes / 2;
+    guint64 most_bytes = berth_memory_bound_of_host(host_bytes, "/proc", "/sys/fs/cgroup");
+    bound->max_bytes = max_mib != 0 ? max_mib * MIB : most_bytes / 2;
+    if (bound->max_bytes > most_bytes)
+        g_warning(
+            "memory_max is %" G_GUINT64_FORMAT
+            " MiB, but the host, or the cgroup that berthd is in, lets it have %" G_GUINT64_FORMAT
+            ": it would be killed before it took no new jobs",
+            max_mib, most_bytes / MIB);
     bound->looked_usec = bound->trimmed_usec = G_MININT64 / 2;
     return bound;
 }

@@ -8,7 +8,8 @@
 
 typedef struct BerthMemoryBound BerthMemoryBound;
 
-/* MAX_MIB: resident, and its own (neither files nor what is shared); 0: half of what the host has. */
+/* MAX_MIB: resident, and its own (neither files nor what is shared); 0: half of what there is for it. A warning is logged if it
+ * is more than that. */
 BerthMemoryBound *berth_memory_bound_new(guint64 max_mib);
 void berth_memory_bound_free(BerthMemoryBound *bound);
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMemoryBound, berth_memory_bound_free)
@@ -16,3 +17,8 @@ G_DEFINE_AUTOPTR_CLEANUP_FUNC(BerthMemoryBound, berth_memory_bound_free)
 /* FALSE with RESOURCE_EXHAUSTED, for who submits: it takes that much, or more. It is looked at a few times a second at most, so
  * that it costs nothing to ask for each job. */
 gboolean berth_memory_bound_check(BerthMemoryBound *bound, GError **error);
+
+/* Bytes that there are for this process: HOST_BYTES, or less where its cgroup (version 2), or one above that, has a lower
+ * memory.max. PROC_DIR, CGROUP_DIR: "/proc" and "/sys/fs/cgroup", but in tests. */
+guint64 berth_memory_bound_of_host(guint64 host_bytes, const char *proc_dir,
+                                   const char *cgroup_dir);

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How much memory there is for berthd, as files say that the test writes. */
+#include <config.h>
+
+#include "scheduler/daemon/memory_bound.h"
+#include "tests/lib/assert.h"
+#include "tests/lib/files.h"
+#include "tests/lib/tempdir.h"
+
+#define HOST 4096
+
+static guint64 bytes_in(const char *dir)
+{
+    g_autofree char *groups = g_build_filename(dir, "cgroup", NULL);
+    return berth_memory_bound_of_host(HOST, dir, groups);
+}
+
+static void host_without_cgroups_offers_what_it_has(void **state)
+{
+    const char *dir = *state;
+    assert_int_equal(bytes_in(dir), HOST);
+    put_file(dir, "self/cgroup", "4:memory:/berth\n1:cpu:/\n"); /* version 1 alone */
+    put_file(dir, "cgroup/berth/memory.max", "1000\n");
+    assert_int_equal(bytes_in(dir), HOST);
+}
+
+static void lowest_limit_of_the_cgroup_and_of_those_above_counts(void **state)
+{
+    const char *dir = *state;
+    put_file(dir, "self/cgroup", "1:name=systemd:/\n0::/system.slice/berthd.service\n");
+    assert_int_equal(bytes_in(dir), HOST);
+    put_file(dir, "cgroup/system.slice/berthd.service/memory.max", "max\n");
+    assert_int_equal(bytes_in(dir), HOST);
+    put_file(dir, "cgroup/system.slice/berthd.service/memory.max", "3000\n");
+    assert_int_equal(bytes_in(dir), 3000);
+    put_file(dir, "cgroup/system.slice/memory.max", "2000\n");
+    assert_int_equal(bytes_in(dir), 2000);
+    put_file(dir, "cgroup/memory.max", "1000\n"); /* of a container's own root */
+    assert_int_equal(bytes_in(dir), 1000);
+    put_file(dir, "cgroup/memory.max", "9000\n");
+    assert_int_equal(bytes_in(dir), 2000);
+}
+
+static void file_that_says_nothing_limits_nothing(void **state)
+{
+    const char *dir = *state;
+    put_file(dir, "self/cgroup", "0::/berth\n");
+    put_file(dir, "cgroup/berth/memory.max", "");
+    assert_int_equal(bytes_in(dir), HOST);
+    put_file(dir, "cgroup/berth/memory.max", "-1\n");
+    assert_int_equal(bytes_in(dir), HOST);
+}
+
+#define TEST(function) cmocka_unit_test_setup_teardown(function, tempdir_make, tempdir_remove)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(host_without_cgroups_offers_what_it_has),
+        TEST(lowest_limit_of_the_cgroup_and_of_those_above_counts),
+        TEST(file_that_says_nothing_limits_nothing),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
