@@ -52,7 +52,14 @@ static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
     if (state == BERTH__JOB_STATE__RUNNING && task->stop_usec != 0)
         return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
     if (state == BERTH__JOB_STATE__RUNNING)
-        return g_strconcat(task->node, task->booting ? " (booting)" : "", NULL);
+        return g_strconcat(task->node,
+                           task->restoring ? " (restoring)"
+                           : task->booting ? " (booting)"
+                                           : "",
+                           NULL);
+    if (state == BERTH__JOB_STATE__SUSPENDED)
+        return g_strdup_printf("%s (%s)", berth_reason_name(task->reason),
+                               task->to_disk ? "on disk" : task->node);
     if (task->reason == BERTH__REASON__REASON_NONE)
         return g_strdup(task->node);
     return g_strdup(berth_reason_name(task->reason));

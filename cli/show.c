@@ -303,7 +303,8 @@ static void print_task(const Berth__Task *task)
     if (planned != NULL)
         berth_print_fieldf("Planned start", "%s at the latest, if nobody comes before it", planned);
     print_stop(task);
-    berth_print_field("Node", task->node);
+    gboolean is_nowhere = task->state == BERTH__JOB_STATE__PENDING || task->to_disk;
+    berth_print_field(is_nowhere ? "Last node" : "Node", task->node);
     print_away(task);
     if (task->migration != NULL)
         print_migration(task);

@@ -22,7 +22,7 @@ typedef struct {
     guint32 epoch;
     guint32 restores_from;
     gboolean to_disk;
-    gboolean restoring;
+    gboolean booting, restoring;
     guint32 vcpus;
     guint64 memory_mib;
     guint64 start_usec, end_usec, used_usec, spared_usec;
@@ -62,6 +62,7 @@ static Berth__Job *describe(const Shown *shown, Words *words)
     words->task.epoch = shown->epoch;
     words->task.restores_from = shown->restores_from;
     words->task.to_disk = shown->to_disk;
+    words->task.booting = shown->booting;
     words->task.restoring = shown->restoring;
     words->job.vcpus = 1;
     words->job.memory_mib = 128;
@@ -361,6 +362,43 @@ static void ls_shows_what_counts_and_what_a_job_has(void **state)
     assert_contains(cli_out(show), "4140.000 s");
 }
 
+static void ls_and_show_say_where_a_job_is(void **state)
+{
+    static const struct {
+        Shown job;
+        const char *listed, *shown;
+    } cases[] = {
+        {{.state = BERTH__JOB_STATE__RUNNING}, " node2\n", "\nNode             node2\n"},
+        {{.state = BERTH__JOB_STATE__RUNNING, .booting = TRUE},
+         " node2 (booting)\n",
+         "\nNode             node2\n"},
+        {{.state = BERTH__JOB_STATE__RUNNING, .booting = TRUE, .restoring = TRUE},
+         " node2 (restoring)\n",
+         "\nNode             node2\n"},
+        {{.state = BERTH__JOB_STATE__SUSPENDED, .reason = BERTH__REASON__REASON_FROZEN_BY_USER},
+         " frozen-by-user (node2)\n",
+         "\nNode             node2\n"},
+        {{.state = BERTH__JOB_STATE__SUSPENDED,
+          .reason = BERTH__REASON__REASON_FROZEN_BY_USER,
+          .to_disk = TRUE},
+         " frozen-by-user (on disk)\n",
+         "\nLast node        node2\n"},
+        {{.state = BERTH__JOB_STATE__PENDING, .reason = BERTH__REASON__REASON_RESOURCES},
+         " resources\n",
+         "\nLast node        node2\n"},
+    };
+    Script *script = *state;
+    for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
+        script->later = cases[i].job;
+        g_autofree char *listed = cli_output_of(
+            cli_start(script->daemon.socket, (const char *const[]){"ls", NULL}, NULL));
+        g_autofree char *shown = cli_output_of(
+            cli_start(script->daemon.socket, (const char *const[]){"show", "42", NULL}, NULL));
+        assert_contains(listed, cases[i].listed);
+        assert_contains(shown, cases[i].shown);
+    }
+}
+
 /* The manual: 2 for wrong options. No daemon is asked. */
 static void wrong_options_are_a_wrong_use(void **state)
 {
@@ -400,6 +438,7 @@ int main(void)
             checkpoint_of_a_guest_that_is_lost_is_known_when_nothing_is_left, setup, teardown),
         cmocka_unit_test_setup_teardown(thaw_without_room_says_that_it_waits, setup, teardown),
         cmocka_unit_test_setup_teardown(ls_shows_what_counts_and_what_a_job_has, setup, teardown),
+        cmocka_unit_test_setup_teardown(ls_and_show_say_where_a_job_is, setup, teardown),
         cmocka_unit_test(wrong_options_are_a_wrong_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
