@@ -243,6 +243,19 @@ guint32 berth_index_set_count(const BerthIndexSet *set)
     return set->count;
 }
 
+BerthIndexRange berth_index_set_cover(const BerthIndexSet *set)
+{
+    guint32 first = get(set, 0)->first;
+    gint64 step = 0;
+    for (guint i = 0; i < set->ranges->len; i++) {
+        const BerthIndexRange *range = get(set, i);
+        step = common_divisor(step, range->first - first);
+        if (range->last > range->first)
+            step = common_divisor(step, range->step);
+    }
+    return (BerthIndexRange){first, berth_index_set_last(set), step > 0 ? (guint32)step : 1};
+}
+
 gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index)
 {
     guint i = place_of(set, from);

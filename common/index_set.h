@@ -65,6 +65,8 @@ BerthIndexSet *berth_index_set_without(const BerthIndexSet *set, const BerthInde
 /* The same of SET (transfer full). (transfer full) */
 BerthIndexSet *berth_index_set_subtract(BerthIndexSet *set, const BerthIndexSet *others);
 guint32 berth_index_set_count(const BerthIndexSet *set);
+/* The range with the fewest indices that has all of SET, which is not empty. */
+BerthIndexRange berth_index_set_cover(const BerthIndexSet *set);
 /* The smallest from FROM on. FALSE: there is none. */
 gboolean berth_index_set_next(const BerthIndexSet *set, guint32 from, guint32 *out_index);
 /* The largest; the set is not empty. */

@@ -74,6 +74,15 @@ static void give_answers(Checkpoint *checkpoint, const Berth__CheckpointGuestRep
     g_array_set_size(checkpoint->answers, 0);
 }
 
+/* Whoever asked for it a second time, of an agent that was started since, has the instant to go by. */
+static guint64 stood_still_usec(const Checkpoint *checkpoint, guint64 taken_usec)
+{
+    guint64 now_usec = (guint64)g_get_real_time();
+    if (checkpoint->stopped_usec != 0)
+        return (guint64)(g_get_monotonic_time() - checkpoint->stopped_usec);
+    return !checkpoint->frozen && taken_usec < now_usec ? now_usec - taken_usec : 0;
+}
+
 /* REPLY or ERROR. */
 static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *reply,
                    const GError *error)
@@ -92,7 +101,13 @@ static void finish(Checkpoint *checkpoint, const Berth__CheckpointGuestReply *re
     else
         g_message("%s: no checkpoint %s: %s", guest->name, checkpoint->checkpoint_id,
                   error->message);
-    give_answers(checkpoint, reply, error);
+    if (error == NULL) {
+        Berth__CheckpointGuestReply answer = *reply;
+        answer.still_usec = checkpoint->stops ? stood_still_usec(checkpoint, reply->taken_usec) : 0;
+        give_answers(checkpoint, &answer, NULL);
+    } else {
+        give_answers(checkpoint, NULL, error);
+    }
     checkpoint_free(checkpoint);
     if (guest->is_closed)
         return;

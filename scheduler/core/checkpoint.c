@@ -262,16 +262,17 @@ void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, Berth
     core_timer_clear(core, &task->checkpoint_timer); /* it is being saved, whatever for */
 }
 
-/* Who stands still for it does not use up time; who runs on uses what he was not kept from. */
+/* Who stands still for it does not use up time; who runs on, or did until then, uses what he was not kept from. */
 static gint64 ran_usec(BerthCore *core, CoreTask *task, gint64 began_usec,
                        const CoreTaskInput *input)
 {
     CoreGuest *guest = &task->guests[0];
     gint64 paused_usec = CLAMP(input->paused_usec, 0, core->now_usec - began_usec);
+    gint64 since_usec = core->now_usec - paused_usec;
     if (task->record.checkpoint_stops)
-        return core_charge_used_usec(task, began_usec);
+        return core_charge_used_usec(task, paused_usec > 0 ? since_usec : began_usec);
     if (!guest->is_frozen)
-        core_charge_pause(core, guest, core->now_usec - paused_usec);
+        core_charge_pause(core, guest, since_usec);
     return core_charge_used_usec(task, core->now_usec);
 }
 

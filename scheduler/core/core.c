@@ -64,6 +64,8 @@ BerthCore *berth_core_new(const BerthCoreConfig *config)
     core->unsaved = g_array_new(FALSE, FALSE, sizeof(BerthGuestId));
     core->held = g_ptr_array_new();
     core->vacated = g_array_new(FALSE, FALSE, sizeof(guint32));
+    core->drains_wanted = g_array_new(FALSE, FALSE, sizeof(guint32));
+    core->drains_capped = g_array_new(FALSE, FALSE, sizeof(guint32));
     core->balanced = g_array_new(FALSE, FALSE, sizeof(CoreNodePair));
     return core;
 }
@@ -86,6 +88,8 @@ void berth_core_free(BerthCore *core)
     g_array_unref(core->unsaved);
     g_ptr_array_unref(core->held);
     g_array_unref(core->vacated);
+    g_array_unref(core->drains_wanted);
+    g_array_unref(core->drains_capped);
     g_array_unref(core->balanced);
     g_free(core);
 }

@@ -42,6 +42,15 @@ gboolean core_drain_is_under_way(const BerthCore *core, const CoreNode *node)
     return node->admission == BERTH_ADMISSION_DRAINING || core_maintenance_is_now(core, node);
 }
 
+/* As many are under way as may be: at NODE, where somebody would go, or in the cluster. */
+static void note_capped(BerthCore *core, CoreNode *node)
+{
+    if (node->is_drain_capped)
+        return;
+    node->is_drain_capped = TRUE;
+    g_array_append_val(core->drains_capped, node->handle);
+}
+
 /* FALSE: there is no place for it now. */
 static gboolean move_away(BerthCore *core, CoreGuest *guest)
 {
@@ -52,6 +61,8 @@ static gboolean move_away(BerthCore *core, CoreGuest *guest)
         core_move_migrate(core, guest, refuge, FALSE, BERTH_REASON_DRAIN);
     else if (slack != NULL && core_move_is_below_caps(core, slack))
         core_move_migrate(core, guest, slack, TRUE, BERTH_REASON_DRAIN);
+    else if (refuge != NULL || slack != NULL)
+        note_capped(core, core_nodes_get(&core->nodes, guest->node));
     return refuge != NULL || slack != NULL;
 }
 
@@ -80,6 +91,13 @@ static gboolean save_away(BerthCore *core, CoreGuest *guest)
     return TRUE;
 }
 
+/* At all that are drained. */
+static void look_at(BerthCore *core, gint64 due_usec)
+{
+    if (!core_heap_has(&core->drain.link) || due_usec < core->drain.due_usec)
+        core_timer_set(core, &core->drain, due_usec);
+}
+
 /* Room may come: that is waited for for a while. Where moves do not work out, both are tried by turns. */
 static void empty_of(BerthCore *core, CoreGuest *guest)
 {
@@ -96,8 +114,8 @@ static void empty_of(BerthCore *core, CoreGuest *guest)
         core_time_add(guest->stuck_usec, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC]);
     if (due_usec <= core->now_usec)
         save_away(core, guest);
-    else if (!core_heap_has(&core->drain.link) || due_usec < core->drain.due_usec)
-        core_timer_set(core, &core->drain, due_usec);
+    else
+        look_at(core, due_usec);
 }
 
 /* Of GUESTS those that have failed to move, or those that have not. */
@@ -106,21 +124,28 @@ static void move_those(BerthCore *core, const CoreNode *node, const GPtrArray *g
 {
     for (guint i = 0; i < guests->len && core_move_is_below_caps(core, node); i++) {
         CoreGuest *guest = g_ptr_array_index(guests, i);
-        if ((guest->moves_failed > 0) == that_failed && guest->move_rest_usec <= core->now_usec &&
-            core_move_is_at_rest(guest))
+        if ((guest->moves_failed > 0) != that_failed || !core_move_is_at_rest(guest))
+            continue;
+        if (guest->move_rest_usec <= core->now_usec)
             empty_of(core, guest);
+        else
+            look_at(core, guest->move_rest_usec);
     }
 }
 
-/* Those that cannot be moved would keep all others from it, were they tried before them. */
+/* Those that cannot be moved would keep all others from it, were they tried before them. Where a cap keeps some, it is
+ * tried again as soon as a move has ended, wherever. */
 void core_drain_move_some(BerthCore *core, CoreNode *node)
 {
-    if (node->state != BERTH_NODE_UP || !core_drain_is_under_way(core, node) ||
-        !core_move_is_below_caps(core, node))
+    if (node->state != BERTH_NODE_UP || !core_drain_is_under_way(core, node))
         return;
-    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
-    move_those(core, node, guests, FALSE);
-    move_those(core, node, guests, TRUE);
+    if (core_move_is_below_caps(core, node)) {
+        g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+        move_those(core, node, guests, FALSE);
+        move_those(core, node, guests, TRUE);
+    }
+    if (node->guests->len > 0 && !core_move_is_below_caps(core, node))
+        note_capped(core, node);
 }
 
 void core_drain_due(BerthCore *core)
@@ -131,9 +156,10 @@ void core_drain_due(BerthCore *core)
 
 void core_drain_look_again(BerthCore *core, CoreNode *node)
 {
-    if (!core_drain_is_under_way(core, node))
+    if (node->is_drain_wanted || !core_drain_is_under_way(core, node))
         return;
-    node->has_turn = core->is_turn_left = TRUE;
+    node->is_drain_wanted = TRUE;
+    g_array_append_val(core->drains_wanted, node->handle);
 }
 
 static gboolean lacks_space(const CoreNode *node)
@@ -154,21 +180,33 @@ static void space_came(BerthCore *core)
     }
 }
 
+static void move_ended(BerthCore *core)
+{
+    core->has_move_ended = FALSE;
+    for (guint i = 0; i < core->drains_capped->len; i++) {
+        CoreNode *node =
+            core_nodes_get(&core->nodes, g_array_index(core->drains_capped, guint32, i));
+        node->is_drain_capped = FALSE;
+        core_drain_look_again(core, node);
+    }
+    g_array_set_size(core->drains_capped, 0);
+}
+
 void core_drain_go_on(BerthCore *core)
 {
     if (core->is_space_missed && core_checkpoint_space_left_mib(core) > core->space_left_mib)
         space_came(core);
-    gboolean is_left_to_all = core->is_turn_left_to_all;
-    if (!core->is_turn_left)
-        return;
-    core->is_turn_left = core->is_turn_left_to_all = FALSE;
-    for (guint32 handle = 1; handle <= core->nodes.nodes->len; handle++) {
-        CoreNode *node = core_nodes_get(&core->nodes, handle);
-        gboolean has_turn = node->has_turn || is_left_to_all;
-        node->has_turn = FALSE;
-        if (has_turn)
-            core_drain_move_some(core, node);
+    if (core->has_move_ended)
+        move_ended(core);
+    guint n = core->drains_wanted->len;
+    for (guint i = 0; i < n; i++) {
+        CoreNode *node =
+            core_nodes_get(&core->nodes, g_array_index(core->drains_wanted, guint32, i));
+        node->is_drain_wanted = FALSE;
+        core_drain_move_some(core, node);
     }
+    if (n > 0)
+        g_array_remove_range(core->drains_wanted, 0, n);
 }
 
 void core_drain_evacuate(BerthCore *core, CoreNode *node)

@@ -14,8 +14,8 @@ void core_drain_move_some(BerthCore *core, CoreNode *node);
 void core_drain_evacuate(BerthCore *core, CoreNode *node);
 /* A guest on NODE can be moved, or checkpointed, that could not be: it is looked at when the event ends. */
 void core_drain_look_again(BerthCore *core, CoreNode *node);
-/* The event ends: where as many were under way as may be at a time, and some are not any more, others follow; where
- * there is another look to be taken; and where somebody lacked space for a checkpoint, if it left more than there was. */
+/* The event ends: guests leave where another look is to be taken; where a cap of moves kept some, if one has ended in it; and
+ * where one lacked space for a checkpoint, if there is more now. */
 void core_drain_go_on(BerthCore *core);
 /* A guest may have waited for long enough for a place. */
 void core_drain_due(BerthCore *core);

@@ -15,6 +15,9 @@
 #include "scheduler/core/running.h"
 #include "scheduler/core/task.h"
 
+/* Tasks that a set may have which there are not any more, or never were: each may be gone through one by one. */
+#define COVER_MAX (4u << 20)
+
 struct CoreHolds {
     BerthIndexSet *by_user;
     BerthIndexSet *by_operator;
@@ -92,7 +95,7 @@ static void set_holds(CoreJob *job, BerthIndexSet *by_user, BerthIndexSet *by_op
         core_job_opened(job);
 }
 
-/* Who is amid others stays: a set has no more ranges than people have made it of. */
+/* Who is amid others stays: a set gets no more ranges by those that end. */
 static void drop(BerthIndexSet **set, BerthIndexRange range)
 {
     if (!berth_index_set_meets(*set, &range))
@@ -273,15 +276,24 @@ static Wanted wanted_now(const CoreJob *job)
     return (Wanted){job->held, job->held_by_operator, copy_by_user(job), copy_by_operator(job)};
 }
 
-/* WANTED is taken. WHICH: as apply() has it. */
-static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which,
-                       const Wanted *wanted, GError **error)
+static void wanted_clear(Wanted *wanted)
 {
-    guint n_ranges =
-        berth_index_set_n_ranges(wanted->by_user) + berth_index_set_n_ranges(wanted->by_operator);
-    if (n_ranges > BERTH_RANGES_MAX) {
-        berth_index_set_free(wanted->by_user);
-        berth_index_set_free(wanted->by_operator);
+    berth_index_set_free(wanted->by_user);
+    berth_index_set_free(wanted->by_operator);
+}
+
+static guint n_ranges_of(const Wanted *wanted)
+{
+    return berth_index_set_n_ranges(wanted->by_user) +
+           berth_index_set_n_ranges(wanted->by_operator);
+}
+
+/* WANTED is taken. WHICH: as apply() has it. */
+static gboolean change(BerthCore *core, CoreJob *job, const BerthIndexSet *which, Wanted *wanted,
+                       GError **error)
+{
+    if (n_ranges_of(wanted) > BERTH_RANGES_MAX) {
+        wanted_clear(wanted);
         return core_refuse(error, BERTH_ERROR_RESOURCE_EXHAUSTED, job->id,
                            "would have tasks held in more than %u ranges: name fewer and longer "
                            "ones, or the whole job",
@@ -336,15 +348,21 @@ gboolean core_hold(BerthCore *core, const CoreAsk *ask, GError **error)
                                 : hold_all(core, job, ask->by_operator, error);
 }
 
-/* All were held until now: each is so by itself from now on, also who runs, as he may have to wait again. It makes no
- * difference for those between them that have ended, and they are not told apart: they end in any order. */
-static void split(const CoreJob *job, Wanted *wanted)
+/* Those that are UNFINISHED, and those between them that have ended: these do in any order, and it makes no difference for
+ * them. An array of which that would be too much has no more than it has. (transfer full) */
+static BerthIndexSet *widen(const BerthIndexSet *unfinished)
 {
-    g_autoptr(BerthIndexSet) unfinished = find(job, &(CoreAsk){.job = job->id}, is_unfinished);
-    guint32 first = 0;
-    BerthIndexSet *all = berth_index_set_new();
-    berth_index_set_next(unfinished, 0, &first);
-    berth_index_set_add(all, (BerthIndexRange){first, berth_index_set_last(unfinished), 1});
+    BerthIndexRange all = berth_index_set_cover(unfinished);
+    if (berth_index_range_count(&all) > COVER_MAX)
+        return berth_index_set_copy(unfinished);
+    BerthIndexSet *wide = berth_index_set_new();
+    berth_index_set_add(wide, all);
+    return wide;
+}
+
+/* ALL were held until now (transfer full): each is so by itself from now on, also who runs, as he may have to wait again. */
+static void split(Wanted *wanted, BerthIndexSet *all)
+{
     if (wanted->all_by_operator) {
         berth_index_set_free(wanted->by_operator);
         wanted->by_operator = all;
@@ -375,14 +393,37 @@ static gboolean is_any_users(const CoreJob *job, const BerthIndexSet *which)
     return berth_index_set_count(free) > 0;
 }
 
-/* (transfer full) */
-static BerthIndexSet *ranges_of(const CoreAsk *ask)
+/* What is named may be more than the array has, and is taken out range by range: that costs what SET has of it. When
+ * so many pieces are left that they will be refused, the rest stays in. */
+static void take_out(BerthIndexSet *set, const CoreAsk *ask)
 {
-    BerthIndexSet *asked = berth_index_set_new();
-    berth_index_set_add(asked, ask->tasks);
+    berth_index_set_remove(set, ask->tasks);
     for (gsize i = 0; i < ask->n_others; i++)
-        berth_index_set_add(asked, ask->others[i]);
-    return asked;
+        if (berth_index_set_n_ranges(set) <= 2 * BERTH_RANGES_MAX)
+            berth_index_set_remove(set, ask->others[i]);
+}
+
+/* As few ranges as it takes: as people named them; or of those that there are, where these are fewer. */
+static Wanted wanted_without(const CoreJob *job, const CoreAsk *ask, const BerthIndexSet *named)
+{
+    const CoreAsk all = {.job = job->id};
+    g_autoptr(BerthIndexSet) unfinished = job->held ? find(job, &all, is_unfinished) : NULL;
+    Wanted wanted = wanted_now(job);
+    if (job->held)
+        split(&wanted, widen(unfinished));
+    take_out(wanted.by_user, ask);
+    if (ask->by_operator)
+        take_out(wanted.by_operator, ask);
+    if (n_ranges_of(&wanted) <= BERTH_RANGES_MAX)
+        return wanted;
+    wanted_clear(&wanted);
+    wanted = wanted_now(job);
+    if (job->held)
+        split(&wanted, berth_index_set_copy(unfinished));
+    wanted.by_user = berth_index_set_subtract(wanted.by_user, named);
+    if (ask->by_operator)
+        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, named);
+    return wanted;
 }
 
 static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, GError **error)
@@ -393,13 +434,7 @@ static gboolean release_some(BerthCore *core, CoreJob *job, const CoreAsk *ask, 
                            "has no held task among those that are named");
     if (!ask->by_operator && !is_any_users(job, named))
         return refuse_operators(job->id, error);
-    Wanted wanted = wanted_now(job);
-    if (job->held)
-        split(job, &wanted);
-    g_autoptr(BerthIndexSet) asked = ranges_of(ask);
-    wanted.by_user = berth_index_set_subtract(wanted.by_user, asked);
-    if (ask->by_operator)
-        wanted.by_operator = berth_index_set_subtract(wanted.by_operator, asked);
+    Wanted wanted = wanted_without(job, ask, named);
     return change(core, job, named, &wanted, error);
 }
 

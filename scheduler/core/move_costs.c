@@ -42,30 +42,13 @@ gboolean core_move_is_counted(BerthGuestOp op)
     return op == BERTH_OP_MIGRATING || op == BERTH_OP_CHECKPOINTING;
 }
 
-/* By which others than those of GUEST's node may be kept. */
-static gboolean is_cap_reached(const BerthCore *core, const CoreGuest *guest)
-{
-    return !core_move_is_any_left(core) ||
-           (guest->op == BERTH_OP_MIGRATING &&
-            !core_move_has_turn_at(core, core_nodes_get(&core->nodes, guest->to)));
-}
-
-static void count_at(BerthCore *core, guint32 handle, gint sign)
-{
-    CoreNode *node = core_nodes_get(&core->nodes, handle);
-    node->n_moves += sign;
-    node->has_turn |= sign < 0;
-}
-
 void core_move_count(BerthCore *core, CoreGuest *guest, gint sign)
 {
-    core->is_turn_left |= sign < 0;
-    core->is_turn_left_to_all |= sign < 0 && is_cap_reached(core, guest);
     core->n_moves += sign;
     core->was_capped |= (gint64)core->n_moves >= core_move_cluster_cap(core);
-    count_at(core, guest->node, sign);
+    core_nodes_get(&core->nodes, guest->node)->n_moves += sign;
     if (guest->op == BERTH_OP_MIGRATING)
-        count_at(core, guest->to, sign);
+        core_nodes_get(&core->nodes, guest->to)->n_moves += sign;
 }
 
 gint64 core_move_cluster_cap(const BerthCore *core)

@@ -12,6 +12,7 @@
 #include "scheduler/core/charge.h"
 #include "scheduler/core/checkpoint.h"
 #include "scheduler/core/class.h"
+#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/freeze.h"
 #include "scheduler/core/job.h"
@@ -298,6 +299,15 @@ static void note_success(CoreGuest *guest, CoreNode *to)
     to->refused_until_usec = 0;
 }
 
+/* Of drains that wait for any such end, and of those of both nodes: one has a guest that can be moved, or one less. */
+static void tell_drains(BerthCore *core, const CoreGuest *guest)
+{
+    core->has_move_ended |= core_move_is_counted(guest->op);
+    core_drain_look_again(core, core_nodes_get(&core->nodes, guest->node));
+    if (guest->op == BERTH_OP_MIGRATING)
+        core_drain_look_again(core, core_nodes_get(&core->nodes, guest->to));
+}
+
 /* At both of its ends. */
 static void leave_nodes(BerthCore *core, CoreGuest *guest, gboolean waited)
 {
@@ -319,6 +329,7 @@ static void end(BerthCore *core, CoreGuest *guest)
 {
     gboolean waited = core_room_await_no_more(core, guest);
     leave_nodes(core, guest, waited);
+    tell_drains(core, guest);
     guest->op = BERTH_OP_NONE;
     core_owner_recount(core, guest->task);
     if (!waited)

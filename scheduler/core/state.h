@@ -319,8 +319,8 @@ struct CoreNode {
     guint64 extra_mib;      /* of all guests, and of such that come */
     guint32 coincidence;    /* so much of the sum of needs is used at once, in 1/65536 */
     guint n_moves;          /* under way to and from it */
-    gboolean has_turn;      /* its drain is to go on when the event ends. drain.c */
-    guint n_held;           /* likewise, that wait for room at the other end, or here. room.c */
+    gboolean is_drain_wanted, is_drain_capped; /* it is in core's lists of these. drain.c */
+    guint n_held;              /* likewise, that wait for room at the other end, or here. room.c */
     gint64 refused_until_usec; /* the latest move here failed: until then others are taken first */
     guint n_waiting_for_room;  /* its own. room.c */
     gboolean is_vacated;       /* in BerthCore.vacated */
@@ -447,10 +447,11 @@ struct BerthCore {
         stored_mib; /* likewise, that checkpoints take, and that is kept for some. checkpoint.c */
     GArray *
         unsaved; /* BerthGuestId: those that wait until one more may be checkpointed. checkpoint.c */
-    gboolean may_save; /* some of them may be */
-    gint n_moves;      /* under way */
-    /* Drains of some nodes, or of all, are to go on when the event under way ends. drain.c */
-    gboolean is_turn_left, is_turn_left_to_all;
+    gboolean may_save;       /* some of them may be */
+    gint n_moves;            /* under way */
+    GArray *drains_wanted;   /* guint32: nodes that are looked at when the event ends. drain.c */
+    GArray *drains_capped;   /* likewise: when a move or checkpoint has ended, as a cap kept them */
+    gboolean has_move_ended; /* or waits for room no more */
     gboolean is_space_missed; /* some could not be saved that a drain would have saved. drain.c */
     guint64 space_left_mib;   /* for checkpoints, as the event began */
     GPtrArray *held;          /* CoreGuest: those whose MIGRATE waits for room. room.c */

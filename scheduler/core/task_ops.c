@@ -4,7 +4,6 @@
 
 #include "scheduler/core/balloon.h"
 #include "scheduler/core/checkpoint.h"
-#include "scheduler/core/drain.h"
 #include "scheduler/core/effects.h"
 #include "scheduler/core/exchange.h"
 #include "scheduler/core/freeze.h"
@@ -38,7 +37,6 @@ void core_on_migrated(BerthCore *core, CoreTask *task, CoreGuest *guest, const C
     core_task_stop_if_up(core, task); /* it has left the node that it waited for */
     core_freeze_settle(core, guest);
     core_exchange_moved(core, guest, serial);
-    core_drain_look_again(core, from);
 }
 
 /* It runs on. */

@@ -443,7 +443,8 @@ static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
     what.node = (char *)berth_node_table_name(daemon->nodes, action->node);
     add_taken(daemon, turn, entry, &what, reply, !action->stops);
     log_done(turn, &action->guest, newest(entry->stored->task), pause);
-    tell(saving, turn, (gint64)MIN(reply->pause_usec, (guint64)G_MAXINT64), NULL);
+    guint64 paused_usec = action->stops ? reply->still_usec : reply->pause_usec;
+    tell(saving, turn, (gint64)MIN(paused_usec, (guint64)G_MAXINT64), NULL);
 }
 
 void berth_checkpoints_found(BerthCheckpoints *checkpoints, BerthTurn *turn,

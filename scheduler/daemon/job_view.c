@@ -65,6 +65,17 @@ static void refresh_size(Berth__Task *task, const Berth__Task *now)
     task->resize = now->resize ? berth_pb_dup(&now->resize->base) : NULL;
 }
 
+/* Without a guest: it goes on with what it was saved with. */
+static void refresh_size_saved(const Berth__Job *job, Berth__Task *task,
+                               const Berth__StoredTask *stored)
+{
+    gboolean is_resized = stored->checkpoint_epoch != 0 && stored->checkpoint_vcpus != 0 &&
+                          (stored->checkpoint_vcpus != job->vcpus ||
+                           stored->checkpoint_memory_mib != job->memory_mib);
+    task->vcpus = is_resized ? stored->checkpoint_vcpus : 0;
+    task->memory_mib = is_resized ? stored->checkpoint_memory_mib : 0;
+}
+
 void berth_job_view_measure(BerthDaemon *daemon, guint32 guest_index, Berth__Task *task)
 {
     BerthCoreGuest guest;
@@ -185,9 +196,11 @@ static void refresh_spared(BerthDaemon *daemon, Berth__Task *task)
 
 /* --- as it is now --------------------------------------------------------------------------------- */
 
-/* Of the RANGES of an array's tasks those that wait; ENTRY: NULL of one that has ended. */
-static void keep_waiting(const BerthJobEntry *entry, Berth__IndexRange ***ranges, size_t *n_ranges)
+/* Of the RANGES of an array's tasks those that wait; ENTRY: NULL of one that has ended. TRUE: some of them have not ended. */
+static gboolean keep_waiting(const BerthJobEntry *entry, Berth__IndexRange ***ranges,
+                             size_t *n_ranges)
 {
+    gboolean has_any = FALSE;
     g_autoptr(BerthIndexSet) all = berth_index_set_new();
     g_autoptr(BerthIndexSet) waiting = berth_index_set_new();
     for (size_t i = 0; entry && i < *n_ranges; i++) {
@@ -198,20 +211,25 @@ static void keep_waiting(const BerthJobEntry *entry, Berth__IndexRange ***ranges
     }
     for (guint32 i = 0; entry && i < entry->n_tasks; i++) {
         const Berth__Task *task = entry->tasks[i]->stored->task;
-        if (task->state == BERTH__JOB_STATE__PENDING && berth_index_set_contains(all, task->index))
+        if (berth_job_state_is_final((BerthJobState)task->state) ||
+            !berth_index_set_contains(all, task->index))
+            continue;
+        has_any = TRUE;
+        if (task->state == BERTH__JOB_STATE__PENDING)
             berth_index_set_add_one(waiting, task->index);
     }
     berth_ranges_set(ranges, n_ranges, waiting);
+    return has_any || *n_ranges > 0;
 }
 
 /* Who is held of those that wait, and why its next task waits, of an array none of whose tasks runs. */
 static void refresh_array(BerthDaemon *daemon, Berth__Job *job)
 {
-    job->holds_some = job->n_held_tasks + job->n_held_tasks_by_operator > 0;
-    if (job->holds_some) {
+    if (job->n_held_tasks + job->n_held_tasks_by_operator > 0) {
         const BerthJobEntry *entry = berth_job_table_find(daemon->jobs, job->id);
-        keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
-        keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
+        job->holds_some = keep_waiting(entry, &job->held_tasks, &job->n_held_tasks);
+        job->holds_some |=
+            keep_waiting(entry, &job->held_tasks_by_operator, &job->n_held_tasks_by_operator);
     }
     if (job->state == BERTH__JOB_STATE__PENDING && job->n_unstarted > 0)
         job->reason = (Berth__Reason)berth_core_array_reason(daemon->core, job->id);
@@ -237,6 +255,7 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             continue;
         if (task->state == BERTH__JOB_STATE__PENDING) {
             refresh_pending(daemon, job, task, entry);
+            refresh_size_saved(job, task, entry->stored);
             if (!job->array)
                 job->reason = task->reason;
         } else if (task->state == BERTH__JOB_STATE__RUNNING) {
@@ -246,6 +265,8 @@ void berth_job_view_refresh(BerthDaemon *daemon, Berth__Job *job)
             refresh_away(daemon, task);
         } else if (task->state == BERTH__JOB_STATE__SUSPENDED) {
             refresh_usage(daemon, task, entry);
+            if (task->to_disk)
+                refresh_size_saved(job, task, entry->stored);
             refresh_spared(daemon, task);
             refresh_away(daemon, task);
         } else if (berth_job_state_is_final((BerthJobState)task->state)) {

@@ -528,6 +528,58 @@ static void release_of_a_range_needs_no_more_ranges(void **state)
     assert_int_equal(job.tasks_held_by_user[0].last, 3999);
 }
 
+/* What is named may be far more than there is. */
+static void release_costs_what_the_array_has(void **state)
+{
+    Array *array = *state;
+    submit(array, "0,999999999", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "0-999999999:3", FALSE);
+    join(array);
+    assert_started(array, "0");
+}
+
+static void release_of_an_array_in_steps_costs_what_it_has(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-999998000:1000,1", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "1", FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "0-999999998:2", FALSE);
+    ask(array, BERTH_EVENT_JOB_HELD, "0-999999998:2", FALSE);
+    join(array);
+    assert_started(array, "1");
+}
+
+static void release_in_steps_of_an_array_in_steps_needs_no_more_ranges(void **state)
+{
+    Array *array = *state;
+    BerthCoreJob job;
+    submit(array, "0-9996:4", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, "0-5996:4", TRUE);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_CANCELLED, "48-9600:12", FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "6000-9996:8", FALSE);
+    join(array);
+    assert_started(array, "6008");
+    assert_true(berth_core_get_job(array->core, 1, &job));
+    assert_int_equal(job.n_held_by_operator, 1);
+    assert_int_equal(job.n_held_by_user, 1);
+}
+
+/* Of a list that has no step of its own: those that there are. */
+static void release_in_steps_of_a_list_is_of_those_that_there_are(void **state)
+{
+    Array *array = *state;
+    submit(array, "0-9996:4,10001", 1);
+    ask(array, BERTH_EVENT_JOB_HELD, NULL, FALSE);
+    ask(array, BERTH_EVENT_JOB_RELEASED, "0-9996:8", FALSE);
+    join(array);
+    assert_started(array, "0");
+    finish(array, 0);
+    assert_started(array, "8");
+}
+
 static void held_task_that_is_cancelled_is_held_no_more(void **state)
 {
     Array *array = *state;
@@ -581,6 +633,10 @@ int main(void)
         TEST(hold_of_too_many_ranges_holds_none),
         TEST(release_of_a_range_leaves_the_others_held),
         TEST(release_of_a_range_needs_no_more_ranges),
+        TEST(release_costs_what_the_array_has),
+        TEST(release_of_an_array_in_steps_costs_what_it_has),
+        TEST(release_in_steps_of_an_array_in_steps_needs_no_more_ranges),
+        TEST(release_in_steps_of_a_list_is_of_those_that_there_are),
         TEST(held_tasks_that_end_leave_no_more_ranges),
         TEST(release_of_a_range_leaves_those_held_that_ran),
         TEST(release_of_a_range_is_of_those_that_run_too),

@@ -83,6 +83,32 @@ static void checkpoint_is_charged_but_for_its_pause(void **state)
               "timer -> STOP 1.1@1\n");
 }
 
+/* Its command got a signal first, and time for what it does then. */
+static void what_runs_on_before_it_stands_still_is_charged_until_then(void **state)
+{
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 50\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 70\n"
+              "checkpointed 1.1 paused=5 -> RELEASE 1.1@1\n"
+              "saved 1 1 epoch=1 ran=65\n"
+              "released 1.1\n"
+              "thaw 1 -> RESTORE 1.2@1\n"
+              "running 1.2\n"
+              "at 105\n"
+              "timer -> STOP 1.2@1\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 50\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 70\n"
+              "checkpointed 1.1 -> RELEASE 1.1@1\n" /* an agent that does not say */
+              "saved 1 1 epoch=1 ran=50\n");
+}
+
 static void checkpoint_needs_something_that_runs(void **state)
 {
     run(ONE_RUNS "checkpoint 7 ! no unfinished job 7\n"
@@ -784,6 +810,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(checkpoint_saves_what_runs_on),
         cmocka_unit_test(checkpoint_is_charged_but_for_its_pause),
+        cmocka_unit_test(what_runs_on_before_it_stands_still_is_charged_until_then),
         cmocka_unit_test(checkpoint_needs_something_that_runs),
         cmocka_unit_test(checkpoint_waits_until_the_guest_can_be_saved),
         cmocka_unit_test(checkpoints_share_their_nodes_link),

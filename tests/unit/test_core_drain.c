@@ -117,6 +117,56 @@ static void drained_nodes_save_the_next_as_soon_as_one_is_saved(void **state)
                "checkpointed 4.1 stored=50 -> RELEASE 4.1@2\n");
 }
 
+/* It is in the midst of something else when the drain begins. */
+static void drained_guest_leaves_when_it_is_done_with_what_it_is_at(void **state)
+{
+    run_moving("node 1 4 1000\n"
+               "submit 1 v=2 limit=5000 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 4 1000\n"
+               "freeze 1 -> FREEZE 1.1@1\n"
+               "drain 1\n"
+               "at 5\n"
+               "frozen 1.1 failed -> MIGRATE 1.1@1>2\n");
+}
+
+/* Which moves nobody itself: two are saved there. */
+static void drain_goes_on_when_a_node_that_takes_its_guests_has_a_turn_left(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 v=2 limit=5000 may-checkpoint nodes=1 -> START 1.1@1\n"
+               "submit 2 v=2 limit=5000 may-checkpoint nodes=1 -> START 2.1@1\n"
+               "running 1.1\n"
+               "running 2.1\n"
+               "node 2 2 1000\n"
+               "cordon 1\n"
+               "submit 3 v=2 limit=5000 may-move nodes=1,2 -> START 3.1@2\n"
+               "running 3.1\n"
+               "undrain 1\n"
+               "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+               "checkpoint 2 -> CHECKPOINT 2.1@1#1\n"
+               "drain 2\n"
+               "at 5\n"
+               "checkpointed 1.1 stored=50 -> MIGRATE 3.1@2>1\n");
+}
+
+/* A minute, which may begin just after a round. */
+static void drain_tries_again_when_its_guest_has_rested(void **state)
+{
+    run_moving("node 1 8 1000\n"
+               "submit 1 limit=500 may-move -> START 1.1@1\n"
+               "running 1.1\n"
+               "node 2 8 1000\n"
+               "drain 1 -> MIGRATE 1.1@1>2\n"
+               "at 61\n"
+               "timer\n"
+               "migrated 1.1 failed\n"
+               "at 120\n"
+               "timer\n"
+               "at 121\n"
+               "timer -> MIGRATE 1.1@1>2\n");
+}
+
 /* Its guests cannot be told to leave: nothing is held for them elsewhere meanwhile. */
 static void drained_node_that_is_away_moves_its_guests_when_it_is_back(void **state)
 {
@@ -612,6 +662,9 @@ int main(void)
         cmocka_unit_test(cordoned_node_moves_nobody_and_drained_one_does),
         cmocka_unit_test(drained_node_moves_the_next_as_soon_as_one_has_moved),
         cmocka_unit_test(drained_nodes_save_the_next_as_soon_as_one_is_saved),
+        cmocka_unit_test(drained_guest_leaves_when_it_is_done_with_what_it_is_at),
+        cmocka_unit_test(drain_goes_on_when_a_node_that_takes_its_guests_has_a_turn_left),
+        cmocka_unit_test(drain_tries_again_when_its_guest_has_rested),
         cmocka_unit_test(drains_keep_the_cap_of_where_guests_go),
         cmocka_unit_test(drained_node_that_is_away_moves_its_guests_when_it_is_back),
         cmocka_unit_test(guest_that_leaves_a_node_that_is_away_is_stopped_where_it_is),

@@ -17,7 +17,7 @@
 typedef struct {
     gboolean is_given;
     int code; /* 0 = yes */
-    guint64 pause_usec;
+    guint64 pause_usec, still_usec;
 } Answer;
 
 static int setup(void **state)
@@ -34,6 +34,7 @@ static void on_answer(const Berth__CheckpointGuestReply *reply, const GError *er
     answer->is_given = TRUE;
     answer->code = error == NULL ? 0 : error->code;
     answer->pause_usec = error == NULL ? reply->pause_usec : 0;
+    answer->still_usec = error == NULL ? reply->still_usec : 0;
 }
 
 static void ask_with(AgentFixture *fixture, gboolean stops, gboolean frozen, guint signal,
@@ -385,12 +386,14 @@ static void checkpoint_that_was_committed_is_answered_with_if_nothing_is_lost_by
     run_until(live.is_given);
     assert_int_equal(live.code, 0);
     assert_int_equal(live.pause_usec, 77);
+    assert_int_equal(live.still_usec, 0);
     berth_guest_freeze(agent_fixture_guest(fixture), TRUE, on_frozen, &is_frozen);
     run_until(is_frozen);
     ask(fixture, TRUE, &stops);
     run_until(stops.is_given);
     assert_int_equal(stops.code, 0);
     assert_int_equal(stops.pause_usec, 77);
+    assert_true(stops.still_usec > 0);
     assert_int_equal(fake_checkpoints.removed, 0);
     assert_int_equal(fixture->hypervisor->saves, 0);
 }

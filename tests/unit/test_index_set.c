@@ -321,6 +321,22 @@ static void any_changes_leave_what_a_table_has(void **state)
     g_rand_free(rand);
 }
 
+static void cover_has_the_steps_that_all_have(void **state)
+{
+    static const char *const cases[][2] = {
+        {"7", "7"},           {"0,999999999", "0,999999999"}, {"0-9996:4", "0-9996:4"},
+        {"3-9,12", "3-12"},   {"4-40:12,64,100", "4-100:12"}, {"0-9:3,10", "0-10"},
+        {"2,8,20", "2-20:6"},
+    };
+    for (guint i = 0; i < G_N_ELEMENTS(cases); i++) {
+        g_autoptr(BerthIndexSet) set = berth_index_set_parse(cases[i][0], G_MAXUINT32, NULL);
+        g_autoptr(BerthIndexSet) cover = berth_index_set_new();
+        berth_index_set_add(cover, berth_index_set_cover(set));
+        g_autofree char *text = berth_index_set_format(cover);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +350,7 @@ int main(void)
         cmocka_unit_test(common_range_is_what_both_contain),
         cmocka_unit_test(set_tells_what_it_has_of_a_range),
         cmocka_unit_test(what_is_taken_out_costs_what_it_is),
+        cmocka_unit_test(cover_has_the_steps_that_all_have),
         cmocka_unit_test(any_changes_leave_what_a_table_has),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
