@@ -64,19 +64,29 @@ static gboolean stands_free(const CoreTask *task)
 
 /* --- what is expected ----------------------------------------------------------------------- */
 
-/* Who is frozen is mostly charged (freeze.c says who); for a checkpoint nobody is: core_charge_pause(). */
-static gint64 stands_since_usec(const CoreGuest *guest)
+/* Who is frozen is mostly charged (freeze.c says who). */
+static gint64 frozen_since_usec(const CoreGuest *guest)
 {
-    if (guest->is_frozen)
-        return guest->task->record.frozen_usec;
-    return guest->op == BERTH_OP_CHECKPOINTING ? guest->op_usec : G_MAXINT64;
+    return guest->is_frozen ? guest->task->record.frozen_usec : G_MAXINT64;
 }
 
-/* How long it ran, of the time after its latest report. */
+/* For a checkpoint nobody is charged: core_charge_pause(). Since when it stands still for that is not known meanwhile. */
+static gint64 stands_since_usec(const CoreGuest *guest)
+{
+    if (!guest->is_frozen && guest->op == BERTH_OP_CHECKPOINTING)
+        return guest->op_usec;
+    return frozen_since_usec(guest);
+}
+
+/* How long it ran until UNTIL_USEC, of the time after its latest report. */
+static gint64 ran_until_usec(const CoreGuest *guest, gint64 until_usec)
+{
+    return MAX(until_usec - guest->charged_usec - guest->still_usec, 0);
+}
+
 static gint64 ran_since_report_usec(const CoreGuest *guest, gint64 at_usec)
 {
-    gint64 until_usec = MIN(at_usec, stands_since_usec(guest));
-    return MAX(until_usec - guest->charged_usec - guest->still_usec, 0);
+    return ran_until_usec(guest, MIN(at_usec, stands_since_usec(guest)));
 }
 
 static gint64 expected_permille(const CoreGuest *guest)
@@ -218,7 +228,8 @@ static void note_pace(CoreGuest *guest, gint64 ran_usec, gint64 lost_usec)
 
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
-    gint64 ran_usec = ran_since_report_usec(guest, core->now_usec);
+    gint64 ran_until = MIN(core->now_usec, frozen_since_usec(guest));
+    gint64 ran_usec = ran_until_usec(guest, ran_until);
     lost_usec = CLAMP(lost_usec, 0, ran_usec);
     gboolean is_new = lost_usec > 0 || guest->starved_permille > 0 || guest->owed_usec > 0 ||
                       guest->is_charged_late;
@@ -232,7 +243,7 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     guest->charged_usec = core->now_usec;
     guest->still_usec = 0;
     guest->is_charged_late = FALSE;
-    gint64 until_usec = MAX(MIN(core->now_usec, stands_since_usec(guest)), guest->told_usec);
+    gint64 until_usec = MAX(ran_until, guest->told_usec);
     if (is_new)
         add(core, guest, guest->told_usec, until_usec, lost_usec);
     guest->told_usec = until_usec;

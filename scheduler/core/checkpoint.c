@@ -262,17 +262,21 @@ void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, Berth
     core_timer_clear(core, &task->checkpoint_timer); /* it is being saved, whatever for */
 }
 
+/* Since it was asked for, where nobody says for how long. */
+static gint64 still_since_usec(const BerthCore *core, const CoreTask *task, gint64 still_usec)
+{
+    gint64 began_usec = MIN(task->record.checkpoint_usec, core->now_usec);
+    return still_usec > 0 ? MAX(core->now_usec - still_usec, began_usec) : began_usec;
+}
+
 /* Who stands still for it does not use up time; who runs on, or did until then, uses what he was not kept from. */
-static gint64 ran_usec(BerthCore *core, CoreTask *task, gint64 began_usec,
-                       const CoreTaskInput *input)
+static gint64 ran_usec(BerthCore *core, CoreTask *task, gint64 still_usec)
 {
     CoreGuest *guest = &task->guests[0];
-    gint64 paused_usec = CLAMP(input->paused_usec, 0, core->now_usec - began_usec);
-    gint64 since_usec = core->now_usec - paused_usec;
     if (task->record.checkpoint_stops)
-        return core_charge_used_usec(task, paused_usec > 0 ? since_usec : began_usec);
-    if (!guest->is_frozen)
-        core_charge_pause(core, guest, since_usec);
+        return core_charge_used_usec(task, still_since_usec(core, task, still_usec));
+    if (!guest->is_frozen && still_usec > 0)
+        core_charge_pause(core, guest, still_since_usec(core, task, still_usec));
     return core_charge_used_usec(task, core->now_usec);
 }
 
@@ -306,19 +310,18 @@ static void end(BerthCore *core, CoreTask *task, gboolean to_disk)
         core_checkpoint_free_space(core, task);
 }
 
-void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
-                           const CoreTaskInput *input)
+void core_checkpoint_close(BerthCore *core, CoreTask *task, const CoreTaskInput *input)
 {
     const BerthCoreTask *record = &task->record;
     gboolean to_disk = runs_on_meanwhile(task) && record->freeze_to_disk;
     if (input->ok) {
         BerthCoreCheckpoint done = {record->checkpoint_open, record->epoch,
-                                    ran_usec(core, task, began_usec, input),
+                                    ran_usec(core, task, input->paused_usec),
                                     core_guest_resources(&task->guests[0])};
         go_on_from(core, task, &done);
         set_stored(core, task, input->stored_mib);
     } else {
-        core_charge_pause(core, &task->guests[0], began_usec);
+        core_charge_pause(core, &task->guests[0], still_since_usec(core, task, input->paused_usec));
     }
     end(core, task, to_disk);
 }

@@ -44,9 +44,8 @@ void core_checkpoint_due_no_more(BerthCore *core, CoreTask *task);
 void core_checkpoint_arm(BerthCore *core, CoreTask *task);
 /* One is begun. */
 void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, BerthReason reason);
-/* It has ended, as INPUT says; BEGAN_USEC: when it was begun. */
-void core_checkpoint_close(BerthCore *core, CoreTask *task, gint64 began_usec,
-                           const CoreTaskInput *input);
+/* It has ended, as INPUT says. */
+void core_checkpoint_close(BerthCore *core, CoreTask *task, const CoreTaskInput *input);
 /* TASK's guest leaves: nothing of it is saved any more. */
 void core_checkpoint_drop(BerthCore *core, CoreTask *task);
 /* TASK's guest is lost: one that was under way may have been made all the same, which nobody has said. */

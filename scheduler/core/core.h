@@ -218,8 +218,8 @@ typedef struct {
             gboolean ok;
             BerthReason reason; /* not ok; for the log only */
             guint32 serial;     /* of the action that this answers; 0 = the latest */
-            /* _CHECKPOINTED: for so long it stood still; of one that does so from then on: has stood
-             * still, 0 = since it was asked for, for all that is known */
+            /* _CHECKPOINTED: for so long it stood still; if it does so from then on, or not ok: 0 =
+             * since it was asked for, for all that is known */
             gint64 paused_usec;
             guint64 stored_mib; /* _CHECKPOINTED: what all checkpoints of the task take now */
             BerthResources

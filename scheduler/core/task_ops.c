@@ -78,7 +78,7 @@ void core_on_checkpointed(BerthCore *core, CoreTask *task, CoreGuest *guest,
     if (!answers(guest, BERTH_OP_CHECKPOINTING, input))
         return;
     core_move_op_done(core, guest);
-    core_checkpoint_close(core, task, guest->op_usec, input);
+    core_checkpoint_close(core, task, input);
     if (!input->ok && to_disk)
         core_freeze_to_disk_failed(core, guest);
     if (!input->ok && reason == BERTH_REASON_DRAIN)

@@ -390,6 +390,17 @@ static void tell(Saving *saving, BerthTurn *turn, gint64 paused_usec, const char
     forget(saving);
 }
 
+/* For how long a guest that was not saved may have stood still: not while its command was given time for a signal. */
+static gint64 may_have_stood_usec(BerthDaemon *daemon, const BerthTaskEntry *entry)
+{
+    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, entry->stored->task->job);
+    guint64 signal_sec = job->job->checkpoint_signal != 0 ? job->job->checkpoint_signal_sec : 0;
+    gint64 asked_usec = (gint64)entry->stored->task->checkpointing_usec;
+    return MAX(berth_engine_now_usec(daemon->engine) - asked_usec -
+                   (gint64)(signal_sec * G_USEC_PER_SEC),
+               1);
+}
+
 static void tell_failure(Saving *saving, const char *why)
 {
     BerthDaemon *daemon = saving->checkpoints->daemon;
@@ -403,7 +414,7 @@ static void tell_failure(Saving *saving, const char *why)
     berth_turn_log(turn, &failure);
     if (action->reason == BERTH_REASON_TIME_LIMIT)
         berth_told_unsaved(find_entry(daemon, &action->guest), why);
-    tell(saving, turn, 0, why);
+    tell(saving, turn, may_have_stood_usec(daemon, find_entry(daemon, &action->guest)), why);
 }
 
 /* Of which WHAT says what its node did not measure. RUNS_ON: its guest does. */

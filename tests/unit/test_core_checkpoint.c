@@ -107,6 +107,30 @@ static void what_runs_on_before_it_stands_still_is_charged_until_then(void **sta
               "at 70\n"
               "checkpointed 1.1 -> RELEASE 1.1@1\n" /* an agent that does not say */
               "saved 1 1 epoch=1 ran=50\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 50\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 65\n"
+              "report 1.1 starved=8\n" /* it gets no CPU for what it does then */
+              "at 70\n"
+              "checkpointed 1.1 paused=5 -> RELEASE 1.1@1\n"
+              "saved 1 1 epoch=1 ran=57\n");
+}
+
+static void what_runs_on_until_a_checkpoint_fails_is_charged(void **state)
+{
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 70\n"
+              "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+              "at 90\n"
+              "checkpointed 1.1 failed paused=5\n"
+              "at 100\n"
+              "timer\n"
+              "next 105\n");
 }
 
 static void checkpoint_needs_something_that_runs(void **state)
@@ -811,6 +835,7 @@ int main(void)
         cmocka_unit_test(checkpoint_saves_what_runs_on),
         cmocka_unit_test(checkpoint_is_charged_but_for_its_pause),
         cmocka_unit_test(what_runs_on_before_it_stands_still_is_charged_until_then),
+        cmocka_unit_test(what_runs_on_until_a_checkpoint_fails_is_charged),
         cmocka_unit_test(checkpoint_needs_something_that_runs),
         cmocka_unit_test(checkpoint_waits_until_the_guest_can_be_saved),
         cmocka_unit_test(checkpoints_share_their_nodes_link),
