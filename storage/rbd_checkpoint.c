@@ -180,14 +180,31 @@ static int check_unused(BerthRbdStorage *self, rbd_image_t image)
     return result >= 0 && clients->len > 0 ? -EBUSY : result;
 }
 
+/* The guest that has the disk may be dead, or Ceph has lost sight of it: that costs it the lock, but not its disk. */
+static int remove_snapshot_unseen(BerthRbdStorage *self, const char *disk_id, const char *snapshot)
+{
+    g_auto(BerthRbdSecond) second = {NULL};
+    BERTH_RBD_AUTO_IMAGE disk = NULL;
+    int result = berth_rbd_second_open(self, &second);
+    if (result >= 0)
+        result = rbd_open_by_id(second.images, disk_id, &disk, NULL);
+    if (result >= 0)
+        result = rbd_snap_remove(disk, snapshot);
+    return result;
+}
+
 /* The disk, or its snapshot, may be gone: that is no error. */
 static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const char *snapshot)
 {
     rbd_image_t disk = NULL;
     int result = rbd_open_by_id(self->images, disk_id, &disk, NULL);
     if (result >= 0)
+        result = berth_rbd_await_owner(self, disk, 0);
+    if (result >= 0)
         result = rbd_snap_remove(disk, snapshot);
     berth_rbd_close_watched(self, &disk);
+    if (result == -EAGAIN)
+        result = remove_snapshot_unseen(self, disk_id, snapshot);
     return berth_rbd_watched(self, result == -ENOENT ? 0 : result);
 }
 

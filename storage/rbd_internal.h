@@ -118,6 +118,10 @@ gboolean berth_rbd_room(BerthStorage *storage, guint64 *out_bytes, GError **erro
  * last 30 s, or were cut off in the midst of it, but not for longer. Result below 0: failed. */
 int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addresses);
 
+/* Waits until the client that has the lock of IMAGE, if there is one, would not be cut off by who needs the lock. For
+ * PATIENCE_USEC at most: -EAGAIN. Result below 0: failed. */
+int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patience_usec);
+
 /* --- removing RBD images (rbd_removal.c) ------------------------------------------------------ */
 
 typedef struct {

@@ -12,6 +12,8 @@
 #define PIECE_BYTES ((gsize)BERTH_RBD_CHUNK_BYTES)
 /* 32 MiB on their way: what a link of 10 Gbit/s carries in 27 ms, more than an OSD takes for an object. */
 #define IN_FLIGHT_MAX 8u
+/* QEMU's client looks every 5 s (objecter_tick_interval). The guest stands still meanwhile. */
+#define OWNER_PATIENCE_USEC ((gint64)10 * G_USEC_PER_SEC)
 
 typedef struct {
     rbd_completion_t completion; /* NULL: none is on its way */
@@ -241,7 +243,17 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
     BerthRbdStorage *self = storage_of(base);
-    int result = rbd_snap_create(writer->disk, writer->name);
+    int result = berth_rbd_await_owner(self, writer->disk, OWNER_PATIENCE_USEC);
+    if (result == -EAGAIN) {
+        g_set_error(
+            error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+            "cannot take the disk's snapshot for checkpoint %s: Ceph has lost sight of the guest, "
+            "as one of them stood still for 30 s; it finds it again by itself",
+            base->checkpoint_id);
+        return FALSE;
+    }
+    if (result >= 0)
+        result = rbd_snap_create(writer->disk, writer->name);
     if (berth_rbd_watched(self, result) >= 0)
         return TRUE;
     berth_rbd_set_error(self, result, error, "cannot take the disk's snapshot for checkpoint %s",

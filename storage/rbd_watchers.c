@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Owns who has an RBD image open. An OSD forgets a client that is gone after 30 s, but for one that was gone before the OSD was
+/* Owns who has an RBD image open, and whether it sees what others do to the image.
+ *
+ * An OSD forgets a client that is gone after 30 s, but for one that was gone before the OSD was
  * done with noting that it watches: there is no connection any more whose end would begin these 30 s
  * (PrimaryLogPG::do_osd_op_effects() in Ceph 16; tracker.ceph.com issue 58120), and cutting the client off does not end such a
  * watch either. librbd does not remove what is watched. The OSD looks at it again when it reads the header anew: after it had
@@ -8,14 +10,36 @@
  *
  * So where an image is watched, the OSD is asked for as many other objects of the header's placement group as it keeps there,
  * none of which exists, and then for the watchers again. A header that is watched by a client with a connection stays in the
- * cache, and the client watches on. */
+ * cache, and the client watches on.
+ *
+ * A client that an OSD has not heard of for 30 s is forgotten although it lives: its host stood still, or Ceph was paused. It
+ * watches again as soon as it hears of that, under another cookie, and gives that one to its exclusive lock. Until then librbd
+ * takes it for dead: who needs the lock, as one that makes a snapshot does, breaks it, and has the client blocklisted
+ * (librbd/managed_lock/BreakRequest.cc in Ceph 16). */
 #include <errno.h>
+#include <string.h>
 
 #include "storage/rbd_internal.h"
 
 #define WATCHERS_MAX 64u
 /* Of osd_pg_object_context_cache_count, 64 by default, some times as many: others ask for objects, too. */
-#define OTHERS 256u
+#define OTHERS    256u
+#define LOCK_NAME "rbd_lock" /* librbd: RBD_LOCK_NAME */
+/* The cookie of one that librbd took by itself; that of its owner's watch follows. */
+#define LOCK_PREFIX     "auto "
+#define LOCK_TEXT_BYTES 256u
+#define LOOK_EVERY_USEC ((gulong)20000)
+static const char *const ADDRESS_KINDS[] = {"v1:", "v2:", "any:"}; /* entity_addr_t */
+
+/* The object that is watched (transfer full). */
+static int find_header(rbd_image_t image, char **out_header)
+{
+    char id[BERTH_RBD_ID_BYTES];
+    int result = rbd_get_id(image, id, sizeof id);
+    if (result >= 0)
+        *out_header = g_strconcat(BERTH_RBD_HEADER_PREFIX, id, NULL);
+    return result;
+}
 
 static int list(rbd_image_t image, GPtrArray *addresses)
 {
@@ -76,17 +100,82 @@ static int ask_for_others(BerthRbdStorage *self, const char *header)
 
 int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addresses)
 {
-    char id[BERTH_RBD_ID_BYTES];
     guint had = addresses->len;
-    int result = rbd_get_id(image, id, sizeof id);
+    g_autofree char *header = NULL;
+    int result = find_header(image, &header);
     if (result >= 0)
         result = list(image, addresses);
     if (result < 0 || addresses->len == had)
         return result;
-    g_autofree char *header = g_strconcat(BERTH_RBD_HEADER_PREFIX, id, NULL);
     result = ask_for_others(self, header);
     if (result < 0)
         return result;
     g_ptr_array_set_size(addresses, (gint)had);
     return list(image, addresses);
+}
+
+/* --- the owner of its lock ---------------------------------------------------------------------- */
+
+static int find_watch(rbd_image_t image, const char *address, guint64 cookie, gboolean *out_found)
+{
+    rbd_image_watcher_t watchers[WATCHERS_MAX];
+    size_t count = WATCHERS_MAX;
+    int result = rbd_watchers_list(image, watchers, &count);
+    if (result < 0)
+        return result;
+    *out_found = FALSE;
+    for (size_t i = 0; i < count && !*out_found; i++)
+        *out_found = watchers[i].cookie == cookie && g_str_equal(watchers[i].addr, address);
+    rbd_watchers_list_cleanup(watchers, count);
+    return 0;
+}
+
+/* ADDRESS of the owner of a lock as that of a watcher: without the kind, as in "v1:". */
+static const char *without_kind(const char *address)
+{
+    for (guint i = 0; i < G_N_ELEMENTS(ADDRESS_KINDS); i++) {
+        if (g_str_has_prefix(address, ADDRESS_KINDS[i]))
+            return address + strlen(ADDRESS_KINDS[i]);
+    }
+    return address;
+}
+
+/* *OUT_CAN: whether what has the lock of IMAGE watches it as librbd expects; also where nobody has it. librbd itself would answer
+ * with the lock as it was when IMAGE was opened. */
+static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *header,
+                         gboolean *out_can)
+{
+    char tag[LOCK_TEXT_BYTES], client[LOCK_TEXT_BYTES], cookie[LOCK_TEXT_BYTES],
+        address[LOCK_TEXT_BYTES];
+    size_t tag_bytes = sizeof tag, client_bytes = sizeof client, cookie_bytes = sizeof cookie,
+           address_bytes = sizeof address;
+    int is_exclusive = 0;
+    *out_can = TRUE;
+    ssize_t lockers =
+        rados_list_lockers(self->images, header, LOCK_NAME, &is_exclusive, tag, &tag_bytes, client,
+                           &client_bytes, cookie, &cookie_bytes, address, &address_bytes);
+    if (lockers < 0)
+        return (int)lockers;
+    guint64 watch = 0;
+    if (lockers == 0 || !g_str_has_prefix(cookie, LOCK_PREFIX) ||
+        !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &watch, NULL))
+        return 0;
+    return find_watch(image, without_kind(address), watch, out_can);
+}
+
+int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patience_usec)
+{
+    gint64 deadline = g_get_monotonic_time() + patience_usec;
+    g_autofree char *header = NULL;
+    int result = find_header(image, &header);
+    while (result >= 0) {
+        gboolean can_see = FALSE;
+        result = owner_can_see(self, image, header, &can_see);
+        if (result < 0 || can_see)
+            return result;
+        if (g_get_monotonic_time() >= deadline)
+            return -EAGAIN;
+        g_usleep(LOOK_EVERY_USEC);
+    }
+    return result;
 }

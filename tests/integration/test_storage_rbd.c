@@ -392,6 +392,95 @@ static void fence_of_dead_clients_frees_their_disk(void **state)
     assert_true(berth_storage_image_remove(conformance_storage, "dying", NULL));
 }
 
+/* --- a client that Ceph has lost sight of ---------------------------------------------------------- */
+
+#define WATCH_TIMEOUT_SEC "2"
+
+static int shorten_watches(void **state)
+{
+    g_free(cluster_admin("ceph config set osd osd_client_watch_timeout " WATCH_TIMEOUT_SEC));
+    return 0;
+}
+
+static int restore_watches(void **state)
+{
+    g_free(cluster_admin("ceph config rm osd osd_client_watch_timeout"));
+    return 0;
+}
+
+static void await_clients(const char *disk_id, guint n)
+{
+    gint64 deadline = g_get_monotonic_time() + 60 * G_USEC_PER_SEC;
+    for (;;) {
+        g_autoptr(GError) error = NULL;
+        g_auto(GStrv) clients = berth_storage_disk_clients(conformance_storage, disk_id, &error);
+        assert_no_error(error);
+        if (g_strv_length(clients) == n)
+            return;
+        assert_true(g_get_monotonic_time() < deadline);
+        g_usleep(50000);
+    }
+}
+
+static BerthCheckpointWriter *begin_checkpoint(const char *checkpoint_id, const char *disk_id)
+{
+    g_autoptr(GError) error = NULL;
+    BerthCheckpointWriter *writer =
+        berth_storage_checkpoint_create(conformance_storage, checkpoint_id, disk_id, MIB, &error);
+    assert_no_error(error);
+    return writer;
+}
+
+static void assert_writes(Client *client)
+{
+    g_autofree char *said = client_write(client);
+    assert_non_null(strstr(said, "wrote 4096/4096"));
+}
+
+static void commit_checkpoint(const char *checkpoint_id, const char *disk_id)
+{
+    g_autoptr(GError) error = NULL;
+    g_autoptr(GBytes) record = g_bytes_new_static("r", 1);
+    g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint(checkpoint_id, disk_id);
+    assert_true(berth_checkpoint_writer_append(writer, "m", 1, &error));
+    assert_true(berth_checkpoint_writer_finish(writer, NULL, 0, &error));
+    assert_true(berth_checkpoint_writer_snapshot(writer, &error));
+    assert_true(berth_checkpoint_writer_commit(writer, record, &error));
+    assert_no_error(error);
+}
+
+/* librbd would take it for dead, break its lock, and have it blocklisted. */
+static void client_that_stood_still_is_not_cut_off(void **state)
+{
+    conformance_image(conformance_storage, "still", 8 * MIB, (const guint8 *)"s", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "s-1", "still", 8 * MIB, NULL);
+    assert_non_null(disk);
+    Client client;
+    client_start(&client, disk);
+    assert_writes(&client);
+    commit_checkpoint("s-1-a", "s-1");
+    g_subprocess_send_signal(client.process, SIGSTOP);
+    await_clients("s-1", 0);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint("s-1-b", "s-1");
+    assert_false(berth_checkpoint_writer_snapshot(writer, &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
+    g_clear_error(&error);
+    g_clear_pointer(&writer, berth_checkpoint_writer_free);
+    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
+
+    g_subprocess_send_signal(client.process, SIGCONT);
+    assert_writes(&client);
+    commit_checkpoint("s-1-b", "s-1");
+    assert_writes(&client);
+    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-b", &error));
+    client_end(&client);
+    await_clients("s-1", 0);
+    assert_true(berth_storage_disk_remove(conformance_storage, "s-1", &error));
+    assert_true(berth_storage_image_remove(conformance_storage, "still", &error));
+}
+
 static void fence_of_garbage_is_invalid_argument(void **state)
 {
     const char *const addresses[] = {"not an address", NULL};
@@ -503,6 +592,8 @@ int main(void)
         cmocka_unit_test(fence_of_an_agent_makes_its_writes_fail),
         cmocka_unit_test(fence_of_dead_clients_frees_their_disk),
         cmocka_unit_test(fence_of_garbage_is_invalid_argument),
+        cmocka_unit_test_setup_teardown(client_that_stood_still_is_not_cut_off, shorten_watches,
+                                        restore_watches),
         cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
         cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),
         cmocka_unit_test(storage_after_all_tests_is_clean),

@@ -433,8 +433,14 @@ def check_disk(job, epoch):
     def watchers():
         status = lab_exec("host", "rbd", "--pool", "berth", "status", name, "--format", "json")
         return len(json.loads(status)["watchers"])
-    # One that was killed is forgotten after half a minute.
-    await_true("one client alone has its disk open", lambda: watchers() == 1, 120)
+    try:
+        # One that was killed is forgotten after half a minute.
+        await_true("one client alone has its disk open", lambda: watchers() == 1, 120)
+    except Failed:
+        for look in (["rbd", "--pool", "berth", "status", name], ["rbd", "--pool", "berth", "lock", "ls", name],
+                     ["ceph", "osd", "blocklist", "ls"]):
+            say(f"{' '.join(look)}\n{lab_exec('host', *look)}")
+        raise
 
 
 def let_run(job, is_frozen=False):
