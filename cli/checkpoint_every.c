@@ -14,8 +14,9 @@ gboolean berth_checkpoint_every_parse(const char *text, guint32 *out_sec, GError
         *out_sec = 0;
         return TRUE;
     }
-    if (!berth_parse_duration_sec(text, &sec, error)) {
-        g_prefix_error(error, "--every: ");
+    g_autoptr(GError) reason = NULL;
+    if (!berth_parse_duration_sec(text, &sec, &reason)) {
+        g_set_error(error, reason->domain, reason->code, "--every: %s; or never", reason->message);
         return FALSE;
     }
     if (sec > 0 && sec <= G_MAXUINT32) {

@@ -596,6 +596,10 @@ gboolean berth_cli_node_drain(BerthCli *cli, int argc, char **argv, int *out_sta
             "n[1-3,7] or r[1-2]n[01-12]. For operators.",
             NULL, out_status, error))
         return FALSE;
+    if (plan && (no_wait || deadline != NULL))
+        return berth_cli_usage_error(
+            out_status, error, "--plan drains nothing: there is nothing to wait for; leave out %s",
+            no_wait ? "--no-wait" : "--deadline");
     if (plan)
         return plan_named(cli, argc, argv, out_status, error);
     if (reason == NULL || *reason == '\0')

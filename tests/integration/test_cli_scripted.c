@@ -542,6 +542,7 @@ static void how_often_to_save_is_said_in_words(void **state)
         const char *every, *wait, *why;
     } cases[] = {{"0", NULL, "try 30m, or never"},
                  {"often", NULL, "--every: "},
+                 {"often", NULL, "; or never"},
                  {"30m", "--wait", "leave out --wait or --every"}};
     Script *script = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
@@ -551,6 +552,19 @@ static void how_often_to_save_is_said_in_words(void **state)
         assert_cli_status(cli, 2);
         assert_contains(cli_err(cli), cases[i].why);
     }
+}
+
+static void plan_of_a_drain_takes_nothing_that_is_waited_with(void **state)
+{
+    Script *script = *state;
+    const char *const deadline[] = {"node", "drain", "n1", "--plan", "--deadline", "1h", NULL};
+    const char *const no_wait[] = {"node", "drain", "n1", "--plan", "--no-wait", NULL};
+    g_autoptr(CliProcess) with_deadline = cli_start(script->daemon.socket, deadline, NULL);
+    assert_cli_status(with_deadline, 2);
+    assert_contains(cli_err(with_deadline), "leave out --deadline");
+    g_autoptr(CliProcess) without_wait = cli_start(script->daemon.socket, no_wait, NULL);
+    assert_cli_status(without_wait, 2);
+    assert_contains(cli_err(without_wait), "leave out --no-wait");
 }
 
 #define SCRIPTED(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -570,6 +584,7 @@ int main(void)
         SCRIPTED(why_of_a_job_that_starts_meanwhile_is_of_one_moment),
         SCRIPTED(every_change_says_why),
         SCRIPTED(how_often_to_save_is_said_in_words),
+        SCRIPTED(plan_of_a_drain_takes_nothing_that_is_waited_with),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

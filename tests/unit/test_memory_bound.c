@@ -51,6 +51,32 @@ static void file_that_says_nothing_limits_nothing(void **state)
     assert_int_equal(bytes_in(dir), HOST);
 }
 
+static char *warned; /* the last warning */
+
+static GLogWriterOutput keep_warning(GLogLevelFlags level, const GLogField *fields, gsize n,
+                                     gpointer data)
+{
+    for (gsize i = 0; i < n; i++) {
+        if (level == G_LOG_LEVEL_WARNING && g_str_equal(fields[i].key, "MESSAGE")) {
+            g_free(warned);
+            warned = g_strdup(fields[i].value);
+        }
+    }
+    return G_LOG_WRITER_HANDLED;
+}
+
+static void bound_beyond_what_there_is_is_warned_of(void **state)
+{
+    g_log_set_writer_func(keep_warning, NULL, NULL);
+    g_autoptr(BerthMemoryBound) by_itself = berth_memory_bound_new(0);
+    g_autoptr(BerthMemoryBound) low = berth_memory_bound_new(1);
+    assert_null(warned);
+    g_autoptr(BerthMemoryBound) high = berth_memory_bound_new((guint64)1 << 40);
+    assert_non_null(warned);
+    assert_non_null(strstr(warned, "memory_max is 1099511627776 MiB"));
+    g_free(warned);
+}
+
 #define TEST(function) cmocka_unit_test_setup_teardown(function, tempdir_make, tempdir_remove)
 
 int main(void)
@@ -59,6 +85,7 @@ int main(void)
         TEST(host_without_cgroups_offers_what_it_has),
         TEST(lowest_limit_of_the_cgroup_and_of_those_above_counts),
         TEST(file_that_says_nothing_limits_nothing),
+        cmocka_unit_test(bound_beyond_what_there_is_is_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
