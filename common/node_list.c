@@ -9,6 +9,7 @@
 
 #define NAME_MAX_BYTES 253u
 #define DIGITS_MAX     9u
+#define NOT_CLOSED     "a bracket is not closed after its numbers"
 
 typedef struct {
     guint64 first, last;
@@ -55,20 +56,28 @@ static gboolean read_number(const char **at, guint64 *out_number, guint *out_dig
     return TRUE;
 }
 
+/* What is at AT is no number. */
+static gboolean refuse_number(const Listing *listing, const char *at, GError **error)
+{
+    return refuse(listing,
+                  *at == '\0' ? NOT_CLOSED : "in brackets there are numbers of 9 digits at most",
+                  error);
+}
+
 static gboolean read_range(const Listing *listing, const char **at, Range *out_range,
                            GError **error)
 {
     Range range = {0};
     guint digits;
     if (!read_number(at, &range.first, &range.width))
-        return refuse(listing, "in brackets there are numbers of 9 digits at most", error);
+        return refuse_number(listing, *at, error);
     if ((*at)[-(gssize)range.width] != '0')
         range.width = 1;
     range.last = range.first;
     if (**at == '-') {
         ++*at;
         if (!read_number(at, &range.last, &digits))
-            return refuse(listing, "in brackets there are numbers of 9 digits at most", error);
+            return refuse_number(listing, *at, error);
     }
     if (range.last < range.first)
         return refuse(listing, "a range ends before it begins", error);
@@ -88,7 +97,7 @@ static gboolean read_ranges(const Listing *listing, const char **at, Part *part,
         if (*(*at)++ == ']')
             return TRUE;
         if ((*at)[-1] != ',')
-            return refuse(listing, "a bracket is not closed after its numbers", error);
+            return refuse(listing, NOT_CLOSED, error);
     }
 }
 
