@@ -34,6 +34,15 @@ static int get_metadata(rbd_image_t image, const char *key, char **out_value)
     return result;
 }
 
+void berth_rbd_set_unseen(GError **error, const char *verb, const char *checkpoint_id)
+{
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+                "cannot %s checkpoint %s now: Ceph has lost sight of the guest that has the disk "
+                "open, as one of "
+                "them stood still for 30 s, or the guest has died; it is tried again",
+                verb, checkpoint_id);
+}
+
 static void set_torn(GError **error, const char *checkpoint_id)
 {
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
@@ -180,31 +189,21 @@ static int check_unused(BerthRbdStorage *self, rbd_image_t image)
     return result >= 0 && clients->len > 0 ? -EBUSY : result;
 }
 
-/* The guest that has the disk may be dead, or Ceph has lost sight of it: that costs it the lock, but not its disk. */
-static int remove_snapshot_unseen(BerthRbdStorage *self, const char *disk_id, const char *snapshot)
-{
-    g_auto(BerthRbdSecond) second = {NULL};
-    BERTH_RBD_AUTO_IMAGE disk = NULL;
-    int result = berth_rbd_second_open(self, &second);
-    if (result >= 0)
-        result = rbd_open_by_id(second.images, disk_id, &disk, NULL);
-    if (result >= 0)
-        result = rbd_snap_remove(disk, snapshot);
-    return result;
-}
-
-/* The disk, or its snapshot, may be gone: that is no error. */
-static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const char *snapshot)
+/* The disk, or its snapshot, may be gone: that is no error. -EAGAIN: its guest may live, and would not see that (not asked
+ * where it HAS_ENDED). */
+static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const char *snapshot,
+                           gboolean has_ended)
 {
     rbd_image_t disk = NULL;
+    uint64_t id = 0;
     int result = rbd_open_by_id(self->images, disk_id, &disk, NULL);
     if (result >= 0)
-        result = berth_rbd_await_owner(self, disk, 0);
+        result = rbd_snap_get_id(disk, snapshot, &id);
+    if (result >= 0 && !has_ended)
+        result = berth_rbd_await_owner(self, disk, BERTH_RBD_RACE_USEC);
     if (result >= 0)
         result = rbd_snap_remove(disk, snapshot);
     berth_rbd_close_watched(self, &disk);
-    if (result == -EAGAIN)
-        result = remove_snapshot_unseen(self, disk_id, snapshot);
     return berth_rbd_watched(self, result == -ENOENT ? 0 : result);
 }
 
@@ -229,12 +228,12 @@ static int remove_record(BerthRbdStorage *self, const char *name, char **out_dis
     return berth_rbd_watched(self, result == -ENOENT ? 0 : result);
 }
 
-int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name)
+int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name, gboolean has_ended)
 {
     g_autofree char *disk_id = NULL;
     int result = remove_record(self, name, &disk_id);
     if (result >= 0 && disk_id != NULL)
-        result = remove_snapshot(self, disk_id, name);
+        result = remove_snapshot(self, disk_id, name, has_ended);
     /* Also the rest of a removal that was interrupted, which has no header any more. */
     if (result >= 0 || result == -ENOENT)
         result = berth_rbd_remove(self, name);
@@ -246,13 +245,15 @@ gboolean berth_rbd_checkpoint_remove(BerthStorage *storage, const char *checkpoi
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *name = berth_rbd_checkpoint_name(checkpoint_id);
-    int result = berth_rbd_checkpoint_discard(self, name);
+    int result = berth_rbd_checkpoint_discard(self, name, FALSE);
     if (result >= 0 || result == -ENOENT)
         return TRUE;
     if (result == -EBUSY)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
                     "checkpoint %s is being written (30 s after a crash Ceph forgets a client)",
                     checkpoint_id);
+    else if (result == -EAGAIN)
+        berth_rbd_set_unseen(error, "remove", checkpoint_id);
     else
         berth_rbd_set_error(self, result, error, "cannot remove checkpoint %s", checkpoint_id);
     return FALSE;
@@ -296,10 +297,10 @@ int berth_rbd_checkpoint_is_committed(BerthRbdStorage *self, const char *name,
 /* A snapshot goes with its checkpoint, or alone if there is nothing else of that. */
 static int discard_one(BerthRbdStorage *self, const char *disk_image_id, const char *name)
 {
-    int result = berth_rbd_checkpoint_discard(self, name);
+    int result = berth_rbd_checkpoint_discard(self, name, TRUE);
     if (result < 0 && result != -ENOENT)
         return result;
-    return remove_snapshot(self, disk_image_id, name);
+    return remove_snapshot(self, disk_image_id, name, TRUE);
 }
 
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

@@ -18,10 +18,18 @@ rbd_image_t berth_rbd_checkpoint_open_committed(BerthRbdStorage *self, const cha
 /* Whether there is a committed one of that NAME. */
 int berth_rbd_checkpoint_is_committed(BerthRbdStorage *self, const char *name,
                                       gboolean *out_committed);
+/* How long it is waited for a guest that Ceph does not see (berth_rbd_await_owner()): for QEMU's client to look for itself, which
+ * it does every 5 s (objecter_tick_interval); and where it was seen before, or is looked for again. */
+#define BERTH_RBD_SIGHT_USEC ((gint64)10 * G_USEC_PER_SEC)
+#define BERTH_RBD_RACE_USEC  ((gint64)2 * G_USEC_PER_SEC)
+/* UNAVAILABLE: it was not seen in that time, so that CHECKPOINT_ID cannot be VERBed. */
+void berth_rbd_set_unseen(GError **error, const char *verb, const char *checkpoint_id);
 /* What IMAGE, as of the snapshot that it is open at, stores in whole objects, since the snapshot SINCE or in all. */
 int berth_rbd_stored_bytes(rbd_image_t image, const char *since, guint64 *out_bytes);
-/* Removes what there is of NAME: record, snapshot, memory. -EBUSY: it is being written; -ENOENT: there is nothing. */
-int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name);
+/* Removes what there is of NAME: record, snapshot, memory. HAS_ENDED: no guest has its disk open any more. -EBUSY: it is being
+ * written; -EAGAIN: Ceph has lost sight of the disk's guest (berth_rbd_set_unseen()), and the record is gone; -ENOENT: there is
+ * nothing. */
+int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name, gboolean has_ended);
 /* Of all checkpoints of the disk's image DISK. Not WITH_COMMITTED: if there is a committed one none is removed, and
  * *OUT_KEPT is its id (transfer full). -EBUSY: a client has the disk open. */
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

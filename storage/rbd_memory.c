@@ -12,8 +12,6 @@
 #define PIECE_BYTES ((gsize)BERTH_RBD_CHUNK_BYTES)
 /* 32 MiB on their way: what a link of 10 Gbit/s carries in 27 ms, more than an OSD takes for an object. */
 #define IN_FLIGHT_MAX 8u
-/* QEMU's client looks every 5 s (objecter_tick_interval). The guest stands still meanwhile. */
-#define OWNER_PATIENCE_USEC ((gint64)10 * G_USEC_PER_SEC)
 
 typedef struct {
     rbd_completion_t completion; /* NULL: none is on its way */
@@ -91,6 +89,8 @@ static void set_create_error(BerthRbdStorage *self, int result, const char *chec
     else if (result == -ENOENT)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                     "cannot take a checkpoint: storage has no disk %s", disk_id);
+    else if (result == -EAGAIN)
+        berth_rbd_set_unseen(error, "make", checkpoint_id);
     else
         berth_rbd_set_error(self, result, error, "cannot make checkpoint %s", checkpoint_id);
 }
@@ -102,7 +102,7 @@ static int clear(BerthRbdStorage *self, const char *name)
     int result = berth_rbd_checkpoint_is_committed(self, name, &committed);
     if (result < 0 || committed)
         return result < 0 ? result : -EEXIST;
-    result = berth_rbd_checkpoint_discard(self, name);
+    result = berth_rbd_checkpoint_discard(self, name, FALSE);
     return result == -ENOENT ? 0 : result;
 }
 
@@ -126,7 +126,8 @@ static int make_memory(BerthRbdStorage *self, const char *name, guint64 space_by
     return berth_rbd_watched(self, result);
 }
 
-/* The disk stays open until its snapshot is made: so that the guest need not stand still for the opening. */
+/* The disk stays open until its snapshot is made: so that the guest need not stand still for the opening. Nor does it while it
+ * is waited for Ceph to see it. */
 static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const char *disk,
                     guint64 space_bytes)
 {
@@ -134,6 +135,8 @@ static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const ch
     int result = clear(self, writer->name);
     if (result >= 0)
         result = berth_rbd_watched(self, rbd_open(self->images, disk, &writer->disk, NULL));
+    if (result >= 0)
+        result = berth_rbd_await_owner(self, writer->disk, BERTH_RBD_SIGHT_USEC);
     if (result >= 0)
         result = rbd_get_id(writer->disk, id, sizeof id);
     return result < 0 ? result : make_memory(self, writer->name, space_bytes, id, &writer->memory);
@@ -243,13 +246,9 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
     BerthRbdStorage *self = storage_of(base);
-    int result = berth_rbd_await_owner(self, writer->disk, OWNER_PATIENCE_USEC);
+    int result = berth_rbd_await_owner(self, writer->disk, BERTH_RBD_RACE_USEC);
     if (result == -EAGAIN) {
-        g_set_error(
-            error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
-            "cannot take the disk's snapshot for checkpoint %s: Ceph has lost sight of the guest, "
-            "as one of them stood still for 30 s; it finds it again by itself",
-            base->checkpoint_id);
+        berth_rbd_set_unseen(error, "take", base->checkpoint_id);
         return FALSE;
     }
     if (result >= 0)
@@ -281,7 +280,7 @@ void berth_rbd_checkpoint_writer_free(BerthCheckpointWriter *base)
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
     close_all(writer, storage_of(base));
     if (!base->is_committed)
-        berth_rbd_checkpoint_discard(storage_of(base), writer->name);
+        berth_rbd_checkpoint_discard(storage_of(base), writer->name, FALSE);
     g_free(writer->name);
     g_free(writer);
 }

@@ -28,7 +28,7 @@
 /* The cookie of one that librbd took by itself; that of its owner's watch follows. */
 #define LOCK_PREFIX     "auto "
 #define LOCK_TEXT_BYTES 256u
-#define LOOK_EVERY_USEC ((gulong)20000)
+#define LOOK_EVERY_USEC ((gulong)100000) /* Ceph tells nobody of who watches */
 static const char *const ADDRESS_KINDS[] = {"v1:", "v2:", "any:"}; /* entity_addr_t */
 
 /* The object that is watched (transfer full). */

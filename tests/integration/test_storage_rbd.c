@@ -460,21 +460,27 @@ static void client_that_stood_still_is_not_cut_off(void **state)
     client_start(&client, disk);
     assert_writes(&client);
     commit_checkpoint("s-1-a", "s-1");
-    g_subprocess_send_signal(client.process, SIGSTOP);
-    await_clients("s-1", 0);
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint("s-1-b", "s-1");
+    g_subprocess_send_signal(client.process, SIGSTOP);
+    await_clients("s-1", 1); /* ours, as of the writer */
+    assert_null(berth_storage_checkpoint_create(conformance_storage, "s-1-c", "s-1", MIB, &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
+    g_clear_error(&error);
     assert_false(berth_checkpoint_writer_snapshot(writer, &error));
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
     g_clear_error(&error);
     g_clear_pointer(&writer, berth_checkpoint_writer_free);
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
+    assert_false(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
+    g_clear_error(&error);
 
     g_subprocess_send_signal(client.process, SIGCONT);
     assert_writes(&client);
-    commit_checkpoint("s-1-b", "s-1");
+    commit_checkpoint("s-1-c", "s-1");
     assert_writes(&client);
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-b", &error));
+    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
+    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-c", &error));
     client_end(&client);
     await_clients("s-1", 0);
     assert_true(berth_storage_disk_remove(conformance_storage, "s-1", &error));
