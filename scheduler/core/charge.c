@@ -236,6 +236,8 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     if (!guest->is_charged_late)
         note_pace(guest, ran_usec, lost_usec);
     guest->owed_usec = guest->owed_ran_usec = 0;
+    if (guest->task->record.checkpoint_open != 0)
+        guest->saving_lost_usec += lost_usec;
     if (guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE])
         guest->starved_usec = 0;
     else if (guest->starved_usec == 0)
@@ -283,6 +285,14 @@ void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
         core_task_arm(core, guest->task);
 }
 
+/* Told to be lost after AT_USEC, or at least reported after it. */
+static gint64 lost_since_usec(const CoreTask *task, gint64 at_usec)
+{
+    const CoreGuest *guest = &task->guests[0];
+    gboolean is_saved = task->record.checkpoint_open != 0;
+    return is_saved && at_usec < guest->told_usec ? guest->saving_lost_usec : 0;
+}
+
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)
 {
     const BerthCoreTask *record = &task->record;
@@ -292,5 +302,6 @@ gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)
     for (guint32 i = 0; i < task->n_guests; i++)
         lost_usec = MAX(lost_usec, lost_until_told_usec(&task->guests[i]) +
                                        expected_lost_usec(&task->guests[i], at_usec));
+    lost_usec = MAX(lost_usec - lost_since_usec(task, at_usec), 0);
     return core_time_add(record->ran_usec, ran_usec - MIN(ran_usec, lost_usec));
 }

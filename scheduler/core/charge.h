@@ -28,6 +28,6 @@ gint64 core_charge_end_usec(const BerthCore *core, const CoreTask *task);
 gint64 core_charge_known_end_usec(const BerthCore *core, const CoreTask *task);
 /* That may have changed: so may when TASK is thought to leave, and its timer. */
 void core_charge_plan(BerthCore *core, CoreTask *task);
-/* What TASK has used of its time limit up to AT_USEC, which is not before its latest report or the
- * checkpoint under way. */
+/* What TASK has used of its time limit up to AT_USEC, which is not before the checkpoint under way, nor, without one, before its
+ * latest report. */
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec);

@@ -254,6 +254,7 @@ struct CoreGuest {
     gint64 told_usec;         /* up to this one its losses are in its gang's */
     gboolean is_charged_late; /* the report was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
+    gint64 saving_lost_usec;  /* told to be lost since the checkpoint under way was asked for */
     gint64 owed_usec;         /* thought to be lost since then, until it was moved or frozen */
     gint64 owed_ran_usec;     /* since then it ran for so long until that */
     guint32 starved_permille; /* lost of the time between the latest two reports */

@@ -117,6 +117,17 @@ static void what_runs_on_before_it_stands_still_is_charged_until_then(void **sta
               "at 70\n"
               "checkpointed 1.1 paused=5 -> RELEASE 1.1@1\n"
               "saved 1 1 epoch=1 ran=57\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 50\n"
+              "report 1.1\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 65\n"
+              "report 1.1 starved=8\n" /* after what is charged */
+              "at 70\n"
+              "checkpointed 1.1 -> RELEASE 1.1@1\n"
+              "saved 1 1 epoch=1 ran=50\n");
 }
 
 static void what_runs_on_until_a_checkpoint_fails_is_charged(void **state)
@@ -131,6 +142,20 @@ static void what_runs_on_until_a_checkpoint_fails_is_charged(void **state)
               "at 100\n"
               "timer\n"
               "next 105\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 70\n"
+              "report 1.1\n"
+              "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+              "at 80\n"
+              "report 1.1 starved=6\n" /* is of what it is not charged anyway */
+              "at 90\n"
+              "checkpointed 1.1 failed\n"
+              "report 1.1\n"
+              "at 100\n"
+              "timer\n"
+              "next 120\n");
 }
 
 static void checkpoint_needs_something_that_runs(void **state)
