@@ -390,14 +390,20 @@ static void tell(Saving *saving, BerthTurn *turn, gint64 paused_usec, const char
     forget(saving);
 }
 
+/* It may have been submitted when more was allowed. */
+static guint32 signal_sec(const BerthDaemon *daemon, const BerthJobEntry *job)
+{
+    return MIN(job->job->checkpoint_signal_sec, daemon->config->checkpoint_signal_max_sec);
+}
+
 /* For how long a guest that was not saved may have stood still: not while its command was given time for a signal. */
 static gint64 may_have_stood_usec(BerthDaemon *daemon, const BerthTaskEntry *entry)
 {
     const BerthJobEntry *job = berth_job_table_find(daemon->jobs, entry->stored->task->job);
-    guint64 signal_sec = job->job->checkpoint_signal != 0 ? job->job->checkpoint_signal_sec : 0;
+    guint64 time_sec = job->job->checkpoint_signal != 0 ? signal_sec(daemon, job) : 0;
     gint64 asked_usec = (gint64)entry->stored->task->checkpointing_usec;
     return MAX(berth_engine_now_usec(daemon->engine) - asked_usec -
-                   (gint64)(signal_sec * G_USEC_PER_SEC),
+                   (gint64)(time_sec * G_USEC_PER_SEC),
                1);
 }
 
@@ -561,7 +567,7 @@ static void ask(Saving *saving)
     request.frozen = guest.is_frozen;
     request.hurries = berth_core_action_is_pressing(action);
     request.signal = job->job->checkpoint_signal;
-    request.signal_sec = job->job->checkpoint_signal_sec;
+    request.signal_sec = signal_sec(saving->checkpoints->daemon, job);
     Call *call = g_new(Call, 1);
     *call = (Call){saving, g_object_ref(saving->cancellable)};
     berth_rpc_peer_call_async(peer, &berth__agent__descriptor, "CheckpointGuest", &request.base, 0,

@@ -177,6 +177,12 @@ static const BerthConfigOption options[] = {
     {MEMBER(array_tasks_max), .group = "limits", .key = "array_tasks_max",
      .type = BERTH_CONFIG_UINT, .min = 1, .max = 10000000, .default_value = "1000000",
      .doc = "tasks of one array"},
+    {MEMBER(stop_grace_max_sec), .group = "limits", .key = "stop_grace_max",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 3600, .default_value = "1h",
+     .doc = "from SIGTERM to SIGKILL, of what a job may ask for"},
+    {MEMBER(checkpoint_signal_max_sec), .group = "limits", .key = "checkpoint_signal_max",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 0, .max = 3600, .default_value = "1m",
+     .doc = "from its signal to the checkpoint, of what a job may ask for"},
     {MEMBER(page_size), .group = "limits", .key = "page_size", .type = BERTH_CONFIG_UINT, .min = 1,
      .max = 10000, .default_value = "1000", .doc = "jobs in one answer"},
 

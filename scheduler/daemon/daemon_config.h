@@ -58,6 +58,8 @@ typedef struct {
     guint user_connections_max;
     guint user_requests_per_sec; /* 0 = any number */
     guint array_tasks_max;       /* of one job */
+    guint stop_grace_max_sec;
+    guint checkpoint_signal_max_sec;
     guint page_size;             /* jobs in one answer */
     /* [policy] */
     gint64 tunings[BERTH_TUNING_N];

@@ -29,7 +29,6 @@
 #define DISK_MAX_MIB       (64u << 20) /* of a whole disk in storage */
 #define VCPUS_MAX          1024u
 #define TIME_LIMIT_MAX_SEC (10u * 366u * 86400u)
-#define STOP_GRACE_MAX_SEC 86400u
 /* A guest stands still for each: less than that is no policy but a load test, for which there is berth checkpoint. */
 #define CHECKPOINT_EVERY_MIN_SEC 60u
 #define CHECKPOINT_EVERY_MAX_SEC (30u * 86400u)
@@ -37,11 +36,10 @@
 #define CHECKPOINT_KEEP_DEFAULT 2u
 #define CHECKPOINT_KEEP_MAX     64u
 
-#define CHECKPOINT_SIGNAL_MAX_SEC 3600u
-#define SIGNAL_MAX                31u /* those of real time mean what a program says */
-#define PRIORITY_MAX              1000000
-#define SPEC_MAX_BYTES            (1u << 20)
-#define BYTES_PER_MIB             ((guint64)1 << 20)
+#define SIGNAL_MAX     31u /* those of real time mean what a program says */
+#define PRIORITY_MAX   1000000
+#define SPEC_MAX_BYTES (1u << 20)
+#define BYTES_PER_MIB  ((guint64)1 << 20)
 
 static gboolean invalid(GError **error, const char *format, ...) G_GNUC_PRINTF(2, 3);
 static gboolean invalid(GError **error, const char *format, ...)
@@ -226,16 +224,18 @@ static gboolean check_at_limits(const Berth__JobSpec *spec, const BerthDaemonCon
     return FALSE;
 }
 
-static gboolean check_resources(const Berth__JobSpec *spec, GError **error)
+static gboolean check_resources(const Berth__JobSpec *spec, const BerthDaemonConfig *config,
+                                GError **error)
 {
     if (!berth_size_check(spec->vcpus, spec->memory_mib, error) || !check_ceiling(spec, error))
         return FALSE;
     if (!berth_time_limit_check(spec->time_limit_sec, error))
         return FALSE;
-    if (spec->stop_grace_sec > STOP_GRACE_MAX_SEC) {
+    if (spec->stop_grace_sec > config->stop_grace_max_sec) {
         return invalid(error,
-                       "%u s from SIGTERM to SIGKILL cannot be had: at most %u s are allowed",
-                       spec->stop_grace_sec, STOP_GRACE_MAX_SEC);
+                       "%u s from SIGTERM to SIGKILL cannot be had: at most %u s are allowed here "
+                       "(stop_grace_max)",
+                       spec->stop_grace_sec, config->stop_grace_max_sec);
     }
     return TRUE;
 }
@@ -275,10 +275,12 @@ static gboolean check_checkpoints(const Berth__JobSpec *spec, const BerthDaemonC
         return invalid(error, "%u checkpoints cannot be kept: at most %u are",
                        spec->checkpoint_keep, CHECKPOINT_KEEP_MAX);
     }
-    if (spec->checkpoint_signal_sec > CHECKPOINT_SIGNAL_MAX_SEC) {
+    if (spec->checkpoint_signal_sec > config->checkpoint_signal_max_sec) {
         return invalid(
-            error, "%u s from a signal to its checkpoint cannot be had: at most %u s are allowed",
-            spec->checkpoint_signal_sec, CHECKPOINT_SIGNAL_MAX_SEC);
+            error,
+            "%u s from a signal to its checkpoint cannot be had: at most %u s are allowed here "
+            "(checkpoint_signal_max)",
+            spec->checkpoint_signal_sec, config->checkpoint_signal_max_sec);
     }
     return check_signal(spec->checkpoint_signal, error) &&
            check_signal(spec->restore_signal, error);
@@ -581,7 +583,7 @@ gboolean berth_spec_check(const Berth__JobSpec *spec, const BerthDaemonConfig *c
            berth_image_name_check(spec->image, error) &&
            berth_text_check("the submitting host's name", spec->submit_host, HOST_MAX_BYTES,
                             error) &&
-           check_resources(spec, error) && berth_spec_check_disk(spec, 0, error) &&
+           check_resources(spec, config, error) && berth_spec_check_disk(spec, 0, error) &&
            check_checkpoints(spec, config, error) && check_at_limits(spec, config, error) &&
            check_priority(spec, is_operator, error) &&
            check_command(spec, config->command_max_bytes, error) &&

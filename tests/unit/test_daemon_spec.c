@@ -16,6 +16,8 @@ static BerthDaemonConfig config = {
     .inputs_max = 3,
     .command_max_bytes = 1000,
     .environment_max_bytes = 100,
+    .stop_grace_max_sec = 600,
+    .checkpoint_signal_max_sec = 60,
 };
 
 static Berth__JobSpec *good_spec(void)
@@ -88,11 +90,16 @@ static const FieldCase fields[] = {
     {"time_limit_sec", G_GUINT64_CONSTANT(99999) * 86400, NULL, BERTH_ERROR_INVALID_ARGUMENT,
      "a time limit of 99999-00:00:00 (days-hours:minutes:seconds) cannot be had: at most 3660 "
      "days"},
-    {"stop_grace_sec", 86401, NULL, BERTH_ERROR_INVALID_ARGUMENT, "SIGTERM"},
+    {"stop_grace_sec", 600, NULL, 0, NULL},
+    {"stop_grace_sec", 601, NULL, BERTH_ERROR_INVALID_ARGUMENT,
+     "601 s from SIGTERM to SIGKILL cannot be had: at most 600 s are allowed here "
+     "(stop_grace_max)"},
     {"checkpoint_signal", 31, NULL, 0, NULL},
     {"checkpoint_signal", 9, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
     {"checkpoint_signal", 32, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
-    {"checkpoint_signal_sec", 3601, NULL, BERTH_ERROR_INVALID_ARGUMENT, "at most 3600 s"},
+    {"checkpoint_signal_sec", 60, NULL, 0, NULL},
+    {"checkpoint_signal_sec", 61, NULL, BERTH_ERROR_INVALID_ARGUMENT,
+     "at most 60 s are allowed here (checkpoint_signal_max)"},
     {"restore_signal", 19, NULL, BERTH_ERROR_INVALID_ARGUMENT, "cannot be caught"},
     {"vcpus_max", 1024, NULL, 0, NULL},
     {"vcpus_max", 1025, NULL, BERTH_ERROR_INVALID_ARGUMENT, "1 to 1024"},
