@@ -47,12 +47,13 @@ char *berth_reason_format(const Berth__Task *task)
 
 char *berth_task_format_state(const Berth__Task *task)
 {
-    g_autofree char *start = berth_format_time(task->start_usec);
+    gboolean is_frozen = task->state == BERTH__JOB_STATE__SUSPENDED && task->frozen_usec != 0;
+    g_autofree char *since = berth_format_time(is_frozen ? task->frozen_usec : task->start_usec);
     g_autofree char *reason = berth_reason_format(task);
+    const char *place = task->to_disk ? "disk" : task->node;
     return g_strdup_printf("%s%s%s%s%s%s%s", berth_job_state_name(task->state),
-                           *task->node != '\0' ? " on " : "", task->node,
-                           start != NULL ? " since " : "", start != NULL ? start : "",
-                           *reason != '\0' ? ": " : "", reason);
+                           *place != '\0' ? " on " : "", place, since != NULL ? " since " : "",
+                           since != NULL ? since : "", *reason != '\0' ? ": " : "", reason);
 }
 
 const char *berth_node_state_name(Berth__NodeState state)

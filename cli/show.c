@@ -295,6 +295,19 @@ static void print_move(const Berth__Move *move)
                            berth_words_reason((BerthReason)move->reason));
 }
 
+/* Of its time limit, over all of its guests. */
+static void print_used(const Berth__Task *task)
+{
+    guint64 used_usec = berth_task_used_usec(task, (guint64)g_get_real_time());
+    g_autofree char *used = berth_format_duration_sec(used_usec / G_USEC_PER_SEC);
+    if (task->start_usec == 0 && used_usec == 0)
+        return;
+    if (task->end_usec != 0)
+        berth_print_fieldf("Ran for", "%.3f s", (double)used_usec / G_USEC_PER_SEC);
+    else
+        berth_print_field("Ran so far", used);
+}
+
 static void print_task(const Berth__Task *task)
 {
     g_autofree char *start = berth_format_time(task->start_usec);
@@ -316,14 +329,12 @@ static void print_task(const Berth__Task *task)
     print_held_back(task);
     print_short(task);
     print_move(task->moved);
-    berth_print_field("Started", start);
+    berth_print_field(task->used_usec > 0 ? "Went on" : "Started", start);
     if (frozen != NULL)
         berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");
     print_checkpoints(task);
     berth_print_field("Ended", end);
-    if (task->start_usec != 0 && task->end_usec >= task->start_usec)
-        berth_print_fieldf("Ran for", "%.3f s",
-                           (double)berth_task_used_usec(task, task->end_usec) / G_USEC_PER_SEC);
+    print_used(task);
     if (task->requeues > 0)
         berth_print_fieldf("Requeued", "%u time%s", task->requeues, task->requeues == 1 ? "" : "s");
     if (task->exit != NULL)

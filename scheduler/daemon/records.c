@@ -106,10 +106,21 @@ static void begin_log_run(Berth__StoredTask *stored)
     stored->log_run++;
 }
 
+/* They go with the disk of one that has ended. */
+static void drop_checkpoints(Berth__Task *task)
+{
+    for (gsize i = 0; i < task->n_checkpoints; i++)
+        berth__checkpoint__free_unpacked(task->checkpoints[i], NULL);
+    g_clear_pointer(&task->checkpoints, g_free);
+    task->n_checkpoints = 0;
+}
+
 /* What the core alone knows of them. The one that was taken last is told how far it had come by its result. */
 static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task)
 {
     Berth__Task *record = stored->task;
+    if (berth_job_state_is_final(task->state))
+        drop_checkpoints(record);
     for (gsize i = 0; i < record->n_checkpoints; i++)
         if (record->checkpoints[i]->serial == task->checkpoint)
             tell_checkpoint(record->checkpoints[i], task);

@@ -72,6 +72,11 @@ static int setup_without_room(void **state)
     return setup_with(state, "[policy]\ncheckpoint_room_permille = 1\n");
 }
 
+static Berth__Job *get(Test *test)
+{
+    return berthd_fixture_get(test->berthd, test->job);
+}
+
 static int teardown(void **state)
 {
     Test *test = *state;
@@ -83,6 +88,8 @@ static int teardown(void **state)
         berthd_fixture_call(test->berthd, &berth__jobs__descriptor, "Cancel", &cancel.base);
     berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__CANCELLED);
     run_until(fake_agent_n_guests(test->first) + fake_agent_n_guests(test->second) == 0);
+    g_autoptr(Berth__Job) ended = get(test);
+    assert_int_equal(berthd_test_task(ended)->n_checkpoints, 0); /* they go with its disk */
     g_autoptr(ProtobufCMessage) reply =
         berthd_fixture_call(test->berthd, &berth__images__descriptor, "Remove", &request.base);
     berthd_fixture_free(test->berthd);
@@ -137,11 +144,6 @@ static const Berth__Event *event_of(Test *test, Berth__Event__Kind kind)
 static void wait_for(Test *test, Berth__Event__Kind kind, guint times)
 {
     run_until(count(test, kind) >= times);
-}
-
-static Berth__Job *get(Test *test)
-{
-    return berthd_fixture_get(test->berthd, test->job);
 }
 
 /* --- while it runs ----------------------------------------------------------------------------- */

@@ -8,6 +8,7 @@
 
 #define JOB   42u
 #define EPOCH 3u
+#define USEC  ((guint64)G_USEC_PER_SEC)
 
 typedef struct {
     Berth__Event__Kind kind;
@@ -386,6 +387,18 @@ static void ls_and_show_say_where_a_job_is(void **state)
         {{.state = BERTH__JOB_STATE__PENDING, .reason = BERTH__REASON__REASON_RESOURCES},
          " resources\n",
          "\nLast node        node2\n"},
+        {{.state = BERTH__JOB_STATE__SUSPENDED,
+          .reason = BERTH__REASON__REASON_FROZEN_BY_USER,
+          .to_disk = TRUE,
+          .used_usec = 3600 * USEC},
+         " 01:00:00 ",
+         "\nRan so far       01:00:00\n"},
+        {{.state = BERTH__JOB_STATE__CANCELLED, .end_usec = 7200 * USEC, .used_usec = 26 * USEC},
+         " 00:00:26 ",
+         "\nRan for          26.000 s\n"},
+        {{.state = BERTH__JOB_STATE__RUNNING, .start_usec = 7200 * USEC, .used_usec = 26 * USEC},
+         " node2\n",
+         "\nWent on          "},
     };
     Script *script = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
