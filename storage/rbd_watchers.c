@@ -41,18 +41,35 @@ static int find_header(rbd_image_t image, char **out_header)
     return result;
 }
 
+typedef struct {
+    rbd_image_watcher_t all[WATCHERS_MAX];
+    size_t n;
+} Watchers;
+
+/* To be cleared if the result is not below 0. */
+static int read_watchers(rbd_image_t image, Watchers *watchers)
+{
+    watchers->n = WATCHERS_MAX;
+    return rbd_watchers_list(image, watchers->all, &watchers->n);
+}
+
+static void watchers_clear(Watchers *watchers)
+{
+    rbd_watchers_list_cleanup(watchers->all, watchers->n);
+}
+
 static int list(rbd_image_t image, GPtrArray *addresses)
 {
-    rbd_image_watcher_t watchers[WATCHERS_MAX];
-    size_t count = WATCHERS_MAX;
-    int result = rbd_watchers_list(image, watchers, &count);
+    Watchers watchers;
+    int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
-    for (size_t i = 0; i < count; i++) {
-        if (!g_ptr_array_find_with_equal_func(addresses, watchers[i].addr, g_str_equal, NULL))
-            g_ptr_array_add(addresses, g_strdup(watchers[i].addr));
+    for (size_t i = 0; i < watchers.n; i++) {
+        const char *address = watchers.all[i].addr;
+        if (!g_ptr_array_find_with_equal_func(addresses, address, g_str_equal, NULL))
+            g_ptr_array_add(addresses, g_strdup(address));
     }
-    rbd_watchers_list_cleanup(watchers, count);
+    watchers_clear(&watchers);
     return 0;
 }
 
@@ -118,15 +135,14 @@ int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addr
 
 static int find_watch(rbd_image_t image, const char *address, guint64 cookie, gboolean *out_found)
 {
-    rbd_image_watcher_t watchers[WATCHERS_MAX];
-    size_t count = WATCHERS_MAX;
-    int result = rbd_watchers_list(image, watchers, &count);
+    Watchers watchers;
+    int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
     *out_found = FALSE;
-    for (size_t i = 0; i < count && !*out_found; i++)
-        *out_found = watchers[i].cookie == cookie && g_str_equal(watchers[i].addr, address);
-    rbd_watchers_list_cleanup(watchers, count);
+    for (size_t i = 0; i < watchers.n && !*out_found; i++)
+        *out_found = watchers.all[i].cookie == cookie && g_str_equal(watchers.all[i].addr, address);
+    watchers_clear(&watchers);
     return 0;
 }
 
