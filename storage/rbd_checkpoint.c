@@ -34,9 +34,10 @@ static int get_metadata(rbd_image_t image, const char *key, char **out_value)
     return result;
 }
 
-void berth_rbd_set_unseen(GError **error, const char *verb, const char *checkpoint_id)
+void berth_rbd_set_unseen(GError **error, BerthErrorCode code, const char *verb,
+                          const char *checkpoint_id)
 {
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
+    g_set_error(error, BERTH_ERROR, code,
                 "cannot %s checkpoint %s now: Ceph has lost sight of the guest that has the disk "
                 "open, as one of "
                 "them stood still for 30 s, or the guest has died; it is tried again",
@@ -253,7 +254,7 @@ gboolean berth_rbd_checkpoint_remove(BerthStorage *storage, const char *checkpoi
                     "checkpoint %s is being written (30 s after a crash Ceph forgets a client)",
                     checkpoint_id);
     else if (result == -EAGAIN)
-        berth_rbd_set_unseen(error, "remove", checkpoint_id);
+        berth_rbd_set_unseen(error, BERTH_ERROR_FAILED_PRECONDITION, "remove", checkpoint_id);
     else
         berth_rbd_set_error(self, result, error, "cannot remove checkpoint %s", checkpoint_id);
     return FALSE;

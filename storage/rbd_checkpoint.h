@@ -22,8 +22,10 @@ int berth_rbd_checkpoint_is_committed(BerthRbdStorage *self, const char *name,
  * it does every 5 s (objecter_tick_interval); and where it was seen before, or is looked for again. */
 #define BERTH_RBD_SIGHT_USEC ((gint64)10 * G_USEC_PER_SEC)
 #define BERTH_RBD_RACE_USEC  ((gint64)2 * G_USEC_PER_SEC)
-/* UNAVAILABLE: it was not seen in that time, so that CHECKPOINT_ID cannot be VERBed. */
-void berth_rbd_set_unseen(GError **error, const char *verb, const char *checkpoint_id);
+/* It was not seen in that time, so that CHECKPOINT_ID cannot be VERBed: UNAVAILABLE for who waits for it; who removes what he
+ * finds takes that for an outage, and has to leave this one alone. */
+void berth_rbd_set_unseen(GError **error, BerthErrorCode code, const char *verb,
+                          const char *checkpoint_id);
 /* What IMAGE, as of the snapshot that it is open at, stores in whole objects, since the snapshot SINCE or in all. */
 int berth_rbd_stored_bytes(rbd_image_t image, const char *since, guint64 *out_bytes);
 /* Removes what there is of NAME: record, snapshot, memory. HAS_ENDED: no guest has its disk open any more. -EBUSY: it is being

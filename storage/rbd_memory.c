@@ -90,7 +90,7 @@ static void set_create_error(BerthRbdStorage *self, int result, const char *chec
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND,
                     "cannot take a checkpoint: storage has no disk %s", disk_id);
     else if (result == -EAGAIN)
-        berth_rbd_set_unseen(error, "make", checkpoint_id);
+        berth_rbd_set_unseen(error, BERTH_ERROR_UNAVAILABLE, "make", checkpoint_id);
     else
         berth_rbd_set_error(self, result, error, "cannot make checkpoint %s", checkpoint_id);
 }
@@ -248,7 +248,7 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
     BerthRbdStorage *self = storage_of(base);
     int result = berth_rbd_await_owner(self, writer->disk, BERTH_RBD_RACE_USEC);
     if (result == -EAGAIN) {
-        berth_rbd_set_unseen(error, "take", base->checkpoint_id);
+        berth_rbd_set_unseen(error, BERTH_ERROR_UNAVAILABLE, "take", base->checkpoint_id);
         return FALSE;
     }
     if (result >= 0)

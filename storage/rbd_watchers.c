@@ -133,15 +133,29 @@ int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addr
 
 /* --- the owner of its lock ---------------------------------------------------------------------- */
 
-static int find_watch(rbd_image_t image, const char *address, guint64 cookie, gboolean *out_found)
+/* Whether the owner of the lock, at ADDRESS with the watch COOKIE, can see what is done. A guest has its disk open alone: where
+ * another client than OWN watches, that is the guest, and the owner was an agent that took the lock for a snapshot, and died. */
+static gboolean can_see(const Watchers *watchers, const char *address, guint64 cookie,
+                        const char *own)
+{
+    gboolean others_watch = FALSE;
+    for (size_t i = 0; i < watchers->n; i++) {
+        if (g_str_equal(watchers->all[i].addr, address))
+            return watchers->all[i].cookie == cookie;
+        others_watch |= !g_str_equal(watchers->all[i].addr, own);
+    }
+    return others_watch;
+}
+
+static int look_for_owner(BerthRbdStorage *self, rbd_image_t image, const char *address,
+                          guint64 cookie, gboolean *out_can)
 {
     Watchers watchers;
+    g_autofree char *own = berth_storage_client_address(&self->base);
     int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
-    *out_found = FALSE;
-    for (size_t i = 0; i < watchers.n && !*out_found; i++)
-        *out_found = watchers.all[i].cookie == cookie && g_str_equal(watchers.all[i].addr, address);
+    *out_can = can_see(&watchers, address, cookie, own);
     watchers_clear(&watchers);
     return 0;
 }
@@ -176,7 +190,7 @@ static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *h
     if (lockers == 0 || !g_str_has_prefix(cookie, LOCK_PREFIX) ||
         !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &watch, NULL))
         return 0;
-    return find_watch(image, without_kind(address), watch, out_can);
+    return look_for_owner(self, image, without_kind(address), watch, out_can);
 }
 
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patience_usec)
@@ -185,9 +199,9 @@ int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patie
     g_autofree char *header = NULL;
     int result = find_header(image, &header);
     while (result >= 0) {
-        gboolean can_see = FALSE;
-        result = owner_can_see(self, image, header, &can_see);
-        if (result < 0 || can_see)
+        gboolean sees = FALSE;
+        result = owner_can_see(self, image, header, &sees);
+        if (result < 0 || sees)
             return result;
         if (g_get_monotonic_time() >= deadline)
             return -EAGAIN;

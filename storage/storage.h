@@ -185,8 +185,8 @@ gboolean berth_checkpoint_writer_append(BerthCheckpointWriter *writer, const voi
 /* All that was appended is durable, and its first bytes, which are there, are DATA. */
 gboolean berth_checkpoint_writer_finish(BerthCheckpointWriter *writer, const void *data,
                                         gsize length, GError **error);
-/* Of the disk. UNAVAILABLE, as from create and remove: also where Ceph has lost sight of the guest that has it open, which a
- * snapshot would cut off from it. */
+/* Of the disk. UNAVAILABLE, as from create, and FAILED_PRECONDITION from remove: also where Ceph has lost sight of the guest that
+ * has it open, which a snapshot would cut off from it. */
 gboolean berth_checkpoint_writer_snapshot(BerthCheckpointWriter *writer, GError **error);
 /* Of what was finished and has its snapshot. The writer is to be freed after. */
 gboolean berth_checkpoint_writer_commit(BerthCheckpointWriter *writer, GBytes *record,

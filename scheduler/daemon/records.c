@@ -119,8 +119,6 @@ static void drop_checkpoints(Berth__Task *task)
 static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task)
 {
     Berth__Task *record = stored->task;
-    if (berth_job_state_is_final(task->state))
-        drop_checkpoints(record);
     for (gsize i = 0; i < record->n_checkpoints; i++)
         if (record->checkpoints[i]->serial == task->checkpoint)
             tell_checkpoint(record->checkpoints[i], task);
@@ -149,6 +147,8 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
     stored->checkpoint_usec = (guint64)task->checkpoint_usec;
     stored->checkpoint_missed_usec = (guint64)task->checkpoint_missed_usec;
     stored->drain_missed_usec = (guint64)task->drain_missed_usec;
+    if (berth_job_state_is_final(task->state))
+        drop_checkpoints(record);
     stored->checkpoint_doubted = task->checkpoint_doubted;
     stored->checkpoint_doubted_ran_usec = (guint64)task->checkpoint_doubted_ran_usec;
     stored->freeze_to_disk = task->freeze_to_disk;

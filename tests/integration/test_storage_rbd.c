@@ -472,7 +472,7 @@ static void client_that_stood_still_is_not_cut_off(void **state)
     g_clear_error(&error);
     g_clear_pointer(&writer, berth_checkpoint_writer_free);
     assert_false(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
-    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "lost sight");
     g_clear_error(&error);
 
     g_subprocess_send_signal(client.process, SIGCONT);
@@ -485,6 +485,30 @@ static void client_that_stood_still_is_not_cut_off(void **state)
     await_clients("s-1", 0);
     assert_true(berth_storage_disk_remove(conformance_storage, "s-1", &error));
     assert_true(berth_storage_image_remove(conformance_storage, "still", &error));
+}
+
+/* An agent that has taken the lock for a snapshot, as its guest did not have it, and was killed. */
+static void owner_that_has_died_beside_a_guest_is_not_waited_for(void **state)
+{
+    conformance_image(conformance_storage, "beside", 8 * MIB, (const guint8 *)"b", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "b-1", "beside", 8 * MIB, NULL);
+    assert_non_null(disk);
+    Client owner, guest;
+    client_start(&owner, disk);
+    assert_writes(&owner);
+    client_end(&owner);
+    await_clients("b-1", 0);
+    client_start(&guest, disk);
+    await_clients("b-1", 1);
+    g_autoptr(GError) error = NULL;
+    commit_checkpoint("b-1-a", "b-1");
+    assert_writes(&guest);
+    assert_true(berth_storage_checkpoint_remove(conformance_storage, "b-1-a", &error));
+    client_end(&guest);
+    await_clients("b-1", 0);
+    assert_true(berth_storage_disk_remove(conformance_storage, "b-1", &error));
+    assert_true(berth_storage_image_remove(conformance_storage, "beside", &error));
 }
 
 static void fence_of_garbage_is_invalid_argument(void **state)
@@ -600,6 +624,8 @@ int main(void)
         cmocka_unit_test(fence_of_garbage_is_invalid_argument),
         cmocka_unit_test_setup_teardown(client_that_stood_still_is_not_cut_off, shorten_watches,
                                         restore_watches),
+        cmocka_unit_test_setup_teardown(owner_that_has_died_beside_a_guest_is_not_waited_for,
+                                        shorten_watches, restore_watches),
         cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
         cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),
         cmocka_unit_test(storage_after_all_tests_is_clean),

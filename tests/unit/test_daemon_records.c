@@ -820,6 +820,28 @@ static void restored_guest_has_the_sums_of_its_checkpoint_and_no_rates(void **st
     berth_job_table_free(table);
 }
 
+/* Its log was cut before its guest was lost: to what the checkpoint had. */
+static void restore_that_ends_the_job_has_cut_its_log(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    Berth__Task *record = entry->stored->task;
+    BerthCoreTask ended = core_tasks[5];
+    checkpoint.serial = record->restores_from = ended.checkpoint = 3;
+    checkpoint.stdout_bytes = 1000;
+    record->checkpoints = g_new(Berth__Checkpoint *, 1);
+    record->checkpoints[record->n_checkpoints++] = berth_pb_dup(&checkpoint.base);
+    record->epoch = ended.epoch;
+    record->restoring = TRUE;
+    ended.state = BERTH_JOB_NODE_FAIL;
+    ended.phase = BERTH_GUEST_NONE;
+    berth_record_from_core(entry, &ended, "n2", "");
+    assert_int_equal(entry->stored->log_cut->stdout_bytes, 1000);
+    assert_int_equal(record->n_checkpoints, 0);
+    berth_job_table_free(table);
+}
+
 static void family_is_the_name_s_in_every_release(void **state)
 {
     Berth__Job job = BERTH__JOB__INIT;
@@ -924,6 +946,7 @@ int main(void)
         cmocka_unit_test(usage_that_goes_back_is_begun_anew),
         cmocka_unit_test(starvation_goes_into_the_record_with_the_core_s_sum),
         cmocka_unit_test(restored_guest_has_the_sums_of_its_checkpoint_and_no_rates),
+        cmocka_unit_test(restore_that_ends_the_job_has_cut_its_log),
         cmocka_unit_test(family_is_the_name_s_in_every_release),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
