@@ -60,7 +60,7 @@ typedef struct {
     guint array_tasks_max;       /* of one job */
     guint stop_grace_max_sec;
     guint checkpoint_signal_max_sec;
-    guint page_size;             /* jobs in one answer */
+    guint page_size; /* jobs in one answer */
     /* [policy] */
     gint64 tunings[BERTH_TUNING_N];
     /* [storage], beside what storage.h describes */
