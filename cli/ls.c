@@ -53,9 +53,10 @@ static char *node_or_reason(Berth__JobState state, const Berth__Task *task)
         return g_strdup_printf("%s (ending: %s)", task->node, berth_reason_name(task->reason));
     if (state == BERTH__JOB_STATE__RUNNING)
         return g_strconcat(task->node,
-                           task->restoring ? " (restoring)"
-                           : task->booting ? " (booting)"
-                                           : "",
+                           task->restoring            ? " (restoring)"
+                           : task->booting            ? " (booting)"
+                           : task->checkpointing != 0 ? " (saving)"
+                                                      : "",
                            NULL);
     if (state == BERTH__JOB_STATE__SUSPENDED)
         return g_strdup_printf("%s (%s)", berth_reason_name(task->reason),

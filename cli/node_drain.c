@@ -47,6 +47,7 @@ static const BerthColumn columns[] = {
 /* What becomes of a guest, if all stays as it is. */
 typedef enum {
     MOVES,
+    SAVING,      /* at this moment, for whatever reason */
     SAVED,       /* it may run nowhere else */
     SAVED_LATER, /* when no room has come for it */
     LACKS_ROOM,  /* and cannot be saved */
@@ -56,6 +57,7 @@ typedef enum {
 } Fate;
 
 static const char *const fates[] = {[MOVES] = "is moved",
+                                    [SAVING] = "is being checkpointed",
                                     [SAVED] = "is checkpointed",
                                     [SAVED_LATER] = "is checkpointed",
                                     [LACKS_ROOM] = "waits for room",
@@ -75,6 +77,8 @@ static Fate fate_of(const Berth__DrainStep *step)
 {
     if (step->moves && !step->lacks_room)
         return MOVES;
+    if (step->is_leaving)
+        return SAVING;
     if (step->checkpoints && !step->lacks_space)
         return step->moves ? SAVED_LATER : SAVED;
     if (step->moves)
@@ -143,6 +147,7 @@ static gboolean plan_node(BerthCli *cli, Plan *plan, const char *node, char **na
 
 static const char *const why_fates[] = {
     [MOVES] = "are moved: there is room for them elsewhere",
+    [SAVING] = "are being checkpointed, and leave when that is done",
     [SAVED] = "may run nowhere else: they are checkpointed, and go on when the node is open again",
     [SAVED_LATER] = "have no room elsewhere now: if none comes soon (drain_patience_usec of "
                     "berthd.conf) they are checkpointed, and go on where they have their turn",

@@ -18,7 +18,6 @@
 /* Those beyond mean what a program says. */
 #define SIGNAL_MAX 31
 
-#define CHECKPOINT_SIGNAL_SEC     10u
 #define CHECKPOINT_SIGNAL_MAX_SEC 3600u
 
 typedef gboolean (*SetFunc)(BerthJobOptions *options, const char *value, GError **error);
@@ -188,11 +187,16 @@ static gboolean parse_signal(const char *text, guint32 *out_signal, GError **err
 static gboolean set_checkpoint_signal(BerthJobOptions *options, const char *value, GError **error)
 {
     g_auto(GStrv) parts = g_strsplit(value, "@", 2);
-    guint64 seconds = CHECKPOINT_SIGNAL_SEC;
+    guint64 seconds = 0; /* as the daemon has it */
     guint32 number;
     if (!parse_signal(parts[0] != NULL ? parts[0] : "", &number, error) ||
         (parts[1] != NULL && !berth_parse_duration_sec(parts[1], &seconds, error)))
         return FALSE;
+    if (parts[1] != NULL && seconds == 0) {
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "\"%s\" is no time from the signal to the checkpoint: 1s at least", parts[1]);
+        return FALSE;
+    }
     if (seconds > CHECKPOINT_SIGNAL_MAX_SEC) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                     "\"%s\" is more than an hour from the signal to the checkpoint", parts[1]);

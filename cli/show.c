@@ -308,9 +308,18 @@ static void print_used(const Berth__Task *task)
         berth_print_field("Ran so far", used);
 }
 
+/* It may have gone on from a checkpoint since it began. */
+static void print_start(const Berth__Task *task)
+{
+    gboolean goes_on = task->used_usec > 0 && task->start_usec != task->begun_usec;
+    g_autofree char *begun = berth_format_time(goes_on ? task->begun_usec : task->start_usec);
+    g_autofree char *went_on = goes_on ? berth_format_time(task->start_usec) : NULL;
+    berth_print_field("Started", begun);
+    berth_print_field("Went on", went_on);
+}
+
 static void print_task(const Berth__Task *task)
 {
-    g_autofree char *start = berth_format_time(task->start_usec);
     g_autofree char *end = berth_format_time(task->end_usec);
     g_autofree char *reason = berth_reason_format(task);
     g_autofree char *planned = berth_format_time(task->planned_usec);
@@ -329,7 +338,7 @@ static void print_task(const Berth__Task *task)
     print_held_back(task);
     print_short(task);
     print_move(task->moved);
-    berth_print_field(task->used_usec > 0 ? "Went on" : "Started", start);
+    print_start(task);
     if (frozen != NULL)
         berth_print_fieldf("Frozen since", "%s%s", frozen, task->to_disk ? ", to disk" : "");
     print_checkpoints(task);

@@ -27,6 +27,12 @@
 void core_charge_clear(CoreTask *task)
 {
     g_clear_pointer(&task->loss, core_loss_free);
+    core_charge_saves(task);
+}
+
+void core_charge_saves(CoreTask *task)
+{
+    g_clear_pointer(&task->saving_loss, core_loss_free);
 }
 
 void core_charge_begin(BerthCore *core, CoreTask *task)
@@ -226,6 +232,24 @@ static void note_pace(CoreGuest *guest, gint64 ran_usec, gint64 lost_usec)
                                            permille(lost_usec, ran_usec));
 }
 
+/* What is saved is one guest. */
+static void note_saving(CoreGuest *guest, gint64 until_usec, gint64 lost_usec)
+{
+    CoreTask *task = guest->task;
+    if (task->saving_loss == NULL && lost_usec > 0)
+        task->saving_loss = core_loss_new(guest->told_usec, 0);
+    if (task->saving_loss != NULL)
+        core_loss_add(task->saving_loss, guest->told_usec, until_usec, lost_usec);
+}
+
+/* Told to be lost after AT_USEC. */
+static gint64 lost_since_usec(const CoreTask *task, gint64 at_usec)
+{
+    return task->saving_loss == NULL ? 0
+                                     : core_loss_sum_usec(task->saving_loss) -
+                                           core_loss_at_usec(task->saving_loss, at_usec);
+}
+
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
 {
     gint64 ran_until = MIN(core->now_usec, frozen_since_usec(guest));
@@ -236,8 +260,6 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     if (!guest->is_charged_late)
         note_pace(guest, ran_usec, lost_usec);
     guest->owed_usec = guest->owed_ran_usec = 0;
-    if (guest->task->record.checkpoint_open != 0)
-        guest->saving_lost_usec += lost_usec;
     if (guest->starved_permille < core->tunings[BERTH_TUNING_STARVED_PERMILLE])
         guest->starved_usec = 0;
     else if (guest->starved_usec == 0)
@@ -246,6 +268,8 @@ void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec)
     guest->still_usec = 0;
     guest->is_charged_late = FALSE;
     gint64 until_usec = MAX(ran_until, guest->told_usec);
+    if (guest->task->record.checkpoint_open != 0)
+        note_saving(guest, until_usec, lost_usec);
     if (is_new)
         add(core, guest, guest->told_usec, until_usec, lost_usec);
     guest->told_usec = until_usec;
@@ -263,6 +287,12 @@ void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec)
     if (!guest->is_frozen)
         stood_still(core, guest, from_usec);
     add(core, guest, MAX(from_usec, guest->told_usec), core->now_usec, core->now_usec - from_usec);
+}
+
+void core_charge_failed_save(BerthCore *core, CoreGuest *guest, gint64 from_usec)
+{
+    from_usec = core_time_add(from_usec, lost_since_usec(guest->task, from_usec));
+    core_charge_pause(core, guest, MIN(from_usec, core->now_usec));
 }
 
 void core_charge_frozen(BerthCore *core, CoreGuest *guest)
@@ -283,14 +313,6 @@ void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged)
             core->now_usec - from_usec);
     if (!core_heap_has(&guest->task->timer.link))
         core_task_arm(core, guest->task);
-}
-
-/* Told to be lost after AT_USEC, or at least reported after it. */
-static gint64 lost_since_usec(const CoreTask *task, gint64 at_usec)
-{
-    const CoreGuest *guest = &task->guests[0];
-    gboolean is_saved = task->record.checkpoint_open != 0;
-    return is_saved && at_usec < guest->told_usec ? guest->saving_lost_usec : 0;
 }
 
 gint64 core_charge_used_usec(const CoreTask *task, gint64 at_usec)

@@ -7,6 +7,8 @@
 
 /* TASK goes, or runs anew: what is kept of its losses is freed. */
 void core_charge_clear(CoreTask *task);
+/* A checkpoint of TASK is asked for, or is not under way any more. */
+void core_charge_saves(CoreTask *task);
 /* Its command runs, from now on. */
 void core_charge_begin(BerthCore *core, CoreTask *task);
 /* TASK was put back from the store, with what it had lost then. */
@@ -15,6 +17,8 @@ void core_charge_restored(CoreTask *task);
 void core_charge_report(BerthCore *core, CoreGuest *guest, gint64 lost_usec);
 /* GUEST stood still since FROM_USEC through no doing of its own, and goes on. */
 void core_charge_pause(BerthCore *core, CoreGuest *guest, gint64 from_usec);
+/* Likewise, but since FROM_USEC, in which it was being saved, it told of losses of its own already. */
+void core_charge_failed_save(BerthCore *core, CoreGuest *guest, gint64 from_usec);
 /* GUEST stands still from now on, frozen; and no longer, and is or is not charged for that. */
 void core_charge_frozen(BerthCore *core, CoreGuest *guest);
 void core_charge_thawed(BerthCore *core, CoreGuest *guest, gboolean is_charged);

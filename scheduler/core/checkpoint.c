@@ -259,7 +259,7 @@ void core_checkpoint_open(BerthCore *core, CoreTask *task, gboolean stops, Berth
     record->checkpoint_stops = stops;
     record->checkpoint_reason = reason;
     record->checkpoint_usec = core->now_usec;
-    task->guests[0].saving_lost_usec = 0;
+    core_charge_saves(task);
     core_timer_clear(core, &task->checkpoint_timer); /* it is being saved, whatever for */
 }
 
@@ -303,21 +303,13 @@ static void end(BerthCore *core, CoreTask *task, gboolean to_disk)
     record->checkpoint_open = 0;
     record->checkpoint_stops = FALSE;
     record->checkpoint_reason = BERTH_REASON_NONE;
+    core_charge_saves(task);
     if (to_disk)
         set_space(
             core, task,
             MIN(record->checkpoint_space_mib, core_checkpoint_space_mib(core, &task->guests[0])));
     else
         core_checkpoint_free_space(core, task);
-}
-
-/* Nobody says what of that time it stood still: all, but for what it was told to have lost of it already. */
-static void charge_failed(BerthCore *core, CoreTask *task, gint64 still_usec)
-{
-    CoreGuest *guest = &task->guests[0];
-    gint64 from_usec =
-        core_time_add(still_since_usec(core, task, still_usec), guest->saving_lost_usec);
-    core_charge_pause(core, guest, MIN(from_usec, core->now_usec));
 }
 
 void core_checkpoint_close(BerthCore *core, CoreTask *task, const CoreTaskInput *input)
@@ -330,8 +322,9 @@ void core_checkpoint_close(BerthCore *core, CoreTask *task, const CoreTaskInput 
                                     core_guest_resources(&task->guests[0])};
         go_on_from(core, task, &done);
         set_stored(core, task, input->stored_mib);
-    } else {
-        charge_failed(core, task, input->paused_usec);
+    } else { /* nobody says for how much of that time it stood still: for all of it */
+        core_charge_failed_save(core, &task->guests[0],
+                                still_since_usec(core, task, input->paused_usec));
     }
     end(core, task, to_disk);
 }

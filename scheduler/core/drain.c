@@ -226,6 +226,17 @@ static void forget_failures(const CoreNode *node)
     }
 }
 
+/* Who is being checkpointed for it leaves, and comes back when it has its turn. */
+static void call_off_moves(BerthCore *core, const CoreNode *node)
+{
+    g_autoptr(GPtrArray) guests = core_node_guests_sorted(node);
+    for (guint i = 0; i < guests->len; i++) {
+        CoreGuest *guest = g_ptr_array_index(guests, i);
+        if (guest->op == BERTH_OP_MIGRATING && guest->op_reason == BERTH_REASON_DRAIN)
+            core_move_call_off(core, guest);
+    }
+}
+
 void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admission)
 {
     CoreNode *node = core_nodes_get(&core->nodes, handle);
@@ -242,6 +253,8 @@ void core_drain_admit(BerthCore *core, guint32 handle, BerthNodeAdmission admiss
         forget_failures(node);
         core_drain_evacuate(core, node);
     } else {
+        if (!core_drain_is_under_way(core, node))
+            call_off_moves(core, node);
         core_arm_round(core);
     }
 }

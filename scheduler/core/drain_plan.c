@@ -150,6 +150,12 @@ static gboolean is_on_its_way(const CoreGuest *guest)
     return guest->op == BERTH_OP_MIGRATING && !guest->is_unwanted;
 }
 
+/* When that is done it leaves. */
+static gboolean is_being_saved_away(const CoreGuest *guest)
+{
+    return guest->op == BERTH_OP_CHECKPOINTING && guest->task->record.checkpoint_stops;
+}
+
 /* What is only being removed goes by itself. */
 static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
 {
@@ -159,9 +165,10 @@ static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
         .guest = core_guest_id(guest),
         .state = guest->task->record.state,
         .moves =
-            !is_over && core_move_could_migrate(core, guest) &&
+            !is_over && !is_being_saved_away(guest) && core_move_could_migrate(core, guest) &&
             (is_on_its_way(guest) || may_be_elsewhere(core, guest, taken->with, taken->n_with)),
         .checkpoints = !is_over && core_move_could_checkpoint(core, guest),
+        .is_leaving = is_on_its_way(guest) || is_being_saved_away(guest),
         .limit_usec = limit_usec(core, guest->task),
     };
     step.lacks_room = step.moves && !is_on_its_way(guest) && !take_room(taken, guest);
@@ -212,13 +219,13 @@ static gint64 longer(gint64 usec, gint64 permille)
     return usec > G_MAXINT64 / permille ? G_MAXINT64 : usec * permille / 1000;
 }
 
-/* Those of STEPS that are checkpointed, or those that move. */
-static void take_turns(GArray *lanes, const GArray *steps, gboolean saves, gint64 since_usec,
-                       gint64 times_permille)
+/* Those of STEPS that are checkpointed, or those that move; that are at it, or those that are not. */
+static void take_turns(GArray *lanes, const GArray *steps, gboolean saves, gboolean is_leaving,
+                       gint64 since_usec, gint64 times_permille)
 {
     for (guint i = 0; i < steps->len; i++) {
         const BerthCoreDrainStep *step = &g_array_index(steps, BerthCoreDrainStep, i);
-        if (is_saved(step) == saves && step->takes_usec > 0)
+        if (is_saved(step) == saves && step->is_leaving == is_leaving && step->takes_usec > 0)
             take_turn(lanes, since_usec, longer(step->takes_usec, times_permille));
     }
 }
@@ -230,7 +237,10 @@ gint64 berth_core_drain_usec(BerthCore *core, const GArray *steps, guint32 n_nod
     gint64 times_permille = wanted * 1000 / MIN(wanted, core_move_cluster_cap(core));
     g_autoptr(GArray) lanes = g_array_new(FALSE, TRUE, sizeof(gint64));
     g_array_set_size(lanes, per_node);
-    take_turns(lanes, steps, FALSE, 0, times_permille);
-    take_turns(lanes, steps, TRUE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC], times_permille);
+    take_turns(lanes, steps, TRUE, TRUE, 0, times_permille);
+    take_turns(lanes, steps, FALSE, TRUE, 0, times_permille);
+    take_turns(lanes, steps, FALSE, FALSE, 0, times_permille);
+    take_turns(lanes, steps, TRUE, FALSE, core->tunings[BERTH_TUNING_DRAIN_PATIENCE_USEC],
+               times_permille);
     return last_usec(lanes);
 }

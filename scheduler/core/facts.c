@@ -37,6 +37,7 @@ gboolean berth_core_get_job(BerthCore *core, guint64 number, BerthCoreJob *out_j
         .may_move = shape->may_move,
         .may_checkpoint = shape->may_checkpoint,
         .checkpoint_every_usec = job->checkpoint_every_usec,
+        .checkpoint_signal_usec = job->checkpoint_signal_usec,
         .opportunistic = shape->opportunistic,
         .on_timeout = shape->on_timeout,
         .on_limit = shape->on_limit,
@@ -156,7 +157,7 @@ static gsize job_bytes(const CoreJob *job)
         bytes += sizeof *job->returned + job->returned->allocated * sizeof job->returned->links[0];
     for (guint32 i = 0; i < job->n_tasks; i++)
         bytes += sizeof(CoreTask) + job->tasks[i]->n_guests * sizeof(CoreGuest) +
-                 core_loss_bytes(job->tasks[i]->loss);
+                 core_loss_bytes(job->tasks[i]->loss) + core_loss_bytes(job->tasks[i]->saving_loss);
     return bytes;
 }
 

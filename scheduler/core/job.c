@@ -122,6 +122,7 @@ CoreJob *core_job_add(BerthCore *core, const BerthCoreJob *source, gboolean is_r
     add_fresh(job, source);
     job->throttle = source->array_throttle;
     job->checkpoint_every_usec = source->checkpoint_every_usec;
+    job->checkpoint_signal_usec = source->checkpoint_signal_usec;
 
     job->no_requeue = source->no_requeue != FALSE;
     job->has_failed = source->has_failed != FALSE;

@@ -76,6 +76,7 @@ static const Member submitted_members[] = {E(submitted.id, U64),
                                            E(submitted.may_move, I32),
                                            E(submitted.may_checkpoint, I32),
                                            E(submitted.checkpoint_every_usec, I64),
+                                           E(submitted.checkpoint_signal_usec, I64),
                                            E(submitted.opportunistic, I32),
                                            E(submitted.has_indices, I32),
                                            E(submitted.has_failed, I32)};

@@ -90,6 +90,7 @@ typedef struct {
     gboolean checkpoints; /* it could be, where it cannot be moved in time */
     gboolean lacks_room;  /* MOVES, and there is none now beside those before it */
     gboolean lacks_space; /* CHECKPOINTS, and for that there is none, likewise */
+    gboolean is_leaving;  /* that it is moved, or checkpointed, is under way */
     gint64
         takes_usec; /* its move, or else its checkpoint, as the policy reckons it (doc/policy.md) */
     /* When its time limit and its grace have passed, if it loses no more time to others on its node; G_MAXINT64 = it has no

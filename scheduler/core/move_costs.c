@@ -32,7 +32,9 @@ gint64 core_move_checkpoint_usec(const BerthCore *core, const CoreGuest *guest)
 {
     gint64 per_sec = core->tunings[BERTH_TUNING_CHECKPOINT_MIB_PER_SEC];
     gint64 copy_usec = (gint64)to_copy_mib(guest) * (gint64)G_USEC_PER_SEC / MAX(per_sec, 1);
-    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC], copy_usec);
+    gint64 signal_usec = guest->is_frozen ? 0 : guest->task->job->checkpoint_signal_usec;
+    return core_time_add(core->tunings[BERTH_TUNING_CHECKPOINT_FIXED_USEC],
+                         core_time_add(signal_usec, copy_usec));
 }
 
 /* --- how many ------------------------------------------------------------------------------- */

@@ -199,9 +199,11 @@ typedef struct {
     BerthOnLimit on_limit;
     BerthOnTimeout on_timeout;
     gint64 checkpoint_every_usec; /* of running; 0 = not */
-    gboolean may_move;            /* live, while it runs */
-    gboolean may_checkpoint;      /* and be restored anywhere */
-    gboolean opportunistic;       /* may start in slack, if it also may be moved or checkpointed */
+    /* From a signal that its command gets before a checkpoint of it, unless it is frozen; 0 = it gets none. */
+    gint64 checkpoint_signal_usec;
+    gboolean may_move;       /* live, while it runs */
+    gboolean may_checkpoint; /* and be restored anywhere */
+    gboolean opportunistic;  /* may start in slack, if it also may be moved or checkpointed */
     const BerthCoreDependency *dependencies; /* all must be met. Copied. */
     gsize n_dependencies;
     /* Of jobs named in an AFTER_CORR, those that have COMPLETED; in any order, some may be said twice. What is not among them, nor

@@ -160,10 +160,11 @@ struct CoreJob {
     BerthIndexSet
         *fresh; /* all that never started. A plain job has none: it is NEXT, if that is 0 */
     gint64 checkpoint_every_usec; /* 0 = not */
-    guint32 n_active;             /* tasks that have a guest */
-    guint32 n_over;               /* tasks in TASKS that are done with */
-    guint32 n_forgotten;          /* of these, that are being forgotten */
-    guint32 n_unmet;              /* dependencies, but AFTER_CORR */
+    gint64 checkpoint_signal_usec;
+    guint32 n_active;     /* tasks that have a guest */
+    guint32 n_over;       /* tasks in TASKS that are done with */
+    guint32 n_forgotten;  /* of these, that are being forgotten */
+    guint32 n_unmet;      /* dependencies, but AFTER_CORR */
     CorePairs *pairs;     /* depend.c: who of FRESH waits for one of another array; NULL = nobody */
     CoreHolds *holds;     /* hold.c: who of an array is held by himself; NULL = nobody */
     CoreHeap *returned;   /* CoreTask.returned, by index; NULL = no task waits to start again */
@@ -254,7 +255,6 @@ struct CoreGuest {
     gint64 told_usec;         /* up to this one its losses are in its gang's */
     gboolean is_charged_late; /* the report was later: it was restored */
     gint64 still_usec;        /* since then it stood still for so long */
-    gint64 saving_lost_usec;  /* told to be lost since the checkpoint under way was asked for */
     gint64 owed_usec;         /* thought to be lost since then, until it was moved or frozen */
     gint64 owed_ran_usec;     /* since then it ran for so long until that */
     guint32 starved_permille; /* lost of the time between the latest two reports */
@@ -285,6 +285,7 @@ struct CoreTask {
     gint64 assumed_usec;   /* without a limit: that it is thought to have, as it ran so long; 0 */
     gint64 end_usec;       /* latest end that a guest of it reported */
     CoreLoss *loss;        /* charge.c; NULL = is one guest, or none was heard to lose */
+    CoreLoss *saving_loss; /* during the checkpoint under way; NULL = nothing that was told */
     gint64 peak_told_usec; /* its peak was last looked at whether it has changed. predict.c */
     CoreSize counted;      /* of each of its guests, by its owners; 0 = it has none. owner.c */
     guint64 rate_mib;      /* its part of theirs. owner.c */

@@ -8,6 +8,8 @@
 #include "common/ranges.h"
 #include "common/task_counts.h"
 
+#define SIGNAL_SEC 10u /* before a checkpoint, where the job does not say */
+
 /* --- the tasks of an array ----------------------------------------------------------------------- */
 
 /* The first that any task is in says the most about the job as a whole. */
@@ -184,6 +186,13 @@ static void array_to_core(const Berth__Job *job, const BerthIndexSet *unstarted,
         out_job->indices = berth_index_set_range(unstarted, 0);
 }
 
+guint32 berth_record_checkpoint_signal_sec(const Berth__Job *job)
+{
+    if (job->checkpoint_signal == 0)
+        return 0;
+    return job->checkpoint_signal_sec > 0 ? job->checkpoint_signal_sec : SIGNAL_SEC;
+}
+
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
                               const BerthIndexSet *unstarted, const guint32 *nodes, gsize n_nodes,
                               BerthCoreJob *out_job)
@@ -213,6 +222,7 @@ void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,
         .may_checkpoint = TRUE,
         .opportunistic = !spec->guaranteed,
         .checkpoint_every_usec = checkpoint_every_usec(job, spec),
+        .checkpoint_signal_usec = (gint64)berth_record_checkpoint_signal_sec(job) * G_USEC_PER_SEC,
     };
     if (unstarted)
         array_to_core(job, unstarted, out_job);

@@ -20,6 +20,8 @@ void berth_record_set_holds(Berth__Job *job, const BerthCoreJob *held);
 /* RANGES of its record, one after the other. (transfer full) */
 BerthIndexRange *berth_record_ranges(Berth__IndexRange *const *ranges, gsize n_ranges);
 
+/* What JOB's command is given from its signal to a checkpoint, as it asked for; 0 = it gets none. */
+guint32 berth_record_checkpoint_signal_sec(const Berth__Job *job);
 /* The job as the core needs it, but for those of its tasks that are held by themselves. NODES (transfer none) are the handles of spec->nodes; UNSTARTED (transfer none): tasks of an array
  * that have never started, NULL of a plain job. */
 void berth_record_job_to_core(const Berth__Job *job, const Berth__JobSpec *spec,

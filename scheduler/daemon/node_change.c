@@ -332,6 +332,7 @@ static void fill_step(BerthDaemon *daemon, const BerthCoreDrainStep *source, Ber
     step->checkpoints = source->checkpoints;
     step->lacks_room = source->lacks_room;
     step->lacks_space = source->lacks_space;
+    step->is_leaving = source->is_leaving;
     step->takes_usec = (guint64)source->takes_usec;
     step->limit_usec = source->limit_usec == G_MAXINT64 ? 0 : (guint64)source->limit_usec;
     if (job) {

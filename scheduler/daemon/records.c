@@ -147,11 +147,11 @@ static void set_checkpoints(Berth__StoredTask *stored, const BerthCoreTask *task
     stored->checkpoint_usec = (guint64)task->checkpoint_usec;
     stored->checkpoint_missed_usec = (guint64)task->checkpoint_missed_usec;
     stored->drain_missed_usec = (guint64)task->drain_missed_usec;
-    if (berth_job_state_is_final(task->state))
-        drop_checkpoints(record);
     stored->checkpoint_doubted = task->checkpoint_doubted;
     stored->checkpoint_doubted_ran_usec = (guint64)task->checkpoint_doubted_ran_usec;
     stored->freeze_to_disk = task->freeze_to_disk;
+    if (berth_job_state_is_final(task->state)) /* not before the log was begun from one of them */
+        drop_checkpoints(record);
 }
 
 /* How far it is stays as it was reported. */
@@ -190,6 +190,16 @@ static void set_size(Berth__Task *record, const BerthCoreTask *task)
     record->resize = berth_pb_dup(&resize.base);
 }
 
+/* What goes on from a checkpoint began before. */
+static void set_start(Berth__Task *record, const BerthCoreTask *task)
+{
+    guint64 start_usec = (guint64)task->start_usec;
+    gboolean is_anew = task->ran_usec == 0;
+    if (is_anew && (start_usec != 0 || task->state == BERTH_JOB_PENDING))
+        record->begun_usec = start_usec;
+    record->start_usec = start_usec;
+}
+
 const char *berth_record_migrates_to(const Berth__StoredTask *stored)
 {
     return stored->task->migration ? stored->task->migration->to : "";
@@ -223,7 +233,7 @@ void berth_record_from_core(BerthTaskEntry *entry, const BerthCoreTask *task, co
     stored->task->booting = task->state == BERTH_JOB_RUNNING && task->phase == BERTH_GUEST_STARTING;
     stored->task->epoch = task->epoch;
     stored->task->requeues = task->requeues;
-    stored->task->start_usec = (guint64)task->start_usec;
+    set_start(stored->task, task);
     stored->task->end_usec = (guint64)task->end_usec;
     stored->task->frozen_usec = (guint64)task->frozen_usec;
     stored->freeze_reason = (Berth__Reason)task->freeze_reason;

@@ -26,7 +26,8 @@ typedef struct {
     gboolean booting, restoring;
     guint32 vcpus;
     guint64 memory_mib;
-    guint64 start_usec, end_usec, used_usec, spared_usec;
+    guint64 begun_usec, start_usec, end_usec, used_usec, spared_usec;
+    guint32 checkpointing;
 } Shown;
 
 typedef struct {
@@ -73,6 +74,9 @@ static Berth__Job *describe(const Shown *shown, Words *words)
     words->task.start_usec = shown->start_usec;
     words->task.end_usec = shown->end_usec;
     words->task.used_usec = shown->used_usec;
+    words->task.begun_usec = shown->begun_usec;
+    words->task.checkpointing = shown->checkpointing;
+    words->task.checkpointing_usec = shown->checkpointing;
     words->task.spared_usec = shown->spared_usec;
     words->job.n_tasks = 1;
     words->job.tasks = words->tasks;
@@ -399,6 +403,15 @@ static void ls_and_show_say_where_a_job_is(void **state)
         {{.state = BERTH__JOB_STATE__RUNNING, .start_usec = 7200 * USEC, .used_usec = 26 * USEC},
          " node2\n",
          "\nWent on          "},
+        {{.state = BERTH__JOB_STATE__CANCELLED,
+          .end_usec = 7200 * USEC,
+          .begun_usec = 3600 * USEC,
+          .used_usec = 26 * USEC},
+         " 00:00:26 ",
+         "\nStarted          "},
+        {{.state = BERTH__JOB_STATE__RUNNING, .start_usec = 7200 * USEC, .checkpointing = 3},
+         " node2 (saving)\n",
+         "\nCheckpointing    3, since "},
     };
     Script *script = *state;
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {

@@ -148,6 +148,8 @@ static void on_submit(Script *script)
         .opportunistic = core_script_has(script, "slack"),
         .checkpoint_every_usec =
             (gint64)core_script_option(script, "every=", 0) * (gint64)G_USEC_PER_SEC,
+        .checkpoint_signal_usec =
+            (gint64)core_script_option(script, "signal=", 0) * (gint64)G_USEC_PER_SEC,
         .on_limit = core_script_has(script, "kill")     ? BERTH_ON_LIMIT_KILL
                     : core_script_has(script, "notify") ? BERTH_ON_LIMIT_NOTIFY
                                                         : BERTH_ON_LIMIT_FREEZE,

@@ -54,7 +54,7 @@ static void from_script_signals_by_name_and_number(void **state)
     g_autoptr(BerthJobOptions) short_one = from_script("#BERTH --checkpoint-signal=hup\n", &error);
     assert_null(error);
     assert_int_equal(short_one->checkpoint_signal, SIGHUP);
-    assert_int_equal(short_one->checkpoint_signal_sec, 10);
+    assert_int_equal(short_one->checkpoint_signal_sec, 0); /* the daemon says */
 }
 
 static void from_script_array_has_indices_and_how_many_run(void **state)
@@ -128,6 +128,8 @@ static void from_script_bad_directive_names_file_and_line(void **state)
         {"#BERTH --checkpoint-signal=@10s\n",
          "job.sh:1: --checkpoint-signal: \"\" is not a signal"},
         {"#BERTH --checkpoint-signal=USR1@2h\n", "job.sh:1: --checkpoint-signal: \"2h\" is more"},
+        {"#BERTH --checkpoint-signal=USR1@0s\n",
+         "job.sh:1: --checkpoint-signal: \"0s\" is no time"},
         {"#BERTH --checkpoint-signal=USR1@soon\n", "job.sh:1: --checkpoint-signal: "},
         {"#BERTH --on-limit=stop\n",
          "job.sh:1: --on-limit: \"stop\" is none of grow, freeze, kill"},

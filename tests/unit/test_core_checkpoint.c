@@ -156,6 +156,32 @@ static void what_runs_on_until_a_checkpoint_fails_is_charged(void **state)
               "at 100\n"
               "timer\n"
               "next 120\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 70\n"
+              "report 1.1\n"
+              "checkpoint 1 -> CHECKPOINT 1.1@1#1\n"
+              "at 80\n"
+              "report 1.1 starved=6\n" /* before it stood still, so beside that */
+              "at 90\n"
+              "checkpointed 1.1 failed paused=5\n"
+              "report 1.1\n"
+              "at 100\n"
+              "timer\n"
+              "next 111\n");
+    run_timed("node 1 4 1000\n"
+              "submit 1 v=1 m=100 limit=100 may-checkpoint -> START 1.1@1\n"
+              "running 1.1\n"
+              "at 70\n"
+              "report 1.1\n"
+              "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+              "at 80\n"
+              "report 1.1 starved=6\n"
+              "at 90\n"
+              "report 1.1 starved=4\n" /* half of it while it stood still */
+              "checkpointed 1.1 paused=5 -> RELEASE 1.1@1\n"
+              "saved 1 1 epoch=1 ran=77\n");
 }
 
 static void checkpoint_needs_something_that_runs(void **state)

@@ -383,6 +383,29 @@ static void undrained_node_takes_guests_at_once_and_moves_no_more(void **state)
                "timer\n");
 }
 
+static void what_moves_for_a_drain_that_is_ended_stays(void **state)
+{
+    const char *const ends[] = {"undrain 1", "cordon 1"};
+    for (guint i = 0; i < G_N_ELEMENTS(ends); i++) {
+        g_autofree char *script =
+            g_strdup_printf("node 1 8 1000\n"
+                            "submit 1 limit=500 may-move -> START 1.1@1\n"
+                            "running 1.1\n"
+                            "submit 2 limit=500 may-move -> START 2.1@1\n"
+                            "running 2.1\n"
+                            "node 2 8 1000\n"
+                            "migrate 2 to=2 op -> MIGRATE 2.1@1>2\n" /* for somebody */
+                            "drain 1 -> MIGRATE 1.1@1>2\n"
+                            "%s -> STAY 1.1@1\n"
+                            "migrated 1.1 failed\n"
+                            "at 100\n"
+                            "timer\n"
+                            "? 1 RUNNING none running\n",
+                            ends[i]);
+        run_moving(script);
+    }
+}
+
 static void admission_outlives_a_restart(void **state)
 {
     run_moving("node 1 8 1000\n"
@@ -525,6 +548,17 @@ static void plan_says_how_long_it_takes(void **state)
                "submit 5 m=2000 limit=500 may-checkpoint -> START 5.1@3\n"
                "running 5.1\n"
                "empties 3 1 70\n");
+    run_moving("node 1 8 8000\n"
+               "submit 1 m=2000 limit=500 may-checkpoint signal=30 -> START 1.1@1\n"
+               "running 1.1\n"
+               "empties 1 1 100\n"
+               "freeze 1 op -> FREEZE 1.1@1\n"
+               "frozen 1.1\n" /* and gets no signal */
+               "empties 1 1 70\n"
+               "thaw 1 op -> THAW 1.1@1\n"
+               "thawed 1.1\n"
+               "freeze 1 disk -> CHECKPOINT 1.1@1\n"
+               "empties 1 1 40\n");
 }
 
 /* Node 2 has room for the first two of them alone: the third is saved after the minute for which it waits for more, and that
@@ -680,6 +714,7 @@ int main(void)
         cmocka_unit_test(drained_node_whose_host_dies_is_empty_when_its_guests_are_fenced),
         cmocka_unit_test(cordon_ends_a_drain_and_keeps_the_node_closed),
         cmocka_unit_test(undrained_node_takes_guests_at_once_and_moves_no_more),
+        cmocka_unit_test(what_moves_for_a_drain_that_is_ended_stays),
         cmocka_unit_test(admission_outlives_a_restart),
         cmocka_unit_test(admission_outlives_sessions_and_the_loss_of_the_node),
         cmocka_unit_test(given_up_node_is_lost_at_once_and_its_jobs_start_elsewhere),

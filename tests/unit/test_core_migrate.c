@@ -231,10 +231,10 @@ static void guests_that_cannot_be_moved_keep_no_other_from_it(void **state)
                   "at 180\n"
                   "timer -> MIGRATE 1.1@1>2 MIGRATE 2.1@1>2\n"
                   "migrated 1.1 failed\n"
-                  "undrain 1\n"
+                  "undrain 1 -> STAY 2.1@1\n"
                   "drain 1 -> MIGRATE 1.1@1>2\n" /* what was in the way may be mended */
                   "migrated 1.1\n"
-                  "migrated 2.1\n");
+                  "migrated 2.1\n"); /* too far on its way to stay */
 }
 
 static void node_to_which_none_comes_is_taken_last(void **state)

@@ -273,6 +273,7 @@ static void getters_say_what_is_known(void **state)
                                       .resources = {2, 300, 40},
                                       .time_limit_usec = 9,
                                       .stop_grace_usec = 77,
+                                      .checkpoint_signal_usec = 55,
                                       .priority = -4,
                                       .submit_usec = 6,
                                       .no_requeue = TRUE,
@@ -287,6 +288,7 @@ static void getters_say_what_is_known(void **state)
     assert_int_equal(job.resources.memory_mib, 300);
     assert_int_equal(job.resources.disk_mib, 40);
     assert_int_equal(job.priority, -4);
+    assert_int_equal(job.checkpoint_signal_usec, 55);
     assert_int_equal(job.n_nodes, 1);
     assert_int_equal(job.nodes[0], node);
     assert_true(job.no_requeue);

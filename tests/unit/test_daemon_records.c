@@ -248,6 +248,34 @@ static void held_back_is_the_guest_on_its_node_alone(void **state)
     berth_job_table_free(table);
 }
 
+/* Also when it has ended while nothing of it ran. */
+static void from_core_keeps_when_a_job_began(void **state)
+{
+    BerthJobTable *table = table_with_job();
+    BerthTaskEntry *entry = berth_job_table_find_task(table, 7, 0);
+    static const struct {
+        BerthJobState state;
+        gint64 start_usec, ran_usec;
+        guint64 begun_usec;
+    } steps[] = {
+        {BERTH_JOB_RUNNING, 0, 0, 0},      {BERTH_JOB_RUNNING, 100, 0, 100},
+        {BERTH_JOB_PENDING, 0, 0, 0}, /* it begins anew */
+        {BERTH_JOB_RUNNING, 200, 0, 200},  {BERTH_JOB_SUSPENDED, 0, 50, 200},
+        {BERTH_JOB_RUNNING, 300, 50, 200}, {BERTH_JOB_PENDING, 0, 60, 200},
+        {BERTH_JOB_CANCELLED, 0, 60, 200},
+    };
+    for (gsize i = 0; i < G_N_ELEMENTS(steps); i++) {
+        BerthCoreTask task = {.job = 7,
+                              .state = steps[i].state,
+                              .start_usec = steps[i].start_usec,
+                              .ran_usec = steps[i].ran_usec};
+        berth_record_from_core(entry, &task, "n3", "");
+        assert_int_equal(entry->stored->task->start_usec, steps[i].start_usec);
+        assert_int_equal(entry->stored->task->begun_usec, steps[i].begun_usec);
+    }
+    berth_job_table_free(table);
+}
+
 static void take_status_again_needs_no_storing(void **state)
 {
     BerthJobTable *table = table_with_job();
@@ -384,10 +412,17 @@ static void job_to_core_has_units_right(void **state)
     assert_int_equal(core.resources.disk_mib, 10);
     assert_int_equal(core.time_limit_usec, 60 * G_USEC_PER_SEC);
     assert_int_equal(core.stop_grace_usec, 5 * G_USEC_PER_SEC);
+    assert_int_equal(core.checkpoint_signal_usec, 0);
     assert_int_equal(core.priority, -3);
     assert_true(core.held_by_operator && core.no_requeue && !core.held);
     assert_int_equal(core.submit_usec, 42);
     assert_int_equal(core.n_nodes, 2);
+    job.checkpoint_signal = 10;
+    berth_record_job_to_core(&job, &spec, NULL, nodes, 2, &core);
+    assert_int_equal(core.checkpoint_signal_usec, 10 * G_USEC_PER_SEC);
+    job.checkpoint_signal_sec = 3;
+    berth_record_job_to_core(&job, &spec, NULL, nodes, 2, &core);
+    assert_int_equal(core.checkpoint_signal_usec, 3 * G_USEC_PER_SEC);
     /* One that was stored before there was a choice. */
     assert_int_equal(core.on_limit, BERTH_ON_LIMIT_NOTIFY);
     assert_int_equal(core.on_timeout, BERTH_ON_TIMEOUT_KILL);
@@ -922,6 +957,7 @@ int main(void)
         cmocka_unit_test(from_core_and_back_is_the_same),
         cmocka_unit_test(from_core_new_epoch_drops_the_last_life),
         cmocka_unit_test(held_back_is_the_guest_on_its_node_alone),
+        cmocka_unit_test(from_core_keeps_when_a_job_began),
         cmocka_unit_test(take_status_again_needs_no_storing),
         cmocka_unit_test(take_status_bounds_and_mends_texts),
         cmocka_unit_test(usage_and_clients_of_a_moved_guest_are_its_own),
