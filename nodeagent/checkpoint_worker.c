@@ -19,6 +19,7 @@ typedef struct {
     char *checkpoint_id;
     char *disk_id;
     char *log_id;
+    char **guest;
     guint64 space_bytes;
     gboolean has_run;
     const BerthCheckpointNews *news;
@@ -32,6 +33,7 @@ static void fill_input_free(gpointer data)
     g_free(input->checkpoint_id);
     g_free(input->disk_id);
     g_free(input->log_id);
+    g_strfreev(input->guest);
     g_free(input);
 }
 
@@ -126,12 +128,13 @@ static gpointer read_committed(BerthStorage *storage, const FillInput *input, GE
 static BerthCheckpointWriter *create(BerthStorage *storage, const FillInput *input, GError **error)
 {
     g_autoptr(GError) reason = NULL;
+    const char *const *guest = (const char *const *)input->guest;
     BerthCheckpointWriter *writer = berth_storage_checkpoint_create(
-        storage, input->checkpoint_id, input->disk_id, input->space_bytes, &reason);
+        storage, input->checkpoint_id, input->disk_id, guest, input->space_bytes, &reason);
     if (input->has_run && g_error_matches(reason, BERTH_ERROR, BERTH_ERROR_ALREADY_EXISTS))
-        return berth_storage_checkpoint_remove(storage, input->checkpoint_id, error)
+        return berth_storage_checkpoint_remove(storage, input->checkpoint_id, guest, FALSE, error)
                    ? berth_storage_checkpoint_create(storage, input->checkpoint_id, input->disk_id,
-                                                     input->space_bytes, error)
+                                                     guest, input->space_bytes, error)
                    : NULL;
     if (writer == NULL)
         g_propagate_error(error, g_steal_pointer(&reason));
@@ -167,6 +170,7 @@ void berth_checkpoint_fill_async(BerthStorageLane *lane, BerthMemoryPipe *pipe,
         .checkpoint_id = g_strdup(what->checkpoint_id),
         .disk_id = g_strdup(what->disk_id),
         .log_id = g_strdup(what->log_id),
+        .guest = g_strdupv((char **)what->guest),
         .space_bytes = what->space_bytes,
         .has_run = what->has_run,
         .news = news,

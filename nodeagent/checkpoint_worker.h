@@ -14,6 +14,7 @@ typedef struct {
     const char *checkpoint_id;
     const char *disk_id;
     const char *log_id;
+    const char *const *guest; /* clients by which it has its disk open; NULL: not known */
     guint64 space_bytes;
     gboolean has_run; /* since whatever there may be of that name: it is made again */
 } BerthCheckpointFill;

@@ -18,15 +18,16 @@ static gboolean check(BerthStorage *storage, const char *checkpoint_id, GError *
 
 BerthCheckpointWriter *berth_storage_checkpoint_create(BerthStorage *storage,
                                                        const char *checkpoint_id,
-                                                       const char *disk_id, guint64 space_bytes,
-                                                       GError **error)
+                                                       const char *disk_id,
+                                                       const char *const *guest,
+                                                       guint64 space_bytes, GError **error)
 {
     if (!check(storage, checkpoint_id, error) ||
         !berth_storage_name_check("a disk", disk_id, error) ||
         !berth_storage_size_check("checkpoint", checkpoint_id, space_bytes, error))
         return NULL;
-    BerthCheckpointWriter *writer =
-        storage->backend->checkpoint_create(storage, checkpoint_id, disk_id, space_bytes, error);
+    BerthCheckpointWriter *writer = storage->backend->checkpoint_create(
+        storage, checkpoint_id, disk_id, guest, space_bytes, error);
     if (writer == NULL)
         return NULL;
     writer->storage = berth_storage_ref(storage);
@@ -147,10 +148,11 @@ gboolean berth_storage_checkpoint_used(BerthStorage *storage, const char *checkp
 }
 
 gboolean berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                         const char *const *guest, gboolean have_ended,
                                          GError **error)
 {
     return check(storage, checkpoint_id, error) &&
-           storage->backend->checkpoint_remove(storage, checkpoint_id, error);
+           storage->backend->checkpoint_remove(storage, checkpoint_id, guest, have_ended, error);
 }
 
 char **berth_storage_checkpoint_list(BerthStorage *storage, GError **error)

@@ -190,18 +190,17 @@ static int check_unused(BerthRbdStorage *self, rbd_image_t image)
     return result >= 0 && clients->len > 0 ? -EBUSY : result;
 }
 
-/* The disk, or its snapshot, may be gone: that is no error. -EAGAIN: its guest may live, and would not see that (not asked
- * where it HAS_ENDED). */
+/* The disk, or its snapshot, may be gone: that is no error. -EAGAIN: GUEST may live, and would not see that. */
 static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const char *snapshot,
-                           gboolean has_ended)
+                           const BerthRbdGuest *guest)
 {
     rbd_image_t disk = NULL;
     uint64_t id = 0;
     int result = rbd_open_by_id(self->images, disk_id, &disk, NULL);
     if (result >= 0)
         result = rbd_snap_get_id(disk, snapshot, &id);
-    if (result >= 0 && !has_ended)
-        result = berth_rbd_await_owner(self, disk, BERTH_RBD_RACE_USEC);
+    if (result >= 0 && guest != NULL)
+        result = berth_rbd_await_owner(self, disk, guest, BERTH_RBD_RACE_USEC);
     if (result >= 0)
         result = rbd_snap_remove(disk, snapshot);
     berth_rbd_close_watched(self, &disk);
@@ -229,12 +228,13 @@ static int remove_record(BerthRbdStorage *self, const char *name, char **out_dis
     return berth_rbd_watched(self, result == -ENOENT ? 0 : result);
 }
 
-int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name, gboolean has_ended)
+int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name,
+                                 const BerthRbdGuest *guest)
 {
     g_autofree char *disk_id = NULL;
     int result = remove_record(self, name, &disk_id);
     if (result >= 0 && disk_id != NULL)
-        result = remove_snapshot(self, disk_id, name, has_ended);
+        result = remove_snapshot(self, disk_id, name, guest);
     /* Also the rest of a removal that was interrupted, which has no header any more. */
     if (result >= 0 || result == -ENOENT)
         result = berth_rbd_remove(self, name);
@@ -242,11 +242,12 @@ int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name, gboole
 }
 
 gboolean berth_rbd_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
-                                     GError **error)
+                                     const char *const *guest, gboolean have_ended, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *name = berth_rbd_checkpoint_name(checkpoint_id);
-    int result = berth_rbd_checkpoint_discard(self, name, FALSE);
+    const BerthRbdGuest of = {guest, have_ended};
+    int result = berth_rbd_checkpoint_discard(self, name, &of);
     if (result >= 0 || result == -ENOENT)
         return TRUE;
     if (result == -EBUSY)
@@ -298,10 +299,10 @@ int berth_rbd_checkpoint_is_committed(BerthRbdStorage *self, const char *name,
 /* A snapshot goes with its checkpoint, or alone if there is nothing else of that. */
 static int discard_one(BerthRbdStorage *self, const char *disk_image_id, const char *name)
 {
-    int result = berth_rbd_checkpoint_discard(self, name, TRUE);
+    int result = berth_rbd_checkpoint_discard(self, name, NULL);
     if (result < 0 && result != -ENOENT)
         return result;
-    return remove_snapshot(self, disk_image_id, name, TRUE);
+    return remove_snapshot(self, disk_image_id, name, NULL);
 }
 
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

@@ -28,10 +28,11 @@ void berth_rbd_set_unseen(GError **error, BerthErrorCode code, const char *verb,
                           const char *checkpoint_id);
 /* What IMAGE, as of the snapshot that it is open at, stores in whole objects, since the snapshot SINCE or in all. */
 int berth_rbd_stored_bytes(rbd_image_t image, const char *since, guint64 *out_bytes);
-/* Removes what there is of NAME: record, snapshot, memory. HAS_ENDED: no guest has its disk open any more. -EBUSY: it is being
+/* Removes what there is of NAME: record, snapshot, memory. GUEST has its disk, or NULL: nobody has it open. -EBUSY: it is being
  * written; -EAGAIN: Ceph has lost sight of the disk's guest (berth_rbd_set_unseen()), and the record is gone; -ENOENT: there is
  * nothing. */
-int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name, gboolean has_ended);
+int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name,
+                                 const BerthRbdGuest *guest);
 /* Of all checkpoints of the disk's image DISK. Not WITH_COMMITTED: if there is a committed one none is removed, and
  * *OUT_KEPT is its id (transfer full). -EBUSY: a client has the disk open. */
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

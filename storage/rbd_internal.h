@@ -118,9 +118,16 @@ gboolean berth_rbd_room(BerthStorage *storage, guint64 *out_bytes, GError **erro
  * last 30 s, or were cut off in the midst of it, but not for longer. Result below 0: failed. */
 int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addresses);
 
-/* Waits until the client that has the lock of IMAGE, if there is one, would not be cut off by who needs the lock. For
- * PATIENCE_USEC at most: -EAGAIN. Result below 0: failed. */
-int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patience_usec);
+/* Who has a disk open, or had. */
+typedef struct {
+    const char *const *clients; /* addresses; NULL: not known */
+    gboolean have_ended;
+} BerthRbdGuest;
+
+/* Waits until no client of GUEST would be cut off from the disk IMAGE by who needs its lock. For PATIENCE_USEC at most: -EAGAIN.
+ * Result below 0: failed. */
+int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
+                          gint64 patience_usec);
 
 /* --- removing RBD images (rbd_removal.c) ------------------------------------------------------ */
 
@@ -196,8 +203,8 @@ gboolean berth_rbd_disk_list(BerthStorage *storage, GPtrArray *names, GError **e
 char **berth_rbd_disk_clients(BerthStorage *storage, const char *disk_id, GError **error);
 
 BerthCheckpointWriter *berth_rbd_checkpoint_create(BerthStorage *storage, const char *checkpoint_id,
-                                                   const char *disk_id, guint64 space_bytes,
-                                                   GError **error);
+                                                   const char *disk_id, const char *const *guest,
+                                                   guint64 space_bytes, GError **error);
 gboolean berth_rbd_checkpoint_append(BerthCheckpointWriter *writer, const guint8 *data,
                                      gsize length, GError **error);
 gboolean berth_rbd_checkpoint_finish(BerthCheckpointWriter *writer, const guint8 *data,
@@ -214,7 +221,7 @@ gboolean berth_rbd_checkpoint_used(BerthStorage *storage, const char *checkpoint
                                    guint64 *out_memory_bytes, guint64 *out_disk_bytes,
                                    GError **error);
 gboolean berth_rbd_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
-                                     GError **error);
+                                     const char *const *guest, gboolean have_ended, GError **error);
 gboolean berth_rbd_checkpoint_list(BerthStorage *storage, GPtrArray *names, GError **error);
 BerthDiskSource *berth_rbd_checkpoint_restore_disk(BerthStorage *storage, const char *checkpoint_id,
                                                    const char *disk_id, GError **error);

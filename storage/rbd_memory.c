@@ -22,6 +22,7 @@ typedef struct {
 typedef struct {
     BerthCheckpointWriter base;
     char *name;
+    char **guest; /* its clients; NULL: not known */
     rbd_image_t memory;
     rbd_image_t disk;
     Slot slots[IN_FLIGHT_MAX];
@@ -96,13 +97,13 @@ static void set_create_error(BerthRbdStorage *self, int result, const char *chec
 }
 
 /* What is there of NAME goes, unless it is committed: -EEXIST. */
-static int clear(BerthRbdStorage *self, const char *name)
+static int clear(BerthRbdStorage *self, const char *name, const BerthRbdGuest *guest)
 {
     gboolean committed = FALSE;
     int result = berth_rbd_checkpoint_is_committed(self, name, &committed);
     if (result < 0 || committed)
         return result < 0 ? result : -EEXIST;
-    result = berth_rbd_checkpoint_discard(self, name, FALSE);
+    result = berth_rbd_checkpoint_discard(self, name, guest);
     return result == -ENOENT ? 0 : result;
 }
 
@@ -126,17 +127,23 @@ static int make_memory(BerthRbdStorage *self, const char *name, guint64 space_by
     return berth_rbd_watched(self, result);
 }
 
+static BerthRbdGuest guest_of(const RbdCheckpointWriter *writer)
+{
+    return (BerthRbdGuest){(const char *const *)writer->guest, FALSE};
+}
+
 /* The disk stays open until its snapshot is made: so that the guest need not stand still for the opening. Nor does it while it
  * is waited for Ceph to see it. */
 static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const char *disk,
                     guint64 space_bytes)
 {
     char id[BERTH_RBD_ID_BYTES];
-    int result = clear(self, writer->name);
+    const BerthRbdGuest guest = guest_of(writer);
+    int result = clear(self, writer->name, &guest);
     if (result >= 0)
         result = berth_rbd_watched(self, rbd_open(self->images, disk, &writer->disk, NULL));
     if (result >= 0)
-        result = berth_rbd_await_owner(self, writer->disk, BERTH_RBD_SIGHT_USEC);
+        result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_SIGHT_USEC);
     if (result >= 0)
         result = rbd_get_id(writer->disk, id, sizeof id);
     return result < 0 ? result : make_memory(self, writer->name, space_bytes, id, &writer->memory);
@@ -149,21 +156,28 @@ static void close_all(RbdCheckpointWriter *writer, BerthRbdStorage *self)
     berth_rbd_close_watched(self, &writer->disk);
 }
 
+static void free_writer(RbdCheckpointWriter *writer)
+{
+    g_free(writer->name);
+    g_strfreev(writer->guest);
+    g_free(writer);
+}
+
 BerthCheckpointWriter *berth_rbd_checkpoint_create(BerthStorage *storage, const char *checkpoint_id,
-                                                   const char *disk_id, guint64 space_bytes,
-                                                   GError **error)
+                                                   const char *disk_id, const char *const *guest,
+                                                   guint64 space_bytes, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
     g_autofree char *disk = g_strconcat("disk-", disk_id, NULL);
     RbdCheckpointWriter *writer = g_new0(RbdCheckpointWriter, 1);
     writer->name = berth_rbd_checkpoint_name(checkpoint_id);
+    writer->guest = g_strdupv((char **)guest);
     int result = open_all(writer, self, disk, space_bytes);
     if (result >= 0)
         return &writer->base;
     set_create_error(self, result, checkpoint_id, disk_id, error);
     close_all(writer, self);
-    g_free(writer->name);
-    g_free(writer);
+    free_writer(writer);
     return NULL;
 }
 
@@ -246,7 +260,8 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
     BerthRbdStorage *self = storage_of(base);
-    int result = berth_rbd_await_owner(self, writer->disk, BERTH_RBD_RACE_USEC);
+    const BerthRbdGuest guest = guest_of(writer);
+    int result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_RACE_USEC);
     if (result == -EAGAIN) {
         berth_rbd_set_unseen(error, BERTH_ERROR_UNAVAILABLE, "take", base->checkpoint_id);
         return FALSE;
@@ -278,11 +293,11 @@ gboolean berth_rbd_checkpoint_commit(BerthCheckpointWriter *base, GBytes *record
 void berth_rbd_checkpoint_writer_free(BerthCheckpointWriter *base)
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
+    const BerthRbdGuest guest = guest_of(writer);
     close_all(writer, storage_of(base));
     if (!base->is_committed)
-        berth_rbd_checkpoint_discard(storage_of(base), writer->name, FALSE);
-    g_free(writer->name);
-    g_free(writer);
+        berth_rbd_checkpoint_discard(storage_of(base), writer->name, &guest);
+    free_writer(writer);
 }
 
 /* --- reading -------------------------------------------------------------------------------- */

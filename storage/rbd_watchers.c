@@ -133,29 +133,38 @@ int berth_rbd_watchers(BerthRbdStorage *self, rbd_image_t image, GPtrArray *addr
 
 /* --- the owner of its lock ---------------------------------------------------------------------- */
 
-/* Whether the owner of the lock, at ADDRESS with the watch COOKIE, can see what is done. A guest has its disk open alone: where
- * another client than OWN watches, that is the guest, and the owner was an agent that took the lock for a snapshot, and died. */
-static gboolean can_see(const Watchers *watchers, const char *address, guint64 cookie,
-                        const char *own)
+static gboolean is_among(const BerthRbdGuest *guest, const char *address)
 {
-    gboolean others_watch = FALSE;
-    for (size_t i = 0; i < watchers->n; i++) {
-        if (g_str_equal(watchers->all[i].addr, address))
-            return watchers->all[i].cookie == cookie;
-        others_watch |= !g_str_equal(watchers->all[i].addr, own);
-    }
-    return others_watch;
+    return guest->clients != NULL && g_strv_contains(guest->clients, address);
 }
 
-static int look_for_owner(BerthRbdStorage *self, rbd_image_t image, const char *address,
-                          guint64 cookie, gboolean *out_can)
+/* Whether the owner of the lock, at ADDRESS with the watch COOKIE, can see what is done, or is none that would lose by it: it is
+ * known to have ended, or the guest watches, which has its disk open alone: then an agent took the lock for a snapshot, and died. */
+static gboolean can_see(const Watchers *watchers, const char *address, guint64 cookie,
+                        const BerthRbdGuest *guest)
+{
+    gboolean owner_watches = FALSE, guest_watches = FALSE;
+    for (size_t i = 0; i < watchers->n; i++) {
+        const rbd_image_watcher_t *watcher = &watchers->all[i];
+        gboolean is_owner = g_str_equal(watcher->addr, address);
+        if (is_owner && watcher->cookie == cookie)
+            return TRUE;
+        owner_watches |= is_owner;
+        guest_watches |= is_among(guest, watcher->addr);
+    }
+    if (owner_watches)
+        return FALSE;
+    return guest->have_ended ? is_among(guest, address) : guest_watches;
+}
+
+static int look_for_owner(rbd_image_t image, const char *address, guint64 cookie,
+                          const BerthRbdGuest *guest, gboolean *out_can)
 {
     Watchers watchers;
-    g_autofree char *own = berth_storage_client_address(&self->base);
     int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
-    *out_can = can_see(&watchers, address, cookie, own);
+    *out_can = can_see(&watchers, address, cookie, guest);
     watchers_clear(&watchers);
     return 0;
 }
@@ -173,7 +182,7 @@ static const char *without_kind(const char *address)
 /* *OUT_CAN: whether what has the lock of IMAGE watches it as librbd expects; also where nobody has it. librbd itself would answer
  * with the lock as it was when IMAGE was opened. */
 static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *header,
-                         gboolean *out_can)
+                         const BerthRbdGuest *guest, gboolean *out_can)
 {
     char tag[LOCK_TEXT_BYTES], client[LOCK_TEXT_BYTES], cookie[LOCK_TEXT_BYTES],
         address[LOCK_TEXT_BYTES];
@@ -190,17 +199,18 @@ static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *h
     if (lockers == 0 || !g_str_has_prefix(cookie, LOCK_PREFIX) ||
         !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &watch, NULL))
         return 0;
-    return look_for_owner(self, image, without_kind(address), watch, out_can);
+    return look_for_owner(image, without_kind(address), watch, guest, out_can);
 }
 
-int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, gint64 patience_usec)
+int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
+                          gint64 patience_usec)
 {
     gint64 deadline = g_get_monotonic_time() + patience_usec;
     g_autofree char *header = NULL;
     int result = find_header(image, &header);
     while (result >= 0) {
         gboolean sees = FALSE;
-        result = owner_can_see(self, image, header, &sees);
+        result = owner_can_see(self, image, header, guest, &sees);
         if (result < 0 || sees)
             return result;
         if (g_get_monotonic_time() >= deadline)

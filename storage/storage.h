@@ -173,20 +173,22 @@ gboolean berth_storage_fence(BerthStorage *storage, const char *const *addresses
 #define BERTH_STORAGE_CHECKPOINT_RECORD_BYTES_MAX 65536
 
 typedef struct BerthCheckpointWriter BerthCheckpointWriter;
-/* For a memory of up to SPACE_BYTES, which takes as much in storage as is written. One that is torn is made anew.
- * ALREADY_EXISTS: it is committed. NOT_FOUND: there is no such disk. FAILED_PRECONDITION: it is being written. */
+/* For a memory of up to SPACE_BYTES, which takes as much in storage as is written. One that is torn is made anew. GUEST (transfer
+ * none): addresses of the clients by which the guest has the disk open, as of berth_storage_disk_clients(); NULL: not known.
+ * ALREADY_EXISTS: it is committed. NOT_FOUND: there is no such disk. FAILED_PRECONDITION: it is being written. UNAVAILABLE, as
+ * from snapshot: storage has lost sight of the guest, which would be cut off from its disk. */
 BerthCheckpointWriter *berth_storage_checkpoint_create(BerthStorage *storage,
                                                        const char *checkpoint_id,
-                                                       const char *disk_id, guint64 space_bytes,
-                                                       GError **error);
+                                                       const char *disk_id,
+                                                       const char *const *guest,
+                                                       guint64 space_bytes, GError **error);
 /* RESOURCE_EXHAUSTED: that is more than SPACE_BYTES in all, or storage is full. */
 gboolean berth_checkpoint_writer_append(BerthCheckpointWriter *writer, const void *data,
                                         gsize length, GError **error);
 /* All that was appended is durable, and its first bytes, which are there, are DATA. */
 gboolean berth_checkpoint_writer_finish(BerthCheckpointWriter *writer, const void *data,
                                         gsize length, GError **error);
-/* Of the disk. UNAVAILABLE, as from create, and FAILED_PRECONDITION from remove: also where Ceph has lost sight of the guest that
- * has it open, which a snapshot would cut off from it. */
+/* Of the disk. */
 gboolean berth_checkpoint_writer_snapshot(BerthCheckpointWriter *writer, GError **error);
 /* Of what was finished and has its snapshot. The writer is to be freed after. */
 gboolean berth_checkpoint_writer_commit(BerthCheckpointWriter *writer, GBytes *record,
@@ -213,8 +215,10 @@ gboolean berth_storage_checkpoint_used(BerthStorage *storage, const char *checkp
                                        guint64 *out_memory_bytes, guint64 *out_disk_bytes,
                                        GError **error);
 /* Record, snapshot and memory, in this order: one that is half removed is torn. Removing what does not exist is not an
- * error. FAILED_PRECONDITION while a client has the memory open. */
+ * error. FAILED_PRECONDITION while a client has the memory open, and while storage has lost sight of the client that has the disk's
+ * lock, which would be cut off. GUEST (transfer none, NULL: not known): addresses as for create, which live, or HAVE_ENDED. */
 gboolean berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                         const char *const *guest, gboolean have_ended,
                                          GError **error);
 /* Torn ones too. */
 char **berth_storage_checkpoint_list(BerthStorage *storage, GError **error);

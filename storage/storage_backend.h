@@ -94,8 +94,8 @@ struct BerthStorageBackend {
     /* NULL, and so the others of checkpoints: there are none. As image_create; checkpoint_writer_free removes what
      * is not committed. */
     BerthCheckpointWriter *(*checkpoint_create)(BerthStorage *storage, const char *checkpoint_id,
-                                                const char *disk_id, guint64 space_bytes,
-                                                GError **error);
+                                                const char *disk_id, const char *const *guest,
+                                                guint64 space_bytes, GError **error);
     gboolean (*checkpoint_append)(BerthCheckpointWriter *writer, const guint8 *data, gsize length,
                                   GError **error);
     gboolean (*checkpoint_finish)(BerthCheckpointWriter *writer, const guint8 *data, gsize length,
@@ -110,7 +110,8 @@ struct BerthStorageBackend {
     void (*checkpoint_reader_free)(BerthCheckpointReader *reader);
     gboolean (*checkpoint_used)(BerthStorage *storage, const char *checkpoint_id,
                                 guint64 *out_memory_bytes, guint64 *out_disk_bytes, GError **error);
-    gboolean (*checkpoint_remove)(BerthStorage *storage, const char *checkpoint_id, GError **error);
+    gboolean (*checkpoint_remove)(BerthStorage *storage, const char *checkpoint_id,
+                                  const char *const *guest, gboolean have_ended, GError **error);
     gboolean (*checkpoint_list)(BerthStorage *storage, GPtrArray *names, GError **error);
     BerthDiskSource *(*checkpoint_restore_disk)(BerthStorage *storage, const char *checkpoint_id,
                                                 const char *disk_id, GError **error);

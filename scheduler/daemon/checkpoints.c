@@ -11,30 +11,38 @@
 
 #include "common/error.h"
 #include "common/id.h"
+#include "scheduler/daemon/checkpoint_removals.h"
 #include "scheduler/daemon/event_log.h"
+#include "scheduler/daemon/job_records.h"
 #include "scheduler/daemon/records.h"
 #include "scheduler/daemon/sessions.h"
 #include "scheduler/daemon/task_name.h"
 #include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_records.h"
 
-#define RETRY_MIN_MSEC 250u
-#define RETRY_MAX_MSEC 8000u
-#define TRIES_AT_LIMIT 3u /* after the first, of a job at its time limit */
-#define BYTES_PER_MIB  ((guint64)1 << 20)
+#define RETRY_MIN_MSEC     250u
+#define RETRY_MAX_MSEC     8000u
+#define TRIES_AT_LIMIT     3u /* after the first, of a job at its time limit */
+#define PATIENCES_AT_LIMIT 20u
+#define BYTES_PER_MIB      ((guint64)1 << 20)
 /* Who is frozen to disk only to go on elsewhere does so within that. */
 #define RESTORED_SOON_SEC 10u
 
 struct BerthCheckpoints {
     BerthDaemon *daemon;
     GHashTable *by_guest; /* BerthGuestId -> Saving, owned */
-    GHashTable *late;     /* Removal, owned: of what is removed from storage a little later */
+    BerthCheckpointRemovals *removals;
 };
 
 typedef struct {
     BerthCheckpoints *checkpoints;
     BerthCoreAction action;
     guint retry_msec;
+    gint64 tried_usec;   /* when the try under way began */
+    gint64 signal_usec;  /* that the command is given in each */
+    gint64 stood_usec;   /* for which the guest may have stood still in those that failed */
+    gint64 refused_usec; /* since then it is waited for what may pass; 0 = for nothing */
+    gboolean is_told;
     guint failures; /* that were no reason to wait */
     guint timer;
     GCancellable *cancellable; /* of its call */
@@ -47,7 +55,6 @@ typedef struct {
 } Call;
 
 static void ask(Saving *saving);
-static void removal_free(gpointer data);
 
 /* --- life --------------------------------------------------------------------------------------- */
 
@@ -66,7 +73,7 @@ BerthCheckpoints *berth_checkpoints_new(BerthDaemon *daemon)
     checkpoints->daemon = daemon;
     checkpoints->by_guest =
         g_hash_table_new_full(berth_guest_id_hash, berth_guest_id_equal_func, NULL, saving_free);
-    checkpoints->late = g_hash_table_new_full(NULL, NULL, removal_free, NULL);
+    checkpoints->removals = berth_checkpoint_removals_new(daemon);
     return checkpoints;
 }
 
@@ -75,7 +82,7 @@ void berth_checkpoints_free(BerthCheckpoints *checkpoints)
     if (!checkpoints)
         return;
     g_hash_table_unref(checkpoints->by_guest);
-    g_hash_table_unref(checkpoints->late);
+    berth_checkpoint_removals_free(checkpoints->removals);
     g_free(checkpoints);
 }
 
@@ -87,6 +94,12 @@ static void forget(Saving *saving)
 static BerthTaskEntry *find_entry(BerthDaemon *daemon, const BerthGuestId *id)
 {
     return berth_job_table_find_task(daemon->jobs, id->job, id->task);
+}
+
+/* Its job is ended if it is not saved, and loses its work: that it cannot be once, or for a while, is not enough. */
+static gboolean is_at_limit(const Saving *saving)
+{
+    return saving->action.reason == BERTH_REASON_TIME_LIMIT;
 }
 
 /* The core waits for its result, and for no later one's. */
@@ -173,68 +186,6 @@ gboolean berth_checkpoints_is_dead(BerthJobTable *jobs, guint64 next_job, const 
 
 /* --- removal ------------------------------------------------------------------------------------ */
 
-typedef struct {
-    BerthDaemon *daemon;
-    GStrv ids;
-    guint later_sec;
-    guint timer;
-} Removal;
-
-static void removal_free(gpointer data)
-{
-    Removal *removal = data;
-    g_clear_handle_id(&removal->timer, g_source_remove);
-    g_strfreev(removal->ids);
-    g_free(removal);
-}
-
-static gpointer remove_from_storage(BerthStorage *storage, gconstpointer input, GError **error)
-{
-    const Removal *removal = input;
-    for (gsize i = 0; removal->ids[i]; i++)
-        if (!berth_storage_checkpoint_remove(storage, removal->ids[i], error))
-            return NULL;
-    return NULL;
-}
-
-static void on_removed_from_storage(GObject *source, GAsyncResult *result, gpointer user_data)
-{
-    g_autoptr(GError) error = NULL;
-    berth_work_finish(result, &error);
-    if (error)
-        g_info("a checkpoint stays until the next collection of garbage: %s", error->message);
-}
-
-static void remove_now(Removal *removal)
-{
-    berth_storage_link_run(removal->daemon->storage, BERTH_LANE_STORAGE_CLEAN, "remove checkpoints",
-                           remove_from_storage, removal, removal_free, NULL,
-                           on_removed_from_storage, NULL);
-}
-
-static void on_later(gpointer user_data)
-{
-    Removal *removal = user_data;
-    removal->timer = 0;
-    g_hash_table_steal(removal->daemon->checkpoints->late, removal);
-    remove_now(removal);
-}
-
-/* No record has them any more. Whoever removes a snapshot has the disk open, for a second where Ceph's monitors gather changes, and a
- * restore waits for it: one that comes at once is let pass. What is not removed before the end is garbage. */
-static void on_dropped(const GError *error, gpointer user_data)
-{
-    Removal *removal = user_data;
-    if (error) {
-        removal_free(removal);
-    } else if (removal->later_sec == 0) {
-        remove_now(removal);
-    } else {
-        removal->timer = g_timeout_add_once(removal->later_sec * 1000, on_later, removal);
-        g_hash_table_add(removal->daemon->checkpoints->late, removal);
-    }
-}
-
 static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial,
                         const BerthAsker *asker, const char *why)
 {
@@ -256,12 +207,9 @@ static void log_removed(BerthTurn *turn, const Berth__Task *task, guint32 serial
 static void remove_in_turn(BerthDaemon *daemon, BerthTurn *turn, Berth__Task *task, guint32 serial,
                            const BerthAsker *asker, const char *why, guint later_sec)
 {
-    Removal *removal = g_new(Removal, 1);
-    *removal = (Removal){daemon, g_new0(char *, 2), later_sec, 0};
-    removal->ids[0] = berth_checkpoint_id_format(task->job, task->index, serial);
     log_removed(turn, task, serial, asker, why);
     drop(task, serial);
-    berth_turn_then(turn, on_dropped, removal);
+    berth_checkpoint_removals_add(daemon->checkpoints->removals, turn, task, serial, later_sec);
 }
 
 /* CURRENT is what it goes on from, if that is not SERIAL, which is no more. */
@@ -393,18 +341,55 @@ static void tell(Saving *saving, BerthTurn *turn, gint64 paused_usec, const char
 /* It may have been submitted when more was allowed. */
 static guint32 signal_sec(const BerthDaemon *daemon, const BerthJobEntry *job)
 {
-    return MIN(job->job->checkpoint_signal_sec, daemon->config->checkpoint_signal_max_sec);
+    return MIN(berth_record_checkpoint_signal_sec(job->job),
+               daemon->config->checkpoint_signal_max_sec);
 }
 
-/* For how long a guest that was not saved may have stood still: not while its command was given time for a signal. */
-static gint64 may_have_stood_usec(BerthDaemon *daemon, const BerthTaskEntry *entry)
+static gint64 patience_usec(const Saving *saving)
 {
-    const BerthJobEntry *job = berth_job_table_find(daemon->jobs, entry->stored->task->job);
-    guint64 time_sec = job->job->checkpoint_signal != 0 ? signal_sec(daemon, job) : 0;
-    gint64 asked_usec = (gint64)entry->stored->task->checkpointing_usec;
-    return MAX(berth_engine_now_usec(daemon->engine) - asked_usec -
-                   (gint64)(time_sec * G_USEC_PER_SEC),
-               1);
+    gint64 patience_sec = saving->checkpoints->daemon->config->checkpoint_patience_sec;
+    gint64 times = is_at_limit(saving) ? PATIENCES_AT_LIMIT : 1;
+    return times * patience_sec * G_USEC_PER_SEC;
+}
+
+static gboolean may_pass(const GError *error)
+{
+    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
+           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
+}
+
+/* One that took as long as that was under way: what comes now is another thing to wait for. While storage is known not to answer
+ * nothing is to be had by giving up. */
+static void note_refusal(Saving *saving, gint64 took_usec, const char *why)
+{
+    gint64 patience = patience_usec(saving);
+    if (took_usec >= patience ||
+        berth_storage_link_error(saving->checkpoints->daemon->storage) != NULL)
+        saving->refused_usec = 0;
+    if (saving->refused_usec == 0)
+        saving->refused_usec = g_get_monotonic_time();
+    if (saving->is_told)
+        return;
+    g_autofree char *guest = berth_guest_name_format(&saving->action.guest);
+    g_message("%s cannot be checkpointed now; it is tried for %" G_GINT64_FORMAT
+              " s (checkpoint_patience): %s",
+              guest, patience / G_USEC_PER_SEC, why);
+    saving->is_told = TRUE;
+}
+
+static gboolean has_patience(const Saving *saving)
+{
+    return g_get_monotonic_time() - saving->refused_usec < patience_usec(saving);
+}
+
+/* A try has failed. For so long the guest may have stood still: not while its command was given time for a signal. */
+static void count_try(Saving *saving, const GError *error)
+{
+    gint64 took_usec =
+        berth_engine_now_usec(saving->checkpoints->daemon->engine) - saving->tried_usec;
+    saving->stood_usec += MAX(took_usec - saving->signal_usec, 0);
+    if (may_pass(error))
+        note_refusal(saving, took_usec, error->message);
 }
 
 static void tell_failure(Saving *saving, const char *why)
@@ -418,9 +403,9 @@ static void tell_failure(Saving *saving, const char *why)
     g_message("%s on %s was not checkpointed: %s", guest, node, why);
     berth_event_op_failed(action, node, why, &failure);
     berth_turn_log(turn, &failure);
-    if (action->reason == BERTH_REASON_TIME_LIMIT)
+    if (is_at_limit(saving))
         berth_told_unsaved(find_entry(daemon, &action->guest), why);
-    tell(saving, turn, may_have_stood_usec(daemon, find_entry(daemon, &action->guest)), why);
+    tell(saving, turn, MAX(saving->stood_usec, 1), why);
 }
 
 /* Of which WHAT says what its node did not measure. RUNS_ON: its guest does. */
@@ -489,6 +474,7 @@ static void on_retry(gpointer user_data)
 {
     Saving *saving = user_data;
     saving->timer = 0;
+    saving->tried_usec = berth_engine_now_usec(saving->checkpoints->daemon->engine);
     ask(saving);
 }
 
@@ -505,17 +491,9 @@ static void call_free(Call *call)
 }
 G_DEFINE_AUTOPTR_CLEANUP_FUNC(Call, call_free)
 
-static gboolean may_pass(const GError *error)
-{
-    return g_error_matches(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE) ||
-           g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
-}
-
-/* A job that is not saved at its time limit is ended, and loses its work: that it could not be once is not enough. */
 static gboolean is_worth_another_try(Saving *saving, const GError *error)
 {
-    return saving->action.reason == BERTH_REASON_TIME_LIMIT &&
-           !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
+    return is_at_limit(saving) && !g_error_matches(error, BERTH_ERROR, BERTH_ERROR_NOT_FOUND) &&
            saving->failures++ < TRIES_AT_LIMIT;
 }
 
@@ -528,11 +506,13 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     if (g_cancellable_is_cancelled(call->cancellable))
         return;
     Saving *saving = call->saving;
+    if (error)
+        count_try(saving, error);
     if (!is_open(saving, &guest))
         forget(saving);
     else if (reply)
         tell_done(saving, (const Berth__CheckpointGuestReply *)(const void *)reply);
-    else if (may_pass(error) || is_worth_another_try(saving, error))
+    else if ((may_pass(error) && has_patience(saving)) || is_worth_another_try(saving, error))
         ask_later(saving);
     else
         tell_failure(saving, error->message);
@@ -567,11 +547,19 @@ static void ask(Saving *saving)
     request.frozen = guest.is_frozen;
     request.hurries = berth_core_action_is_pressing(action);
     request.signal = job->job->checkpoint_signal;
-    request.signal_sec = signal_sec(saving->checkpoints->daemon, job);
+    request.signal_sec = signal_sec(daemon, job);
+    saving->signal_usec = guest.is_frozen ? 0 : (gint64)request.signal_sec * G_USEC_PER_SEC;
     Call *call = g_new(Call, 1);
     *call = (Call){saving, g_object_ref(saving->cancellable)};
     berth_rpc_peer_call_async(peer, &berth__agent__descriptor, "CheckpointGuest", &request.base, 0,
                               saving->cancellable, on_answer, call);
+}
+
+/* Before a restart of berthd, if that was in its midst. */
+static gint64 asked_usec(const Saving *saving)
+{
+    const BerthTaskEntry *entry = find_entry(saving->checkpoints->daemon, &saving->action.guest);
+    return entry ? (gint64)entry->stored->task->checkpointing_usec : 0;
 }
 
 void berth_checkpoints_begin(BerthCheckpoints *checkpoints, const BerthCoreAction *action)
@@ -580,6 +568,7 @@ void berth_checkpoints_begin(BerthCheckpoints *checkpoints, const BerthCoreActio
     saving->checkpoints = checkpoints;
     saving->action = *action;
     saving->retry_msec = RETRY_MIN_MSEC;
+    saving->tried_usec = asked_usec(saving);
     saving->cancellable = g_cancellable_new();
     g_hash_table_replace(checkpoints->by_guest, &saving->action.guest, saving);
     ask(saving);

@@ -16,6 +16,7 @@
 #include "common/error.h"
 #include "common/id.h"
 #include "scheduler/daemon/blob_guard.h"
+#include "scheduler/daemon/checkpoint_removals.h"
 #include "scheduler/daemon/checkpoints.h"
 #include "scheduler/daemon/image_table.h"
 #include "scheduler/daemon/stale_clients.h"
@@ -35,9 +36,10 @@ struct BerthCollector {
 typedef struct {
     BerthStore *store;
     Kind kind;
-    char **names;    /* to be removed; NULL when listing */
-    char **imports;  /* ids of images: these too, but for those that are whole; NULL = none */
-    GPtrArray *dead; /* of BerthBusyDisk: whose clients are to be cut off; NULL but for that */
+    char **names;      /* to be removed; NULL when listing */
+    char **imports;    /* ids of images: these too, but for those that are whole; NULL = none */
+    GPtrArray *dead;   /* of BerthBusyDisk: whose clients are to be cut off; NULL but for that */
+    GHashTable *users; /* BerthDiskUsers of checkpoints, by their names; NULL but for these */
 } Task;
 
 /* What became of what was to be removed; what could not be is in none. */
@@ -76,6 +78,7 @@ static void task_free(gpointer data)
     g_strfreev(task->names);
     g_strfreev(task->imports);
     g_clear_pointer(&task->dead, g_ptr_array_unref);
+    g_clear_pointer(&task->users, g_hash_table_unref);
     g_free(task);
 }
 
@@ -135,12 +138,20 @@ static gboolean remove_blob(BerthStorage *storage, BerthStore *store, const char
     return is_used || berth_storage_blob_remove(storage, digest, error);
 }
 
+static gboolean remove_checkpoint(BerthStorage *storage, const Task *task, const char *name,
+                                  GError **error)
+{
+    const BerthDiskUsers *users = g_hash_table_lookup(task->users, name);
+    return berth_storage_checkpoint_remove(storage, name, (const char *const *)users->clients,
+                                           users->have_ended, error);
+}
+
 static gboolean remove_one(BerthStorage *storage, const Task *task, const char *name,
                            GError **error)
 {
     switch (task->kind) {
     case CHECKPOINTS:
-        return berth_storage_checkpoint_remove(storage, name, error);
+        return remove_checkpoint(storage, task, name, error);
     case DISKS:
         return berth_storage_disk_remove_with_checkpoints(storage, name, error);
     case IMAGES:
@@ -478,6 +489,24 @@ static void on_removed(GObject *source, GAsyncResult *result, gpointer user_data
     g_strfreev(removing->names);
 }
 
+static void free_users(gpointer users)
+{
+    berth_disk_users_free(users);
+}
+
+/* By the names of checkpoints (transfer full, as are the names' copies). */
+static GHashTable *find_users(BerthDaemon *daemon, char **names)
+{
+    GHashTable *all = g_hash_table_new_full(g_str_hash, g_str_equal, g_free, free_users);
+    for (gsize i = 0; names[i]; i++) {
+        guint64 job = 0;
+        guint32 task = 0, serial = 0;
+        berth_checkpoint_id_parse(names[i], &job, &task, &serial, NULL);
+        g_hash_table_insert(all, g_strdup(names[i]), berth_disk_users_new(daemon, job, task));
+    }
+    return all;
+}
+
 /* What of NAMES, as storage lists them, is to go; of images, what is noted, be it listed or not. */
 static Task *plan_removal(BerthCollector *collector, char **names)
 {
@@ -491,6 +520,8 @@ static Task *plan_removal(BerthCollector *collector, char **names)
     } else {
         task->names = judge(collector, names);
     }
+    if (collector->kind == CHECKPOINTS)
+        task->users = find_users(collector->daemon, task->names);
     return task;
 }
 

@@ -128,6 +128,10 @@ static const BerthConfigOption options[] = {
     {MEMBER(boot_deadline_sec), .group = "guests", .key = "boot_deadline",
      .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 3600, .default_value = "2m",
      .doc = "for a guest to boot, and again to take its task"},
+    {MEMBER(checkpoint_patience_sec), .group = "guests", .key = "checkpoint_patience",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 1, .max = 86400, .default_value = "3m",
+     .doc =
+         "for what keeps a guest from being checkpointed to pass; at a time limit 20 times that"},
     {MEMBER(requeues_max), .group = "guests", .key = "requeues_max", .type = BERTH_CONFIG_UINT,
      .min = 0, .max = 1000, .default_value = "5",
      .doc = "a task that lost its guest this often ends as NODE_FAIL"},
@@ -222,6 +226,18 @@ BerthDaemonConfig *berth_daemon_config_load(const char *path, GError **error)
     return g_steal_pointer(&config);
 }
 
+/* A job that names none gets it, and may not ask for it. */
+static void warn_grace(const BerthDaemonConfig *config, GPtrArray *warnings)
+{
+    if (config->stop_grace_sec > config->stop_grace_max_sec) {
+        g_ptr_array_add(
+            warnings,
+            g_strdup_printf("[guests] stop_grace: %u s are more than a job may ask for, %u s "
+                            "([limits] stop_grace_max)",
+                            config->stop_grace_sec, config->stop_grace_max_sec));
+    }
+}
+
 /* systemd makes the default directory when it starts berthd; a URI is another VFS's business. */
 static void warn_state(const BerthDaemonConfig *config, GPtrArray *warnings)
 {
@@ -238,6 +254,7 @@ GPtrArray *berth_daemon_config_warnings(const BerthDaemonConfig *config)
     if (!berth_operators_init(&operators, config->operators_group, &error))
         g_ptr_array_add(warnings, g_strdup_printf("[berthd] %s", error->message));
     warn_state(config, warnings);
+    warn_grace(config, warnings);
     berth_config_warn_tls(warnings, "agents", config->certificate, config->key, config->ca, NULL);
     berth_storage_config_warn(&config->storage, warnings);
     return g_steal_pointer(&warnings);

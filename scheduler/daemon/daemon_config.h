@@ -40,6 +40,7 @@ typedef struct {
     /* [guests] */
     guint stop_grace_sec;
     guint boot_deadline_sec;
+    guint checkpoint_patience_sec;
     guint requeues_max;
     guint start_retries_max;
     guint start_backoff_sec;

@@ -72,6 +72,11 @@ static int setup_without_room(void **state)
     return setup_with(state, "[policy]\ncheckpoint_room_permille = 1\n");
 }
 
+static int setup_impatient(void **state)
+{
+    return setup_with(state, "[guests]\ncheckpoint_patience = 1s\n");
+}
+
 static Berth__Job *get(Test *test)
 {
     return berthd_fixture_get(test->berthd, test->job);
@@ -216,6 +221,29 @@ static void checkpoint_that_fails_leaves_the_job_as_it_is(void **state)
     assert_int_equal(berthd_test_task(job)->n_checkpoints, 0);
 }
 
+static void checkpoint_that_cannot_be_for_long_has_failed(void **state)
+{
+    Test *test = *state;
+    fake_agent_set_saves(test->first, &(FakeSaves){.error = "Ceph is away", .passes = TRUE});
+    checkpoint(test);
+    const Berth__Event *failed = event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINT_FAILED);
+    assert_string_equal(failed->text, "Ceph is away");
+    assert_true(fake_agent_n_saves(test->first) > 1);
+    guint64 took_usec =
+        failed->time_usec - event_of(test, BERTH__EVENT__KIND__JOB_CHECKPOINT_REQUESTED)->time_usec;
+    g_autoptr(Berth__Job) after = get(test);
+    /* It ran on between the tries, which is a second at least. */
+    assert_in_range(berthd_test_task(after)->spared_usec, 1, took_usec - G_USEC_PER_SEC);
+    guint asked = fake_agent_n_saves(test->first);
+    fake_agent_set_saves(test->first, &(FakeSaves){.error = "Ceph is away",
+                                                   .passes = TRUE,
+                                                   .n_errors = asked + 1,
+                                                   .memory_bytes = 30 * MIB});
+    checkpoint(test);
+    event_of(test, BERTH__EVENT__KIND__GUEST_CHECKPOINTED);
+    assert_int_equal(fake_agent_n_saves(test->first), asked + 2);
+}
+
 static void checkpoint_that_is_under_way_outlives_berthd(void **state)
 {
     Test *test = *state;
@@ -346,7 +374,7 @@ static void make_checkpoint(Test *test, BerthStorage *storage, gboolean with_rec
         berth_storage_disk_create(storage, disk_id, image->id, image->size_bytes, &error);
     assert_no_error(error);
     g_autoptr(BerthCheckpointWriter) writer =
-        berth_storage_checkpoint_create(storage, id, disk_id, 64 * MIB, &error);
+        berth_storage_checkpoint_create(storage, id, disk_id, NULL, 64 * MIB, &error);
     assert_no_error(error);
     assert_true(berth_checkpoint_writer_append(writer, "memory", 6, &error));
     assert_true(berth_checkpoint_writer_snapshot(writer, &error));
@@ -793,21 +821,33 @@ static void job_whose_checkpoint_fails_at_its_time_limit_says_why(void **state)
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
 }
 
-static void job_whose_checkpoint_fails_once_at_its_time_limit_loses_nothing(void **state)
+static void job_at_its_limit_is_saved_after(Test *test, const FakeSaves *saves)
 {
-    Test *test = *state;
-    const FakeSaves saves = {.error = "libvirt has lost its thread", .n_errors = 2};
-    fake_agent_set_saves(test->first, &saves);
-    fake_agent_set_saves(test->second, &saves);
+    fake_agent_set_saves(test->first, saves);
+    fake_agent_set_saves(test->second, saves);
     begin_another(test, 2);
     berthd_fixture_wait_state(test->berthd, test->job, BERTH__JOB_STATE__SUSPENDED);
-    assert_int_equal(fake_agent_n_saves(test->first) + fake_agent_n_saves(test->second), 3);
+    assert_int_equal(fake_agent_n_saves(test->first) + fake_agent_n_saves(test->second),
+                     saves->n_errors + 1);
     wait_for(test, BERTH__EVENT__KIND__GUEST_RELEASED, 1);
     Berth__CancelRequest cancel = BERTH__CANCEL_REQUEST__INIT;
     cancel.job = test->job;
     ask(test, "Cancel", &cancel.base);
     test->job = berthd_fixture_submit_plain(test->berthd);
     berthd_fixture_wait_event(test->berthd, BERTH__EVENT__KIND__GUEST_RUNNING, test->job);
+}
+
+static void job_whose_checkpoint_fails_once_at_its_time_limit_loses_nothing(void **state)
+{
+    const FakeSaves saves = {.error = "libvirt has lost its thread", .n_errors = 2};
+    job_at_its_limit_is_saved_after(*state, &saves);
+}
+
+/* The fifth try is 3.75 s after the first. */
+static void job_at_its_time_limit_is_tried_for_longer_than_others(void **state)
+{
+    const FakeSaves saves = {.error = "Ceph is away", .n_errors = 4, .passes = TRUE};
+    job_at_its_limit_is_saved_after(*state, &saves);
 }
 
 #define TEST(function) cmocka_unit_test_setup_teardown(function, setup, teardown)
@@ -818,6 +858,8 @@ int main(void)
         TEST(checkpoint_is_taken_and_kept),
         TEST(newest_are_kept_and_one_is_removed_on_request),
         TEST(checkpoint_that_fails_leaves_the_job_as_it_is),
+        cmocka_unit_test_setup_teardown(checkpoint_that_cannot_be_for_long_has_failed,
+                                        setup_impatient, teardown),
         TEST(checkpoint_that_is_under_way_outlives_berthd),
         TEST(checkpoint_is_for_its_user_and_for_operators),
         cmocka_unit_test_setup_teardown(checkpoint_for_which_storage_has_no_room_is_refused,
@@ -837,6 +879,8 @@ int main(void)
         TEST(job_at_its_time_limit_goes_on_when_it_is_extended),
         TEST(job_whose_checkpoint_fails_at_its_time_limit_says_why),
         TEST(job_whose_checkpoint_fails_once_at_its_time_limit_loses_nothing),
+        cmocka_unit_test_setup_teardown(job_at_its_time_limit_is_tried_for_longer_than_others,
+                                        setup_impatient, teardown),
         cmocka_unit_test_setup_teardown(job_without_space_at_its_time_limit_says_so,
                                         setup_without_space, teardown),
     };

@@ -105,7 +105,7 @@ static BerthCheckpointWriter *begin(const char *checkpoint_id, const char *disk_
 {
     g_autoptr(GError) error = NULL;
     BerthCheckpointWriter *writer = berth_storage_checkpoint_create(
-        conformance_storage, checkpoint_id, disk_id, SPACE_BYTES, &error);
+        conformance_storage, checkpoint_id, disk_id, NULL, SPACE_BYTES, &error);
     assert_no_error(error);
     return writer;
 }
@@ -175,7 +175,8 @@ static const char *const none[] = {NULL};
 static void remove_checkpoint(const char *checkpoint_id)
 {
     g_autoptr(GError) error = NULL;
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, checkpoint_id, &error));
+    assert_true(
+        berth_storage_checkpoint_remove(conformance_storage, checkpoint_id, NULL, FALSE, &error));
     assert_no_error(error);
 }
 
@@ -315,7 +316,8 @@ static void checkpoint_that_is_given_up_leaves_nothing(void **state)
         if (step >= 2)
             assert_true(berth_checkpoint_writer_snapshot(writer, &error));
         assert_no_error(error);
-        assert_false(berth_storage_checkpoint_remove(conformance_storage, "g", &error));
+        assert_false(
+            berth_storage_checkpoint_remove(conformance_storage, "g", NULL, FALSE, &error));
         assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "being written");
         g_clear_error(&error);
         berth_checkpoint_writer_free(writer);
@@ -346,15 +348,15 @@ static void create_says_what_is_wrong(void **state)
     make_disk("w");
     take("w", "w", MIB);
     assert_null(
-        berth_storage_checkpoint_create(conformance_storage, "w", "w", SPACE_BYTES, &error));
+        berth_storage_checkpoint_create(conformance_storage, "w", "w", NULL, SPACE_BYTES, &error));
     assert_berth_error(error, BERTH_ERROR_ALREADY_EXISTS, "committed");
     g_clear_error(&error);
-    assert_null(
-        berth_storage_checkpoint_create(conformance_storage, "v", "nobody", SPACE_BYTES, &error));
+    assert_null(berth_storage_checkpoint_create(conformance_storage, "v", "nobody", NULL,
+                                                SPACE_BYTES, &error));
     assert_berth_error(error, BERTH_ERROR_NOT_FOUND, "nobody");
     g_clear_error(&error);
-    assert_null(
-        berth_storage_checkpoint_create(conformance_storage, "../w", "w", SPACE_BYTES, &error));
+    assert_null(berth_storage_checkpoint_create(conformance_storage, "../w", "w", NULL, SPACE_BYTES,
+                                                &error));
     assert_berth_error(error, BERTH_ERROR_INVALID_ARGUMENT, "../w");
     g_clear_error(&error);
     assert_true(berth_storage_disk_remove_with_checkpoints(conformance_storage, "w", &error));

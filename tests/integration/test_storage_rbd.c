@@ -422,13 +422,23 @@ static void await_clients(const char *disk_id, guint n)
     }
 }
 
-static BerthCheckpointWriter *begin_checkpoint(const char *checkpoint_id, const char *disk_id)
+static BerthCheckpointWriter *begin_checkpoint(BerthStorage *storage, const char *checkpoint_id,
+                                               const char *disk_id, char *const *guest)
 {
     g_autoptr(GError) error = NULL;
-    BerthCheckpointWriter *writer =
-        berth_storage_checkpoint_create(conformance_storage, checkpoint_id, disk_id, MIB, &error);
+    BerthCheckpointWriter *writer = berth_storage_checkpoint_create(
+        storage, checkpoint_id, disk_id, (const char *const *)guest, MIB, &error);
     assert_no_error(error);
     return writer;
+}
+
+/* The only one (transfer full). */
+static char **client_of(const char *disk_id)
+{
+    await_clients(disk_id, 1);
+    char **clients = berth_storage_disk_clients(conformance_storage, disk_id, NULL);
+    assert_int_equal(g_strv_length(clients), 1);
+    return clients;
 }
 
 static void assert_writes(Client *client)
@@ -437,11 +447,12 @@ static void assert_writes(Client *client)
     assert_non_null(strstr(said, "wrote 4096/4096"));
 }
 
-static void commit_checkpoint(const char *checkpoint_id, const char *disk_id)
+static void commit_checkpoint(const char *checkpoint_id, const char *disk_id, char *const *guest)
 {
     g_autoptr(GError) error = NULL;
     g_autoptr(GBytes) record = g_bytes_new_static("r", 1);
-    g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint(checkpoint_id, disk_id);
+    g_autoptr(BerthCheckpointWriter) writer =
+        begin_checkpoint(conformance_storage, checkpoint_id, disk_id, guest);
     assert_true(berth_checkpoint_writer_append(writer, "m", 1, &error));
     assert_true(berth_checkpoint_writer_finish(writer, NULL, 0, &error));
     assert_true(berth_checkpoint_writer_snapshot(writer, &error));
@@ -449,40 +460,72 @@ static void commit_checkpoint(const char *checkpoint_id, const char *disk_id)
     assert_no_error(error);
 }
 
-/* librbd would take it for dead, break its lock, and have it blocklisted. */
+static void assert_lost_sight(gboolean is_done, GError *error, BerthErrorCode code)
+{
+    assert_false(is_done);
+    assert_berth_error(error, code, "lost sight");
+    g_error_free(error);
+}
+
+static void assert_not_removed(const char *checkpoint_id, char *const *guest, gboolean have_ended)
+{
+    GError *error = NULL;
+    gboolean is_done = berth_storage_checkpoint_remove(
+        conformance_storage, checkpoint_id, (const char *const *)guest, have_ended, &error);
+    assert_lost_sight(is_done, error, BERTH_ERROR_FAILED_PRECONDITION);
+}
+
+static void assert_removed(const char *checkpoint_id, char *const *guest, gboolean have_ended)
+{
+    g_autoptr(GError) error = NULL;
+    berth_storage_checkpoint_remove(conformance_storage, checkpoint_id, (const char *const *)guest,
+                                    have_ended, &error);
+    assert_no_error(error);
+}
+
+/* librbd would take it for dead, break its lock, and have it blocklisted. OTHER has the disk open, too, as an agent that saves it
+ * has beside berthd. */
 static void client_that_stood_still_is_not_cut_off(void **state)
 {
     conformance_image(conformance_storage, "still", 8 * MIB, (const guint8 *)"s", 1);
     g_autoptr(BerthDiskSource) disk =
         berth_storage_disk_create(conformance_storage, "s-1", "still", 8 * MIB, NULL);
+    g_autoptr(GError) error = NULL;
+    g_autoptr(BerthStorage) other = cluster_open(10, &error);
+    char *none[] = {NULL};
     assert_non_null(disk);
+    assert_no_error(error);
     Client client;
     client_start(&client, disk);
     assert_writes(&client);
-    commit_checkpoint("s-1-a", "s-1");
-    g_autoptr(GError) error = NULL;
-    g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint("s-1-b", "s-1");
+    g_auto(GStrv) guest = client_of("s-1");
+    commit_checkpoint("s-1-a", "s-1", guest);
+    g_autoptr(BerthCheckpointWriter) writer = begin_checkpoint(other, "s-1-b", "s-1", guest);
     g_subprocess_send_signal(client.process, SIGSTOP);
-    await_clients("s-1", 1); /* ours, as of the writer */
-    assert_null(berth_storage_checkpoint_create(conformance_storage, "s-1-c", "s-1", MIB, &error));
-    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
-    g_clear_error(&error);
-    assert_false(berth_checkpoint_writer_snapshot(writer, &error));
-    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "lost sight");
-    g_clear_error(&error);
+    await_clients("s-1", 1); /* of the writer */
+    BerthCheckpointWriter *made = berth_storage_checkpoint_create(
+        conformance_storage, "s-1-c", "s-1", (const char *const *)guest, MIB, &error);
+    assert_lost_sight(made != NULL, g_steal_pointer(&error), BERTH_ERROR_UNAVAILABLE);
+    gboolean is_taken = berth_checkpoint_writer_snapshot(writer, &error);
+    assert_lost_sight(is_taken, g_steal_pointer(&error), BERTH_ERROR_UNAVAILABLE);
+    assert_not_removed("s-1-a", guest, FALSE);
+    assert_not_removed("s-1-a", NULL, FALSE);
+    assert_not_removed("s-1-a", none, TRUE); /* others have */
     g_clear_pointer(&writer, berth_checkpoint_writer_free);
-    assert_false(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
-    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "lost sight");
-    g_clear_error(&error);
+    assert_not_removed("s-1-a", guest, FALSE);
 
     g_subprocess_send_signal(client.process, SIGCONT);
     assert_writes(&client);
-    commit_checkpoint("s-1-c", "s-1");
+    commit_checkpoint("s-1-c", "s-1", guest);
     assert_writes(&client);
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-a", &error));
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, "s-1-c", &error));
+    assert_removed("s-1-a", guest, FALSE);
+    assert_removed("s-1-c", NULL, FALSE);
+    commit_checkpoint("s-1-d", "s-1", guest);
+    assert_writes(&client);
     client_end(&client);
-    await_clients("s-1", 0);
+    await_clients("s-1", 0); /* but the dead one's lock is there */
+    assert_not_removed("s-1-d", guest, FALSE);
+    assert_removed("s-1-d", guest, TRUE);
     assert_true(berth_storage_disk_remove(conformance_storage, "s-1", &error));
     assert_true(berth_storage_image_remove(conformance_storage, "still", &error));
 }
@@ -494,18 +537,18 @@ static void owner_that_has_died_beside_a_guest_is_not_waited_for(void **state)
     g_autoptr(BerthDiskSource) disk =
         berth_storage_disk_create(conformance_storage, "b-1", "beside", 8 * MIB, NULL);
     assert_non_null(disk);
-    Client owner, guest;
+    Client owner, living;
     client_start(&owner, disk);
     assert_writes(&owner);
     client_end(&owner);
     await_clients("b-1", 0);
-    client_start(&guest, disk);
-    await_clients("b-1", 1);
+    client_start(&living, disk);
+    g_auto(GStrv) guest = client_of("b-1");
     g_autoptr(GError) error = NULL;
-    commit_checkpoint("b-1-a", "b-1");
-    assert_writes(&guest);
-    assert_true(berth_storage_checkpoint_remove(conformance_storage, "b-1-a", &error));
-    client_end(&guest);
+    commit_checkpoint("b-1-a", "b-1", guest);
+    assert_writes(&living);
+    assert_removed("b-1-a", guest, FALSE);
+    client_end(&living);
     await_clients("b-1", 0);
     assert_true(berth_storage_disk_remove(conformance_storage, "b-1", &error));
     assert_true(berth_storage_image_remove(conformance_storage, "beside", &error));

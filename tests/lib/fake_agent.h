@@ -149,6 +149,7 @@ guint fake_agent_n_moves(FakeAgent *agent);
 typedef struct {
     const char *error; /* none can be, because of that; NULL = any can */
     guint n_errors;    /* but so many times alone; 0 = always */
+    gboolean passes;   /* it is one that may pass */
     gboolean holds;    /* it takes for ever */
     guint64 memory_bytes, disk_bytes;
 } FakeSaves;

@@ -723,7 +723,9 @@ static void agent_checkpoint_guest(Berth__Agent_Service *service,
     gboolean fails = agent->saves.error &&
                      (agent->saves.n_errors == 0 || agent->n_saves <= agent->saves.n_errors);
     if (!guest || fails) {
-        fail_call(call, guest ? BERTH_ERROR_RESOURCE_EXHAUSTED : BERTH_ERROR_NOT_FOUND,
+        BerthErrorCode code =
+            agent->saves.passes ? BERTH_ERROR_UNAVAILABLE : BERTH_ERROR_RESOURCE_EXHAUSTED;
+        fail_call(call, guest ? code : BERTH_ERROR_NOT_FOUND,
                   guest ? agent->saves.error : "there is no such guest");
         return;
     }

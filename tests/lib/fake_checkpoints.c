@@ -48,10 +48,12 @@ static gboolean check(const char *why, int code, GError **error)
 BerthCheckpointWriter *__wrap_berth_storage_checkpoint_create(BerthStorage *storage,
                                                               const char *checkpoint_id,
                                                               const char *disk_id,
+                                                              const char *const *guest,
                                                               guint64 space_bytes, GError **error);
 BerthCheckpointWriter *__wrap_berth_storage_checkpoint_create(BerthStorage *storage,
                                                               const char *checkpoint_id,
                                                               const char *disk_id,
+                                                              const char *const *guest,
                                                               guint64 space_bytes, GError **error)
 {
     if (!check(fake_checkpoints.create_fails, fake_checkpoints.create_code, error))
@@ -113,8 +115,10 @@ gboolean __wrap_berth_storage_checkpoint_used(BerthStorage *storage, const char 
 
 /* It can be made again. */
 gboolean __wrap_berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                                const char *const *guest, gboolean have_ended,
                                                 GError **error);
 gboolean __wrap_berth_storage_checkpoint_remove(BerthStorage *storage, const char *checkpoint_id,
+                                                const char *const *guest, gboolean have_ended,
                                                 GError **error)
 {
     g_atomic_int_inc(&fake_checkpoints.removed);

@@ -333,6 +333,10 @@ def lose(node, case):
                    (node_of(case.job) != node and not task(show(case.job)).get("booting")), 120)
     finally:
         lab_exec("host", "ip", "link", "set", node, "up")
+    # Its storage client was cut off, too, which its agent learns from what it does with it first: that start fails, and is
+    # tried again.
+    if not nodes()[node].get("admission"):
+        wait_one(submit("--node", node, "--memory", "128M", "--", "true"), timeout=180)
 
 
 def pause_ceph(seconds=FAULT_SECONDS):

@@ -379,6 +379,26 @@ static void config_values_that_cannot_be_used_are_refused(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+static void grace_beyond_what_jobs_may_ask_for_is_warned_of(void **state)
+{
+    BerthDaemonConfig config = {.state = (char *)"file::memory:",
+                                .operators_group = (char *)"",
+                                .certificate = (char *)"/absent.crt",
+                                .key = (char *)"/absent.key",
+                                .ca = (char *)"/absent.crt",
+                                .storage = {.kind = (char *)"dir", .path = (char *)"/"},
+                                .stop_grace_sec = 30,
+                                .stop_grace_max_sec = 30};
+    g_autoptr(GPtrArray) good = berth_daemon_config_warnings(&config);
+    config.stop_grace_sec = 31;
+    g_autoptr(GPtrArray) bad = berth_daemon_config_warnings(&config);
+    assert_int_equal(bad->len, good->len + 1);
+    gboolean is_told = FALSE;
+    for (guint i = 0; i < bad->len; i++)
+        is_told |= strstr(g_ptr_array_index(bad, i), "[guests] stop_grace: 31 s are more") != NULL;
+    assert_true(is_told);
+}
+
 /* --- which task is meant ------------------------------------------------------------------------ */
 
 static void task_is_named_of_an_array_and_of_no_other_job(void **state)
@@ -428,6 +448,7 @@ int main(void)
         cmocka_unit_test(every_option_is_in_the_manual),
         cmocka_unit_test(example_config_is_good_and_shows_defaults),
         cmocka_unit_test(config_values_that_cannot_be_used_are_refused),
+        cmocka_unit_test(grace_beyond_what_jobs_may_ask_for_is_warned_of),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
