@@ -47,7 +47,7 @@ static const BerthColumn columns[] = {
 /* What becomes of a guest, if all stays as it is. */
 typedef enum {
     MOVES,
-    SAVING,      /* at this moment, for whatever reason */
+    SAVING,      /* at this moment, and leaves, for whatever reason */
     SAVED,       /* it may run nowhere else */
     SAVED_LATER, /* when no room has come for it */
     LACKS_ROOM,  /* and cannot be saved */

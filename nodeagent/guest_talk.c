@@ -238,6 +238,12 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
             berth_guest_let_restored_go(guest);
         return;
     }
+    /* One is its own: others, as an agent that died, or berthd at a removal, are gone in half a minute. */
+    if (clients[1] != NULL)
+        find_clients_later(guest);
+    if (guest->storage_clients != NULL &&
+        g_strv_equal((const char *const *)guest->storage_clients, (const char *const *)clients))
+        return;
     g_strfreev(guest->storage_clients);
     guest->storage_clients = g_steal_pointer(&clients);
     guest->clients_serial = guest->serial + 1;

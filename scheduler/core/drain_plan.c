@@ -168,9 +168,10 @@ static BerthCoreDrainStep step_of(Taken *taken, const CoreGuest *guest)
             !is_over && !is_being_saved_away(guest) && core_move_could_migrate(core, guest) &&
             (is_on_its_way(guest) || may_be_elsewhere(core, guest, taken->with, taken->n_with)),
         .checkpoints = !is_over && core_move_could_checkpoint(core, guest),
-        .is_leaving = is_on_its_way(guest) || is_being_saved_away(guest),
         .limit_usec = limit_usec(core, guest->task),
     };
+    step.is_leaving =
+        (step.moves && is_on_its_way(guest)) || (step.checkpoints && is_being_saved_away(guest));
     step.lacks_room = step.moves && !is_on_its_way(guest) && !take_room(taken, guest);
     if (step.checkpoints && (!step.moves || step.lacks_room))
         step.lacks_space = !take_space(taken, guest);

@@ -30,13 +30,13 @@ BerthDiskUsers *berth_disk_users_new(BerthDaemon *daemon, guint64 job, guint32 t
     const BerthTaskEntry *entry = berth_job_table_find_task(daemon->jobs, job, task);
     g_autoptr(GStrvBuilder) clients = g_strv_builder_new();
     BerthDiskUsers *users = g_new0(BerthDiskUsers, 1);
-    if (!entry)
+    gboolean has_task = berth_core_get_task(daemon->core, job, task, &now);
+    if (!entry || (has_task && now.migrate_to != 0)) /* two may have it, and not both are known */
         return users;
     for (gsize i = 0; i < entry->stored->n_storage_clients; i++)
         g_strv_builder_add(clients, entry->stored->storage_clients[i]);
     users->clients = g_strv_builder_end(clients);
-    users->have_ended =
-        !berth_core_get_task(daemon->core, job, task, &now) || now.phase == BERTH_GUEST_NONE;
+    users->have_ended = !has_task || now.phase == BERTH_GUEST_NONE;
     return users;
 }
 

@@ -20,11 +20,12 @@
 #include "scheduler/daemon/told.h"
 #include "scheduler/daemon/turn_records.h"
 
-#define RETRY_MIN_MSEC     250u
-#define RETRY_MAX_MSEC     8000u
-#define TRIES_AT_LIMIT     3u /* after the first, of a job at its time limit */
-#define PATIENCES_AT_LIMIT 20u
-#define BYTES_PER_MIB      ((guint64)1 << 20)
+#define RETRY_MIN_MSEC       250u
+#define RETRY_MAX_MSEC       8000u
+#define TRIES_AT_LIMIT       3u /* after the first, of a job at its time limit */
+#define PATIENCES_AT_LIMIT   20u
+#define TRY_COUNTED_MAX_USEC ((gint64)30 * G_USEC_PER_SEC)
+#define BYTES_PER_MIB        ((guint64)1 << 20)
 /* Who is frozen to disk only to go on elsewhere does so within that. */
 #define RESTORED_SOON_SEC 10u
 
@@ -38,10 +39,10 @@ typedef struct {
     BerthCheckpoints *checkpoints;
     BerthCoreAction action;
     guint retry_msec;
-    gint64 tried_usec;   /* when the try under way began */
-    gint64 signal_usec;  /* that the command is given in each */
-    gint64 stood_usec;   /* for which the guest may have stood still in those that failed */
-    gint64 refused_usec; /* since then it is waited for what may pass; 0 = for nothing */
+    gint64 tried_usec;  /* when the try under way began */
+    gint64 signal_usec; /* that the command is given in each */
+    gint64 stood_usec;  /* for which the guest may have stood still in those that failed */
+    gint64 waited_usec; /* for what may pass */
     gboolean is_told;
     guint failures; /* that were no reason to wait */
     guint timer;
@@ -358,38 +359,28 @@ static gboolean may_pass(const GError *error)
            g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-/* One that took as long as that was under way: what comes now is another thing to wait for. While storage is known not to answer
+/* As a rule nothing but time helps. A try that took long had begun, and counts in part; while storage is known not to answer
  * nothing is to be had by giving up. */
 static void note_refusal(Saving *saving, gint64 took_usec, const char *why)
 {
-    gint64 patience = patience_usec(saving);
-    if (took_usec >= patience ||
-        berth_storage_link_error(saving->checkpoints->daemon->storage) != NULL)
-        saving->refused_usec = 0;
-    if (saving->refused_usec == 0)
-        saving->refused_usec = g_get_monotonic_time();
-    if (saving->is_told)
-        return;
     g_autofree char *guest = berth_guest_name_format(&saving->action.guest);
-    g_message("%s cannot be checkpointed now; it is tried for %" G_GINT64_FORMAT
-              " s (checkpoint_patience): %s",
-              guest, patience / G_USEC_PER_SEC, why);
+    if (berth_storage_link_error(saving->checkpoints->daemon->storage) == NULL)
+        saving->waited_usec +=
+            MIN(took_usec, TRY_COUNTED_MAX_USEC) + (gint64)saving->retry_msec * 1000;
+    if (!saving->is_told)
+        g_message("%s cannot be checkpointed now; it is tried for %" G_GINT64_FORMAT
+                  " s (checkpoint_patience): %s",
+                  guest, patience_usec(saving) / G_USEC_PER_SEC, why);
     saving->is_told = TRUE;
 }
 
-static gboolean has_patience(const Saving *saving)
-{
-    return g_get_monotonic_time() - saving->refused_usec < patience_usec(saving);
-}
-
-/* A try has failed. For so long the guest may have stood still: not while its command was given time for a signal. */
-static void count_try(Saving *saving, const GError *error)
+/* For so long the guest may have stood still: not while its command was given time for a signal. */
+static gint64 count_try(Saving *saving)
 {
     gint64 took_usec =
         berth_engine_now_usec(saving->checkpoints->daemon->engine) - saving->tried_usec;
     saving->stood_usec += MAX(took_usec - saving->signal_usec, 0);
-    if (may_pass(error))
-        note_refusal(saving, took_usec, error->message);
+    return MAX(took_usec, 0);
 }
 
 static void tell_failure(Saving *saving, const char *why)
@@ -497,6 +488,18 @@ static gboolean is_worth_another_try(Saving *saving, const GError *error)
            saving->failures++ < TRIES_AT_LIMIT;
 }
 
+static void on_refused(Saving *saving, const GError *error)
+{
+    gint64 took_usec = count_try(saving);
+    if (may_pass(error))
+        note_refusal(saving, took_usec, error->message);
+    if ((may_pass(error) && saving->waited_usec < patience_usec(saving)) ||
+        is_worth_another_try(saving, error))
+        ask_later(saving);
+    else
+        tell_failure(saving, error->message);
+}
+
 static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
 {
     g_autoptr(Call) call = user_data;
@@ -506,16 +509,12 @@ static void on_answer(GObject *source, GAsyncResult *result, gpointer user_data)
     if (g_cancellable_is_cancelled(call->cancellable))
         return;
     Saving *saving = call->saving;
-    if (error)
-        count_try(saving, error);
     if (!is_open(saving, &guest))
         forget(saving);
     else if (reply)
         tell_done(saving, (const Berth__CheckpointGuestReply *)(const void *)reply);
-    else if ((may_pass(error) && has_patience(saving)) || is_worth_another_try(saving, error))
-        ask_later(saving);
     else
-        tell_failure(saving, error->message);
+        on_refused(saving, error);
 }
 
 /* It takes as long as it takes. Where its node is away the core asks again when that is back. */

@@ -96,6 +96,7 @@ char *__wrap_berth_storage_client_address(BerthStorage *storage);
 
 static gint storage_is_down;    /* atomic: workers look at it */
 static const char *disk_client; /* set while no worker runs */
+static const char *passer;      /* likewise */
 static gint n_asked;            /* atomic */
 
 void agent_fixture_set_storage_down(gboolean is_down)
@@ -121,12 +122,20 @@ gboolean __wrap_berth_storage_log_write(BerthStorage *storage, const char *log_i
 void agent_fixture_set_disk_client(const char *address)
 {
     disk_client = address;
+    passer = NULL;
     g_atomic_int_set(&n_asked, 0);
+}
+
+void agent_fixture_set_disk_client_and_passer(const char *address, const char *passer_address)
+{
+    agent_fixture_set_disk_client(address);
+    passer = passer_address;
 }
 
 char **__wrap_berth_storage_disk_clients(BerthStorage *storage, const char *disk_id, GError **error)
 {
     const char *const addresses[] = {disk_client, NULL};
+    const char *const with_passer[] = {disk_client, passer, NULL};
     const char *const nobody[] = {NULL};
     if (!check_is_up(error))
         return NULL;
@@ -135,7 +144,10 @@ char **__wrap_berth_storage_disk_clients(BerthStorage *storage, const char *disk
     gint before = g_atomic_int_add(&n_asked, 1);
     if (before == 0)
         g_set_error_literal(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE, "storage is slow");
-    return before == 0 ? NULL : g_strdupv((char **)(before == 1 ? nobody : addresses));
+    return before == 0 ? NULL
+                       : g_strdupv((char **)(before == 1   ? nobody
+                                             : before == 2 ? with_passer
+                                                           : addresses));
 }
 
 char *__wrap_berth_storage_client_address(BerthStorage *storage)

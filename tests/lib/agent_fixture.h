@@ -46,5 +46,7 @@ void agent_fixture_set_storage_down(gboolean is_down);
  * answer when it is asked for it first, and the disk is not open the second time. NULL: it knows none,
  * as a directory. The same programs only. Before the agent comes up. */
 void agent_fixture_set_disk_client(const char *address);
+/* Likewise, but the third time it is open at PASSER_ADDRESS, too. */
+void agent_fixture_set_disk_client_and_passer(const char *address, const char *passer_address);
 /* Runs the loop for so long. */
 void agent_fixture_pass(guint msec);

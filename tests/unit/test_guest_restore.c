@@ -227,6 +227,23 @@ static void guest_that_is_released_does_not_go_on(void **state)
     agent_fixture_set_disk_client(NULL);
 }
 
+/* As berthd has, while it removes a checkpoint. */
+static void who_has_its_disk_open_for_a_moment_is_not_its_client_for_long(void **state)
+{
+    AgentFixture *fixture = *state;
+    agent_fixture_set_disk_client_and_passer("10.0.0.1:0/7", "10.0.0.2:0/8");
+    agent_fixture_add_guest(fixture);
+    agent_fixture_start(fixture);
+    BerthGuest *guest = agent_fixture_guest(fixture);
+    run_until(guest->storage_clients != NULL);
+    assert_int_equal(g_strv_length(guest->storage_clients), 2);
+    guint64 serial = guest->clients_serial;
+    run_until(g_strv_length(guest->storage_clients) == 1);
+    assert_string_equal(guest->storage_clients[0], "10.0.0.1:0/7");
+    assert_true(guest->clients_serial > serial); /* it is told */
+    agent_fixture_set_disk_client(NULL);
+}
+
 /* libvirtd that is away for a moment costs no guest. */
 static void guest_that_cannot_go_on_at_once_is_tried_again(void **state)
 {
@@ -453,6 +470,7 @@ int main(void)
         TEST(guest_that_stands_still_is_told_again),
         TEST(stray_does_not_go_on),
         TEST(guest_that_is_released_does_not_go_on),
+        TEST(who_has_its_disk_open_for_a_moment_is_not_its_client_for_long),
         TEST(guest_that_cannot_go_on_at_once_is_tried_again),
         TEST(guest_that_stands_still_is_not_saved_or_moved),
         TEST(guest_that_stands_still_has_no_deadline),
