@@ -71,7 +71,7 @@ void berth_guest_unref(BerthGuest *guest)
     g_clear_error(&guest->resize_error);
     g_clear_error(&guest->stay_error);
     g_object_unref(guest->cancellable);
-    g_strfreev(guest->storage_clients);
+    berth_seen_clients_clear(&guest->clients);
     g_free(guest->name);
     g_free(guest->channel_path);
     g_free(guest->console_path);
@@ -658,7 +658,7 @@ void berth_guest_set_reported(BerthGuest *guest, guint64 serial)
 
 void berth_guest_set_kept(BerthGuest *guest, guint64 serial)
 {
-    if (guest->storage_clients != NULL && serial >= guest->clients_serial)
+    if (guest->clients.known != NULL && serial >= guest->clients_serial)
         berth_guest_let_restored_go(guest);
 }
 

@@ -95,7 +95,7 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
 {
     g_autoptr(BerthGuestRef) guest = data;
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) clients = berth_guest_find_clients_finish(result, &error);
+    g_auto(GStrv) clients = berth_guest_find_clients_finish(guest, result, &error);
     if (guest->is_closed)
         return;
     if (clients != NULL && clients[0] == NULL &&
@@ -109,8 +109,9 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
         answer_all(guest, error);
         return;
     }
-    g_strfreev(guest->storage_clients);
-    guest->storage_clients = g_steal_pointer(&clients);
+    if (clients != NULL)
+        berth_seen_clients_note(&guest->clients, (const char *const *)clients,
+                                g_get_monotonic_time());
     if (guest->is_to_wait)
         answer_all(guest, NULL);
     else
@@ -135,7 +136,7 @@ static void on_found(GObject *source, GAsyncResult *result, gpointer data)
     }
     g_message("%s has come from another node", guest->name);
     berth_guest_adopt(guest, domain);
-    g_clear_pointer(&guest->storage_clients, g_strfreev);
+    berth_seen_clients_clear(&guest->clients);
     guest->is_frozen = guest->freeze_wanted = TRUE; /* whatever libvirt calls how it has come */
     berth_guest_find_clients(guest, on_clients_found);
 }
@@ -153,8 +154,7 @@ void berth_guest_take(BerthGuest *guest, gboolean frozen, gboolean waits,
     if (guest->phase == BERTH_PHASE_ARRIVING) {
         berth_hypervisor_find_async(guest->context->hypervisor, guest->name, on_found,
                                     berth_guest_ref(guest));
-    } else if (berth_guest_has_domain(guest) && guest->is_frozen &&
-               guest->storage_clients == NULL) {
+    } else if (berth_guest_has_domain(guest) && guest->is_frozen && guest->clients.known == NULL) {
         /* For want of them it may not have been let go before. */
         berth_guest_find_clients(guest, on_clients_found);
     } else if (berth_guest_has_domain(guest) && guest->is_to_wait) {

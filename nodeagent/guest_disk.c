@@ -99,9 +99,14 @@ void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback)
                            berth_guest_ref(guest));
 }
 
-char **berth_guest_find_clients_finish(GAsyncResult *result, GError **error)
+char **berth_guest_find_clients_finish(BerthGuest *guest, GAsyncResult *result, GError **error)
 {
-    return berth_work_finish(result, error);
+    g_auto(GStrv) all = berth_work_finish(result, error);
+    const char *own = berth_storage_lane_client_address(guest->context->lane);
+    g_auto(GStrv) ours = g_strsplit(own, " ", -1);
+    return all == NULL
+               ? NULL
+               : berth_seen_clients_but((const char *const *)all, (const char *const *)ours);
 }
 
 static gpointer check_storage(BerthStorage *storage, gconstpointer disk_id, GError **error)

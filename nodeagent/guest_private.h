@@ -8,6 +8,7 @@
 #include "nodeagent/guest.h"
 #include "nodeagent/guest_channel.h"
 #include "nodeagent/rates.h"
+#include "nodeagent/seen_clients.h"
 
 typedef void (*BerthGuestThen)(BerthGuest *guest);
 typedef struct BerthGuestCheckpoint BerthGuestCheckpoint;
@@ -165,7 +166,7 @@ struct BerthGuest {
     Berth__Reason reason;
     char *reason_text;
     char *console_tail;
-    char **storage_clients;
+    BerthSeenClients clients;
     guint64 clients_serial; /* the change that told of them */
     Berth__Usage usage;
 };
@@ -294,7 +295,8 @@ void berth_guest_remove_disk(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_remove_disk_finish(GAsyncResult *result, GError **error);
 /* Who has the disk open; to be reported while the guest is well. */
 void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback);
-char **berth_guest_find_clients_finish(GAsyncResult *result, GError **error);
+/* But for the agent's own. */
+char **berth_guest_find_clients_finish(BerthGuest *guest, GAsyncResult *result, GError **error);
 /* Does storage, and the disk in it, answer now? */
 void berth_guest_check_storage(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_check_storage_finish(GAsyncResult *result, GError **error);

@@ -87,7 +87,7 @@ static BerthGuestPhaseOnNode lasting_phase(const BerthGuest *guest)
 
 char **berth_guest_storage_clients(const BerthGuest *guest)
 {
-    return guest->storage_clients;
+    return guest->clients.known;
 }
 
 guint64 berth_guest_durable(const BerthGuest *guest, guint stream)
@@ -120,9 +120,9 @@ Berth__GuestStatus *berth_guest_status(const BerthGuest *guest)
     status.start_usec = guest->start_usec;
     status.usage = &usage;
     status.held_back_usec = (guint64)guest->held_usec;
-    status.storage_clients = guest->storage_clients;
+    status.storage_clients = guest->clients.known;
     status.n_storage_clients =
-        guest->storage_clients == NULL ? 0 : g_strv_length(guest->storage_clients);
+        guest->clients.known == NULL ? 0 : g_strv_length(guest->clients.known);
     status.stdout_bytes = berth_guest_durable(guest, BERTH_STDOUT);
     status.stderr_bytes = berth_guest_durable(guest, BERTH_STDERR);
     if (status.phase == BERTH__GUEST_STATUS__PHASE__ENDED) {

@@ -20,6 +20,7 @@
 #define AFTER_KILL_MAX_BYTES (3u << 20)
 #define NOT_KNOWN            G_MAXUINT64
 #define LOOK_AGAIN_MSEC      2000u
+#define LOOK_OFTEN_MSEC      5000u
 
 /* --- news from the channel ------------------------------------------------------------------ */
 
@@ -216,41 +217,52 @@ static void on_clients_due(gpointer data)
     find_clients(guest);
 }
 
+/* Each look asks Ceph for hundreds of objects (storage/rbd_watchers.c). */
+static guint next_look_msec(BerthGuest *guest)
+{
+    guint next = berth_backoff_next_msec(&guest->clients_retry, g_random_double());
+    char **known = guest->clients.known;
+    if (known == NULL || known[0] == NULL)
+        return next;
+    return known[1] == NULL ? BERTH_SEEN_CLIENTS_STEADY_USEC / 1000 : MIN(next, LOOK_OFTEN_MSEC);
+}
+
 static void find_clients_later(BerthGuest *guest)
 {
-    guest->clients_source = g_timeout_add_once(
-        berth_backoff_next_msec(&guest->clients_retry, g_random_double()), on_clients_due, guest);
+    guest->clients_source = g_timeout_add_once(next_look_msec(guest), on_clients_due, guest);
+}
+
+static void note_clients(BerthGuest *guest, char **clients)
+{
+    if (berth_seen_clients_note(&guest->clients, (const char *const *)clients,
+                                g_get_monotonic_time())) {
+        guest->clients_serial = guest->serial + 1;
+        berth_guest_touch(guest);
+    }
+    if (!berth_seen_clients_are_settled(&guest->clients))
+        find_clients_later(guest);
 }
 
 static void on_clients_found(GObject *source, GAsyncResult *result, gpointer data)
 {
     g_autoptr(BerthGuestRef) guest = data;
     g_autoptr(GError) error = NULL;
-    g_auto(GStrv) clients = berth_guest_find_clients_finish(result, &error);
+    g_auto(GStrv) clients = berth_guest_find_clients_finish(guest, result, &error);
     if (guest->is_closed || guest->phase > BERTH_PHASE_ENDED)
         return;
-    if (clients == NULL || clients[0] == NULL) {
-        g_debug("%s: no client of its disk yet%s%s", guest->name, error != NULL ? ": " : "",
-                error != NULL ? error->message : "");
-        if (clients == NULL || berth_storage_lane_names_clients(guest->context->lane))
-            find_clients_later(guest);
-        else
-            berth_guest_let_restored_go(guest);
+    if (clients != NULL && clients[0] != NULL) {
+        note_clients(guest, clients);
         return;
     }
-    /* One is its own: others, as an agent that died, or berthd at a removal, are gone in half a minute. */
-    if (clients[1] != NULL)
+    g_debug("%s: no client of its disk is seen%s%s", guest->name, error != NULL ? ": " : "",
+            error != NULL ? error->message : "");
+    if (clients == NULL || berth_storage_lane_names_clients(guest->context->lane))
         find_clients_later(guest);
-    if (guest->storage_clients != NULL &&
-        g_strv_equal((const char *const *)guest->storage_clients, (const char *const *)clients))
-        return;
-    g_strfreev(guest->storage_clients);
-    guest->storage_clients = g_steal_pointer(&clients);
-    guest->clients_serial = guest->serial + 1;
-    berth_guest_touch(guest);
+    else
+        berth_guest_let_restored_go(guest);
 }
 
-/* Asks until there is one: without it, a fence would have to guess. */
+/* Asks until one is left: without it, a fence would have to guess. */
 static void find_clients(BerthGuest *guest)
 {
     berth_guest_find_clients(guest, on_clients_found);

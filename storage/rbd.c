@@ -34,9 +34,8 @@ static char *advice_of(const BerthRbdStorage *self, int result)
         return g_strdup_printf("no answer within %u s: see `ceph -s -c %s -n client.%s`",
                                self->op_timeout_sec, self->ceph_conf, self->user);
     case ESHUTDOWN:
-        return g_strdup(
-            "this client was cut off (see `ceph osd blocklist ls`): berth-node connects "
-            "anew by itself, berthd must be restarted");
+        return g_strdup("this client was cut off (see `ceph osd blocklist ls`); berth-node and "
+                        "berthd connect anew by themselves");
     case EPERM:
     case EACCES:
         return g_strdup_printf("client.%s lacks the right: it needs mon 'profile rbd' and osd "

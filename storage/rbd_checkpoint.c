@@ -38,9 +38,9 @@ void berth_rbd_set_unseen(GError **error, BerthErrorCode code, const char *verb,
                           const char *checkpoint_id)
 {
     g_set_error(error, BERTH_ERROR, code,
-                "cannot %s checkpoint %s now: Ceph has lost sight of the guest that has the disk "
-                "open, as one of "
-                "them stood still for 30 s, or the guest has died; it is tried again",
+                "cannot %s checkpoint %s now: Ceph has lost sight of who has the lock of the disk, "
+                "the guest as a rule, as one of them stood still for 30 s, or it has died; it is "
+                "tried again",
                 verb, checkpoint_id);
 }
 

@@ -124,8 +124,20 @@ typedef struct {
     gboolean have_ended;
 } BerthRbdGuest;
 
-/* Waits until no client of GUEST would be cut off from the disk IMAGE by who needs its lock. For PATIENCE_USEC at most: -EAGAIN.
- * Result below 0: failed. */
+/* Of an image's exclusive lock. */
+typedef struct {
+    const char *address; /* as of a watcher */
+    guint64 watch;       /* the cookie of the watch that it had when it took the lock */
+} BerthRbdOwner;
+
+/* Pure. Can the lock of a disk that WATCHERS have open be asked of OWNER, or taken from it without harm? Harmless is that of one
+ * that has ended, and, beside a guest that watches, that of a stranger: an agent, or berthd, that took the lock for a snapshot and
+ * has died (one that only stood still is cut off, and connects anew). OWN is the address of who asks: nobody's guest, even if
+ * it was there when these were looked for. */
+gboolean berth_rbd_can_see(const rbd_image_watcher_t *watchers, gsize n, const BerthRbdOwner *owner,
+                           const char *own, const BerthRbdGuest *guest);
+/* Waits until who has the lock of the disk IMAGE can give it, or loses nothing when it is taken (berth_rbd_can_see()). For
+ * PATIENCE_USEC at most: -EAGAIN. Result below 0: failed. */
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
                           gint64 patience_usec);
 

@@ -138,35 +138,32 @@ static gboolean is_among(const BerthRbdGuest *guest, const char *address)
     return guest->clients != NULL && g_strv_contains(guest->clients, address);
 }
 
-/* Whether the owner of the lock, at ADDRESS with the watch COOKIE, can see what is done, or is none that would lose by it: one that
- * has ended, or, beside a guest that watches, an agent that took the lock for a snapshot and died. OWN is nobody's guest, even if it
- * was there when these were looked for. */
-static gboolean can_see(const Watchers *watchers, const char *address, guint64 cookie,
-                        const char *own, const BerthRbdGuest *guest)
+gboolean berth_rbd_can_see(const rbd_image_watcher_t *watchers, gsize n, const BerthRbdOwner *owner,
+                           const char *own, const BerthRbdGuest *guest)
 {
     gboolean owner_watches = FALSE, guest_watches = FALSE;
-    for (size_t i = 0; i < watchers->n; i++) {
-        const rbd_image_watcher_t *watcher = &watchers->all[i];
-        gboolean is_owner = g_str_equal(watcher->addr, address);
-        if (is_owner && watcher->cookie == cookie)
+    for (gsize i = 0; i < n; i++) {
+        gboolean is_owner = g_str_equal(watchers[i].addr, owner->address);
+        if (is_owner && watchers[i].cookie == owner->watch)
             return TRUE;
         owner_watches |= is_owner;
-        guest_watches |= is_among(guest, watcher->addr) && !g_str_equal(watcher->addr, own);
+        guest_watches |= is_among(guest, watchers[i].addr) && !g_str_equal(watchers[i].addr, own);
     }
     if (owner_watches)
         return FALSE;
-    return is_among(guest, address) ? guest->have_ended : !guest->have_ended && guest_watches;
+    return is_among(guest, owner->address) ? guest->have_ended
+                                           : !guest->have_ended && guest_watches;
 }
 
-static int look_for_owner(BerthRbdStorage *self, rbd_image_t image, const char *address,
-                          guint64 cookie, const BerthRbdGuest *guest, gboolean *out_can)
+static int look_for_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdOwner *owner,
+                          const BerthRbdGuest *guest, gboolean *out_can)
 {
     Watchers watchers;
     g_autofree char *own = berth_storage_client_address(&self->base);
     int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
-    *out_can = can_see(&watchers, address, cookie, own, guest);
+    *out_can = berth_rbd_can_see(watchers.all, watchers.n, owner, own, guest);
     watchers_clear(&watchers);
     return 0;
 }
@@ -197,11 +194,12 @@ static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *h
                            &client_bytes, cookie, &cookie_bytes, address, &address_bytes);
     if (lockers < 0)
         return (int)lockers;
-    guint64 watch = 0;
+    BerthRbdOwner owner = {without_kind(address), 0};
     if (lockers == 0 || !g_str_has_prefix(cookie, LOCK_PREFIX) ||
-        !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &watch, NULL))
+        !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &owner.watch,
+                                    NULL))
         return 0;
-    return look_for_owner(self, image, without_kind(address), watch, guest, out_can);
+    return look_for_owner(self, image, &owner, guest, out_can);
 }
 
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,

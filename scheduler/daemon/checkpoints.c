@@ -39,10 +39,13 @@ typedef struct {
     BerthCheckpoints *checkpoints;
     BerthCoreAction action;
     guint retry_msec;
+    gint64
+        begun_usec; /* when this berthd asked for it, of an agent that has not been restarted since */
     gint64 tried_usec;  /* when the try under way began */
     gint64 signal_usec; /* that the command is given in each */
     gint64 stood_usec;  /* for which the guest may have stood still in those that failed */
     gint64 waited_usec; /* for what may pass */
+    gint64 pause_usec;  /* until the next try, for that */
     gboolean is_told;
     guint failures; /* that were no reason to wait */
     guint timer;
@@ -359,28 +362,34 @@ static gboolean may_pass(const GError *error)
            g_error_matches(error, BERTH_ERROR, BERTH_ERROR_DEADLINE_EXCEEDED);
 }
 
-/* As a rule nothing but time helps. A try that took long had begun, and counts in part; while storage is known not to answer
- * nothing is to be had by giving up. */
+/* Nothing is to be had by giving up while storage is known not to answer. */
+static void count_wait(Saving *saving, gint64 usec)
+{
+    if (berth_storage_link_error(saving->checkpoints->daemon->storage) == NULL)
+        saving->waited_usec += usec;
+}
+
+/* As a rule nothing but time helps. A try that took long had begun, and counts in part. */
 static void note_refusal(Saving *saving, gint64 took_usec, const char *why)
 {
+    count_wait(saving, MIN(took_usec, TRY_COUNTED_MAX_USEC));
+    saving->pause_usec = (gint64)saving->retry_msec * 1000;
+    if (saving->is_told)
+        return;
     g_autofree char *guest = berth_guest_name_format(&saving->action.guest);
-    if (berth_storage_link_error(saving->checkpoints->daemon->storage) == NULL)
-        saving->waited_usec +=
-            MIN(took_usec, TRY_COUNTED_MAX_USEC) + (gint64)saving->retry_msec * 1000;
-    if (!saving->is_told)
-        g_message("%s cannot be checkpointed now; it is tried for %" G_GINT64_FORMAT
-                  " s (checkpoint_patience): %s",
-                  guest, patience_usec(saving) / G_USEC_PER_SEC, why);
+    g_message("%s cannot be checkpointed now; it is tried for %" G_GINT64_FORMAT
+              " s (checkpoint_patience): %s",
+              guest, patience_usec(saving) / G_USEC_PER_SEC, why);
     saving->is_told = TRUE;
 }
 
-/* For so long the guest may have stood still: not while its command was given time for a signal. */
+/* For so long the guest may have stood still: not while its command was given time for a signal. Returns how long berthd has
+ * waited for this try. */
 static gint64 count_try(Saving *saving)
 {
-    gint64 took_usec =
-        berth_engine_now_usec(saving->checkpoints->daemon->engine) - saving->tried_usec;
-    saving->stood_usec += MAX(took_usec - saving->signal_usec, 0);
-    return MAX(took_usec, 0);
+    gint64 now_usec = berth_engine_now_usec(saving->checkpoints->daemon->engine);
+    saving->stood_usec += MAX(now_usec - saving->tried_usec - saving->signal_usec, 0);
+    return MAX(now_usec - MAX(saving->tried_usec, saving->begun_usec), 0);
 }
 
 static void tell_failure(Saving *saving, const char *why)
@@ -437,6 +446,8 @@ static void tell_done(Saving *saving, const Berth__CheckpointGuestReply *reply)
     add_taken(daemon, turn, entry, &what, reply, !action->stops);
     log_done(turn, &action->guest, newest(entry->stored->task), pause);
     guint64 paused_usec = action->stops ? reply->still_usec : reply->pause_usec;
+    if (paused_usec != 0)
+        paused_usec += (guint64)saving->stood_usec;
     tell(saving, turn, (gint64)MIN(paused_usec, (guint64)G_MAXINT64), NULL);
 }
 
@@ -465,6 +476,8 @@ static void on_retry(gpointer user_data)
 {
     Saving *saving = user_data;
     saving->timer = 0;
+    count_wait(saving, saving->pause_usec);
+    saving->pause_usec = 0;
     saving->tried_usec = berth_engine_now_usec(saving->checkpoints->daemon->engine);
     ask(saving);
 }
@@ -567,6 +580,7 @@ void berth_checkpoints_begin(BerthCheckpoints *checkpoints, const BerthCoreActio
     saving->checkpoints = checkpoints;
     saving->action = *action;
     saving->retry_msec = RETRY_MIN_MSEC;
+    saving->begun_usec = berth_engine_now_usec(checkpoints->daemon->engine);
     saving->tried_usec = asked_usec(saving);
     saving->cancellable = g_cancellable_new();
     g_hash_table_replace(checkpoints->by_guest, &saving->action.guest, saving);

@@ -4,7 +4,7 @@
  *
  * Invariants: storage is touched on workers only; nothing is written there by opening and checking before
  * the guard has said that it may be used; one attempt or check runs at a time; work has the
- * handle of the moment at which it was dispatched. One that is worn is replaced when the next check is
+ * handle of the moment at which it was dispatched. One that is worn, or was cut off, is replaced when the next check is
  * due, and closed when a check finds that nobody uses it any more; until then its client is ours. */
 #include "config.h"
 
@@ -345,8 +345,11 @@ static gpointer check_storage(gconstpointer input, GCancellable *cancellable, GE
 static void use_storage(BerthStorageLink *link, BerthStorage *storage)
 {
     if (link->storage) {
-        g_message("storage was opened anew, as an operation that ran out of time may have left "
-                  "something open");
+        g_message("storage was opened anew, as %s",
+                  berth_storage_is_fenced(link->storage)
+                      ? "berthd was cut off from it: one that stood still for 30 s is taken for "
+                        "dead by who waits for it"
+                      : "an operation that ran out of time may have left something open");
         link->replaced_usec = g_get_monotonic_time();
         g_ptr_array_add(link->replaced, link->storage);
     }
@@ -355,7 +358,7 @@ static void use_storage(BerthStorageLink *link, BerthStorage *storage)
 
 static gboolean is_to_be_replaced(BerthStorageLink *link)
 {
-    return berth_storage_is_worn(link->storage) &&
+    return (berth_storage_is_worn(link->storage) || berth_storage_is_fenced(link->storage)) &&
            (link->replaced_usec == 0 ||
             g_get_monotonic_time() - link->replaced_usec >= REPLACE_EVERY_USEC);
 }

@@ -103,10 +103,42 @@ static void link_whose_own_watch_keeps_a_disk_is_opened_anew(void **state)
     berth_storage_link_free(link);
 }
 
+static gpointer write_log(BerthStorage *storage, gconstpointer log_id, GError **error)
+{
+    berth_storage_log_write(storage, log_id, 0, "l", 1, error);
+    return NULL;
+}
+
+/* By who took it for dead: its host had stood still. */
+static void link_that_was_cut_off_is_opened_anew(void **state)
+{
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(BerthWorkers) workers = berth_workers_new();
+    BerthStorageLink *link = berth_storage_link_new(&config, workers, 1);
+    g_autoptr(GError) error = NULL;
+    berth_storage_link_start(link, on_changed, NULL);
+    g_autofree char *before = run(link, note_address, NULL, &error);
+    assert_no_error(error);
+    const char *const addresses[] = {before, NULL};
+    assert_true(berth_storage_fence(conformance_storage, addresses, &error));
+    run(link, write_log, (gpointer) "cut", &error);
+    assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "cut off");
+    g_clear_error(&error);
+    run_until(uses_another(link, before));
+    run_until(!berth_storage_link_error(link));
+    run(link, write_log, (gpointer) "cut", &error);
+    assert_no_error(error);
+    assert_true(berth_storage_log_remove(conformance_storage, "cut", NULL));
+    berth_storage_link_stop(link);
+    assert_true(berth_workers_drain(workers, 60000));
+    berth_storage_link_free(link);
+}
+
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(link_whose_own_watch_keeps_a_disk_is_opened_anew),
+        cmocka_unit_test(link_that_was_cut_off_is_opened_anew),
     };
     return cluster_run("link", tests, G_N_ELEMENTS(tests));
 }

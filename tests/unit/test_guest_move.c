@@ -840,10 +840,10 @@ static void guest_without_a_client_of_its_disk_does_not_go_on(void **state)
     bring(fixture, guest, FALSE);
     /* The first question, to which there is no answer, is asked as it is adopted; the second is answered with nobody. */
     assert_int_equal(take(fixture, FALSE), BERTH_ERROR_UNAVAILABLE);
-    assert_null(guest->storage_clients);
+    assert_null(guest->clients.known);
     assert_int_equal(fixture->hypervisor->resumes, 0);
     assert_int_equal(take(fixture, FALSE), 0);
-    assert_int_equal(g_strv_length(guest->storage_clients), 1);
+    assert_int_equal(g_strv_length(guest->clients.known), 1);
     assert_int_equal(fixture->hypervisor->resumes, 1);
     agent_fixture_set_disk_client(NULL);
 }
