@@ -20,7 +20,6 @@
 #define AFTER_KILL_MAX_BYTES (3u << 20)
 #define NOT_KNOWN            G_MAXUINT64
 #define LOOK_AGAIN_MSEC      2000u
-#define LOOK_OFTEN_MSEC      5000u
 
 /* --- news from the channel ------------------------------------------------------------------ */
 
@@ -217,14 +216,13 @@ static void on_clients_due(gpointer data)
     find_clients(guest);
 }
 
-/* Each look asks Ceph for hundreds of objects (storage/rbd_watchers.c). */
+/* Each look asks Ceph for hundreds of objects (storage/rbd_watchers.c), and where somebody is known it is not pressing. */
 static guint next_look_msec(BerthGuest *guest)
 {
-    guint next = berth_backoff_next_msec(&guest->clients_retry, g_random_double());
     char **known = guest->clients.known;
     if (known == NULL || known[0] == NULL)
-        return next;
-    return known[1] == NULL ? BERTH_SEEN_CLIENTS_STEADY_USEC / 1000 : MIN(next, LOOK_OFTEN_MSEC);
+        return berth_backoff_next_msec(&guest->clients_retry, g_random_double());
+    return BERTH_SEEN_CLIENTS_STEADY_USEC / 1000;
 }
 
 static void find_clients_later(BerthGuest *guest)
