@@ -275,7 +275,7 @@ static void assert_running(Place *place, const Answer *answer)
     if (answer->error != NULL)
         fail_msg("%s", answer->error->message);
     if (guest->stands_restored) {
-        run_until(guest->storage_clients != NULL);
+        run_until(guest->clients.known != NULL);
         assert_true(guest->is_frozen);
         berth_guest_set_kept(guest, guest->clients_serial);
     }
