@@ -18,6 +18,8 @@
 
 /* A libvirt that takes longer to say what an ended guest has used is not waited for. */
 #define END_STATS_MSEC 1000u
+/* Who a guest is was seen for long: a look in half an hour costs storage next to nothing. */
+#define CLIENTS_PACE_MAX_MSEC (30u * 60 * 1000)
 
 /* --- life ----------------------------------------------------------------------------------- */
 
@@ -34,6 +36,8 @@ BerthGuest *berth_guest_new(const BerthGuestContext *context, const BerthGuestId
     guest->cancellable = g_cancellable_new();
     guest->retry = (BerthBackoff){.min_msec = 500, .max_msec = 10000};
     guest->clients_retry = (BerthBackoff){.min_msec = 500, .max_msec = 30000};
+    guest->clients_pace = (BerthBackoff){.min_msec = BERTH_SEEN_CLIENTS_STEADY_USEC / 1000,
+                                         .max_msec = CLIENTS_PACE_MAX_MSEC};
     guest->start_answers = berth_guest_answers_new();
     guest->release_answers = berth_guest_answers_new();
     guest->freeze_answers = berth_guest_answers_new();

@@ -110,8 +110,7 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
         return;
     }
     if (clients != NULL)
-        berth_seen_clients_note(&guest->clients, (const char *const *)clients,
-                                g_get_monotonic_time());
+        berth_guest_note_clients(guest, clients);
     if (guest->is_to_wait)
         answer_all(guest, NULL);
     else

@@ -310,7 +310,9 @@ static void begin(Checkpoint *checkpoint)
         .checkpoint_id = checkpoint->checkpoint_id,
         .disk_id = checkpoint->disk_id,
         .log_id = guest->log_id,
-        .guest = (const char *const *)guest->clients.known,
+        .guest = berth_seen_clients_are_settled(&guest->clients)
+                     ? (const char *const *)guest->clients.known
+                     : NULL, /* it may be another who was seen */
         .space_bytes = checkpoint->space_bytes,
         .has_run =
             checkpoint->stops && !guest->is_frozen, /* what it has done since is to be in it */

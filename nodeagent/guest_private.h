@@ -52,10 +52,11 @@ struct BerthGuest {
     BerthDiskSource *disk;
     guint retry_source;
     BerthBackoff retry;
-    guint clients_source; /* its disk's clients are to be asked for again */
-    BerthBackoff clients_retry;
-    GArray *start_answers;   /* Answer */
-    GArray *release_answers; /* Answer */
+    guint clients_source;       /* its disk's clients are to be asked for again */
+    BerthBackoff clients_retry; /* nobody is known */
+    BerthBackoff clients_pace;  /* what is known does not change */
+    GArray *start_answers;      /* Answer */
+    GArray *release_answers;    /* Answer */
     GError *start_error;
     BerthFault start_fault;
 
@@ -295,6 +296,8 @@ void berth_guest_remove_disk(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_remove_disk_finish(GAsyncResult *result, GError **error);
 /* Who has the disk open; to be reported while the guest is well. */
 void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback);
+/* CLIENTS have its disk open. */
+void berth_guest_note_clients(BerthGuest *guest, char **clients);
 /* But for the agent's own. */
 char **berth_guest_find_clients_finish(BerthGuest *guest, GAsyncResult *result, GError **error);
 /* Does storage, and the disk in it, answer now? */

@@ -222,6 +222,9 @@ static guint next_look_msec(BerthGuest *guest)
     char **known = guest->clients.known;
     if (known == NULL || known[0] == NULL)
         return berth_backoff_next_msec(&guest->clients_retry, g_random_double());
+    if (guest->clients.is_steady)
+        return berth_backoff_next_msec(&guest->clients_pace, g_random_double());
+    berth_backoff_reset(&guest->clients_pace);
     return BERTH_SEEN_CLIENTS_STEADY_USEC / 1000;
 }
 
@@ -230,15 +233,13 @@ static void find_clients_later(BerthGuest *guest)
     guest->clients_source = g_timeout_add_once(next_look_msec(guest), on_clients_due, guest);
 }
 
-static void note_clients(BerthGuest *guest, char **clients)
+void berth_guest_note_clients(BerthGuest *guest, char **clients)
 {
-    if (berth_seen_clients_note(&guest->clients, (const char *const *)clients,
-                                g_get_monotonic_time())) {
-        guest->clients_serial = guest->serial + 1;
-        berth_guest_touch(guest);
-    }
-    if (!berth_seen_clients_are_settled(&guest->clients))
-        find_clients_later(guest);
+    if (!berth_seen_clients_note(&guest->clients, (const char *const *)clients,
+                                 g_get_monotonic_time()))
+        return;
+    guest->clients_serial = guest->serial + 1;
+    berth_guest_touch(guest);
 }
 
 static void on_clients_found(GObject *source, GAsyncResult *result, gpointer data)
@@ -248,19 +249,22 @@ static void on_clients_found(GObject *source, GAsyncResult *result, gpointer dat
     g_auto(GStrv) clients = berth_guest_find_clients_finish(guest, result, &error);
     if (guest->is_closed || guest->phase > BERTH_PHASE_ENDED)
         return;
-    if (clients != NULL && clients[0] != NULL) {
-        note_clients(guest, clients);
+    if (clients != NULL && clients[0] == NULL &&
+        !berth_storage_lane_names_clients(guest->context->lane)) {
+        berth_guest_let_restored_go(guest);
         return;
     }
-    g_debug("%s: no client of its disk is seen%s%s", guest->name, error != NULL ? ": " : "",
-            error != NULL ? error->message : "");
-    if (clients == NULL || berth_storage_lane_names_clients(guest->context->lane))
-        find_clients_later(guest);
-    else
-        berth_guest_let_restored_go(guest);
+    if (clients != NULL && clients[0] != NULL) {
+        berth_guest_note_clients(guest, clients);
+    } else {
+        g_debug("%s: no client of its disk is seen%s%s", guest->name, error != NULL ? ": " : "",
+                error != NULL ? error->message : "");
+        berth_seen_clients_miss(&guest->clients);
+    }
+    find_clients_later(guest);
 }
 
-/* Asks until one is left: without it, a fence would have to guess. */
+/* Asks for as long as it runs, ever less often: without it, a fence would have to guess. */
 static void find_clients(BerthGuest *guest)
 {
     berth_guest_find_clients(guest, on_clients_found);

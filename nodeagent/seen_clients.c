@@ -67,6 +67,12 @@ gboolean berth_seen_clients_note(BerthSeenClients *self, const char *const *seen
     return TRUE;
 }
 
+void berth_seen_clients_miss(BerthSeenClients *self)
+{
+    g_clear_pointer(&self->seen, g_strfreev);
+    self->is_steady = FALSE;
+}
+
 gboolean berth_seen_clients_are_settled(const BerthSeenClients *self)
 {
     return self->is_steady && g_strv_length(self->known) == 1 &&

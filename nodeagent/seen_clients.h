@@ -23,7 +23,9 @@ typedef struct {
 
 /* SEEN has the disk open at NOW_USEC. Whether KNOWN has changed. */
 gboolean berth_seen_clients_note(BerthSeenClients *self, const char *const *seen, gint64 now_usec);
-/* One is known, and that will not be otherwise by another look. */
+/* A look has failed, or found nobody where there is somebody: who is seen now and again may have been out of sight between. */
+void berth_seen_clients_miss(BerthSeenClients *self);
+/* One is known, and was seen alone for long enough to be the guest. */
 gboolean berth_seen_clients_are_settled(const BerthSeenClients *self);
 /* They were another guest's. */
 void berth_seen_clients_clear(BerthSeenClients *self);

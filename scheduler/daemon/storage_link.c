@@ -358,9 +358,10 @@ static void use_storage(BerthStorageLink *link, BerthStorage *storage)
 
 static gboolean is_to_be_replaced(BerthStorageLink *link)
 {
-    return (berth_storage_is_worn(link->storage) || berth_storage_is_fenced(link->storage)) &&
-           (link->replaced_usec == 0 ||
-            g_get_monotonic_time() - link->replaced_usec >= REPLACE_EVERY_USEC);
+    return berth_storage_is_fenced(link->storage) ||
+           (berth_storage_is_worn(link->storage) &&
+            (link->replaced_usec == 0 ||
+             g_get_monotonic_time() - link->replaced_usec >= REPLACE_EVERY_USEC));
 }
 
 static void on_attempted(GObject *source, GAsyncResult *result, gpointer user_data)

@@ -100,6 +100,21 @@ static void guest_that_is_seen_later_is_not_missed(void **state)
     berth_seen_clients_clear(&clients);
 }
 
+/* Two looks, each just after Ceph stood still, are not seeing for a while. */
+static void who_was_missed_between_is_seen_anew(void **state)
+{
+    BerthSeenClients clients = {0};
+    note(&clients, "guest passer", SECOND);
+    assert_false(note(&clients, "passer", 40 * SECOND));
+    berth_seen_clients_miss(&clients);
+    assert_known(&clients, "guest passer");
+    assert_false(note(&clients, "passer", 80 * SECOND));
+    assert_known(&clients, "guest passer");
+    berth_seen_clients_miss(&clients);
+    assert_false(berth_seen_clients_are_settled(&clients));
+    berth_seen_clients_clear(&clients);
+}
+
 static void nobody_in_sight_changes_nothing(void **state)
 {
     BerthSeenClients clients = {0};
@@ -139,6 +154,7 @@ int main(void)
         cmocka_unit_test(who_has_gone_is_forgotten_after_a_while),
         cmocka_unit_test(guest_that_is_out_of_sight_for_a_moment_stays_known),
         cmocka_unit_test(guest_that_is_seen_later_is_not_missed),
+        cmocka_unit_test(who_was_missed_between_is_seen_anew),
         cmocka_unit_test(nobody_in_sight_changes_nothing),
         cmocka_unit_test(nobody_is_known_where_storage_names_none),
         cmocka_unit_test(those_of_the_agent_are_left_out),
