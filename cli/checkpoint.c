@@ -65,10 +65,26 @@ static Berth__JobReply *ask_to_restore(const BerthJobOp *op, GError **error)
                                              &request.base, error);
 }
 
+/* How far back it goes: the newest may be old, and one that is being taken is none. */
+static void tell_which(const BerthJobOp *op, const Berth__Task *task)
+{
+    for (gsize i = 0; i < task->n_checkpoints; i++) {
+        const Berth__Checkpoint *checkpoint = task->checkpoints[i];
+        if (checkpoint->serial != task->restores_from)
+            continue;
+        g_autofree char *name = berth_tasks_format(op->job, op->tasks);
+        g_autofree char *taken = berth_format_time(checkpoint->taken_usec);
+        fprintf(stderr, "%s: job %s goes back to checkpoint %u, taken %s\n", g_get_prgname(), name,
+                checkpoint->serial, taken);
+    }
+}
+
 /* One that is frozen to disk has been put back at once, and stands still on. */
 static void asked_to_restore(BerthJobOp *op, const Berth__Job *job)
 {
     const Berth__Task *task = berth_job_one_task(job, op->tasks);
+    if (task != NULL && !op->cli->json)
+        tell_which(op, task);
     op->is_over = task != NULL && task->state == BERTH__JOB_STATE__SUSPENDED;
 }
 

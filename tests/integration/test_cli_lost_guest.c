@@ -4,6 +4,7 @@
 #include "tests/lib/cli_process.h"
 #include "tests/lib/scripted_daemon.h"
 
+#include "cli/format.h"
 #include "common/message.h"
 
 #define JOB   42u
@@ -28,6 +29,7 @@ typedef struct {
     guint64 memory_mib;
     guint64 begun_usec, start_usec, end_usec, used_usec, spared_usec;
     guint32 checkpointing;
+    guint64 taken_usec; /* what it goes back to */
 } Shown;
 
 typedef struct {
@@ -50,13 +52,16 @@ typedef struct {
     Berth__Job job;
     Berth__Task task;
     Berth__Task *tasks[1];
+    Berth__Checkpoint checkpoint;
+    Berth__Checkpoint *checkpoints[1];
 } Words;
 
 static Berth__Job *describe(const Shown *shown, Words *words)
 {
     static const Berth__Job job = BERTH__JOB__INIT;
     static const Berth__Task task = BERTH__TASK__INIT;
-    *words = (Words){job, task, {&words->task}};
+    static const Berth__Checkpoint checkpoint = BERTH__CHECKPOINT__INIT;
+    *words = (Words){job, task, {&words->task}, checkpoint, {&words->checkpoint}};
     words->job.id = JOB;
     words->job.state = words->task.state = shown->state;
     words->task.reason = shown->reason;
@@ -78,6 +83,10 @@ static Berth__Job *describe(const Shown *shown, Words *words)
     words->task.checkpointing = shown->checkpointing;
     words->task.checkpointing_usec = shown->checkpointing;
     words->task.spared_usec = shown->spared_usec;
+    words->checkpoint.serial = shown->restores_from;
+    words->checkpoint.taken_usec = shown->taken_usec;
+    words->task.checkpoints = words->checkpoints;
+    words->task.n_checkpoints = shown->taken_usec != 0;
     words->job.n_tasks = 1;
     words->job.tasks = words->tasks;
     return &words->job;
@@ -112,6 +121,12 @@ static void on_freeze(Berth__Jobs_Service *service, const Berth__FreezeRequest *
 
 static void on_thaw(Berth__Jobs_Service *service, const Berth__ThawRequest *request,
                     Berth__JobReply_Closure closure, void *closure_data)
+{
+    answer(script_of(service), closure_data);
+}
+
+static void on_restore(Berth__Jobs_Service *service, const Berth__RestoreRequest *request,
+                       Berth__JobReply_Closure closure, void *closure_data)
 {
     answer(script_of(service), closure_data);
 }
@@ -168,6 +183,7 @@ static int setup(void **state)
     script->jobs.checkpoint = on_checkpoint;
     script->jobs.freeze = on_freeze;
     script->jobs.thaw = on_thaw;
+    script->jobs.restore = on_restore;
     script->jobs.get = on_get;
     script->jobs.list = on_list;
     script->jobs.watch = on_watch;
@@ -294,6 +310,27 @@ static void freeze_to_disk_that_a_restore_overtakes_says_so(void **state)
         .state = BERTH__JOB_STATE__SUSPENDED, .epoch = EPOCH, .restores_from = 1, .to_disk = TRUE};
     SAYS(script, 1, "berth freeze: job 42 was not frozen: it was put back to checkpoint 1\n", "",
          "freeze", "--to-disk");
+}
+
+/* The newest one may be old. */
+static void restore_says_how_far_back_it_goes(void **state)
+{
+    Script *script = *state;
+    script->asked = (Shown){.state = BERTH__JOB_STATE__PENDING,
+                            .epoch = EPOCH,
+                            .restores_from = 7,
+                            .taken_usec = 86400 * USEC};
+    g_autofree char *taken = berth_format_time(script->asked.taken_usec);
+    g_autofree char *expected =
+        g_strdup_printf("berth restore: job 42 goes back to checkpoint 7, taken %s\n", taken);
+    g_autoptr(CliProcess) cli =
+        cli_start(script->daemon.socket, (const char *const[]){"restore", "42", NULL}, NULL);
+    assert_cli_status(cli, 0);
+    assert_string_equal(cli_err(cli), expected);
+    g_autoptr(CliProcess) json = cli_start(
+        script->daemon.socket, (const char *const[]){"restore", "--json", "42", NULL}, NULL);
+    assert_cli_status(json, 0);
+    assert_string_equal(cli_err(json), "");
 }
 
 static void freeze_to_disk_is_done_when_its_node_is_free(void **state)
@@ -458,6 +495,7 @@ int main(void)
                                         setup, teardown),
         cmocka_unit_test_setup_teardown(freeze_to_disk_that_a_restore_overtakes_says_so, setup,
                                         teardown),
+        cmocka_unit_test_setup_teardown(restore_says_how_far_back_it_goes, setup, teardown),
         cmocka_unit_test_setup_teardown(freeze_to_disk_is_done_when_its_node_is_free, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(

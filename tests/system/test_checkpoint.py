@@ -87,7 +87,9 @@ def put_back():
     for _ in range(2):
         await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
         lives.append(drawn(job))
-        check_in("was put back", berth("restore", "--wait", str(job), "1"), "what it says")
+        result = run("restore", "--wait", str(job), "1")
+        check_in("was put back", result.stdout.decode(), "what it says")
+        check_in(f"job {job} goes back to checkpoint 1, taken 20", result.stderr.decode(), "what it says before")
     await_true("it has come so far", lambda: max(drawn(job)) >= since + more, 60)
     lives.append(drawn(job))
     for i in range(since, since + more):
