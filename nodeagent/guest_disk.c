@@ -102,11 +102,11 @@ void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback)
 char **berth_guest_find_clients_finish(BerthGuest *guest, GAsyncResult *result, GError **error)
 {
     g_auto(GStrv) all = berth_work_finish(result, error);
-    const char *own = berth_storage_lane_client_address(guest->context->lane);
-    g_auto(GStrv) ours = g_strsplit(own, " ", -1);
-    return all == NULL
-               ? NULL
-               : berth_seen_clients_but((const char *const *)all, (const char *const *)ours);
+    if (all == NULL || guest->is_closed) /* its lane may be gone */
+        return g_steal_pointer(&all);
+    g_auto(GStrv) own =
+        g_strsplit(berth_storage_lane_client_address(guest->context->lane), " ", -1);
+    return berth_seen_clients_but((const char *const *)all, (const char *const *)own);
 }
 
 static gpointer check_storage(BerthStorage *storage, gconstpointer disk_id, GError **error)

@@ -274,6 +274,8 @@ void berth_guest_end_resize(BerthGuest *guest);
 /* --- guest_talk.c: the channel, and the timers of the command's life --- */
 
 /* The domain runs: connects, at once or when the logs were looked at. */
+/* CLIENTS have its disk open. */
+void berth_guest_note_clients(BerthGuest *guest, char **clients);
 void berth_guest_start_talking(BerthGuest *guest);
 /* It was restored, and runs: it is to answer within its deadline. */
 void berth_guest_expect_answer(BerthGuest *guest);
@@ -296,8 +298,6 @@ void berth_guest_remove_disk(BerthGuest *guest, GAsyncReadyCallback callback);
 gboolean berth_guest_remove_disk_finish(GAsyncResult *result, GError **error);
 /* Who has the disk open; to be reported while the guest is well. */
 void berth_guest_find_clients(BerthGuest *guest, GAsyncReadyCallback callback);
-/* CLIENTS have its disk open. */
-void berth_guest_note_clients(BerthGuest *guest, char **clients);
 /* But for the agent's own. */
 char **berth_guest_find_clients_finish(BerthGuest *guest, GAsyncResult *result, GError **error);
 /* Does storage, and the disk in it, answer now? */

@@ -39,8 +39,7 @@ typedef struct {
     BerthCheckpoints *checkpoints;
     BerthCoreAction action;
     guint retry_msec;
-    gint64
-        begun_usec; /* when this berthd asked for it, of an agent that has not been restarted since */
+    gint64 begun_usec;  /* when it was asked for of this agent, by this berthd */
     gint64 tried_usec;  /* when the try under way began */
     gint64 signal_usec; /* that the command is given in each */
     gint64 stood_usec;  /* for which the guest may have stood still in those that failed */

@@ -63,15 +63,45 @@ static gboolean uses_another(BerthStorageLink *link, const char *before)
     return now && strcmp(now, before) != 0;
 }
 
+typedef struct {
+    BerthStorageConfig config;
+    BerthWorkers *workers;
+    BerthStorageLink *link;
+    char *address; /* of its first client */
+} Opened;
+
+static int setup(void **state)
+{
+    Opened *opened = g_new0(Opened, 1);
+    g_autoptr(GError) error = NULL;
+    opened->config = cluster_config();
+    opened->workers = berth_workers_new();
+    opened->link = berth_storage_link_new(&opened->config, opened->workers, 1);
+    berth_storage_link_start(opened->link, on_changed, NULL);
+    opened->address = run(opened->link, note_address, NULL, &error);
+    assert_no_error(error);
+    *state = opened;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    Opened *opened = *state;
+    berth_storage_link_stop(opened->link);
+    assert_true(berth_workers_drain(opened->workers, 60000));
+    berth_storage_link_free(opened->link);
+    berth_workers_free(opened->workers);
+    g_free(opened->address);
+    g_free(opened);
+    return 0;
+}
+
 static void link_whose_own_watch_keeps_a_disk_is_opened_anew(void **state)
 {
-    BerthStorageConfig config = cluster_config();
-    g_autoptr(BerthWorkers) workers = berth_workers_new();
-    BerthStorageLink *link = berth_storage_link_new(&config, workers, 1);
+    Opened *opened = *state;
+    BerthStorageLink *link = opened->link;
+    const char *before = opened->address;
     g_autoptr(GError) error = NULL;
-    berth_storage_link_start(link, on_changed, NULL);
-    g_autofree char *before = run(link, note_address, NULL, &error);
-    assert_no_error(error);
     conformance_image(conformance_storage, "worn", MIB, (const guint8 *)"w", 1);
     g_autoptr(BerthDiskSource) disk =
         berth_storage_disk_create(conformance_storage, "worn", "worn", MIB, NULL);
@@ -98,9 +128,6 @@ static void link_whose_own_watch_keeps_a_disk_is_opened_anew(void **state)
     cluster_remove_disk("worn");
     assert_true(berth_storage_image_remove(conformance_storage, "worn", NULL));
     assert_true(berth_storage_image_remove(conformance_storage, "import", NULL));
-    berth_storage_link_stop(link);
-    assert_true(berth_workers_drain(workers, 60000));
-    berth_storage_link_free(link);
 }
 
 static gpointer write_log(BerthStorage *storage, gconstpointer log_id, GError **error)
@@ -112,13 +139,10 @@ static gpointer write_log(BerthStorage *storage, gconstpointer log_id, GError **
 /* By who took it for dead: its host had stood still. */
 static void link_that_was_cut_off_is_opened_anew(void **state)
 {
-    BerthStorageConfig config = cluster_config();
-    g_autoptr(BerthWorkers) workers = berth_workers_new();
-    BerthStorageLink *link = berth_storage_link_new(&config, workers, 1);
+    Opened *opened = *state;
+    BerthStorageLink *link = opened->link;
+    const char *before = opened->address;
     g_autoptr(GError) error = NULL;
-    berth_storage_link_start(link, on_changed, NULL);
-    g_autofree char *before = run(link, note_address, NULL, &error);
-    assert_no_error(error);
     const char *const addresses[] = {before, NULL};
     assert_true(berth_storage_fence(conformance_storage, addresses, &error));
     run(link, write_log, (gpointer) "cut", &error);
@@ -129,16 +153,14 @@ static void link_that_was_cut_off_is_opened_anew(void **state)
     run(link, write_log, (gpointer) "cut", &error);
     assert_no_error(error);
     assert_true(berth_storage_log_remove(conformance_storage, "cut", NULL));
-    berth_storage_link_stop(link);
-    assert_true(berth_workers_drain(workers, 60000));
-    berth_storage_link_free(link);
 }
 
 int main(void)
 {
     static const struct CMUnitTest tests[] = {
-        cmocka_unit_test(link_whose_own_watch_keeps_a_disk_is_opened_anew),
-        cmocka_unit_test(link_that_was_cut_off_is_opened_anew),
+        cmocka_unit_test_setup_teardown(link_whose_own_watch_keeps_a_disk_is_opened_anew, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(link_that_was_cut_off_is_opened_anew, setup, teardown),
     };
     return cluster_run("link", tests, G_N_ELEMENTS(tests));
 }
