@@ -102,12 +102,7 @@ static gboolean rbd_check(BerthStorage *storage, GError **error)
 
 static char *rbd_client_address(BerthStorage *storage)
 {
-    char *addresses = NULL;
-    if (rados_getaddrs(((BerthRbdStorage *)storage)->cluster, &addresses) < 0)
-        return g_strdup("");
-    char *copy = g_strdup(addresses);
-    rados_buffer_free(addresses);
-    return copy;
+    return g_strjoinv(" ", ((BerthRbdStorage *)storage)->addresses);
 }
 
 static gboolean rbd_is_fenced(BerthStorage *storage)
@@ -127,15 +122,20 @@ int berth_rbd_watched(const BerthRbdStorage *self, int result)
     return result;
 }
 
+int berth_rbd_cut_off(rados_t cluster, const char *address)
+{
+    g_autofree char *copy = g_strdup(address);
+    return rados_blocklist_add(cluster, copy, FENCE_SEC);
+}
+
 static gboolean rbd_fence(BerthStorage *storage, const char *const *addresses, GError **error)
 {
     BerthRbdStorage *self = (BerthRbdStorage *)storage;
-    g_autofree char *own = rbd_client_address(storage);
     for (; *addresses != NULL; addresses++) {
-        if (g_str_equal(*addresses, own))
+        const char *address = *addresses;
+        if (g_strv_contains((const char *const *)self->addresses, address))
             continue;
-        g_autofree char *address = g_strdup(*addresses);
-        int result = rados_blocklist_add(self->cluster, address, FENCE_SEC);
+        int result = berth_rbd_cut_off(self->cluster, address);
         if (result == -EINVAL) {
             g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                         "cannot fence '%s': it is no address of a Ceph client (IP:PORT/NONCE)",
@@ -167,10 +167,13 @@ static void rbd_free(BerthStorage *storage)
         if (contexts[i] != NULL)
             rados_ioctx_destroy(contexts[i]);
     }
+    berth_rbd_live_close(self);
     if (self->cluster != NULL)
         rados_shutdown(self->cluster);
+    g_strfreev(self->addresses);
     g_free(self->ceph_conf);
     g_free(self->user);
+    g_free(self->live_user);
     g_free(self->pool);
     g_free(self->keyring);
     g_free(self->secret_uuid);
@@ -278,9 +281,10 @@ static gboolean open_contexts(BerthRbdStorage *self, GError **error)
 
 BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError **error)
 {
-    if (config->ceph_conf == NULL || config->ceph_user == NULL || config->pool == NULL) {
+    if (config->ceph_conf == NULL || config->ceph_user == NULL || config->ceph_live_user == NULL ||
+        config->pool == NULL) {
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
-                    "storage of kind 'rbd' needs ceph_conf, ceph_user and pool");
+                    "storage of kind 'rbd' needs ceph_conf, ceph_user, ceph_live_user and pool");
         return NULL;
     }
     g_autoptr(BerthStorage) storage = (BerthStorage *)g_new0(BerthRbdStorage, 1);
@@ -289,6 +293,7 @@ BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError
     g_atomic_ref_count_init(&storage->refs);
     self->ceph_conf = g_strdup(config->ceph_conf);
     self->user = g_strdup(config->ceph_user);
+    self->live_user = g_strdup(config->ceph_live_user);
     self->pool = g_strdup(config->pool);
     self->keyring = g_strdup(config->keyring);
     self->secret_uuid = g_strdup(config->secret_uuid);
@@ -299,8 +304,11 @@ BerthStorage *berth_rbd_storage_connect(const BerthStorageConfig *config, GError
     if (!check_readable("Ceph's configuration", self->ceph_conf, error) ||
         (config->keyring != NULL && !check_readable("keyring", config->keyring, error)))
         return NULL;
-    if (berth_rbd_connect(self, BERTH_RBD_THREADS, &self->cluster, error) < 0 ||
-        !open_contexts(self, error))
+    if (berth_rbd_connect(self, self->user, BERTH_RBD_THREADS, &self->cluster, error) < 0 ||
+        !open_contexts(self, error) || !berth_rbd_live_open(self, error))
         return NULL;
+    self->addresses = g_new0(char *, 3);
+    self->addresses[0] = berth_rbd_address(self->cluster);
+    self->addresses[1] = berth_rbd_address(self->live_cluster);
     return g_steal_pointer(&storage);
 }

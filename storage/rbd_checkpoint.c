@@ -196,7 +196,7 @@ static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const cha
 {
     rbd_image_t disk = NULL;
     uint64_t id = 0;
-    int result = rbd_open_by_id(self->images, disk_id, &disk, NULL);
+    int result = rbd_open_by_id(guest != NULL ? self->live : self->images, disk_id, &disk, NULL);
     if (result >= 0)
         result = rbd_snap_get_id(disk, snapshot, &id);
     if (result >= 0 && guest != NULL)
@@ -204,6 +204,7 @@ static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const cha
     if (result >= 0)
         result = rbd_snap_remove(disk, snapshot);
     berth_rbd_close_watched(self, &disk);
+    result = guest != NULL ? berth_rbd_live_result(result) : result;
     return berth_rbd_watched(self, result == -ENOENT ? 0 : result);
 }
 

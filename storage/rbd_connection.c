@@ -76,7 +76,8 @@ static int configure(const BerthRbdStorage *self, guint threads, rados_t cluster
     return result;
 }
 
-static int connect_client(const BerthRbdStorage *self, rados_t cluster, GError **error)
+static int connect_client(const BerthRbdStorage *self, const char *user, rados_t cluster,
+                          GError **error)
 {
     int result = rados_connect(cluster);
     if (result >= 0)
@@ -92,22 +93,22 @@ static int connect_client(const BerthRbdStorage *self, rados_t cluster, GError *
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
                     "Ceph (%s) does not let client.%s in: %s: compare its key in %s with `ceph "
                     "auth get client.%s`",
-                    self->ceph_conf, self->user, g_strerror(-result), from, self->user);
+                    self->ceph_conf, user, g_strerror(-result), from, user);
         break;
     default:
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_UNAVAILABLE,
                     "cannot reach Ceph (%s, client.%s, %s) within %u s: %s: see `ceph -s -c %s -n "
                     "client.%s`",
-                    self->ceph_conf, self->user, from, self->op_timeout_sec, g_strerror(-result),
-                    self->ceph_conf, self->user);
+                    self->ceph_conf, user, from, self->op_timeout_sec, g_strerror(-result),
+                    self->ceph_conf, user);
     }
     return result;
 }
 
-int berth_rbd_connect(const BerthRbdStorage *self, guint threads, rados_t *out_cluster,
-                      GError **error)
+int berth_rbd_connect(const BerthRbdStorage *self, const char *user, guint threads,
+                      rados_t *out_cluster, GError **error)
 {
-    g_autofree char *name = g_strconcat("client.", self->user, NULL);
+    g_autofree char *name = g_strconcat("client.", user, NULL);
     int result = rados_create2(out_cluster, "ceph", name, 0);
     if (result < 0) {
         *out_cluster = NULL;
@@ -117,15 +118,25 @@ int berth_rbd_connect(const BerthRbdStorage *self, guint threads, rados_t *out_c
     }
     result = configure(self, threads, *out_cluster, error);
     if (result >= 0)
-        result = connect_client(self, *out_cluster, error);
+        result = connect_client(self, user, *out_cluster, error);
     if (result < 0)
         rados_shutdown(g_steal_pointer(out_cluster));
     return result;
 }
 
+char *berth_rbd_address(rados_t cluster)
+{
+    char *addresses = NULL;
+    if (rados_getaddrs(cluster, &addresses) < 0)
+        return g_strdup("");
+    char *copy = g_strdup(addresses);
+    rados_buffer_free(addresses);
+    return copy;
+}
+
 int berth_rbd_second_open(const BerthRbdStorage *self, BerthRbdSecond *second)
 {
-    int result = berth_rbd_connect(self, 2, &second->cluster, NULL);
+    int result = berth_rbd_connect(self, self->user, 2, &second->cluster, NULL);
     if (result < 0)
         return result;
     result = rados_ioctx_create(second->cluster, self->pool, &second->images);

@@ -179,12 +179,13 @@ static int list_clients(BerthRbdStorage *self, const char *name, GPtrArray *clie
  * more. */
 static gboolean is_free_now(BerthRbdStorage *self, const char *name)
 {
-    g_autofree char *own = berth_storage_client_address(&self->base);
     g_autoptr(GPtrArray) clients = g_ptr_array_new_with_free_func(g_free);
     if (list_clients(self, name, clients) < 0)
         return FALSE;
-    if (g_ptr_array_find_with_equal_func(clients, own, g_str_equal, NULL))
-        g_atomic_int_set(self->is_worn, TRUE);
+    for (char **own = self->addresses; *own != NULL; own++) {
+        if (g_ptr_array_find_with_equal_func(clients, *own, g_str_equal, NULL))
+            g_atomic_int_set(self->is_worn, TRUE);
+    }
     return clients->len == 0;
 }
 

@@ -32,6 +32,7 @@ typedef struct {
     BerthStorage base;
     char *ceph_conf;
     char *user;
+    char *live_user;
     char *pool;
     char *keyring; /* NULL: what ceph_conf names */
     char *secret_uuid;
@@ -39,7 +40,10 @@ typedef struct {
     gint *is_fenced; /* atomic: an operation was refused because this client is blocklisted */
     gint *is_worn;   /* atomic: berth_storage_is_worn() */
     BerthRbdRemovals *removals;
+    char **addresses; /* of its own clients: CLUSTER's, and LIVE_CLUSTER's */
     rados_t cluster;
+    rados_t live_cluster;
+    rados_ioctx_t live;   /* RBD images: disks of guests that live (rbd_live.c) */
     rados_ioctx_t images; /* RBD images, in the default namespace */
     rados_ioctx_t blobs;
     rados_ioctx_t logs;
@@ -58,9 +62,14 @@ void berth_rbd_set_error(const BerthRbdStorage *self, int result, GError **error
  * cannot do with one. */
 #define BERTH_RBD_THREADS 1u
 
-/* Another client of the cluster of SELF. *OUT_CLUSTER is NULL if that failed. Result below 0: failed, and ERROR says how. */
-int berth_rbd_connect(const BerthRbdStorage *self, guint threads, rados_t *out_cluster,
-                      GError **error);
+/* Another client of the cluster of SELF, as USER. *OUT_CLUSTER is NULL if that failed. Result below 0: failed, and ERROR says
+ * how. */
+int berth_rbd_connect(const BerthRbdStorage *self, const char *user, guint threads,
+                      rados_t *out_cluster, GError **error);
+/* Of the client of CLUSTER, as Ceph tells it of one that watches (transfer full); "": not known. */
+char *berth_rbd_address(rados_t cluster);
+/* Cuts the client at ADDRESS off from the cluster, as CLUSTER's user. */
+int berth_rbd_cut_off(rados_t cluster, const char *address);
 
 /* For what librbd waits for in the thread that Ceph calls back, which needs another one. */
 typedef struct {
@@ -71,6 +80,17 @@ typedef struct {
 int berth_rbd_second_open(const BerthRbdStorage *self, BerthRbdSecond *second);
 void berth_rbd_second_clear(BerthRbdSecond *second);
 G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthRbdSecond, berth_rbd_second_clear)
+
+/* --- the disks of guests that live (rbd_live.c) ------------------------------------------------- */
+
+/* Connects as LIVE_USER. FAILED_PRECONDITION: that one may cut off clients. */
+gboolean berth_rbd_live_open(BerthRbdStorage *self, GError **error);
+void berth_rbd_live_close(BerthRbdStorage *self);
+/* Takes the RESULT of an operation on such a disk: -EAGAIN where librbd did not get the lock of its owner. */
+static inline int berth_rbd_live_result(int result)
+{
+    return result == -EROFS ? -EAGAIN : result;
+}
 
 /* --- RBD images ------------------------------------------------------------------------------ */
 
@@ -130,14 +150,21 @@ typedef struct {
     guint64 watch;       /* the cookie of the watch that it had when it took the lock */
 } BerthRbdOwner;
 
-/* Pure. Can the lock of a disk that WATCHERS have open be asked of OWNER, or taken from it without harm? Harmless is that of one
- * that has ended, and, beside a guest that watches, that of a stranger: an agent, or berthd, that took the lock for a snapshot and
- * has died (one that only stood still is cut off, and connects anew). OWN is the address of who asks: nobody's guest, even if
- * it was there when these were looked for. */
-gboolean berth_rbd_can_see(const rbd_image_watcher_t *watchers, gsize n, const BerthRbdOwner *owner,
-                           const char *own, const BerthRbdGuest *guest);
-/* Waits until who has the lock of the disk IMAGE can give it, or loses nothing when it is taken (berth_rbd_can_see()). For
- * PATIENCE_USEC at most: -EAGAIN. Result below 0: failed. */
+typedef enum {
+    BERTH_RBD_UNSEEN, /* it may live: its lock cannot be asked of it, and must not be taken from it */
+    BERTH_RBD_SEES,   /* it is asked for it */
+    BERTH_RBD_GONE,   /* nobody loses anything if it is cut off, and its lock taken */
+} BerthRbdSight;
+
+/* Pure. What is the OWNER of the lock of a disk that WATCHERS have open? GONE is one that has ended, and, beside a guest that
+ * watches, a stranger: an agent, or berthd, that took the lock for a snapshot and has died (one that only stood still is cut off,
+ * and connects anew). OWN, up to NULL, are the addresses of who asks: nobody's guest, even if one was there when these were
+ * looked for. */
+BerthRbdSight berth_rbd_sight(const rbd_image_watcher_t *watchers, gsize n,
+                              const BerthRbdOwner *owner, const char *const *own,
+                              const BerthRbdGuest *guest);
+/* Waits until who has the lock of the disk IMAGE can be asked for it; takes it from one that is gone. For PATIENCE_USEC at most:
+ * -EAGAIN. Result below 0: failed. */
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
                           gint64 patience_usec);
 

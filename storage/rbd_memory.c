@@ -141,7 +141,7 @@ static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const ch
     const BerthRbdGuest guest = guest_of(writer);
     int result = clear(self, writer->name, &guest);
     if (result >= 0)
-        result = berth_rbd_watched(self, rbd_open(self->images, disk, &writer->disk, NULL));
+        result = berth_rbd_watched(self, rbd_open(self->live, disk, &writer->disk, NULL));
     if (result >= 0)
         result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_SIGHT_USEC);
     if (result >= 0)
@@ -262,12 +262,12 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
     BerthRbdStorage *self = storage_of(base);
     const BerthRbdGuest guest = guest_of(writer);
     int result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_RACE_USEC);
+    if (result >= 0)
+        result = berth_rbd_live_result(rbd_snap_create(writer->disk, writer->name));
     if (result == -EAGAIN) {
         berth_rbd_set_unseen(error, BERTH_ERROR_UNAVAILABLE, "take", base->checkpoint_id);
         return FALSE;
     }
-    if (result >= 0)
-        result = rbd_snap_create(writer->disk, writer->name);
     if (berth_rbd_watched(self, result) >= 0)
         return TRUE;
     berth_rbd_set_error(self, result, error, "cannot take the disk's snapshot for checkpoint %s",

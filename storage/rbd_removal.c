@@ -151,9 +151,8 @@ static int read_claim(BerthRbdStorage *self, const char *header, char **out_clai
 /* From now on (transfer full). */
 static char *claim_text(BerthRbdStorage *self)
 {
-    g_autofree char *own = berth_storage_client_address(&self->base);
     gint64 until_sec = (gint64)time(NULL) + OPERATIONS * self->op_timeout_sec;
-    return g_strdup_printf("%" G_GINT64_FORMAT ",%s", until_sec, own);
+    return g_strdup_printf("%" G_GINT64_FORMAT ",%s", until_sec, self->addresses[0]);
 }
 
 /* Is the client at ADDRESS at it? */
@@ -172,9 +171,8 @@ static int check_watched_by(BerthRbdStorage *self, const char *header, const cha
 
 static gboolean is_own(BerthRbdStorage *self, const char *claim)
 {
-    g_autofree char *own = berth_storage_client_address(&self->base);
     const char *comma = strchr(claim, ',');
-    return comma != NULL && g_str_equal(comma + 1, own);
+    return comma != NULL && g_str_equal(comma + 1, self->addresses[0]);
 }
 
 /* -EBUSY: CLAIM holds. Our own does not, as no thread of ours is at it. */

@@ -14,8 +14,7 @@
  *
  * A client that an OSD has not heard of for 30 s is forgotten although it lives: its host stood still, or Ceph was paused. It
  * watches again as soon as it hears of that, under another cookie, and gives that one to its exclusive lock. Until then librbd
- * takes it for dead: who needs the lock, as one that makes a snapshot does, breaks it, and has the client blocklisted
- * (librbd/managed_lock/BreakRequest.cc in Ceph 16). */
+ * takes it for dead (librbd/managed_lock/BreakRequest.cc in Ceph 16): rbd_live.c. */
 #include <errno.h>
 #include <string.h>
 
@@ -138,34 +137,24 @@ static gboolean is_among(const BerthRbdGuest *guest, const char *address)
     return guest->clients != NULL && g_strv_contains(guest->clients, address);
 }
 
-gboolean berth_rbd_can_see(const rbd_image_watcher_t *watchers, gsize n, const BerthRbdOwner *owner,
-                           const char *own, const BerthRbdGuest *guest)
+BerthRbdSight berth_rbd_sight(const rbd_image_watcher_t *watchers, gsize n,
+                              const BerthRbdOwner *owner, const char *const *own,
+                              const BerthRbdGuest *guest)
 {
     gboolean owner_watches = FALSE, guest_watches = FALSE;
     for (gsize i = 0; i < n; i++) {
         gboolean is_owner = g_str_equal(watchers[i].addr, owner->address);
         if (is_owner && watchers[i].cookie == owner->watch)
-            return TRUE;
+            return BERTH_RBD_SEES;
         owner_watches |= is_owner;
-        guest_watches |= is_among(guest, watchers[i].addr) && !g_str_equal(watchers[i].addr, own);
+        guest_watches |=
+            is_among(guest, watchers[i].addr) && !g_strv_contains(own, watchers[i].addr);
     }
-    if (owner_watches)
-        return FALSE;
-    return is_among(guest, owner->address) ? guest->have_ended
-                                           : !guest->have_ended && guest_watches;
-}
-
-static int look_for_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdOwner *owner,
-                          const BerthRbdGuest *guest, gboolean *out_can)
-{
-    Watchers watchers;
-    g_autofree char *own = berth_storage_client_address(&self->base);
-    int result = read_watchers(image, &watchers);
-    if (result < 0)
-        return result;
-    *out_can = berth_rbd_can_see(watchers.all, watchers.n, owner, own, guest);
-    watchers_clear(&watchers);
-    return 0;
+    if (owner_watches || g_strv_contains(own, owner->address))
+        return BERTH_RBD_UNSEEN;
+    gboolean is_gone =
+        is_among(guest, owner->address) ? guest->have_ended : !guest->have_ended && guest_watches;
+    return is_gone ? BERTH_RBD_GONE : BERTH_RBD_UNSEEN;
 }
 
 /* ADDRESS of the owner of a lock as that of a watcher: without the kind, as in "v1:". */
@@ -178,28 +167,71 @@ static const char *without_kind(const char *address)
     return address;
 }
 
-/* *OUT_CAN: whether what has the lock of IMAGE watches it as librbd expects; also where nobody has it. librbd itself would answer
- * with the lock as it was when IMAGE was opened. */
-static int owner_can_see(BerthRbdStorage *self, rbd_image_t image, const char *header,
-                         const BerthRbdGuest *guest, gboolean *out_can)
+/* As Ceph tells of it. */
+typedef struct {
+    char client[LOCK_TEXT_BYTES]; /* "client.ID" */
+    char cookie[LOCK_TEXT_BYTES];
+    char address[LOCK_TEXT_BYTES];
+} Locker;
+
+/* *OUT_OWNER is valid for as long as LOCKER is; its address is NULL where librbd has not locked the image. librbd itself would
+ * answer with the lock as it was when the image was opened. */
+static int read_owner(BerthRbdStorage *self, const char *header, Locker *locker,
+                      BerthRbdOwner *out_owner)
 {
-    char tag[LOCK_TEXT_BYTES], client[LOCK_TEXT_BYTES], cookie[LOCK_TEXT_BYTES],
-        address[LOCK_TEXT_BYTES];
-    size_t tag_bytes = sizeof tag, client_bytes = sizeof client, cookie_bytes = sizeof cookie,
-           address_bytes = sizeof address;
+    char tag[LOCK_TEXT_BYTES];
+    size_t tag_bytes = sizeof tag, client_bytes = sizeof locker->client,
+           cookie_bytes = sizeof locker->cookie, address_bytes = sizeof locker->address;
     int is_exclusive = 0;
-    *out_can = TRUE;
-    ssize_t lockers =
-        rados_list_lockers(self->images, header, LOCK_NAME, &is_exclusive, tag, &tag_bytes, client,
-                           &client_bytes, cookie, &cookie_bytes, address, &address_bytes);
-    if (lockers < 0)
+    *out_owner = (BerthRbdOwner){NULL, 0};
+    ssize_t lockers = rados_list_lockers(self->images, header, LOCK_NAME, &is_exclusive, tag,
+                                         &tag_bytes, locker->client, &client_bytes, locker->cookie,
+                                         &cookie_bytes, locker->address, &address_bytes);
+    if (lockers <= 0)
         return (int)lockers;
-    BerthRbdOwner owner = {without_kind(address), 0};
-    if (lockers == 0 || !g_str_has_prefix(cookie, LOCK_PREFIX) ||
-        !g_ascii_string_to_unsigned(cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64, &owner.watch,
-                                    NULL))
-        return 0;
-    return look_for_owner(self, image, &owner, guest, out_can);
+    if (g_str_has_prefix(locker->cookie, LOCK_PREFIX) &&
+        g_ascii_string_to_unsigned(locker->cookie + strlen(LOCK_PREFIX), 10, 0, G_MAXUINT64,
+                                   &out_owner->watch, NULL))
+        out_owner->address = without_kind(locker->address);
+    return 0;
+}
+
+/* Cut off first, so that it writes nothing more. */
+static int take_lock(BerthRbdStorage *self, const char *header, const Locker *locker)
+{
+    int result = berth_rbd_cut_off(self->cluster, without_kind(locker->address));
+    if (result >= 0)
+        result = rados_break_lock(self->images, header, LOCK_NAME, locker->client, locker->cookie);
+    return result == -ENOENT ? 0 : result; /* another one did that */
+}
+
+static int look_at(BerthRbdStorage *self, rbd_image_t image, const BerthRbdOwner *owner,
+                   const BerthRbdGuest *guest, BerthRbdSight *out_sight)
+{
+    Watchers watchers;
+    int result = read_watchers(image, &watchers);
+    if (result < 0)
+        return result;
+    *out_sight = berth_rbd_sight(watchers.all, watchers.n, owner,
+                                 (const char *const *)self->addresses, guest);
+    watchers_clear(&watchers);
+    return 0;
+}
+
+/* *OUT_CAN: also where nobody has the lock. */
+static int can_be_asked(BerthRbdStorage *self, rbd_image_t image, const char *header,
+                        const BerthRbdGuest *guest, gboolean *out_can)
+{
+    Locker locker;
+    BerthRbdOwner owner;
+    BerthRbdSight sight = BERTH_RBD_SEES;
+    int result = read_owner(self, header, &locker, &owner);
+    if (result >= 0 && owner.address != NULL)
+        result = look_at(self, image, &owner, guest, &sight);
+    if (result >= 0 && sight == BERTH_RBD_GONE)
+        result = take_lock(self, header, &locker);
+    *out_can = sight == BERTH_RBD_SEES; /* of one that is gone: who has it now? */
+    return result;
 }
 
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
@@ -209,9 +241,9 @@ int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthR
     g_autofree char *header = NULL;
     int result = find_header(image, &header);
     while (result >= 0) {
-        gboolean sees = FALSE;
-        result = owner_can_see(self, image, header, guest, &sees);
-        if (result < 0 || sees)
+        gboolean can = FALSE;
+        result = can_be_asked(self, image, header, guest, &can);
+        if (result < 0 || can)
             return result;
         if (g_get_monotonic_time() >= deadline)
             return -EAGAIN;

@@ -24,11 +24,14 @@
 typedef struct {
     char *kind; /* "rbd" or "dir" */
     /* rbd */
-    char *ceph_conf;   /* path of ceph.conf */
-    char *ceph_user;   /* "client." is added: "berth" */
-    char *keyring;     /* path, or NULL: as ceph.conf says */
+    char *ceph_conf; /* path of ceph.conf */
+    char *ceph_user; /* "client." is added: "berth" */
+    /* What is done to the disk of a guest that lives is done as this one, which must not have the right to cut off clients
+     * (rbd_live.c says why): "berth-live" */
+    char *ceph_live_user;
+    char *keyring;     /* path of a file with both keys, or NULL: as ceph.conf says */
     char *pool;        /* images, disks, blobs, logs */
-    char *secret_uuid; /* of the libvirt secret with the key, for berth-node */
+    char *secret_uuid; /* of the libvirt secret with the key of ceph_user, for berth-node */
     /* dir */
     char *path;
     /* both */
@@ -61,8 +64,8 @@ gboolean berth_storage_check(BerthStorage *storage, GError **error);
 /* How much more it can take, as it stands now: of one pool of Ceph, copies accounted for; of the file system that dir is
  * in. What is written meanwhile by others is not foreseen. */
 gboolean berth_storage_room(BerthStorage *storage, guint64 *out_bytes, GError **error);
-/* This process's own client address, for fencing a whole agent; "" where there is none. Does not
- * block. (transfer full) */
+/* The addresses of this process's own clients, separated by spaces, for fencing a whole agent; "" where there are none. Does
+ * not block. (transfer full) */
 char *berth_storage_client_address(BerthStorage *storage);
 /* Has an operation failed because this process was cut off (berth_storage_fence())? Then all others
  * will: only storage that is opened anew can be used. */

@@ -82,6 +82,7 @@ config_storage() {
     cat <<END
 ceph_conf=$LAB_CEPH_CONF
 ceph_user=$LAB_CEPH_USER
+ceph_live_user=$LAB_CEPH_USER-live
 keyring=$LAB_CEPH_KEYRING
 pool=$LAB_POOL
 secret_uuid=$LAB_SECRET_UUID

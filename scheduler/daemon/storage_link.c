@@ -98,8 +98,9 @@ gboolean berth_storage_link_is_foreign(const GError *error)
 
 static gboolean has_address(BerthStorage *storage, const char *address)
 {
-    g_autofree char *own = berth_storage_client_address(storage);
-    return *own && g_str_equal(own, address);
+    g_autofree char *text = berth_storage_client_address(storage);
+    g_auto(GStrv) own = g_strsplit(text, " ", -1);
+    return g_strv_contains((const char *const *)own, address);
 }
 
 gboolean berth_storage_link_is_own(BerthStorageLink *link, const char *address)

@@ -115,7 +115,8 @@ static void clients_of_a_node_are_spared_while_it_names_them(void **state)
     cluster_leave_watch(test->agent, test->disk_id);
     cluster_leave_dead_watch(test->disk_id);
     end_job(test);
-    run_until(is_left_to(test, test->agent_address));
+    g_auto(GStrv) clients = cluster_clients_of(test->agent);
+    run_until(is_left_to(test, clients[0]));
     berth_storage_check(test->agent, &error);
     assert_no_error(error);
     assert_false(is_gone(test));

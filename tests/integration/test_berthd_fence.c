@@ -35,12 +35,21 @@ static BerthStorage *open_storage(void)
     BerthStorageConfig config = {.kind = (char *)"rbd",
                                  .ceph_conf = ceph_conf,
                                  .ceph_user = (char *)"berth",
+                                 .ceph_live_user = (char *)"berth-live",
                                  .keyring = keyring,
                                  .pool = (char *)"berth",
                                  .op_timeout_sec = 10};
     BerthStorage *storage = berth_storage_open(&config, &error);
     assert_no_error(error);
     return storage;
+}
+
+/* That of a guest (transfer full). */
+static char *client_of(BerthStorage *storage)
+{
+    g_autofree char *addresses = berth_storage_client_address(storage);
+    g_auto(GStrv) all = g_strsplit(addresses, " ", -1);
+    return g_strdup(all[0]);
 }
 
 /* --- fixture ------------------------------------------------------------------------------------ */
@@ -85,7 +94,7 @@ static int setup(void **state)
         "kind = rbd\nceph_conf = %s\nkeyring = %s\nop_timeout_sec = 5\ncheck_interval = 1s\n",
         ceph_conf, keyring);
     test->guest = open_storage();
-    test->guest_address = berth_storage_client_address(test->guest);
+    test->guest_address = client_of(test->guest);
     test->berthd = berthd_fixture_new_on("node_timeout = 2s\n[guests]\nstart_backoff = 1s\n", lines,
                                          open_storage());
     berthd_fixture_start_with(test->berthd, "--take-over-storage"); /* the tests share a pool */
@@ -223,7 +232,7 @@ static void move_and_cut_off(Test *test, gboolean as_it_goes_on)
 {
     Berth__MigrateRequest request = BERTH__MIGRATE_REQUEST__INIT;
     BerthStorage *there = open_storage();
-    g_autofree char *address = berth_storage_client_address(there);
+    g_autofree char *address = client_of(there);
     request.job = test->job;
     g_autoptr(GError) before = NULL;
     berth_storage_log_write(there, "of-the-moved", 0, "x", 1, &before);

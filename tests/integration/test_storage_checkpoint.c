@@ -406,9 +406,8 @@ static void fenced_client_does_not_write_what_is_restored(void **state)
     assert_int_equal(write_on(disk, '1', 0), 0);
     take("f", "f-1", MIB); /* under its eyes, as a guest's disk is */
     assert_int_equal(write_on(disk, '2', 0), 0);
-    g_autofree char *address = berth_storage_client_address(victim);
-    const char *const addresses[] = {address, NULL};
-    assert_true(berth_storage_fence(conformance_storage, addresses, &error));
+    g_auto(GStrv) clients = cluster_clients_of(victim);
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
     assert_no_error(error);
     restore("f", "f-2");
     assert_true(write_on(disk, '3', 0) < 0);

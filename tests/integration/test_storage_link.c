@@ -33,7 +33,8 @@ static gpointer run(BerthStorageLink *link, BerthStorageFunc func, gpointer inpu
 
 static gpointer note_address(BerthStorage *storage, gconstpointer unused, GError **error)
 {
-    return berth_storage_client_address(storage);
+    g_auto(GStrv) clients = cluster_clients_of(storage);
+    return g_strdup(clients[0]);
 }
 
 static gpointer leave_watch(BerthStorage *storage, gconstpointer disk_id, GError **error)

@@ -210,9 +210,9 @@ static void fence_of_its_own_client_is_left_out(void **state)
     g_autoptr(GError) error = NULL;
     g_autoptr(BerthStorage) storage = cluster_open(30, &error);
     assert_no_error(error);
-    g_autofree char *own = berth_storage_client_address(storage);
-    const char *const addresses[] = {own, NULL};
-    assert_true(berth_storage_fence(storage, addresses, &error));
+    g_auto(GStrv) own = cluster_clients_of(storage);
+    assert_int_equal(g_strv_length(own), 2);
+    assert_true(berth_storage_fence(storage, (const char *const *)own, &error));
     assert_true(berth_storage_check(storage, &error));
 }
 

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Storage of kind "rbd" against a real Ceph cluster. */
+#include "storage/rbd_internal.h"
 #include "tests/lib/storage_cluster.h"
 #include "tests/lib/storage_conformance.h"
 
+#include <errno.h>
 #include <glib/gstdio.h>
 #include <time.h>
 
@@ -359,9 +361,8 @@ static void fence_of_an_agent_makes_its_writes_fail(void **state)
     g_autoptr(BerthStorage) agent = cluster_open(30, &error);
     assert_no_error(error);
     assert_true(berth_storage_log_write(agent, "agent", 0, "a", 1, NULL));
-    g_autofree char *address = berth_storage_client_address(agent);
-    const char *const addresses[] = {address, NULL};
-    assert_true(berth_storage_fence(conformance_storage, addresses, &error));
+    g_auto(GStrv) clients = cluster_clients_of(agent);
+    assert_true(berth_storage_fence(conformance_storage, (const char *const *)clients, &error));
     assert_no_error(error);
     assert_false(berth_storage_log_write(agent, "agent", 1, "b", 1, &error));
     assert_berth_error(error, BERTH_ERROR_UNAVAILABLE, "cut off");
@@ -554,6 +555,49 @@ static void owner_that_has_died_beside_a_guest_is_not_waited_for(void **state)
     assert_true(berth_storage_image_remove(conformance_storage, "beside", &error));
 }
 
+/* Without the protection of a look before: Ceph goes on in the midst of the snapshot, and the guest has not heard of it. */
+static void guest_that_is_out_of_sight_keeps_its_lock(void **state)
+{
+    conformance_image(conformance_storage, "keeps", 8 * MIB, (const guint8 *)"k", 1);
+    g_autoptr(BerthDiskSource) disk =
+        berth_storage_disk_create(conformance_storage, "k-1", "keeps", 8 * MIB, NULL);
+    assert_non_null(disk);
+    Client client;
+    client_start(&client, disk);
+    assert_writes(&client);
+    BerthRbdStorage *rbd = (BerthRbdStorage *)conformance_storage;
+    rbd_image_t image = NULL;
+    assert_int_equal(rbd_open(rbd->live, "disk-k-1", &image, NULL), 0);
+    g_subprocess_send_signal(client.process, SIGSTOP);
+    await_clients("k-1", 1); /* IMAGE's */
+    assert_int_equal(rbd_snap_create(image, "stolen"), -EROFS);
+    g_subprocess_send_signal(client.process, SIGCONT);
+    assert_writes(&client);
+    assert_int_equal(rbd_close(image), 0);
+    g_auto(GStrv) guest = client_of("k-1");
+    commit_checkpoint("k-1-a", "k-1", guest);
+    assert_writes(&client);
+    assert_removed("k-1-a", guest, FALSE);
+    client_end(&client);
+    await_clients("k-1", 0);
+    g_autoptr(GError) error = NULL;
+    assert_true(berth_storage_disk_remove(conformance_storage, "k-1", &error));
+    assert_true(berth_storage_image_remove(conformance_storage, "keeps", &error));
+}
+
+static void user_for_guests_that_may_cut_them_off_is_refused(void **state)
+{
+    BerthStorageConfig config = cluster_config();
+    g_autoptr(GError) error = NULL;
+    config.ceph_live_user = config.ceph_user;
+    assert_null(berth_storage_open(&config, &error));
+    assert_berth_error(error, BERTH_ERROR_FAILED_PRECONDITION, "ceph auth caps client.berth ");
+    g_clear_error(&error);
+    config.ceph_live_user = (char *)"nobody";
+    assert_null(berth_storage_open(&config, &error));
+    assert_berth_error(error, BERTH_ERROR_PERMISSION_DENIED, "get-or-create client.nobody ");
+}
+
 static void fence_of_garbage_is_invalid_argument(void **state)
 {
     const char *const addresses[] = {"not an address", NULL};
@@ -669,6 +713,9 @@ int main(void)
                                         restore_watches),
         cmocka_unit_test_setup_teardown(owner_that_has_died_beside_a_guest_is_not_waited_for,
                                         shorten_watches, restore_watches),
+        cmocka_unit_test_setup_teardown(guest_that_is_out_of_sight_keeps_its_lock, shorten_watches,
+                                        restore_watches),
+        cmocka_unit_test(user_for_guests_that_may_cut_them_off_is_refused),
         cmocka_unit_test(blob_with_damaged_objects_is_data_loss),
         cmocka_unit_test(list_sweeps_uploads_of_crashed_writers),
         cmocka_unit_test(storage_after_all_tests_is_clean),

@@ -151,9 +151,9 @@ static void removal_that_another_client_is_at_is_left_to_it(void **state)
 static void removal_that_this_client_has_begun_goes_on(void **state)
 {
     g_autoptr(GError) error = NULL;
-    g_autofree char *own = berth_storage_client_address(conformance_storage);
+    g_auto(GStrv) own = cluster_clients_of(conformance_storage);
     make_disk("own", MIB);
-    claim("own", own, 3600);
+    claim("own", own[0], 3600);
     assert_true(berth_storage_disk_remove(conformance_storage, "own", &error));
     assert_no_error(error);
 }

@@ -68,6 +68,7 @@ BerthStorageConfig cluster_config(void)
     return (BerthStorageConfig){.kind = (char *)"rbd",
                                 .ceph_conf = ceph_conf,
                                 .ceph_user = (char *)"berth",
+                                .ceph_live_user = (char *)"berth-live",
                                 .keyring = keyring,
                                 .pool = (char *)"berth",
                                 .secret_uuid = (char *)"9bdfd2fa-6f4a-4a52-bb29-1de27c25a4d9",
@@ -79,6 +80,12 @@ BerthStorage *cluster_open(guint op_timeout_sec, GError **error)
     BerthStorageConfig config = cluster_config();
     config.op_timeout_sec = op_timeout_sec;
     return berth_storage_open(&config, error);
+}
+
+char **cluster_clients_of(BerthStorage *storage)
+{
+    g_autofree char *addresses = berth_storage_client_address(storage);
+    return g_strsplit(addresses, " ", -1);
 }
 
 static void ignore_notify(void *data, uint64_t notify_id, uint64_t handle, uint64_t notifier_id,

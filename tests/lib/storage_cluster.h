@@ -15,6 +15,8 @@ const char *cluster_directory(void);
 /* Members are the cluster's; the caller may change its copy. */
 BerthStorageConfig cluster_config(void);
 BerthStorage *cluster_open(guint op_timeout_sec, GError **error);
+/* The addresses of its own clients (transfer full): the first is that of all but the disks of guests that live. */
+char **cluster_clients_of(BerthStorage *storage);
 /* lab/lib/ceph-cluster VERB: "pause", "resume", "halt", "revive". */
 void cluster_do(const char *verb);
 /* Leaves in STORAGE's client what an operation on a disk leaves that ran out of time: its watch of the

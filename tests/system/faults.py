@@ -436,15 +436,16 @@ def check_disk(job, epoch):
 
     def watchers():
         status = lab_exec("host", "rbd", "--pool", "berth", "status", name, "--format", "json")
-        return len(json.loads(status)["watchers"])
+        return [watcher["address"] for watcher in json.loads(status)["watchers"]]
     try:
         # One that was killed is forgotten after half a minute.
-        await_true("one client alone has its disk open", lambda: watchers() == 1, 120)
-    except Failed:
+        await_true("one client alone has its disk open", lambda: len(watchers()) == 1, 120)
+    except Failed as error:
         for look in (["rbd", "--pool", "berth", "status", name], ["rbd", "--pool", "berth", "lock", "ls", name],
                      ["ceph", "osd", "blocklist", "ls"]):
             say(f"{' '.join(look)}\n{lab_exec('host', *look)}")
-        raise
+        is_cut_off = lab_exec("host", "ceph", "osd", "blocklist", "ls").split("\n")
+        raise Failed(f"{error}; it is open for {watchers() or 'none'}, and cut off are {is_cut_off}") from error
 
 
 def let_run(job, is_frozen=False):

@@ -11,31 +11,37 @@ typedef struct {
     const char *seen;  /* who watches, each with WATCH, or with another where it has a + */
     const char *guest; /* its clients; NULL: not known */
     gboolean have_ended;
-    gboolean can_see;
+    BerthRbdSight sight;
 } Case;
 
 static const Case cases[] = {
-    {"the guest watches, with the watch of its lock", "guest", "guest own", "guest", FALSE, TRUE},
-    {"that is so of whoever has the lock", "other", "other own", "guest", FALSE, TRUE},
-    {"... also if nobody knows the guest", "guest", "guest own", NULL, FALSE, TRUE},
+    {"the guest watches, with the watch of its lock", "guest", "guest own", "guest", FALSE,
+     BERTH_RBD_SEES},
+    {"that is so of whoever has the lock", "other", "other own", "guest", FALSE, BERTH_RBD_SEES},
+    {"... also if nobody knows the guest", "guest", "guest own", NULL, FALSE, BERTH_RBD_SEES},
     {"the guest watches anew, and has not written since", "guest", "guest+ own", "guest", FALSE,
-     FALSE},
-    {"... nor has an agent", "other", "other+ guest own", "guest", FALSE, FALSE},
-    {"the guest is out of sight", "guest", "own", "guest", FALSE, FALSE},
-    {"... while others are seen", "guest", "own other", "guest", FALSE, FALSE},
-    {"... while one that is taken for it is", "guest", "own other", "guest other", FALSE, FALSE},
-    {"the guest has ended", "guest", "own", "guest", TRUE, TRUE},
-    {"... and its watch has not", "guest", "guest+ own", "guest", TRUE, FALSE},
-    {"an agent has died beside the guest", "other", "guest own", "guest", FALSE, TRUE},
+     BERTH_RBD_UNSEEN},
+    {"... nor has an agent", "other", "other+ guest own", "guest", FALSE, BERTH_RBD_UNSEEN},
+    {"the guest is out of sight", "guest", "own", "guest", FALSE, BERTH_RBD_UNSEEN},
+    {"... while others are seen", "guest", "own other", "guest", FALSE, BERTH_RBD_UNSEEN},
+    {"... while one that is taken for it is", "guest", "own other", "guest other", FALSE,
+     BERTH_RBD_UNSEEN},
+    {"the guest has ended", "guest", "own", "guest", TRUE, BERTH_RBD_GONE},
+    {"... and its watch has not", "guest", "guest+ own", "guest", TRUE, BERTH_RBD_UNSEEN},
+    {"an agent has died beside the guest", "other", "guest own", "guest", FALSE, BERTH_RBD_GONE},
     {"... and was there when the guest's were looked for", "other", "guest own", "guest other",
-     FALSE, FALSE},
-    {"... and the guest is out of sight", "other", "own", "guest", FALSE, FALSE},
-    {"... and the guest has ended", "other", "own", "guest", TRUE, FALSE},
+     FALSE, BERTH_RBD_UNSEEN},
+    {"... and the guest is out of sight", "other", "own", "guest", FALSE, BERTH_RBD_UNSEEN},
+    {"... and the guest has ended", "other", "own", "guest", TRUE, BERTH_RBD_UNSEEN},
     {"... which had another guest before, that watches", "other", "own guest", "guest", TRUE,
-     FALSE},
-    {"who asks is no guest", "other", "own", "own", FALSE, FALSE},
-    {"... nor beside one that is out of sight", "other", "own", "guest own", FALSE, FALSE},
-    {"nobody knows the guest", "other", "own guest", NULL, FALSE, FALSE},
+     BERTH_RBD_UNSEEN},
+    {"who asks is no guest", "other", "own", "own", FALSE, BERTH_RBD_UNSEEN},
+    {"... nor beside one that is out of sight", "other", "own", "guest own", FALSE,
+     BERTH_RBD_UNSEEN},
+    {"who asks has the lock, and is out of sight itself", "own", "guest", "guest", FALSE,
+     BERTH_RBD_UNSEEN},
+    {"... with its other client", "own2", "guest own", "guest", FALSE, BERTH_RBD_UNSEEN},
+    {"nobody knows the guest", "other", "own guest", NULL, FALSE, BERTH_RBD_UNSEEN},
 };
 
 static gsize watchers_of(char **seen, rbd_image_watcher_t *watchers)
@@ -53,6 +59,7 @@ static gsize watchers_of(char **seen, rbd_image_watcher_t *watchers)
 
 static void lock_is_taken_from_who_loses_nothing(void **state)
 {
+    static const char *const own[] = {"own", "own2", NULL};
     for (gsize i = 0; i < G_N_ELEMENTS(cases); i++) {
         const Case *one = &cases[i];
         g_auto(GStrv) seen = g_strsplit(one->seen, " ", -1);
@@ -61,7 +68,7 @@ static void lock_is_taken_from_who_loses_nothing(void **state)
         gsize n = watchers_of(seen, watchers);
         const BerthRbdOwner owner = {one->owner, WATCH};
         const BerthRbdGuest guest = {(const char *const *)clients, one->have_ended};
-        if (berth_rbd_can_see(watchers, n, &owner, "own", &guest) != one->can_see)
+        if (berth_rbd_sight(watchers, n, &owner, own, &guest) != one->sight)
             fail_msg("%s", one->what);
     }
 }
