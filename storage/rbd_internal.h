@@ -83,7 +83,7 @@ G_DEFINE_AUTO_CLEANUP_CLEAR_FUNC(BerthRbdSecond, berth_rbd_second_clear)
 
 /* --- the disks of guests that live (rbd_live.c) ------------------------------------------------- */
 
-/* Connects as LIVE_USER. FAILED_PRECONDITION: that one may cut off clients. */
+/* Connects as LIVE_USER. INVALID_ARGUMENT: that one may cut off clients. */
 gboolean berth_rbd_live_open(BerthRbdStorage *self, GError **error);
 void berth_rbd_live_close(BerthRbdStorage *self);
 /* Takes the RESULT of an operation on such a disk: -EAGAIN where librbd did not get the lock of its owner. */

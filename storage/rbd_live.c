@@ -15,15 +15,16 @@
 #include "common/error.h"
 #include "storage/rbd_internal.h"
 
-/* Removes what is not there, which shows who may add. */
-static const char *const MAY_CUT_OFF[] = {
-    "{\"prefix\": \"osd blocklist\", \"blocklistop\": \"rm\", \"addr\": \"0.0.0.0:0/1\"}"};
+/* For a second, an address that no client has: that is harmless for who may, and "profile rbd" says "add" alone. */
+static const char *const CUT_OFF_NOBODY = "{\"prefix\": \"osd blocklist\", \"blocklistop\": "
+                                          "\"add\", \"addr\": \"0.0.0.0:0/1\", \"expire\": 1.0}";
 
 static int try_right(rados_t cluster)
 {
     char *output = NULL, *status = NULL;
     size_t output_bytes = 0, status_bytes = 0;
-    int result = rados_mon_command(cluster, (const char **)MAY_CUT_OFF, 1, "", 0, &output,
+    const char *command[] = {CUT_OFF_NOBODY};
+    int result = rados_mon_command(cluster, command, G_N_ELEMENTS(command), "", 0, &output,
                                    &output_bytes, &status, &status_bytes);
     rados_buffer_free(output);
     rados_buffer_free(status);
@@ -40,7 +41,7 @@ static gboolean check_right(const BerthRbdStorage *self, GError **error)
                             self->live_user);
         return FALSE;
     }
-    g_set_error(error, BERTH_ERROR, BERTH_ERROR_FAILED_PRECONDITION,
+    g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "ceph_live_user: client.%s may cut off clients of Ceph, as librbd then would with "
                 "guests: `ceph auth caps client.%s mon 'allow r' osd 'profile rbd pool=%s'` takes "
                 "that right from it",
