@@ -273,9 +273,9 @@ void berth_guest_end_resize(BerthGuest *guest);
 
 /* --- guest_talk.c: the channel, and the timers of the command's life --- */
 
-/* The domain runs: connects, at once or when the logs were looked at. */
 /* CLIENTS have its disk open. */
 void berth_guest_note_clients(BerthGuest *guest, char **clients);
+/* The domain runs: connects, at once or when the logs were looked at. */
 void berth_guest_start_talking(BerthGuest *guest);
 /* It was restored, and runs: it is to answer within its deadline. */
 void berth_guest_expect_answer(BerthGuest *guest);

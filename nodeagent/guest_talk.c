@@ -216,13 +216,13 @@ static void on_clients_due(gpointer data)
     find_clients(guest);
 }
 
-/* Each look asks Ceph for hundreds of objects (storage/rbd_watchers.c), and where somebody is known it is not pressing. */
+/* Each look asks Ceph for hundreds of objects (storage/rbd_watchers.c), and where the guest is known it is not pressing. */
 static guint next_look_msec(BerthGuest *guest)
 {
     char **known = guest->clients.known;
     if (known == NULL || known[0] == NULL)
         return berth_backoff_next_msec(&guest->clients_retry, g_random_double());
-    if (guest->clients.is_steady)
+    if (berth_seen_clients_are_settled(&guest->clients))
         return berth_backoff_next_msec(&guest->clients_pace, g_random_double());
     berth_backoff_reset(&guest->clients_pace);
     return BERTH_SEEN_CLIENTS_STEADY_USEC / 1000;

@@ -36,7 +36,7 @@ static gboolean check_right(const BerthRbdStorage *self, GError **error)
     int result = try_right(self->live_cluster);
     if (result == -EACCES || result == -EPERM)
         return TRUE;
-    if (result == -ETIMEDOUT) {
+    if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot ask Ceph what client.%s may",
                             self->live_user);
         return FALSE;
@@ -46,6 +46,25 @@ static gboolean check_right(const BerthRbdStorage *self, GError **error)
                 "guests: `ceph auth caps client.%s mon 'allow r' osd 'profile rbd pool=%s'` takes "
                 "that right from it",
                 self->live_user, self->live_user, self->pool);
+    return FALSE;
+}
+
+/* What librbd is refused later would look like a lock that cannot be had. */
+static gboolean check_access(const BerthRbdStorage *self, GError **error)
+{
+    uint64_t bytes = 0;
+    time_t modified = 0;
+    int result = rados_stat(self->live, "rbd_directory", &bytes, &modified);
+    if (result >= 0 || result == -ENOENT)
+        return TRUE;
+    if (result == -EPERM || result == -EACCES)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_PERMISSION_DENIED,
+                    "ceph_live_user: client.%s lacks the right: it needs mon 'allow r' and osd "
+                    "'profile rbd pool=%s' (see `ceph auth get client.%s`)",
+                    self->live_user, self->pool, self->live_user);
+    else
+        berth_rbd_set_error(self, result, error, "cannot use Ceph pool %s as client.%s", self->pool,
+                            self->live_user);
     return FALSE;
 }
 
@@ -62,14 +81,17 @@ gboolean berth_rbd_live_open(BerthRbdStorage *self, GError **error)
         g_propagate_error(error, why);
         return FALSE;
     }
-    int result = rados_ioctx_create(self->live_cluster, self->pool, &self->live);
+    /* Else librbd would take locks without cutting off who has them. */
+    int result = rados_conf_set(self->live_cluster, "rbd_blocklist_on_break_lock", "true");
+    if (result >= 0)
+        result = rados_ioctx_create(self->live_cluster, self->pool, &self->live);
     if (result < 0) {
         berth_rbd_set_error(self, result, error, "cannot open Ceph pool %s as client.%s",
                             self->pool, self->live_user);
         return FALSE;
     }
     rados_set_pool_full_try(self->live);
-    return check_right(self, error);
+    return check_access(self, error) && check_right(self, error);
 }
 
 void berth_rbd_live_close(BerthRbdStorage *self)

@@ -26,9 +26,10 @@ typedef struct {
     rbd_image_t memory;
     rbd_image_t disk;
     Slot slots[IN_FLIGHT_MAX];
-    guint64 begun; /* pieces */
-    gsize filled;  /* of the piece that is not begun yet */
-    int result;    /* first error */
+    guint64 begun;     /* pieces */
+    gsize filled;      /* of the piece that is not begun yet */
+    int result;        /* first error */
+    gboolean may_come; /* the snapshot, by the hand of its guest, whom it was asked of */
 } RbdCheckpointWriter;
 
 typedef struct {
@@ -256,6 +257,19 @@ gboolean berth_rbd_checkpoint_finish(BerthCheckpointWriter *base, const guint8 *
 
 /* --- its end -------------------------------------------------------------------------------- */
 
+/* -EAGAIN: it was not taken, or an earlier attempt's came late, which librbd might take for this one's. */
+static int take_snapshot(RbdCheckpointWriter *writer)
+{
+    uint64_t id = 0;
+    int result = rbd_snap_get_id(writer->disk, writer->name, &id);
+    if (result >= 0)
+        return -EAGAIN;
+    if (result == -ENOENT)
+        result = berth_rbd_live_result(rbd_snap_create(writer->disk, writer->name));
+    writer->may_come = result == -EAGAIN || result == -ETIMEDOUT;
+    return result == -EEXIST ? -EAGAIN : result;
+}
+
 gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **error)
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
@@ -263,7 +277,7 @@ gboolean berth_rbd_checkpoint_snapshot(BerthCheckpointWriter *base, GError **err
     const BerthRbdGuest guest = guest_of(writer);
     int result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_RACE_USEC);
     if (result >= 0)
-        result = berth_rbd_live_result(rbd_snap_create(writer->disk, writer->name));
+        result = take_snapshot(writer);
     if (result == -EAGAIN) {
         berth_rbd_set_unseen(error, BERTH_ERROR_UNAVAILABLE, "take", base->checkpoint_id);
         return FALSE;
@@ -289,13 +303,14 @@ gboolean berth_rbd_checkpoint_commit(BerthCheckpointWriter *base, GBytes *record
     return FALSE;
 }
 
-/* What cannot be removed now is torn, and removed by whoever collects garbage. */
+/* What cannot be removed now is torn, and removed by whoever collects garbage, or makes this checkpoint anew; so is what may get
+ * its snapshot only when Ceph goes on, which nothing else would name. */
 void berth_rbd_checkpoint_writer_free(BerthCheckpointWriter *base)
 {
     RbdCheckpointWriter *writer = (RbdCheckpointWriter *)base;
     const BerthRbdGuest guest = guest_of(writer);
     close_all(writer, storage_of(base));
-    if (!base->is_committed)
+    if (!base->is_committed && !writer->may_come)
         berth_rbd_checkpoint_discard(storage_of(base), writer->name, &guest);
     free_writer(writer);
 }

@@ -196,10 +196,19 @@ static int read_owner(BerthRbdStorage *self, const char *header, Locker *locker,
     return 0;
 }
 
-/* Cut off first, so that it writes nothing more. */
+/* Cut off first, so that it writes nothing more; and only if it has the lock still, when it was seen to be gone: one that gives
+ * the lock back gives up its watch after that. */
 static int take_lock(BerthRbdStorage *self, const char *header, const Locker *locker)
 {
-    int result = berth_rbd_cut_off(self->cluster, without_kind(locker->address));
+    Locker now;
+    BerthRbdOwner owner;
+    int result = read_owner(self, header, &now, &owner);
+    if (result < 0 || owner.address == NULL || !g_str_equal(now.client, locker->client) ||
+        !g_str_equal(now.cookie, locker->cookie) || !g_str_equal(now.address, locker->address))
+        return result;
+    result = berth_rbd_cut_off(self->cluster, owner.address);
+    if (result >= 0) /* with this connection it is locked anew: who hears from it is to know */
+        result = rados_wait_for_latest_osdmap(self->live_cluster);
     if (result >= 0)
         result = rados_break_lock(self->images, header, LOCK_NAME, locker->client, locker->cookie);
     return result == -ENOENT ? 0 : result; /* another one did that */
@@ -209,6 +218,9 @@ static int look_at(BerthRbdStorage *self, rbd_image_t image, const BerthRbdOwner
                    const BerthRbdGuest *guest, BerthRbdSight *out_sight)
 {
     Watchers watchers;
+    *out_sight = BERTH_RBD_SEES;
+    if (owner->address == NULL)
+        return 0; /* nobody has it */
     int result = read_watchers(image, &watchers);
     if (result < 0)
         return result;
@@ -218,22 +230,7 @@ static int look_at(BerthRbdStorage *self, rbd_image_t image, const BerthRbdOwner
     return 0;
 }
 
-/* *OUT_CAN: also where nobody has the lock. */
-static int can_be_asked(BerthRbdStorage *self, rbd_image_t image, const char *header,
-                        const BerthRbdGuest *guest, gboolean *out_can)
-{
-    Locker locker;
-    BerthRbdOwner owner;
-    BerthRbdSight sight = BERTH_RBD_SEES;
-    int result = read_owner(self, header, &locker, &owner);
-    if (result >= 0 && owner.address != NULL)
-        result = look_at(self, image, &owner, guest, &sight);
-    if (result >= 0 && sight == BERTH_RBD_GONE)
-        result = take_lock(self, header, &locker);
-    *out_can = sight == BERTH_RBD_SEES; /* of one that is gone: who has it now? */
-    return result;
-}
-
+/* Of one that is gone the lock is taken, and who has it then is looked at, whatever time that took. */
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
                           gint64 patience_usec)
 {
@@ -241,12 +238,24 @@ int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthR
     g_autofree char *header = NULL;
     int result = find_header(image, &header);
     while (result >= 0) {
-        gboolean can = FALSE;
-        result = can_be_asked(self, image, header, guest, &can);
-        if (result < 0 || can)
+        Locker locker;
+        BerthRbdOwner owner;
+        BerthRbdSight sight = BERTH_RBD_UNSEEN;
+        result = read_owner(self, header, &locker, &owner);
+        if (result >= 0)
+            result = look_at(self, image, &owner, guest, &sight);
+        if (result < 0 || sight == BERTH_RBD_SEES)
             return result;
-        if (g_get_monotonic_time() >= deadline)
+        if (sight == BERTH_RBD_GONE) {
+            result = take_lock(self, header, &locker);
+            continue;
+        }
+        if (g_get_monotonic_time() >= deadline) {
+            /* Left by what has ended: only another client can take it from this one. */
+            if (g_strv_contains((const char *const *)self->addresses, owner.address))
+                g_atomic_int_set(self->is_worn, TRUE);
             return -EAGAIN;
+        }
         g_usleep(LOOK_EVERY_USEC);
     }
     return result;

@@ -277,8 +277,10 @@ typedef struct {
 static void client_start(Client *client, const BerthDiskSource *disk)
 {
     g_autofree char *monitor = replace(disk->rbd_monitors[0], ":", "\\:");
-    g_autofree char *target = g_strdup_printf("rbd:berth/%s:mon_host=%s:id=berth:keyring=%s",
-                                              disk->rbd_image, monitor, cluster_config().keyring);
+    /* Where Ceph forgets one that it has not heard of for 2 s (WATCH_TIMEOUT_SEC), 5 s between two signs of life are too long. */
+    g_autofree char *target =
+        g_strdup_printf("rbd:berth/%s:mon_host=%s:id=berth:keyring=%s:objecter_tick_interval=0.5",
+                        disk->rbd_image, monitor, cluster_config().keyring);
     g_autoptr(GError) error = NULL;
     client->process =
         g_subprocess_new(G_SUBPROCESS_FLAGS_STDIN_PIPE | G_SUBPROCESS_FLAGS_STDOUT_PIPE |
@@ -531,6 +533,13 @@ static void client_that_stood_still_is_not_cut_off(void **state)
     assert_true(berth_storage_image_remove(conformance_storage, "still", &error));
 }
 
+static gboolean is_cut_off(const char *address)
+{
+    g_autofree char *all = cluster_admin("ceph osd blocklist ls");
+    g_autofree char *item = g_strconcat(address, " ", NULL);
+    return strstr(all, item) != NULL;
+}
+
 /* An agent that has taken the lock for a snapshot, as its guest did not have it, and was killed. */
 static void owner_that_has_died_beside_a_guest_is_not_waited_for(void **state)
 {
@@ -541,13 +550,18 @@ static void owner_that_has_died_beside_a_guest_is_not_waited_for(void **state)
     Client owner, living;
     client_start(&owner, disk);
     assert_writes(&owner);
+    g_auto(GStrv) dead = client_of("b-1");
     client_end(&owner);
     await_clients("b-1", 0);
     client_start(&living, disk);
     g_auto(GStrv) guest = client_of("b-1");
     g_autoptr(GError) error = NULL;
+    g_auto(GStrv) own = cluster_clients_of(conformance_storage);
+    assert_false(is_cut_off(dead[0]));
     commit_checkpoint("b-1-a", "b-1", guest);
     assert_writes(&living);
+    assert_true(is_cut_off(dead[0]));
+    assert_false(is_cut_off(guest[0]) || is_cut_off(own[0]) || is_cut_off(own[1]));
     assert_removed("b-1-a", guest, FALSE);
     client_end(&living);
     await_clients("b-1", 0);

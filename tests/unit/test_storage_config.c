@@ -26,6 +26,7 @@ static void load_of_rbd_fills_defaults(void **state)
     assert_string_equal(config.kind, "rbd");
     assert_string_equal(config.ceph_conf, "/etc/ceph/ceph.conf");
     assert_string_equal(config.ceph_user, "berth");
+    assert_string_equal(config.ceph_live_user, "berth-live");
     assert_string_equal(config.pool, "berth");
     assert_null(config.keyring);
     assert_null(config.secret_uuid);
@@ -37,11 +38,13 @@ static void load_of_all_keys_fills_all_members(void **state)
 {
     BerthStorageConfig config = {0};
     g_autoptr(GError) error = NULL;
-    assert_true(load("[storage]\nkind=rbd\nceph_conf=/c\nceph_user=u\nkeyring=/k\npool=p\n"
-                     "secret_uuid=9bdfd2fa-6f4a-4a52-bb29-1de27c25a4d9\nop_timeout_sec=600\n",
-                     &config, &error));
+    assert_true(load(
+        "[storage]\nkind=rbd\nceph_conf=/c\nceph_user=u\nceph_live_user=l\nkeyring=/k\npool=p\n"
+        "secret_uuid=9bdfd2fa-6f4a-4a52-bb29-1de27c25a4d9\nop_timeout_sec=600\n",
+        &config, &error));
     assert_string_equal(config.ceph_conf, "/c");
     assert_string_equal(config.ceph_user, "u");
+    assert_string_equal(config.ceph_live_user, "l");
     assert_string_equal(config.keyring, "/k");
     assert_string_equal(config.pool, "p");
     assert_string_equal(config.secret_uuid, "9bdfd2fa-6f4a-4a52-bb29-1de27c25a4d9");
@@ -66,6 +69,7 @@ static void load_of_bad_values_is_invalid_argument(void **state)
         {"[storage]\nkind=dir\npath=/s\nkeyring=/k\n", "keyring is of no use with kind=dir"},
         {"[storage]\nkind=rbd\nceph_user=client.berth\n", "without \"client.\""},
         {"[storage]\nkind=rbd\nceph_user=a b\n", "ceph_user"},
+        {"[storage]\nkind=rbd\nceph_live_user=client.l\n", "ceph_live_user"},
         {"[storage]\nkind=rbd\npool=a/b\n", "pool"},
         {"[storage]\nkind=rbd\nsecret_uuid=123\n", "virsh secret-list"},
         {"[storage]\nkind=rbd\nop_timeout_sec=0\n", "op_timeout_sec"},
