@@ -190,9 +190,9 @@ static int check_unused(BerthRbdStorage *self, rbd_image_t image)
     return result >= 0 && clients->len > 0 ? -EBUSY : result;
 }
 
-/* The disk, or its snapshot, may be gone: that is no error. -EAGAIN: GUEST may live, and would not see that. */
-static int remove_snapshot(BerthRbdStorage *self, const char *disk_id, const char *snapshot,
-                           const BerthRbdGuest *guest)
+/* -EAGAIN: GUEST may live, and would not see that. */
+int berth_rbd_checkpoint_remove_snapshot(BerthRbdStorage *self, const char *disk_id,
+                                         const char *snapshot, const BerthRbdGuest *guest)
 {
     rbd_image_t disk = NULL;
     uint64_t id = 0;
@@ -235,7 +235,7 @@ int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name,
     g_autofree char *disk_id = NULL;
     int result = remove_record(self, name, &disk_id);
     if (result >= 0 && disk_id != NULL)
-        result = remove_snapshot(self, disk_id, name, guest);
+        result = berth_rbd_checkpoint_remove_snapshot(self, disk_id, name, guest);
     /* Also the rest of a removal that was interrupted, which has no header any more. */
     if (result >= 0 || result == -ENOENT)
         result = berth_rbd_remove(self, name);
@@ -303,7 +303,7 @@ static int discard_one(BerthRbdStorage *self, const char *disk_image_id, const c
     int result = berth_rbd_checkpoint_discard(self, name, NULL);
     if (result < 0 && result != -ENOENT)
         return result;
-    return remove_snapshot(self, disk_image_id, name, NULL);
+    return berth_rbd_checkpoint_remove_snapshot(self, disk_image_id, name, NULL);
 }
 
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

@@ -33,6 +33,10 @@ int berth_rbd_stored_bytes(rbd_image_t image, const char *since, guint64 *out_by
  * nothing. */
 int berth_rbd_checkpoint_discard(BerthRbdStorage *self, const char *name,
                                  const BerthRbdGuest *guest);
+/* The snapshot of that name alone, of the disk with the internal id DISK_ID; one that is not there is no error. -EAGAIN: as
+ * above. */
+int berth_rbd_checkpoint_remove_snapshot(BerthRbdStorage *self, const char *disk_id,
+                                         const char *name, const BerthRbdGuest *guest);
 /* Of all checkpoints of the disk's image DISK. Not WITH_COMMITTED: if there is a committed one none is removed, and
  * *OUT_KEPT is its id (transfer full). -EBUSY: a client has the disk open. */
 int berth_rbd_checkpoint_discard_all(BerthRbdStorage *self, const char *disk,

@@ -163,8 +163,8 @@ typedef enum {
 BerthRbdSight berth_rbd_sight(const rbd_image_watcher_t *watchers, gsize n,
                               const BerthRbdOwner *owner, const char *const *own,
                               const BerthRbdGuest *guest);
-/* Waits until who has the lock of the disk IMAGE can be asked for it; takes it from one that is gone. For PATIENCE_USEC at most:
- * -EAGAIN. Result below 0: failed. */
+/* Waits until who has the lock of the disk IMAGE can be asked for it; takes it from one that is gone. For PATIENCE_USEC at most,
+ * and for as long as taking takes: -EAGAIN. Result below 0: failed. */
 int berth_rbd_await_owner(BerthRbdStorage *self, rbd_image_t image, const BerthRbdGuest *guest,
                           gint64 patience_usec);
 

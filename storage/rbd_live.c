@@ -43,9 +43,9 @@ static gboolean check_right(const BerthRbdStorage *self, GError **error)
     }
     g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                 "ceph_live_user: client.%s may cut off clients of Ceph, as librbd then would with "
-                "guests: `ceph auth caps client.%s mon 'allow r' osd 'profile rbd pool=%s'` takes "
-                "that right from it",
-                self->live_user, self->live_user, self->pool);
+                "guests: it must be a user of its own with mon 'allow r' and osd 'profile rbd "
+                "pool=%s' alone, see berth-setup(7)",
+                self->live_user, self->pool);
     return FALSE;
 }
 
@@ -76,7 +76,7 @@ gboolean berth_rbd_live_open(BerthRbdStorage *self, GError **error)
         if (why->code == BERTH_ERROR_PERMISSION_DENIED)
             g_prefix_error(&why,
                            "ceph_live_user (`ceph auth get-or-create client.%s mon 'allow r' osd "
-                           "'profile rbd pool=%s'` makes it): ",
+                           "'profile rbd pool=%s'` makes it, and its key is to be on this host): ",
                            self->live_user, self->pool);
         g_propagate_error(error, why);
         return FALSE;

@@ -133,6 +133,17 @@ static BerthRbdGuest guest_of(const RbdCheckpointWriter *writer)
     return (BerthRbdGuest){(const char *const *)writer->guest, FALSE};
 }
 
+/* The snapshot of an earlier attempt, whose guest made it when nothing named it any more. */
+static int clear_late(RbdCheckpointWriter *writer, BerthRbdStorage *self, const char *disk_image_id,
+                      const BerthRbdGuest *guest)
+{
+    uint64_t id = 0;
+    int result = rbd_snap_get_id(writer->disk, writer->name, &id);
+    if (result < 0)
+        return result == -ENOENT ? 0 : result;
+    return berth_rbd_checkpoint_remove_snapshot(self, disk_image_id, writer->name, guest);
+}
+
 /* The disk stays open until its snapshot is made: so that the guest need not stand still for the opening. Nor does it while it
  * is waited for Ceph to see it. */
 static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const char *disk,
@@ -147,6 +158,8 @@ static int open_all(RbdCheckpointWriter *writer, BerthRbdStorage *self, const ch
         result = berth_rbd_await_owner(self, writer->disk, &guest, BERTH_RBD_SIGHT_USEC);
     if (result >= 0)
         result = rbd_get_id(writer->disk, id, sizeof id);
+    if (result >= 0)
+        result = clear_late(writer, self, id, &guest);
     return result < 0 ? result : make_memory(self, writer->name, space_bytes, id, &writer->memory);
 }
 

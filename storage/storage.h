@@ -74,7 +74,7 @@ gboolean berth_storage_is_fenced(BerthStorage *storage);
  * time, or that came to nothing for another reason, can leave a watch of its header in Ceph's client,
  * which keeps it alive for as long as the client lives: removing then says FAILED_PRECONDITION to
  * everybody. TRUE, and for good, once such an operation timed out, or nobody but this client itself
- * had a disk open that could not be removed. All else works on; open storage anew, free this handle,
+ * had a disk open that could not be removed, or this client has the lock of one that it does not watch. All else works on; open storage anew, free this handle,
  * and what could not be removed can be 30 s later. */
 gboolean berth_storage_is_worn(BerthStorage *storage);
 

@@ -79,7 +79,12 @@ gboolean berth_storage_config_check(const BerthStorageConfig *config, const char
                                     GError **error)
 {
     gboolean is_dir = g_strcmp0(config->kind, "dir") == 0;
-    if (is_dir && config->path == NULL)
+    if (!is_dir && g_strcmp0(config->ceph_user, config->ceph_live_user) == 0)
+        g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
+                    "%s: [storage] ceph_live_user=%s is ceph_user, too, and must be another, which "
+                    "may not cut off clients of Ceph: berth-setup(7) says how to make it",
+                    name, config->ceph_live_user);
+    else if (is_dir && config->path == NULL)
         g_set_error(error, BERTH_ERROR, BERTH_ERROR_INVALID_ARGUMENT,
                     "%s: [storage] kind=dir needs a path: add path=/DIRECTORY", name);
     else if (!is_dir && config->path != NULL)

@@ -70,6 +70,7 @@ static void load_of_bad_values_is_invalid_argument(void **state)
         {"[storage]\nkind=rbd\nceph_user=client.berth\n", "without \"client.\""},
         {"[storage]\nkind=rbd\nceph_user=a b\n", "ceph_user"},
         {"[storage]\nkind=rbd\nceph_live_user=client.l\n", "ceph_live_user"},
+        {"[storage]\nkind=rbd\nceph_live_user=berth\n", "must be another"},
         {"[storage]\nkind=rbd\npool=a/b\n", "pool"},
         {"[storage]\nkind=rbd\nsecret_uuid=123\n", "virsh secret-list"},
         {"[storage]\nkind=rbd\nop_timeout_sec=0\n", "op_timeout_sec"},
