@@ -192,6 +192,13 @@ static void guest_that_is_being_stopped_for_the_rest_is_let_go_after_that(void *
     assert_int_equal(fixture->hypervisor->resumes, 1);
 }
 
+/* Until then it cannot be saved: an agent before may have begun to move it. */
+static void await_adopted(AgentFixture *fixture)
+{
+    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL &&
+              !agent_fixture_guest(fixture)->may_be_moving);
+}
+
 /* An agent before this one was killed while it stood still for that, and Ceph has not forgotten that one. */
 static void
 guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void **state)
@@ -203,7 +210,7 @@ guest_that_stands_still_for_a_checkpoint_goes_on_when_it_is_asked_for_again(void
     agent_fixture_add_guest(fixture);
     fake_hypervisor_set_frozen(fixture->hypervisor, &agent_fixture_id);
     agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL);
+    await_adopted(fixture);
     assert_true(agent_fixture_guest(fixture)->is_frozen);
     ask(fixture, FALSE, &answer);
     run_until(answer.is_given);
@@ -218,8 +225,7 @@ static void adopt_saved(AgentFixture *fixture)
     agent_fixture_add_guest(fixture);
     fake_hypervisor_set_saved(fixture->hypervisor, &agent_fixture_id);
     agent_fixture_start(fixture);
-    run_until(berth_storage_lane_error(fixture->agent->lane) == NULL &&
-              !agent_fixture_guest(fixture)->may_be_moving);
+    await_adopted(fixture);
 }
 
 /* It runs for a moment first, and stands still on after that. */
