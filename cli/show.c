@@ -218,8 +218,9 @@ static void print_held_back(const Berth__Task *task)
 {
     g_autofree char *since = berth_format_time(task->held_back_usec);
     if (since != NULL && task->state == BERTH__JOB_STATE__RUNNING)
-        berth_print_fieldf("Held back",
-                           "since %s: its node is short of memory, and it runs in slack", since);
+        berth_print_fieldf("Held back", "since %s: its node is short of memory%s", since,
+                           task->opportunistic ? ", and it runs in slack"
+                                               : ", until guests in slack have left");
 }
 
 /* Nobody hears of it. */

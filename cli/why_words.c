@@ -329,9 +329,10 @@ static void tell_held_back(Story *story, const Berth__Task *task, guint64 now_us
     g_autofree char *since = clock_text(task->held_back_usec, now_usec);
     if (task->held_back_usec != 0)
         tell(story,
-             "It gets next to no CPU since %s: %s is short of memory, and holds back who runs in "
-             "slack until there is enough.",
-             since, task->node);
+             "It gets next to no CPU since %s: %s is short of memory, and holds back who %s until "
+             "%s.",
+             since, task->node, task->opportunistic ? "runs in slack" : "takes more",
+             task->opportunistic ? "there is enough" : "those in slack have left");
 }
 
 static void tell_running(Story *story, const Berth__Job *job, const Berth__Task *task,

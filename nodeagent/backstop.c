@@ -14,6 +14,7 @@
 
 #include "common/error.h"
 #include "common/log.h"
+#include "common/units.h"
 #include "common/work.h"
 #include "common/write.h"
 #include "nodeagent/guests_group.h"
@@ -31,6 +32,10 @@
 #define LIMIT_PART     4u
 /* Of the margin: what is left below the limit when one is ended, which takes a moment. */
 #define FULL_PART 4u
+/* Of the margin: with less left who takes more waits, though he has reserved it. */
+#define CROWDED_PART 2u
+/* That is more than what a guest at rest comes to have by and by. */
+#define GROWN_MIB 4u
 
 /* For the kernel's choice when the limit is reached: one in slack before any other, and neither before what else runs on the
  * host (proc(5), oom_score_adj). */
@@ -41,6 +46,7 @@
 typedef struct {
     guint64 pid; /* of its QEMU: another one begins without */
     const char *score;
+    guint64 resident_mib; /* of its QEMU, when the node was last seen not to be short */
 } Mark;
 
 struct BerthBackstop {
@@ -59,6 +65,7 @@ struct BerthBackstop {
     gboolean is_short;
     guint64 used_mib;
     gint64 changed_usec; /* monotonic: when one was last held back or let go */
+    gint64 waits_usec;   /* monotonic: since when who takes more waits for others to leave; 0: no */
     guint source;
     gint64 due_usec;    /* monotonic: when SOURCE is */
     GHashTable *marked; /* name of a guest's domain -> Mark */
@@ -85,6 +92,7 @@ BerthBackstopLimits berth_backstop_limits(const BerthNodeConfig *config, guint64
         .offered_mib = offered_mib,
         .limit_mib = config->limit_mib != 0 ? config->limit_mib : limit,
         .margin_mib = config->margin_mib != 0 ? config->margin_mib : margin,
+        .patience_usec = (gint64)config->memory_patience_sec * G_USEC_PER_SEC,
     };
 }
 
@@ -101,6 +109,11 @@ BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64
 gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib)
 {
     return used_mib + limits->margin_mib / FULL_PART >= limits->limit_mib;
+}
+
+gboolean berth_backstop_is_crowded(const BerthBackstopLimits *limits, guint64 free_mib)
+{
+    return free_mib < limits->margin_mib / CROWDED_PART;
 }
 
 guint berth_backstop_next_msec(const BerthBackstopLimits *limits, guint64 free_mib)
@@ -124,6 +137,18 @@ static gboolean write_score(const BerthBackstop *backstop, guint64 pid, const ch
     return ok;
 }
 
+/* FALSE: it has ended. proc(5): the second number of statm, in pages. */
+static gboolean read_resident(const BerthBackstop *backstop, guint64 pid, guint64 *out_mib)
+{
+    g_autofree char *path = g_strdup_printf("%s/%" G_GUINT64_FORMAT "/statm", backstop->proc, pid);
+    g_autofree char *text = NULL;
+    const char *second = g_file_get_contents(path, &text, NULL, NULL) ? strchr(text, ' ') : NULL;
+    if (second == NULL)
+        return FALSE;
+    *out_mib = g_ascii_strtoull(second + 1, NULL, 10) * (guint64)sysconf(_SC_PAGESIZE) >> 20;
+    return TRUE;
+}
+
 static void mark(BerthBackstop *backstop, const BerthGuest *guest)
 {
     const char *name = berth_guest_name(guest);
@@ -135,8 +160,25 @@ static void mark(BerthBackstop *backstop, const BerthGuest *guest)
     if (!write_score(backstop, pid, score))
         return;
     Mark *made = g_new(Mark, 1);
-    *made = (Mark){pid, score};
+    *made = (Mark){pid, score, 0};
+    read_resident(backstop, pid, &made->resident_mib);
     g_hash_table_insert(backstop->marked, g_strdup(name), made);
+}
+
+static void note_resident(const BerthBackstop *backstop, const BerthGuest *guest)
+{
+    Mark *has = g_hash_table_lookup(backstop->marked, berth_guest_name(guest));
+    if (has != NULL)
+        read_resident(backstop, has->pid, &has->resident_mib);
+}
+
+/* Since the node became short. One of whom that is not known does. */
+static gboolean takes_more(const BerthBackstop *backstop, const BerthGuest *guest)
+{
+    const Mark *has = g_hash_table_lookup(backstop->marked, berth_guest_name(guest));
+    guint64 now_mib;
+    return has == NULL || !read_resident(backstop, has->pid, &now_mib) ||
+           now_mib > has->resident_mib + GROWN_MIB;
 }
 
 static gboolean is_gone(gpointer name, gpointer of_it, gpointer data)
@@ -301,14 +343,42 @@ static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
     backstop->changed_usec = g_get_monotonic_time();
 }
 
+/* Who has reserved memory may have it; but it is in others' hands until they have left, and the kernel would end one of them,
+ * with all its work, for what is a matter of seconds. So who takes more waits as they do, for a bounded time. */
+static void make_backed_wait(BerthBackstop *backstop, gboolean is_short)
+{
+    g_autofree char *most = NULL;
+    if (!is_short)
+        backstop->waits_usec = 0;
+    if (!is_short || backstop->waits_usec != 0 || backstop->limits.patience_usec == 0 ||
+        !berth_backstop_is_crowded(&backstop->limits, left_mib(backstop)))
+        return;
+    backstop->waits_usec = g_get_monotonic_time();
+    most = berth_format_duration_sec((guint64)(backstop->limits.patience_usec / G_USEC_PER_SEC));
+    g_message("only %" G_GUINT64_FORMAT " MiB of the guests' memory are free: whoever takes more "
+              "waits until those in slack have left, for %s at most",
+              left_mib(backstop), most);
+}
+
+static gboolean backed_wait(const BerthBackstop *backstop)
+{
+    return backstop->waits_usec != 0 &&
+           g_get_monotonic_time() - backstop->waits_usec < backstop->limits.patience_usec;
+}
+
 /* Who is in slack no more is owed what he has reserved; of whom it is not known, an agent before this one, or a question
  * that nobody waits for any more, has held him back for a need that was another. */
-static void let_others_go(const BerthBackstop *backstop, const GPtrArray *guests)
+static void settle_others(const BerthBackstop *backstop, const GPtrArray *guests)
 {
+    gboolean waits = backed_wait(backstop);
     for (guint i = 0; i < guests->len; i++) {
         BerthGuest *guest = g_ptr_array_index(guests, i);
-        if (!berth_guest_is_in_slack(guest) ||
-            (!backstop->is_short && !berth_guest_hold_is_known(guest)))
+        if (!backstop->is_short)
+            note_resident(backstop, guest);
+        if (!berth_guest_is_in_slack(guest))
+            berth_guest_hold_back(guest, waits && berth_guest_phase(guest) != BERTH_PHASE_BOOTING &&
+                                             takes_more(backstop, guest));
+        else if (!backstop->is_short && !berth_guest_hold_is_known(guest))
             berth_guest_hold_back(guest, FALSE);
         berth_guest_renew_hold(guest);
     }
@@ -328,6 +398,7 @@ static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
                   left_mib(backstop));
     if (is_short)
         hold_all(backstop, guests);
+    make_backed_wait(backstop, is_short);
     if (is_short && berth_backstop_is_full(&backstop->limits, backstop->used_mib))
         end_one(backstop, guests);
     else if (step == BERTH_BACKSTOP_LET_ONE_GO)
@@ -389,8 +460,9 @@ static void look(BerthBackstop *backstop)
             next_msec = berth_backstop_next_msec(&backstop->limits, left_mib(backstop));
     } else {
         backstop->is_short = FALSE;
+        backstop->waits_usec = 0;
     }
-    let_others_go(backstop, guests);
+    settle_others(backstop, guests);
     look_in(backstop, next_msec);
 }
 

@@ -8,7 +8,9 @@
  *    the memory of the first is not back yet;
  *  - with less left than a margin, those in slack that do not boot are held back at once, on the node itself, until the
  *    scheduler, who is told, has made room by balloons, moves and checkpoints. It begins that earlier
- *    (memory_headroom_permille of berthd.conf(5)); this is for what grows faster than reports come. */
+ *    (memory_headroom_permille of berthd.conf(5)); this is for what grows faster than reports come;
+ *  - with less than half of the margin left, so is who takes more, though he has reserved it, until others have left his memory,
+ *    and no longer than the node is told to be patient for those. */
 
 #include "nodeagent/guest_table.h"
 
@@ -18,6 +20,8 @@ typedef struct {
     guint64 offered_mib; /* to all guests */
     guint64 limit_mib;   /* that they never exceed together */
     guint64 margin_mib;
+    gint64
+        patience_usec; /* for so long who has reserved what he takes waits for it; 0: not at all */
 } BerthBackstopLimits;
 
 /* By CONFIG, with the defaults that berth-node.conf(5) names. */
@@ -35,6 +39,9 @@ BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64
                                       gint64 eased_usec);
 /* With USED_MIB, one in slack is to be ended: a quarter of the margin is left below the limit, or less. */
 gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib);
+/* With FREE_MIB left of what is offered, who takes more has to wait for those in slack to leave: it is half of the margin, or
+ * less. */
+gboolean berth_backstop_is_crowded(const BerthBackstopLimits *limits, guint64 free_mib);
 /* How long a look may be put off with FREE_MIB left, in milliseconds: for as long as the fastest growth takes to
  * come to the margin. */
 guint berth_backstop_next_msec(const BerthBackstopLimits *limits, guint64 free_mib);

@@ -94,6 +94,11 @@ static const BerthConfigOption options[] = {
      .min = 0, .max = 1u << 30, .default_value = "0",
      .doc = "with less of the memory that is offered left, guests in slack are held back until the "
             "scheduler has made room; 0: a 32nd of what is offered, 64M at least"},
+    {MEMBER(memory_patience_sec), .group = "guests", .key = "memory_patience",
+     .type = BERTH_CONFIG_DURATION_SEC, .min = 0, .max = 3600, .default_value = "1m",
+     .doc = "with less than half of memory_margin left, a guest that takes more of what it has "
+            "reserved waits so long for those in slack to leave, before one of them is ended; 0: "
+            "not at all"},
     {MEMBER(output_rate_mib), .group = "guests", .key = "output_rate",
      .type = BERTH_CONFIG_SIZE_MIB, .min = 0, .max = 1u << 18, .default_value = "4M",
      .doc = "output of a job that is taken per second; one that writes more waits; 0: all"},

@@ -37,6 +37,8 @@ typedef struct {
         limit_mib; /* of all guests together; 0 = what is offered, and a quarter of the reserve */
     guint64
         margin_mib; /* with less of it free, guests in slack are held back; 0 = by what is offered */
+    guint64
+        memory_patience_sec; /* who takes more waits so long for those in slack; 0 = not at all */
     guint64 output_rate_mib; /* a second, of a guest's output; 0 = no limit */
     char *kernel;
     char *initramfs;

@@ -67,6 +67,7 @@ kernel=$LAB_DATA/guest/vmlinux
 initramfs=$LAB_DATA/guest/initramfs.cpio
 allow_emulation=true
 probe_deadline=5s
+memory_patience=3m
 END
         config_storage
     } >"$file.new"

@@ -101,8 +101,10 @@ static void log_held_back(BerthTurn *turn, const Berth__Task *task, gboolean is_
     event.task = task->index;
     event.epoch = task->epoch;
     event.node = task->node;
-    event.text = is_held ? (char *)"the node is short of memory, and the job runs in slack" //
-                         : (char *)"";
+    if (is_held)
+        event.text = task->opportunistic
+                         ? (char *)"the node is short of memory, and the job runs in slack"
+                         : (char *)"the node is short of memory, until jobs in slack have left";
     berth_turn_log(turn, &event);
 }
 

@@ -2,6 +2,8 @@
 /* What is done on a node that is short of memory: when, to whom, and for how long. The kernel's files are the test's. */
 #include <config.h>
 
+#include <unistd.h>
+
 #include "common/message.h"
 #include "nodeagent/backstop.h"
 #include "nodeagent/guest_private.h"
@@ -46,6 +48,13 @@ static void steps_follow_what_is_free(void **state)
                      BERTH_BACKSTOP_LET_ONE_GO);
     /* The last one has not had the time to show what it takes. */
     assert_int_equal(berth_backstop_step(&all, OFFERED_MIB, 1000), BERTH_BACKSTOP_NOTHING);
+}
+
+static void it_is_crowded_with_half_of_the_margin(void **state)
+{
+    BerthBackstopLimits all = limits();
+    assert_false(berth_backstop_is_crowded(&all, MARGIN_MIB / 2));
+    assert_true(berth_backstop_is_crowded(&all, MARGIN_MIB / 2 - 1));
 }
 
 static void looks_are_as_often_as_growth_may_be_fast(void **state)
@@ -125,19 +134,35 @@ static void put_kernel_files(const char *dir)
     put_file(dir, "cgroup/machine/memory.stat", "total_cache 0\ntotal_shmem 0\n");
 }
 
+/* What a QEMU has resident: all guests of a test have the same. */
+static void put_resident(const Node *node, guint64 mib)
+{
+    g_autofree char *name = process_file("statm");
+    g_autofree char *text = g_strdup_printf("1000000 %" G_GUINT64_FORMAT " 0 0 0 0 0\n",
+                                            mib * MIB / (guint64)sysconf(_SC_PAGESIZE));
+    put_file(node->agent->dir, name, text);
+}
+
 /* With one guest, in slack; the agent's own backstop makes way for one with the test's files. */
-static void begin(Node *node, AgentFixture *agent)
+static void begin_with_patience(Node *node, AgentFixture *agent, gint64 patience_usec)
 {
     BerthBackstopLimits all = limits();
+    all.patience_usec = patience_usec;
     *node = (Node){agent, 0};
     put_kernel_files(agent->dir);
     put_used(node, 100);
+    put_resident(node, 50);
     agent_fixture_start_running(agent);
     agent_fixture_guest(agent)->is_opportunistic = TRUE;
     g_autofree char *proc = g_build_filename(agent->dir, "proc", NULL);
     g_clear_pointer(&agent->agent->meter, berth_meter_free); /* it looks at the other one */
     g_clear_pointer(&agent->agent->backstop, berth_backstop_free);
     agent->agent->backstop = berth_backstop_new(&all, agent->agent->table, proc, on_changed, node);
+}
+
+static void begin(Node *node, AgentFixture *agent)
+{
+    begin_with_patience(node, agent, 0);
 }
 
 static gboolean is_limited(const Node *node)
@@ -327,6 +352,92 @@ static void one_with_a_reservation_is_not(void **state)
     assert_int_equal(node.agent->hypervisor->holds, 1);
 }
 
+/* --- who has reserved what he takes ---------------------------------------------------------- */
+
+#define CROWDED_MIB (OFFERED_MIB - MARGIN_MIB / 2 + 1)
+#define LONG_USEC   (600 * (gint64)G_USEC_PER_SEC)
+
+static BerthGuest *add_backed(const Node *node)
+{
+    BerthGuest *backed = add_other(node);
+    backed->is_opportunistic = backed->hold_is_unknown = FALSE;
+    return backed;
+}
+
+/* It has been looked at before the node is short. */
+static BerthGuest *begin_with_backed(Node *node, AgentFixture *agent, gint64 patience_usec)
+{
+    begin_with_patience(node, agent, patience_usec);
+    BerthGuest *backed = add_backed(node);
+    run_until(is_limited(node));
+    berth_backstop_guest_changed(agent->agent->backstop);
+    agent_fixture_pass(300); /* three looks */
+    return backed;
+}
+
+static void who_takes_more_waits_for_those_in_slack(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    put_used(&node, OFFERED_MIB - MARGIN_MIB + 1); /* short, but not crowded */
+    put_resident(&node, 60);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    put_used(&node, OFFERED_MIB - MARGIN_MIB);
+    run_until(berth_guest_held_usec(backed) == 0);
+}
+
+static void who_takes_no_more_does_not(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    put_used(&node, CROWDED_MIB);
+    put_resident(&node, 54);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    put_resident(&node, 55); /* by and by, but since it is short */
+    run_until(berth_guest_held_usec(backed) != 0);
+}
+
+static void who_waits_does_so_for_a_bounded_time(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, G_USEC_PER_SEC);
+    put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    run_until(berth_guest_held_usec(backed) == 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0); /* and not again, as long as it is short */
+    assert_int_not_equal(berth_guest_held_usec(agent_fixture_guest(node.agent)), 0);
+}
+
+static void where_nobody_is_to_wait_one_in_slack_is_ended(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, 0);
+    put_resident(&node, 60);
+    put_used(&node, FULL_MIB);
+    run_until(node.agent->hypervisor->destroys == 1);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+}
+
+/* Who waited for it to leave does not wait for others that are not there. */
+static void who_waits_goes_on_when_the_last_in_slack_has_left(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
+    run_until(berth_guest_held_usec(backed) == 0);
+}
+
 static void what_libvirt_does_not_take_is_asked_again(void **state)
 {
     Node node;
@@ -386,6 +497,7 @@ int main(void)
         cmocka_unit_test(limits_are_by_what_is_offered),
         cmocka_unit_test(steps_follow_what_is_free),
         cmocka_unit_test(it_is_full_below_the_limit),
+        cmocka_unit_test(it_is_crowded_with_half_of_the_margin),
         cmocka_unit_test(looks_are_as_often_as_growth_may_be_fast),
         TEST(all_guests_are_limited),
         TEST(limit_that_takes_its_time_keeps_nobody_from_looking),
@@ -397,6 +509,11 @@ int main(void)
         TEST(one_that_cannot_be_let_go_keeps_no_other_back),
         TEST(one_in_slack_is_ended_before_the_kernel_ends_any),
         TEST(none_with_a_reservation_is_ended),
+        TEST(who_takes_more_waits_for_those_in_slack),
+        TEST(who_takes_no_more_does_not),
+        TEST(who_waits_does_so_for_a_bounded_time),
+        TEST(where_nobody_is_to_wait_one_in_slack_is_ended),
+        TEST(who_waits_goes_on_when_the_last_in_slack_has_left),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
