@@ -93,7 +93,7 @@ why_lines_failed() {
         { n = 0 }' "$1"
 }
 
-# show_running_programs DIR: how many programs below DIR have ended, and which run.
+# show_running_programs DIR: how many programs below DIR have ended, which run, and once of each that failed, why.
 show_running_programs() {
     local log ended=0
     local -a running=()
@@ -106,6 +106,16 @@ show_running_programs() {
         fi
     done < <(find "$1" -name '*.log' | sort)
     printf '%d ended%s\n' "$ended" "${running:+; ${running[*]} run}"
+    why_programs_failed "$1" | show_new "$1/failed.shown"
+}
+
+# show_new FILE: those lines of standard input that are not in FILE yet, where they are then. Whoever ends a run that takes too
+# long has seen what failed in it.
+show_new() {
+    local new
+    touch "$1"
+    new=$(grep -vxF -f "$1") || return 0
+    tee -a "$1" <<<"$new" | sed 's/^/    /'
 }
 
 # show_slowest_programs DIR: those below DIR that took most of the time, between the first word of a log and its last.
@@ -116,7 +126,7 @@ show_slowest_programs() {
         sort -rn | awk 'NR <= 12 { printf "%s%s %d s", (NR == 1 ? "  slowest: " : ", "), $2, $1 } END { print "" }'
 }
 
-# show_running_tests FILE: how far the system tests are that write to FILE, and which run.
+# show_running_tests FILE: how far the system tests are that write to FILE, which run, and once of each that failed, why.
 show_running_tests() {
     [[ -e $1 ]] || return 0
     awk '/^# .* begins$/ { runs[$2] = 1 }
@@ -124,6 +134,7 @@ show_running_tests() {
         /^ok / { p++ }
         /^not ok / { f++ }
         END { printf "%d passed, %d failed;", p, f; for (name in runs) printf " %s", name; print " run" }' "$1"
+    why_lines_failed "$1" | show_new "$1.shown"
 }
 
 # count_lines FILE: prints "PASSED FAILED SKIPPED" of its "ok" and "not ok" lines.

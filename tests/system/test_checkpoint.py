@@ -8,10 +8,10 @@ import json
 from counting import *
 
 KEPT_MIB = by_size(8, 64, 200)
-TIMES = by_size(2, 5, 20)
+TIMES = by_size(2, 3, 20)
 ENDLESS = 1000000
 PERIODS = by_size(1, 1, 4)
-ROUNDS = by_size(3, 10, 100)
+ROUNDS = by_size(3, 5, 100)
 MEMORY_MIB, TOUCHED_MIB = by_size((256, 48), (1024, 150), (2048, 300))
 OWN_MIB = 100  # at most, of the guest's kernel and init
 

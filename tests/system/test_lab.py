@@ -132,7 +132,7 @@ def ceph_in_status():
 @test("berth-lab up, killed with -9 at random moments, leaves nothing that down does not remove")
 def up_is_killed():
     rng = seeded_random()
-    for n in range(by_size(2, 4, 20)):
+    for n in range(by_size(2, 2, 20)):
         name = f"killed-{os.getpid()}-{n}"
         process = subprocess.Popen([*LAB, *up(name, "rbd")], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         delay = rng.uniform(0.02, 12)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness import *
 
-JOBS = by_size(20, 200, 200)
+JOBS = by_size(20, 60, 200)
 
 
 @test(f"{JOBS} jobs on two nodes: none lost, none run twice, each output right")

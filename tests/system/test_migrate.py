@@ -9,8 +9,8 @@ import time
 
 from counting import *
 
-MOVES = by_size(2, 6, 20)
-KILLS = by_size(1, 2, 8)
+MOVES = by_size(2, 4, 20)
+KILLS = by_size(1, 1, 8)
 
 
 def cpu_usec(job):

@@ -48,7 +48,10 @@ shown=$(show_slowest_programs "$work")
 [[ $shown == "  slowest: "*" s, "*" s" ]] || die "slowest: $shown"
 expect "slowest shown" 12 "$(tr ',' '\n' <<<"$shown" | wc -l)"
 expect "ended and running" "5 ended; program_with_a_name_of_some_length_1" \
-    "$(show_running_programs "$work" | cut -d ' ' -f 1-3)"
+    "$(show_running_programs "$work" | sed -n 1p | cut -d ' ' -f 1-3)"
+expect "failures are shown once" "" "$(show_running_programs "$work" | sed 1d)"
+result fails_late FAIL <<<'late.c:9: 3 != 4'
+[[ $(show_running_programs "$work" | sed 1d) == "    $work/fails_late:"$'\n'*'late.c:9: 3 != 4'* ]] || die "a late failure is not shown"
 
 cat >"$work/lines" <<'END'
 # --- exec begins
