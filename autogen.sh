@@ -7,7 +7,6 @@ missing=
 need() { command -v "$1" >/dev/null 2>&1 || missing="$missing $2"; }
 need autoreconf autoconf
 need automake automake
-need libtoolize libtool
 need pkg-config pkg-config
 if [ -n "$missing" ]; then
     echo "autogen.sh: missing tools; install them with: apt-get install$missing" >&2
