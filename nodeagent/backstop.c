@@ -44,9 +44,9 @@
 
 /* Of a guest. */
 typedef struct {
-    guint64 pid; /* of its QEMU: another one begins without */
-    const char *score;
-    guint64 resident_mib; /* of its QEMU, when the node was last seen not to be short */
+    guint64 pid;          /* of its QEMU: another one begins without */
+    const char *score;    /* NULL: none was written */
+    guint64 resident_mib; /* of its QEMU, before who takes more had to wait */
 } Mark;
 
 struct BerthBackstop {
@@ -149,35 +149,41 @@ static gboolean read_resident(const BerthBackstop *backstop, guint64 pid, guint6
     return TRUE;
 }
 
+static Mark *find_mark(const BerthBackstop *backstop, const BerthGuest *guest)
+{
+    return g_hash_table_lookup(backstop->marked, berth_guest_name(guest));
+}
+
 static void mark(BerthBackstop *backstop, const BerthGuest *guest)
 {
-    const char *name = berth_guest_name(guest);
     const char *score = berth_guest_is_in_slack(guest) ? OOM_IN_SLACK : OOM_RESERVED;
-    const Mark *has = g_hash_table_lookup(backstop->marked, name);
-    guint64 pid = berth_hypervisor_pid(name);
-    if (pid == 0 || (has != NULL && has->pid == pid && has->score == score))
+    Mark *has = find_mark(backstop, guest);
+    guint64 pid = berth_hypervisor_pid(berth_guest_name(guest));
+    if (pid == 0)
         return;
-    if (!write_score(backstop, pid, score))
-        return;
-    Mark *made = g_new(Mark, 1);
-    *made = (Mark){pid, score, 0};
-    read_resident(backstop, pid, &made->resident_mib);
-    g_hash_table_insert(backstop->marked, g_strdup(name), made);
+    if (has == NULL || has->pid != pid) {
+        has = g_new0(Mark, 1);
+        has->pid = pid;
+        read_resident(backstop, pid, &has->resident_mib);
+        g_hash_table_insert(backstop->marked, g_strdup(berth_guest_name(guest)), has);
+    }
+    if (has->score != score && write_score(backstop, pid, score))
+        has->score = score;
 }
 
 static void note_resident(const BerthBackstop *backstop, const BerthGuest *guest)
 {
-    Mark *has = g_hash_table_lookup(backstop->marked, berth_guest_name(guest));
+    Mark *has = find_mark(backstop, guest);
     if (has != NULL)
         read_resident(backstop, has->pid, &has->resident_mib);
 }
 
-/* Since the node became short. One of whom that is not known does. */
+/* Since who does has to wait. */
 static gboolean takes_more(const BerthBackstop *backstop, const BerthGuest *guest)
 {
-    const Mark *has = g_hash_table_lookup(backstop->marked, berth_guest_name(guest));
+    const Mark *has = find_mark(backstop, guest);
     guint64 now_mib;
-    return has == NULL || !read_resident(backstop, has->pid, &now_mib) ||
+    return has != NULL && read_resident(backstop, has->pid, &now_mib) &&
            now_mib > has->resident_mib + GROWN_MIB;
 }
 
@@ -272,11 +278,11 @@ static void keep_limit(BerthBackstop *backstop)
                         limit_input_free, NULL, 0, backstop->stopping, on_limited, backstop);
 }
 
-/* Of what is offered. */
+/* Of what is offered, or may be used at most where somebody has configured that to be less. */
 static guint64 left_mib(const BerthBackstop *backstop)
 {
-    guint64 offered_mib = backstop->limits.offered_mib;
-    return offered_mib - MIN(offered_mib, backstop->used_mib);
+    guint64 most_mib = MIN(backstop->limits.offered_mib, backstop->limits.limit_mib);
+    return most_mib - MIN(most_mib, backstop->used_mib);
 }
 
 static void measure(BerthBackstop *backstop)
@@ -345,16 +351,18 @@ static void let_one_go(BerthBackstop *backstop, const GPtrArray *guests)
 
 /* Who has reserved memory may have it; but it is in others' hands until they have left, and the kernel would end one of them,
  * with all its work, for what is a matter of seconds. So who takes more waits as they do, for a bounded time. */
-static void make_backed_wait(BerthBackstop *backstop, gboolean is_short)
+static void make_backed_wait(BerthBackstop *backstop)
 {
+    const BerthBackstopLimits *limits = &backstop->limits;
     g_autofree char *most = NULL;
-    if (!is_short)
+    /* Not sooner, or who waits near the margin would be made to wait again and again. */
+    if (left_mib(backstop) >= 2 * limits->margin_mib)
         backstop->waits_usec = 0;
-    if (!is_short || backstop->waits_usec != 0 || backstop->limits.patience_usec == 0 ||
-        !berth_backstop_is_crowded(&backstop->limits, left_mib(backstop)))
+    if (backstop->waits_usec != 0 || limits->patience_usec == 0 ||
+        !berth_backstop_is_crowded(limits, left_mib(backstop)))
         return;
     backstop->waits_usec = g_get_monotonic_time();
-    most = berth_format_duration_sec((guint64)(backstop->limits.patience_usec / G_USEC_PER_SEC));
+    most = berth_format_duration_sec((guint64)(limits->patience_usec / G_USEC_PER_SEC));
     g_message("only %" G_GUINT64_FORMAT " MiB of the guests' memory are free: whoever takes more "
               "waits until those in slack have left, for %s at most",
               left_mib(backstop), most);
@@ -362,22 +370,27 @@ static void make_backed_wait(BerthBackstop *backstop, gboolean is_short)
 
 static gboolean backed_wait(const BerthBackstop *backstop)
 {
-    return backstop->waits_usec != 0 &&
+    return backstop->is_short && backstop->waits_usec != 0 &&
            g_get_monotonic_time() - backstop->waits_usec < backstop->limits.patience_usec;
+}
+
+static void settle_backed(const BerthBackstop *backstop, BerthGuest *guest, gboolean any_in_slack)
+{
+    gboolean runs = berth_guest_phase(guest) == BERTH_PHASE_RUNNING;
+    if (any_in_slack && (backstop->waits_usec == 0 || !runs))
+        note_resident(backstop, guest);
+    berth_guest_hold_back(guest, runs && backed_wait(backstop) && takes_more(backstop, guest));
 }
 
 /* Who is in slack no more is owed what he has reserved; of whom it is not known, an agent before this one, or a question
  * that nobody waits for any more, has held him back for a need that was another. */
-static void settle_others(const BerthBackstop *backstop, const GPtrArray *guests)
+static void settle_others(const BerthBackstop *backstop, const GPtrArray *guests,
+                          gboolean any_in_slack)
 {
-    gboolean waits = backed_wait(backstop);
     for (guint i = 0; i < guests->len; i++) {
         BerthGuest *guest = g_ptr_array_index(guests, i);
-        if (!backstop->is_short)
-            note_resident(backstop, guest);
         if (!berth_guest_is_in_slack(guest))
-            berth_guest_hold_back(guest, waits && berth_guest_phase(guest) != BERTH_PHASE_BOOTING &&
-                                             takes_more(backstop, guest));
+            settle_backed(backstop, guest, any_in_slack);
         else if (!backstop->is_short && !berth_guest_hold_is_known(guest))
             berth_guest_hold_back(guest, FALSE);
         berth_guest_renew_hold(guest);
@@ -398,7 +411,8 @@ static void take_step(BerthBackstop *backstop, const GPtrArray *guests)
                   left_mib(backstop));
     if (is_short)
         hold_all(backstop, guests);
-    make_backed_wait(backstop, is_short);
+    if (backstop->is_known)
+        make_backed_wait(backstop);
     if (is_short && berth_backstop_is_full(&backstop->limits, backstop->used_mib))
         end_one(backstop, guests);
     else if (step == BERTH_BACKSTOP_LET_ONE_GO)
@@ -445,6 +459,7 @@ static void look_in(BerthBackstop *backstop, guint msec)
 static void look(BerthBackstop *backstop)
 {
     g_autoptr(GPtrArray) guests = list_running(backstop);
+    gboolean any_in_slack = is_any_in_slack(guests);
     guint next_msec = LOOK_MAX_MSEC;
     g_hash_table_foreach_remove(backstop->marked, is_gone, backstop);
     for (guint i = 0; i < guests->len; i++)
@@ -454,7 +469,7 @@ static void look(BerthBackstop *backstop)
     if (backstop->group != NULL)
         keep_limit(backstop);
     measure(backstop);
-    if (is_any_in_slack(guests)) {
+    if (any_in_slack) {
         take_step(backstop, guests);
         if (backstop->is_known)
             next_msec = berth_backstop_next_msec(&backstop->limits, left_mib(backstop));
@@ -462,7 +477,7 @@ static void look(BerthBackstop *backstop)
         backstop->is_short = FALSE;
         backstop->waits_usec = 0;
     }
-    settle_others(backstop, guests);
+    settle_others(backstop, guests, any_in_slack);
     look_in(backstop, next_msec);
 }
 

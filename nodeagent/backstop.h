@@ -10,7 +10,7 @@
  *    scheduler, who is told, has made room by balloons, moves and checkpoints. It begins that earlier
  *    (memory_headroom_permille of berthd.conf(5)); this is for what grows faster than reports come;
  *  - with less than half of the margin left, so is who takes more, though he has reserved it, until others have left his memory,
- *    and no longer than the node is told to be patient for those. */
+ *    and no longer than the node is told to be patient, until twice the margin has been left again. */
 
 #include "nodeagent/guest_table.h"
 
@@ -39,8 +39,7 @@ BerthBackstopStep berth_backstop_step(const BerthBackstopLimits *limits, guint64
                                       gint64 eased_usec);
 /* With USED_MIB, one in slack is to be ended: a quarter of the margin is left below the limit, or less. */
 gboolean berth_backstop_is_full(const BerthBackstopLimits *limits, guint64 used_mib);
-/* With FREE_MIB left of what is offered, who takes more has to wait for those in slack to leave: it is half of the margin, or
- * less. */
+/* With FREE_MIB left of what is offered, who takes more has to wait for those in slack to leave: less than half of the margin. */
 gboolean berth_backstop_is_crowded(const BerthBackstopLimits *limits, guint64 free_mib);
 /* How long a look may be put off with FREE_MIB left, in milliseconds: for as long as the fastest growth takes to
  * come to the margin. */

@@ -30,6 +30,8 @@ static void note(BerthGuest *guest, gboolean holds)
 {
     gint64 was_usec = guest->held_usec;
     guest->hold_is_unknown = guest->share_is_unknown = FALSE;
+    if (!holds && was_usec != 0)
+        guest->let_go_usec = g_get_monotonic_time();
     if (!holds)
         guest->held_usec = 0;
     else if (guest->held_usec == 0)
@@ -108,7 +110,9 @@ static void ask(BerthGuest *guest)
 
 void berth_guest_hold_back(BerthGuest *guest, gboolean holds)
 {
-    holds = holds && guest->stop_signal == 0; /* it is to end, which gives most back */
+    /* One that is to end gives most back; one with a reservation that leaves has its copy to wait for, and no more. */
+    if (guest->stop_signal != 0 || (!guest->is_opportunistic && berth_guest_vcpus_are_taken(guest)))
+        holds = FALSE;
     gboolean is_so = !guest->hold_is_unknown && (guest->held_usec != 0) == holds;
     guest->hold_wanted = holds;
     if (!is_so && can_be_asked(guest))
@@ -126,11 +130,15 @@ void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then)
 {
     gboolean stands = guest->is_frozen || !guest->context->use_kvm;
     gboolean gains = guest->is_opportunistic && (asked || stands);
-    if (!gains || guest->is_closed || !berth_guest_has_domain(guest)) {
+    /* Nothing could let it go while it leaves. */
+    gboolean is_freed = !guest->is_opportunistic &&
+                        (guest->hold_wanted || guest->held_usec != 0 || guest->asks_hold);
+    if ((!gains && !is_freed) || guest->is_closed || !berth_guest_has_domain(guest)) {
         then(guest);
         return;
     }
-    guest->hurries = TRUE;
+    guest->hurries = gains;
+    guest->hold_wanted = guest->hold_wanted && !is_freed;
     guest->hurry_then = then;
     if (can_be_asked(guest))
         ask(guest); /* else what is being asked comes first */

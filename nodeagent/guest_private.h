@@ -127,6 +127,7 @@ struct BerthGuest {
 
     /* guest_hold.c */
     gint64 held_usec;         /* since when it is held back, by the host's clock; 0 = it is not */
+    gint64 let_go_usec;       /* when it was let go last, monotonic; 0 = it was not held back */
     gboolean hold_is_unknown; /* an agent before us, or what has failed, may have held it back */
     gboolean
         share_is_unknown; /* likewise; or it has hurried, and libvirt was not told yet that it does so no more */
@@ -256,7 +257,8 @@ gboolean berth_guest_is_leaving(const BerthGuest *guest);
 
 /* Its memory is to be copied, for a move or a checkpoint: with the CPU weight of a guest that is not in slack, and its vCPUs
  * held back, if it is ASKED to hurry or stands still meanwhile, as one does that is emulated. THEN when that is so, or could
- * not be done: from inside for a guest that needs it not, else also of one that is closed by then. */
+ * not be done: from inside for a guest that needs it not, else also of one that is closed by then. One that is not in slack is let go
+ * before THEN, as nothing could do so meanwhile. */
 void berth_guest_hurry(BerthGuest *guest, gboolean asked, BerthGuestThen then);
 /* That is over, here or on the host that it comes from: it has its own weight again. Does nothing if it is known not to have
  * hurried. */

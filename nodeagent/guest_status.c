@@ -9,6 +9,17 @@
 #include "common/message.h"
 
 #define PSI_MAX 10000u
+/* Of which a guest tells how much of it tasks have stalled (images/init/stall_share.h). */
+#define STALL_WINDOW_USEC (10 * (gint64)G_USEC_PER_SEC)
+
+/* Its tasks get next to no CPU: one that is about to find memory in the guest stalls for as long as that is so, though the guest
+ * may have plenty. To its job that is to be no limit. */
+static gboolean stalls_as_held_back(const BerthGuest *guest)
+{
+    return guest->held_usec != 0 ||
+           (guest->let_go_usec != 0 &&
+            g_get_monotonic_time() - guest->let_go_usec < STALL_WINDOW_USEC);
+}
 
 void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage)
 {
@@ -20,8 +31,9 @@ void berth_guest_take_usage(BerthGuest *guest, const Berth__Usage *usage)
     guint64 peak = MAX(total - ours->memory_available_mib, MIN(usage->memory_peak_mib, total));
     ours->memory_peak_mib = MAX(ours->memory_peak_mib, peak);
     ours->psi_cpu_some = MIN(usage->psi_cpu_some, PSI_MAX);
-    ours->psi_memory_some = MIN(usage->psi_memory_some, PSI_MAX);
-    ours->psi_memory_full = MIN(usage->psi_memory_full, PSI_MAX);
+    guint32 stalls_max = stalls_as_held_back(guest) ? 0 : PSI_MAX;
+    ours->psi_memory_some = MIN(usage->psi_memory_some, stalls_max);
+    ours->psi_memory_full = MIN(usage->psi_memory_full, stalls_max);
     ours->psi_io_some = MIN(usage->psi_io_some, PSI_MAX);
     ours->guest_cpu_usec = usage->guest_cpu_usec;
     ours->disk_free_bytes = MIN(usage->disk_free_bytes, guest->limits.disk_mib << 20);

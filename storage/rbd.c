@@ -39,8 +39,9 @@ static char *advice_of(const BerthRbdStorage *self, int result)
     case EPERM:
     case EACCES:
         return g_strdup_printf("client.%s lacks the right: it needs mon 'profile rbd' and osd "
-                               "'profile rbd pool=%s' (see `ceph auth get client.%s`)",
-                               self->user, self->pool, self->user);
+                               "'profile rbd pool=%s' (see `ceph auth get client.%s`); client.%s "
+                               "needs the same for osd",
+                               self->user, self->pool, self->user, self->live_user);
     case ENOSPC:
     case EDQUOT:
         return g_strdup_printf("pool %s is full (see `ceph df`): remove images that no job needs, "

@@ -76,10 +76,10 @@ class Case:
         return self.why_not.strip() if self.question.returncode != 0 else None
 
     def await_event(self, kind):
-        await_true(f"{kind} is in the event log", lambda: kind in berth("events", str(self.job)), 60)
+        await_true(f"{kind} is in the event log", lambda: kind in berth("events", str(self.job)), 60, rest=0)
 
     def await_said(self, node, words):
-        await_true(f"the agent of {node} says {words}", lambda: self.has_said(node, words), 60)
+        await_true(f"the agent of {node} says {words}", lambda: self.has_said(node, words), 60, rest=0)
 
     def has_said(self, node, words):
         """Its agent, since the beginning."""
@@ -99,7 +99,7 @@ class Case:
         when it was stopped."""
         agent = await_true(f"{self.node} runs", lambda: lab_daemon(self.node), 60)
         try:
-            return await_true(f"{self.guest} has a QEMU on {self.node}", lambda: qemu_of(agent, self.guest), 20)
+            return await_true(f"{self.guest} has a QEMU on {self.node}", lambda: qemu_of(agent, self.guest), 20, least=0)
         except Failed as failure:
             raise Missed(str(failure)) from None
 

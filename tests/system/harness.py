@@ -131,9 +131,11 @@ def shorten(value):
     return text if len(text) <= 600 else f"{text[:400]} ... {text[-150:]} ({len(text)} characters)"
 
 
-def await_true(what, function, timeout=30):
-    """For what offers no event: until FUNCTION returns something true, which is returned. To ask takes no more than a third of
-    the time, so that it does not slow down on a crowded machine what is waited for."""
+def await_true(what, function, timeout=30, least=90, rest=2):
+    """For what offers no event: until FUNCTION returns something true, which is returned. It rests for REST times as long as
+    it has asked, so that it does not slow down on a crowded machine what is waited for; for what is soon over that is 0. There
+    what takes a second may take LEAST seconds, too; who goes on without it has less of them."""
+    timeout = max(timeout, least)
     deadline = time.monotonic() + timeout
     while True:
         asked = time.monotonic()
@@ -142,7 +144,7 @@ def await_true(what, function, timeout=30):
             return result
         now = time.monotonic()
         check(now < deadline, f"not within {timeout} s: {what}")
-        time.sleep(max(0.1, 2 * (now - asked)))
+        time.sleep(max(0.1, rest * (now - asked)))
 
 
 # --- the command line ------------------------------------------------------------------------

@@ -65,7 +65,7 @@ def at_once():
             ended = task(end_grown(job))
             check_equal([ended["node"], number(ended, "epoch")], ["node1", 1], "where it ran, and how often it was started")
             held, let_go = held_back_and_let_go(job)
-            check_equal(held, let_go, "how often it was let go, of those that it waited for who was in its memory")
+            check(held - let_go in (0, 1), "it was let go again, if it waited for who was in its memory, or has ended before that")
         for job in in_slack:
             await_grown(job)
             end_grown(job)

@@ -27,13 +27,15 @@ static BerthBackstopLimits limits(void)
 
 static void limits_are_by_what_is_offered(void **state)
 {
-    const BerthNodeConfig set = {.reserve_mib = 1024, .limit_mib = 5000, .margin_mib = 10};
+    const BerthNodeConfig set = {
+        .reserve_mib = 1024, .limit_mib = 5000, .margin_mib = 10, .memory_patience_sec = 7};
     const BerthNodeConfig none = {.reserve_mib = 1024};
     assert_int_equal(limits().margin_mib, MARGIN_MIB);
     assert_int_equal(limits().limit_mib, OFFERED_MIB + 256);
     assert_int_equal(berth_backstop_limits(&none, 512).margin_mib, 64);
     assert_int_equal(berth_backstop_limits(&set, OFFERED_MIB).limit_mib, 5000);
     assert_int_equal(berth_backstop_limits(&set, OFFERED_MIB).margin_mib, 10);
+    assert_int_equal(berth_backstop_limits(&set, OFFERED_MIB).patience_usec, 7 * G_USEC_PER_SEC);
 }
 
 static void steps_follow_what_is_free(void **state)
@@ -364,6 +366,13 @@ static BerthGuest *add_backed(const Node *node)
     return backed;
 }
 
+static guint n_gone_on;
+
+static void note_gone_on(BerthGuest *guest)
+{
+    n_gone_on++;
+}
+
 /* It has been looked at before the node is short. */
 static BerthGuest *begin_with_backed(Node *node, AgentFixture *agent, gint64 patience_usec)
 {
@@ -371,7 +380,7 @@ static BerthGuest *begin_with_backed(Node *node, AgentFixture *agent, gint64 pat
     BerthGuest *backed = add_backed(node);
     run_until(is_limited(node));
     berth_backstop_guest_changed(agent->agent->backstop);
-    agent_fixture_pass(300); /* three looks */
+    agent_fixture_pass(300);
     return backed;
 }
 
@@ -385,6 +394,7 @@ static void who_takes_more_waits_for_those_in_slack(void **state)
     agent_fixture_pass(300);
     assert_int_equal(berth_guest_held_usec(backed), 0);
     put_used(&node, CROWDED_MIB);
+    put_resident(&node, 70);
     run_until(berth_guest_held_usec(backed) != 0);
     put_used(&node, OFFERED_MIB - MARGIN_MIB);
     run_until(berth_guest_held_usec(backed) == 0);
@@ -399,7 +409,36 @@ static void who_takes_no_more_does_not(void **state)
     run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
     agent_fixture_pass(300);
     assert_int_equal(berth_guest_held_usec(backed), 0);
-    put_resident(&node, 55); /* by and by, but since it is short */
+    put_resident(&node, 55); /* by and by, but since it is crowded */
+    run_until(berth_guest_held_usec(backed) != 0);
+}
+
+static void one_of_whom_nothing_is_known_does_not(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    g_autofree char *name = process_file("statm");
+    put_file(node.agent->dir, name, "");
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+}
+
+static void one_that_boots_does_not(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    backed->phase = BERTH_PHASE_BOOTING;
+    put_used(&node, CROWDED_MIB);
+    put_resident(&node, 60);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    backed->phase = BERTH_PHASE_RUNNING; /* what it took to boot is its own */
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    put_resident(&node, 70);
     run_until(berth_guest_held_usec(backed) != 0);
 }
 
@@ -411,9 +450,21 @@ static void who_waits_does_so_for_a_bounded_time(void **state)
     put_used(&node, CROWDED_MIB);
     run_until(berth_guest_held_usec(backed) != 0);
     run_until(berth_guest_held_usec(backed) == 0);
+    /* Not again because there was a little for a moment. */
+    put_used(&node, OFFERED_MIB - MARGIN_MIB);
+    run_until(node.told == 2);
+    put_used(&node, CROWDED_MIB);
+    put_resident(&node, 80);
+    run_until(node.told == 3);
     agent_fixture_pass(300);
-    assert_int_equal(berth_guest_held_usec(backed), 0); /* and not again, as long as it is short */
+    assert_int_equal(berth_guest_held_usec(backed), 0);
     assert_int_not_equal(berth_guest_held_usec(agent_fixture_guest(node.agent)), 0);
+    /* But when there was enough. */
+    put_used(&node, OFFERED_MIB - 2 * MARGIN_MIB);
+    run_until(node.told == 4);
+    put_used(&node, CROWDED_MIB);
+    put_resident(&node, 90);
+    run_until(berth_guest_held_usec(backed) != 0);
 }
 
 static void where_nobody_is_to_wait_one_in_slack_is_ended(void **state)
@@ -421,9 +472,24 @@ static void where_nobody_is_to_wait_one_in_slack_is_ended(void **state)
     Node node;
     BerthGuest *backed = begin_with_backed(&node, *state, 0);
     put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(agent_fixture_guest(node.agent)) != 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
     put_used(&node, FULL_MIB);
     run_until(node.agent->hypervisor->destroys == 1);
-    assert_int_equal(berth_guest_held_usec(backed), 0);
+}
+
+static void who_waits_does_not_keep_one_in_slack_from_being_ended(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    put_used(&node, FULL_MIB);
+    run_until(node.agent->hypervisor->destroys == 1);
+    assert_string_equal(node.agent->hypervisor->destroyed, agent_fixture_guest(node.agent)->name);
 }
 
 /* Who waited for it to leave does not wait for others that are not there. */
@@ -436,6 +502,49 @@ static void who_waits_goes_on_when_the_last_in_slack_has_left(void **state)
     run_until(berth_guest_held_usec(backed) != 0);
     agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
     run_until(berth_guest_held_usec(backed) == 0);
+}
+
+/* libvirt does not take it from a guest that leaves. */
+static void who_waits_is_let_go_before_it_leaves_itself(void **state)
+{
+    Node node;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    n_gone_on = 0;
+    backed->is_leaving = TRUE;
+    berth_guest_hurry(backed, FALSE, note_gone_on);
+    assert_int_equal(n_gone_on, 0);
+    run_until(n_gone_on == 1);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    agent_fixture_pass(300);
+    assert_int_equal(berth_guest_held_usec(backed), 0);
+    backed->is_leaving = FALSE; /* it has stayed */
+    run_until(berth_guest_held_usec(backed) != 0);
+}
+
+/* Its tasks may be in the midst of looking for memory, and get no CPU for that. */
+static void stalls_of_one_that_is_held_back_are_not_told(void **state)
+{
+    Node node;
+    Berth__Usage usage = BERTH__USAGE__INIT;
+    usage.psi_memory_some = usage.psi_memory_full = 9000;
+    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
+    berth_guest_take_usage(backed, &usage);
+    assert_int_equal(backed->usage.psi_memory_some, 9000);
+    put_resident(&node, 60);
+    put_used(&node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    berth_guest_take_usage(backed, &usage);
+    assert_int_equal(backed->usage.psi_memory_some, 0);
+    put_used(&node, 100);
+    run_until(berth_guest_held_usec(backed) == 0);
+    berth_guest_take_usage(backed, &usage);
+    assert_int_equal(backed->usage.psi_memory_full, 0); /* it tells of the last seconds */
+    backed->let_go_usec -= 10 * (gint64)G_USEC_PER_SEC;
+    berth_guest_take_usage(backed, &usage);
+    assert_int_equal(backed->usage.psi_memory_full, 9000);
 }
 
 static void what_libvirt_does_not_take_is_asked_again(void **state)
@@ -513,7 +622,12 @@ int main(void)
         TEST(who_takes_no_more_does_not),
         TEST(who_waits_does_so_for_a_bounded_time),
         TEST(where_nobody_is_to_wait_one_in_slack_is_ended),
+        TEST(one_of_whom_nothing_is_known_does_not),
+        TEST(one_that_boots_does_not),
+        TEST(who_waits_does_not_keep_one_in_slack_from_being_ended),
         TEST(who_waits_goes_on_when_the_last_in_slack_has_left),
+        TEST(who_waits_is_let_go_before_it_leaves_itself),
+        TEST(stalls_of_one_that_is_held_back_are_not_told),
         TEST(one_with_a_reservation_is_not),
         TEST(what_libvirt_does_not_take_is_asked_again),
         TEST(one_that_may_be_held_back_after_all_is_let_go),
