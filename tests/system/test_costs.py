@@ -31,12 +31,13 @@ def costs():
 
 @test("bench/move moves, saves and restores one guest by Berth and by libvirt, in turns")
 def moves():
-    rows = bench("move", "--runs", "2", "--touched", "16")
+    runs = by_size(1, 1, 2)
+    rows = bench("move", "--runs", str(runs), "--touched", "16")
     saves = {"checkpoint: stands still", "checkpoint, with its disk", "freeze to disk", "freeze, in Ceph with its disk",
              "thaw from disk", "thaw from disk, from Ceph"}
     check_equal(set(rows), saves | {"transfer", "move: stands still", "move: whole command"}, "what was measured")
     for row in rows.values():
-        check_equal(row["runs"], 4, "times of each kind")
+        check_equal(row["runs"], 2 * runs, "times of each kind")
         check(row["ours"] > 0 and row["reference"] > 0, f"both took time: {row}")
 
 

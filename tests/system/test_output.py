@@ -6,8 +6,8 @@ import subprocess
 from harness import *
 from scenario import node_tuned
 
-STDOUT_MIB = by_size(32, 150, 500)
-STDERR_MIB = by_size(8, 30, 100)
+STDOUT_MIB = by_size(32, 64, 500)
+STDERR_MIB = by_size(8, 16, 100)
 
 # A stream that can be made again here, at the speed of the guest's emulated CPU: one block,
 # numbered. yes(1) is a few hundred MB/s even there.
