@@ -350,10 +350,9 @@ GPtrArray *berthd_fixture_events(BerthdFixture *fixture)
 static void limit_leak_check(GSubprocessLauncher *launcher)
 {
     static gboolean was_checked;
-    const char *options = g_getenv("ASAN_OPTIONS");
-    g_autofree char *without = g_strconcat("detect_leaks=0:", options != NULL ? options : "", NULL);
-    if (was_checked && g_strcmp0(g_getenv("BERTH_TEST_FULL"), "1") != 0)
-        g_subprocess_launcher_setenv(launcher, "ASAN_OPTIONS", without, TRUE);
+    g_autofree char *options = child_options_without_leak_check();
+    if (was_checked && options != NULL)
+        g_subprocess_launcher_setenv(launcher, "ASAN_OPTIONS", options, TRUE);
     was_checked = TRUE;
 }
 

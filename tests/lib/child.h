@@ -28,3 +28,12 @@ static inline void child_bind(GSubprocessLauncher *launcher)
     g_subprocess_launcher_set_child_setup(launcher, child_die_with, GINT_TO_POINTER(getpid()),
                                           NULL);
 }
+
+/* ASAN_OPTIONS for a sanitized one that is not to look for leaks (transfer full); NULL with BERTH_TEST_FULL=1, where each does. */
+static inline char *child_options_without_leak_check(void)
+{
+    const char *options = g_getenv("ASAN_OPTIONS");
+    if (g_strcmp0(g_getenv("BERTH_TEST_FULL"), "1") == 0)
+        return NULL;
+    return g_strconcat("detect_leaks=0:", options != NULL ? options : "", NULL);
+}

@@ -66,13 +66,6 @@ static void on_waited(GObject *source, GAsyncResult *result, gpointer user_data)
 
 /* --- starting --------------------------------------------------------------------------------- */
 
-/* What it leaks goes with it, but looking for that takes a sanitized one longer than all else. */
-static char *without_leak_check(void)
-{
-    const char *options = g_getenv("ASAN_OPTIONS");
-    return g_strconcat("detect_leaks=0:", options != NULL ? options : "", NULL);
-}
-
 static char **make_environment(const char *socket, const char *const *environment)
 {
     static const char *const passed_on[] = {"PATH",         "TMPDIR",        "G_DEBUG",
@@ -86,10 +79,10 @@ static char **make_environment(const char *socket, const char *const *environmen
             own = g_environ_setenv(own, passed_on[i], value, TRUE);
         }
     }
-    if (g_strcmp0(g_getenv("BERTH_TEST_FULL"), "1") != 0) {
-        g_autofree char *options = without_leak_check();
+    /* What it leaks goes with it, but looking for that takes a sanitized one longer than all else. */
+    g_autofree char *options = child_options_without_leak_check();
+    if (options != NULL)
         own = g_environ_setenv(own, "ASAN_OPTIONS", options, TRUE);
-    }
     own = g_environ_setenv(own, "HOME", dir, TRUE);
     own = g_environ_setenv(own, "LC_ALL", "C.UTF-8", TRUE);
     own = g_environ_setenv(own, "BERTH_SOCKET", socket, TRUE);

@@ -384,6 +384,15 @@ static BerthGuest *begin_with_backed(Node *node, AgentFixture *agent, gint64 pat
     return backed;
 }
 
+static BerthGuest *begin_with_one_that_waits(Node *node, AgentFixture *agent, gint64 patience_usec)
+{
+    BerthGuest *backed = begin_with_backed(node, agent, patience_usec);
+    put_resident(node, 60);
+    put_used(node, CROWDED_MIB);
+    run_until(berth_guest_held_usec(backed) != 0);
+    return backed;
+}
+
 static void who_takes_more_waits_for_those_in_slack(void **state)
 {
     Node node;
@@ -445,10 +454,7 @@ static void one_that_boots_does_not(void **state)
 static void who_waits_does_so_for_a_bounded_time(void **state)
 {
     Node node;
-    BerthGuest *backed = begin_with_backed(&node, *state, G_USEC_PER_SEC);
-    put_resident(&node, 60);
-    put_used(&node, CROWDED_MIB);
-    run_until(berth_guest_held_usec(backed) != 0);
+    BerthGuest *backed = begin_with_one_that_waits(&node, *state, G_USEC_PER_SEC);
     run_until(berth_guest_held_usec(backed) == 0);
     /* Not again because there was a little for a moment. */
     put_used(&node, OFFERED_MIB - MARGIN_MIB);
@@ -483,10 +489,7 @@ static void where_nobody_is_to_wait_one_in_slack_is_ended(void **state)
 static void who_waits_does_not_keep_one_in_slack_from_being_ended(void **state)
 {
     Node node;
-    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
-    put_resident(&node, 60);
-    put_used(&node, CROWDED_MIB);
-    run_until(berth_guest_held_usec(backed) != 0);
+    begin_with_one_that_waits(&node, *state, LONG_USEC);
     put_used(&node, FULL_MIB);
     run_until(node.agent->hypervisor->destroys == 1);
     assert_string_equal(node.agent->hypervisor->destroyed, agent_fixture_guest(node.agent)->name);
@@ -496,10 +499,7 @@ static void who_waits_does_not_keep_one_in_slack_from_being_ended(void **state)
 static void who_waits_goes_on_when_the_last_in_slack_has_left(void **state)
 {
     Node node;
-    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
-    put_resident(&node, 60);
-    put_used(&node, CROWDED_MIB);
-    run_until(berth_guest_held_usec(backed) != 0);
+    BerthGuest *backed = begin_with_one_that_waits(&node, *state, LONG_USEC);
     agent_fixture_guest(node.agent)->is_opportunistic = FALSE;
     run_until(berth_guest_held_usec(backed) == 0);
 }
@@ -508,10 +508,7 @@ static void who_waits_goes_on_when_the_last_in_slack_has_left(void **state)
 static void who_waits_is_let_go_before_it_leaves_itself(void **state)
 {
     Node node;
-    BerthGuest *backed = begin_with_backed(&node, *state, LONG_USEC);
-    put_resident(&node, 60);
-    put_used(&node, CROWDED_MIB);
-    run_until(berth_guest_held_usec(backed) != 0);
+    BerthGuest *backed = begin_with_one_that_waits(&node, *state, LONG_USEC);
     n_gone_on = 0;
     backed->is_leaving = TRUE;
     berth_guest_hurry(backed, FALSE, note_gone_on);
