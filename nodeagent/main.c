@@ -15,6 +15,9 @@
 #include "common/notify.h"
 #include "nodeagent/agent.h"
 
+#define GIVE_BACK_SEC  10
+#define FREE_MAX_BYTES ((gsize)16 << 20)
+
 static const BerthDaemonProgram program = {
     .name = "berth-node",
     .summary = "agent of Berth on one host",
@@ -50,6 +53,21 @@ static void on_failed(const GError *error, gpointer user_data)
     g_main_loop_quit(process->loop);
 }
 
+/* What was kept for pieces when there are none any more. What malloc calls free counts what it has given back in the midst
+ * of an arena, so that only more of it tells. */
+static gboolean give_back(gpointer data)
+{
+    gsize *given = data;
+    gsize bytes = mallinfo2().fordblks;
+    if (bytes > *given + FREE_MAX_BYTES) {
+        malloc_trim(0);
+        bytes = mallinfo2().fordblks;
+        *given = bytes;
+    }
+    *given = MIN(*given, bytes);
+    return G_SOURCE_CONTINUE;
+}
+
 static int run(const BerthNodeConfig *config, const char *config_path)
 {
     g_autoptr(GError) error = NULL;
@@ -64,7 +82,10 @@ static int run(const BerthNodeConfig *config, const char *config_path)
     g_autoptr(BerthDaemonSignals) signals =
         berth_daemon_signals_new(loop, config_path, read_log_level);
     GSource *watchdog = berth_notify_watchdog_start(NULL);
+    gsize given = 0;
+    guint giving = g_timeout_add_seconds(GIVE_BACK_SEC, give_back, &given);
     g_main_loop_run(loop);
+    g_source_remove(giving);
     berth_notify_stopping();
     if (watchdog != NULL) {
         g_source_destroy(watchdog);
@@ -73,13 +94,14 @@ static int run(const BerthNodeConfig *config, const char *config_path)
     return process.status;
 }
 
-/* Output passes through in pieces of up to a megabyte, allocated here and freed on other threads:
- * without this, malloc would keep many of them. */
-static void bound_malloc(void)
+/* The memory of a guest that is saved or restored passes through in pieces of 4 MiB, of which Ceph's library copies each: they
+ * are to be used again. malloc's own choice is to map and unmap every one, and their pages are then cleared by the kernel
+ * for longer than it takes to send them. */
+static void keep_pieces(void)
 {
     mallopt(M_ARENA_MAX, 2);
-    mallopt(M_MMAP_THRESHOLD, 128 * 1024);
-    mallopt(M_TRIM_THRESHOLD, 1024 * 1024);
+    mallopt(M_MMAP_THRESHOLD, 32 * 1024 * 1024);
+    mallopt(M_TRIM_THRESHOLD, 64 * 1024 * 1024);
 }
 
 int main(int argc, char **argv)
@@ -87,7 +109,7 @@ int main(int argc, char **argv)
     g_autoptr(GError) error = NULL;
     setlocale(LC_ALL, "C.UTF-8");
     signal(SIGPIPE, SIG_IGN);
-    bound_malloc();
+    keep_pieces();
     g_autoptr(BerthDaemonOptions) options =
         berth_daemon_options_parse(&program, &argc, &argv, &error);
     if (options == NULL) {
